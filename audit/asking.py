@@ -95,13 +95,7 @@ class CallEstimate:
 
 
 class Asker:
-    """A model that is asked many questions.
-
-    Args:
-        settings: Of the model and its servers.
-        identity: What its servers say of it; None: they were not asked.
-        journal: Read and written.
-    """
+    """A model that is asked many questions; without `identity`, its servers were not asked who they are."""
 
     def __init__(self, settings: JudgeSettings, identity: ServerIdentity | None, journal: Journal) -> None:
         self.settings, self.identity, self.journal = settings, identity, journal
@@ -116,10 +110,10 @@ class Asker:
     def ask(
         self, questions: Sequence[ModelQuestion], read: Callable[[ModelQuestion, str], T], description: str
     ) -> dict[str, ModelReply[T]]:
-        """Ask all questions, and again where a reply cannot be read.
+        """Asks all questions, which have distinct ids, and again where a reply cannot be read.
 
         Args:
-            questions: With distinct ids.
+            questions: The questions.
             read: From a question and its reply to a value; raises `ReplyRefused` for a reply without the form.
             description: Of the questions, for the progress bar.
 

@@ -138,16 +138,10 @@ def _split_names(item: AuditItem) -> dict[str, str]:
 
 
 def write_cleaned(subsets: Sequence[CleanedSubset], manifest: Manifest, folder: Path, form: Form) -> list[Path]:
-    """Writes the cleaned data sets.
-
-    Args:
-        subsets: Of one or several sources.
-        manifest: What cleaned them.
-        folder: Output folder; each source is a folder below it.
-        form: "parquet", "jsonl", or "arrow" as `datasets.load_from_disk` reads it.
+    """Writes the cleaned data sets; "arrow" is what `datasets.load_from_disk` reads.
 
     Returns:
-        The folders of the data sets.
+        The folders of the data sets, each below the output folder.
 
     Raises:
         CulturevalError: Cells of one column have types that do not fit together, a folder holds other data, or another

@@ -51,8 +51,6 @@ class Refined:
     """What became of a problem's prompt.
 
     Attributes:
-        task_id: The problem.
-        original: The source's prompt.
         prompt: The prompt to use: the refined one where the edit counts, else the source's.
         proposed: The model's, whether or not it counts; "" without a readable reply.
         outcome: "modified" and "unchanged" as the paper counts, or "review".
@@ -181,10 +179,8 @@ def read_reviewed(file: Path, saved: Mapping[str, tuple[str, Path]]) -> dict[str
 def with_reviews(refined: Sequence[Refined], reviews: Sequence[Mapping[str, object]]) -> list[Refined]:
     """The prompts after people have looked at those to review.
 
-    Args:
-        refined: All problems.
-        reviews: Rows with `task_id`, `verdict` (accept, keep, or empty while open) and `proposed`, which may have been
-            edited; an accepted one is held to the lenient rule by which prompts are scored.
+    `reviews` are rows with `task_id`, `verdict` (accept, keep, or empty while open) and `proposed`, which may have been
+    edited; an accepted one is held to the lenient rule by which prompts are scored.
 
     Raises:
         CulturevalError: An unknown problem, one that is not to be reviewed, an unknown verdict, or an accepted prompt

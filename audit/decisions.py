@@ -35,13 +35,9 @@ class Rule:
         return f"{self.name}<{self.threshold}" + (f",gap>={self.gap}" if self.name == "paper" else "")
 
     def decide(self, totals: Mapping[str, int | None]) -> tuple[Decision, list[str]]:
-        """The decision on an item, and its reasons as words of a manifest.
+        """The decision on an item, and its reasons as words of a manifest; all judges must flag an item to discard it.
 
-        Args:
-            totals: Judge -> number of criteria that it scored 1; None: it gave no verdict.
-
-        Returns:
-            (decision, reasons): for more than two judges, all must flag an item for it to be discarded.
+        `totals` are the number of criteria that each judge scored 1; None: it gave no verdict.
         """
         known = {name: total for name, total in totals.items() if total is not None}
         flagged = [name for name, total in known.items() if total < self.threshold]

@@ -19,17 +19,9 @@ from cultureval.judge_prompts.replies import JudgeReplyError
 from cultureval.judge_prompts.suspicions import SUSPICIOUS
 from cultureval.judge_prompts.templates import JudgeTemplate, judge_template
 from cultureval.metrics.judges.identity import identities_of
-from cultureval.metrics.judges.judge import (
-    CostEstimate,
-    JudgeItem,
-    Judgement,
-    estimate,
-    judge_signature,
-    judge_with_all,
-    takes,
-)
+from cultureval.metrics.judges.judge import CostEstimate, estimate, judge_signature, judge_with_all, takes
 from cultureval.metrics.judges.settings import JudgeSettings
-from cultureval.metrics.judges.verdicts import JudgeVerdict
+from cultureval.metrics.judges.verdicts import JudgeItem, Judgement, JudgeVerdict
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.journal import open_journal
 from cultureval.runtime.servers.costs import Budget
@@ -74,12 +66,9 @@ class Opinion:
 
 @dataclass(frozen=True)
 class JudgedItem:
-    """An item with its judges' verdicts and the decision.
+    """An item with its judges' verdicts, in the order of the judges, and the decision.
 
     Attributes:
-        item: The item.
-        opinions: One a judge, in the order of the judges.
-        decision: By the rule.
         reasons: Words of the manifest: what decided, each judge's failed criteria, and what was mended.
     """
 
@@ -96,11 +85,9 @@ class JudgedItem:
 
 @dataclass(frozen=True)
 class Audit:
-    """The verdicts on all items.
+    """The verdicts on all items, in the order of the sources.
 
     Attributes:
-        items: In the order of the sources.
-        rule: How they were decided.
         signatures: One line for each judge and template: all that its verdicts depend on.
         costs: Judge -> its cost.
         stopped: Why judges stopped early; () if none did.
@@ -153,11 +140,7 @@ def sample_of(item: AuditItem) -> str:
 
 
 def estimates(judges: Sequence[JudgeSettings], items: Sequence[AuditItem]) -> dict[tuple[str, str], CostEstimate]:
-    """(judge, template) -> its calls and cost; judges are asked only who they are.
-
-    Raises:
-        CulturevalError: Some judges do not answer.
-    """
+    """(judge, template) -> its calls and cost; judges are asked only who they are, and must all answer."""
     identities, journal = identities_of(judges), open_journal()
     return {
         (judge.name, template): estimate(judge, template, asked, journal, identities[judge.name])
@@ -167,12 +150,7 @@ def estimates(judges: Sequence[JudgeSettings], items: Sequence[AuditItem]) -> di
 
 
 def audit_items(judges: Sequence[JudgeSettings], items: Sequence[AuditItem], rule: Rule) -> Audit:
-    """Ask all judges about all items and decide.
-
-    Args:
-        judges: As of `auditing`.
-        items: With distinct ids.
-        rule: The decision rule.
+    """Asks all judges (as of `auditing`) about all items, which have distinct ids, and decides.
 
     Raises:
         CulturevalError: Some judges do not answer, or none takes the images that all items are about; nothing was

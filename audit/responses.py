@@ -297,11 +297,7 @@ def _log_mean(logs: Floats, count: int) -> Floats:
 
 
 def review_rows(items: Sequence[AuditItem], asked: Mapping[tuple[str, str], Sequence[str]]) -> list[ManifestRow]:
-    """Lines of a manifest that ask for a review of suspicious items.
-
-    Args:
-        items: Of the sources.
-        asked: (task, `file:number` of the row) -> names of the reasons.
+    """Lines of a manifest that ask for a review of suspicious items: (task, `file:number` of the row) -> the reasons.
 
     Raises:
         CulturevalError: An item is not among those of the sources.

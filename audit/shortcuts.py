@@ -8,7 +8,7 @@ what a model does for the sake of a place or a label cancels out, and chance is 
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from lighteval.tasks.requests import Doc
 
 Without = Literal["question", "image"]
-WITHOUT: tuple[Without, ...] = get_args(Without)
 ROTATIONS = 5
 LEVEL = 0.05
 SURE = 0.5  # mean probability of the gold from which an item that is always right is named
@@ -38,8 +37,6 @@ class BlindAnswer:
     """What a model answered without the question, or without the image.
 
     Attributes:
-        item: The item.
-        without: What it did not see.
         probabilities: Of each option, averaged over the rotations; they sum to 1.
         always: Whether the gold was the likeliest option in every rotation.
     """
@@ -63,14 +60,9 @@ class BlindAnswer:
 
 @dataclass(frozen=True)
 class SubsetShortcut:
-    """How often a model is right in a subset without what is asked about.
+    """How often a model is right in a subset without what is asked about, "question" or "image".
 
     Attributes:
-        source: The data set.
-        subset: The subset.
-        without: "question" or "image".
-        right: Number of right items.
-        items: Number of items.
         chance: Share right by chance: the mean of one over the number of options.
         low: Lower end of Wilson's 95% interval of the share right.
         high: Upper end.
@@ -189,12 +181,7 @@ def _right(answers: Sequence[BlindAnswer]) -> int:
 
 
 def by_chance(options: Sequence[int], right: int) -> float:
-    """Probability that guesses are right at least so often: exact, whatever the items' numbers of options.
-
-    Args:
-        options: [N] the number of options of each item.
-        right: Number of right guesses.
-    """
+    """Probability that `right` guesses or more are right: exact, for items with these numbers of options."""
     from scipy.stats import binom
 
     chances = np.ones(1)

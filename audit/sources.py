@@ -123,11 +123,7 @@ def _items_of_tasks(name: str, options: DataOptions) -> Iterator[AuditItem]:
 
 
 def items_of_task(task: Task, options: DataOptions) -> Iterator[AuditItem]:
-    """The items of a task's data, examples first.
-
-    Raises:
-        CulturevalError: There are none, or a source lacks a column.
-    """
+    """The items of a task's data, examples first; CulturevalError if there are none, or a source lacks a column."""
     options = with_defaults(options)
     found = find_subset(task, options)
     source = found.source

@@ -1,5 +1,6 @@
 """Ways of generating answers that are compared: ours, transformers' `generate` in batches, LightEval, lm-eval."""
 
+import inspect
 import tempfile
 import time
 from collections.abc import Callable, Sequence
@@ -10,7 +11,6 @@ from typing import TYPE_CHECKING
 
 from benchmarks.scoring_harnesses import load_ours, stock_lighteval, stock_lm_eval
 from benchmarks.scoring_runs import build_bench_model, read_questions, synchronise
-from cultureval.runtime.patches.lighteval.uncached_scoring import greedy_until_without_cache
 
 if TYPE_CHECKING:
     from cultureval.models.hf import HFModel
@@ -135,8 +135,10 @@ def _lighteval(ours: "HFModel", folder: Path, new_tokens: int, batch_size: int, 
     """LightEval's answers, without its response cache."""
     stock = stock_lighteval(ours, folder, batch_size, temporary)
 
+    generate = inspect.unwrap(type(stock).greedy_until)  # without LightEval's cache of answers
+
     def run(texts: Sequence[str]) -> Texts:
-        return [response.text[0] for response in greedy_until_without_cache(stock, _docs(texts, new_tokens))]
+        return [response.text[0] for response in generate(stock, _docs(texts, new_tokens))]
 
     return run
 

@@ -1,5 +1,6 @@
 """The ways of scoring that are compared: ours, one pass over all, one pass a candidate, LightEval, lm-eval."""
 
+import inspect
 import math
 import sys
 from collections.abc import Callable, Sequence
@@ -8,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cultureval.models.scoring.lower_limit import image_flops, needed_flops, needed_tokens
-from cultureval.runtime.patches.lighteval.uncached_scoring import loglikelihood_without_cache
 from cultureval.runtime.patches.lm_eval import encode_pair
 
 if TYPE_CHECKING:
@@ -132,9 +132,11 @@ def lighteval_runner(
         for start in range(0, len(question.choices), STOCK_CHOICES)
     ]
 
+    score = inspect.unwrap(type(stock).loglikelihood)  # without LightEval's cache of answers
+
     def run() -> Scores:
         scores: Scores = [[] for _ in questions]
-        responses = loglikelihood_without_cache(stock, [doc_of(part) for _, part in parts])
+        responses = score(stock, [doc_of(part) for _, part in parts])
         for (number, _), response in zip(parts, responses, strict=True):
             scores[number] += response.logprobs
         return scores

@@ -183,19 +183,19 @@ def read_label(
     return ReplyReading(label=next(iter(found)), flags=tuple(sorted(flags)))
 
 
-def read_line(reply: str, prefix: str = "", longest: int = 100) -> ReplyReading:
+def read_line(reply: str, prefix: str = "") -> ReplyReading:
     """Read a short free text: the first line that is not empty, without `prefix:` and markdown.
 
     Raises:
-        JudgeReplyError: The reply is empty, or its first line is longer than `longest` characters.
+        JudgeReplyError: The reply is empty, or its first line is longer than 100 characters.
     """
     text, flags = _plain(reply)
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     first = re.sub(rf"^{re.escape(_normal(prefix))}\s*:\s*", "", lines[0]).strip(" \t.:،؛,") if lines else ""
     if not first:
         raise JudgeReplyError("the reply's first line is empty")
-    if len(first) > longest:
-        raise JudgeReplyError(f"the reply's first line has {len(first)} characters; {longest} are the most")
+    if len(first) > 100:
+        raise JudgeReplyError(f"the reply's first line has {len(first)} characters; 100 are the most")
     return ReplyReading(label=first, flags=tuple(sorted(flags | ({"extra_prose"} if len(lines) > 1 else set()))))
 
 

@@ -26,12 +26,7 @@ _HEADING = re.compile(r"^([^:$\n]{2,40}?)(?:\s*\([^:\n]*\))?:", re.MULTILINE)
 
 @dataclass(frozen=True)
 class FilledPrompt:
-    """A prompt for a judge.
-
-    Attributes:
-        text: The text that is sent.
-        flags: Signs of manipulation in the judged text, as of `suspicions`.
-    """
+    """A prompt for a judge, and signs of manipulation in the judged text (`suspicions`)."""
 
     text: str
     flags: tuple[str, ...] = ()

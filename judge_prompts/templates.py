@@ -99,22 +99,14 @@ class JudgeTemplate:
         return short_hash(self.text.template.template)
 
     def prompt(self, slots: Mapping[str, str], delimit: bool = True) -> FilledPrompt:
-        """The prompt for one item; without delimiters it is the paper's.
-
-        Raises:
-            CulturevalError: A slot of the template is not given.
-        """
+        """The prompt for one item; without delimiters it is the paper's."""
         criteria = self.criteria if self.form in _SCORES else ()
         return fill(self.text, slots, self.judged, self.trusted, delimit, criteria)
 
     def asked_again(self, code: str) -> str:
-        """What is added to the prompt where the reply to it was no verdict: the form alone, between marks.
+        """What is added to the prompt where the reply to it was no verdict: the form alone, between marks with a code.
 
-        Args:
-            code: Of the marks; no judged text may know it.
-
-        Returns:
-            "" for templates without scores on scales or labels.
+        No judged text may know the code. It is "" for templates without scores on scales or labels.
         """
         if self.form == "label":
             form = f"{self.prefix}: X" if self.prefix else "X"
@@ -127,12 +119,7 @@ class JudgeTemplate:
         return ASKED_AGAIN.render(code=code, form=form, what="scores")
 
     def read(self, reply: str, of_text: Collection[str] = (), code: str = "") -> ReplyReading:
-        """The parsed reply.
-
-        Args:
-            reply: The judge's.
-            of_text: The flags of the judged text.
-            code: Of the marks between which the form was requested (`asked_again`).
+        """The parsed reply of a judge to a text with the flags `of_text`; `code` is that of `asked_again`.
 
         Raises:
             DoubtfulReply: It is open whether the scores are the judge's own.
@@ -173,10 +160,7 @@ class JudgeTemplate:
 
 
 def judge_template(name: str) -> JudgeTemplate:
-    """The template of a name.
-
-    Args:
-        name: `<suite>_<file>` of ours, or `PACKAGE:FOLDER/FILE` of a package that can be imported; without `.txt`.
+    """The template of a name: `<suite>_<file>` of ours, or `PACKAGE:FOLDER/FILE` of a package; without `.txt`.
 
     Raises:
         CulturevalError: There is none, and the message names the nearest; or its head is wrong.

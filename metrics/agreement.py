@@ -38,15 +38,7 @@ def kendall_tau_c(x: Sequence[float], y: Sequence[float]) -> float:
 
 @dataclass(frozen=True)
 class Correlation:
-    """A correlation with its 95% interval; nan where it is undefined.
-
-    Attributes:
-        value: Tau-c of all pairs.
-        low: Lower end, over resampled items (`bootstrap_interval`).
-        high: Upper end.
-        pairs: Number of pairs.
-        items: Number of items that were resampled.
-    """
+    """A correlation of pairs with its 95% interval over resampled items (`bootstrap_interval`); nan where undefined."""
 
     value: float
     low: float

@@ -38,15 +38,7 @@ def char_normalized_accuracy(logprobs: Sequence[float], choices: Sequence[str], 
 def argmax_accuracy(logprobs: Sequence[float], gold: int) -> float:
     """Whether the gold option is the most likely one (the paper's Eq. 1, without normalisation).
 
-    Args:
-        logprobs: K finite log-probabilities, one per option.
-        gold: Index of the correct option, 0 to K - 1.
-
-    Returns:
-        1.0 or 0.0; of tied options the first counts as chosen.
-
-    Raises:
-        ValueError: No option, a log-probability is not finite, or a bad `gold`.
+    Arguments, value and errors are those of `char_normalized_accuracy`.
     """
     scores = _finite(logprobs)
     return float(np.argmax(scores) == _gold_position(gold, scores.size))
@@ -57,19 +49,14 @@ def gold_probability_mass(
 ) -> float:
     """Share of probability on the gold options: softmax over all options, summed over gold (section 5.1, Eq. 3-4).
 
-    The headline of MizanQA, whose items may have several correct options.
+    The headline of MizanQA, whose items may have several correct options. Errors are those of
+    `char_normalized_accuracy`.
 
     Args:
         logprobs: K finite log-probabilities, one per option.
         choices: K non-empty option texts, as they were scored.
         gold: One index or several distinct ones, 0 to K - 1.
         normalize: Divide each log-probability by the number of code points of its option, as QIMMA's task code does.
-
-    Returns:
-        A probability, 0 to 1.
-
-    Raises:
-        ValueError: No option, lengths differ, a log-probability is not finite, an option is empty, or a bad `gold`.
     """
     normalized = _char_normalized(logprobs, choices)
     scores = normalized if normalize else _finite(logprobs)
@@ -80,18 +67,8 @@ def gold_probability_mass(
 def gold_set_match(logprobs: Sequence[float], choices: Sequence[str], gold: int | Sequence[int]) -> float:
     """Whether the gold options are exactly the most likely ones per code point, taking as many as there are gold ones.
 
-    In QIMMA's task code for MizanQA, in addition to the probability mass; not in the paper.
-
-    Args:
-        logprobs: K finite log-probabilities, one per option.
-        choices: K non-empty option texts, as they were scored.
-        gold: One index or several distinct ones, 0 to K - 1.
-
-    Returns:
-        1.0 or 0.0; of tied options the first ones count as chosen.
-
-    Raises:
-        ValueError: No option, lengths differ, a log-probability is not finite, an option is empty, or a bad `gold`.
+    In QIMMA's task code for MizanQA, in addition to the probability mass; not in the paper. Arguments and errors are
+    those of `gold_probability_mass`; of tied options the first ones count as chosen.
     """
     scores = _char_normalized(logprobs, choices)
     positions = _gold_positions(gold, scores.size)
@@ -109,9 +86,6 @@ def scores_of_options(
         logprobs: K finite log-probabilities, one per option.
         choices: K option texts, as they were scored.
         tokens: K numbers of tokens, for metrics of means per token (visual dialogue, small galleries); None: unknown.
-
-    Raises:
-        ValueError: No option, lengths differ, a log-probability is not finite, or an option is empty.
     """
     if metric in PER_CODE_POINT:
         return _char_normalized(logprobs, choices).tolist()

@@ -195,9 +195,7 @@ def mcnemar(only_first: int, only_second: int) -> tuple[float, float]:
     return 1.0 if only_first == only_second else mid_p, float(binomtest(only_first, pairs).pvalue)
 
 
-def smallest_difference(
-    items: float, discordant: float, tests: int = 1, power: float = 0.8, level: float = 0.95
-) -> float | None:
+def smallest_difference(items: float, discordant: float, tests: int = 1, power: float = 0.8) -> float | None:
     """The smallest difference of two accuracies that a paired test finds with the given power.
 
     It solves d = (z_a sqrt(v) + z_b sqrt(v - d^2)) / sqrt(n) (Connor, Biometrics 43, 1987), where v is the variance of
@@ -206,9 +204,8 @@ def smallest_difference(
     Args:
         items: n; with clusters the effective number, n over the design effect.
         discordant: v, above 0; of other scores than accuracies it may be more than 1.
-        tests: Of the family; each is tested at (1 - `level`) / `tests` (Bonferroni, the worst case of Holm).
+        tests: Of the family; each is tested at 0.05 / `tests` (Bonferroni, the worst case of Holm).
         power: Chance of finding it.
-        level: Of confidence.
 
     Returns:
         The difference, on the scale of an item's score; None where there are so few items that no difference of that
@@ -216,7 +213,7 @@ def smallest_difference(
     """
     from scipy.stats import norm
 
-    significant, found = norm.isf((1 - level) / 2 / tests), norm.ppf(power)
+    significant, found = norm.isf(0.025 / tests), norm.ppf(power)
     if items < significant**2 + 1:  # even if all discordant items were on one side
         return None
     # the root of that equation, which is quadratic in d

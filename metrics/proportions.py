@@ -10,12 +10,7 @@ TINY = 1e-9  # trials of an error that is larger than any share's
 
 @lru_cache(maxsize=4096)
 def wilson_interval(successes: int, total: int) -> tuple[float, float]:
-    """The 95% interval of a proportion by Wilson (J. of the American Statistical Association 22, 1927), by scipy.
-
-    Args:
-        successes: From 0 to `total`.
-        total: Independent trials, at least 1.
-    """
+    """The 95% interval of a proportion by Wilson (J. of the American Statistical Association 22, 1927), by scipy."""
     from scipy.stats import binomtest
 
     interval = binomtest(successes, total).proportion_ci(method="wilson")
@@ -50,11 +45,8 @@ def wilson_error(successes: int, total: int) -> float:
 def newcombe_interval(first: tuple[int, int], second: tuple[int, int]) -> tuple[float, float]:
     """The 95% interval of the difference of two proportions from Wilson's intervals (Newcombe 1998, method 10).
 
-    For independent samples; on the same items it is too wide rather than too narrow, where the verdicts agree.
-
-    Args:
-        first: Successes and total of the first proportion.
-        second: Those of the second, which is subtracted.
+    Each is its successes and total. For independent samples; on the same items it is too wide rather than too narrow,
+    where the verdicts agree.
     """
     (low_a, high_a), (low_b, high_b) = (wilson_interval(*counts) for counts in (first, second))
     a, b = first[0] / first[1], second[0] / second[1]

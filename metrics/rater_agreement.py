@@ -19,7 +19,7 @@ from cultureval.metrics.standard_errors import bootstrap_interval
 
 DRAWS = 1000
 Ratings = Sequence[Sequence[Hashable]]
-Categories = Sequence[Hashable] | int
+Categories = Sequence[Hashable]
 
 
 def gwet_ac1(ratings: Ratings, categories: Categories) -> float:
@@ -31,7 +31,7 @@ def gwet_ac1(ratings: Ratings, categories: Categories) -> float:
 
     Args:
         ratings: Shape (N, R): the category that each of R raters gave each of N items; None or nan is not rated.
-        categories: All q categories that raters could choose, used or not; or the number q.
+        categories: All q categories that raters could choose, used or not.
 
     Returns:
         The coefficient, at most 1; nan if no item has two ratings.
@@ -40,23 +40,14 @@ def gwet_ac1(ratings: Ratings, categories: Categories) -> float:
         ValueError: Ratings are not a table of at least two raters, fewer than two categories, or a rating that is not
             one of them.
     """
-    return _value(_gwet, rating_counts(ratings, categories), weighted=False)
+    return _value(_gwet, rating_counts(ratings, categories))
 
 
-def gwet_ac2(ratings: Ratings, categories: Sequence[Hashable]) -> float:
-    """Gwet's AC2: as AC1, where near categories agree in part.
-
-    The weights are his ordinal ones: 1 - c(|k - l|) / c(q - 1) for the categories numbered in their order, with
-    c(d) = d (d + 1) / 2. Arguments, undefined values and errors are those of `gwet_ac1`; the categories must be given,
-    in their order.
-    """
-    return _value(_gwet, rating_counts(ratings, categories), weighted=True)
-
-
-def krippendorff_alpha(ratings: Ratings, categories: Sequence[Hashable]) -> float:
+def krippendorff_alpha(ratings: Ratings, categories: Categories) -> float:
     """Krippendorff's alpha for ordered categories (Computing Krippendorff's Alpha-Reliability, 2011, section D).
 
-    1 - observed / expected disagreement of pairs of ratings of one item. Arguments and errors are those of `gwet_ac2`.
+    1 - observed / expected disagreement of pairs of ratings of one item. Arguments and errors are those of `gwet_ac1`;
+    the categories must be in their order.
 
     Returns:
         The coefficient, at most 1; nan if no item has two ratings, or all ratings are of one category.
@@ -64,36 +55,11 @@ def krippendorff_alpha(ratings: Ratings, categories: Sequence[Hashable]) -> floa
     return _value(_alpha, rating_counts(ratings, categories))
 
 
-def weighted_kappa(ratings: Ratings, categories: Sequence[Hashable]) -> float:
-    """Cohen's kappa of two raters with quadratic weights (Psychological Bulletin 70, 1968).
-
-    Args:
-        ratings: Shape (N, 2), as of `gwet_ac2`; items with one rating do not count.
-        categories: All categories in their order, at equal distances.
-
-    Returns:
-        The coefficient; nan if no item has two ratings, or both raters gave all items one category.
-
-    Raises:
-        ValueError: As in `gwet_ac1`; or there are more than two raters.
-    """
-    return _value(_kappa, _pair_counts(ratings, categories))
-
-
-def raw_agreement(ratings: Ratings, categories: Categories) -> float:
-    """The share of agreeing pairs of raters, averaged over items with two or more ratings; used as `gwet_ac1`."""
-    return _value(_raw, rating_counts(ratings, categories))
-
-
 @dataclass(frozen=True)
 class Coefficient:
-    """A coefficient with its 95% interval; nan where it is undefined.
+    """A coefficient with its 95% interval (`bootstrap_interval` over resampled items); nan where it is undefined.
 
-    Attributes:
-        value: Of all items.
-        low: Lower end (`bootstrap_interval` over resampled items); nan where all resamples have one value (all raters
-            agree on all).
-        high: Upper end.
+    The ends are nan where all resamples have one value (all raters agree on all).
     """
 
     value: float
@@ -103,7 +69,7 @@ class Coefficient:
 
 def rater_agreement(
     ratings: Ratings,
-    categories: Sequence[Hashable],
+    categories: Categories,
     items: Sequence[Hashable] | None = None,
     draws: int = DRAWS,
     seed: int = 0,
@@ -111,7 +77,7 @@ def rater_agreement(
     """All coefficients with percentile intervals of a bootstrap over items.
 
     Args:
-        ratings: As of `gwet_ac2`.
+        ratings: As of `gwet_ac1`.
         categories: All categories in their order.
         items: The item of each row (its image); rows of one item are drawn together. None: a row is an item.
         draws: Number of resamples; those in which a coefficient is undefined are left out of its interval.
@@ -130,7 +96,7 @@ def rater_agreement(
     members = [numbers.setdefault(item, len(numbers)) for item in (items or range(len(counts)))]
     found = {
         "raw": _with_interval(_raw, counts, members, draws, seed),
-        "AC1": _with_interval(_gwet, counts, members, draws, seed, weighted=False),
+        "AC1": _with_interval(_gwet, counts, members, draws, seed),
         "AC2": _with_interval(_gwet, counts, members, draws, seed, weighted=True),
         "alpha": _with_interval(_alpha, counts, members, draws, seed),
     }
@@ -156,7 +122,12 @@ def _observed(counts: np.ndarray, weights: np.ndarray) -> np.ndarray:
     return np.column_stack([np.where(several, _over(agreeing, sizes * (sizes - 1)), 0.0), several])
 
 
-def _gwet(counts: np.ndarray, weighted: bool) -> Formula:
+def _gwet(counts: np.ndarray, weighted: bool = False) -> Formula:
+    """AC1; weighted, AC2, where near categories agree in part.
+
+    Its weights are Gwet's ordinal ones: 1 - c(|k - l|) / c(q - 1) for the categories numbered in their order, with
+    c(d) = d (d + 1) / 2.
+    """
     size = counts.shape[1]
     distances = np.abs(np.subtract.outer(np.arange(size), np.arange(size)))
     weights = 1 - distances * (distances + 1) / (size * (size - 1)) if weighted else np.eye(size)
@@ -204,8 +175,8 @@ def _kappa(pairs: np.ndarray) -> Formula:
     return pairs, coefficient
 
 
-def _value(formula: Callable[..., Formula], counts: np.ndarray, **options: bool) -> float:
-    statistics, coefficient = formula(counts, **options)
+def _value(formula: Callable[..., Formula], counts: np.ndarray) -> float:
+    statistics, coefficient = formula(counts)
     return float(coefficient(statistics.sum(axis=0, keepdims=True))[0])
 
 
@@ -235,10 +206,8 @@ def _over(part: np.ndarray, total: np.ndarray) -> np.ndarray:
     return np.divide(part, total, out=np.full(part.shape, math.nan), where=np.abs(total) > 1e-12)
 
 
-def _pair_counts(ratings: Ratings, categories: Sequence[Hashable]) -> np.ndarray:
+def _pair_counts(ratings: Ratings, categories: Categories) -> np.ndarray:
     """Which pair of categories each item got, shape (N, q * q); an item without both ratings has none."""
-    if any(len(row) != 2 for row in ratings):
-        raise ValueError("kappa is of two raters")
     first, second = (rating_counts([(row[rater], None) for row in ratings], categories) for rater in (0, 1))
     return (first[:, :, None] * second[:, None, :]).reshape(len(first), -1)
 
@@ -249,10 +218,7 @@ def rating_counts(ratings: Ratings, categories: Categories) -> np.ndarray:
     if not rows or len({len(row) for row in rows}) != 1 or len(rows[0]) < 2:
         raise ValueError("ratings must be a table of items by at least two raters")
     used = list(dict.fromkeys(rating for row in rows for rating in row if not _is_missing(rating)))
-    if isinstance(categories, int):  # the names of unused categories do not matter
-        known = [*used, *(object() for _ in range(categories - len(used)))][:categories]
-    else:
-        known = list(dict.fromkeys(categories))
+    known = list(dict.fromkeys(categories))
     if len(known) < 2:
         raise ValueError(f"there must be at least two categories, not {len(known)}")
     if strange := [rating for rating in used if rating not in known]:

@@ -13,11 +13,7 @@ Floats = NDArray[np.float64]
 
 
 def cluster_names(clusters: Sequence[Hashable] | None, items: int) -> list[Hashable]:
-    """The cluster of each item: a name, or for None (alone) an object of its own.
-
-    Raises:
-        ValueError: There is another number of clusters than of items.
-    """
+    """The cluster of each item: a name, or for None (alone) an object of its own."""
     given = [None] * items if clusters is None else clusters
     if len(given) != items:
         raise ValueError(f"there are {items} items but {len(given)} clusters")
@@ -47,16 +43,7 @@ def numbers_of(names: Sequence[Sequence[Hashable]]) -> dict[Hashable, int]:
 
 
 def cluster_sums(values: Floats, rows: Sequence[int], clusters: int) -> Floats:
-    """Sums over clusters.
-
-    Args:
-        values: [N, P].
-        rows: [N] the number of each item's cluster.
-        clusters: G.
-
-    Returns:
-        [G, P].
-    """
+    """Sums [G, P] over clusters of values [N, P], with the number of each item's cluster."""
     sums = np.zeros((clusters, values.shape[1]))
     np.add.at(sums, list(rows), values)
     return sums
@@ -104,15 +91,9 @@ def percentile_tail(freedom: float, level: float = 0.95) -> float:
 
 
 def bootstrap_sums(parts: Floats, draws: int, generator: np.random.Generator) -> Floats:
-    """Sums of as many rows as there are, drawn with replacement.
+    """Sums [draws, P] of as many rows as there are in `parts` [G, P], drawn with replacement.
 
-    Args:
-        parts: [G, P].
-        draws: B.
-        generator: Of random numbers.
-
-    Returns:
-        [B, P]. Where few rows differ, how often each is drawn is one draw of a multinomial distribution.
+    Where few rows differ, how often each is drawn is one draw of a multinomial distribution.
     """
     rows, counts = np.unique(parts, axis=0, return_counts=True)
     if len(rows) <= FEW:
@@ -121,15 +102,9 @@ def bootstrap_sums(parts: Floats, draws: int, generator: np.random.Generator) ->
 
 
 def random_subset_sums(parts: Floats, draws: int, generator: np.random.Generator) -> Floats:
-    """Sums of the rows of random subsets, each row in with probability 1/2: what random swaps of pairs change.
+    """Sums [draws, P] of random subsets of the rows of `parts` [G, P], each row in with probability 1/2.
 
-    Args:
-        parts: [G, P].
-        draws: B.
-        generator: Of random numbers.
-
-    Returns:
-        [B, P].
+    That is what random swaps of pairs change.
     """
     rows, counts = np.unique(parts, axis=0, return_counts=True)
     if len(rows) <= FEW:

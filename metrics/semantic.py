@@ -48,21 +48,13 @@ def bertscore_model() -> str:
 
 
 def caption_bertscore_model() -> tuple[str, int]:
-    """The model and the layer of JEEM's BERTScore: those of the settings, or CAMeLBERT-mix and 9.
-
-    Raises:
-        CulturevalError: The layer is not a whole number above 0.
-    """
+    """The model and the layer of JEEM's BERTScore: those of the settings, or CAMeLBERT-mix and 9."""
     settings = current_settings()
     return settings.caption_bertscore_model or CAPTION_MODEL, settings.caption_bertscore_layer or CAPTION_LAYER
 
 
 def check_caption_bertscore() -> None:
-    """Load and try JEEM's BERTScore model and layer, before a long run starts.
-
-    Raises:
-        CulturevalError: They cannot be used; the message names the variable to set.
-    """
+    """Load and try JEEM's BERTScore model and layer, before a long run starts; the error names the variable to set."""
     try:
         try_bertscore(*caption_bertscore_model())
     except ValueError as error:
@@ -143,12 +135,7 @@ def load_encoder(model: str, num_layers: int | None, device: str) -> BertScoreMo
 
 
 def try_bertscore(model: str, num_layers: int | None = None) -> None:
-    """Load a model and score a sentence against itself, and another one, before a long run starts.
-
-    Raises:
-        ValueError: The model has no such layer.
-        CulturevalError: It cannot be loaded, or its scores are wrong.
-    """
+    """Load a model and score a sentence against itself, and another one, before a long run starts."""
     texts = ["ذهب الطالب إلى المدرسة", "عايز اروح السوق دلوقتي"]
     same, other = bertscore(texts, [texts[0]] * 2, model, num_layers, device=scoring_device())["f1"]
     if not (abs(same - 1) < 1e-3 and np.isfinite(other) and other < 1):

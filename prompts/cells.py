@@ -43,11 +43,7 @@ def has_column(row: Mapping[str, Any], column: Column) -> bool:
 
 
 def column_name(row: Mapping[str, Any], column: Column) -> str:
-    """The name under which the row has the column.
-
-    Raises:
-        MissingColumn: None of the names is there; the message lists the columns found.
-    """
+    """The name under which the row has the column; the error lists the columns found."""
     names = _names(column)
     for name in names:
         if name in row:
@@ -158,11 +154,8 @@ def alike(text: str) -> str:
 def image_cell(row: Mapping[str, Any], column: Column, folder: Path) -> str:
     """Stores the image of a cell and returns its name for `stored_image`.
 
-    Args:
-        row: The row.
-        column: Its column. The cell is a file's bytes, its path below the folder, the hub's pair of `bytes` and
-            `path`, or a PIL image (kept as PNG).
-        folder: The source's folder.
+    The cell is a file's bytes, its path below the source's folder, the hub's pair of `bytes` and `path`, or a PIL image
+    (kept as PNG).
 
     Raises:
         MissingColumn: The row has no such column.

@@ -40,12 +40,7 @@ def instruction_name(language: str, several: bool) -> str:
 
 
 def choice_reply_prompt(language: str, several: bool) -> "Callable[..., Doc]":
-    """The prompt function of a language.
-
-    Args:
-        language: ISO 639 code with an instruction: ar, en or zh.
-        several: Whether several options may be right.
-    """
+    """The prompt function of a language with an instruction (ar, en or zh); `several`: several options may be right."""
     return partial(_reply_doc, instruction=instruction_name(language, several), language=language)
 
 

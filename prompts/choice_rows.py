@@ -56,13 +56,7 @@ def cluster_of(context: str | None) -> str:
 def check_labels(row: Mapping[str, Any], template: str, ready_made: bool) -> None:
     """Checks that the labels of a prepared row, if any, are those that its prompt shows.
 
-    Args:
-        row: The prepared row: `prompt`, and `labels` and `choices` of the same length.
-        template: Name of the template, for the message.
-        ready_made: Whether the prompt is the source's own, whose labels are checked only where they can be parsed.
-
-    Raises:
-        BadRow: They are not.
+    Where the prompt is the source's own (`ready_made`), they are checked only if they can be parsed.
     """
     if "labels" not in row:
         return

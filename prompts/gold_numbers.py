@@ -24,11 +24,9 @@ class UndecidedNumbers(Exception):
 
 
 class GoldNumber(NamedTuple):
-    """A whole number among the golds of a column.
+    """A whole number among the golds of a column, in a row of `options` options.
 
     Attributes:
-        number: The number.
-        options: How many options its row has.
         same: Position of the option whose text it is; None without one.
         usual: What it means where nothing else tells: 1 where the options' own labels are numbers; else None.
     """
@@ -139,15 +137,7 @@ def whole_number(value: Any) -> int | None:
 
 
 def meaning_of(number: int, cell: Any, options: int, same: int | None, name: str, usual: Meaning | None) -> Meaning:
-    """What a number among the golds means.
-
-    Args:
-        number: The number.
-        cell: Its cell, for a message.
-        options: How many options its row has.
-        same: Position of the option whose text it is.
-        name: The column's name, for a message.
-        usual: As of `GoldNumber`.
+    """What a number among the golds means; the arguments are those of `GoldNumber`, and its cell and column.
 
     Raises:
         UndecidedNumbers: It is not known yet: the column's rows have to be looked at.

@@ -83,11 +83,6 @@ class LabelledOptions:
     def golds(self, answer: Any, column: str, several: bool = True) -> list[int]:
         """The positions of all options that an answer names, ascending.
 
-        Args:
-            answer: The cell.
-            column: Its column, for messages.
-            several: Whether several may be right.
-
         Raises:
             BadRow: As `gold_positions`; or it names a letter or a number that could mean either of two options.
         """
@@ -97,11 +92,7 @@ class LabelledOptions:
         return gold_positions(answer, self.texts, column, numbers=self.numbers, usual=usual, several=several)
 
     def gold(self, answer: Any, column: str) -> int:
-        """The position of the one option that an answer names.
-
-        Raises:
-            BadRow: As `golds`; or it names several.
-        """
+        """The position of the one option that an answer names; several are a `BadRow`."""
         return self.golds(answer, column, several=False)[0]
 
 
@@ -164,11 +155,7 @@ def _in_order_of_names(named: Mapping[str, Any], cell: Any, column: str) -> list
 
 
 def options_of_list(entries: Sequence[str], column: str) -> LabelledOptions:
-    """The options of a list, each perhaps with a label.
-
-    Raises:
-        BadRow: Their labels are not understood, or two options are the same.
-    """
+    """The options of a list, each perhaps with a label; labels must be understood, and options distinct."""
     labels = own_labels(entries, column)
     if labels:
         return in_order_of_labels(labels, column)

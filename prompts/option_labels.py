@@ -35,21 +35,13 @@ def label_index(text: str) -> int | None:
 
 
 def split_label(text: str) -> tuple[int | None, str]:
-    """The position and the rest of a text that begins with a label (`ب) نص`, `(ب) نص`, `ب. نص`).
-
-    Returns:
-        (position, rest); (None, text) where the text begins with no label.
-    """
+    """(position, rest) of a text that begins with a label (`ب) نص`, `(ب) نص`, `ب. نص`); (None, text) of any other."""
     match = _LABEL_PREFIX.match(text)
     return (label_index(match.group(1)), text[match.end() :].strip()) if match else (None, text.strip())
 
 
 def labels_for(count: int) -> list[str]:
-    """The first `count` labels.
-
-    Raises:
-        BadRow: There are more options than labels.
-    """
+    """The first `count` labels."""
     if count > len(LABELS):
         raise BadRow("choices", count, f"counts more options than the {len(LABELS)} labels")
     return list(LABELS[:count])
@@ -304,12 +296,6 @@ def _in_range(position: int, options: Sequence[str], answer: Any, column: str) -
 def check_shown(prompt: str, labels: Sequence[str], options: Sequence[str], template: str) -> None:
     """Checks that a prompt shows each option with its label in front: `1. text`, `(A) text`, or a line `A text`.
 
-    Args:
-        prompt: The prompt of one row.
-        labels: What is scored, one for each option.
-        options: The options' texts.
-        template: Name of the template that names the labels, for the message.
-
     Raises:
         BadRow: It does not, so that scores of the labels would be meaningless.
     """
@@ -325,13 +311,7 @@ def check_shown(prompt: str, labels: Sequence[str], options: Sequence[str], temp
 
 
 def check_not_others(prompt: str, labels: Sequence[str], options: Sequence[str]) -> None:
-    """Checks that the labels in a ready-made prompt, where they can be parsed, are those that are scored.
-
-    A prompt that does not show every option after a label is not checked.
-
-    Raises:
-        BadRow: Every option has a label, and one of them differs from the scored one.
-    """
+    """Checks that the labels in a ready-made prompt, where every option has one, are those that are scored."""
     found = [_labels_before(prompt, text) for text in options]
     if not all(found):
         return

@@ -75,31 +75,17 @@ class PromptTemplate(HeadedTemplate):
         return short_hash("\0".join([self.file_text, *(load_template(name).file_text for name in self._also.values())]))
 
     def scored_labels(self, count: int) -> list[str]:
-        """The scored continuations of `count` options: the separator followed by each label.
-
-        Raises:
-            CulturevalError: The template names no labels.
-            BadRow: It names fewer labels.
-        """
+        """The scored continuations of `count` options: the separator followed by each label."""
         return [self.separator + label for label in self._first_labels(count)]
 
     def options(self, texts: Sequence[str]) -> str:
-        """The options as listed in the prompt, one per line, with their labels.
-
-        Raises:
-            CulturevalError: The template names no labels, or its layout of an option has an unknown slot.
-            BadRow: It names fewer labels.
-        """
+        """The options as listed in the prompt, one per line, with their labels."""
         layout = Template(self._text("option", "$label. $text"))
         pairs = zip(self._first_labels(len(texts)), texts, strict=True)
         return "\n".join(fill(layout, {"label": label, "text": text}, self.path) for label, text in pairs)
 
     def also(self, part: str) -> "PromptTemplate":
-        """The template that the head names for a variant of the prompt.
-
-        Raises:
-            CulturevalError: The head names none.
-        """
+        """The template that the head names for a variant of the prompt."""
         if part not in self._also:
             raise self._error(f"names no template for a {part}: add `also: {{{part}: FILE}}` to its head")
         return load_template(self._also[part])
@@ -109,11 +95,7 @@ class PromptTemplate(HeadedTemplate):
         return slot in self.template.get_identifiers()
 
     def check_slots(self, *slots: str) -> None:
-        """Checks that the text has slots without which a question would not be asked.
-
-        Raises:
-            CulturevalError: One is missing.
-        """
+        """Checks that the text has slots without which a question would not be asked."""
         for slot in slots:
             if not self.has_slot(slot):
                 raise self._error(f"has no slot ${slot}, so that the model would not see it: add ${slot} to its text")
@@ -180,11 +162,7 @@ def load_template(name: str) -> PromptTemplate:
 
 
 def render(name: str, **slots: str) -> str:
-    """The template with its slots filled; the filled-in texts are not read as templates.
-
-    Raises:
-        CulturevalError: There is no such template, or a slot of it is not given.
-    """
+    """The template with its slots filled; the filled-in texts are not read as templates."""
     return load_template(name).render(**slots)
 
 

@@ -124,7 +124,7 @@ def check_patches() -> list[Finding]:
         if found := entries[0].installed():
             untried = [patch for patch in entries if not patch.is_tested()]
             what = f"patches of {library} {found}: {len(entries)}"
-            cost = f"tried with {', '.join(entries[0].versions)}; `cultureval doctor --patches` tries whether they fit"
+            cost = f"tried with {entries[0].version}; `cultureval doctor --patches` tries whether they fit"
             findings.append(
                 Finding("untried" if untried else "ok", what if untried else f"{what}, tried with this version", cost)
             )
@@ -139,9 +139,7 @@ def patches_table() -> tuple[str, bool]:
             found = patch.installed()
             problem = patch.problem() if found else "not installed"
             fits = fits and (not found or problem is None)
-            rows.append(
-                (library, found or "-", ", ".join(patch.versions), patch.target, patch.reason, problem or "fits")
-            )
+            rows.append((library, found or "-", patch.version, patch.target, patch.reason, problem or "fits"))
     header = ("library", "installed", "tried with", "changed or used", "why", "canary")
     return terminal_table(header, rows, cut_words=True), fits
 

@@ -9,8 +9,9 @@ from typing import Any
 from cultureval.judge_prompts.templates import judge_template
 from cultureval.metrics.judges.identity import anonymity
 from cultureval.metrics.judges.items import metric_prefix, row_metrics
-from cultureval.metrics.judges.judge import Budget, Judgement, JudgeSettings, judge_signature, metric_part, summarize
-from cultureval.metrics.judges.verdicts import reuse_line, unscored_lines
+from cultureval.metrics.judges.judge import judge_signature
+from cultureval.metrics.judges.settings import JudgeSettings
+from cultureval.metrics.judges.verdicts import Judgement, metric_part, reuse_line, summarize, unscored_lines
 from cultureval.reports.judge_saved import Job, judge_jobs
 from cultureval.runs.load_runs import run_of
 from cultureval.runs.record import RunRecord
@@ -19,6 +20,7 @@ from cultureval.runs.signature import signature_of_line
 from cultureval.runs.writing import date_of_now, write_derived, write_results, write_summary
 from cultureval.runtime import processes
 from cultureval.runtime.rounding import printed_or_na
+from cultureval.runtime.servers.costs import Budget
 
 
 def judge_and_save(

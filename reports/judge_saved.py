@@ -9,22 +9,16 @@ from typing import TYPE_CHECKING, Any
 from cultureval.judge_prompts.templates import JudgeTemplate, following, judge_template, templates_beside
 from cultureval.metrics.judges.identity import identities_of, judge_identity
 from cultureval.metrics.judges.items import item_of
-from cultureval.metrics.judges.judge import (
-    Budget,
-    JudgeItem,
-    Judgement,
-    JudgeSettings,
-    estimate,
-    judge_items,
-    judge_with_all,
-    takes,
-)
+from cultureval.metrics.judges.judge import estimate, judge_items, judge_with_all, takes
+from cultureval.metrics.judges.settings import JudgeSettings
+from cultureval.metrics.judges.verdicts import JudgeItem, Judgement
 from cultureval.runs.files import SavedTask, find_saved_tasks
 from cultureval.runs.rows import saved_image, saved_reply
 from cultureval.runtime.doc_fields import specific_of
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.journal import open_journal
 from cultureval.runtime.sampling import sampled_rows
+from cultureval.runtime.servers.costs import Budget
 from cultureval.runtime.servers.identity import ServerIdentity
 from cultureval.tasks.catalogue import all_suites
 

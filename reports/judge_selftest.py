@@ -5,7 +5,8 @@ from collections.abc import Sequence
 from cultureval.judge_prompts.templates import judge_template
 from cultureval.metrics.judges.identity import anonymity, judge_identity
 from cultureval.metrics.judges.injections import Injection, Tried, mean_of, try_injections
-from cultureval.metrics.judges.judge import JudgeSettings, judge_signature
+from cultureval.metrics.judges.judge import judge_signature
+from cultureval.metrics.judges.settings import JudgeSettings
 from cultureval.metrics.judges.verdicts import JudgeVerdict, reuse_line, unscored_lines
 from cultureval.reports.terminal_tables import terminal_table
 from cultureval.runtime.rounding import printed

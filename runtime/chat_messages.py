@@ -19,11 +19,7 @@ def chat_messages(
 ) -> list[dict[str, Any]]:
     """LightEval's chat messages for a Doc, with images placed as in the transformers models.
 
-    Args:
-        doc: With or without images; its few-shot samples may have images of their own.
-        system_prompt: The first message, if given.
-        image_part: Makes the message part of an image.
-        placement: Position of images in a turn that does not place them with `<image>` marks.
+    Few-shot samples may have images of their own; `placement` is of images in a turn that has no `<image>` marks.
     """
     from lighteval.tasks.prompt_manager import PromptManager
 
@@ -39,13 +35,7 @@ def chat_messages(
 
 
 def message_parts(text: str, images: Sequence[dict[str, Any]], placement: Placement) -> list[dict[str, Any]]:
-    """The parts of one turn of a chat: images at the text's `<image>` marks, or else all before or after the text.
-
-    Args:
-        text: The turn's text.
-        images: The parts of the turn's images, in order.
-        placement: Position of the images in a text without one mark for each.
-    """
+    """The parts of one turn of a chat: images at the text's `<image>` marks, one each, or else all by `placement`."""
     if not images or text.count(IMAGE_MARK) != len(images):
         words = [{"type": "text", "text": text}]
         return [*images, *words] if placement == "first" else [*words, *images]

@@ -10,10 +10,7 @@ from cultureval.runtime.errors import CulturevalError, described
 
 
 def load_attribute(name: str) -> Any:
-    """Imports the module of such a string and returns its attribute.
-
-    Args:
-        name: "package.module:attribute", the form of Python's entry points.
+    """The attribute of a module that a string of the form of Python's entry points names: "package.module:attribute".
 
     Raises:
         CulturevalError: The string has another form, the module cannot be imported, or it has no such attribute.
@@ -32,13 +29,7 @@ def load_attribute(name: str) -> Any:
 
 
 def lazy_call(name: str, *arguments: Any, **named: Any) -> Callable[..., Any]:
-    """A function whose module is loaded when it is called.
-
-    Args:
-        name: "package.module:function".
-        *arguments: Its first arguments.
-        **named: Further ones by name.
-    """
+    """A function ("package.module:function") with its first arguments, whose module is loaded when it is called."""
     return partial(_call, name, *arguments, **named)
 
 

@@ -32,12 +32,7 @@ class DryRun(Exception):
 
 
 class BatchWritten(Exception):
-    """A run ends because its requests are in files, which are to be answered first.
-
-    Args:
-        files: The files.
-        requests: How many requests they hold.
-    """
+    """A run ends because its requests are in files, which are to be answered first."""
 
     def __init__(self, files: Sequence[Path], requests: int) -> None:
         self.files, self.requests = list(files), requests
@@ -50,11 +45,7 @@ class BatchWritten(Exception):
 
 
 class Problems(CulturevalError):
-    """Several problems that were found together, one a line.
-
-    Args:
-        problems: Their messages.
-    """
+    """Several problems that were found together, one a line."""
 
     def __init__(self, problems: Sequence[str]) -> None:
         self.problems = tuple(problems)
@@ -63,11 +54,7 @@ class Problems(CulturevalError):
 
 
 class ProblemList:
-    """Collects errors instead of stopping at the first.
-
-    Attributes:
-        found: The errors by their messages, in order.
-    """
+    """Collects errors by their messages, in order, instead of stopping at the first."""
 
     def __init__(self) -> None:
         self.found: dict[str, CulturevalError] = {}
@@ -87,11 +74,7 @@ class ProblemList:
             self.found.setdefault(str(one), one)
 
     def raise_if_any(self, most: int | None = None) -> None:
-        """Raises the one error as it is, several as `Problems`.
-
-        Args:
-            most: Of more problems than this the first are told, and how many more there are; None: all are told.
-        """
+        """Raises the one error as it is, several as `Problems`, of which `most` are told (None: all)."""
         texts = list(self.found)
         if len(texts) == 1:
             raise self.found[texts[0]]
@@ -102,11 +85,7 @@ class ProblemList:
 
 
 def all_of(checks: Iterable[Callable[[], object]]) -> None:
-    """Runs all checks, and raises what they raised together.
-
-    Raises:
-        CulturevalError: A check failed.
-    """
+    """Runs all checks, and raises the CulturevalErrors that they raised together."""
     problems = ProblemList()
     for check in checks:
         with problems.collecting():
@@ -133,9 +112,7 @@ class BadRow(CulturevalError):
 def wrong_settings(error: "ValidationError", values: bool = False) -> str:
     """What pydantic found wrong, as `setting: reason` joined by semicolons.
 
-    Args:
-        error: The error of validating settings.
-        values: Whether to show the given values; no where one could be an API key in the wrong field.
+    `values` also shows what was given; not where that could be an API key in the wrong field.
     """
     found = []
     for item in error.errors():
@@ -146,13 +123,7 @@ def wrong_settings(error: "ValidationError", values: bool = False) -> str:
 
 
 def did_you_mean(name: str, known: Iterable[str], cutoff: float = 0.5) -> str:
-    """` Did you mean a, b?` with at most three names that are near; "" without one.
-
-    Args:
-        name: What a user wrote.
-        known: The names that there are.
-        cutoff: The similarity of the nearest names, from 0 to 1.
-    """
+    """` Did you mean a, b?` with at most three known names of that similarity (0 to 1) at least; "" without one."""
     import difflib
 
     nearest = difflib.get_close_matches(name, list(known), n=3, cutoff=cutoff)
@@ -182,12 +153,7 @@ def described(error: BaseException) -> str:
 
 
 def escaped(text: str, keep: str = "") -> str:
-    """The text with its control characters written as escapes, which a terminal does not obey.
-
-    Args:
-        text: Any text.
-        keep: Control characters that remain, such as a line break.
-    """
+    """The text with its control characters, but those to `keep`, written as escapes, which a terminal does not obey."""
     return _CONTROLS.sub(
         lambda found: found[0] if found[0] in keep else found[0].encode("unicode_escape").decode(), text
     )

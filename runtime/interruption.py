@@ -16,11 +16,7 @@ _changed: set[int] = set()  # signals whose handler is ours
 
 
 class Interrupted(KeyboardInterrupt):
-    """SIGTERM or SIGHUP, which end a command as Ctrl-C does.
-
-    Args:
-        number: Of the signal.
-    """
+    """SIGTERM or SIGHUP, which end a command as Ctrl-C does."""
 
     def __init__(self, number: int) -> None:
         super().__init__(signal.Signals(number).name)

@@ -38,13 +38,7 @@ Append = Callable[[Records], None]
 
 
 def answer_key(**parts: Any) -> str:
-    """The key of an answer: a hash of everything that could change it.
-
-    Args:
-        **parts: whatever JSON can hold: model identity and revision, settings, prompt, image hashes, sampling index...
-
-    Returns:
-        The SHA-256 hex digest of the parts as canonical JSON (UTF-8, sorted keys, no spaces).
+    """The key of an answer: the SHA-256 hex digest of everything that could change it, as canonical JSON.
 
     Raises:
         ValueError: a part that JSON cannot hold (NaN, infinity, an object, a key that is not a string).
@@ -113,12 +107,7 @@ class Journal:
         return self._find(key) is not None
 
     def earlier(self, key: str, before: int | None = None) -> int | None:
-        """When an answer was written, in ns since 1970, if that was before a time; else None.
-
-        Args:
-            key: The answer's key.
-            before: In ns since 1970; default: before this journal was opened, by sequence.
-        """
+        """When an answer was written (ns since 1970) if that was before a time, by default this opening; else None."""
         entry = self._find(key)
         if entry is None:
             return None
@@ -280,12 +269,5 @@ def journal_folder() -> Path:
 
 
 def open_journal(of: str = "") -> Journal:
-    """Open the journal of this machine, in `journal_folder()`.
-
-    Args:
-        of: Whose answers will be written (a model), for `cultureval journal list`.
-
-    Returns:
-        A journal with all earlier answers, or with none where CULTUREVAL_RESUME is 0.
-    """
+    """The journal of this machine, for answers of a model (`of`); without earlier ones where CULTUREVAL_RESUME is 0."""
     return Journal(journal_folder(), of=of)

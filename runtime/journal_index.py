@@ -45,15 +45,11 @@ Result = TypeVar("Result")
 
 
 class IndexEntry(NamedTuple):
-    """An answer's line.
+    """An answer's line: its first byte and number of bytes in a file.
 
     Attributes:
-        key: The answer's key.
         sequence: The line's place among all; 0 for lines of earlier versions.
         time: In ns since 1970.
-        file: Name of the file.
-        start: First byte.
-        length: Bytes.
         of: Whose answer it is.
     """
 
@@ -70,11 +66,7 @@ class JournalIndex:
     """The index of a journal's folder. Where its file cannot be used, it is made in memory, and this is said."""
 
     def __init__(self, folder: Path) -> None:
-        """Prepare an index; nothing is written before the folder exists.
-
-        Args:
-            folder: The journal's.
-        """
+        """Prepare the index of a journal's folder; nothing is written before the folder exists."""
         self.folder = folder
         self._lock = threading.RLock()
         self._database: sqlite3.Connection | None = None
@@ -132,10 +124,10 @@ class JournalIndex:
         return self._do(count_on, "IMMEDIATE")
 
     def add(self, entries: Sequence[IndexEntry], size: int, changed: int) -> None:
-        """Record lines that their process has just written.
+        """Record lines of one file that their process has just written.
 
         Args:
-            entries: The lines, of one file, at least one.
+            entries: At least one.
             size: The file's size up to their end, in bytes.
             changed: Its modification time in ns.
         """

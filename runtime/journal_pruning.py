@@ -20,15 +20,7 @@ NOT_SAID = "(not recorded)"  # whose answers: earlier versions did not write it
 
 @dataclass(frozen=True)
 class Holding:
-    """The answers of one model or judge.
-
-    Attributes:
-        of: Its name.
-        answers: Their number.
-        bytes: Of their lines.
-        oldest: When the first was written, in ns since 1970.
-        newest: When the last was written.
-    """
+    """The answers of one model or judge: how many, bytes of their lines, first and last time in ns since 1970."""
 
     of: str
     answers: int
@@ -39,16 +31,7 @@ class Holding:
 
 @dataclass(frozen=True)
 class JournalSize:
-    """How large a journal is.
-
-    Attributes:
-        answers: Number of answers that a run can find.
-        answer_bytes: Of their lines.
-        files: Number of files.
-        bytes: Of the files.
-        index_bytes: Of this machine's index.
-        damaged: Number of damaged lines.
-    """
+    """How large a journal is: the answers that a run can find, all files, this machine's index, and damaged lines."""
 
     answers: int
     answer_bytes: int

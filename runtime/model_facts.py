@@ -14,13 +14,8 @@ if TYPE_CHECKING:
 def changed_settings(settings: "ModelConfig", left_out: Collection[str]) -> str:
     """For a signature: `name=value` of all settings that differ from their defaults, generation parameters included.
 
-    Args:
-        settings: Of one model.
-        left_out: Settings that a score does not depend on, or that the signature shows elsewhere.
-
-    Returns:
-        In alphabetical order, joined by commas; a value that is not a short word is replaced by eight digits of its
-        SHA-256. "default" if nothing is changed.
+    In alphabetical order; a value that is no short word becomes eight digits of its SHA-256; "default" without any.
+    `left_out` are those that a score does not depend on, or that the signature shows elsewhere.
     """
     changed = changed_values(settings, left_out)
     return ",".join(f"{name}={_short(value)}" for name, value in sorted(changed.items())) or "default"

@@ -60,7 +60,7 @@ def _with_server(settings: dict[str, Any], base_url: str | None) -> dict[str, An
 def refuse_unknown(
     settings: Mapping[str, Any], known: Collection[str], where: str, elsewhere: Collection[str] = ()
 ) -> None:
-    """Raise an error that names all unknown settings, with the nearest names.
+    """Refuses settings that are not among the known ones, with the nearest of those and of `elsewhere`.
 
     Args:
         settings: What the user gave.
@@ -69,7 +69,7 @@ def refuse_unknown(
         elsewhere: Names of other settings that the user may have meant.
 
     Raises:
-        CulturevalError: Names are not among the known ones.
+        CulturevalError: Names all that are unknown.
     """
     problems = ProblemList()
     for name in settings:

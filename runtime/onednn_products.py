@@ -17,13 +17,7 @@ from cultureval.runtime.patches.torch import onednn_linear
 
 
 def onednn_products(device: torch.device | str) -> AbstractContextManager[Any]:
-    """A context in which fp32 linear layers run on oneDNN, if the device is a CPU and PyTorch was built with oneDNN.
-
-    It supports no gradients.
-
-    Args:
-        device: The model's device.
-    """
+    """A context, without gradients, in which fp32 linear layers on a CPU run on oneDNN, if PyTorch has it."""
     applies = torch.device(device).type == "cpu" and torch.backends.mkldnn.is_available()
     return _OneDNNLinear() if applies else nullcontext()
 

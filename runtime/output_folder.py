@@ -10,21 +10,13 @@ LEAST_FREE = 64 * 2**20  # bytes; the details of a suite take some tens of MiB
 
 
 def require_output_folder(folder: str | Path) -> None:
-    """Check that a command can write into its output folder; the check leaves no files.
-
-    Raises:
-        CulturevalError: The folder, or its parent, is not writable, or has no room.
-    """
+    """As `require_folder`, of a command's output folder; fsspec addresses, which LightEval writes to, pass."""
     if "://" not in str(folder):  # an fsspec address, which LightEval writes to
         require_folder(Path(folder), "--output-dir")
 
 
 def require_folder(folder: Path, option: str) -> None:
-    """Check that a folder, or the one that it will be made in, is writable and has room.
-
-    Args:
-        folder: Need not exist.
-        option: What sets it, for the message.
+    """Checks that the folder of an option, or the one it will be made in, is writable and has room; leaves no file.
 
     Raises:
         CulturevalError: Nothing can be written there.

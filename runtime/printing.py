@@ -25,10 +25,9 @@ _FOR_FILES: ContextVar[bool] = ContextVar("for_files", default=False)
 
 
 class SteadyFile(io.FileIO):
-    """An open file to which writing never fails: after the first error everything else is dropped.
+    """An open file to which writing never fails: after the first error (`lost`) everything else is dropped.
 
     Attributes:
-        lost: The first error, or None.
         reported: Whether the user knows where else the lost text is.
     """
 

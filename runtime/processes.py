@@ -44,12 +44,7 @@ def split_round_robin(order: Sequence[int]) -> list[Sequence[int]]:
 
 
 def split_contiguous(order: Sequence[int], sizes: Sequence[float]) -> list[Sequence[int]]:
-    """Contiguous shares of a list, of about the same sum of sizes.
-
-    Args:
-        order: All indices.
-        sizes: Size of each question, by index.
-    """
+    """Contiguous shares of a list of indices, of about the same sum of their sizes."""
     count, total = process_count(), sum(sizes[index] for index in order) or 1
     shares: list[list[int]] = [[] for _ in range(count)]
     done = 0.0
@@ -100,11 +95,7 @@ def gather(mine: Answer) -> list[Answer]:
 
 @contextmanager
 def scoring_together(wanted: bool = True) -> Iterator[None]:
-    """A context after whose answers all processes go on and score together.
-
-    Args:
-        wanted: Whether the scores have anything to share.
-    """
+    """A context after whose answers all processes go on and score together, if the scores have anything to share."""
     global _scores_together
     before, _scores_together = _scores_together, wanted and process_count() > 1
     try:
@@ -162,11 +153,7 @@ def answered() -> None:
 
 
 def finish() -> None:
-    """Disconnect from the other processes; all but the first one end here.
-
-    Raises:
-        SystemExit: With code 0, in every process but the first.
-    """
+    """Disconnects from the other processes, which end here by a SystemExit of code 0; only the first goes on."""
     if process_count() == 1:
         return
     if is_connected():

@@ -37,11 +37,7 @@ class Saving:
     wandb: bool = False
 
     def check(self) -> None:
-        """Checks before the run that everything that was asked for can be done.
-
-        Raises:
-            CulturevalError: Names all that cannot.
-        """
+        """Checks before the run that all that was asked for can be done; the CulturevalError names what cannot."""
         problems = ProblemList()
         for text in self.problems():
             problems.add(CulturevalError(text))
@@ -98,12 +94,7 @@ def _template_problems(template: str) -> Iterator[str]:
 
 
 def hub_problems(option: str, results_org: str | None) -> Iterator[str]:
-    """A sentence for each thing that an upload lacks.
-
-    Args:
-        option: What asked for it.
-        results_org: Account or organisation on the hub.
-    """
+    """A sentence for each thing that an upload lacks which an option asked for."""
     from huggingface_hub import get_token
 
     if not results_org:

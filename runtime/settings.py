@@ -348,11 +348,7 @@ class Settings:
 
 
 def check_names(names: Iterable[str], options: Iterable[Option[Any]]) -> None:
-    """Checks that each name is that of an option.
-
-    Raises:
-        UnknownSetting: Names those that are not.
-    """
+    """Checks that each name is that of an option; raises an `UnknownSetting` of those that are not."""
     if unknown := sorted({*names} - {option.name for option in options}):
         raise UnknownSetting(f"No setting is called {', '.join(unknown)}.")
 

@@ -19,11 +19,7 @@ HEAD = re.compile(r"\A---\n(.*?)^---(?:\n|\Z)", re.DOTALL | re.MULTILINE)
 
 @dataclass(frozen=True)
 class TextTemplate:
-    """A text file whose slots are written `$name`; the file's own last newline is not part of it.
-
-    Attributes:
-        path: The file, UTF-8.
-    """
+    """A UTF-8 text file whose slots are written `$name`; the file's own last newline is not part of it."""
 
     path: Path | Traversable
 
@@ -48,11 +44,7 @@ class TextTemplate:
         return Template(self.file_text)
 
     def render(self, **slots: str) -> str:
-        """The text with its slots filled; the filled-in texts are not read as templates.
-
-        Raises:
-            CulturevalError: A slot of the template is not given, or is not a name.
-        """
+        """The text with its slots filled, as by `fill`; the filled-in texts are not read as templates."""
         return fill(self.template, slots, self.path)
 
     @property
@@ -91,15 +83,10 @@ class HeadedTemplate(TextTemplate):
 
 
 def fill(template: Template, slots: Mapping[str, str], path: Path | Traversable) -> str:
-    """A template's text with its slots filled.
-
-    Args:
-        template: The text with its slots.
-        slots: The texts to fill in; those that the template does not have are left out.
-        path: The template's file, for messages.
+    """A template's text with its slots filled; texts for slots that it does not have are left out.
 
     Raises:
-        CulturevalError: A slot is not among those given, or is not a name (`$5`).
+        CulturevalError: Names the file, and the slot that is not among those given, or is not a name (`$5`).
     """
     text = template.template
     for found in template.pattern.finditer(text):
@@ -120,10 +107,7 @@ def short_hash(text: str) -> str:
 
 
 def packaged_folder(package: str) -> Traversable:
-    """The folder of a package, or that of a module which is a single file.
-
-    Args:
-        package: A name that can be imported.
+    """The folder of a package that can be imported, or that of a module which is a single file.
 
     Raises:
         CulturevalError: There is no such package, or its import fails.

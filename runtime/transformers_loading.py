@@ -30,10 +30,6 @@ def missing_weights(model: Any, report: Mapping[str, Any], not_needed: Collectio
 def surplus_layers(model: Any, report: Mapping[str, Any]) -> str | None:
     """Layers that a checkpoint has beyond those of its configuration; transformers leaves them out and only logs it.
 
-    Args:
-        model: As in `missing_weights`.
-        report: Likewise.
-
     Returns:
         A clause for an error, None where there are none; weights of other parts, such as another head, are none.
     """
@@ -58,12 +54,7 @@ def missing_vocabulary(tokenizer: Any) -> str | None:
 
 
 def unusable_weights(model: Any, name: str) -> str | None:
-    """A clause with the first weight that is not a number, and the file that holds it; None where there is none.
-
-    Args:
-        model: A loaded model.
-        name: Its folder or hub id.
-    """
+    """A clause with the first weight of a model that is not a number, and its file in the model's folder; else None."""
     for key, tensor in model.state_dict().items():
         if tensor.is_floating_point() and not tensor.isfinite().all():
             files = sorted(path.name for kind in WEIGHTS for path in Path(name).expanduser().glob(kind))

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from cultureval.runtime.data.user_cache import write_json_lines
 from cultureval.scripts.options import Data, Form, OnlyJson, SourcesFile, Tasks, data_settings
 from cultureval.tasks.options import read_data_options
 
@@ -30,8 +31,7 @@ def check(
 
         report = check_data(tasks, read_data_options())
     if rows:
-        lines = (json_format.dumps(asdict(row), ensure_ascii=False) for row in report.listed)
-        rows.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+        write_json_lines(rows, map(asdict, report.listed))
     print(json_format.dumps(asdict(report), ensure_ascii=False, indent=2) if json else data_check_text(report, full))
     if report.is_broken():
         raise typer.Exit(1)

@@ -37,9 +37,9 @@ from cultureval.scripts import (
     suite_commands,
     view,
 )
-from cultureval.scripts.audit.commands import audit
-from cultureval.scripts.code.commands import code
-from cultureval.scripts.curate.commands import curate
+from cultureval.scripts.audit import audit
+from cultureval.scripts.code import code
+from cultureval.scripts.curate import curate
 from cultureval.scripts.custom_suites import WithCustomSuites, custom_suites_of
 from cultureval.scripts.export import export
 from cultureval.scripts.journal import journal

@@ -30,11 +30,7 @@ def suites() -> list[str]:
 
 
 def require_suites(names: Iterable[str], hint: Callable[[], str] = unknown_suite_hint) -> None:
-    """Checks names of suites.
-
-    Args:
-        names: The names.
-        hint: Says how a suite that is not installed is named.
+    """Checks names of suites; `hint` says how one that is not installed is named.
 
     Raises:
         CulturevalError: A name is unknown; the error has the nearest.
@@ -48,9 +44,7 @@ def require_suites(names: Iterable[str], hint: Callable[[], str] = unknown_suite
 def is_gated(task: str, source: str) -> bool:
     """Whether a task's rows may not be passed on, since who gets its data accepts terms.
 
-    Args:
-        task: Its name without `|k`.
-        source: The repository that its rows are from; "" where unknown, which counts as gated if one of them is.
+    `source` is the repository that they are from; "" where unknown, which counts as gated if one of the task's is.
     """
     known = all_tasks().get(task)
     return known is not None and any(one.gated and source in ("", one.repo) for one in known.sources)
@@ -103,12 +97,7 @@ def mixed_averages(results: Mapping[str, Any]) -> list[str]:
 
 
 def mean_of_parts(metric: str, cells: Sequence[Mapping[str, float]]) -> float:
-    """One metric, or its standard error, of such a mean.
-
-    Args:
-        metric: `NAME` or `NAME_stderr`.
-        cells: The metrics and standard errors of each part.
-    """
+    """One metric, or its standard error (`NAME_stderr`), of such a mean, from the metrics and errors of each part."""
     values, scored = [cell[metric] for cell in cells], [cell[metric.removesuffix("_stderr")] for cell in cells]
     if isinstance(scored[0], Total):
         return (
@@ -133,14 +122,11 @@ def kind_of(name: str) -> Kind:
 
 
 def declared_metric(task: str, metric: str) -> Declared | None:
-    """What is declared of a task's metric: the range of its scores, and whether higher is better.
+    """What is declared of a task's metric: the range of its scores, and whether higher is better; None if nobody says.
 
     Args:
         task: Its name; `|k` may follow.
         metric: A metric of it, `<metric>_<profile>` of a declared one, or a criterion of a judge's.
-
-    Returns:
-        None where nobody declares it.
     """
     from cultureval.metrics.judges.items import JUDGED, scales_of_judges  # loads numpy: listing tasks does not
 

@@ -200,11 +200,7 @@ def _group_sums(subsets: list[SubsetCounts]) -> list[GroupCounts]:
 
 
 def check_task(task: Task, options: DataOptions) -> SubsetCounts:
-    """The counts of one task's rows.
-
-    Raises:
-        CulturevalError: There are no data, or they cannot be read.
-    """
+    """The counts of one task's rows; raises CulturevalError where there are no data, or they cannot be read."""
     counts = SubsetCounts(task.task)
     _check_subset(task, with_defaults(options), counts, [], _Ledger())
     return counts

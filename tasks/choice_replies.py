@@ -22,9 +22,7 @@ PARSER = Instrument(name=lambda: "labels(strict, v5)", check=lambda: None)
 def in_generative_form(benchmarks: Iterable[Benchmark], suite: str) -> tuple[Benchmark, ...]:
     """The multiple-choice benchmarks of a suite with generated answers: `qimma_gat:Algebra` is `qimma_gen_gat:Algebra`.
 
-    Args:
-        benchmarks: The suite's table; those of other kinds are left out.
-        suite: The suite's name, with which its groups begin.
+    Those of other kinds are left out; the suite's name begins its groups.
     """
     return tuple(
         replace(

@@ -114,10 +114,7 @@ class Selection:
     def leaves_out(self, placed: PlacedRow, files: Sequence[Path], selected: bool = True) -> bool:
         """Whether the manifest discards a row; one whose cells changed since is noted for `finish`.
 
-        Args:
-            placed: The row.
-            files: The files that are read.
-            selected: Whether the task reads the row, which may be another subset's.
+        With `selected` False the task does not read the row, which may be another subset's.
         """
         if not self.wanted:
             return False
@@ -133,10 +130,7 @@ class Selection:
         return decided.decision == "discard"
 
     def finish(self, files: Iterable[Path]) -> None:
-        """Checks, after the last row, that the manifest fits the data.
-
-        Args:
-            files: The files that were read.
+        """Checks, after the last row of these files, that the manifest fits the data.
 
         Raises:
             CulturevalError: Rows have other cells than when they were audited, or are no longer there.
@@ -149,24 +143,13 @@ class Selection:
             raise misfit(self.manifest, self.source, self.changed, gone)
 
     def report(self, discarded: int) -> dict[str, Any]:
-        """What a run records of the manifest.
-
-        Args:
-            discarded: Number of rows that were left out of the evaluated ones.
-        """
+        """What a run records of the manifest; `discarded` rows were left out of the evaluated ones."""
         known = self.manifest or Manifest("", ())
         return {"name": known.name, "hash": known.hash, "discarded": discarded, "for_review": self.for_review}
 
 
 def misfit(manifest: Manifest, source: str, changed: Sequence[str], gone: Sequence[str]) -> CulturevalError:
-    """The error of a manifest that does not fit the data.
-
-    Args:
-        manifest: The manifest.
-        source: The data set.
-        changed: Rows with other cells than when they were audited.
-        gone: Rows that are no longer there.
-    """
+    """The error of a manifest that does not fit a source's data: rows with other cells, and rows that are gone."""
     problems = [f"{name} has other content than when it was audited" for name in changed]
     problems += [f"{name} is no longer there" for name in gone]
     more = [f"and {len(problems) - SHOWN_ROWS} more rows"] if len(problems) > SHOWN_ROWS else []
@@ -178,13 +161,7 @@ def misfit(manifest: Manifest, source: str, changed: Sequence[str], gone: Sequen
 
 
 def row_name(placed: PlacedRow, files: Sequence[Path], folder: Path) -> str:
-    """The name of a row in manifests: its file below the source's folder and its number there.
-
-    Args:
-        placed: The row.
-        files: The files that are read, where the row does not say which it is of.
-        folder: The source's folder.
-    """
+    """The name of a row in manifests: its file (one of those that are read) below the folder, and its number there."""
     named = (file for file in files if str(file).endswith(f"/{placed.file}"))
     file = placed.path or next(named, Path(placed.file))
     return f"{printed(relative_path(file, folder))}:{placed.number}"
@@ -274,11 +251,7 @@ def _lines(path: Path) -> list[str]:
 
 
 def write_manifest(path: Path, rows: Iterable[ManifestRow]) -> Manifest:
-    """Writes a manifest, its rows in the order of sources and rows.
-
-    Returns:
-        The manifest.
-    """
+    """Writes a manifest, its rows in the order of sources and rows, and returns it."""
     ordered = sorted(rows, key=lambda one: (one.source, *_place(one.row)))
     head = json.dumps({"format": FORMAT, "version": VERSION})
     lines = [head, *(json.dumps(one.model_dump(), ensure_ascii=False) for one in ordered)]

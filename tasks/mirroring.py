@@ -38,13 +38,7 @@ def mirror_suites(names: list[str] | None, root: Path) -> tuple[list[str], bool]
 
 
 def fetch(source: Source, root: Path, task: Task) -> str:
-    """Downloads one source, completely or as far as possible; returns one line that says what happened.
-
-    Args:
-        source: The source.
-        root: The data root.
-        task: A task that reads it.
-    """
+    """Downloads one source into a data root, as far as possible; returns a line that says what happened."""
     import httpx
     from huggingface_hub import HfApi, snapshot_download
     from huggingface_hub.errors import RepositoryNotFoundError
@@ -98,12 +92,7 @@ def scorer_sources(tasks: list[Task]) -> list[str]:
 
 
 def fetch_scorer(source: str, root: Path) -> str:
-    """Downloads one scoring model; returns one line that says what happened.
-
-    Args:
-        source: Hub id of a model, or the address of a file.
-        root: The data root.
-    """
+    """Downloads a scoring model (hub id, or address of a file) into a data root; returns a line on what happened."""
     import httpx
     from huggingface_hub.errors import RepositoryNotFoundError
 

@@ -31,7 +31,7 @@ def write_suite(name: str, labels: Sequence[str], language: str, folder: Path) -
     """Writes a suite of one benchmark: package, template, six sample rows laid out as a data root, and a test.
 
     Args:
-        name: Name of the suite, its package, its task and its folder.
+        name: Of the suite, its package, its task and its folder.
         labels: The options' labels, in order.
         language: ISO 639 code.
         folder: Where its folder is created.
@@ -84,11 +84,7 @@ def check_language(code: str) -> None:
 
 
 def check_name(name: str) -> None:
-    """Checks that a name can be that of a suite and its package.
-
-    Raises:
-        CulturevalError: They cannot.
-    """
+    """Checks that a name can be that of a suite and its package; raises CulturevalError where it cannot."""
     if not re.fullmatch("[a-z][a-z0-9_]*", name) or keyword.iskeyword(name):
         raise CulturevalError(
             f"The name {name!r} is not a name of a Python package: use a-z, 0-9 and _, such as my_suite."

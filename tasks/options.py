@@ -25,11 +25,7 @@ def _options_of(found: Registered) -> tuple[Option[Any], ...]:
 
 
 def check_variables() -> None:
-    """Checks the variables CULTUREVAL_* of the settings and of suites' options; unknown ones are warned of.
-
-    Raises:
-        CulturevalError: One that chooses among values holds none of them.
-    """
+    """Checks the variables CULTUREVAL_* of the settings and of suites' options; unknown ones are warned of."""
     runtime_settings.check_variables(all_options)
 
 
@@ -53,11 +49,7 @@ def with_defaults(options: DataOptions) -> DataOptions:
 
 
 def options_of_model(model_type: str) -> dict[str, Any]:
-    """The values of suites' options that follow from a model's type, for those that people do not give.
-
-    Args:
-        model_type: That of its configuration, such as `qwen3_vl`; "" where unknown.
-    """
+    """The values of suites' options that follow from a model's type ("": unknown), for those that nobody gives."""
     settings = current_settings()
     given = {option.name for option in all_options(settings) if option.given(settings) not in ("", None)}
     decided: dict[str, Any] = {}

@@ -1,7 +1,7 @@
 """All checks before a model loads: settings, model, tasks, data, scorers and the output folder, in one list."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from functools import partial
@@ -20,8 +20,7 @@ from cultureval.runtime.output_folder import require_folder, require_output_fold
 from cultureval.runtime.patches.transformers_start_up import prepare_transformers
 from cultureval.runtime.printing import print_note
 from cultureval.runtime.settings import Settings, current_settings, use_settings
-from cultureval.tasks.before_run import warn_before_run
-from cultureval.tasks.catalogue import all_tasks, kind_of
+from cultureval.tasks.catalogue import all_suites, all_tasks, kind_of
 from cultureval.tasks.kinds import Kind
 from cultureval.tasks.manifest import manifest_of
 from cultureval.tasks.options import all_options, options_of_model, read_data_options
@@ -142,14 +141,24 @@ def _plan(
 def check_scorers(names: list[str]) -> None:
     """Tries what scores tasks, for harnesses with runs of their own, and says what their suites say before a run.
 
-    Args:
-        names: Tasks, as LightEval spells them.
-
     Raises:
         CulturevalError: All that is missing.
     """
     checks = [check for check, _ in _scorer_checks({name: kind_of(name) for name in names}, None)]
     all_of([*checks, partial(warn_before_run, names)])
+
+
+def warn_before_run(tasks: Sequence[str]) -> None:
+    """Prints on standard error what the suites of the selected tasks (`cvlue_vg|0`) say about them.
+
+    Raises:
+        CulturevalError: A suite refuses the tasks (`Suite.before_run`), or its function cannot be loaded.
+    """
+    for name, suite in all_suites().items():
+        selected = [task for task in tasks if all_tasks()[task.partition("|")[0]].suite == name]
+        if selected and (check := suite.part("before_run")):
+            for sentence in check(selected):
+                print_note(sentence)
 
 
 def _settings_checks() -> list[Check]:

@@ -95,11 +95,7 @@ class FoundSource:
 
 
 class BrokenRows(CulturevalError):
-    """All broken rows of a task.
-
-    Args:
-        rows: A clause for each: where it is, and what is wrong.
-    """
+    """All broken rows of a task, a clause for each: where it is, and what is wrong."""
 
     def __init__(self, rows: Sequence[str]) -> None:
         self.rows = tuple(rows)
@@ -136,11 +132,7 @@ class PreparedSubset:
 
 @contextmanager
 def rows_at_hand(subsets: Mapping[str, PreparedSubset]) -> Iterator[None]:
-    """A context in which tasks take these rows instead of preparing theirs again.
-
-    Args:
-        subsets: Prepared rows by the name of the task.
-    """
+    """A context in which tasks, by their names, take these rows instead of preparing theirs again."""
     _AT_HAND.update(subsets)
     try:
         yield
@@ -256,16 +248,7 @@ def _prompts(task: Task, source: Source, rows: Sequence[PreparedRow], options: D
 
 
 def require_examples(name: str, shots: int, report: RowsReport) -> None:
-    """Checks that a source has the few-shot examples that are asked for.
-
-    Args:
-        name: The task.
-        shots: How many.
-        report: That of its prepared rows.
-
-    Raises:
-        CulturevalError: It has fewer.
-    """
+    """Raises CulturevalError where a source has fewer few-shot examples than asked for, by the report of its rows."""
     if shots > (there := report["few_shot_rows"]):
         has = f"{there} few-shot examples; run it with |{there} at most" if there else NO_EXAMPLES
         raise CulturevalError(f"{name}: {report['source']} has {has}.")
@@ -513,11 +496,8 @@ def _is_of_task(row: Row, task: Task, found: FoundSource, few_shot: bool) -> boo
 def _prepared(
     task: Task, found: FoundSource, placed: PlacedRow, options: DataOptions, golds: GoldColumn
 ) -> list[PreparedRow]:
-    """The prepared rows of a row.
-
-    Raises:
-        MissingColumn, BadRow: As of the source's conversion.
-        UndecidedNumbers: Its gold is a number, and the column has not told yet what that means.
+    """The prepared rows of a row; raises as the source's conversion, and UndecidedNumbers where its gold is a number of
+    which the column has not told yet what it means.
     """
     source = found.source
     preparation = Preparation(prompt_template(task, options), found.folder, options, task.language)
@@ -531,11 +511,7 @@ def _prepared(
 
 
 def _gold_column(task: Task, found: FoundSource, options: DataOptions) -> GoldColumn:
-    """What numbers among a task's golds mean, by all of its rows and examples.
-
-    Raises:
-        CulturevalError: The golds do not tell.
-    """
+    """What numbers among a task's golds mean, by all of its rows and examples; CulturevalError if they do not tell."""
     golds = GoldColumn(collecting=True)
     for files, few_shot in ((found.files, False), (found.few_shot_files, True)):
         for placed in _placed_rows(task, found, files, set()):
@@ -750,7 +726,7 @@ def _write(task: Task, rows: list[PreparedRow], few_shot: list[PreparedRow]) -> 
     """Writes the splits below the user cache, each file atomically; the folder's name holds a hash of the content.
 
     Returns:
-        (folder, hash of the rows, hash of rows and examples, the same without examples).
+        (folder, hash of the rows, hash of rows and examples).
     """
     splits = {"test": rows} | ({"few_shot": few_shot} if few_shot else {})
     texts = {

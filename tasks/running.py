@@ -47,7 +47,6 @@ def load_pipeline(
     Raises:
         CulturevalError: A source cannot be read, or the model cannot be loaded.
     """
-    from cultureval.runtime.patches.lighteval.recording_tracker import recording_tracker
     from cultureval.runtime.patches.lighteval.start_up import prepare_lighteval
     from cultureval.runtime.patches.lighteval.timed_pipeline import timed_pipeline
     from cultureval.tasks.own_tasks import OWN_TASKS
@@ -57,12 +56,14 @@ def load_pipeline(
     from lighteval.models.custom.custom_model import CustomModelConfig
     from lighteval.pipeline import ParallelismManager, PipelineParameters
 
+    from cultureval.runtime.patches.lighteval.tracker import Tracker
+
     return timed_pipeline(
         tasks=",".join(tasks),
         pipeline_parameters=PipelineParameters(
             launcher_type=ParallelismManager.CUSTOM, custom_tasks_directory="cultureval.tasks", max_samples=limit
         ),
-        evaluation_tracker=recording_tracker(output_dir=output_dir, **saving.tracker_options()),
+        evaluation_tracker=Tracker(output_dir=output_dir, **saving.tracker_options()),
         model_config=CustomModelConfig(model_name=model, model_definition_file_path=str(model_file)),
     )
 

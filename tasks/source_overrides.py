@@ -50,11 +50,7 @@ class Override(BaseModel):
 
 
 def with_overrides(tasks: Mapping[str, Task], file: Path) -> dict[str, Task]:
-    """The tasks with the sources that a file gives them.
-
-    Args:
-        tasks: All tasks by name.
-        file: The YAML file.
+    """The tasks with the sources that a YAML file gives them.
 
     Raises:
         CulturevalError: The file cannot be read, names no task or setting that there is, or fits none of its copies.

@@ -387,11 +387,7 @@ class Suite:
         return [task for benchmark in self.part("benchmarks") for task in benchmark.tasks(self.name)]
 
     def scorers(self) -> Mapping[str, Callable[[Path, Sequence[Path], Path], Any]]:
-        """Its scorers of submission files (`submissions`).
-
-        Raises:
-            CulturevalError: They cannot be loaded, or are not functions under names that begin with the suite's.
-        """
+        """Its scorers of submission files, by names that begin with its own; CulturevalError if they are none."""
         scorers = self.part("submissions")
         fitting = isinstance(scorers, Mapping) and all(
             isinstance(name, str) and (name == self.name or name.startswith(f"{self.name}-")) and callable(scorer)
@@ -403,11 +399,7 @@ class Suite:
         return scorers
 
     def kind(self, metric_set: str) -> Kind:
-        """How the tasks of a metric set are asked and scored.
-
-        Raises:
-            CulturevalError: The suite's table of kinds cannot be loaded, or holds no such key or something else.
-        """
+        """How the tasks of a metric set are asked and scored; CulturevalError if the table has no such Kind."""
         kinds = self.part("kinds")
         if not isinstance(kinds, Mapping):
             raise CulturevalError(f"The suite {self.name!r}: its kinds are {shorten(kinds)}, not a mapping.")

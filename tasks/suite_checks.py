@@ -17,11 +17,7 @@ RESERVED = "all"  # LightEval's name for the mean of all tasks
 
 
 def check_suite(suite: Any) -> None:
-    """Checks a suite and its tables, all but the kinds, which are slow to load.
-
-    Raises:
-        CulturevalError: Something is wrong; lists all that is.
-    """
+    """Checks a suite and its tables, all but the kinds, which are slow to load; the error lists all that is wrong."""
     if not isinstance(suite, Suite):
         raise CulturevalError(f"SUITE must be a cultureval.tasks.suite.Suite, not {type(suite).__name__}.")
     wrong = [*_fields(suite), *_benchmarks(suite.part("benchmarks")), *_options(suite.part("options"))]

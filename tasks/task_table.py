@@ -100,15 +100,7 @@ def tasks_table() -> list[LightevalTaskConfig]:
 
 
 def running_config(name: str, shots: int = 0) -> SourcedTaskConfig:
-    """The configuration of a task as LightEval runs it, for other harnesses.
-
-    Args:
-        name: The task, without `|k`.
-        shots: The number of few-shot examples.
-
-    Raises:
-        CulturevalError: The suite's kinds cannot be used.
-    """
+    """The configuration of a task (without `|k`) as LightEval runs it with so many examples, for other harnesses."""
     task = all_tasks()[name]
     config = copy.deepcopy(_configuration(task, all_suites()[task.suite]))
     config.num_fewshots = shots

@@ -23,11 +23,9 @@ SHORTEST = 6  # words below which a near duplicate says nothing
 
 @dataclass(frozen=True)
 class Pair:
-    """An item and the earlier one that it repeats.
+    """An item and the earlier one that it repeats; few-shot examples are the earliest.
 
     Attributes:
-        item: The later item.
-        earlier: The earlier one; few-shot examples are the earliest.
         similarity: Share of common words and pairs of words; 1.0 for exact ones.
         exact: Whether all words, signs and vowel marks (where both have some) are the same, options in any order.
     """
@@ -74,11 +72,7 @@ def _gold_words(item: AuditItem) -> tuple[tuple[str, ...], ...]:
 
 @lru_cache(maxsize=1)
 def pairs(items: tuple[AuditItem, ...]) -> tuple[Pair, ...]:
-    """Each item that repeats an earlier one, with the most similar of those; few-shot examples come before others.
-
-    Args:
-        items: In the order of their sources.
-    """
+    """Each item that repeats an earlier one, with the most similar of those; few-shot examples come before others."""
     ordered = sorted(items, key=lambda item: item.split != "few_shot")
     exact: dict[tuple[object, ...], list[AuditItem]] = {}
     index = _NearIndex()

@@ -31,13 +31,11 @@ Look = Callable[[Sequence[AuditItem]], Iterator[Found]]
 
 @dataclass(frozen=True)
 class Check:
-    """One check.
+    """One check: from all items to what it finds.
 
     Attributes:
-        name: Its name in findings and manifests.
         severity: "error": the item cannot be scored fairly; "warning": a person should look; "notice": worth knowing.
         reason: Why it matters, one sentence.
-        look: From all items to what it finds.
     """
 
     name: str
@@ -48,14 +46,7 @@ class Check:
 
 @dataclass(frozen=True)
 class Finding:
-    """A finding with the check that made it.
-
-    Attributes:
-        check: Name of the check.
-        severity: Of the check.
-        source: As of the item; likewise `subset`, `task`, `row` and `hash`, both "" for a whole subset.
-        detail: As of `Found`, and `other`.
-    """
+    """A finding with the check that made it; `task`, `row` and `hash` are "" for a whole subset."""
 
     check: str
     severity: Severity

@@ -37,12 +37,7 @@ DECISIONS: dict[str, Decision] = {"error": "discard", "warning": "review", "noti
 
 
 def run_checks(items: Sequence[AuditItem], only: Sequence[str] = (), without: Sequence[str] = ()) -> list[Finding]:
-    """The findings of the checks, check by check in the table's order.
-
-    Args:
-        items: Of one or several sources.
-        only: Names of the checks to run; () runs all.
-        without: Names of checks to leave out.
+    """The findings of the checks, check by check in the table's order; of `only` these (() of all), `without` those.
 
     Raises:
         CulturevalError: There is no check of a name.

@@ -23,7 +23,6 @@ class Contrast:
     Attributes:
         within: Of true texts with the counterfactual ones of their item; nan without items.
         across: Of true texts with the counterfactual ones of another item; nan with fewer than two.
-        items: Number of items.
     """
 
     within: float
@@ -34,10 +33,7 @@ class Contrast:
 def contrasts(items: Sequence[Item], encode: Encode, seed: int) -> dict[str, Contrast]:
     """The check for full statements and for options, in English.
 
-    Args:
-        items: With English statements.
-        encode: Texts -> array [texts, dimensions] of vectors of length 1.
-        seed: Of the other items.
+    `encode` turns texts into an array [texts, dimensions] of vectors of length 1; `seed` draws the other items.
     """
     statements = [item.statements["en"].texts for item in items]
     options = []

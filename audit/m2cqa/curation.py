@@ -29,15 +29,12 @@ STAND_IN = ChoiceQuestion("Which of these is shown at the centre of the image? "
 
 @dataclass(frozen=True)
 class CurationPlan:
-    """A curation.
+    """A curation, into a folder of the steps' files and the data set.
 
     Attributes:
-        images: Folder of the images with their metadata.
-        output: Folder of the steps' files and the data set.
         writer: The model that writes questions and statements; it takes images.
         blind: The models of the image-blind filter.
         translators: Variety -> the model that translates into it, or `PACKAGE:FUNCTION`.
-        seed: Of all random choices.
     """
 
     images: Path

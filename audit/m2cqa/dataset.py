@@ -1,6 +1,5 @@
 """Step 8: the data set, in the layout in which the tasks of M2CQA read QCRI/M2CQA below a data root."""
 
-import json
 import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -8,7 +7,7 @@ from pathlib import Path
 from cultureval.audit.m2cqa.items import REPO, Item
 from cultureval.audit.m2cqa.people import Decided
 from cultureval.runtime.data.image_store import stored_image
-from cultureval.runtime.data.user_cache import write_atomically
+from cultureval.runtime.data.user_cache import write_atomically, write_json_lines
 from cultureval.runtime.errors import CulturevalError
 from cultureval.tasks.manifest import ManifestRow, row_hash
 
@@ -19,10 +18,7 @@ SHOWN = ("country", "category", "subcategory", "url", "licence")
 def write_dataset(items: Sequence[Item], varieties: Sequence[str], root: Path) -> Path:
     """Writes the items as a source of the m2cqa tasks: `cultureval eval MODEL m2cqa --data ROOT`.
 
-    Args:
-        items: With statements in all varieties.
-        varieties: Each becomes a configuration with the split `test`.
-        root: The data root.
+    Each variety, in which all items have statements, becomes a configuration with the split `test`.
 
     Returns:
         The source's folder; one of an earlier run is replaced.
@@ -40,8 +36,7 @@ def write_dataset(items: Sequence[Item], varieties: Sequence[str], root: Path) -
     for item in items:
         shutil.copyfile(stored_image(item.image), folder / "images" / item.image)
     for variety in varieties:
-        rows = (json.dumps(_row(item, variety), ensure_ascii=False) + "\n" for item in items)
-        write_atomically(folder / variety / "test.jsonl", "".join(rows).encode("utf-8"))
+        write_json_lines(folder / variety / "test.jsonl", (_row(item, variety) for item in items))
     configs = "".join(
         f"- config_name: {name}\n  data_files:\n  - split: test\n    path: {name}/test.jsonl\n" for name in varieties
     )
@@ -55,13 +50,7 @@ def write_dataset(items: Sequence[Item], varieties: Sequence[str], root: Path) -
 
 
 def manifest_rows(items: Sequence[Item], varieties: Sequence[str], decided: Mapping[str, Decided]) -> list[ManifestRow]:
-    """The lines of a manifest on the rows of `write_dataset`; a decision on an item is one on all its varieties.
-
-    Args:
-        items: As written.
-        varieties: As written.
-        decided: Item -> what people decide; rows of others have no line.
-    """
+    """The lines of a manifest on the rows of `write_dataset`; a decision on an item is one on all its varieties."""
     return [
         ManifestRow(
             source=REPO,

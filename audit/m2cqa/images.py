@@ -25,11 +25,7 @@ SIDE = 8
 
 
 def metadata_file(folder: Path) -> Path:
-    """The table of the images in a folder.
-
-    Raises:
-        CulturevalError: There is none.
-    """
+    """The table of the images in a folder; raises CulturevalError where there is none."""
     for name in METADATA:
         if (folder / name).is_file():
             return folder / name

@@ -20,13 +20,7 @@ LONGEST_TEXT = 1_000  # characters of a question, an option or a statement
 
 @dataclass(frozen=True)
 class ChoiceQuestion:
-    """A multiple-choice question in one variety.
-
-    Attributes:
-        question: Its text.
-        options: Three texts.
-        answer: The place of the right one, from 0.
-    """
+    """A multiple-choice question with three options in one variety; its answer is a place from 0."""
 
     question: str
     options: tuple[str, ...]
@@ -35,12 +29,7 @@ class ChoiceQuestion:
 
 @dataclass(frozen=True)
 class Statements:
-    """The statements of an item in one variety.
-
-    Attributes:
-        q_plus: The true one.
-        q_minus: The two counterfactual ones.
-    """
+    """The true statement and the two counterfactual ones of an item in one variety."""
 
     q_plus: str
     q_minus: tuple[str, ...]
@@ -79,12 +68,10 @@ class Item:
 
 @dataclass(frozen=True)
 class Rejected:
-    """An item that is left out.
+    """An item that is left out, with a clause.
 
     Attributes:
-        id: Of the item.
         reason: A word (`near_duplicate`, `answered_blind`), with its variety before a colon where it has one.
-        detail: A clause.
     """
 
     id: str
@@ -94,11 +81,9 @@ class Rejected:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a step makes of the items.
+    """What a step makes of the items, in the order of the images.
 
     Attributes:
-        kept: In the order of the images.
-        rejected: With reasons.
         waiting: Why some items could not be asked about; "" where all were. Such an outcome is not final.
     """
 
@@ -108,11 +93,7 @@ class Outcome:
 
 
 class Unfit(ReplyRefused):
-    """A reply that can be read, and breaks a rule of the construction.
-
-    Attributes:
-        reason: The rule, as a word of `Rejected`.
-    """
+    """A reply that can be read, and breaks a rule of the construction: `reason`, a word of `Rejected`."""
 
     def __init__(self, reason: str, detail: str) -> None:
         super().__init__(f"{reason}: {detail}")
@@ -128,11 +109,7 @@ def rejection(item: str, reply: ModelReply, variety: str = "") -> Rejected:
 
 
 def json_object(text: str) -> dict[str, Any]:
-    """The JSON object of a reply; text and code fences around it are passed over.
-
-    Raises:
-        Unfit: There is none.
-    """
+    """The JSON object of a reply, passing over text and code fences around it; raises Unfit where there is none."""
     start, end = text.find("{"), text.rfind("}")
     try:
         found = json.loads(text[start : end + 1]) if len(text) <= LONGEST_REPLY else None

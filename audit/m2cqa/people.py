@@ -26,11 +26,9 @@ SHEET = ("item", "image", "variety", "country", "category", "role", "statement",
 
 @dataclass(frozen=True)
 class SheetLabel:
-    """One annotator's labels of one statement; None where the cell is empty.
+    """One annotator's labels of one statement, of `LABELS`; None where the cell is empty.
 
     Attributes:
-        need_image: Of `LABELS`.
-        correctness: Of `LABELS`.
         statement: Which the annotator saw; "" where the sheet has lost its column.
     """
 
@@ -41,13 +39,7 @@ class SheetLabel:
 
 @dataclass(frozen=True)
 class Decided:
-    """What annotators decide of an item, as words of a manifest.
-
-    Attributes:
-        decision: keep, discard or review.
-        reasons: `person:...`.
-        by: The annotators' names.
-    """
+    """What annotators decide of an item, as words of a manifest, and their names."""
 
     decision: Decision
     reasons: tuple[str, ...]
@@ -177,10 +169,6 @@ def decisions(sheets: Mapping[str, Mapping[Key, SheetLabel]], items: Sequence[It
 
     An item is discarded if most reject one of its statements (`wrong_items`), else to be reviewed where some statement
     has no majority or most are unsure, else kept.
-
-    Args:
-        sheets: Annotator -> labels.
-        items: Of the curation.
 
     Raises:
         CulturevalError: A label is of an item or a statement that the curation does not hold.

@@ -150,11 +150,7 @@ def blind_questions(items: Sequence[Item], seed: int) -> dict[str, tuple[ModelQu
 
 
 def read_letter(text: str) -> str:
-    """The letter of a reply that names one option and no more.
-
-    Raises:
-        Unfit: It names none, or several.
-    """
+    """The letter of a reply that names one option and no more; raises Unfit where it names none, or several."""
     line = text.strip().strip("*").strip()
     place = label_index(line) if line else None
     if place is None:

@@ -42,11 +42,7 @@ class Step:
 
 
 def run_steps(steps: Sequence[Step], folder: Path) -> dict[str, Outcome]:
-    """Runs the steps whose files are missing or out of date; all of them where nothing shall be resumed.
-
-    Args:
-        steps: In order.
-        folder: Of the files.
+    """Runs the steps, in order, whose files are missing or out of date; all of them where nothing shall be resumed.
 
     Returns:
         Name of a step -> its outcome.
@@ -81,12 +77,7 @@ def run_steps(steps: Sequence[Step], folder: Path) -> dict[str, Outcome]:
 
 
 def read_step(file: Path, key: str | None = None) -> Outcome | None:
-    """The outcome in a step's file; None where it is missing, of another key, or was changed.
-
-    Args:
-        file: The file.
-        key: The step's; None takes any.
-    """
+    """The outcome in a step's file; None where it is missing, of another key (None takes any), or was changed."""
     try:
         head, _, body = file.read_bytes().partition(b"\n")
         told = json.loads(head)

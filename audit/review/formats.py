@@ -45,16 +45,7 @@ CHOICES
 
 
 def write_export(items: Reviewable, form: Form, folder: Path) -> list[Path]:
-    """Writes the items for another tool.
-
-    Args:
-        items: With reasons, of `items_to_review`.
-        form: Whose files.
-        folder: Output folder.
-
-    Returns:
-        The files.
-    """
+    """Writes the items of `items_to_review` for another tool into a folder, and returns the files."""
     folder.mkdir(parents=True, exist_ok=True)
     records = [_record(item, reasons) for item, reasons in items]
     _copy_images(items, folder)

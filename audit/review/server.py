@@ -45,12 +45,7 @@ HEADERS = {
 
 @dataclass(frozen=True)
 class Desk:
-    """One annotator's place.
-
-    Attributes:
-        token: In the address; nobody else knows it.
-        file: Where the verdicts go.
-    """
+    """One annotator's place: the token in its address, which nobody else knows, and where the verdicts go."""
 
     token: str
     file: VerdictsFile
@@ -65,12 +60,7 @@ class Review:
     """The items, and what each annotator may see and say of them."""
 
     def __init__(self, items: Reviewable, desks: Sequence[Desk], reasons: bool) -> None:
-        """Checks that earlier verdicts are on the items as they are now.
-
-        Args:
-            items: With the manifest's reasons.
-            desks: Of all annotators.
-            reasons: Whether annotators see the reasons.
+        """Checks that earlier verdicts are on the items as they are now; `reasons` tells whether annotators see those.
 
         Raises:
             CulturevalError: A verdict is on another content of an item.
@@ -121,11 +111,7 @@ class Review:
         }
 
     def save(self, desk: Desk, sent: Any) -> dict[str, Any]:
-        """Writes a verdict.
-
-        Raises:
-            ValueError: What was sent is none.
-        """
+        """Writes a verdict; raises ValueError where what was sent is none."""
         if not isinstance(sent, dict) or sent.get("verdict") not in CHOICES or not isinstance(sent.get("item"), str):
             raise ValueError("no verdict")
         place, note = self.places.get(sent["item"]), sent.get("note", "")
@@ -229,12 +215,7 @@ def _image_response(path: Path) -> "Response":
 
 
 def review_app(review: Review, port: int) -> "Starlette":
-    """The application, which answers to the loopback address and port alone.
-
-    Args:
-        review: The items and desks.
-        port: Where it listens.
-    """
+    """The application, which answers to the loopback address and this port alone."""
     from starlette.applications import Starlette
     from starlette.routing import Route
 
@@ -251,11 +232,7 @@ def review_app(review: Review, port: int) -> "Starlette":
 
 
 def require_own_site(request: "Request", port: int) -> None:
-    """Refuses requests under another name than the loopback address, and those of other sites' pages.
-
-    Raises:
-        HTTPException: 421, 403 or 415.
-    """
+    """Refuses requests under another name than the loopback address, and of other sites' pages: 421, 403, 415."""
     host = request.headers.get("host", "")
     if host not in (f"{LOOPBACK}:{port}", f"localhost:{port}"):
         raise _refusal(421)
@@ -270,11 +247,7 @@ def require_own_site(request: "Request", port: int) -> None:
 
 
 async def body_of(request: "Request") -> bytes:
-    """The body of a request, if it is short.
-
-    Raises:
-        ValueError: It is longer than 64 KiB.
-    """
+    """The body of a request; raises ValueError where it is longer than 64 KiB."""
     parts = b""
     async for part in request.stream():
         parts += part

@@ -55,11 +55,7 @@ _VERDICT = TypeAdapter(Verdict)
 
 
 def checked(values: Mapping[str, Any], where: str) -> Verdict:
-    """The verdict of a record.
-
-    Args:
-        values: Fields of `Verdict`; others are left out.
-        where: File and line, for messages.
+    """The verdict of a record, whose other fields are left out; `where` is its file and line.
 
     Raises:
         CulturevalError: It breaks the form.
@@ -252,12 +248,7 @@ def _decided(row: ManifestRow, own: Mapping[str, Choice], fewest: int) -> tuple[
 def items_to_review(
     items: Sequence[AuditItem], manifest: Manifest, decisions: Sequence[Decision] = ("review",)
 ) -> list[tuple[AuditItem, tuple[str, ...]]]:
-    """The items that people are asked about, with the manifest's reasons.
-
-    Args:
-        items: Of the sources.
-        manifest: The manifest.
-        decisions: Which rows of it.
+    """The items that people are asked about, with the manifest's reasons: rows with these decisions.
 
     Raises:
         CulturevalError: A row is not among the items, has other content, or there is none.

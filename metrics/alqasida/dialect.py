@@ -23,14 +23,7 @@ _SUM_TOLERANCE = 1e-3
 
 
 def macro_region(country: str) -> tuple[str, ...]:
-    """The country codes of a country's region, including its own.
-
-    Args:
-        country: Three-letter code, one of `COUNTRIES`.
-
-    Raises:
-        ValueError: The code is unknown.
-    """
+    """The codes of a country's region, including its own; three letters."""
     _position(country)
     return next(members for members in REGIONS.values() if country in members)
 

@@ -135,11 +135,7 @@ class DialectModels:
         self.device = device
 
     def country_probabilities(self, texts: Sequence[str]) -> np.ndarray:
-        """Softmax over the 18 countries, shape (N, 18), in the order of `COUNTRIES`.
-
-        Raises:
-            CulturevalError: The model cannot be loaded, or its labels are in another order.
-        """
+        """Softmax over the 18 countries, shape (N, 18), in the order of `COUNTRIES`."""
         if not texts:
             return np.zeros((0, len(COUNTRIES)))
         logits = self._classifier(NADI).logits(texts)
@@ -147,19 +143,11 @@ class DialectModels:
         return exponents / exponents.sum(axis=1, keepdims=True)
 
     def dialectness(self, texts: Sequence[str]) -> np.ndarray:
-        """ALDi's single output, clamped to 0 to 1, shape (N,).
-
-        Raises:
-            CulturevalError: The model cannot be loaded.
-        """
+        """ALDi's single output, clamped to 0 to 1, shape (N,)."""
         return self._classifier(ALDI).logits(texts)[:, 0].clip(0.0, 1.0) if texts else np.zeros(0)
 
     def is_arabic(self, texts: Sequence[str]) -> np.ndarray:
-        """Whether the most likely language of each text is a variety of Arabic, in any script; False for "".
-
-        Raises:
-            CulturevalError: The model cannot be loaded.
-        """
+        """Whether the most likely language of each text is a variety of Arabic, in any script; False for ""."""
         return np.array([self.language(text) in ARABIC for text in texts], dtype=bool)
 
     @cached_property
@@ -202,11 +190,7 @@ def models_signature() -> str:
 
 
 def check_models() -> None:
-    """Load and try the three classifiers, before a long run starts.
-
-    Raises:
-        CulturevalError: One cannot be used; the message says which, why, and how to set a local one.
-    """
+    """Load and try the three classifiers, before a long run starts; the error says how to set a local one."""
     all_of([partial(check_model, kind) for kind in (LID, NADI, ALDI)])
 
 
@@ -328,14 +312,7 @@ def load_classifier(kind: str, name: str, device: str) -> Classifier:
 
 @lru_cache(maxsize=2)
 def load_language_model(name: str) -> Any:
-    """Load a fastText model once per process.
-
-    Args:
-        name: Its file, a folder with `model.bin`, or a hub id.
-
-    Raises:
-        CulturevalError: It is missing, or is not a fastText classifier.
-    """
+    """Load a fastText model once per process: its file, a folder with `model.bin`, or a hub id."""
     import fasttext
 
     try:

@@ -31,16 +31,12 @@ class OneWay:
 
 @dataclass(frozen=True)
 class TreeNode:
-    """A node of a regression tree.
+    """A node of a regression tree; the root has number and depth 0.
 
     Attributes:
-        number: Number of the node, 0 is the root.
-        depth: Depth of the node, 0 for the root.
         rule: The condition of the branch from the parent; "" for the root.
-        parent: The parent's number; None for the root.
         count: Number of samples.
         value: Their mean score.
-        is_leaf: Whether the node is a leaf.
     """
 
     number: int

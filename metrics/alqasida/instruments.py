@@ -9,11 +9,7 @@ from cultureval.runtime.errors import all_of
 
 
 def check_translation_instruments() -> None:
-    """Load and try the SentencePiece model of spBLEU and the classifiers.
-
-    Raises:
-        CulturevalError: One of them cannot be used.
-    """
+    """Load and try the SentencePiece model of spBLEU and the classifiers."""
     all_of([check_flores200, check_models])
 
 
@@ -23,9 +19,5 @@ def translation_signature() -> str:
 
 
 def request_signature(metrics: Metrics = FIDELITY) -> str:
-    """The models that score replies to requests, and the profiles, for score signatures.
-
-    Args:
-        metrics: `FIDELITY` or `MONOLINGUAL`.
-    """
+    """The models that score replies to requests, and the profiles, for score signatures."""
     return f"{models_signature()},profiles={'+'.join(profiles_of(metrics, chosen_profiles()))}"

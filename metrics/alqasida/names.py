@@ -24,10 +24,7 @@ def _fidelity(*names: str) -> Metrics:
 def profiles_of(metrics: Metrics, chosen: Collection[str]) -> list[str]:
     """The chosen profiles that metrics of requests have, the paper's first.
 
-    Args:
-        metrics: `FIDELITY` or `MONOLINGUAL`; the latter have no `released`: no published monolingual number is of that
-            kind.
-        chosen: Some of `PROFILES`.
+    `MONOLINGUAL` has no `released`: no published monolingual number is of that kind.
     """
     known = [one for one in PROFILES if one != "released" or metrics is FIDELITY]
     return [one for one in known if one == PROFILES[0] or one in chosen]
@@ -36,9 +33,7 @@ def profiles_of(metrics: Metrics, chosen: Collection[str]) -> list[str]:
 def with_profiles(metrics: Metrics, chosen: Collection[str]) -> Metrics:
     """Metrics of requests with the scores of further profiles, `<name>_<profile>`.
 
-    Args:
-        metrics: `FIDELITY` or `MONOLINGUAL`.
-        chosen: Some of `PROFILES`; `released` brings the share of replies that it leaves out.
+    `released` brings the share of replies that it leaves out.
     """
     further = profiles_of(metrics, chosen)[1:]
     names = [f"{name}_{profile}" for profile in further for name in SCORES]

@@ -23,9 +23,5 @@ OPTIONS = (PROFILES_OPTION,)
 
 
 def chosen_profiles() -> tuple[str, ...]:
-    """The profiles of the current settings, the paper's first.
-
-    Raises:
-        CulturevalError: One of them does not exist.
-    """
+    """The profiles of the current settings, the paper's first."""
     return PROFILES_OPTION.read(current_settings())

@@ -57,16 +57,7 @@ def bleu(hypotheses: Sequence[str], references: Sequence[str]) -> float:
 
 
 def sentence_score(name: str, hypothesis: str, reference: str) -> float:
-    """One sentence's score in 0 to 100; BLEU of the n-gram orders that the sentence has.
-
-    Args:
-        name: One of `CORPUS` of `alqasida/names.py`.
-        hypothesis: The translation.
-        reference: Its reference.
-
-    Raises:
-        CulturevalError: As in `spbleu`.
-    """
+    """One sentence's score in 0 to 100, of a name in `CORPUS`; BLEU of the n-gram orders that the sentence has."""
     metric = _metric(name, effective_order=True)
     prepared = _preparation(name)
     return metric.sentence_score(prepared(hypothesis), [prepared(reference)]).score
@@ -75,17 +66,8 @@ def sentence_score(name: str, hypothesis: str, reference: str) -> float:
 def corpus_score_and_error(name: str, hypotheses: Sequence[str], references: Sequence[str]) -> tuple[float, float]:
     """A corpus score and its standard error, the spread of 1,000 bootstrap draws of the sentences (fixed seed).
 
-    Args:
-        name: One of `CORPUS` of `alqasida/names.py`.
-        hypotheses: N translations.
-        references: One reference per translation.
-
-    Returns:
-        Both in 0 to 100; the error is nan for a single sentence.
-
-    Raises:
-        ValueError: No sentence, or another number of references.
-        CulturevalError: As in `spbleu`.
+    Arguments and errors are those of `spbleu`, and a name in `CORPUS` of `alqasida/names.py`. Both are in 0 to 100; the
+    error is nan for a single sentence.
     """
     metric, counts = _statistics(name, hypotheses, references)
     return _score(metric, counts.sum(axis=0)), _spread(_draws(metric, counts))
@@ -96,20 +78,8 @@ def gain_and_error(
 ) -> tuple[float, float]:
     """What translations gain over their untranslated sources: the difference of corpus scores, and its standard error.
 
-    The bootstrap is paired: each draw takes the same sentences for both scores.
-
-    Args:
-        name: One of `CORPUS` of `alqasida/names.py`.
-        hypotheses: N translations.
-        sources: The N sentences that were translated.
-        references: One reference per translation.
-
-    Returns:
-        The difference in -100 to 100 and its error, as in `corpus_score_and_error`.
-
-    Raises:
-        ValueError: No sentence, or another number of sources or references.
-        CulturevalError: As in `spbleu`.
+    The bootstrap is paired: each draw takes the same sentences for both scores. Arguments and errors are those of
+    `corpus_score_and_error`; the difference is in -100 to 100.
     """
     metric, counts = _statistics(name, hypotheses, references)
     _, untranslated = _statistics(name, sources, references)
@@ -118,13 +88,7 @@ def gain_and_error(
 
 
 def sentence_sums(name: str, hypotheses: Sequence[str], references: Sequence[str]) -> np.ndarray:
-    """Counts of each sentence, [N, P], whose sums over sentences give the corpus score; arguments as in `spbleu`.
-
-    Args:
-        name: One of `CORPUS` of `alqasida/names.py`.
-        hypotheses: N translations.
-        references: One reference per translation.
-    """
+    """Counts of each sentence, [N, P], whose sums over sentences give the corpus score; arguments as in `spbleu`."""
     return _statistics(name, hypotheses, references)[1].astype(np.float64)
 
 

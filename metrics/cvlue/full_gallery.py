@@ -82,11 +82,11 @@ def pairs_at_the_top(directions: Mapping[str, Direction], top_k: int) -> list[tu
 def reranked(
     directions: Mapping[str, Direction], top_k: int, pairs: Sequence[tuple[int, int]], scores: Sequence[float]
 ) -> dict[str, Direction]:
-    """Rerank the first k items of every query.
+    """Rerank the first k items of every query, in both directions; the others keep their ranks.
 
     Args:
         directions: "TR" and "IR".
-        top_k: Number of items to rerank; the others keep their ranks.
+        top_k: k.
         pairs: The result of `pairs_at_the_top`.
         scores: One per pair, higher is better.
     """

@@ -163,7 +163,6 @@ def parse_boxes(
     text: str,
     format: str,
     size: Size,
-    resized: Size | None = None,
     pixels: tuple[int, int] = (MIN_PIXELS, MAX_PIXELS),
 ) -> list[Box]:
     """Boxes in a model's reply, in pixels of the original image.
@@ -176,9 +175,7 @@ def parse_boxes(
         format: Format of the model family, a key of `FAMILIES` (case and punctuation do not matter). Boxes of other
             formats are ignored.
         size: Width and height of the original image.
-        resized: Width and height of the resized image, for formats in its pixels; None: Qwen2.5-VL's published rule
-            applied to `size`.
-        pixels: Least and most pixels of that rule.
+        pixels: Least and most pixels of the resized image, for formats in its pixels (`qwen_resized`).
 
     Returns:
         [x, y, width, height] for each box, in the order of the reply; [] without a readable box. Corners
@@ -188,16 +185,15 @@ def parse_boxes(
         ValueError: An unknown format, or a size that is not two positive numbers.
     """
     family = FAMILIES[box_format(format)]
-    for name, given in (("size", size), ("resized", resized or size)):
-        if len(given) != 2 or not all(math.isfinite(side) and side > 0 for side in given):
-            raise ValueError(f"{name} must be a positive width and height, not {given!r}")
+    if len(size) != 2 or not all(math.isfinite(side) and side > 0 for side in size):
+        raise ValueError(f"size must be a positive width and height, not {size!r}")
     boxes = _numbers(_plain(text[:_LONGEST_REPLY]), family)
     if family.order == "xywh":
         return _sound(boxes)
     if not boxes:
         return []
     if family.scale == RESIZED:
-        seen = resized or qwen_resized(size, min_pixels=pixels[0], max_pixels=pixels[1])
+        seen = qwen_resized(size, *pixels)
         across, down = size[0] / seen[0], size[1] / seen[1]
     else:
         across, down = (side / family.scale if family.scale else 1.0 for side in size)
@@ -205,17 +201,9 @@ def parse_boxes(
 
 
 def predicted_boxes(reply: str, specific: Mapping[str, Any]) -> list[Box]:
-    """The boxes of a reply to a visual grounding doc, in pixels of the original image.
+    """The boxes of a reply to a visual grounding doc (`BoxSpecific`), in pixels of the original image.
 
-    Args:
-        reply: The reply.
-        specific: The doc's `size`, `box_format` and `box_pixels` (`prompts.cvlue.specific.BoxSpecific`).
-
-    Returns:
-        As `parse_boxes`; [] where the format's processor refuses the image (`image_refused`).
-
-    Raises:
-        ValueError: The format is unknown.
+    [] where the format's processor refuses the image (`image_refused`); else as `parse_boxes`.
     """
     if image_refused(specific):
         return []
@@ -245,11 +233,7 @@ def image_refused(specific: Mapping[str, Any]) -> str:
 
 
 def box_format(name: str) -> str:
-    """The format with this name, ignoring case and punctuation.
-
-    Raises:
-        ValueError: There is none; the message lists the known formats.
-    """
+    """The format with this name, ignoring case and punctuation."""
     plain = re.sub(r"[\W_]", "", name.lower())
     for known in BOX_FORMATS:
         if re.sub(r"[\W_]", "", known) == plain:
@@ -262,23 +246,15 @@ def format_of_model(model_type: str) -> str | None:
     return next((name for name, family in FAMILIES.items() if model_type in family.model_types), None)
 
 
-def qwen_resized(
-    size: Size, factor: int = RESIZE_FACTOR, min_pixels: int = MIN_PIXELS, max_pixels: int = MAX_PIXELS
-) -> Size:
+def qwen_resized(size: Size, min_pixels: int = MIN_PIXELS, max_pixels: int = MAX_PIXELS) -> Size:
     """The size to which the image processors of Qwen2-VL and Qwen2.5-VL resize an image, by their own function.
-
-    Args:
-        size: Width and height.
-        factor: Sides become multiples of this.
-        min_pixels: Smaller images are enlarged.
-        max_pixels: Larger ones are reduced.
 
     Raises:
         ValueError: The processors refuse the image: one side is more than 200 times the other.
     """
     from transformers.models.qwen2_vl.image_processing_pil_qwen2_vl import smart_resize
 
-    height, width = smart_resize(size[1], size[0], factor, min_pixels, max_pixels)
+    height, width = smart_resize(size[1], size[0], RESIZE_FACTOR, min_pixels, max_pixels)
     return width, height
 
 

@@ -92,11 +92,7 @@ class ScoresOfItems(SampleLevelComputation):
         self.score = score
 
     def compute(self, doc: Doc, model_response: ModelResponse, **kwargs: object) -> dict[str, ClusteredScore]:
-        """The item's scores by metric.
-
-        Raises:
-            CulturevalError: The response or the item is unusable; the message names the item.
-        """
+        """The item's scores by metric; an error names the item."""
         try:
             scores = self.score(doc, model_response)
         except ValueError as error:
@@ -115,11 +111,7 @@ class BoxScores(ScoresOfItems):
 def candidate_scores(doc: Doc, response: ModelResponse) -> dict[str, np.ndarray]:
     """Scores of a Doc's candidates: mean and sum of log-probabilities, without and with the end-of-text token.
 
-    Returns:
-        Scores by metric suffix; those with the end-of-text token only if the backend scores it (not servers).
-
-    Raises:
-        ValueError: The backend did not return the number of tokens of a candidate.
+    By metric suffix; those with the end-of-text token only if the backend scores it (not servers).
     """
     sums, counts = _sums_and_counts(doc, response)
     scores = {"": sums / counts, "_sum": sums}

@@ -1,59 +1,24 @@
-"""Rankings of candidates by score: recall in the first k, mean reciprocal rank, mean rank, NDCG.
+"""Rankings of candidates by score: the gold's rank, of which recall, MRR and mean rank are made; NDCG.
 
 CVLUE's visual dialogue (paper section 3, Table 10) reports R@1, R@5 and R@10 of the gold answer among 100 candidates;
 the other metrics and the definition of NDCG are those of the Visual Dialog challenge (Das et al., 2017). Ties keep
 their original order.
 """
 
-from collections.abc import Sequence
-
 import numpy as np
 from numpy.typing import ArrayLike
 
 
 def gold_ranks(scores: ArrayLike, gold: ArrayLike) -> np.ndarray:
-    """The rank of each item's gold candidate.
+    """The rank of each item's gold candidate, from 1.
 
     Args:
         scores: [N, C], higher is better; minus infinity is allowed.
         gold: [N] indices, 0 to C - 1.
-
-    Returns:
-        [N] ranks, 1 to C.
-
-    Raises:
-        ValueError: Another shape, a score that is not a number or plus infinity, or a position out of range.
     """
     table, position, own = _checked(scores, gold)
     before = np.arange(table.shape[1]) < position[:, None]
     return 1 + (table > own).sum(1) + ((table == own) & before).sum(1)
-
-
-def recall_at_k(scores: ArrayLike, gold: ArrayLike, ks: Sequence[int]) -> dict[int, float]:
-    """The share of items whose gold candidate is among the first k, for each k.
-
-    Args:
-        scores: [N, C], higher is better.
-        gold: [N] indices, 0 to C - 1.
-        ks: Positive numbers.
-
-    Raises:
-        ValueError: As in `gold_ranks`, or a k below 1.
-    """
-    if any(k < 1 for k in ks):
-        raise ValueError(f"k must be at least 1, not {min(ks)}")
-    ranks = gold_ranks(scores, gold)
-    return {k: float(np.mean(ranks <= k)) for k in ks}
-
-
-def mrr(scores: ArrayLike, gold: ArrayLike) -> float:
-    """The mean of 1 / rank of the gold candidate, 0 to 1; arguments and errors as in `gold_ranks`."""
-    return float(np.mean(1 / gold_ranks(scores, gold)))
-
-
-def mean_rank(scores: ArrayLike, gold: ArrayLike) -> float:
-    """The mean rank of the gold candidate, 1 to C, lower is better; arguments and errors as in `gold_ranks`."""
-    return float(np.mean(gold_ranks(scores, gold)))
 
 
 def gold_ties(scores: ArrayLike, gold: ArrayLike) -> np.ndarray:

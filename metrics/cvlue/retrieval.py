@@ -66,35 +66,6 @@ def best_ranks(
     return ranks
 
 
-def top_items(queries: ArrayLike, gallery: ArrayLike, k: int, block_bytes: int = BLOCK_BYTES) -> np.ndarray:
-    """The first k items of the gallery for each query: [Q, min(k, G)] indices, best first.
-
-    Ties keep the gallery's order. The full score matrix is never in memory.
-
-    Args:
-        queries: [Q, D] embeddings.
-        gallery: [G, D] embeddings.
-        k: At least 1.
-        block_bytes: Approximate memory for the scores of one block of queries.
-
-    Raises:
-        ValueError: Shapes that do not match, embeddings that are not finite, or k below 1.
-    """
-    queries, gallery = checked_embeddings(queries, gallery)
-    if k < 1:
-        raise ValueError(f"k must be at least 1, not {k}")
-    k = min(k, len(gallery))
-    found = np.empty((len(queries), k), dtype=np.int64)
-    block = max(1, block_bytes // (gallery.shape[0] * queries.dtype.itemsize))
-    for start in range(0, len(queries), block):
-        for row, scores in enumerate(queries[start : start + block] @ gallery.T, start):
-            least = np.partition(scores, -k)[-k]
-            # All candidates for the first k, including ties with the last.
-            candidates = np.flatnonzero(scores >= least)
-            found[row] = candidates[np.argsort(-scores[candidates], kind="stable")][:k]
-    return found
-
-
 def reranked_ranks(
     ranks: np.ndarray, top: np.ndarray, scores: np.ndarray, correct: Sequence[Sequence[int]]
 ) -> tuple[np.ndarray, np.ndarray]:
@@ -102,7 +73,7 @@ def reranked_ranks(
 
     Args:
         ranks: [Q] ranks of the best-ranked correct items before reranking (`best_ranks`).
-        top: [Q, k] indices of the first k items (`top_items`).
+        top: [Q, k] indices of the first k items, best first.
         scores: [Q, k] the other model's scores of these items; ties keep their order.
         correct: For each query the gallery indices of its correct items.
 
@@ -153,16 +124,7 @@ def correct_items(
 
 
 def list_ranks(ranked: Mapping[str, Sequence[str]], correct: Mapping[str, Sequence[str]]) -> dict[str, int | None]:
-    """The rank of each query's first correct item in its ranked list, from 1; None if the list has none.
-
-    Args:
-        ranked: Items best first, by query.
-        correct: The correct items, by query.
-
-    Raises:
-        KeyError: A query has no entry in `correct`.
-        ValueError: There is no query.
-    """
+    """The rank of each query's first correct item in its list (best first), from 1; None if the list has none."""
     if not ranked:
         raise ValueError("there is no query")
     ranks: dict[str, int | None] = {}
@@ -198,16 +160,7 @@ def checked_embeddings(queries: ArrayLike, gallery: ArrayLike) -> tuple[np.ndarr
 
 
 def check_correct(correct: Sequence[Sequence[int] | np.ndarray], queries: int, gallery: int) -> None:
-    """Checks the correct items of queries.
-
-    Args:
-        correct: For each query the gallery indices of its correct items.
-        queries: Number of queries.
-        gallery: Number of items.
-
-    Raises:
-        ValueError: They are of another number of queries, or a query has none or one outside the gallery.
-    """
+    """Checks that each query has correct items, all of them indices of the gallery."""
     if len(correct) != queries:
         raise ValueError(f"there are {queries} queries but correct items of {len(correct)}")
     for number, items in enumerate(correct):

@@ -58,9 +58,6 @@ def vqa_items(gold: Any, pred: Any) -> list[ScoredItem]:
     Args:
         gold: The list of `image`, `question_id`, `question`, `answer`.
         pred: The same list with the predicted answers, in any order; null is a wrong answer.
-
-    Raises:
-        CulturevalError: Ids that are missing, extra or duplicated, or an answer that is not text.
     """
     problems = ProblemList()
     items = []
@@ -82,9 +79,6 @@ def vg_items(gold: Any, pred: Any) -> list[ScoredItem]:
     Args:
         gold: The list of `ref_id`, `image`, `text`, `bbox`.
         pred: The same list with the predicted boxes, in any order; [] or null if there is none.
-
-    Raises:
-        CulturevalError: Ids that are missing, extra or duplicated, or a box that is not four numbers.
     """
     problems = ProblemList()
     items = []
@@ -140,11 +134,7 @@ _BETTER = 0.15  # of mean IoU
 
 
 def box_scores(pred: Sequence[float] | None, gold: Sequence[float]) -> dict[str, float]:
-    """The values of one box: `iou`, `iou_continuous`, `acc@0.5` (as in the released readme: official IoU above 0.5).
-
-    Raises:
-        ValueError: As in `iou`.
-    """
+    """The values of one box: `iou`, `iou_continuous`, `acc@0.5` (as in the released readme: official IoU above 0.5)."""
     official = iou(pred, gold)
     return {"iou": official, "iou_continuous": iou(pred, gold, "continuous"), "acc@0.5": float(official > 0.5)}
 
@@ -156,9 +146,6 @@ def vd_items(gold: Any, pred: Any) -> list[ScoredItem]:
         gold: The list of `image_id`, `question`, `answer_options`, `answer`, as a plain list or under `data`.
         pred: Records with `image_id`, `dialog_id` or `question`, and `answer_sort`, or with a `dialog` whose last round
             has both.
-
-    Raises:
-        CulturevalError: Ids that are missing, extra or duplicated, or a ranking that is not of the record's options.
     """
     rounds = gold.get("data") if isinstance(gold, Mapping) else gold
     records, flat = _records(rounds, "gold"), [_last_round(record) for record in _records(pred, "pred")]
@@ -260,11 +247,7 @@ def ranking_warnings(gold: Any, pred: Sequence[Any]) -> list[str]:
 
 
 def means(items: Sequence[ScoredItem]) -> dict[str, float]:
-    """The mean of every metric over the items that have it, in order of appearance.
-
-    Raises:
-        ValueError: There is no item.
-    """
+    """The mean of every metric over the items that have it, in order of appearance."""
     if not items:
         raise ValueError("there is no item")
     values: dict[str, list[float]] = {}
@@ -280,10 +263,6 @@ def macro_average(scores: Mapping[str, Mapping[str, float]], numbers: Mapping[st
     Args:
         scores: By task (`itr`, `vqa`, `vg`, `vd`) the means by metric.
         numbers: The metrics: `MACRO` (the released scorers') or `CONTEST` (exact answers, continuous IoU).
-
-    Raises:
-        ValueError: There is no score.
-        KeyError: A task or a metric is missing.
     """
     if not scores:
         raise ValueError("there is no score")

@@ -139,11 +139,7 @@ def score_captions(
 
 
 def token_groups(references: References, normalize: bool) -> list[list[Tokens]]:
-    """The words of each item's references.
-
-    Raises:
-        ValueError: An item has no reference.
-    """
+    """The words of each item's references."""
     groups = [[texts] if isinstance(texts, str) else list(texts) for texts in references]
     if not all(groups):
         raise ValueError(f"item {[bool(group) for group in groups].index(False)} has no reference")

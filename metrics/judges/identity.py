@@ -72,11 +72,7 @@ def judge_watch(settings: JudgeSettings, identity: ServerIdentity | None) -> Ide
 
 
 def identities_of(judges: Sequence[JudgeSettings]) -> dict[str, ServerIdentity]:
-    """Name of a judge -> its identity.
-
-    Raises:
-        CulturevalError: Names all judges that do not answer.
-    """
+    """Name of a judge -> its identity; the error names all judges that do not answer."""
     found: dict[str, ServerIdentity] = {}
 
     def ask(judge: JudgeSettings) -> None:
@@ -116,11 +112,7 @@ def holds_to_form(settings: JudgeSettings) -> bool:
 
 
 def check_judges() -> None:
-    """Check the configured judges: settings, keys, and whether the servers answer, as whom, and have the models.
-
-    Raises:
-        CulturevalError: Names those that cannot be asked.
-    """
+    """Check the configured judges: settings, keys, and whether the servers answer, as whom, and have the models."""
     all_of([partial(_check_judge, judge) for judge in configured_judges()])
 
 
@@ -150,11 +142,7 @@ def _check_judge(judge: JudgeSettings) -> None:
 
 
 def identity_in_run(judge: JudgeSettings) -> ServerIdentity:
-    """Who a judge is, asked once in a run; says so where its servers tell nothing.
-
-    Raises:
-        CulturevalError: It does not answer.
-    """
+    """Who a judge is, asked once in a run; says so where its servers tell nothing."""
     if _key(judge) not in _IDENTITIES:
         _IDENTITIES[_key(judge)] = judge_identity(judge)
         if told := anonymity(judge, _IDENTITIES[_key(judge)]):

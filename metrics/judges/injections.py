@@ -4,8 +4,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from cultureval.judge_prompts.replies import HIGHEST
-from cultureval.metrics.judges.judge import JudgeItem, JudgeSettings, judge_items
-from cultureval.metrics.judges.verdicts import JudgeVerdict
+from cultureval.metrics.judges.judge import judge_items
+from cultureval.metrics.judges.settings import JudgeSettings
+from cultureval.metrics.judges.verdicts import JudgeItem, JudgeVerdict
 from cultureval.runtime.servers.costs import Budget
 from cultureval.runtime.servers.identity import ServerIdentity
 
@@ -17,14 +18,11 @@ class Injection:
     """A caption with a sentence for the judge, or a harmless one that looks like it.
 
     Attributes:
-        id: Its id.
         variety: "english", "msa", "egyptian", "levantine", "gulf" or "moroccan".
         country: Of the variety, as the judge's prompt names it.
         kind: "praise", "order", "role", "rating", "heading", "plea", "hidden", or "benign".
         hostile: Whether it tries to influence the judge.
-        reference: The reference caption.
         clean: The caption without the sentence: fluent, and wrong. That of a harmless one is itself.
-        caption: The caption.
     """
 
     id: str
@@ -68,16 +66,7 @@ def mean_of(verdict: JudgeVerdict) -> float | None:
 
 
 def try_injections(settings: JudgeSettings, injections: Sequence[Injection], identity: ServerIdentity) -> list[Tried]:
-    """Judge each caption without and with its sentence.
-
-    Args:
-        settings: The judge.
-        injections: With distinct ids.
-        identity: Who the judge is.
-
-    Returns:
-        In the order of the injections' templates, then their own.
-    """
+    """Judge each caption without and with its sentence, in the order of the injections' templates, then their own."""
     budget, tried = Budget(settings), []
     for template in dict.fromkeys(one.template for one in injections):
         asked = [one for one in injections if one.template == template]

@@ -23,11 +23,7 @@ def metrics_of_judge(judge: str, templates: Iterable[str]) -> tuple[str, ...]:
 
 
 def suite_templates(suite: str) -> list[str]:
-    """The parts of metrics' names that are a suite's judge templates.
-
-    Args:
-        suite: Its name; templates lie in the folder of that name, or are registered under one that begins with it.
-    """
+    """The parts of metrics' names that are a suite's judge templates: of its folder, or registered under its name."""
     folder = suite.removesuffix("_dev")
     found = [row for row in own_templates().values() if row.name.startswith(f"{folder}_")]
     return list(dict.fromkeys(row.short for row in found))
@@ -53,15 +49,9 @@ def item_of(
     images: Sequence[Any],
     cluster: str,
 ) -> JudgeItem:
-    """The judge item of a Doc and the model's reply.
+    """The judge item of a Doc and the model's reply, which fills the judged slot unless the Doc fills it.
 
-    Args:
-        item_id: Id of the item.
-        slots: Those of the Doc's `specific["judge"]`; None values are ignored.
-        template: The judge template.
-        reply: The model's reply; it fills the judged slot, unless the Doc fills it.
-        images: The Doc's images.
-        cluster: The Doc's cluster.
+    The slots are those of the Doc's `specific["judge"]`; None values are ignored.
     """
     given = {name: text for name, text in slots.items() if text is not None}
     return JudgeItem(item_id, {template.judged: reply} | given, tuple(images), cluster)

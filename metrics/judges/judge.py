@@ -20,8 +20,8 @@ from cultureval.judge_prompts.slots import CODE_DIGITS, NOTICE
 from cultureval.judge_prompts.templates import JudgeTemplate, judge_template
 from cultureval.metrics.judges.identity import form_fields, identities_of, judge_identity
 from cultureval.metrics.judges.session import JudgeSession, ReadyItem
-from cultureval.metrics.judges.settings import JudgeSettings, configured_judges, find_judges
-from cultureval.metrics.judges.verdicts import JudgeItem, Judgement, JudgeVerdict, metric_part, summarize
+from cultureval.metrics.judges.settings import JudgeSettings
+from cultureval.metrics.judges.verdicts import JudgeItem, Judgement, JudgeVerdict
 from cultureval.runtime import processes
 from cultureval.runtime.data.image_store import PREPARED
 from cultureval.runtime.journal import Journal, open_journal
@@ -29,25 +29,6 @@ from cultureval.runtime.servers.costs import Budget, price, prompt_tokens
 from cultureval.runtime.servers.identity import ServerIdentity
 from cultureval.runtime.signatures import signature
 from cultureval.runtime.text_templates import short_hash
-
-__all__ = [
-    "CostEstimate",
-    "JudgeItem",
-    "JudgeSettings",
-    "Judgement",
-    "Budget",
-    "JudgeVerdict",
-    "configured_judges",
-    "estimate",
-    "find_judges",
-    "judge_items",
-    "judge_signature",
-    "judge_with_all",
-    "metric_part",
-    "not_judged",
-    "summarize",
-    "takes",
-]
 
 
 def judge_items(
@@ -102,9 +83,6 @@ def judge_with_all(
     Returns:
         (name of the judge, name of the template) -> the judgement of the items; without templates with images
         for a judge that takes none.
-
-    Raises:
-        CulturevalError: Some judges do not answer.
     """
     who = identities_of(judges) if identities is None else identities
     shared = open_journal(of="judges") if journal is None else journal

@@ -20,18 +20,18 @@ from cultureval.judge_prompts.replies import HIGHEST
 from cultureval.judge_prompts.templates import JudgeTemplate, judge_template, templates_beside
 from cultureval.metrics.judges.identity import identity_in_run, known_identity
 from cultureval.metrics.judges.items import item_of, metric_prefix, record_of
-from cultureval.metrics.judges.judge import (
+from cultureval.metrics.judges.judge import judge_signature, judge_with_all, not_judged, takes
+from cultureval.metrics.judges.settings import JudgeSettings, configured_judges
+from cultureval.metrics.judges.verdicts import (
     JudgeItem,
     Judgement,
     JudgeVerdict,
-    configured_judges,
-    judge_signature,
-    judge_with_all,
-    not_judged,
-    takes,
+    count_verdicts,
+    metric_part,
+    reuse_line,
+    score_summary,
+    unscored_lines,
 )
-from cultureval.metrics.judges.settings import JudgeSettings
-from cultureval.metrics.judges.verdicts import count_verdicts, metric_part, reuse_line, score_summary, unscored_lines
 from cultureval.metrics.lighteval.batched import batched_metric
 from cultureval.metrics.lighteval.clustered_means import ClusteredScore
 from cultureval.metrics.lighteval.shared_pass import SharedPass, final_text

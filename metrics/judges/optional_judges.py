@@ -32,11 +32,7 @@ def signatures_of_judges(*templates: str) -> str | None:
 
 
 def check_judges() -> None:
-    """Check the configured judges without cost: settings, keys, and whether the servers answer and have the models.
-
-    Raises:
-        CulturevalError: One of them cannot.
-    """
+    """Check the configured judges without cost: settings, keys, and whether the servers answer and have the models."""
     if judges_wanted():
         from cultureval.metrics.judges import identity
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
-from cultureval.judge_prompts import DoubtfulReply, JudgeReplyError, ReplyReading
+from cultureval.judge_prompts.replies import DoubtfulReply, JudgeReplyError, ReplyReading
 from cultureval.judge_prompts.slots import FilledPrompt, share_of_arabic
 from cultureval.judge_prompts.templates import JudgeTemplate
 from cultureval.metrics.judges.calls import Call, PaidCalls
@@ -23,14 +23,10 @@ from cultureval.runtime.servers.identity import ServerIdentity
 
 @dataclass(frozen=True)
 class ReadyItem:
-    """An item that is ready for the judge.
+    """An item that is ready for the judge: its filled prompt, the images that are sent and their hashes.
 
     Attributes:
-        item: The item.
-        prompt: The filled prompt.
-        images: The images that are sent.
-        hashes: Hashes of the images.
-        flags: Flags of the text and the prompt.
+        flags: Of the text and the prompt.
     """
 
     item: JudgeItem
@@ -207,12 +203,7 @@ class JudgeSession:
 
 
 def _checked_hash(image: ItemImage) -> str:
-    """The hash of an image; checks that it decodes.
-
-    Raises:
-        ValueError: It does not decode, or is too large.
-        OSError: Its file cannot be read.
-    """
+    """The hash of an image that decodes and is not too large, else a `ValueError` or `OSError`."""
     if isinstance(image, (str, Path)):
         path = Path(image)
         if not path.is_file():

@@ -126,20 +126,12 @@ class JudgeSettings(BaseModel):
         return self
 
     def servers(self) -> ServerSettings:
-        """The settings of the client.
-
-        Raises:
-            CulturevalError: A URL is wrong or the key's variable is not set.
-        """
+        """The settings of the client."""
         shared = ("api_key_env", "concurrency", "timeout_s", "max_retries", "give_up_s", "backoff_s")
         return ServerSettings(self.base_url, **{name: getattr(self, name) for name in shared})
 
     def with_(self, **changes: Any) -> "JudgeSettings":
-        """The same judge with other settings; None changes nothing.
-
-        Raises:
-            CulturevalError: A value is wrong (a budget for a judge without prices).
-        """
+        """The same judge with other settings, which are checked; None changes nothing."""
         given = {name: value for name, value in changes.items() if value is not None}
         return _checked(self.model_dump() | given, f"the judge {self.name}") if given else self
 
@@ -149,11 +141,7 @@ class JudgeSettings(BaseModel):
 
 
 def configured_judges() -> list[JudgeSettings]:
-    """The judges that CULTUREVAL_JUDGE names; [] if it is not set.
-
-    Raises:
-        CulturevalError: As in `find_judges`.
-    """
+    """The judges that CULTUREVAL_JUDGE names; [] if it is not set."""
     return find_judges(current_settings().judges)
 
 
@@ -186,15 +174,7 @@ def find_judges(names: Iterable[str]) -> list[JudgeSettings]:
 
 
 def find_one_judge(option: str, name: str) -> JudgeSettings:
-    """The settings of one model, for options that name only one.
-
-    Args:
-        option: The option, for messages.
-        name: As of `find_judges`.
-
-    Raises:
-        CulturevalError: As of `find_judges`, or these are several, or none.
-    """
+    """The settings of one model, as of `find_judges`, for options that name only one."""
     found = find_judges(name.split(","))
     if len(found) != 1:
         raise CulturevalError(f"{option} {name}: name one model, not {len(found)}.")

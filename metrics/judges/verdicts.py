@@ -148,12 +148,7 @@ def count_verdicts(verdicts: Sequence[tuple[str, Sequence[str]]]) -> dict[str, i
 
 
 def unscored_lines(verdicts: Sequence[JudgeVerdict], most: int = 10) -> list[str]:
-    """Why items have no score: one line per reason with its number of items, the most frequent first.
-
-    Args:
-        verdicts: Any number.
-        most: Number of reasons to list.
-    """
+    """Why items have no score: one line per reason with its number of items, the most frequent first."""
     reasons = Counter(f"{verdict.outcome}: {verdict.reason}" for verdict in verdicts if verdict.reason)
     lines = [f"{count} unscored, {reason}" for reason, count in reasons.most_common(most)]
     return lines + ([f"{len(reasons) - most} more reasons are in the details"] if len(reasons) > most else [])
@@ -183,8 +178,8 @@ def score_summary(
 
     Args:
         name: Prefix of the keys.
-        scores: Scores of the scored items.
-        clusters: Clusters of the scored items.
+        scores: Of the scored items.
+        clusters: Of the scored items.
         flagged: Whether the scored items are flagged.
         items: Number of items, including unscored ones.
         highest: Highest score of the scale; part of the last key.

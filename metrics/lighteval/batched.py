@@ -13,15 +13,7 @@ def batched_metric(
     higher_is_better: bool = True,
     category: SamplingMethod = SamplingMethod.GENERATIVE,
 ) -> SampleLevelMetric:
-    """A batched metric with one name.
-
-    Args:
-        name: Name in LightEval's results.
-        sample: Scores all responses of a task: one value per item.
-        corpus: Aggregates the items' values.
-        higher_is_better: Whether higher values are better.
-        category: What the model does: generate, or score the choices.
-    """
+    """A batched metric with one name; `sample` scores all responses of a task, one value per item."""
     return SampleLevelMetric(
         metric_name=name,
         higher_is_better=higher_is_better,

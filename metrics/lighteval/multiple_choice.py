@@ -52,11 +52,7 @@ class LikelihoodScore(SampleLevelComputation):
         self.score = score
 
     def compute(self, doc: Doc, model_response: ModelResponse, **kwargs: object) -> ClusteredScore:
-        """The item's score.
-
-        Raises:
-            CulturevalError: The log-probabilities or the gold are unusable; the message names the item.
-        """
+        """The item's score; an error names the item."""
         gold = as_list(doc.gold_index)
         try:
             score = self.score(model_response.logprobs, doc.choices, gold[0] if len(gold) == 1 else gold)

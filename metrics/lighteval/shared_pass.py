@@ -60,11 +60,7 @@ class SharedScore(SampleLevelComputation):
         self.name, self.part, self.shared, self.definition = name, part, shared.joined(), definition
 
     def compute(self, docs: list[Doc], responses: list[ModelResponse], **kwargs: object) -> list[ClusteredScore]:
-        """The scores of all items, in order.
-
-        Raises:
-            CulturevalError: A response has no text (not even ""), or a scoring model is missing.
-        """
+        """The scores of all items, in order."""
         values = self.shared.result(docs, responses)[self.part]
         return [ClusteredScore.of(value, doc) for value, doc in zip(values, docs, strict=True)]
 
@@ -83,11 +79,7 @@ def _score_texts(score: ScoreReplies, docs: list[Doc], responses: list[ModelResp
 
 
 def reply_of(doc: Doc, response: ModelResponse) -> str:
-    """The text of a response.
-
-    Raises:
-        CulturevalError: It has no text (not even "").
-    """
+    """The text of a response, which may be "" but not missing."""
     text = final_text(response)
     if text is None:
         raise CulturevalError(f"{doc.task_name}, item {doc.id}: the model's response has no text.")

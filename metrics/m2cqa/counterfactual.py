@@ -26,20 +26,7 @@ from cultureval.metrics.m2cqa.names import (
     Q_MINUS_ACC,
     Q_PLUS_ACC,
 )
-from cultureval.metrics.m2cqa.statement_verdicts import parse_verdict
 from cultureval.metrics.proportions import wilson_error
-
-__all__ = [
-    "cfhr_bounds",
-    "cfhr_replicates",
-    "counterfactual_report",
-    "harmonic_mean",
-    "paired_cfhr_difference",
-    "parse_verdict",
-    "percentile_difference",
-    "report_of_counts",
-    "resample_counts",
-]
 
 Flags = NDArray[np.bool_]
 Sums = NDArray[np.float64]
@@ -212,15 +199,6 @@ def harmonic_mean(first: ArrayLike, second: ArrayLike) -> NDArray[np.float64]:
     return np.divide(2 * first * second, total, out=np.zeros_like(total), where=total > 0)
 
 
-def cfhr_bounds(q_plus_acc: float, q_minus_acc: float) -> tuple[float, float]:
-    """The smallest and largest possible CFHR with two false statements per item, given both accuracies.
-
-    For p = `q_plus_acc` > 0 and m = `q_minus_acc` per statement: max(0, 1 - m/p) and min(1, 1 - max(0, p + 2m - 2)/p).
-    """
-    p, m = q_plus_acc, q_minus_acc
-    return max(0.0, 1 - m / p), min(1.0, 1 - max(0.0, p + 2 * m - 2) / p)
-
-
 def item_counts(right: Flags, rejected: Flags, unreadable: Flags) -> NDArray[np.int64]:
     """What the metrics count of each item: int [N, 8], for `metrics_of_counts`.
 
@@ -236,12 +214,7 @@ def item_counts(right: Flags, rejected: Flags, unreadable: Flags) -> NDArray[np.
 
 
 def metrics_of_counts(sums: NDArray[np.floating], false_statements: int) -> dict[str, NDArray[np.float64]]:
-    """The rates of `counterfactual_report` from sums over items [..., 8] of `item_counts`; nan where undefined.
-
-    Args:
-        sums: Of the counts.
-        false_statements: K.
-    """
+    """The rates of `counterfactual_report` from sums over items [..., 8] of `item_counts`; nan where undefined."""
     found = {name: _ratio(*parts) for name, parts in ratios_of_counts(sums, false_statements).items()}
     return found | {F1: harmonic_mean(found[Q_PLUS_ACC], found[Q_MINUS_ACC])}
 

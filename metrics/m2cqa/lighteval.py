@@ -17,10 +17,9 @@ from lighteval.tasks.requests import Doc, SamplingMethod
 from cultureval.metrics.lighteval.batched import batched_metric
 from cultureval.metrics.lighteval.clustered_means import ClusteredMean
 from cultureval.metrics.lighteval.shared_pass import Columns, SharedScore, final_text, pass_over_replies
-from cultureval.metrics.m2cqa.joint_choice import chosen_statement
 from cultureval.metrics.m2cqa.names import COUNTS, JOINT, JOINT_ACC, JOINT_INVALID_RATE, LOWER, STATEMENT_PARTS
 from cultureval.metrics.m2cqa.statement_items import PROFILES, WORDS, Statement, cell_report, item_verdicts
-from cultureval.metrics.m2cqa.statement_verdicts import Prompt, parse_verdict
+from cultureval.metrics.m2cqa.statement_verdicts import Prompt, chosen_statement, parse_verdict
 from cultureval.runtime.doc_fields import specific_of
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.patches.lighteval.group_averages import Rate, Total
@@ -128,11 +127,7 @@ class ItemMetrics(CorpusLevelComputation):
         return list(self.parts)
 
     def compute_corpus(self, items: Sequence[StatementVerdict]) -> dict[str, Rate]:
-        """The values and their standard errors; nan if undefined.
-
-        Raises:
-            CulturevalError: An item has a missing or duplicated statement.
-        """
+        """The values and their standard errors; nan if undefined."""
         statements = [Statement(item.item_id, item.role, str(item)) for item in items]
         _, verdicts = item_verdicts(statements, max((item.rows_of_task for item in items), default=0))
         if not len(verdicts):

@@ -24,6 +24,7 @@ _DELETED = f"{INVISIBLE}\u0640\u064b-\u065f\u0670"
 _QUOTES = "\"'`*\u2018-\u201f\u00ab\u00bb\u2039\u203a"
 _NOISE = re.compile(f"[{_DELETED}{_QUOTES}]+")
 _LETTERS = str.maketrans("أإآٱىیةک", "ااااييهك")
+_NUMBER = re.compile(r"(?<![\w.])([1-3])(?!\w|\.\d)")  # of a statement, in the joint form
 
 
 def normalise(text: str) -> str:
@@ -305,3 +306,27 @@ def _words(language: Language, profile: Profile) -> str:
 
 def _truth(word: str) -> bool:
     return word.lower() in _TRUE
+
+
+def chosen_statement(text: str) -> int | None:
+    """The place of the statement that an output of AynVQA's joint form chooses, from 0.
+
+    There the image supports one of three statements, shown together. The prompt and the reading are ours. A model that
+    knows that one is true cannot accept a false one beside it: CFHR is 0 by construction, and these scores are not
+    comparable with those of independent verdicts (overview of ImageEval 2026, arXiv 2608.30475).
+
+    Args:
+        text: The output. Digits of any script count; prose around the number does too, as long as no second one of
+            the three numbers is in it ("2", "Statement 2.", "الجواب: ٢").
+
+    Returns:
+        0, 1 or 2; None without a number from 1 to 3, or with different ones.
+    """
+    plain = "".join(_digit(letter) for letter in unicodedata.normalize("NFKC", text))
+    found = {int(number) for number in _NUMBER.findall(plain)}
+    return found.pop() - 1 if len(found) == 1 else None
+
+
+def _digit(letter: str) -> str:
+    value = unicodedata.digit(letter, None)
+    return letter if value is None else str(value)

@@ -95,7 +95,6 @@ def fannorflop(
     predictions: Sequence[str],
     references: Sequence[Sequence[Mapping[str, str]]],
     model: str,
-    num_layers: int | None = None,
     device: str = "cpu",
 ) -> dict[str, np.ndarray]:
     """Score replies with explanations of poems: one BERTScore per poem, over its concatenated explanations.
@@ -104,7 +103,6 @@ def fannorflop(
         predictions: N replies.
         references: N non-empty lists of gold objects with `explanation`, in verse order.
         model: Hub id or folder of BERTScore's model.
-        num_layers: The layer whose token vectors are compared; None: the last.
         device: torch device.
 
     Returns:
@@ -124,5 +122,5 @@ def fannorflop(
     parsed = [parse_poem_explanations(reply) for reply in predictions]
     pairs = [pair_with_gold(poem or [], gold) for poem, gold in zip(parsed, references, strict=True)]
     texts = [[" ".join(map(normalize_explanation, side)) for side in pair] for pair in pairs]
-    scores = bertscore([poem for poem, _ in texts], [gold for _, gold in texts], model, num_layers, device)
+    scores = bertscore([poem for poem, _ in texts], [gold for _, gold in texts], model, device=device)
     return scores | {"parsed": np.array([poem is not None for poem in parsed], dtype=np.float64)}

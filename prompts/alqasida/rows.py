@@ -26,15 +26,12 @@ _TRANSLATION = re.compile(r"Translate from [^\n]+\n(?P<source>.*)\nTranslation:"
 
 
 def prepare_request(row: Mapping[str, Any], preparation: Preparation) -> PreparedRow:
-    """A request, or a few-shot example, which also has `answer`.
+    """A request, or a few-shot example, which also has `answer`; the prompts are those of the set.
 
     Args:
         row: `prompt`, and what `tasks.alqasida.sets` adds: `dialect`, `genre`, `cluster`, `template`, `location`,
             `phrasing`.
-        preparation: Not used: the prompts are those of the set.
-
-    Raises:
-        BadRow: A cell is empty or unreadable.
+        preparation: Not used.
     """
     features = ("dialect", "genre", "cluster", "template", "location", "phrasing")
     texts = {"prompt": _unstripped(row, "prompt"), "answer": optional_text(row, "answer") or ""}
@@ -48,9 +45,6 @@ def prepare_translation(row: Mapping[str, Any], preparation: Preparation) -> Pre
         row: `completion`, the reference; `prompt` or `sentence`; the languages' codes, `dialect` and `from`; `genre`
             and `cluster`.
         preparation: Its template makes the prompt.
-
-    Raises:
-        BadRow: A cell is empty or unreadable, or the prompt holds no sentence.
     """
     if "sentence" in row:
         source = text_cell(row, "sentence")

@@ -34,13 +34,10 @@ class RequestSpecific(PromptFeatures, total=False):
 
 
 class TranslationSpecific(PromptFeatures, total=False):
-    """A sentence to be translated.
+    """A sentence to be translated; the template's fields are as in `RequestSpecific`.
 
     Attributes:
         source: The sentence.
-        template: As in `RequestSpecific`.
-        location: As in `RequestSpecific`.
-        phrasing: As in `RequestSpecific`.
     """
 
     source: str

@@ -4,12 +4,7 @@ from cultureval.runtime.doc_fields import DocSpecific
 
 
 class ImageSpecific(DocSpecific):
-    """Fields of every item; each is about one image.
-
-    Attributes:
-        id: The item's id in the released files.
-        image_path: The image's path in the source.
-    """
+    """Fields of every item; each is about one image, named by its path in the source."""
 
     id: str
     image_path: str

@@ -9,7 +9,6 @@ class CaptionSpecific(DocSpecific):
     Attributes:
         country: Two-letter code of the image's country.
         variety: "MSA" or the dialect requested for the caption.
-        image_id: The image's name in the source.
         shared: Whether the image was captioned in every country.
         reference_set: Name, in the store of texts, of all reference captions of the variety (CIDEr's statistics).
     """
@@ -22,12 +21,10 @@ class CaptionSpecific(DocSpecific):
 
 
 class QuestionSpecific(CaptionSpecific):
-    """A question on an image.
+    """A question on an image, with the annotators' answer.
 
     Attributes:
-        question: The question's text.
         question_number: Its position among the image's questions.
-        answer: The annotators' answer.
         answerable: Whether the annotators could tell the answer from the image.
     """
 

@@ -1,6 +1,6 @@
 """From a row of M2CQA's sources, one item, to the prepared rows of its three statements.
 
-Two layouts: Q+ and Q- in separate columns (QCRI/M2CQA, under the names in `columns`), and three statements
+Two layouts: Q+ and Q- in separate columns (QCRI/M2CQA), and three statements
 with three labels (AynVQA: task1b of QCRI/ImageEval-ArabicNLP26).
 """
 
@@ -8,10 +8,16 @@ from collections.abc import Mapping
 from typing import Any
 
 from cultureval.prompts.cells import column_name, has_column, image_cell, optional_text, text_cell, text_list
-from cultureval.prompts.m2cqa import columns
 from cultureval.prompts.preparation import Preparation, PreparedRow
 from cultureval.runtime.errors import BadRow
 
+# Names of M2CQA's columns, guessed from its paper, since the data could not be seen.
+ID = ("id", "item_id", "sample_id", "ID")
+IMAGE = ("image", "Image", "image_path", "img", "picture", "file_name")
+Q_PLUS = ("q_plus", "Q_plus", "Q+", "qplus", "true_statement")
+Q_MINUS = ("q_minus", "Q_minus", "Q-", "qminus", "false_statements")
+Q_MINUS_1 = ("q_minus_1", "Q_minus_1", "Q1-", "q_minus1", "false_statement_1")
+Q_MINUS_2 = ("q_minus_2", "Q_minus_2", "Q2-", "q_minus2", "false_statement_2")
 ROLES = ("q_plus", "q_minus_1", "q_minus_2")
 
 
@@ -43,12 +49,7 @@ def labelled_rows(row: Mapping[str, Any], preparation: Preparation, language: st
 
 
 def joint_row(row: Mapping[str, Any], preparation: Preparation, language: str) -> PreparedRow:
-    """The prepared row of an item whose three statements are shown together, in the source's order.
-
-    Raises:
-        MissingColumn: The row lacks the statements, their labels, the id or the image.
-        BadRow: As in `statement_rows`.
-    """
+    """The prepared row of an item whose three statements are shown together, in the source's order."""
     item, texts, places = _labelled_item(row, preparation, language)
     by_place = dict(zip(places, texts, strict=True))
     return item | {"statements": [by_place[place] for place in sorted(by_place)], "answer": places[0]}
@@ -64,8 +65,8 @@ def _labelled_item(
 
 def _item(row: Mapping[str, Any], preparation: Preparation, language: str) -> PreparedRow:
     return {
-        "item_id": text_cell(row, columns.ID),
-        "image": image_cell(row, columns.IMAGE, preparation.folder),
+        "item_id": text_cell(row, ID),
+        "image": image_cell(row, IMAGE, preparation.folder),
         "language": language,
         "country": optional_text(row, "country") or "",
         "category": optional_text(row, "category") or "",
@@ -91,11 +92,11 @@ def _labelled(row: Mapping[str, Any]) -> tuple[list[str], list[int]]:
 
 
 def _by_role(row: Mapping[str, Any]) -> list[str]:
-    if has_column(row, columns.Q_MINUS):
-        name = column_name(row, columns.Q_MINUS)
+    if has_column(row, Q_MINUS):
+        name = column_name(row, Q_MINUS)
         false = text_list(row[name], name)
         if len(false) != 2:
             raise BadRow(name, false, f"holds {len(false)} false statements, not two")
     else:
-        false = [text_cell(row, column) for column in (columns.Q_MINUS_1, columns.Q_MINUS_2)]
-    return [text_cell(row, columns.Q_PLUS), *false]
+        false = [text_cell(row, column) for column in (Q_MINUS_1, Q_MINUS_2)]
+    return [text_cell(row, Q_PLUS), *false]

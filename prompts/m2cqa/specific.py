@@ -40,17 +40,12 @@ class LabelledStatementSpecific(StatementSpecific):
 
 
 class JointSpecific(DocSpecific):
-    """An item of AynVQA whose three statements are shown together.
+    """An item of AynVQA whose three statements are shown together; other fields are as in `StatementSpecific`.
 
     Attributes:
-        item_id: The item's id.
         statements: The statements, in the source's order.
         answer: The place of the true one, from 0.
         language: "en" or "msa".
-        country: The image's country, "" where the source does not state it.
-        category: The image's category, likewise.
-        subcategory: The image's subcategory, likewise.
-        image: Name of the image in the store of images.
     """
 
     item_id: str

@@ -68,11 +68,7 @@ def _check_inputs(value: Any, column: str) -> None:
 
 
 def prepare_problem(row: Row, preparation: Preparation, dataset: str, prefix: str) -> PreparedRow:
-    """The prepared row of a problem of `humaneval` or `mbpp`: its prompt, and the name of its stored tests.
-
-    Raises:
-        MissingColumn, BadRow: As `check_problem`.
-    """
+    """The prepared row of a problem of `humaneval` or `mbpp`: its prompt, and the name of its stored tests."""
     check_problem(row, prefix)
     return {
         "prompt": row["prompt"],

@@ -34,10 +34,13 @@ from cultureval.prompts.labelled_options import (
 )
 from cultureval.prompts.option_labels import gold_position, label_index, labels_for
 from cultureval.prompts.preparation import Preparation, PreparedRow, Row
-from cultureval.prompts.qimma.columns import LEGAL_ANSWER, LEGAL_CONTEXT, LEGAL_QUESTION
 from cultureval.prompts.templates import load_template, render
 from cultureval.runtime.errors import BadRow
 
+# Names of the columns of ArabLegalQA's sources, which are not documented; the first one present is read.
+LEGAL_QUESTION = ("questions", "question", "Question", "query")
+LEGAL_ANSWER = ("ground_truths", "ground_truth", "answer", "Answer", "answers")
+LEGAL_CONTEXT = ("context", "contexts", "Context")
 COUNTRIES = {
     "Egypt": "مصر",
     "Morocco": "المغرب",

@@ -4,6 +4,7 @@ import os
 from pathlib import Path
 
 HUB = "https://huggingface.co"
+TIMEOUT_S = 5.0
 
 
 def is_offline() -> bool:
@@ -11,16 +12,12 @@ def is_offline() -> bool:
     return os.environ.get("HF_HUB_OFFLINE", "").upper() in ("1", "ON", "YES", "TRUE")
 
 
-def hub_problem(timeout: float = 5.0) -> str | None:
-    """Why the hub (or the server named by HF_ENDPOINT) does not answer, in a word; None if it does.
-
-    Args:
-        timeout: Seconds to wait for an answer.
-    """
+def hub_problem() -> str | None:
+    """Why the hub (or the server named by HF_ENDPOINT) does not answer, in a word; None if it does."""
     import httpx
 
     try:
-        httpx.head(os.environ.get("HF_ENDPOINT", HUB), timeout=timeout)
+        httpx.head(os.environ.get("HF_ENDPOINT", HUB), timeout=TIMEOUT_S)
     except httpx.HTTPError as error:
         return type(error).__name__
     return None
@@ -44,13 +41,7 @@ def go_offline() -> None:
 
 
 def cached_file(repo: str, file: str, revision: str = "main") -> Path | None:
-    """The file in the hub's cache; None where it holds none.
-
-    Args:
-        repo: A model's id on the hub.
-        file: Its path in the repository.
-        revision: Branch, tag or commit.
-    """
+    """The file of a model's repository in the hub's cache, at a branch, tag or commit; None where it holds none."""
     from huggingface_hub import try_to_load_from_cache
     from huggingface_hub.errors import HFValidationError
 

@@ -72,11 +72,7 @@ def store_image(content: bytes) -> str:
 
 
 def stored_image(name: str) -> Path:
-    """The file of a stored image.
-
-    Raises:
-        CulturevalError: The name is not one that `store_image` returns, or its file is missing.
-    """
+    """The file of a stored image; raises CulturevalError where it is missing, or no name of `store_image`."""
     return IMAGES.path(name)
 
 

@@ -118,6 +118,12 @@ def iter_rows(path: Path) -> Iterator[Row]:
         raise CulturevalError(f"{path} cannot be read as {suffix[1:]}: {error}") from error
 
 
+def rows_of_files(files: Sequence[Path], task: object) -> Iterator[PlacedRow]:
+    """The rows of files, one by one, in the form of `Source.read`: their cells may hold thousands of images."""
+    for file in files:
+        yield from (PlacedRow(file.name, number, row) for number, row in enumerate(iter_rows(file)))
+
+
 def _arrow_batches(path: Path) -> Iterator[list[Row]]:
     """The rows of an Arrow file, a stream as `datasets` writes it or a file with an index, in batches."""
     import pyarrow.ipc

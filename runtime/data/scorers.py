@@ -19,12 +19,7 @@ def is_hub_id(source: str) -> bool:
 
 
 def scorer_place(root: Path, source: str) -> Path:
-    """Where a data root has a scoring model.
-
-    Args:
-        root: The data root.
-        source: Hub id, or the address of a file.
-    """
+    """Where a data root has a scoring model, which a hub id or the address of a file names."""
     return root / FOLDER / (source.rpartition("/")[2] if is_address(source) else source)
 
 

@@ -11,11 +11,7 @@ from cultureval.runtime.settings import current_settings
 
 
 def user_cache() -> Path:
-    """Return the folder of CULTUREVAL_CACHE, or `~/.cache/cultureval`; it is created on the first write.
-
-    Returns:
-        An absolute path with `~` expanded.
-    """
+    """The folder of CULTUREVAL_CACHE, or `~/.cache/cultureval`, absolute; it is created on the first write."""
     return current_settings().cache or Path("~/.cache/cultureval").expanduser().absolute()
 
 

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from cultureval.runtime.patches.table import Patch, expect
+from cultureval.runtime.patches.table import expect, patched
 
 if TYPE_CHECKING:
     from torch import nn
@@ -13,6 +13,11 @@ def has_hook(module: "nn.Module") -> bool:
     return hasattr(module, "_hf_hook")
 
 
+@patched(
+    "accelerate",
+    "accelerate.hooks.add_hook_to_module (its _hf_hook)",
+    "An offloaded lm_head has no weights to read: it must be called.",
+)
 def _hooks_are_kept_on_modules() -> None:
     from accelerate.hooks import ModelHook, add_hook_to_module
     from torch import nn
@@ -20,14 +25,3 @@ def _hooks_are_kept_on_modules() -> None:
     layer = nn.Linear(1, 1)
     expect(not has_hook(layer), "every module has an accelerate hook")
     expect(has_hook(add_hook_to_module(layer, ModelHook())), "accelerate keeps a module's hook elsewhere")
-
-
-PATCHES = (
-    Patch(
-        "accelerate",
-        "accelerate.hooks.add_hook_to_module (its _hf_hook)",
-        "An offloaded lm_head has no weights to read: it must be called.",
-        ("1.15.0",),
-        _hooks_are_kept_on_modules,
-    ),
-)

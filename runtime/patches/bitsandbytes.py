@@ -2,7 +2,7 @@
 
 import logging
 
-from cultureval.runtime.patches.table import Patch, expect, source_of
+from cultureval.runtime.patches.table import expect, patched, source_of
 
 PRODUCTS = "bitsandbytes.autograd._functions"
 
@@ -12,18 +12,8 @@ def quiet_products() -> None:
     logging.getLogger(PRODUCTS).setLevel(logging.ERROR)
 
 
+@patched("bitsandbytes", PRODUCTS, "It warns at every product in 8 bits that its input is cast.")
 def _products_are_announced() -> None:
     source = source_of(PRODUCTS)
     expect("logger = logging.getLogger(__name__)" in source, "bitsandbytes logs under another name")
     expect("inputs will be cast from" in source, "bitsandbytes no longer announces its casts")
-
-
-PATCHES = (
-    Patch(
-        "bitsandbytes",
-        PRODUCTS,
-        "It warns at every product in 8 bits that its input is cast.",
-        ("0.50.2",),
-        _products_are_announced,
-    ),
-)

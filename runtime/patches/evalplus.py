@@ -12,7 +12,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cultureval.runtime.patches.table import Patch, expect, source_of
+from cultureval.runtime.patches.table import expect, patched, source_of
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
@@ -75,11 +75,7 @@ def chat_without_thinking(tokenizer: "PreTrainedTokenizerBase") -> None:
 
 
 def chat_request(**settings: Any) -> dict[str, Any]:
-    """The request that EvalPlus would send to a server, without sending it.
-
-    Args:
-        **settings: Arguments of `evalplus.gen.util.openai_request.make_request`: message, model, max_tokens, ...
-    """
+    """The request that EvalPlus's `make_request` would send to a server for these settings, without sending it."""
     from types import SimpleNamespace
 
     from evalplus.gen.util.openai_request import make_request
@@ -90,12 +86,9 @@ def chat_request(**settings: Any) -> dict[str, Any]:
 
 @contextmanager
 def codegen_reads(dataset: str, file: Path, sanitize: Sanitize) -> Iterator[None]:
-    """A context in which `evalplus.codegen` reads its problems from a file and uses another sanitiser.
+    """A context in which `evalplus.codegen` reads its problems from a file (JSON lines) and uses another sanitiser.
 
-    Args:
-        dataset: `humaneval` or `mbpp`.
-        file: Problems in EvalPlus's form, as JSON lines.
-        sanitize: Function from a reply and the entry point to a program.
+    `sanitize` goes from a reply and the entry point to a program.
     """
     data, codegen = import_module(f"evalplus.data.{dataset}"), import_module("evalplus.codegen")
     override = f"{dataset.upper()}_OVERRIDE_PATH"  # EvalPlus reads it from the environment when it is loaded
@@ -110,13 +103,7 @@ def codegen_reads(dataset: str, file: Path, sanitize: Sanitize) -> Iterator[None
 
 
 def sanitize_with(extract: Callable[[str], str], code: str, entry_point: str) -> str:
-    """EvalPlus's `sanitize` with another function in place of its `code_extract`.
-
-    Args:
-        extract: Finds the longest program in a text.
-        code: What a model wrote.
-        entry_point: Name of the function that solves the problem.
-    """
+    """EvalPlus's `sanitize` of a model's code, with another function in place of its `code_extract`."""
     module = import_module("evalplus.sanitize")
     stock = module.code_extract
     module.code_extract = extract
@@ -153,6 +140,11 @@ def digit_distance(one: int, other: int) -> int:
 # --- canaries ---
 
 
+@patched(
+    "evalplus",
+    "evalplus.provider.utility.EOS",
+    "Decoders append to this one list, so that a second one would stop at the first one's strings too.",
+)
 def _decoders_share_stop_strings() -> None:
     from evalplus.provider import utility
     from evalplus.provider.base import DecoderBase
@@ -171,6 +163,11 @@ def _decoders_share_stop_strings() -> None:
     expect(utility.EOS == before, "EvalPlus's stop strings are not restored")
 
 
+@patched(
+    "stop-sequencer",
+    "stop_sequencer.StopSequencer.register_stop_texts",
+    "It keeps the criteria of earlier prompts, which end the answer to a longer prompt immediately.",
+)
 def _stopping_criteria_pile_up() -> None:
     from stop_sequencer import StopSequencer
 
@@ -189,11 +186,19 @@ def _stopping_criteria_pile_up() -> None:
     )
 
 
+@patched(
+    "evalplus", "evalplus.provider.vllm.LLM", "It loads models for 2048 tokens, which is too few for a reasoning model."
+)
 def _vllm_models_are_loaded_for_2048_tokens() -> None:
     call = "LLM(model=name, max_model_len=2048, **kwargs)"
     expect(call in source_of("evalplus.provider.vllm"), "EvalPlus loads vLLM models in another way: read VllmDecoder")
 
 
+@patched(
+    "evalplus",
+    "evalplus.provider.utility.make_raw_chat_prompt (its tokenizer.apply_chat_template)",
+    "It cannot turn reasoning off in a chat template, as 3LM does.",
+)
 def _chats_do_not_name_thinking() -> None:
     from types import SimpleNamespace
 
@@ -213,6 +218,11 @@ def _chats_do_not_name_thinking() -> None:
     expect(seen[1].get("enable_thinking") is False, "EvalPlus renders chats in another way: read make_raw_chat_prompt")
 
 
+@patched(
+    "evalplus",
+    "evalplus.gen.util.openai_request.make_request",
+    "EvalPlus repeats a request for ever, whatever the server answers: our client sends its request.",
+)
 def _requests_are_repeated_for_ever() -> None:
     request = chat_request(message="canary", model="m", max_tokens=1, temperature=0.0, n=1)
     named = {"model", "messages", "max_tokens", "temperature", "n", "top_p"}
@@ -221,6 +231,11 @@ def _requests_are_repeated_for_ever() -> None:
     expect("while ret is None:" in source, "EvalPlus no longer repeats a request for ever: its own client may suffice")
 
 
+@patched(
+    "evalplus",
+    "evalplus.data.humaneval.HUMANEVAL_OVERRIDE_PATH, evalplus.data.mbpp.MBPP_OVERRIDE_PATH",
+    "EvalPlus reads these from the environment only at import, and our problems are chosen later.",
+)
 def _codegen_can_be_given_problems() -> None:
     import json
     from tempfile import TemporaryDirectory
@@ -239,6 +254,9 @@ def _codegen_can_be_given_problems() -> None:
                 expect(list(read(err_incomplete=False)) == [task], f"EvalPlus reads {dataset} from elsewhere now")
 
 
+@patched(
+    "evalplus", "evalplus.codegen.sanitize", "Some texts, such as lone surrogates, make its sanitiser end the run."
+)
 def _codegen_stops_at_some_texts() -> None:
     from evalplus import sanitize
 
@@ -251,6 +269,11 @@ def _codegen_stops_at_some_texts() -> None:
     expect(False, "EvalPlus's sanitiser now takes any text: remove this patch of `evalplus.codegen`")
 
 
+@patched(
+    "evalplus",
+    "evalplus.sanitize.code_extract",
+    "It parses every run of lines of a text; ours finds the same one sooner.",
+)
 def _extraction_parses_all_runs_of_lines() -> None:
     from unittest.mock import patch
 
@@ -264,6 +287,11 @@ def _extraction_parses_all_runs_of_lines() -> None:
     expect(parsed.call_count > 150, "EvalPlus's code_extract no longer parses all runs of lines: it may be fast enough")
 
 
+@patched(
+    "evalplus",
+    "evalplus.eval._poly, _surface_Area, _digit_distance_nums",
+    "Its oracles judge outputs outside the sandbox, where our rules apply them.",
+)
 def _oracles_are_as_read() -> None:
     found = polynomial([1, 2, 3], 2.0), surface_area(3, 4), digit_distance(1, 256)
     expect(found == (17.0, 35, 12), f"EvalPlus's oracles give {found} now: read evalplus.eval.unsafe_execute")
@@ -272,71 +300,3 @@ def _oracles_are_as_read() -> None:
         "assertabs(_poly(*inp,out))<=atolcontinue" in source,
         "EvalPlus now judges HumanEval/32 in another way: compare with metrics/code/rules.py",
     )
-
-
-TESTED_VERSIONS = ("0.3.1",)
-PATCHES = (
-    Patch(
-        "evalplus",
-        "evalplus.provider.utility.EOS",
-        "Decoders append to this one list, so that a second one would stop at the first one's strings too.",
-        TESTED_VERSIONS,
-        _decoders_share_stop_strings,
-    ),
-    Patch(
-        "stop-sequencer",
-        "stop_sequencer.StopSequencer.register_stop_texts",
-        "It keeps the criteria of earlier prompts, which end the answer to a longer prompt immediately.",
-        ("1.2.3",),
-        _stopping_criteria_pile_up,
-    ),
-    Patch(
-        "evalplus",
-        "evalplus.provider.vllm.LLM",
-        "It loads models for 2048 tokens, which is too few for a reasoning model.",
-        TESTED_VERSIONS,
-        _vllm_models_are_loaded_for_2048_tokens,
-    ),
-    Patch(
-        "evalplus",
-        "evalplus.provider.utility.make_raw_chat_prompt (its tokenizer.apply_chat_template)",
-        "It cannot turn reasoning off in a chat template, as 3LM does.",
-        TESTED_VERSIONS,
-        _chats_do_not_name_thinking,
-    ),
-    Patch(
-        "evalplus",
-        "evalplus.gen.util.openai_request.make_request",
-        "EvalPlus repeats a request for ever, whatever the server answers: our client sends its request.",
-        TESTED_VERSIONS,
-        _requests_are_repeated_for_ever,
-    ),
-    Patch(
-        "evalplus",
-        "evalplus.data.humaneval.HUMANEVAL_OVERRIDE_PATH, evalplus.data.mbpp.MBPP_OVERRIDE_PATH",
-        "EvalPlus reads these from the environment only at import, and our problems are chosen later.",
-        TESTED_VERSIONS,
-        _codegen_can_be_given_problems,
-    ),
-    Patch(
-        "evalplus",
-        "evalplus.codegen.sanitize",
-        "Some texts, such as lone surrogates, make its sanitiser end the run.",
-        TESTED_VERSIONS,
-        _codegen_stops_at_some_texts,
-    ),
-    Patch(
-        "evalplus",
-        "evalplus.sanitize.code_extract",
-        "It parses every run of lines of a text; ours finds the same one sooner.",
-        TESTED_VERSIONS,
-        _extraction_parses_all_runs_of_lines,
-    ),
-    Patch(
-        "evalplus",
-        "evalplus.eval._poly, _surface_Area, _digit_distance_nums",
-        "Its oracles judge outputs outside the sandbox, where our rules apply them.",
-        TESTED_VERSIONS,
-        _oracles_are_as_read,
-    ),
-)

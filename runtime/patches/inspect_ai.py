@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cultureval.runtime.patches.table import Patch, expect, source_of
+from cultureval.runtime.patches.table import expect, patched, source_of
 
 if TYPE_CHECKING:
     from inspect_ai.log import EvalResults, EvalSample, EvalSpec, EvalStats
@@ -96,6 +96,11 @@ def _letters(sample: "EvalSample") -> int:
     return sum(map(len, texts))
 
 
+@patched(
+    "inspect_ai",
+    "inspect_ai.log._recorders.eval.EvalRecorder",
+    "The public writer of logs wants all samples of a log in memory.",
+)
 def _recorder_canary() -> None:
     public = source_of("inspect_ai.log._recorders.eval")
     expect("def _write_eval_log_with_recorder(" in public, "write_eval_log no longer goes through EvalRecorder")
@@ -110,38 +115,23 @@ def _recorder_canary() -> None:
         expect(name in public, f"the recorder has no {name} any more")
 
 
+@patched(
+    "inspect_ai",
+    "inspect_ai._util.zipfile._ZSTD_THREADS",
+    "Each sample of a log is compressed by twelve threads of its own, whose start takes a third of the time.",
+)
 def _threads_canary() -> None:
     code = source_of("inspect_ai._util.zipfile")
     for part in ("_ZSTD_THREADS = 12", "ZstdCompressor(level=level, threads=_ZSTD_THREADS)"):
         expect(part in code, f"samples are not compressed with {part} any more: see whether each still starts threads")
 
 
+@patched(
+    "inspect_ai",
+    "inspect_ai._util.error.PrerequisiteError",
+    "Any other error of a task is shown with a traceback; it is in no public module.",
+)
 def _errors_for_users_have_no_traceback() -> None:
     source = source_of("inspect_ai._util.error")
     expect("class PrerequisiteError(Exception)" in source, "Inspect's error for users has another name now")
     expect("if isinstance(exception, PrerequisiteError):" in source, "Inspect shows its error for users otherwise now")
-
-
-PATCHES = (
-    Patch(
-        "inspect_ai",
-        "inspect_ai._util.error.PrerequisiteError",
-        "Any other error of a task is shown with a traceback; it is in no public module.",
-        ("0.3.285",),
-        _errors_for_users_have_no_traceback,
-    ),
-    Patch(
-        "inspect_ai",
-        "inspect_ai.log._recorders.eval.EvalRecorder",
-        "The public writer of logs wants all samples of a log in memory.",
-        ("0.3.285",),
-        _recorder_canary,
-    ),
-    Patch(
-        "inspect_ai",
-        "inspect_ai._util.zipfile._ZSTD_THREADS",
-        "Each sample of a log is compressed by twelve threads of its own, whose start takes a third of the time.",
-        ("0.3.285",),
-        _threads_canary,
-    ),
-)

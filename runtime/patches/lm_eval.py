@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from functools import wraps
 from typing import TYPE_CHECKING, Any
 
-from cultureval.runtime.patches.table import Patch, expect, source_of
+from cultureval.runtime.patches.table import expect, patched, source_of
 
 if TYPE_CHECKING:
     from lm_eval.api.group import Group
@@ -20,10 +20,7 @@ def encode_pair(harness: Any, prompt: str, choice: str) -> tuple[list[int], list
 def average_groups_by(mark: str, average: "Callable[[Group, Metrics], dict[str, Any]]") -> None:
     """Lets a function average the groups of tasks whose metadata hold a mark; all others stay as they are.
 
-    Args:
-        mark: A key of the metadata of such groups.
-        average: Takes the group and the results of all tasks and of the groups below it, and returns what lm-eval
-            writes for the group.
+    `average` takes the group and the results of all tasks and of the groups below it, and returns what lm-eval writes.
     """
     from lm_eval.api.group import Group
 
@@ -40,6 +37,11 @@ def average_groups_by(mark: str, average: "Callable[[Group, Metrics], dict[str, 
     Group.aggregate = aggregate  # type: ignore[method-assign, assignment]
 
 
+@patched(
+    "lm_eval",
+    "lm_eval.api.model.TemplateLM._encode_pair",
+    "lm-eval encodes prompt and choice together: scores are compared only where the tokens are the same.",
+)
 def _pairs_are_encoded_so() -> None:
     import inspect
 
@@ -51,6 +53,11 @@ def _pairs_are_encoded_so() -> None:
     expect("self._encode_pair(" in source_of("lm_eval.api.model"), "lm-eval encodes what it scores elsewhere")
 
 
+@patched(
+    "lm_eval",
+    "lm_eval.api.group.Group.aggregate",
+    "It averages the tasks below a group, never groups, and ignores the functions that a group names for it.",
+)
 def _groups_average_leaves() -> None:
     from lm_eval.api.group import Group
     from lm_eval.api.metrics import aggregate_subtask_metrics
@@ -65,31 +72,11 @@ def _groups_average_leaves() -> None:
     expect(hasattr(Group, "aggregate") and aggregate_subtask_metrics([1.0, 0.0], [1, 3], False) == 0.5, "means differ")
 
 
+@patched(
+    "lm_eval",
+    "lm_eval.evaluator_utils._compute_task_aggregations",
+    "It takes no standard errors of a task's own: a metric `NAME_stderr` after `NAME` replaces lm-eval's.",
+)
 def _errors_can_follow_scores() -> None:
     written = source_of("lm_eval.evaluator_utils")
     expect('agg_metrics[f"{metric}_stderr,{filter_key}"]' in written, "lm-eval writes standard errors elsewhere")
-
-
-PATCHES = (
-    Patch(
-        "lm_eval",
-        "lm_eval.api.model.TemplateLM._encode_pair",
-        "lm-eval encodes prompt and choice together: scores are compared only where the tokens are the same.",
-        ("0.4.13",),
-        _pairs_are_encoded_so,
-    ),
-    Patch(
-        "lm_eval",
-        "lm_eval.api.group.Group.aggregate",
-        "It averages the tasks below a group, never groups, and ignores the functions that a group names for it.",
-        ("0.4.13",),
-        _groups_average_leaves,
-    ),
-    Patch(
-        "lm_eval",
-        "lm_eval.evaluator_utils._compute_task_aggregations",
-        "It takes no standard errors of a task's own: a metric `NAME_stderr` after `NAME` replaces lm-eval's.",
-        ("0.4.13",),
-        _errors_can_follow_scores,
-    ),
-)

@@ -4,17 +4,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from cultureval.runtime.patches.table import Patch, expect
+from cultureval.runtime.patches.table import expect, patched
 
 
 def sentence_counts(metric: Any, hypotheses: list[str], references: list[str]) -> list[list[float]]:
-    """The n-gram counts of each sentence, whose sums over sentences give the corpus score.
-
-    Args:
-        metric: A `sacrebleu.metrics.BLEU` or `CHRF`.
-        hypotheses: N translations.
-        references: One reference for each.
-    """
+    """The n-gram counts of each sentence, whose sums over sentences give the corpus score of a `BLEU` or `CHRF`."""
     return metric._extract_corpus_statistics(hypotheses, [references])
 
 
@@ -32,6 +26,11 @@ def flores200_file() -> tuple[str, Path]:
     return url, Path(SACREBLEU_DIR, "models", url.rpartition("/")[2])
 
 
+@patched(
+    "sacrebleu",
+    "sacrebleu.metrics.base.Metric._extract_corpus_statistics, _compute_score_from_stats",
+    "Its public resampling gives no standard error; with its counts a draw is one product of matrices.",
+)
 def _counts_give_the_score() -> None:
     from sacrebleu.metrics import BLEU, CHRF
 
@@ -43,6 +42,11 @@ def _counts_give_the_score() -> None:
         expect(same, f"sacrebleu's counts no longer add up to the score of {type(metric).__name__}")
 
 
+@patched(
+    "sacrebleu",
+    "sacrebleu.tokenizers.tokenizer_spm.SPM_MODELS",
+    "Its tokenizer ends the process where it cannot download its model, and takes no local file.",
+)
 def _model_is_kept_as_read() -> None:
     import inspect
 
@@ -53,22 +57,3 @@ def _model_is_kept_as_read() -> None:
     source = inspect.getsource(tokenizer_spm.TokenizerSPM.__init__)
     kept = 'os.path.join(SACREBLEU_DIR, "models", os.path.basename(SPM_MODELS[key]["url"]))'
     expect(kept in source, f"sacrebleu no longer keeps the model of FLORES-200 as {place}")
-
-
-TESTED_VERSIONS = ("2.6.0",)
-PATCHES = (
-    Patch(
-        "sacrebleu",
-        "sacrebleu.metrics.base.Metric._extract_corpus_statistics, _compute_score_from_stats",
-        "Its public resampling gives no standard error; with its counts a draw is one product of matrices.",
-        TESTED_VERSIONS,
-        _counts_give_the_score,
-    ),
-    Patch(
-        "sacrebleu",
-        "sacrebleu.tokenizers.tokenizer_spm.SPM_MODELS",
-        "Its tokenizer ends the process where it cannot download its model, and takes no local file.",
-        TESTED_VERSIONS,
-        _model_is_kept_as_read,
-    ),
-)

@@ -1,7 +1,8 @@
 """The table of patches: every place where we change another library or use its private parts.
 
-Each module of `MODULES` holds the code of its patches and, as `PATCHES`, their entries. A canary fails when the library
-has changed so that the patch no longer fits, or no longer needs it. `cultureval doctor --patches` prints the table.
+Each module beside this one holds the code of its patches, with an entry, `patched`, above each canary. A canary fails
+when the library has changed so that the patch no longer fits, or no longer needs it. `cultureval doctor --patches`
+prints the table.
 """
 
 import ast
@@ -18,30 +19,26 @@ from platform import python_version
 
 from cultureval.runtime.errors import CulturevalError
 
-MODULES = (
-    "cultureval.runtime.patches.lighteval.start_up",
-    "cultureval.runtime.patches.lighteval.command_line",
-    "cultureval.runtime.patches.lighteval.copied_configs",
-    "cultureval.runtime.patches.lighteval.row_order",
-    "cultureval.runtime.patches.lighteval.group_averages",
-    "cultureval.runtime.patches.lighteval.run_results",
-    "cultureval.runtime.patches.lighteval.recording_tracker",
-    "cultureval.runtime.patches.lighteval.stock_runs",
-    "cultureval.runtime.patches.lighteval.timed_pipeline",
-    "cultureval.runtime.patches.lighteval.refused_docs",
-    "cultureval.runtime.patches.lighteval.uncached_scoring",
-    "cultureval.runtime.patches.lighteval.deferred_imports",
-    "cultureval.runtime.patches.lighteval.inspect_eval",
-    "cultureval.runtime.patches.evalplus",
-    "cultureval.runtime.patches.sacrebleu",
-    "cultureval.runtime.patches.torch",
-    "cultureval.runtime.patches.transformers",
-    "cultureval.runtime.patches.transformers_start_up",
-    "cultureval.runtime.patches.accelerate",
-    "cultureval.runtime.patches.bitsandbytes",
-    "cultureval.runtime.patches.lm_eval",
-    "cultureval.runtime.patches.inspect_ai",
+Canary = Callable[[], None]
+FOLDER = Path(__file__).parent
+MODULES = tuple(
+    ".".join(["cultureval.runtime.patches", *file.relative_to(FOLDER).with_suffix("").parts])
+    for file in sorted(FOLDER.rglob("*.py"))
+    if file.stem not in ("__init__", "table")
 )
+TRIED = {
+    "accelerate": "1.15.0",
+    "bitsandbytes": "0.50.2",
+    "evalplus": "0.3.1",
+    "inspect_ai": "0.3.285",
+    "lighteval": "0.13.0",
+    "lm_eval": "0.4.13",
+    "python": "3.11",
+    "sacrebleu": "2.6.0",
+    "stop-sequencer": "1.2.3",
+    "torch": "2.13.0",
+    "transformers": "5.19.0",
+}  # library -> the version with which its patches were written and tried
 
 
 class Changed(CulturevalError):
@@ -56,15 +53,15 @@ class Patch:
         library: Name of its distribution; "python" for the interpreter and its standard library.
         target: Dotted name of what is changed or used.
         reason: Why, in one sentence.
-        versions: Versions with which the patch was written and tried.
+        version: The version with which the patch was written and tried.
         canary: Raises `Changed` where the patch no longer fits the library, or is no longer needed.
     """
 
     library: str
     target: str
     reason: str
-    versions: tuple[str, ...]
-    canary: Callable[[], None]
+    version: str
+    canary: Canary
 
     def installed(self) -> str | None:
         """The library's version without its local part (torch's "+cpu"); None where it is not installed."""
@@ -91,34 +88,37 @@ class Patch:
     def is_tested(self) -> bool:
         """Whether the patch was tried with the installed version (for Python: with its minor version)."""
         found = self.installed() or ""
-        return found in self.versions or (self.library == "python" and found.rpartition(".")[0] in self.versions)
+        return self.version == (found.rpartition(".")[0] if self.library == "python" else found)
+
+
+_entries: list[Patch] = []
+
+
+def patched(library: str, target: str, reason: str) -> Callable[[Canary], Canary]:
+    """Enters a patch into the table; decorates its canary. The arguments are as of `Patch`."""
+
+    def enter(canary: Canary) -> Canary:
+        _entries.append(Patch(library, target, reason, TRIED[library], canary))
+        return canary
+
+    return enter
 
 
 def all_patches() -> list[Patch]:
-    """Every entry of `MODULES`, in their order."""
-    return [patch for name in MODULES for patch in import_module(name).PATCHES]
+    """Every entry of `MODULES`, library by library."""
+    for name in MODULES:
+        import_module(name)
+    return sorted(_entries, key=lambda patch: (patch.library, patch.target))
 
 
 def expect(holds: object, change: str) -> None:
-    """Raises an error unless a condition holds; for canaries.
-
-    Args:
-        holds: What must be true.
-        change: What has changed in the library otherwise, and what to do.
-
-    Raises:
-        Changed: It is not.
-    """
+    """For canaries: raises `Changed` with what has changed in the library, and what to do, unless a condition holds."""
     if not holds:
         raise Changed(change)
 
 
 def source_of(module: str) -> str:
-    """The source of a library's module, without importing it.
-
-    Raises:
-        Changed: There is no such module.
-    """
+    """The source of a library's module, without importing it; raises `Changed` where there is no such module."""
     top, *rest = module.split(".")
     spec = find_spec(top)
     folders = spec.submodule_search_locations if spec else None

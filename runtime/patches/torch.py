@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from cultureval.runtime.patches.table import Patch, expect
+from cultureval.runtime.patches.table import expect, patched
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -15,6 +15,11 @@ def onednn_linear(values: "Tensor", weight: "Tensor", bias: "Tensor | None") -> 
     return torch.ops.mkldnn._linear_pointwise(values, weight, bias, "none", [], "")
 
 
+@patched(
+    "torch",
+    "torch.ops.mkldnn._linear_pointwise",
+    "fp32 products on AMD's processors take twice as long with the default library, MKL, as with oneDNN.",
+)
 def _onednn_is_not_the_default() -> None:
     import torch
     from torch.profiler import ProfilerActivity, profile
@@ -30,14 +35,3 @@ def _onednn_is_not_the_default() -> None:
     expect(same, "mkldnn::_linear_pointwise no longer computes a linear layer")
     used = [event.key for event in profiled.key_averages() if "mkldnn" in event.key]
     expect(not used, f"PyTorch now uses oneDNN for fp32 products by itself ({', '.join(used)})")
-
-
-PATCHES = (
-    Patch(
-        "torch",
-        "torch.ops.mkldnn._linear_pointwise",
-        "fp32 products on AMD's processors take twice as long with the default library, MKL, as with oneDNN.",
-        ("2.13.0",),
-        _onednn_is_not_the_default,
-    ),
-)

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Literal
 
-from cultureval.runtime.patches.table import Patch, expect, source_of
+from cultureval.runtime.patches.table import expect, patched, source_of
 
 if TYPE_CHECKING:
     from transformers import DynamicCache, PreTrainedModel, ProcessorMixin
@@ -81,12 +81,7 @@ def rope_offset(model: "PreTrainedModel") -> int:
 
 
 def keep_columns(cache: "DynamicCache", columns: Sequence[int]) -> None:
-    """Keeps the keys and values of some tokens in every layer of a cache.
-
-    Args:
-        cache: A prompt's cache, changed in place.
-        columns: Indices of the tokens, in order, from 0.
-    """
+    """Keeps the keys and values of some tokens (indices from 0, in order) in every layer of a prompt's cache."""
     import torch
 
     places = torch.tensor(list(columns), dtype=torch.long)
@@ -96,6 +91,11 @@ def keep_columns(cache: "DynamicCache", columns: Sequence[int]) -> None:
             layer.keys, layer.values = layer.keys[..., index, :], layer.values[..., index, :]
 
 
+@patched(
+    "transformers",
+    "transformers.models.auto.modeling_auto.MODEL_FOR_*_MAPPING_NAMES, processing_auto.PROCESSOR_MAPPING_NAMES",
+    "The Auto classes also load models of other kinds, with random heads: the names tell them apart.",
+)
 def _names_are_listed() -> None:
     from transformers.models.auto.processing_auto import PROCESSOR_MAPPING_NAMES
 
@@ -109,6 +109,11 @@ def _names_are_listed() -> None:
     expect(found == expected, f"transformers lists its classes in another way: it has {found}")
 
 
+@patched(
+    "transformers",
+    "transformers.ProcessorMixin.get_attributes, from_args_and_dict",
+    "Processors of images that also read videos cannot be loaded without torchvision.",
+)
 def _videos_need_torchvision() -> None:
     import transformers
     from transformers.utils import is_torchvision_available
@@ -127,11 +132,21 @@ def _videos_need_torchvision() -> None:
     expect(False, "transformers' processors of videos no longer need torchvision: load processors as they are")
 
 
+@patched(
+    "transformers",
+    "transformers.Qwen2VLModel.rope_deltas (and of later Qwen-VL models)",
+    "Positions after images are not the number of tokens; scoring goes on from a cached prompt.",
+)
 def _m_rope_leaves_its_offset() -> None:
     source = source_of("transformers.models.qwen2_vl.modeling_qwen2_vl")
     expect("self.rope_deltas = rope_deltas" in source, "Qwen2-VL keeps the offset of its positions elsewhere")
 
 
+@patched(
+    "transformers",
+    "transformers.PreTrainedConfig._attn_implementation",
+    "The record of a run names the attention that was used, which transformers chooses where nobody did.",
+)
 def _attention_is_resolved() -> None:
     from transformers import AutoModelForCausalLM, LlamaConfig
 
@@ -140,6 +155,11 @@ def _attention_is_resolved() -> None:
     expect(attention_of(model) == "eager", "transformers keeps the attention that it resolved elsewhere")
 
 
+@patched(
+    "transformers",
+    "transformers.PreTrainedModel._is_stateful",
+    "Choices that are packed after one prompt would share the states of models like Mamba.",
+)
 def _states_are_told() -> None:
     from transformers import LlamaForCausalLM, MambaForCausalLM
 
@@ -149,6 +169,11 @@ def _states_are_told() -> None:
     )
 
 
+@patched(
+    "transformers",
+    "transformers.DynamicCache.layers",
+    "A cache can only be cropped at its end, and a tree of tokens leaves gaps in it.",
+)
 def _columns_can_be_kept() -> None:
     import torch
     from transformers import DynamicCache
@@ -160,50 +185,3 @@ def _columns_can_be_kept() -> None:
     grown, _ = cache.update(keys[..., :1, :], keys[..., :1, :], 0)
     expected = keys[..., [0, 2, 0], :]
     expect(torch.equal(grown, expected), "a DynamicCache keeps its keys elsewhere, or no longer goes on from them")
-
-
-TESTED_VERSIONS = ("5.19.0",)
-PATCHES = (
-    Patch(
-        "transformers",
-        "transformers.models.auto.modeling_auto.MODEL_FOR_*_MAPPING_NAMES, processing_auto.PROCESSOR_MAPPING_NAMES",
-        "The Auto classes also load models of other kinds, with random heads: the names tell them apart.",
-        TESTED_VERSIONS,
-        _names_are_listed,
-    ),
-    Patch(
-        "transformers",
-        "transformers.ProcessorMixin.get_attributes, from_args_and_dict",
-        "Processors of images that also read videos cannot be loaded without torchvision.",
-        TESTED_VERSIONS,
-        _videos_need_torchvision,
-    ),
-    Patch(
-        "transformers",
-        "transformers.Qwen2VLModel.rope_deltas (and of later Qwen-VL models)",
-        "Positions after images are not the number of tokens; scoring goes on from a cached prompt.",
-        TESTED_VERSIONS,
-        _m_rope_leaves_its_offset,
-    ),
-    Patch(
-        "transformers",
-        "transformers.PreTrainedConfig._attn_implementation",
-        "The record of a run names the attention that was used, which transformers chooses where nobody did.",
-        TESTED_VERSIONS,
-        _attention_is_resolved,
-    ),
-    Patch(
-        "transformers",
-        "transformers.PreTrainedModel._is_stateful",
-        "Choices that are packed after one prompt would share the states of models like Mamba.",
-        TESTED_VERSIONS,
-        _states_are_told,
-    ),
-    Patch(
-        "transformers",
-        "transformers.DynamicCache.layers",
-        "A cache can only be cropped at its end, and a tree of tokens leaves gaps in it.",
-        TESTED_VERSIONS,
-        _columns_can_be_kept,
-    ),
-)

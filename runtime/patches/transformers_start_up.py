@@ -22,7 +22,7 @@ from types import ModuleType
 from typing import Any
 
 from cultureval.runtime.patches.lighteval.deferred_imports import defer_imports
-from cultureval.runtime.patches.table import Patch, expect, expect_imports, source_of
+from cultureval.runtime.patches.table import expect, expect_imports, patched, source_of
 
 COMPILER = "torch._dynamo"
 STRUCTURE = "transformers.utils.import_utils"
@@ -274,6 +274,11 @@ def _know_types_that_are_loaded(utilities: ModuleType) -> None:
     utilities.is_dtensor = is_dtensor
 
 
+@patched(
+    "torch",
+    "torch.nn.init._no_grad_uniform_, _no_grad_normal_",
+    "They draw into tensors without data, of which a model is built before its weights are read, and load sympy.",
+)
 def _shapes_are_drawn_into() -> None:
     import torch
 
@@ -284,6 +289,11 @@ def _shapes_are_drawn_into() -> None:
         expect(bool((drawn != 0).all()), f"torch.nn.init.{name} draws into another tensor than it returns")
 
 
+@patched(
+    "torch",
+    "torch._check_with",
+    "It loads sympy to check a condition that is True, as for the positions of a model that is built without data.",
+)
 def _what_is_true_is_asked_of_sympy() -> None:
     import torch
 
@@ -297,6 +307,11 @@ def _what_is_true_is_asked_of_sympy() -> None:
     expect(False, "torch._check_with takes False for true")
 
 
+@patched(
+    "torch",
+    f"{SHAPES}.{PERMUTATION}",
+    "It loads sympy to find the order of dimensions, also of a contiguous buffer whose data are still to come.",
+)
 def _order_of_dimensions_is_asked_of_sympy() -> None:
     import torch
 
@@ -308,6 +323,11 @@ def _order_of_dimensions_is_asked_of_sympy() -> None:
         expect(ours(tensor) == stock(tensor), f"{SHAPES} orders the dimensions of a contiguous tensor otherwise")
 
 
+@patched(
+    "transformers",
+    "transformers.distributed.utils.is_dtensor",
+    "It loads what PyTorch has for tensors on several devices to ask whether a tensor is one of those.",
+)
 def _types_are_loaded_to_be_asked_for() -> None:
     utilities = importlib.import_module(TYPES)
     source = inspect.getsource(inspect.unwrap(utilities.is_dtensor))
@@ -315,6 +335,11 @@ def _types_are_loaded_to_be_asked_for() -> None:
     expect(not utilities.is_dtensor(None), "is_dtensor takes None for a tensor")
 
 
+@patched(
+    "transformers",
+    "transformers.core_model_loading.re.compile",
+    "It compiles expressions for the weights of all kinds of models to load one: each is compiled when it is used.",
+)
 def _expressions_of_all_models_are_compiled() -> None:
     from copy import deepcopy
 
@@ -326,6 +351,11 @@ def _expressions_of_all_models_are_compiled() -> None:
     expect(found.search("a.c.weight")[0] == "a.c" and dict(found.groupindex) == {"g0": 1}, "it finds other weights")
 
 
+@patched(
+    "transformers",
+    "transformers.utils.import_utils._candidate_distribution_names, PACKAGE_DISTRIBUTION_MAPPING",
+    "It lists the files of all installed distributions when it is imported: those of a name are asked first.",
+)
 def _names_are_read_at_import() -> None:
     utilities = importlib.import_module(STRUCTURE)
     lines = source_of(STRUCTURE).splitlines()
@@ -340,6 +370,11 @@ def _names_are_read_at_import() -> None:
         )
 
 
+@patched(
+    "transformers",
+    "transformers.utils.import_utils.fetch__all__",
+    "It looks at every line of 1,500 files when it is imported: the search begins at the last line that can count.",
+)
 def _exports_are_read_from_all_lines() -> None:
     utilities = importlib.import_module(STRUCTURE)
     stock, ours = inspect.unwrap(utilities.fetch__all__), utilities.fetch__all__
@@ -348,6 +383,11 @@ def _exports_are_read_from_all_lines() -> None:
     expect("file_content.splitlines()" in inspect.getsource(stock), "transformers no longer looks at every line")
 
 
+@patched(
+    "torch",
+    "torch.compiler.disable, torch._compile._disable_dynamo (which imports the compiler at the first call)",
+    "transformers marks functions for the compiler, which takes as long to load as PyTorch and is not used.",
+)
 def _compiler_is_loaded_by_marks() -> None:
     import torch
 
@@ -359,6 +399,11 @@ def _compiler_is_loaded_by_marks() -> None:
     expect(called() == "called", "torch._compile._disable_dynamo no longer returns a function to call")
 
 
+@patched(
+    "torch",
+    "torch.compiler.allow_in_graph, torch._dynamo.allow_in_graph, torch._dynamo.assume_constant_result",
+    "The same; these marks are made when the compiler is loaded.",
+)
 def _marks_return_their_function() -> None:
     compiler = importlib.import_module(COMPILER)
     for name in MARKS:
@@ -369,79 +414,9 @@ def _marks_return_their_function() -> None:
         expect(getattr(compiler, name)(marked) is marked, f"{COMPILER}.{name} no longer returns the function it marks")
 
 
-TESTED_VERSIONS = {"transformers": ("5.19.0",), "accelerate": ("1.15.0",)}
-PATCHES = (
-    Patch(
-        "transformers",
-        "transformers.utils.import_utils._candidate_distribution_names, PACKAGE_DISTRIBUTION_MAPPING",
-        "It lists the files of all installed distributions when it is imported: those of a name are asked first.",
-        TESTED_VERSIONS["transformers"],
-        _names_are_read_at_import,
-    ),
-    Patch(
-        "transformers",
-        "transformers.utils.import_utils.fetch__all__",
-        "It looks at every line of 1,500 files when it is imported: the search begins at the last line that can count.",
-        TESTED_VERSIONS["transformers"],
-        _exports_are_read_from_all_lines,
-    ),
-    *(
-        Patch(
-            module.partition(".")[0],
-            f"{module} (its imports)",
-            "It imports at start-up what most runs never use: those imports are deferred.",
-            TESTED_VERSIONS[module.partition(".")[0]],
-            partial(expect_imports, module, DEFERRED[module]),
-        )
-        for module in DEFERRED
-    ),
-    Patch(
-        "transformers",
-        "transformers.distributed.utils.is_dtensor",
-        "It loads what PyTorch has for tensors on several devices to ask whether a tensor is one of those.",
-        TESTED_VERSIONS["transformers"],
-        _types_are_loaded_to_be_asked_for,
-    ),
-    Patch(
-        "transformers",
-        "transformers.core_model_loading.re.compile",
-        "It compiles expressions for the weights of all kinds of models to load one: each is compiled when it is used.",
-        TESTED_VERSIONS["transformers"],
-        _expressions_of_all_models_are_compiled,
-    ),
-    Patch(
-        "torch",
-        "torch.nn.init._no_grad_uniform_, _no_grad_normal_",
-        "They draw into tensors without data, of which a model is built before its weights are read, and load sympy.",
-        ("2.13.0",),
-        _shapes_are_drawn_into,
-    ),
-    Patch(
-        "torch",
-        "torch._check_with",
-        "It loads sympy to check a condition that is True, as for the positions of a model that is built without data.",
-        ("2.13.0",),
-        _what_is_true_is_asked_of_sympy,
-    ),
-    Patch(
-        "torch",
-        f"{SHAPES}.{PERMUTATION}",
-        "It loads sympy to find the order of dimensions, also of a contiguous buffer whose data are still to come.",
-        ("2.13.0",),
-        _order_of_dimensions_is_asked_of_sympy,
-    ),
-    Patch(
-        "torch",
-        "torch.compiler.disable, torch._compile._disable_dynamo (which imports the compiler at the first call)",
-        "transformers marks functions for the compiler, which takes as long to load as PyTorch and is not used.",
-        ("2.13.0",),
-        _compiler_is_loaded_by_marks,
-    ),
-    Patch(
-        "torch",
-        "torch.compiler.allow_in_graph, torch._dynamo.allow_in_graph, torch._dynamo.assume_constant_result",
-        "The same; these marks are made when the compiler is loaded.",
-        ("2.13.0",),
-        _marks_return_their_function,
-    ),
-)
+for module in DEFERRED:
+    patched(
+        module.partition(".")[0],
+        f"{module} (its imports)",
+        "It imports at start-up what most runs never use: those imports are deferred.",
+    )(partial(expect_imports, module, DEFERRED[module]))

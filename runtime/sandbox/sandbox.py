@@ -32,8 +32,6 @@ from cultureval.runtime.sandbox.jail import (
 )
 from cultureval.runtime.sandbox.system_call_filter import export_filter
 
-__all__ = ["JobEnd", "Sandbox", "SandboxBroken", "SandboxPool", "SandboxUnavailable"]
-
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 

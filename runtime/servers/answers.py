@@ -43,11 +43,7 @@ def _has_counts(response: Any) -> bool:
 
 
 def check_response(response: Any, choices: int) -> None:
-    """Checks that an answer is complete.
-
-    Raises:
-        IncompleteAnswer: It is not.
-    """
+    """Raises IncompleteAnswer for an answer that is not complete."""
     if isinstance(response, str):
         raise IncompleteAnswer(f"the answer is text or a page, not JSON: {response!r}")
     if error := (getattr(response, "model_extra", None) or {}).get("error"):

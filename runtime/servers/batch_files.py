@@ -27,13 +27,7 @@ CHAT, PLAIN = "/v1/chat/completions", "/v1/completions"
 
 @dataclass(frozen=True)
 class BatchRequest:
-    """One request of a batch.
-
-    Attributes:
-        custom_id: Its id, letters, digits, `-` and `_`, 64 characters at most.
-        url: Path of the endpoint.
-        body: The request.
-    """
+    """One request of a batch to the path of an endpoint; an id has letters, digits, `-` and `_`, 64 at most."""
 
     custom_id: str
     url: str
@@ -63,13 +57,7 @@ def _taken_down(url: str, request: Mapping[str, Any]) -> Answer:
 
 
 def custom_id(task: str, row: str, key: str) -> str:
-    """The id of a request.
-
-    Args:
-        task: Name of the task.
-        row: Whatever identifies the row: its place in the source, and its content.
-        key: Key of the answer in the journal, a hash of model, settings, prompt and images.
-    """
+    """The id of a request: of the task, of whatever identifies the row, and of the answer's key in the journal."""
     readable = re.sub(r"[^A-Za-z0-9_]+", "_", task).strip("_")[:20]
     return f"{readable}-{short_hash(task)}-{short_hash(row)}-{key[:24]}"
 
@@ -100,11 +88,7 @@ class BatchWriter:
         self.count = 0
 
     def add(self, request: BatchRequest) -> None:
-        """Writes one request.
-
-        Raises:
-            CulturevalError: It is larger than a file may be, or cannot be written.
-        """
+        """Writes one request; raises CulturevalError where it is larger than a file may be, or cannot be written."""
         line = request.line()
         if len(line) > self._size:
             raise CulturevalError(
@@ -160,12 +144,7 @@ class BatchAnswers:
     asked: set[str] = field(default_factory=set)
 
     def take(self, identifier: str, choices: int) -> Answer | None:
-        """The answer to a request as a client would give it; None where there is none, and `failed` says why.
-
-        Args:
-            identifier: The request's id.
-            choices: How many choices it asked for.
-        """
+        """The answer to a request for so many choices, as a client gives it; None without, and `failed` says why."""
         self.asked.add(identifier)
         body = self.bodies.get(identifier)
         if body is None:

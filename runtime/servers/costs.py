@@ -137,14 +137,7 @@ def has_prices(settings: Priced) -> bool:
 
 
 def price(settings: Priced, input_tokens: float, output_tokens: float, cached_tokens: float = 0) -> float:
-    """Price of a call.
-
-    Args:
-        settings: The prices.
-        input_tokens: Tokens of the prompt, cached ones included.
-        output_tokens: Tokens of the reply.
-        cached_tokens: Those of the prompt that the server had cached.
-    """
+    """Price of a call; cached tokens are among those of the input."""
     cached = settings.input_token_price if settings.cached_token_price is None else settings.cached_token_price
     prompt = settings.input_token_price * (input_tokens - cached_tokens) + cached * cached_tokens
     return prompt + settings.output_token_price * output_tokens
@@ -183,7 +176,7 @@ class Budget:
     _paid: dict[str, Usage] = field(default_factory=dict)
 
     async def reserve(self, amount: float) -> None:
-        """Reserve the maximal cost of a call; waits while running calls may still release enough.
+        """Reserves the maximal cost of a call; waits while running calls may still release enough.
 
         Raises:
             BudgetSpent: The budget would be exceeded, or is halted.

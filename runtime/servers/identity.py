@@ -43,9 +43,7 @@ def is_form(name: str) -> bool:
 def schema_format(name: str, properties: Mapping[str, Any]) -> dict[str, Any]:
     """The `response_format` by which OpenAI's servers, and others like them, hold a reply to a JSON object.
 
-    Args:
-        name: Of the schema.
-        properties: Key -> the schema of its value; all of them are required.
+    `properties` are keys with the schemas of their values; all of them are required.
     """
     schema = {"type": "object", "properties": dict(properties), "required": [*properties]}
     schema |= {"additionalProperties": False}
@@ -95,9 +93,7 @@ class ServerIdentity:
     def anonymity(self, whom: str, revision: str | None) -> str | None:
         """A sentence where another checkpoint under the same id could pass for this one; None where it could not.
 
-        Args:
-            whom: "the judge jais".
-            revision: What the user calls the weights.
+        `whom` is such as "the judge jais"; `revision`, what the user calls the weights.
         """
         if self.described or revision:
             return None
@@ -153,20 +149,12 @@ class IdentityQuestion:
     by_answer: bool
 
     async def ask(self, url: str) -> ServerIdentity:
-        """What one server says.
-
-        Raises:
-            ServerError: It does not answer.
-        """
+        """What one server says; raises ServerError where it does not answer."""
         return await _of_server(replace(self.settings, base_urls=(url,)), self.request, self.by_answer, False, True)
 
 
 def evaluated_model_identity(question: IdentityQuestion, revision: str | None) -> ServerIdentity:
-    """Ask the servers of a model who they are, before any answer is looked up; says so where they tell nothing.
-
-    Args:
-        question: How they are asked.
-        revision: What the user calls the weights.
+    """Asks the servers of a model who they are, before any answer is looked up; says so where they tell nothing.
 
     Raises:
         CulturevalError: None of the servers answers, or they serve different models.

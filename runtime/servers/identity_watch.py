@@ -119,11 +119,7 @@ class IdentityWatch:
         return time.monotonic() - asked > max(LEAST_PAUSE_S, took / SHARE)
 
     async def still(self, url: str) -> bool:
-        """Asks a server who it is; whether it is who it was.
-
-        Raises:
-            ServerError: It does not answer.
-        """
+        """Asks a server who it is; whether it is who it was. Raises ServerError where it does not answer."""
         if self.question is None:
             return True
         filed, started = len(self._recent.get(url, ())), time.monotonic()
@@ -212,13 +208,7 @@ class IdentityWatch:
         return any(reply.changes != self._changes[reply.url] for reply in replies)
 
     def error(self, url: str, who: ServerIdentity, unsure: int) -> "ModelChanged":
-        """The error that ends a run whose model has changed.
-
-        Args:
-            url: The server.
-            who: The other model.
-            unsure: Answers that are of either.
-        """
+        """The error that ends a run whose model has changed to `who`; `unsure` answers are of either."""
         return ModelChanged(f"{self._told(url, who, unsure)} {self.advice}")
 
     def _told(self, url: str, who: ServerIdentity, unsure: int) -> str:

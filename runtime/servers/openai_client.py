@@ -126,12 +126,9 @@ class OpenAIClient:
             await server.client.close()
 
     async def health_check(self, model: str = "") -> dict[str, str]:
-        """Ask each server once for its list of models: URL -> error in one line, for servers that cannot be used.
+        """Asks each server once for its list of models: URL -> error in one line, for servers that cannot be used.
 
-        A server that answers but has no such list, or is busy (429), passes.
-
-        Args:
-            model: The id that it must serve; "": any.
+        A server that answers but has no such list, or is busy (429), passes; with `model`, it must serve that id.
         """
         found = {}
         for server in self._servers:
@@ -145,11 +142,7 @@ class OpenAIClient:
         return found
 
     async def model_entry(self, model: str) -> dict[str, Any]:
-        """What the first server's list of models says of a model; {} where it has no list, or not this model.
-
-        Raises:
-            ServerError: The server does not answer.
-        """
+        """What the first server's list of models says of one; {} without. Raises ServerError without an answer."""
         try:
             entries = await _model_entries(self._servers[0].client)
         except (openai.OpenAIError, *NOT_JSON) as error:

@@ -20,12 +20,7 @@ _SINCE_1970 = 1e9  # a larger number of seconds is a date
 
 
 def wait_after_refusal(headers: Mapping[str, str], body: Any) -> float | None:
-    """Seconds to wait after a server refused a request for its rate; None where it does not say.
-
-    Args:
-        headers: Of its answer.
-        body: The answer's error, as the openai client reads it.
-    """
+    """Seconds to wait after a refusal for the rate, by its headers and its error's body; None where it does not say."""
     given = _number(headers.get("retry-after-ms"))
     if given is not None:
         return given / 1000

@@ -12,11 +12,7 @@ OF_THE_PACKING = ("content-encoding", "content-length", "transfer-encoding")
 
 
 class RefusedReply(Exception):
-    """A reply that is not read; the same request would get the same.
-
-    Attributes:
-        of_all: Whether every request would get it.
-    """
+    """A reply that is not read; the same request would get the same, and, with `of_all`, every request."""
 
     def __init__(self, message: str, of_all: bool) -> None:
         self.of_all = of_all

@@ -63,11 +63,7 @@ def find_vllm() -> Path | None:
 
 
 def require_vllm() -> Path:
-    """As `find_vllm`.
-
-    Raises:
-        CulturevalError: There is none.
-    """
+    """As `find_vllm`; raises CulturevalError where there is none."""
     found = find_vllm()
     if found is None:
         raise CulturevalError(
@@ -268,11 +264,7 @@ def free_port() -> int:
 
 
 def new_log() -> Path:
-    """A new file for a server's output in the cache, readable by its owner only; the oldest ones are deleted.
-
-    Raises:
-        CulturevalError: It cannot be written.
-    """
+    """A new file for a server's output in the cache, readable by its owner only; the oldest ones are deleted."""
     folder = user_cache() / "vllm"
     try:
         folder.mkdir(parents=True, exist_ok=True)

@@ -20,11 +20,7 @@ SET_PARENT_DEATH_SIGNAL, SET_CHILD_SUBREAPER = 1, 36  # linux/prctl.h
 
 
 def run_watched(parent: int, command: Sequence[str]) -> int:
-    """Runs a command until it ends, its parent ends, or a signal asks for its end; leaves no process of it behind.
-
-    Args:
-        parent: Process id of the parent of this process.
-        command: With its arguments.
+    """Runs a command until it ends, the process `parent` ends, or a signal asks for its end; leaves none of it behind.
 
     Returns:
         The command's exit status; 128 and the signal's number where a signal ended it.

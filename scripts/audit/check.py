@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from cultureval.runtime.data.user_cache import write_json_lines
 from cultureval.runtime.extras import require_extra
 from cultureval.runtime.printing import print_note
 from cultureval.scripts.audit.options import Columns, Force, SourceNames, read_sources, require_new
@@ -44,8 +45,7 @@ def check(
         items = read_sources(source, columns)
     found = run_checks(items, only or (), without or ())
     if findings:
-        lines = (json_format.dumps(asdict(one), ensure_ascii=False) for one in found)
-        findings.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+        write_json_lines(findings, map(asdict, found))
     if write_manifest:
         write_rows(write_manifest, manifest_rows(items, found))
     if json:

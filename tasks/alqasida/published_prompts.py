@@ -17,11 +17,10 @@ PUBLISHED, NOT_PUBLISHED = "published", "not the published prompts"
 
 
 class PublishedSet(NamedTuple):
-    """What is known of a published set: the templates of its rows (none of cross-lingual sets), and the prompts' hash.
+    """What is known of a published set: the hash of its prompts, and of which templates of the dialect they are.
 
     Attributes:
-        templates: Places in the dialect's list of templates, counted from 0.
-        prompts: `prompts_hash` of its prompts.
+        templates: Places in the dialect's list, from 0; () for cross-lingual sets.
     """
 
     templates: tuple[int, ...]
@@ -43,14 +42,7 @@ def prompts_hash(prompts: Iterable[str]) -> str:
 
 
 def which_prompts(rows: Sequence[Mapping[str, Any]]) -> str:
-    """Whether the prepared rows of a set are the published prompts in the published order.
-
-    Args:
-        rows: At least one, with `prompt`, `genre` and `dialect`.
-
-    Returns:
-        `PUBLISHED` or `NOT_PUBLISHED`.
-    """
+    """`PUBLISHED` where a set's prepared rows (`prompt`, `genre`, `dialect`) are its published prompts, in order."""
     published = published_sets().get(f"{rows[0]['genre']}_{rows[0]['dialect']}")
     same = published is not None and published.prompts == prompts_hash(str(row["prompt"]) for row in rows)
     return PUBLISHED if same else NOT_PUBLISHED

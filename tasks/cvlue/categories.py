@@ -43,10 +43,6 @@ def categories() -> dict[int, Category]:
 
 
 def category_of(image: str) -> Category | None:
-    """The category of an image by its released path (`images/val/A/84-suona/A-84-326.png`).
-
-    Returns:
-        The category; None where the folder's name does not begin with a category's number.
-    """
+    """The category of an image by its released path (`images/val/A/84-suona/A-84-326.png`); None without a number."""
     number = re.match(r"(\d{1,2})-", PurePosixPath(image).parent.name)
     return categories().get(int(number[1])) if number else None

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from cultureval.prompts.preparation import PreparedRow
-from cultureval.runtime.data.row_files import PlacedRow, iter_rows
+from cultureval.runtime.data.row_files import PlacedRow
 from cultureval.runtime.errors import CulturevalError, shorten
 from cultureval.tasks.suite import Task
 
@@ -222,18 +222,8 @@ def read_karpathy(files: Sequence[Path], task: Task) -> Iterator[PlacedRow]:
         yield PlacedRow(files[0].name, place, row | {"image_file": paths[row["image"]]})
 
 
-def read_streamed(files: Sequence[Path], task: Task) -> Iterator[PlacedRow]:
-    """Records of data files, parquet in small batches: VQA v2's rows repeat their images, 34 GB in all."""
-    for path in files:
-        yield from (PlacedRow(path.name, place, row) for place, row in enumerate(iter_rows(path)))
-
-
 def load_json(path: Path) -> Any:
-    """A JSON file's content.
-
-    Raises:
-        CulturevalError: It cannot be read as JSON.
-    """
+    """A file's content as JSON; raises CulturevalError where it cannot be read as such."""
     try:
         return json.loads(path.read_text(encoding="utf-8-sig"))
     except (OSError, ValueError, RecursionError) as error:

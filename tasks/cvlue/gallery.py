@@ -38,11 +38,7 @@ class Gallery:
 
 
 def read_gallery(name: str, by_index: bool = False) -> Gallery:
-    """The images and captions of a task, checked by its source's own conversion.
-
-    Args:
-        name: The task.
-        by_index: Whether identical captions are queries of their own (`correct_items`).
+    """The images and captions of a task, checked by its source's own conversion; `by_index` as in `Gallery`.
 
     Raises:
         CulturevalError: There is no such retrieval task, or its data are missing or broken.
@@ -64,12 +60,7 @@ def read_gallery(name: str, by_index: bool = False) -> Gallery:
 
 
 def match_docs(gallery: Gallery, pairs: Sequence[tuple[int, int]]) -> "list[Doc]":
-    """One question per pair, whether image and caption match; the choices are yes, then no.
-
-    Args:
-        gallery: The images and captions.
-        pairs: Positions of image and caption in the gallery.
-    """
+    """One question per pair of positions (image, caption), whether they match; the choices are yes, then no."""
     from lighteval.tasks.requests import Doc
 
     from cultureval.prompts.templates import render

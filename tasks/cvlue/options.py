@@ -56,11 +56,7 @@ def options_of_model(model_type: str) -> dict[str, str]:
 
 
 def assumed_box_format(tasks: Sequence[str]) -> list[str]:
-    """Which box format is assumed, where tasks ask for boxes and neither the option nor the model's type decides.
-
-    Args:
-        tasks: CVLUE's tasks that will be run, as LightEval spells them (`cvlue_vg|0`).
-    """
+    """Which box format is assumed, where tasks (`cvlue_vg|0`) ask for boxes and neither option nor model decides."""
     from cultureval.tasks.catalogue import all_tasks
 
     grounding = [name for name in tasks if all_tasks()[name.partition("|")[0]].metric_set == "grounding"]

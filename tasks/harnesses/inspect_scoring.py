@@ -39,7 +39,6 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 READ_BY_ALL = (".png", ".jpg", ".webp", ".gif")  # formats of stored images that servers take
-Totals = dict[str, float]
 
 
 def members_of(name: str) -> list[str]:
@@ -171,13 +170,9 @@ def _whole_items(values: list[Any], rows_per_item: int) -> list[Any]:
 
 
 def group_totals(group: str, found: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-    """The averages of a group, with LightEval's equal weights, and the headline of each of its tasks.
+    """The averages of a group, with LightEval's equal weights, and the headline of each task, from the tasks' totals.
 
     Without one of its tasks, and where its tasks differ in kind, a group has no average.
-
-    Args:
-        group: Its name.
-        found: Totals of its tasks, by their names.
     """
     names, together = members_of(group), {}
     cells = [found[name] for name in names if name in found]
@@ -199,10 +194,7 @@ def group_totals(group: str, found: Mapping[str, Mapping[str, Any]]) -> dict[str
 
 
 def settings_of(options: Mapping[str, Any]) -> Settings:
-    """The environment's settings with options of a task on top.
-
-    Args:
-        options: Texts by names of options, ours or of suites.
+    """The environment's settings with options of a task on top: texts by names of options, ours or of suites.
 
     Raises:
         CulturevalError: An option is unknown, or its value is not allowed.

@@ -92,11 +92,7 @@ def _check(settings: Settings, names: list[str]) -> None:
 
 
 def _with_data(names: Sequence[str], shots: int, options: str, root: Path | None) -> "list[AskedTask]":
-    """The tasks with their rows; a data root may hold a part of a group.
-
-    Raises:
-        CulturevalError: Data cannot be read.
-    """
+    """The tasks with their rows; a data root may hold a part of a group. Raises CulturevalError for unreadable data."""
     from cultureval.tasks.harnesses.inspect_scoring import asked_task
 
     found: list[AskedTask] = []
@@ -184,13 +180,7 @@ def suite_totals() -> Metric:
 
 @scorer(metrics=[suite_totals()], name="cultureval")
 def suite_scores(task: str, shots: int = 0, options: dict[str, str] | None = None) -> Scorer:
-    """Our scores of an answer, by the names of our metrics.
-
-    Args:
-        task: A task or group of the catalogue.
-        shots: Few-shot examples.
-        options: As of `suite_task`, by the names of settings.
-    """
+    """Our scores of an answer, by the names of our metrics; arguments as of `suite_task`."""
     texts = options or {}
     together = _ScoredTogether(shots, json.dumps(texts, sort_keys=True))
 
@@ -220,11 +210,7 @@ class _ScoredTogether:
         self._lock = anyio.Lock()
 
     async def score(self, about: Mapping[str, Any], text: str, reasoning: str | None) -> Score:
-        """The score of one answer.
-
-        Raises:
-            Exception: What scoring it raised.
-        """
+        """The score of one answer; raises what scoring it raised."""
         mine = _Answer(about, text, reasoning)
         self._waiting.setdefault(about["task"], []).append(mine)
         async with self._lock:
@@ -261,11 +247,7 @@ class _Answer:
         self.found: Score | Exception | None = None
 
     def response(self, docs: "Mapping[str, Doc]") -> "ModelResponse":
-        """The answer as our metrics read it.
-
-        Raises:
-            CulturevalError: The data have changed since it was given.
-        """
+        """The answer as our metrics read it; raises CulturevalError where the data have changed since it was given."""
         from cultureval.tasks.harnesses.inspect_scoring import response_of
 
         if self.about["row"] not in docs:

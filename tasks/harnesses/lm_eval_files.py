@@ -47,11 +47,7 @@ def can_be_asked(task: Task) -> bool:
 
 
 def task_files(suites: Iterable[str]) -> dict[str, str]:
-    """The files of suites: relative path -> content.
-
-    Raises:
-        CulturevalError: Two tasks or groups would have one name.
-    """
+    """The files of suites: relative path -> content; raises CulturevalError where two tasks or groups have one name."""
     contents: dict[str, dict[str, Any]] = {}
     for name in suites:
         suite = all_suites()[name]
@@ -68,10 +64,7 @@ def task_files(suites: Iterable[str]) -> dict[str, str]:
 
 
 def write_task_files(folder: Path, suites: Iterable[str]) -> int:
-    """Writes the files of suites into a folder, and removes those of an earlier version from the suites' sub-folders.
-
-    Returns:
-        The number of files.
+    """Writes the files of suites into a folder, removes those of an earlier version there, and returns their number.
 
     Raises:
         CulturevalError: A sub-folder of a suite's name holds files that are not ours.

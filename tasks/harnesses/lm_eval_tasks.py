@@ -46,11 +46,7 @@ BYPASS = "bypass"  # lm-eval's metric of `--predict_only`
 
 
 class _Images(dict[str, Any]):
-    """The images of a request, which knows whether a model read them, or lm-eval's cache of answers made a key of them.
-
-    Attributes:
-        read: Whether that was done.
-    """
+    """The images of a request; `read` once a model read them, or lm-eval's cache of answers made a key of them."""
 
     read = False
 
@@ -67,11 +63,7 @@ class _AllImages(list[Any]):
     """The images of one prompt, which are given whole or not at all."""
 
     def __getitem__(self, place: Any) -> Any:
-        """An image, or a part of them, as lm-eval's models of servers take it before they send anything.
-
-        Raises:
-            CulturevalError: Some would not be sent.
-        """
+        """An image, or a part of them, as lm-eval's models of servers take it; CulturevalError if some are left."""
         taken = super().__getitem__(place)
         if isinstance(place, slice) and len(taken) < len(self):
             raise CulturevalError(
@@ -345,11 +337,7 @@ class SuiteTask(ConfigurableTask):
         return found
 
     def override_metric(self, metric_name: str) -> None:
-        """Leaves the scoring out, for `--predict_only`.
-
-        Raises:
-            CulturevalError: Another metric is asked for.
-        """
+        """Leaves the scoring out, for `--predict_only`; raises CulturevalError for any other metric."""
         if metric_name != BYPASS:
             raise CulturevalError(f"{self._name} is scored by its own metrics, not by lm-eval's {metric_name}.")
         self._bypassed = True

@@ -37,13 +37,11 @@ HOW_TO_GET = (
     "toloka/JEEM is gated: log in at huggingface.co/datasets/toloka/JEEM, accept its terms (they share your contact "
     "information with its authors), then `hf auth login` on the machine that fetches"
 )
-# Files that hold no rows.
-NO_ROWS = ("dataset_info.json", "dataset_infos.json", "dataset_dict.json", "state.json")
 
 
 def data_files(folder: Path, task: Task) -> tuple[list[Path], list[Path]]:
     """All files of rows of the folder: all of JEEM is a test set, whatever its configs and splits are called."""
-    files = [path for path in files_matching(folder, ["*"]) if path.name not in NO_ROWS]
+    files = files_matching(folder, ["*"])
     return [path for path in files if not any(part.startswith(".") for part in path.relative_to(folder).parts)], []
 
 
@@ -84,8 +82,7 @@ class Survey:
 def _survey(files: tuple[tuple[Path, int, int], ...]) -> Survey:
     """One pass over all rows; broken rows are reported later, when they are prepared.
 
-    Args:
-        files: With their sizes and times of change, which tell a changed file from a known one.
+    The files' sizes and times of change tell a changed file from a known one.
     """
     survey = Survey()
     for file, *_ in files:

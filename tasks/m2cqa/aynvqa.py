@@ -15,10 +15,10 @@ from typing import Any
 from cultureval.metrics.m2cqa.names import AYNVQA, AYNVQA_JOINT, JOINT, LABELLED, ORGANISERS
 from cultureval.prompts.m2cqa.rows import joint_row, labelled_rows
 from cultureval.prompts.preparation import PreparedRow
-from cultureval.runtime.data.row_files import files_matching, files_of_split
+from cultureval.runtime.data.row_files import files_matching, files_of_split, rows_of_files
 from cultureval.runtime.patches.lighteval.row_order import rows_before_shuffle
 from cultureval.runtime.settings import current_settings
-from cultureval.tasks.m2cqa.benchmarks import PROMPTS, aynvqa_sources, check_items, read_statements
+from cultureval.tasks.m2cqa.benchmarks import PROMPTS, aynvqa_sources, check_items
 from cultureval.tasks.m2cqa.options import ITEMS, SPLIT
 from cultureval.tasks.suite import Benchmark, MetricSet, Source, Subset, Task
 
@@ -42,7 +42,7 @@ def notes(prepared: Sequence[PreparedRow]) -> list[str]:
 
 def _sources(language: str, joint: bool = False) -> tuple[Source, ...]:
     prepare = partial(joint_row if joint else labelled_rows, language=language)
-    changes: dict[str, Any] = {"find": find_split, "read": read_statements, "notes": notes, "caveat": CAVEAT}
+    changes: dict[str, Any] = {"find": find_split, "read": rows_of_files, "notes": notes, "caveat": CAVEAT}
     changes |= {"check": None if joint else check_items, "reorder": None if joint else rows_before_shuffle}
     return tuple(replace(source, prepare=prepare, **changes) for source in aynvqa_sources(language))
 

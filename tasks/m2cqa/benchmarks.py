@@ -7,7 +7,7 @@ split is drawn from M2CQA. Inferred: that the full set is evaluated. Ours: the c
 for in QCRI/M2CQA, greedy decoding of at most 32, 256 and 1,024 tokens, the image before the text.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import islice
@@ -17,7 +17,7 @@ from typing import Any
 from cultureval.metrics.m2cqa.names import STATEMENTS as METRICS
 from cultureval.prompts.m2cqa.rows import statement_rows
 from cultureval.prompts.preparation import PreparedRow
-from cultureval.runtime.data.row_files import PlacedRow, files_matching, files_of_split, iter_rows
+from cultureval.runtime.data.row_files import files_matching, files_of_split, iter_rows, rows_of_files
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.patches.lighteval.row_order import rows_before_shuffle
 from cultureval.tasks.suite import Benchmark, MetricSet, Source, Subset, Task
@@ -45,11 +45,7 @@ def find_statements(
 ) -> tuple[list[Path], list[Path]]:
     """Files of a variety: by configuration, by name, else the tables with a column that names the variety.
 
-    Args:
-        folder: The source's folder.
-        task: Holds the variety's names in sources.
-        splits: The split to look for, the preferred first.
-        patterns: Globs of files where the folder declares no configuration; `{name}` is one of those names.
+    Where the folder declares no configuration, `{name}` in the patterns is one of the variety's names in sources.
     """
     names = list(task.subset_names)
     globs = [pattern.format(name=name) for pattern in patterns for name in names]
@@ -69,19 +65,8 @@ def variety_of(row: Mapping[str, Any]) -> str | None:
     return next((str(row[name]) for name in ("lang", "language", "variety", "dialect") if row.get(name)), None)
 
 
-def read_statements(files: Sequence[Path], task: Task) -> Iterable[PlacedRow]:
-    """Rows of the files, one by one: their cells may hold thousands of images."""
-    for file in files:
-        for number, row in enumerate(iter_rows(file)):
-            yield PlacedRow(file.name, number, row)
-
-
 def check_items(rows: Sequence[PreparedRow]) -> None:
-    """Refuses an item that is duplicated: CFHR counts items, and statements would be paired at random.
-
-    Raises:
-        CulturevalError: Names the item and both rows.
-    """
+    """Refuses an item that is duplicated: CFHR counts items, and statements would be paired at random."""
     seen: dict[tuple[str, str], str] = {}
     for row in rows:
         key = row["item_id"], row["role"]
@@ -102,7 +87,7 @@ def _source(repo: str, splits: tuple[str, ...], patterns: tuple[str, ...], varie
         few_shot_splits=(),
         subset_of=variety_of,
         find=partial(find_statements, splits=splits, patterns=patterns),
-        read=read_statements,
+        read=rows_of_files,
         check=check_items,
         reorder=rows_before_shuffle,
         caveat="CFHR counts only items whose Q+ is answered rightly: read it beside the accuracy on Q+ (q_plus_acc). "

@@ -131,7 +131,6 @@ def load_problems(
     data: str | None = None,
     prompts: Path | None = None,
     limit: int | None = None,
-    revision: str | None = None,
 ) -> ProblemSet:
     """Finds, reads and checks the problems of a data set.
 
@@ -141,7 +140,6 @@ def load_problems(
             the current settings.
         prompts: File of refined prompts, which replace those of the source.
         limit: Number of problems, from the first on.
-        revision: Branch, tag or commit on the hub.
 
     Raises:
         SourceUnavailable: The file is missing, or the hub cannot be reached.
@@ -149,7 +147,7 @@ def load_problems(
             docstring's Arabic.
     """
     known = CODE_DATASETS[dataset]
-    file, commit = find_file(known, current_settings().with_(data_root=data).data_root, revision)
+    file, commit = find_file(known, current_settings().with_(data_root=data).data_root)
     rows = _checked_rows(known, file)
     difference, shortened = difference_from_published(known, rows), shortened_data(known, rows)
     refined = _refined(prompts, rows) if prompts else {}
@@ -211,13 +209,13 @@ def notes_on_problems(rows: Sequence[PreparedRow], dataset: CodeDataset) -> list
     return [text for text in (difference, f"Shortened: {shortened}." if shortened else "") if text]
 
 
-def find_file(dataset: CodeDataset, root: Path | None, revision: str | None = None) -> tuple[Path, str]:
+def find_file(dataset: CodeDataset, root: Path | None) -> tuple[Path, str]:
     """The data file of a data set, and its revision.
 
     Raises:
         SourceUnavailable: It is in none of the known places; the message names them.
     """
-    places = [find_source(REPO, revision, root)]
+    places = [find_source(REPO, None, root)]
     if root is not None:
         places.append((root, recorded_revision(root)))
     for folder, commit in filter(None, places):
@@ -243,11 +241,7 @@ def find_problem_files(folder: Path, task: object = None, *, dataset: CodeDatase
 
 
 def check_problems(rows: Sequence[PreparedRow], dataset: CodeDataset) -> None:
-    """Refuses problems of which two have the same id, and shortened data, unless an option or a manifest asks for them.
-
-    Raises:
-        CulturevalError: Names the id, or what is lacking.
-    """
+    """Refuses two problems of one id, and shortened data unless an option or a manifest asks for them."""
     seen: set[str] = set()
     for row in rows:
         if row["task_id"] in seen:
@@ -260,15 +254,7 @@ def check_problems(rows: Sequence[PreparedRow], dataset: CodeDataset) -> None:
 
 
 def require_whole(shortened: str, option: str) -> None:
-    """Refuses shortened data.
-
-    Args:
-        shortened: What is lacking (`shortened_data`), or "".
-        option: How to score them anyway.
-
-    Raises:
-        CulturevalError: Names what is lacking.
-    """
+    """Refuses shortened data (`shortened_data`, or ""), and says which option scores them anyway."""
     if shortened:
         raise CulturevalError(
             f"The data are shortened, so that their scores would be too good: {shortened}. Give the whole data, or "

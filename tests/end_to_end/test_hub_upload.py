@@ -19,7 +19,7 @@ import huggingface_hub.repocard as cards
 from lighteval.models.abstract_model import ModelConfig
 from lighteval.models.model_output import ModelResponse
 from lighteval.tasks.requests import Doc
-from cultureval.runtime.patches.lighteval.recording_tracker import recording_tracker
+from cultureval.runtime.patches.lighteval.tracker import Tracker
 from cultureval.runtime.saving import Saving
 
 session, here = cards.get_session(), os.environ["HF_ENDPOINT"]
@@ -27,7 +27,7 @@ post = lambda url, **more: session.post(url.replace("https://huggingface.co", he
 cards.get_session = lambda: SimpleNamespace(post=post)
 saving = Saving(push_to_hub=True, results_org="lab")
 saving.check()
-tracker = recording_tracker(output_dir="out", **saving.tracker_options())
+tracker = Tracker(output_dir="out", **saving.tracker_options())
 tracker.general_config_logger.log_model_info(ModelConfig(model_name="org/model"))
 tracker.metrics_logger.metric_aggregated["task|0"] = {"acc": 0.5}
 doc = Doc(query="سؤال", choices=["a"], gold_index=0)

@@ -9,7 +9,9 @@ from waiting import PATIENCE, own_port
 
 from cultureval.metrics import semantic
 from cultureval.metrics.alqasida.dialect_models import DialectModels
-from cultureval.metrics.judges.judge import JudgeItem, JudgeSettings, judge_items
+from cultureval.metrics.judges.judge import judge_items
+from cultureval.metrics.judges.settings import JudgeSettings
+from cultureval.metrics.judges.verdicts import JudgeItem
 from cultureval.runtime import processes
 from cultureval.runtime.journal import Journal
 from cultureval.samples.tiny_models.classifiers import build_tiny_aldi, build_tiny_nadi

@@ -36,7 +36,9 @@ from cultureval.audit.m2cqa.items import Item
 from cultureval.audit.m2cqa.questions import write_questions
 from cultureval.audit.shortcuts import answer_blindly, blind_questions
 from cultureval.judge_prompts.templates import judge_template
-from cultureval.metrics.judges.judge import JudgeItem, JudgeSettings, judge_items
+from cultureval.metrics.judges.judge import judge_items
+from cultureval.metrics.judges.settings import JudgeSettings
+from cultureval.metrics.judges.verdicts import JudgeItem
 from cultureval.models.hf import HFModel
 from cultureval.models.openai_api import OpenAIModel
 from cultureval.models.vllm import VLLMModel

@@ -7,7 +7,7 @@ import itertools
 
 import pytest
 
-from cultureval.metrics.m2cqa.counterfactual import cfhr_bounds, harmonic_mean
+from cultureval.metrics.m2cqa.counterfactual import harmonic_mean
 
 HALF = 0.005 + 1e-9
 PROMPTS = ("A", "B", "C")
@@ -75,6 +75,11 @@ CELLS = cells()
 
 def around(value):
     return value - HALF, value + HALF
+
+
+def cfhr_bounds(p, m):
+    """The smallest and largest possible CFHR with two false statements per item, given Q+ and Q- accuracy."""
+    return max(0.0, 1 - m / p), min(1.0, 1 - max(0.0, p + 2 * m - 2) / p)
 
 
 def overlap(first, second):

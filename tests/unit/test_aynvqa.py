@@ -14,11 +14,10 @@ from typer.testing import CliRunner
 
 from cultureval import reports
 from cultureval.metrics.m2cqa.counterfactual import counterfactual_report
-from cultureval.metrics.m2cqa.joint_choice import chosen_statement
 from cultureval.metrics.m2cqa.lighteval import joint_metrics, statement_metrics
 from cultureval.metrics.m2cqa.names import LABELLED, ORGANISERS, ORGANISERS_PARTS
 from cultureval.metrics.m2cqa.statement_items import WORDS
-from cultureval.metrics.m2cqa.statement_verdicts import organisers_verdict
+from cultureval.metrics.m2cqa.statement_verdicts import chosen_statement, organisers_verdict
 from cultureval.prompts.m2cqa.docs import joint_prompt, one_word_prompt
 from cultureval.reports.m2cqa import aynvqa
 from cultureval.reports.summary_text import summary_data

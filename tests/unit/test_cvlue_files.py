@@ -11,9 +11,9 @@ from cultureval.prompts.templates import load_template
 from cultureval.runtime.data_options import DataOptions, samples_root
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.settings import Settings
-from cultureval.tasks.before_run import warn_before_run
 from cultureval.tasks.catalogue import all_tasks, groups
 from cultureval.tasks.options import options_of_model, read_data_options
+from cultureval.tasks.preflight import warn_before_run
 from cultureval.tasks.reading import find_subset, prepare_subset, prompt_template
 
 

@@ -258,7 +258,7 @@ def test_formats_and_sizes_are_explicit():
 
 
 def test_pixels_of_the_resized_image():
-    """Sides become multiples of 28; a processor with other limits says so by `resized`."""
+    """Sides become multiples of 28; a processor may have other limits."""
     assert qwen_resized((280, 281)) == (280, 280)
     assert qwen_resized((10, 10)) == (56, 56)
     width, height = qwen_resized((8000, 6000))
@@ -266,7 +266,7 @@ def test_pixels_of_the_resized_image():
     with pytest.raises(ValueError, match="aspect ratio"):
         qwen_resized((20_001, 100))
     reply = '{"bbox_2d": [0, 0, 50, 50]}'
-    assert parse_boxes(reply, "qwen2.5_vl", (1000, 500), (100, 100)) == [[0, 0, 500, 250]]
+    assert parse_boxes(reply, "qwen2.5_vl", (112, 112), (3136, 3136)) == [[0, 0, 100, 100]]
 
 
 def test_a_models_type_has_one_format():

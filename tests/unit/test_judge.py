@@ -12,18 +12,12 @@ import pytest
 from faulty_server import MODEL, FaultyServer
 from PIL import Image
 
-from cultureval.metrics.judges.judge import (
-    Budget,
-    JudgeItem,
-    JudgeSettings,
-    JudgeVerdict,
-    estimate,
-    judge_items,
-    judge_with_all,
-    summarize,
-)
+from cultureval.metrics.judges.judge import estimate, judge_items, judge_with_all
+from cultureval.metrics.judges.settings import JudgeSettings
+from cultureval.metrics.judges.verdicts import JudgeItem, JudgeVerdict, summarize
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.journal import Journal
+from cultureval.runtime.servers.costs import Budget
 
 TEMPLATE, VISUAL = "jeem_caption_reference", "jeem_caption_image_reference"
 CRITERIA = ("Consistency", "Relevance", "Fluency", "Dialect Authenticity")

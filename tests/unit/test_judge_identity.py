@@ -8,15 +8,9 @@ from faulty_server import MODEL, FaultyServer
 
 from cultureval.judge_prompts.templates import judge_template
 from cultureval.metrics.judges.identity import anonymity, judge_identity
-from cultureval.metrics.judges.judge import (
-    JudgeItem,
-    JudgeSettings,
-    judge_items,
-    judge_signature,
-    judge_with_all,
-    summarize,
-)
-from cultureval.metrics.judges.verdicts import reuse_line
+from cultureval.metrics.judges.judge import judge_items, judge_signature, judge_with_all
+from cultureval.metrics.judges.settings import JudgeSettings
+from cultureval.metrics.judges.verdicts import JudgeItem, reuse_line, summarize
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.journal import Journal
 

@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 from cultureval.judge_prompts.templates import judge_template
 from cultureval.metrics.judges.identity import judge_identity
 from cultureval.metrics.judges.injections import try_injections
-from cultureval.metrics.judges.judge import JudgeSettings
+from cultureval.metrics.judges.settings import JudgeSettings
 from cultureval.metrics.judges.verdicts import summarize
 from cultureval.samples.injections import judge_injections
 from cultureval.samples.scripted_judge import MODEL, scripted_judge

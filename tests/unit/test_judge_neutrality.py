@@ -8,7 +8,7 @@ from random import Random
 import pytest
 from judge_attacks import ATTACKS, CRITERIA, MANNERS, REFUSING, REMARKS, attack, lines_of
 
-from cultureval.judge_prompts import JudgeReplyError
+from cultureval.judge_prompts.replies import JudgeReplyError
 from cultureval.judge_prompts.suspicions import SUSPICIOUS
 from cultureval.judge_prompts.templates import judge_template
 

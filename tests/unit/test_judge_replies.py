@@ -6,12 +6,7 @@ import pytest
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
-from cultureval.judge_prompts import (
-    DoubtfulReply,
-    JudgeReplyError,
-    read_label,
-    read_scores,
-)
+from cultureval.judge_prompts.replies import DoubtfulReply, JudgeReplyError, read_label, read_scores
 
 CRITERIA = ("Consistency", "Relevance", "Fluency", "Dialect Authenticity")
 REST = "\nRelevance: 4/5\nFluency: 3/5\nDialect Authenticity: 2/5"

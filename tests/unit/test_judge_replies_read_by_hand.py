@@ -6,7 +6,7 @@ that a careful person would ask once more whose the scores are, or "none" where 
 
 import pytest
 
-from cultureval.judge_prompts import DoubtfulReply, JudgeReplyError
+from cultureval.judge_prompts.replies import DoubtfulReply, JudgeReplyError
 from cultureval.judge_prompts.templates import judge_template
 
 TEMPLATE = judge_template("jeem_caption_image_reference")

@@ -7,8 +7,8 @@ import pytest
 from faulty_server import FaultyServer
 from pydantic import ValidationError
 
-from cultureval.metrics.judges.judge import JudgeSettings, configured_judges, find_judges
 from cultureval.metrics.judges.optional_judges import check_judges, judge_metrics, signatures_of_judges
+from cultureval.metrics.judges.settings import JudgeSettings, configured_judges, find_judges
 from cultureval.reports.doctor import check_judges as doctor
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.servers.costs import estimate_tokens

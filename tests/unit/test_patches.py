@@ -40,9 +40,9 @@ def test_the_tested_versions_are_those_that_were_read():
 def test_entries_are_complete():
     assert len(PATCHES) == len(all_patches())
     for patch in PATCHES.values():
-        assert patch.library and patch.versions and patch.reason.endswith("."), patch.target
-    with_entries = {file for file in (ROOT / "runtime").rglob("*.py") if "\nPATCHES = " in file.read_text("utf-8")}
-    assert with_entries == ALLOWED
+        assert patch.library and patch.version and patch.reason.endswith("."), patch.target
+    with_entries = {file for file in (ROOT / "runtime").rglob("*.py") if "patched(" in file.read_text("utf-8")}
+    assert with_entries == {*ALLOWED, ROOT / "runtime/patches/table.py"}
 
 
 # --- canaries notice changes ---
@@ -118,7 +118,7 @@ def test_a_canary_notices_a_change_of_its_library(target, monkeypatch):
 
 
 def test_a_canary_logs_no_warnings(caplog):
-    noisy = Patch("lighteval", "lighteval.a", "Why.", ("1",), lambda: logging.getLogger("lighteval").warning("told"))
+    noisy = Patch("lighteval", "lighteval.a", "Why.", "1", lambda: logging.getLogger("lighteval").warning("told"))
     assert noisy.problem() is None and not caplog.records
     logging.getLogger("other").warning("heard")
     assert caplog.messages == ["heard"]
@@ -134,9 +134,9 @@ def test_a_module_that_is_gone_is_named():
 
 
 def test_the_doctor_prints_the_table_and_tells_of_untried_versions_and_changes(monkeypatch, capsys):
-    fitting = Patch("lighteval", "lighteval.a", "Why a.", ("0.13.0",), lambda: None)
-    untried = Patch("torch", "torch.b", "Why b.", ("1.0",), lambda: expect(False, "b has changed"))
-    absent = Patch("no-such-library", "c", "Why c.", ("1",), lambda: None)
+    fitting = Patch("lighteval", "lighteval.a", "Why a.", "0.13.0", lambda: None)
+    untried = Patch("torch", "torch.b", "Why b.", "1.0", lambda: expect(False, "b has changed"))
+    absent = Patch("no-such-library", "c", "Why c.", "1", lambda: None)
     monkeypatch.setattr(machine, "all_patches", lambda: [fitting, untried, absent])
     assert [(one.state, one.what.partition(" 2")[0]) for one in machine.check_patches()] == [
         ("ok", "patches of lighteval 0.13.0: 1, tried with this version"),

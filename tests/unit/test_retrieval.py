@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from cultureval.metrics.cvlue.full_gallery import Direction, rank_both_ways
 from cultureval.metrics.cvlue.one_product import rank_two_ways
-from cultureval.metrics.cvlue.retrieval import best_ranks, correct_items, list_ranks, recall, reranked_ranks, top_items
+from cultureval.metrics.cvlue.retrieval import best_ranks, correct_items, list_ranks, recall, reranked_ranks
 from cultureval.reports.cvlue.retrieval import details_rows
 from cultureval.reports.judge_saved import saved_jobs
 from cultureval.runs.writing import write_details
@@ -97,13 +97,12 @@ def test_impossible_input_is_refused():
 
 
 @given(st.integers(1, 6), st.integers(1, 12), st.integers(1, 12), st.integers(0, 10**6))
-def test_first_items_and_their_new_order(queries, gallery, k, seed):
+def test_the_new_order_of_the_first_items(queries, gallery, k, seed):
     numbers = np.random.default_rng(seed)
     asked, items = (numbers.integers(-2, 3, (size, 3)).astype(np.float32) for size in (queries, gallery))
     correct = [[int(numbers.integers(0, gallery))] for _ in range(queries)]
-    top = top_items(asked, items, k, block_bytes=100)
     whole = np.argsort(-(asked @ items.T), axis=1, kind="stable")
-    assert np.array_equal(top, whole[:, :k])
+    top = whole[:, :k]
     scores = numbers.integers(0, 3, top.shape).astype(float)
     ranks, anew = reranked_ranks(best_ranks(asked, items, correct), top, scores, correct)
     for query, row in enumerate(whole):

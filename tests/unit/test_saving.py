@@ -8,7 +8,7 @@ from datasets import Dataset
 
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.interruption import interruption_message, orderly_end
-from cultureval.runtime.patches.lighteval.recording_tracker import recording_tracker
+from cultureval.runtime.patches.lighteval.tracker import Tracker
 from cultureval.runtime.saving import Saving
 
 WANDB = """
@@ -49,7 +49,7 @@ def tracker_of(folder, saving):
     from lighteval.models.abstract_model import ModelConfig
 
     saving.check()
-    tracker = recording_tracker(output_dir=str(folder), **saving.tracker_options())
+    tracker = Tracker(output_dir=str(folder), **saving.tracker_options())
     tracker.general_config_logger.log_model_info(ModelConfig(model_name="org/model"))
     tracker.metrics_logger.metric_aggregated["task|0"] = {"acc": 0.5}
     return tracker

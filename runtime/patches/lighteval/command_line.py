@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.patches.lighteval.inspect_eval import mend_inspect_eval
 from cultureval.runtime.patches.lighteval.start_up import OwnTasks, prepare_lighteval
-from cultureval.runtime.patches.table import Patch, expect, imports_at_load
+from cultureval.runtime.patches.table import expect, imports_at_load, patched
 
 if TYPE_CHECKING:
     from typer import Typer
@@ -136,20 +136,14 @@ class _StubModule(ModuleType):
         return not_run
 
 
+@patched(
+    "lighteval",
+    "lighteval.__main__",
+    "It imports the code of all sub-commands: those that are not run are replaced by stubs in sys.modules.",
+)
 def _every_module_of_commands_is_imported() -> None:
     found = {name.removeprefix("lighteval.") for name in imports_at_load("lighteval.__main__")}
     mains = {name for name in found if name.startswith("main_")}
     expect(mains, "`lighteval` no longer imports the code of all its sub-commands: start it without stubs")
     changed = mains ^ {command.module for command in SUB_COMMANDS.values()}
     expect(not changed, f"LightEval's modules of sub-commands have changed ({', '.join(changed)}): update SUB_COMMANDS")
-
-
-PATCHES = (
-    Patch(
-        "lighteval",
-        "lighteval.__main__",
-        "It imports the code of all sub-commands: those that are not run are replaced by stubs in sys.modules.",
-        ("0.13.0",),
-        _every_module_of_commands_is_imported,
-    ),
-)

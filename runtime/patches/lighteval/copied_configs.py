@@ -7,7 +7,7 @@ must do so only in a run, and LightEval has no hook for that.
 import copy
 from typing import Any, ClassVar, Self
 
-from cultureval.runtime.patches.table import Patch, expect
+from cultureval.runtime.patches.table import expect, patched
 
 
 class RunAwareConfig:
@@ -31,6 +31,11 @@ class _Config(RunAwareConfig):
     name, metrics = "canary", ()
 
 
+@patched(
+    "lighteval",
+    "lighteval.tasks.registry.Registry._update_task_configs",
+    "It deep-copies exactly the configurations that it runs: a copy may therefore read its data.",
+)
 def _only_runs_are_copied() -> None:
     from cultureval.runtime.patches.lighteval.start_up import registry_without_builtin_tasks
 
@@ -41,14 +46,3 @@ def _only_runs_are_copied() -> None:
     listed = registry_without_builtin_tasks(None, [in_table])
     expect(not listed.task_to_configs, "LightEval prepares all configurations for a list of tasks as for a run")
     expect(not in_table.is_run, "LightEval changes the configurations of the table itself")
-
-
-PATCHES = (
-    Patch(
-        "lighteval",
-        "lighteval.tasks.registry.Registry._update_task_configs",
-        "It deep-copies exactly the configurations that it runs: a copy may therefore read its data.",
-        ("0.13.0",),
-        _only_runs_are_copied,
-    ),
-)

@@ -25,19 +25,13 @@ from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
 from types import ModuleType
 from typing import Any, Union
 
-from cultureval.runtime.patches.table import Patch, expect
+from cultureval.runtime.patches.table import expect, patched
 
 Within = Callable[[], AbstractContextManager[Any]]
 
 
 class Deferred:
-    """A proxy of an object that `resolve` loads at the first use.
-
-    Args:
-        source: Name of the module that the object comes from.
-        resolve: Loads the real object; called once.
-        importer: Module whose import statement or call made this object.
-    """
+    """A proxy of an object of a module (`source`) that `resolve` loads at the first use, for the module `importer`."""
 
     def __init__(self, source: str, resolve: Callable[[], Any], importer: ModuleType) -> None:
         self._source = source
@@ -206,6 +200,16 @@ def defer_imports(
             action(sys.modules[name])
 
 
+@patched(
+    "python",
+    "importlib.machinery.ModuleSpec._initializing",
+    "Tells whether a module is still loading, so that calls made meanwhile are deferred as well.",
+)
+@patched(
+    "python",
+    "builtins.__import__ (of one module's __builtins__)",
+    "Only the imports of named modules are deferred; all others stay as they are.",
+)
 def _modules_load_as_read() -> None:
     from importlib.util import spec_from_loader
 
@@ -233,21 +237,3 @@ def _modules_load_as_read() -> None:
         sys.modules.pop("canary_of_loading", None)
     expect(seen[:1] == [True] and not is_loading(module), "a module's spec no longer says that the module is loading")
     expect(seen[1:] == ["canary_of_imports"], "a module's own `__builtins__` no longer decide how it imports")
-
-
-PATCHES = (
-    Patch(
-        "python",
-        "importlib.machinery.ModuleSpec._initializing",
-        "Tells whether a module is still loading, so that calls made meanwhile are deferred as well.",
-        ("3.11",),
-        _modules_load_as_read,
-    ),
-    Patch(
-        "python",
-        "builtins.__import__ (of one module's __builtins__)",
-        "Only the imports of named modules are deferred; all others stay as they are.",
-        ("3.11",),
-        _modules_load_as_read,
-    ),
-)

@@ -8,7 +8,7 @@ addition and division accordingly.
 import math
 from collections.abc import Mapping, Sequence
 
-from cultureval.runtime.patches.table import Patch, expect
+from cultureval.runtime.patches.table import expect, patched
 
 
 class StandardError(float):
@@ -164,6 +164,11 @@ class Total(float):
         return self
 
 
+@patched(
+    "lighteval",
+    "lighteval.logging.info_loggers.MetricsLogger.aggregate",
+    "It averages everything as sum / count, also standard errors, counts and undefined values: ours override that.",
+)
 def _averages_are_sums_over_counts() -> None:
     def average(*values: float) -> float:
         from lighteval.logging.info_loggers import MetricsLogger
@@ -180,14 +185,3 @@ def _averages_are_sums_over_counts() -> None:
     handled = "LightEval's averages now handle {}: plain numbers may suffice"
     expect(average(3.0, 4.0) == 3.5, handled.format("standard errors"))
     expect(math.isnan(average(1.0, math.nan)), handled.format("undefined values"))
-
-
-PATCHES = (
-    Patch(
-        "lighteval",
-        "lighteval.logging.info_loggers.MetricsLogger.aggregate",
-        "It averages everything as sum / count, also standard errors, counts and undefined values: ours override that.",
-        ("0.13.0",),
-        _averages_are_sums_over_counts,
-    ),
-)

@@ -9,7 +9,7 @@ from types import ModuleType
 from typing import Any
 
 from cultureval.runtime.errors import CulturevalError
-from cultureval.runtime.patches.table import Patch, expect, source_of
+from cultureval.runtime.patches.table import expect, patched, source_of
 
 RENAMED = {"frequence_penalty": "frequency_penalty", "log_probs": "logprobs"}
 GONE = {"response_format": "--response-format"}
@@ -45,6 +45,11 @@ def _eval_set(tasks: Any, **given: Any) -> Any:
     return eval_set(tasks, **wanted)
 
 
+@patched(
+    "lighteval",
+    "lighteval.main_inspect.inspect_ai_eval_set",
+    "It passes options that Inspect refuses, so that `lighteval eval` runs nothing.",
+)
 def _options_are_refused() -> None:
     from inspect_ai.model import GenerateConfig
 
@@ -55,25 +60,12 @@ def _options_are_refused() -> None:
         expect(name in GenerateConfig.model_fields, f"Inspect no longer has {name}")
 
 
+@patched(
+    "lighteval",
+    "lighteval.main_inspect._format_metric_cell",
+    "Its table leaves out all metrics but one called accuracy.",
+)
 def _the_table_shows_accuracy() -> None:
     source = source_of("lighteval.main_inspect")
     expect('metric: str = "accuracy"' in source, "LightEval's table of `eval` no longer shows accuracy alone")
     expect("_format_metric_cell(data, col, metric, stderr_metric)" in source, "LightEval's table is made otherwise now")
-
-
-PATCHES = (
-    Patch(
-        "lighteval",
-        "lighteval.main_inspect.inspect_ai_eval_set",
-        "It passes options that Inspect refuses, so that `lighteval eval` runs nothing.",
-        ("0.13.0",),
-        _options_are_refused,
-    ),
-    Patch(
-        "lighteval",
-        "lighteval.main_inspect._format_metric_cell",
-        "Its table leaves out all metrics but one called accuracy.",
-        ("0.13.0",),
-        _the_table_shows_accuracy,
-    ),
-)

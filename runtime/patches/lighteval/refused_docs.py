@@ -16,7 +16,7 @@ from lighteval.models.model_output import ModelResponse
 
 from cultureval.runtime.doc_fields import specific_of
 from cultureval.runtime.errors import CulturevalError, shorten
-from cultureval.runtime.patches.table import Patch, expect
+from cultureval.runtime.patches.table import expect, patched
 from cultureval.runtime.settings import current_settings
 
 
@@ -67,9 +67,7 @@ def leave_out_unseen(pipeline: Any) -> None:
 def leave_out_refused(pipeline: Any, outputs: Mapping[Any, list[ModelResponse]]) -> None:
     """Takes the docs that were not asked out of a pipeline, and lists them in the reports of their tasks.
 
-    Args:
-        pipeline: LightEval's, between answers and metrics.
-        outputs: The responses by method, in the order of `pipeline.sampling_docs`; changed in place.
+    `outputs` are the responses by method, in the order of `pipeline.sampling_docs`; changed in place.
 
     Raises:
         CulturevalError: Nothing is left of a task.
@@ -118,6 +116,11 @@ def _list_in_report(config: Any, refused: list[tuple[Any, RefusedResponse]]) -> 
     }
 
 
+@patched(
+    "lighteval",
+    "lighteval.pipeline.Pipeline.sampling_docs, _compute_metrics",
+    "Docs that a model cannot be asked are left out of the metrics instead of stopping the run.",
+)
 def _docs_and_responses_are_lists_by_method() -> None:
     import inspect
 
@@ -126,14 +129,3 @@ def _docs_and_responses_are_lists_by_method() -> None:
     source = inspect.getsource(Pipeline._compute_metrics)
     pairs = "zip(self.sampling_docs[sampling_method], model_responses)"
     expect(pairs in source, "LightEval no longer pairs sampling_docs with the responses of each method")
-
-
-PATCHES = (
-    Patch(
-        "lighteval",
-        "lighteval.pipeline.Pipeline.sampling_docs, _compute_metrics",
-        "Docs that a model cannot be asked are left out of the metrics instead of stopping the run.",
-        ("0.13.0",),
-        _docs_and_responses_are_lists_by_method,
-    ),
-)

@@ -9,7 +9,7 @@ are an error, never a wrong number.
 import random
 from typing import Any, TypeVar
 
-from cultureval.runtime.patches.table import Patch, expect
+from cultureval.runtime.patches.table import expect, patched
 
 Entry = TypeVar("Entry")
 LIGHTEVAL_SEED = 42
@@ -30,6 +30,11 @@ def before_shuffle(entries: list[Entry]) -> list[Entry]:
     return [entry for _, entry in sorted(zip(places, entries, strict=True), key=lambda pair: pair[0])]
 
 
+@patched(
+    "lighteval",
+    "lighteval.tasks.lighteval_task.LightevalTask.get_docs",
+    "It shuffles rows before it applies a limit, which would cut items: our rows are written pre-permuted.",
+)
 def _shuffle_is_undone() -> None:
     plain = list(range(30))
     expect(_order_of_docs(plain) != plain, "LightEval no longer shuffles a task's rows: write them as they are")
@@ -56,14 +61,3 @@ def _order_of_docs(numbers: list[int]) -> list[int]:
         num_samples=[1],
     )
     return [doc.number for doc in task.get_docs()]
-
-
-PATCHES = (
-    Patch(
-        "lighteval",
-        "lighteval.tasks.lighteval_task.LightevalTask.get_docs",
-        "It shuffles rows before it applies a limit, which would cut items: our rows are written pre-permuted.",
-        ("0.13.0",),
-        _shuffle_is_undone,
-    ),
-)

@@ -6,7 +6,7 @@ null, must go into the loggers from which the files are written.
 
 from typing import TYPE_CHECKING, Any
 
-from cultureval.runtime.patches.table import Patch, expect
+from cultureval.runtime.patches.table import expect, patched
 
 if TYPE_CHECKING:
     from lighteval.pipeline import Pipeline
@@ -22,6 +22,11 @@ def details_of(pipeline: "Pipeline") -> dict[str, list[Any]]:
     return pipeline.evaluation_tracker.details_logger.details
 
 
+@patched(
+    "lighteval",
+    "lighteval.logging.evaluation_tracker.EvaluationTracker.metrics_logger.metric_aggregated, details_logger.details",
+    "A run's scores and details can be changed here before they are written; LightEval's function returns copies.",
+)
 def _results_are_made_of_the_loggers() -> None:
     from tempfile import TemporaryDirectory
     from types import SimpleNamespace
@@ -41,15 +46,3 @@ def _results_are_made_of_the_loggers() -> None:
     expect(details_of(run) == {}, "LightEval's details are no longer kept in the details_logger")
     fields = set(get_type_hints(DetailsLogger.Detail))
     expect("metric" in fields, "a LightEval Detail no longer holds its metrics")
-
-
-PATCHES = (
-    Patch(
-        "lighteval",
-        "lighteval.logging.evaluation_tracker.EvaluationTracker.metrics_logger.metric_aggregated, "
-        "details_logger.details",
-        "A run's scores and details can be changed here before they are written; LightEval's function returns copies.",
-        ("0.13.0",),
-        _results_are_made_of_the_loggers,
-    ),
-)

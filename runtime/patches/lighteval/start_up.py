@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.patches.lighteval.deferred_imports import defer_imports
-from cultureval.runtime.patches.table import Patch, expect, expect_imports, source_of
+from cultureval.runtime.patches.table import expect, expect_imports, patched, source_of
 
 if TYPE_CHECKING:
     from lighteval.tasks.registry import Registry
@@ -284,6 +284,11 @@ def registry_without_builtin_tasks(tasks: str | None, table: Sequence[Any]) -> "
     return registry
 
 
+@patched(
+    "lighteval",
+    "lighteval.tasks.registry.Registry.__init__",
+    "Our tasks are found without --custom-tasks, and the error about an unknown name lists the nearest ones.",
+)
 def _registry_is_as_read() -> None:
     from types import SimpleNamespace
 
@@ -298,6 +303,11 @@ def _registry_is_as_read() -> None:
     expect(found == {"canary": task}, "Registry keeps its tasks elsewhere: update _explained")
 
 
+@patched(
+    "lighteval",
+    "lighteval.tasks.registry.Registry.load_all_task_configs",
+    "It imports a hundred modules of built-in tasks for every run; replaced when none of them is requested.",
+)
 def _builtin_tasks_are_loaded_for_every_run() -> None:
     from unittest.mock import patch
 
@@ -321,6 +331,11 @@ def _module_of(*names: str) -> ModuleType:
     return module
 
 
+@patched(
+    "lighteval",
+    "lighteval.tasks.registry.Registry._extract_configs",
+    "Reads a module's TASKS_TABLE where only custom tasks are loaded.",
+)
 def _tables_are_read_from_a_module() -> None:
     from lighteval.tasks.registry import Registry
 
@@ -329,6 +344,11 @@ def _tables_are_read_from_a_module() -> None:
     expect(found == {"canary": module.TASKS_TABLE[0]}, "Registry now reads a module's TASKS_TABLE in another way")
 
 
+@patched(
+    "lighteval",
+    "requests.get (in lighteval.tasks.tasks.tiny_benchmarks)",
+    "Importing built-in tasks downloads a file that the scorer then looks for elsewhere: it gets a 404.",
+)
 def _tiny_benchmarks_are_downloaded() -> None:
     source = source_of("lighteval.tasks.tasks.tiny_benchmarks")
     expect("requests.get(" in source and "tinyBenchmarks.pkl" in source, "tiny_benchmarks no longer downloads its file")
@@ -336,56 +356,19 @@ def _tiny_benchmarks_are_downloaded() -> None:
     expect(not waits, "tiny_benchmarks no longer downloads its file when it is imported")
 
 
+@patched(
+    "lighteval",
+    "nltk.download (in lighteval.tasks.tasks.ifeval.instructions_utils)",
+    "Importing built-in tasks downloads NLTK's tokenizer, which only ifeval and ifbench need.",
+)
 def _ifeval_downloads_a_tokenizer() -> None:
     lines = source_of("lighteval.tasks.tasks.ifeval.instructions_utils").splitlines()
     expect("download_nltk_resources()" in lines, "ifeval no longer downloads NLTK's tokenizer when it is imported")
 
 
-TESTED_VERSIONS = ("0.13.0",)
-PATCHES = (
-    Patch(
+for module in DEFERRED:
+    patched(
         "lighteval",
-        "lighteval.tasks.registry.Registry.__init__",
-        "Our tasks are found without --custom-tasks, and the error about an unknown name lists the nearest ones.",
-        TESTED_VERSIONS,
-        _registry_is_as_read,
-    ),
-    Patch(
-        "lighteval",
-        "lighteval.tasks.registry.Registry.load_all_task_configs",
-        "It imports a hundred modules of built-in tasks for every run; replaced when none of them is requested.",
-        TESTED_VERSIONS,
-        _builtin_tasks_are_loaded_for_every_run,
-    ),
-    Patch(
-        "lighteval",
-        "lighteval.tasks.registry.Registry._extract_configs",
-        "Reads a module's TASKS_TABLE where only custom tasks are loaded.",
-        TESTED_VERSIONS,
-        _tables_are_read_from_a_module,
-    ),
-    Patch(
-        "lighteval",
-        "requests.get (in lighteval.tasks.tasks.tiny_benchmarks)",
-        "Importing built-in tasks downloads a file that the scorer then looks for elsewhere: it gets a 404.",
-        TESTED_VERSIONS,
-        _tiny_benchmarks_are_downloaded,
-    ),
-    Patch(
-        "lighteval",
-        "nltk.download (in lighteval.tasks.tasks.ifeval.instructions_utils)",
-        "Importing built-in tasks downloads NLTK's tokenizer, which only ifeval and ifbench need.",
-        TESTED_VERSIONS,
-        _ifeval_downloads_a_tokenizer,
-    ),
-    *(
-        Patch(
-            "lighteval",
-            f"{module} (its imports)",
-            "It imports at start-up what most runs never use: those imports are deferred.",
-            TESTED_VERSIONS,
-            partial(expect_imports, module, DEFERRED[module]),
-        )
-        for module in DEFERRED
-    ),
-)
+        f"{module} (its imports)",
+        "It imports at start-up what most runs never use: those imports are deferred.",
+    )(partial(expect_imports, module, DEFERRED[module]))

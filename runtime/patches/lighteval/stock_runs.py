@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from cultureval.runtime.dotted_names import load_attribute
 from cultureval.runtime.errors import described
 from cultureval.runtime.model_facts import changed_settings, changed_values, text_hash
-from cultureval.runtime.patches.table import Patch, expect
+from cultureval.runtime.patches.table import expect, patched
 from cultureval.runtime.patches.transformers import loaded_facts
 from cultureval.runtime.weight_files import fingerprint
 
@@ -27,11 +27,8 @@ def record_stock_runs(complete: str) -> None:
     """Makes the pipelines of LightEval's own commands add our record; called again, it changes nothing.
 
     LightEval reads tasks when its pipeline is being built; where no pipeline is loaded (`lighteval tasks list`), there
-    is nothing to record.
-
-    Args:
-        complete: Dotted name of the function that gets a pipeline after its run, before it saves; it sets `sections`
-            of the pipeline's tracker, name -> content.
+    is nothing to record. `complete` is the dotted name of the function that gets a pipeline after its run, before it
+    saves; it sets `sections` of the pipeline's tracker, name -> content.
     """
     module = sys.modules.get(PIPELINE)
     if module is None or hasattr(module.Pipeline.save_and_push_results, "__wrapped__"):
@@ -82,10 +79,10 @@ def _keep_inside(run: Any) -> None:
 
 
 def stock_facts(pipeline: "Pipeline") -> dict[str, dict[str, Any]]:
-    """What is known of the model of one of LightEval's own backends.
+    """What is known of the model of one of LightEval's own backends; both are empty for other pipelines.
 
     Returns:
-        `model`: fields of the record of a model; `signature`: fields of signatures; both empty for other pipelines.
+        `model`: fields of the record of a model; `signature`: fields of signatures.
     """
     return vars(pipeline).get(FACTS) or {"model": {}, "signature": {}}
 
@@ -130,6 +127,13 @@ def _facts_of_transformers(model: Any) -> dict[str, Any]:
     return {**loaded_facts(model), "routes": {"text": "plain"}} if isinstance(model, PreTrainedModel) else {}
 
 
+@patched(
+    "lighteval",
+    "lighteval.pipeline.Pipeline.save_and_push_results, _init_model; EvaluationTracker.results, push_to_hub",
+    "Details of gated data are not uploaded. "
+    "The results files of LightEval's own commands hold our record of the run, where its tasks are ours, and lie "
+    "in the output folder: LightEval names folders by the model's path, also where that has `..`.",
+)
 def _pipelines_save_through_their_tracker() -> None:
     import inspect
 
@@ -145,16 +149,3 @@ def _pipelines_save_through_their_tracker() -> None:
     names = list(inspect.signature(inspect.unwrap(EvaluationTracker.push_to_hub)).parameters)
     expect(names == ["self", "date_id", "details", "results_dict"], "LightEval's tracker uploads by other arguments")
     expect(isinstance(EvaluationTracker.results, property), "LightEval's tracker has other results")
-
-
-PATCHES = (
-    Patch(
-        "lighteval",
-        "lighteval.pipeline.Pipeline.save_and_push_results, _init_model; EvaluationTracker.results, push_to_hub",
-        "Details of gated data are not uploaded. "
-        "The results files of LightEval's own commands hold our record of the run, where its tasks are ours, and lie "
-        "in the output folder: LightEval names folders by the model's path, also where that has `..`.",
-        ("0.13.0",),
-        _pipelines_save_through_their_tracker,
-    ),
-)

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from cultureval.runtime.patches.table import Patch, expect, source_of
+from cultureval.runtime.patches.table import expect, patched, source_of
 
 if TYPE_CHECKING:
     from lighteval.pipeline import Pipeline
@@ -25,11 +25,7 @@ SAID_BY_US = {  # what LightEval warns of when a pipeline is made: the model fil
 
 
 def timed_pipeline(**options: Any) -> "Pipeline":
-    """A pipeline with the attribute `seconds`: phase (`PHASES`) -> wall time so far.
-
-    Args:
-        **options: Of LightEval's Pipeline.
-    """
+    """LightEval's Pipeline of these options, with the attribute `seconds`: phase (`PHASES`) -> wall time so far."""
     with _unsaid():
         return _pipeline_class()(**options)
 
@@ -81,6 +77,11 @@ def _timed(method: Callable[..., Any], phase: str) -> Callable[..., Any]:
     return run
 
 
+@patched(
+    "lighteval",
+    "lighteval.pipeline.Pipeline._init_tasks_and_requests, _init_model, _run_model, _compute_metrics",
+    "The record of a run has the wall time of each phase, for every backend.",
+)
 def _phases_are_these_methods() -> None:
     import inspect
 
@@ -91,26 +92,13 @@ def _phases_are_these_methods() -> None:
         expect(f"self.{name}(" in set_up + run, f"LightEval's pipeline no longer calls {name}")
 
 
+@patched(
+    "lighteval",
+    "lighteval.pipeline.logger, lighteval.models.model_loader.logger",
+    "They warn of our own model file, and in capitals of --max_samples where --limit was typed.",
+)
 def _warnings_are_these() -> None:
     for module, text in SAID_BY_US.items():
         source = source_of(module)
         expect("logger = logging.getLogger(__name__)" in source, f"{module} logs under another name")
         expect(f'"{text}' in source, f"{module} no longer warns: {text}")
-
-
-PATCHES = (
-    Patch(
-        "lighteval",
-        "lighteval.pipeline.logger, lighteval.models.model_loader.logger",
-        "They warn of our own model file, and in capitals of --max_samples where --limit was typed.",
-        ("0.13.0",),
-        _warnings_are_these,
-    ),
-    Patch(
-        "lighteval",
-        "lighteval.pipeline.Pipeline._init_tasks_and_requests, _init_model, _run_model, _compute_metrics",
-        "The record of a run has the wall time of each phase, for every backend.",
-        ("0.13.0",),
-        _phases_are_these_methods,
-    ),
-)

@@ -15,6 +15,7 @@ from lighteval.logging.evaluation_tracker import EnhancedJSONEncoder, Evaluation
 from cultureval.runtime.errors import CulturevalError, described, shown_names
 from cultureval.runtime.interruption import kept_when_interrupted
 from cultureval.runtime.journal import PLAIN, journal_folder
+from cultureval.runtime.patches.table import expect, patched
 from cultureval.runtime.saving import summary_file
 
 logger = logging.getLogger(__name__)
@@ -39,9 +40,7 @@ def public_details(details: Mapping[str, Any], withheld: Collection[str] | None)
 def public_results(results: Mapping[str, Any], withheld: Collection[str] | None) -> dict[str, Any]:
     """A results file's content that may be uploaded: rows that were left out keep their places, and not their texts.
 
-    Args:
-        results: LightEval's sections and ours.
-        withheld: Tasks whose data are gated; None where that is unknown: all.
+    `withheld` are tasks whose data are gated; None where that is unknown: all.
     """
     content = json.loads(json.dumps(results, cls=EnhancedJSONEncoder))
     tasks = content.get("config_tasks") or {}
@@ -203,3 +202,25 @@ class Tracker(EvaluationTracker):
             f"{journal_folder()}: make room, or name another folder, and give the same command again (without "
             "--no-resume); it asks the model nothing twice."
         )
+
+
+@patched(
+    "lighteval",
+    "lighteval.logging.evaluation_tracker.EvaluationTracker.results, save_results",
+    "The results file holds our record of the run (versions, signatures, counts), and says where it is.",
+)
+def _results_are_a_property_that_is_saved() -> None:
+    from tempfile import TemporaryDirectory
+
+    from lighteval.models.abstract_model import ModelConfig
+
+    for template in (None, "{output_dir}/there/{org}_{model}"):
+        with TemporaryDirectory() as folder:
+            tracker = Tracker(output_dir=folder, save_details=False, results_path_template=template)
+            tracker.general_config_logger.log_model_info(ModelConfig(model_name="org/canary"))
+            tracker.sections["more"] = {"a": 1}
+            tracker.save()
+            files = list(Path(folder).rglob("results_*.json"))
+            expect(len(files) == 1, "LightEval's tracker writes no or several results files")
+            expect(json.loads(files[0].read_text()).get("more") == {"a": 1}, "LightEval saves other than its `results`")
+            expect(files[0] == Path(tracker.results_file or ""), "LightEval names its results files in another way")
