@@ -14,7 +14,9 @@ from itertools import cycle, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from cultureval.runs.means import Estimate
 from cultureval.runs.record import Run
+from cultureval.runs.table import Cell
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.extras import MissingExtra, missing_packages
 
@@ -26,14 +28,18 @@ WIDTH, HEIGHT = 560, 340
 PANEL = 190  # pixels
 COLOURS = ("#3b6fb6", "#d1731f", "#3a8f5c", "#b23a48", "#7a5aa6", "#8c6d46", "#c45d9b", "#6b7280", "#a39b1f", "#2a94a8")
 SHAPES = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down", "triangle-right")
-MOST_SERIES = 8  # of a radar in one panel
+MOST_PANELS, DOTS_WIDTH = 8, 104  # of dot plots: panels side by side, pixels of each
 LONGEST_NAME = 36  # letters of a series' name
 FONTS = (  # of files: the first has Arabic, the others Chinese, where they are installed
     "DejaVu Sans, Noto Sans CJK SC, Noto Sans SC, Source Han Sans SC, PingFang SC, Microsoft YaHei, "
     "WenQuanYi Micro Hei, WenQuanYi Zen Hei, SimHei, Droid Sans Fallback, Arial Unicode MS, sans-serif"
 )
 SCALE = 2.5  # pixels of a PNG for one of the page
+LETTER = 5.8  # pixels of a letter of a point's name, at most
+SIDES = (("left", 8, 0), ("right", -8, 0), ("center", 0, -12), ("center", 0, 12))  # of a point, where its name may be
 Row = dict[str, Any]  # of a chart's data
+Ends = tuple[float, float]
+Interval = tuple[float, float | None, float | None]  # a value and the ends of its interval, None where unknown
 
 
 @dataclass(frozen=True)
@@ -96,7 +102,7 @@ def scatter(
     lines: bool = False,
     note: str = "",
 ) -> Chart:
-    """Points with one standard error on either side: in one panel with their labels, in several with a legend.
+    """Points with one standard error on either side: in one panel with the labels that fit, in several with a legend.
 
     Args:
         name: The files' name without suffix.
@@ -112,12 +118,15 @@ def scatter(
     """
     import altair as alt
 
-    y_scale = alt.Scale(domain=limits, nice=False) if limits else alt.Scale(zero=False, nice=True)
-    x_scale = alt.Scale(type="log", nice=False, padding=24) if log_x else y_scale
-    base = alt.Chart().encode(alt.X("x:Q").title(axes[0]).scale(x_scale), alt.Y("y:Q").title(axes[1]).scale(y_scale))
     panels = any(any(point.panel) for point in points)
     groups = list(dict.fromkeys(point.group for point in points if point.group))
-    colour = group_colour(groups) if panels else _colour(points)
+    domains = _domains(points, limits, log_x)
+    x = alt.Scale(type="log" if log_x else "linear", domain=domains[0], nice=False)
+    y = alt.Scale(domain=domains[1], nice=False)
+    base = alt.Chart().encode(
+        alt.X("x:Q").title(axes[0]).scale(x).axis(tickCount=6), alt.Y("y:Q").title(axes[1]).scale(y)
+    )
+    colour = group_colour(groups) if panels or len(groups) > 1 else alt.value(COLOURS[0])
     values = (alt.Tooltip(f"{axis}:Q", title=label, format=".4g") for axis, label in zip("xy", axes, strict=True))
     marked = base.encode(color=colour, tooltip=[alt.Tooltip("model:N"), *values])
     marks = marked.mark_circle(size=70, opacity=0.9)
@@ -130,16 +139,87 @@ def scatter(
         base.mark_rule(opacity=0.5).encode(x="x1:Q", x2="x2:Q", y="y:Q", color=colour),
         base.mark_rule(opacity=0.5).encode(y="y1:Q", y2="y2:Q", x="x:Q", color=colour),
         marks,
-        *([] if panels else [base.mark_text(align="left", dx=7, dy=-6, fontSize=9).encode(text="model:N")]),
+        *([] if panels else _labels(points, domains, log_x)),
         *_texts(names, 7 if panels else 10),
     ]
     rows = list(map(_with_errors, points))
     if panels:
         columns, below = (list(dict.fromkeys(point.panel[place] for point in points)) for place in (0, 1))
-        facets = {"column": facet("across", alt.Column, columns), "row": facet("down", alt.Row, below)}
+        facets = {"facet": facet("across", alt.Facet, columns), "columns": min(len(columns), MOST_PANELS)}
+        if any(below):
+            facets = {"column": facet("across", alt.Column, columns), "row": facet("down", alt.Row, below)}
         return in_panels(name, title, layers, rows, facets, note=note)
     chart = alt.layer(*layers, data=alt.Data(values=rows)).properties(width=WIDTH, height=HEIGHT)
     return Chart(name, title, specification(chart), note)
+
+
+def _domains(points: Sequence[Point], limits: Ends | None, log_x: bool) -> tuple[Ends, Ends]:
+    """The ends of both axes: the limits, else those of the points' bars with a margin around them."""
+    rows = list(map(_with_errors, points))
+    low, high = min(row["x1"] for row in rows), max(row["x2"] for row in rows)
+    if log_x:
+        margin = max(high / low, 2) ** 0.08
+        x = low / margin, high * margin
+    else:
+        x = limits or _around(low, high)
+    return x, limits or _around(min(row["y1"] for row in rows), max(row["y2"] for row in rows))
+
+
+def _around(low: float, high: float) -> Ends:
+    margin = 0.06 * (high - low) or 1.0
+    return low - margin, high + margin
+
+
+def _labels(points: Sequence[Point], domains: tuple[Ends, Ends], log_x: bool) -> list[Any]:
+    """The names of points, the first ones first, on a side where they touch no point, bar or other name, if any."""
+    import altair as alt
+
+    place = math.log if log_x else float
+    (left, right), (bottom, top) = map(place, domains[0]), domains[1]
+
+    def across(x: float) -> float:
+        return WIDTH * (place(x) - left) / (right - left)
+
+    def down(y: float) -> float:
+        return HEIGHT * (top - y) / (top - bottom)
+
+    rows = list(map(_with_errors, points))
+    taken = [(across(row["x"]) - 6, across(row["x"]) + 6, down(row["y"]) - 6, down(row["y"]) + 6) for row in rows]
+    taken += [(across(row["x"]) - 1, across(row["x"]) + 1, down(row["y2"]), down(row["y1"])) for row in rows]
+    taken += [(across(row["x1"]), across(row["x2"]), down(row["y"]) - 1, down(row["y"]) + 1) for row in rows]
+    found: dict[tuple[str, int, int], list[Row]] = {}
+    for row in rows:
+        for side in SIDES:
+            box = _box_of(row["model"], across(row["x"]), down(row["y"]), *side)
+            inside = box[0] >= 0 and box[1] <= WIDTH and box[2] >= 0 and box[3] <= HEIGHT
+            if inside and not any(_overlap(box, other) for other in taken):
+                taken.append(box)
+                found.setdefault(side, []).append({"x": row["x"], "y": row["y"], "t": row["model"]})
+                break
+    return [
+        alt.Chart(alt.Data(values=named))
+        .mark_text(align=align, dx=dx, dy=dy, baseline="middle", fontSize=9)
+        .encode(x="x:Q", y="y:Q", text="t:N")
+        for (align, dx, dy), named in found.items()
+    ]
+
+
+def _box_of(name: str, x: float, y: float, align: str, dx: int, dy: int) -> tuple[float, ...]:
+    """Left, right, top and bottom of a name beside a point, in pixels."""
+    length = LETTER * len(name)
+    start = x + dx - {"left": 0, "center": length / 2, "right": length}[align]
+    return start, start + length, y + dy - 6, y + dy + 6
+
+
+def _overlap(one: tuple[float, ...], other: tuple[float, ...]) -> bool:
+    return one[0] < other[1] and other[0] < one[1] and one[2] < other[3] and other[2] < one[3]
+
+
+def interval_of_cell(cell: object) -> Interval | None:
+    """A percentage of a table with its 95 % interval; None where there is no number."""
+    if not isinstance(cell, Cell) or cell.value is None:
+        return None
+    return (cell.value, *(Estimate(cell.value, cell.stderr).interval((0, 100)) or (None, None)))
 
 
 def _texts(names: Sequence[tuple[float, float, str, str]], size: int) -> list[Any]:
@@ -208,84 +288,36 @@ def in_panels(
     return Chart(name, title, specification(chart), note)
 
 
-def heat_map(
-    name: str,
-    title: str,
-    cells: Mapping[str, Mapping[str, float]],
-    *,
-    value: str,
-    digits: int = 1,
-    note: str = "",
-) -> Chart:
-    """Models by columns, each cell with its number.
+def dots(name: str, title: str, values: Mapping[str, Mapping[str, Interval]], *, note: str = "") -> Chart:
+    """A panel a column, in it a row a model with its value as a dot and its 95 % interval as a line.
 
     Args:
         name: The files' name without suffix.
-        title: Above it.
-        cells: Model -> column -> value.
-        value: What the values are.
-        digits: Decimals of the numbers.
+        title: Above it, with the unit.
+        values: Model -> column -> value and its interval's ends; in order.
         note: Below it.
     """
     import altair as alt
 
-    models, columns = list(cells), list(dict.fromkeys(column for row in cells.values() for column in row))
+    columns = list(dict.fromkeys(column for row in values.values() for column in row))
     rows = [
-        {"model": model, "column": column, "value": number}
-        for model, row in cells.items()
-        for column, number in row.items()
+        {"model": model, "column": column, "value": value, "low": low, "high": high}
+        for model, row in values.items()
+        for column, (value, low, high) in row.items()
     ]
-    values = [row["value"] for row in rows]
-    middle = (min(values) + max(values)) / 2
-    base = alt.Chart(alt.Data(values=rows)).encode(
-        alt.X("column:N").title(None).sort(columns).axis(labelAngle=0, orient="top", labelLimit=90),
-        alt.Y("model:N").title(None).sort(models).axis(labelLimit=260),
+    near = alt.selection_point(fields=["model"], on="pointerover", clear="pointerout", name="near")
+    told = [alt.Tooltip("model:N"), *(alt.Tooltip(f"{key}:Q", format=".2f") for key in ("value", "low", "high"))]
+    base = alt.Chart().encode(
+        alt.Y("model:N").title(None).sort(list(values)).axis(labelLimit=0, grid=True, ticks=False, domain=False),
+        opacity=alt.condition(near, alt.value(1), alt.value(0.2)),
+        tooltip=told,
     )
-    boxes = base.mark_rect().encode(
-        alt.Color("value:Q").title(value).scale(scheme="blues", zero=False),
-        tooltip=[
-            alt.Tooltip("model:N"),
-            alt.Tooltip("column:N"),
-            alt.Tooltip("value:Q", title=value, format=f".{digits}f"),
-        ],
-    )
-    numbers = base.mark_text(fontSize=10).encode(
-        text=alt.Text("value:Q", format=f".{digits}f"),
-        color=alt.condition(f"datum.value > {middle}", alt.value("white"), alt.value("#1a1a1a")),
-    )
-    size = {"width": max(160, 56 * len(columns)), "height": max(40, 24 * len(models))}
-    return Chart(name, title, specification(alt.layer(boxes, numbers).properties(**size)), note)
-
-
-def radar(name: str, title: str, values: Mapping[str, Mapping[str, float]], note: str = "") -> Chart:
-    """A polygon a model, an axis a name, from 0 to 100; at most `MOST_SERIES` models, the first ones.
-
-    Args:
-        name: The files' name without suffix.
-        title: Above it.
-        values: Model -> axis -> percent; every model has every axis.
-        note: Below it.
-    """
-    import altair as alt
-
-    axes = list(next(iter(values.values())))
-    lines = [row for model in list(values)[:MOST_SERIES] for row in polygon(axes, values[model], model=model)]
-    chosen = alt.selection_point(fields=["model"], bind="legend", name="chosen")
-    colour = alt.Color("model:N").title(None).scale(range=list(COLOURS)).sort(list(values))
-    polygons = (
-        alt.Chart(alt.Data(values=lines))
-        .mark_line(strokeWidth=2, point=alt.OverlayMarkDef(size=30))
-        .encode(
-            *radar_places(100),
-            color=colour,
-            order="step:O",
-            opacity=alt.condition(chosen, alt.value(0.9), alt.value(0.08)),
-            tooltip=[alt.Tooltip("model:N"), alt.Tooltip("axis:N"), alt.Tooltip("value:Q", format=".2f")],
-        )
-        .add_params(chosen)
-    )
-    chart = alt.layer(*radar_grid(axes, 100), polygons).properties(width=380, height=380)
-    return Chart(name, title, specification(chart.properties(view=alt.ViewBackground(stroke=None))), note)
+    x = alt.X("value:Q").title(None).scale(zero=False).axis(tickCount=4)
+    lines = base.mark_rule(color=COLOURS[0], size=2).encode(alt.X("low:Q"), x2="high:Q")
+    marks = base.mark_circle(size=45, color=COLOURS[0], opacity=1).encode(x).add_params(near)
+    facets = {"facet": facet("column", alt.Facet, columns), "columns": min(len(columns), MOST_PANELS)}
+    size = (DOTS_WIDTH, max(40, 16 * len(values)))
+    return in_panels(name, title, [lines, marks], rows, facets, size=size, note=note)
 
 
 def radar_places(highest: float) -> tuple[Any, Any]:
@@ -360,10 +392,10 @@ def intervals(
         rows.append({"label": point.label, "group": point.group, "x": point.x, "low": low, "high": high})
     order = [point.label for point in points]
     base = alt.Chart(alt.Data(values=rows)).encode(
-        alt.Y("label:N").title(None).sort(order).axis(labelLimit=260),
+        alt.Y("label:N").title(None).sort(order).axis(labelLimit=0),
         tooltip=[alt.Tooltip("label:N"), *(alt.Tooltip(f"{key}:Q", format=".2f") for key in ("x", "low", "high"))],
     )
-    x = alt.X("x:Q").title(label).scale(zero=bars)
+    x = alt.X("x:Q").title(label).scale(zero=bars).axis(tickCount=8)
     marks = base.mark_bar(opacity=0.75, height={"band": 0.7}) if bars else base.mark_point(filled=True, size=50)
     ends = base.mark_rule().encode(alt.X("low:Q").title(label), x2="high:Q")
     layers = [*([] if bars else _borders((0.0, None))), marks.encode(x, color=_colour(points)), ends]
@@ -476,8 +508,8 @@ def _colour(points: Sequence[Point]) -> Any:
     """A colour for each group of a plot of one panel; one colour where there is one group."""
     import altair as alt
 
-    grouped = len({point.group for point in points} - {""}) > 1
-    return alt.Color("group:N").title(None).scale(range=list(COLOURS)) if grouped else alt.value(COLOURS[0])
+    groups = list(dict.fromkeys(point.group for point in points if point.group))
+    return group_colour(groups) if len(groups) > 1 else alt.value(COLOURS[0])
 
 
 def _borders(borders: tuple[float | None, float | None] | None) -> list[Any]:

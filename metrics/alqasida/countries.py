@@ -6,6 +6,7 @@ COUNTRY_NAMES = tuple(
     "Algeria Bahrain Egypt Iraq Jordan Kuwait Lebanon Libya Morocco Oman Palestine Qatar Saudi_Arabia Sudan Syria "
     "Tunisia UAE Yemen".split()
 )
+NAMES = {code: name.replace("_", " ") for code, name in zip(COUNTRIES, COUNTRY_NAMES, strict=True)}  # for people
 # Regions of the released files (and of ADI-under-scrutiny); the paper does not list them.
 REGIONS: dict[str, tuple[str, ...]] = {
     "Gulf": ("bhr", "irq", "kwt", "omn", "qat", "sau", "are"),

@@ -1,28 +1,29 @@
-"""AL-QASIDA's charts of a leaderboard: ADI2 by dialect and model, and ADI2 against spBLEU (fidelity and quality)."""
+"""AL-QASIDA's charts of a leaderboard: ADI2 by country with intervals, and ADI2 against spBLEU."""
 
 from collections.abc import Sequence
 from statistics import fmean
 
-from cultureval.reports.charts import Chart, Charted, Point, heat_map, scatter
+from cultureval.metrics.alqasida.countries import NAMES
+from cultureval.reports.alqasida.table import KINDS, tables
+from cultureval.reports.charts import Chart, Charted, Interval, Point, dots, interval_of_cell, scatter
+from cultureval.runs.table import one_row
 
 SUITE = "alqasida"
-KINDS = {"mono": "monolingual", "cross": "cross-lingual"}
 
 
 def charts(models: Sequence[Charted]) -> list[Chart]:
-    """A heat map a kind of requests, then translations into dialects by both scores.
+    """Dots a kind of requests, then translations into dialects by both scores.
 
     Args:
         models: Comparable ones.
     """
     found = []
     for kind, name in KINDS.items():
-        cells = {model.label: row for model in models if (row := _by_dialect(model, kind))}
-        if cells:
-            title = f"ADI2 of {name} requests by dialect, percent"
-            found.append(
-                heat_map(f"alqasida_{kind}", title, cells, value="ADI2", note="Means over the sets that were run.")
-            )
+        values = {model.label: row for model in models if (row := _by_country(model, name))}
+        if values:
+            title = f"ADI2 of {name} requests by country, percent"
+            note = "Means over the sets that were run, with 95 % intervals."
+            found.append(dots(f"alqasida_{kind}", title, values, note=note))
     points = [point for model in models if (point := _translation(model))]
     if points:
         axes = ("spBLEU, English to dialect", "ADI2 of the translations, percent")
@@ -31,13 +32,10 @@ def charts(models: Sequence[Charted]) -> list[Chart]:
     return found
 
 
-def _by_dialect(model: Charted, kind: str) -> dict[str, float]:
-    values: dict[str, list[float]] = {}
-    for task in model.run.tasks_of(SUITE):
-        value = model.run.value(task.task, "adi2")
-        if task.group == f"{SUITE}_{kind}" and value is not None:
-            values.setdefault(task.subset.partition("_")[2], []).append(100 * value)
-    return {dialect: fmean(values[dialect]) for dialect in sorted(values)}
+def _by_country(model: Charted, kind: str) -> dict[str, Interval]:
+    cells = {column: cell for table in tables(model.run) for column, cell in one_row(table).cells.items()}
+    found = {column.above: interval_of_cell(cell) for column, cell in cells.items() if column.name == kind}
+    return {country: found[country] for country in NAMES.values() if found.get(country)}
 
 
 def _translation(model: Charted) -> Point | None:

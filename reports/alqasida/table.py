@@ -9,6 +9,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
+from cultureval.metrics.alqasida.countries import NAMES
 from cultureval.metrics.alqasida.names import GAIN, ZERO
 from cultureval.reports.paper_numbers import published_model, published_rows, published_scores
 from cultureval.runs.judged import BOUNDS_NOTE, JudgeScores, bounded_mean, incomplete, judge_scores, judges_of
@@ -78,7 +79,8 @@ def _requests(run: Run, suite: str, tasks: Mapping[str, TaskRecord], published: 
     for dialect in sorted({_place(task)[1] for task in present}):
         members = [[task for task in sets if _place(task)[1] == dialect] for sets in kinds.values()]
         members = [_counted(sets, scores) for sets in members]
-        rows.append(Row(dialect, [cell for sets in members for cell in _mean_cells(sets, scores, published)]))
+        label = NAMES.get(dialect, dialect)
+        rows.append(Row(label, [cell for sets in members for cell in _mean_cells(sets, scores, published)]))
     shots = next(iter(tasks.values())).shots
     cells = [cell for sets in kinds.values() for cell in _average_cells(run, shots, sets, scores, published)]
     rows.append(Row("Average", cells))
@@ -260,7 +262,7 @@ def published_tables() -> dict[str, list[SuiteTable]]:
         for kind, name in KINDS.items():
             sets = [task for task in all_tasks().values() if task.group == f"{SUITE}_{kind}"]
             known = [task for task in sets if row.get(task.task)]
-            parts = {_dialect(task): [one for one in known if _dialect(one) == _dialect(task)] for task in known}
+            parts = {NAMES[_dialect(task)]: [one for one in known if _dialect(one) == _dialect(task)] for task in known}
             parts |= {task.benchmark: [one for one in known if one.benchmark == task.benchmark] for task in known}
             parts |= {"Average": known} if len(known) == len(sets) else {}
             cells |= {Column(name, label): _mean(row, tasks) for label, tasks in parts.items()}

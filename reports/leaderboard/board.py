@@ -92,9 +92,10 @@ def _section(division: Division, group: Group, published: bool, ranks: bool, fac
     charts: list[Chart] = []
     for table in tables_of(division, group, published):
         found = _ranks_of(table, division) if ranks else None
-        tables.append(
-            replace(table, rows=_with_ranks(table, found), notes=[*_sentences(found), *table.notes]) if found else table
-        )
+        if found:
+            notes = [*_sentences(found), *table.notes]
+            table = replace(table, rows=_with_ranks(table, found), notes=notes, ranking=found.ranking)
+        tables.append(table)
         charts += _forest(table, division, found, len(charts)) if found else []
     if tables and group.told:
         tables[0] = replace(tables[0], notes=[*tables[0].notes, group.told])

@@ -3,7 +3,10 @@
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
+
+from yaml import YAMLError
 
 from cultureval.reports.leaderboard.entries import Entry
 from cultureval.reports.model_sizes import billions_of
@@ -13,6 +16,7 @@ from cultureval.runtime.errors import CulturevalError, shorten
 COLUMNS = ("model", "family", "billions", "licence")
 UNKNOWN = "unknown"
 LARGEST = 1e6  # billions of parameters
+CARD, LARGEST_CARD = "README.md", 1 << 20  # a model's card, and its bytes at most
 _FAMILY = re.compile(r"[A-Za-z]+(?:-[A-Za-z]+)?|[^\W\d_]+")
 
 
@@ -23,12 +27,14 @@ class ModelFacts:
     Attributes:
         family: As given, else the letters that its name begins with.
         billions: Parameters in billions: as given, else counted as the model was loaded, else from its name.
-        licence: As given; "unknown".
+        licence: As given, else as the model's card on this machine says; "unknown".
+        counted: Whether the size is given or counted, and not of its name.
     """
 
     family: str
     billions: float | None
     licence: str
+    counted: bool = False
 
 
 def facts_of(entries: Iterable[Entry], given: Mapping[str, Mapping[str, str]]) -> dict[str, ModelFacts]:
@@ -41,17 +47,44 @@ def facts_of(entries: Iterable[Entry], given: Mapping[str, Mapping[str, str]]) -
     found: dict[str, ModelFacts] = {}
     for entry in entries:
         row = given.get(published_model(entry.model, given) or "", {})
-        counted = entry.run.record.model.parameters
-        billions = (
-            float(row["billions"]) if row.get("billions") else counted / 1e9 if counted else billions_of(entry.model)
-        )
+        record = entry.run.record.model
+        size = float(row["billions"]) if row.get("billions") else (record.parameters or 0) / 1e9
         known = found.get(entry.label)
+        if known and known.counted:
+            size = known.billions or size
         found[entry.label] = ModelFacts(
             row.get("family") or family_of(entry.model),
-            billions if known is None or known.billions is None else known.billions,
-            row.get("licence") or UNKNOWN,
+            size or billions_of(entry.model),
+            row.get("licence") or licence_of_card(entry.model, record.version) or UNKNOWN,
+            bool(size),
         )
     return found
+
+
+@cache
+def licence_of_card(model: str, version: str | None = None) -> str:
+    """The licence that the model's card says, of its folder or in the hub's cache on this machine; "" where none does.
+
+    Args:
+        model: A folder, or a model of the hub.
+        version: Its commit.
+    """
+    from huggingface_hub import try_to_load_from_cache
+    from huggingface_hub.errors import HFValidationError
+    from huggingface_hub.repocard import metadata_load
+
+    try:
+        card = Path(model) / CARD
+        if not Path(model).is_dir():
+            cached = try_to_load_from_cache(model, CARD, revision=version)
+            card = Path(cached) if isinstance(cached, str) else card
+        if not card.is_file() or card.stat().st_size > LARGEST_CARD:
+            return ""
+        told = metadata_load(card) or {}
+    except (OSError, ValueError, RecursionError, YAMLError, HFValidationError):  # names and cards of others
+        return ""
+    licence = told.get("license_name") if told.get("license") == "other" else told.get("license")
+    return licence if isinstance(licence, str) else ""
 
 
 def family_of(model: str) -> str:

@@ -4,19 +4,22 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, cached_property
+from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cultureval.reports.charts import Chart, Point, intervals, isolated
+from cultureval.reports.charts import Chart
 from cultureval.reports.leaderboard.board import Board, Section
 from cultureval.reports.leaderboard.entries import Entry
 from cultureval.reports.leaderboard.exports import FORMATS
-from cultureval.reports.leaderboard.tables import BoardRow, BoardTable, best_cells, cell_text, column_spans
-from cultureval.reports.leaderboard.texts import file_name, shown
+from cultureval.reports.leaderboard.models import UNKNOWN, ModelFacts, family_of
+from cultureval.reports.leaderboard.tables import PAPER, BoardRow, BoardTable, best_cells, cell_text
+from cultureval.reports.leaderboard.texts import file_name, shown, shown_apart
+from cultureval.reports.model_sizes import billions_of
 from cultureval.reports.viewer_links import PublishedAnswers
 from cultureval.runs.means import interval_of
 from cultureval.runs.record import TaskRecord
-from cultureval.runs.table import Cell
+from cultureval.runs.table import Cell, Column
 from cultureval.runtime.rounding import printed
 from cultureval.tasks.catalogue import all_suites, all_tasks
 
@@ -24,6 +27,8 @@ if TYPE_CHECKING:
     from jinja2 import Environment
 
 TEMPLATES = Path(__file__).parent / "templates"
+LONGEST_TAB = 30  # letters of a name of a tab
+MOST_NAMED = 6  # models that the sentence above a table names
 FILTERS = ("benchmark", "domain", "task_type", "register_", "language")
 # 'self' is the page's own folder, where the scripts and styles are; nothing can be sent or loaded from elsewhere.
 POLICY = (
@@ -87,33 +92,6 @@ class Pages:
             for table in section.tables:
                 yield section, table, _file_of(table.title, section, letter)
 
-    def subset_charts(self) -> list[Chart]:
-        """The subsets of each model with their intervals, a chart an entry."""
-        return [
-            chart
-            for entries in self._entries.values()
-            for section, entry in entries
-            for chart in self._bars(section, entry)
-        ]
-
-    def _bars(self, section: Section, entry: Entry) -> list[Chart]:
-        points: dict[str, list[Point]] = {}
-        for one in entry.run.record.tasks.values():
-            metric = one.metrics[0] if one.metrics else ""
-            value, error = entry.run.value(one.task, metric), entry.run.stderr(one.task, metric)
-            if value is not None:
-                name = shown(one.task.partition("|")[0], 60)
-                low, high = interval_of(one.task, metric, value, error) or (None, None)
-                point = Point(name, value, low=low, high=high, group=shown(one.benchmark, 40))
-                points.setdefault(metric, []).append(point)
-        if not self.formats or not points:
-            return []
-        metric, most = max(points.items(), key=lambda item: len(item[1]))
-        suite = _suite_name(section.division.suite, section.division.shots)
-        name = f"subsets-{file_name(f'{entry.label} {suite}')}"
-        title = f"{isolated(shown(entry.label, 60))}, {suite}: {metric} by subset"
-        return [intervals(name, title, metric, most, note="95 % intervals.")] if len(most) > 1 else []
-
     def charts_of(self, section: Section) -> Sequence[Chart]:
         """The charts of a section; those of the first group of a suite alone have some."""
         return section.charts if self.formats and not section.group.differences else []
@@ -128,6 +106,13 @@ class Pages:
             number = counts[place] = counts.get(place, 0) + 1
             found.append((section, _letters(number)))
         return found
+
+    @cached_property
+    def _names(self) -> dict[str, str]:
+        """The labels of rows as pages show them: no two alike."""
+        labels = [row.label for section in self.board.sections for table in section.tables for row in table.rows]
+        labels += [entry.label for entries in self._entries.values() for _, entry in entries]
+        return shown_apart(labels)
 
     @cached_property
     def _entries(self) -> dict[str, list[tuple[Section, Entry]]]:
@@ -155,7 +140,9 @@ class Pages:
             {"id": f"suite-{number}", "name": name, "sections": sections, "lettered": len(sections) > 1}
             for number, (name, sections) in enumerate(suites.items())
         ]
-        facts = self.board.models.values()
+        facts = [*self.board.models.values()]
+        labels = [row.label for _, table, _ in self.tables() for row in table.rows if not row.entry]
+        facts += map(_published_facts, dict.fromkeys(labels))
         return rendered(
             "index.html",
             root="",
@@ -189,10 +176,10 @@ class Pages:
             "id": name,
             "title": shown(table.title),
             "unit": shown(table.unit),
-            "spans": [(shown(name, 60), count) for name, count in column_spans(table)],
-            "columns": [
-                {"name": shown(one.name), "lower": one.lower, "main": place == table.main}
-                for place, one in enumerate(table.columns)
+            "lead": self._lead(table),
+            "groups": [
+                (shown(name, 60), [_column(one, table) for one in columns])
+                for name, columns in groupby(table.columns, lambda column: column.above)
             ],
             "rows": [self._row(table, row, number, best) for number, row in enumerate(table.rows)],
             "ranked": any(row.rank for row in table.rows),
@@ -201,19 +188,38 @@ class Pages:
         }
 
     def _row(self, table: BoardTable, row: BoardRow, number: int, best: set[tuple[int, int]]) -> dict[str, Any]:
-        facts = self.board.models.get(row.label)
+        facts = self.board.models[row.label] if row.entry else _published_facts(row.label)
         return {
-            "label": shown(row.label, 80),
-            "href": f"models/{file_name(row.entry.model)}.html" if row.entry else "",
+            "label": self._names[row.label],
+            "href": self._href(row.entry),
             "rank": row.rank,
             "top": row.top,
             "marks": [shown(one, 60) for one in row.entry.marks] if row.entry else [],
-            "warnings": shown("\n".join(row.entry.warnings), 1000) if row.entry else "",
-            "family": facts.family if facts else "",
-            "licence": facts.licence if facts else "",
-            "billions": facts.billions if facts else None,
+            "warnings": [(one.mark, shown(one, 1000)) for one in row.entry.warnings if one.mark] if row.entry else [],
+            "facts": _facts(row.entry, facts) if row.entry else "",
+            "family": facts.family,
+            "licence": facts.licence,
+            "billions": facts.billions,
             "cells": [_cell(cell, (number, place) in best) for place, cell in enumerate(row.cells)],
             "notes": [shown(note, 400) for note in row.notes],
+        }
+
+    def _href(self, entry: Entry | None) -> str:
+        return f"models/{file_name(entry.model)}.html" if entry else ""
+
+    def _lead(self, table: BoardTable) -> dict[str, Any] | None:
+        """What a reader sees first: how many models may be the best; None without ranks."""
+        if not table.ranking or len(table.ranking.rows) < 2 or table.main is None:
+            return None
+        top = [row.model for row in table.ranking.rows if row.tied_for_top]
+        entries = {row.label: row.entry for row in table.rows if row.entry}
+        named = top if len(top) <= MOST_NAMED else []
+        return {
+            "models": len(table.ranking.rows),
+            "top": len(top),
+            "named": [(self._names[label], self._href(entries[label])) for label in named],
+            "column": shown(table.columns[table.main].whole, 80),
+            "unranked": len(entries) - len(table.ranking.rows),
         }
 
     def _subsets(self) -> list[dict[str, Any]]:
@@ -248,8 +254,8 @@ class Pages:
             (entry.run.value(one.task, one.metrics[0]), entry.run.stderr(one.task, one.metrics[0])) for one in tasks
         ]
         return {
-            "label": shown(entry.label, 80),
-            "href": f"models/{file_name(entry.model)}.html",
+            "label": self._names[entry.label],
+            "href": self._href(entry),
             "family": facts.family,
             "licence": facts.licence,
             "billions": facts.billions,
@@ -267,9 +273,8 @@ class Pages:
             facts=facts,
             parts=parts,
             board=self.title,
+            size=size_text(facts.billions) if facts.billions else "",
             logs=self.answers.address,
-            formats=self.formats,
-            charts=any(part["charts"] for part in parts),
         )
 
     def _entry(self, section: Section, entry: Entry) -> dict[str, Any]:
@@ -281,7 +286,7 @@ class Pages:
         groups = {(one.record.group, one.record.shots) for one in scores}
         return {
             "suite": _suite_name(section.division.suite, section.division.shots),
-            "label": shown(entry.label),
+            "label": self._names[entry.label],
             "rows": [self._score_row(one, scale[one.metric], "task") for one in scores],
             "signatures": [
                 {"group": one.group, "text": shown(one.text, 4000)}
@@ -299,7 +304,7 @@ class Pages:
             "warnings": [shown(one, 1000) for one in entry.warnings],
             "unranked": shown(entry.unranked, 600),
             "notes": list(dict.fromkeys(shown(note, 400) for one in scores for note in one.record.notes))[:20],
-            "charts": [_chart_data(chart) for chart in self._bars(section, entry)],
+            "date": entry.run.date[:10],
         }
 
     def _task(self, task: str) -> str:
@@ -350,7 +355,7 @@ class Pages:
         href = f"tasks/{file_name(record.task)}" if to_task else f"models/{file_name(score.entry.model)}"
         facts = {"benchmark": 60, "domain": 60, "task_type": 40, "register_": 40, "language": 20}  # letters at most
         return {
-            "name": shown(record.task.partition("|")[0] if to_task else score.entry.label, 100),
+            "name": shown(record.task.partition("|")[0], 100) if to_task else self._names[score.entry.label],
             "href": f"../{href}.html",
             "letter": letter,
             **{name.rstrip("_"): shown(getattr(record, name), most) for name, most in facts.items()},
@@ -391,6 +396,29 @@ def _rounded_up(value: float) -> float:
     return math.ceil(value / step) * step
 
 
+def _column(column: Column, table: BoardTable) -> dict[str, Any]:
+    main = table.main is not None and table.columns[table.main] == column
+    return {"name": shown(column.name), "lower": column.lower, "main": main}
+
+
+def _published_facts(label: str) -> ModelFacts:
+    """What the name of a paper's row says, for the filters."""
+    name = label.removesuffix(f" ({PAPER})")
+    return ModelFacts(family_of(name), billions_of(name), UNKNOWN)
+
+
+def _facts(entry: Entry, facts: ModelFacts) -> str:
+    """The line below a model's name: its size where it was counted or given, its licence where known, the run's day."""
+    size = size_text(facts.billions) if facts.billions and facts.counted else ""
+    licence = shown(facts.licence, 40) if facts.licence != UNKNOWN else ""
+    return " · ".join(part for part in (size, licence, f"run {shown(entry.run.date[:10])}") if part)
+
+
+def size_text(billions: float) -> str:
+    """Parameters in billions, or in millions: 7.62 B, 135 M."""
+    return f"{billions:.3g} B" if billions >= 1 else f"{1000 * billions:.3g} M"
+
+
 def _cell(cell: Cell | str | None, best: bool) -> dict[str, Any]:
     if not isinstance(cell, Cell):
         return {"text": shown(cell or "", 60), "value": None, "error": "", "best": False, "n": None}
@@ -401,6 +429,7 @@ def _cell(cell: Cell | str | None, best: bool) -> dict[str, Any]:
 def _suite_name(suite: str, shots: int) -> str:
     known = all_suites().get(suite)
     title = known.title.partition(":")[0].partition(" (")[0] if known else suite
+    title = title if len(title) <= LONGEST_TAB else suite
     return shown(f"{title}, {shots}-shot" if shots else title, 60)
 
 

@@ -64,7 +64,7 @@ def write_site(board: Board, folder: Path, title: str, formats: Sequence[str], l
             for suffix, make in FORMATS.items():
                 _write(place / "tables" / f"{name}.{suffix}", make(table))
             tables += 1
-        charts = [chart for section in board.sections for chart in pages.charts_of(section)] + pages.subset_charts()
+        charts = [chart for section in board.sections for chart in pages.charts_of(section)]
         for chart in charts:
             chart_files(chart, place / "charts", formats)
         _write(place / "README.md", space_card(title))

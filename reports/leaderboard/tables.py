@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from itertools import groupby
 
 from cultureval.reports.leaderboard.entries import Division, Entry, Group
+from cultureval.reports.ranks import Ranking
 from cultureval.runs.table import Cell, Column, OneRow, one_row, suite_rows
 from cultureval.runtime.rounding import printed
 from cultureval.tasks.catalogue import all_suites
@@ -48,6 +49,7 @@ class BoardTable:
         rows: The best first where there is a main column; the paper's among them.
         main: Place of the main column among `columns`; None without one.
         notes: Below it.
+        ranking: Of its models by the main column; None where they have no ranks.
     """
 
     title: str
@@ -56,6 +58,7 @@ class BoardTable:
     rows: Sequence[BoardRow]
     main: int | None = None
     notes: Sequence[str] = field(default_factory=tuple)
+    ranking: Ranking | None = None
 
 
 def tables_of(division: Division, group: Group, published: bool = False) -> list[BoardTable]:

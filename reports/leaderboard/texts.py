@@ -2,10 +2,14 @@
 
 import hashlib
 import re
+from collections import Counter
+from collections.abc import Iterable
 
 from cultureval.runtime.errors import escaped
 
-LONGEST = 300  # letters of a name in a page
+LONGEST = 300  # letters of a text in a page
+LONGEST_NAME = 80  # of a model's name
+ESCAPED = 10  # letters of an escaped one, at most
 _DIRECTIONS = re.compile("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\u2028\u2029\ufeff]")
 
 
@@ -17,6 +21,15 @@ def shown(text: str, longest: int = LONGEST) -> str:
     plain = text.removeprefix("\u2068").removesuffix("\u2069").encode("utf-8", "backslashreplace").decode("utf-8")
     plain = _DIRECTIONS.sub(lambda found: f"\\u{ord(found[0]):04x}", escaped(plain))
     return plain if len(plain) <= longest else f"{plain[: longest - 1]}…"
+
+
+def shown_apart(texts: Iterable[str], longest: int = LONGEST_NAME) -> dict[str, str]:
+    """Names for pages, of which long ones lack their middle; whole where two would be alike."""
+    whole = {text: shown(text, len(text) * ESCAPED + 1) for text in dict.fromkeys(texts)}
+    half = longest // 2
+    cut = {text: name if len(name) <= longest else f"{name[: half - 1]}…{name[-half:]}" for text, name in whole.items()}
+    taken = Counter(cut.values())
+    return {text: name if taken[name] == 1 else whole[text] for text, name in cut.items()}
 
 
 def file_name(text: str) -> str:

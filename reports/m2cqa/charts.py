@@ -38,7 +38,7 @@ NOTE = "One standard error on either side."
 
 
 def charts(models: Sequence[Charted]) -> list[Chart]:
-    """A chart a prompt; a point a model and variety.
+    """A chart a prompt, in it a panel a variety with a point a model.
 
     Args:
         models: Comparable ones.
@@ -47,12 +47,13 @@ def charts(models: Sequence[Charted]) -> list[Chart]:
     for prompt, name in PROMPTS.items():
         points = [
             Point(
-                f"{model.label}, {VARIETIES[task.subset]}",
+                model.label,
                 accuracy,
                 rate,
                 model.run.stderr(task.task, Q_PLUS_ACC),
                 model.run.stderr(task.task, CFHR),
                 group=model.label,
+                panel=(VARIETIES[task.subset], ""),
             )
             for model in models
             for task in model.run.tasks_of(SUITE)

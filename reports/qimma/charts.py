@@ -1,8 +1,8 @@
-"""QIMMA's charts of a leaderboard: average against size (the paper's Figure 5), domains as a radar."""
+"""QIMMA's charts of a leaderboard: average against size (the paper's Figure 5), domains with intervals."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-from cultureval.reports.charts import MOST_SERIES, Chart, Charted, Point, radar, scatter
+from cultureval.reports.charts import Chart, Charted, Interval, Point, dots, interval_of_cell, scatter
 from cultureval.reports.qimma.table import DOMAINS, MAIN, tables
 from cultureval.runs.table import Cell, Column, one_row
 
@@ -26,15 +26,11 @@ def charts(models: Sequence[Charted]) -> list[Chart]:
         found.append(scatter("qimma_size", "Average and size", axes, points, log_x=True, note=note))
     domains = {model.label: known for model, cells in rows if (known := _domains(cells))}
     if domains:
-        note = (
-            f"The first {MOST_SERIES} models; a click on a name shows it alone." if len(domains) > MOST_SERIES else ""
-        )
-        found.append(radar("qimma_domains", "Domains, percent", domains, note))
+        found.append(dots("qimma_domains", "Domains, percent", domains, note="95 % intervals."))
     return found
 
 
-def _domains(cells: dict[Column, object]) -> dict[str, float]:
-    """The domains' scores; nothing unless all are there."""
-    found = {column.name: cell for column, cell in cells.items() if column.above == DOMAINS}
-    known = {name: cell.value for name, cell in found.items() if isinstance(cell, Cell) and cell.value is not None}
-    return known if len(known) == len(found) else {}
+def _domains(cells: Mapping[Column, object]) -> dict[str, Interval]:
+    """The domains' scores that are there."""
+    found = {column.name: interval_of_cell(cell) for column, cell in cells.items() if column.above == DOMAINS}
+    return {name: interval for name, interval in found.items() if interval}

@@ -20,7 +20,7 @@ QIMMA = Suite(
 # A suite of its own: other prompts and metrics, whose numbers are never averaged with those of log-probabilities.
 QIMMA_GEN = Suite(
     name="qimma_gen",
-    title="QIMMA's choices with generated answers, for models without log-probabilities",
+    title="QIMMA, generated answers: its choices, for models without log-probabilities",
     benchmarks="cultureval.tasks.qimma.generative:BENCHMARKS",
     kinds="cultureval.tasks.qimma.generative:KINDS",
     options="cultureval.tasks.qimma.options:PROMPT_OPTIONS",

@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from axe_playwright_python.sync_playwright import Axe
 from board_runs import invented_models, write_run
 from browser import Visited, chromium, needs_chromium
 
@@ -20,6 +21,8 @@ HOSTILE = (
     "javascript:alert(6)//" + "long " * 200,
     "surrogate SURROGATE \x00\x07\x1b[31m",
 )
+ALIKE = [f"lab/{'the-same-words-' * 9}{end}" for end in ("first", "second")]  # differ only at the end
+STRICT = {"resultTypes": ["violations"], "rules": {"target-size": {"enabled": True}}}
 
 
 @pytest.fixture(scope="module")
@@ -38,6 +41,8 @@ def site(tmp_path_factory):
         file.write_text(file.read_text(encoding="utf-8").replace("SURROGATE", "\\ud800"), encoding="utf-8")
     for name, able in invented_models(5).items():
         write_run(root, name, of["qimma"], able, 4, signed={})
+    for name in ALIKE:
+        write_run(root, name, of["m2cqa"], 0.4, 4, signed={}, date="2026-11-02T10-00-00", folder=name[-6:])
     for name, able in list(invented_models(5).items())[:3]:
         write_run(root, name, [*of["m2cqa"], *of["alqasida"]], able, 4, signed={}, date="2026-11-02T10-00-00")
     board = read_board([root], published=True, partial=True)
@@ -52,7 +57,9 @@ def browser():
 
 
 def shown_rows(page, table="table.scores"):
-    return page.eval_on_selector_all(f".panel.open {table} tbody tr", "rows => rows.filter(r => r.offsetHeight).length")
+    return page.eval_on_selector_all(
+        f".panel.open {table} tbody tr:has(th)", "rows => rows.filter(r => r.offsetHeight).length"
+    )
 
 
 def test_a_page_works_from_a_file_and_asks_nothing_of_a_network(browser, site):
@@ -70,7 +77,13 @@ def test_a_page_works_from_a_file_and_asks_nothing_of_a_network(browser, site):
     assert shown_rows(page) == 3, "one of ours, two of the paper"
     page.fill("#search", "")
     page.select_option("#family", "Jais")
-    assert page.text_content("#matching").startswith("1 model ")
+    assert page.text_content("#matching") == "1 model shown, 2 of papers" and shown_rows(page) == 3
+    page.fill("#search", "jais")
+    page.select_option("#licence", "unknown")
+    assert page.text_content("#matching") == "1 model shown, 2 of papers" and shown_rows(page) == 3
+    page.fill("#search", "nothing has this name")
+    assert page.text_content("#matching") == "0 models shown" and shown_rows(page) == 0
+    page.fill("#search", "")
     page.select_option("#family", "")
     page.click(".panel.open th:has-text('PalmX') .dt-column-order")
     page.wait_for_selector(".panel.open th.dt-ordering-asc:has-text('PalmX')")
@@ -83,7 +96,7 @@ def test_a_page_works_from_a_file_and_asks_nothing_of_a_network(browser, site):
     assert page.text_content("#chosen").startswith("51 of 109 subsets")
     link = page.get_attribute("#means tbody a", "href")
     visit.open(site / link)
-    assert page.locator(".panel >> nth=0 >> tbody tr").count() == 109 and page.locator("svg.bar path").count() > 100
+    assert page.locator(".panel >> nth=0 >> tbody tr").count() == 109 and page.locator("svg.plot circle").count() > 100
     visit.open(next((site / "tasks").glob("qimma-aratrust-*.html")))
     assert page.locator("table.scores tbody tr").count() >= 12
     assert visit.outside == [] and visit.problems == []
@@ -106,7 +119,7 @@ def test_hostile_names_do_nothing_and_are_shown_as_text(browser, site):
     page.fill("#search", "<img src=x onerror=alert(8)>")
     assert visit.outside == [] and visit.problems == []
     data = json.loads((site / "leaderboard.json").read_text(encoding="utf-8"))
-    assert len(data["models"]) == 12
+    assert len(data["models"]) == 14
 
 
 def test_narrow_dark_printed_and_by_keyboard(browser, site):
@@ -133,3 +146,64 @@ def test_without_scripts_all_tables_are_there(browser, site):
     page = visit.open(site / "index.html")
     assert page.locator("table.scores tbody tr").count() > 20 and page.is_visible("table.scores >> nth=0")
     assert not page.is_visible("#search") and visit.outside == []
+
+
+def test_headers_and_names_stay_in_view_and_long_names_are_whole(browser, site):
+    visit = Visited(browser, site, viewport={"width": 768, "height": 500})
+    page = visit.open(site / "index.html")
+    at = page.evaluate("""() => {
+        const region = document.querySelector('.panel.open .scroll'), box = region.getBoundingClientRect();
+        region.scrollLeft = 900; region.scrollTop = 300;
+        const group = [...region.querySelectorAll('.group')].map(one => one.getBoundingClientRect());
+        const name = region.querySelector('tbody tr:last-child th.model').getBoundingClientRect();
+        const rows = [...region.querySelectorAll('thead tr')].map(row => row.getBoundingClientRect());
+        return {scrolled: [region.scrollLeft, region.scrollTop], rows: rows.map(row => [row.top - box.top, row.height]),
+                name: name.left - box.left, group: group.some(one => one.left >= name.right && one.right <= box.right)};
+    }""")
+    assert min(at["scrolled"]) > 100 and at["group"] and 0 <= at["name"] < 100
+    assert len(at["rows"]) == 2 and all(0 <= top < 60 and height >= 24 for top, height in at["rows"]), "no empty band"
+    page.click("[role=tab]:has-text('M2CQA')")
+    names = page.locator(".panel.open .board >> nth=0 >> th.model bdi:has-text('the-same-words')")
+    assert len({*names.all_inner_texts()}) == names.count() == 2
+    cut = "all => all.filter(one => one.scrollWidth > one.clientWidth + 1 || one.offsetWidth > 260).length"
+    assert page.eval_on_selector_all(".panel.open th.model", cut) == 0
+
+
+def test_a_table_is_one_tab_stop_and_its_warnings_are_told_by_keyboard_and_touch(browser, site):
+    visit = Visited(browser, site, viewport={"width": 1400, "height": 900}, has_touch=True)
+    page = visit.open(site / "index.html")
+    stops = "regions => regions.map(one => [one, ...one.querySelectorAll('*')].filter(e => e.tabIndex === 0).length)"
+    assert set(page.eval_on_selector_all(".panel.open .scroll", stops)) == {1}
+    focused = "document.activeElement.closest('tr') && document.activeElement.closest('tr').rowIndex"
+    page.locator(".panel.open tbody th.model a").first.focus()
+    row = page.evaluate(focused)
+    page.keyboard.press("ArrowDown")
+    assert page.evaluate(focused) > row
+    page.keyboard.press("Home")
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("Enter")
+    told = page.locator("[popover]:popover-open")
+    assert "original source" in told.inner_text() or "rows" in told.inner_text()
+    page.keyboard.press("Escape")
+    assert told.count() == 0
+    page.locator(".panel.open button.marks").nth(1).tap()
+    assert told.count() == 1
+    page.keyboard.press("Escape")
+    page.keyboard.press("Tab")
+    assert page.evaluate("!document.activeElement.closest('.scroll')")
+    assert visit.outside == [] and visit.problems == []
+
+
+@pytest.mark.parametrize(("width", "scheme"), [(390, "dark"), (1400, "light")])
+def test_nothing_on_any_kind_of_page_keeps_people_out(browser, site, width, scheme):
+    visit = Visited(browser, site, viewport={"width": width, "height": 900}, color_scheme=scheme)
+    pages = [site / "index.html", *(sorted((site / kind).iterdir())[-1] for kind in ("models", "tasks"))]
+    for file in pages:
+        page = visit.open(file)
+        for tab in page.locator("[role=tab]").all() or [None]:
+            if tab:
+                tab.click()
+            found = Axe().run(page, options=STRICT).response["violations"]
+            assert {one["id"]: one["nodes"][0]["html"] for one in found if one["impact"] != "minor"} == {}, file.name
+            small = "all => all.map(one => one.getBoundingClientRect()).filter(box => box.height && box.height < 23.9)"
+            assert page.eval_on_selector_all("button, select, input, summary, table a, .exports a", small) == []

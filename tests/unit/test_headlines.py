@@ -63,16 +63,17 @@ def test_requests_have_means_by_dialect_and_genre_and_the_average_of_all_sets():
     run = run_of(["alqasida"], alqasida_score)
     requests, translations = alqasida.tables(run)
     rows = rows_of(requests)
-    assert list(rows)[:9] == ["dza", "egy", "kwt", "mar", "pse", "sau", "sdn", "syr", "Average"]
-    assert [round(cell.value, 6) if isinstance(cell, Cell) else str(cell) for cell in rows["egy"]] == [
+    countries = ["Algeria", "Egypt", "Kuwait", "Morocco", "Palestine", "Saudi Arabia", "Sudan", "Syria"]
+    assert list(rows)[:9] == [*countries, "Average"]
+    assert [round(cell.value, 6) if isinstance(cell, Cell) else str(cell) for cell in rows["Egypt"]] == [
         20,
         "4/4",
         20,
         "3/3",
     ]
-    assert rows["dza"][0].n == 287 and str(rows["kwt"][1]) == "2/2"
+    assert rows["Algeria"][0].n == 287 and str(rows["Kuwait"][1]) == "2/2"
     # Genres of a dialect are independent; BTEC's sentences are the same in all dialects, lyrics are not.
-    assert rows["egy"][0].stderr == pytest.approx(1 / 2)
+    assert rows["Egypt"][0].stderr == pytest.approx(1 / 2)
     assert rows["BTEC"][0].stderr == pytest.approx(1) and rows["HABIBI"][0].stderr == pytest.approx(1 / math.sqrt(8))
     assert rows["BTEC"][0].value == pytest.approx((6 * 10 + 20) / 7) and rows["BTEC"][2:] == [None, ""]
     assert rows["Average"][0].value == pytest.approx((24 * 10 + 4 * 20) / 28) and str(rows["Average"][1]) == "28/28"
@@ -94,7 +95,7 @@ def test_a_part_of_the_sets_has_its_numbers_the_coverage_and_no_average():
     requests, translations = alqasida.tables(run_of(names, alqasida_score))
     assert requests.columns == ("Dialect, genre", "monolingual", "sets")
     rows = rows_of(requests)
-    assert str(rows["egy"][1]) == "2/4" and rows["egy"][0].n == 200
+    assert str(rows["Egypt"][1]) == "2/4" and rows["Egypt"][0].n == 200
     assert [rows["Average"][0].words, str(rows["Average"][1])] == ["no average", "2/28"]
     assert list(rows_of(translations)) == ["dialect to MSA"] and rows_of(translations)["dialect to MSA"][0].value == 30
     assert "BTEC 1/7" in translations.title and "FLORES" not in translations.title
@@ -107,7 +108,7 @@ def test_a_missing_error_bar_and_files_without_the_gain():
     for values in run.scores.values():
         values.pop("spbleu_gain", None)
     requests, translations = alqasida.tables(run)
-    assert rows_of(requests)["egy"][0].stderr == pytest.approx(1 / 2)
+    assert rows_of(requests)["Egypt"][0].stderr == pytest.approx(1 / 2)
     gain = rows_of(translations)["dialect to English"][1]
     assert (gain.value, gain.stderr) == (18, None)
 
@@ -117,13 +118,13 @@ def test_the_papers_numbers_are_of_the_same_sets_and_say_of_what_kind_they_are()
     (table,) = alqasida.tables(run_of(names, model="openai/gpt-4o"))
     cells = rows_of(table)
     published = alqasida.published_scores(alqasida.PUBLISHED, "gpt-4o")
-    assert cells["egy"][0].published == pytest.approx(sum(published[name] for name in names[:2]) / 2)
+    assert cells["Egypt"][0].published == pytest.approx(sum(published[name] for name in names[:2]) / 2)
     assert cells["HABIBI"][0].published == published[names[0]]
     assert table.notes == ["[ ] cross-lingual leaves replies without a line of five words out."]
     (table,) = alqasida.tables(run_of(names, model="Llama-3.1-8B-Instruct"))
-    assert rows_of(table)["egy"][2].published and not table.notes
+    assert rows_of(table)["Egypt"][2].published and not table.notes
     (few_shot,) = alqasida.tables(run_of(names, model="gpt-4o", shots=5))
-    assert rows_of(few_shot)["egy"][0].published is None and few_shot.title.endswith("5-shot")
+    assert rows_of(few_shot)["Egypt"][0].published is None and few_shot.title.endswith("5-shot")
 
 
 def test_sets_with_other_prompts_than_the_papers_are_named():

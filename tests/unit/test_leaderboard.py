@@ -76,7 +76,9 @@ def test_the_papers_tables_follow_from_its_benchmarks_on_the_page(four_models, t
     board = read_board([four_models], published=True, partial=True, ranks=False)
     write_site(board, tmp_path / "site", "Ours & theirs", ())
     rows = Rows((tmp_path / "site" / "index.html").read_text()).rows
-    header = next(row for row in rows if "AraDiCE-Culture" in row)
+    (table,) = json.loads((tmp_path / "site" / "leaderboard.json").read_text())["sections"][0]["tables"]
+    names = [column["name"] for column in table["columns"]]
+    header = ["Model", *names]
     shown = {
         row[0].removesuffix(" (paper)"): dict(zip(header, row, strict=True)) for row in rows if "(paper)" in row[0]
     }
@@ -88,8 +90,6 @@ def test_the_papers_tables_follow_from_its_benchmarks_on_the_page(four_models, t
     compared = [(float(shown[one][name]), float(paper[one][name])) for one in paper for name in ["Average", *domains]]
     assert len(compared) == 14 + 98
     assert all(abs(ours - theirs) < 0.0101 for ours, theirs in compared), "one is 47.125, which the paper rounds up"
-    (table,) = json.loads((tmp_path / "site" / "leaderboard.json").read_text())["sections"][0]["tables"]
-    names = [column["name"] for column in table["columns"]]
     exact = {row["model"]: dict(zip(names, row["cells"], strict=True)) for row in table["rows"] if row["published"]}
     for model, row in paper.items():
         cells = exact[f"{model} (paper)"]
@@ -111,6 +111,27 @@ def test_ranks_are_intervals_and_an_incomplete_run_has_coverage_but_no_average(f
     assert table.notes[0].startswith("The data tell 1 of 2 neighbouring ranks apart (50%)")
     assert table.notes[1] == "No rank for no-code: it has no score in the main column."
     assert {chart.name for chart in section.charts} == {"qimma_size", "qimma_domains", "qimma_differences"}
+
+
+def test_the_page_begins_with_how_many_may_be_the_best_and_says_what_is_known_of_models(four_models, tmp_path):
+    card = tmp_path / "local-model" / "README.md"
+    card.parent.mkdir()
+    card.write_text("---\nlicense: other\nlicense_name: <b>ours-1.0</b>\n---\n")
+    shutil.copytree(four_models, tmp_path / "results")
+    write_run(tmp_path / "results", str(card.parent), QIMMA, 0.1, 12, signed={}, folder="local")
+    (tmp_path / "models.csv").write_text("model,billions\nbad-1B,1.24\n")
+    write_site(read_board([tmp_path / "results"], models=tmp_path / "models.csv"), tmp_path / "site", "Board", ())
+    text = (tmp_path / "site" / "index.html").read_text()
+    lead = re.sub("<[^>]*>", "", text[text.index('class="lead"') : text.index("</p>", text.index('class="lead"'))])
+    assert lead.partition(">")[2].startswith("Of 4 models, 2 cannot be told apart at the top by Average: ")
+    assert {"good-7B", "also-good-9B"} == set(lead.rpartition(": ")[2].partition(".")[0].split(", "))
+    assert lead.endswith("1 more has no rank.")
+    facts = re.findall(r'class="facts"><bdi>(.*?)</bdi>', text)
+    assert sorted(facts) == [
+        "&lt;b&gt;ours-1.0&lt;/b&gt; · run 2026-11-01",
+        "1.24 B · run 2026-11-01",
+        *["run 2026-11-01"] * 3,
+    ]
 
 
 def test_runs_whose_signatures_differ_are_in_groups_that_say_why(tmp_path):
@@ -364,7 +385,7 @@ def test_scores_link_their_answers_in_the_viewer_and_the_viewer_links_back(tmp_p
     for _ in range(2):
         write_site(read_board([root], ranks=False), site, "A <board>", (), "some where/answers")
     (model,) = (site / "models").iterdir()
-    links = re.findall('<a href="([^"]*)" title="The answers">', model.read_text())
+    links = re.findall('<a href="([^"]*)">[^<]*<span class="hidden">, the answers<', model.read_text())
     assert len(links) == 1, "those of gated data are not in the bundle"
     place, _, name = links[0].partition("#/logs/")
     assert (model.parent / place).is_file()

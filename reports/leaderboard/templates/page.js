@@ -24,8 +24,8 @@
   const chosen = { search: "", family: "", size: "", licence: "" };
   function fits(row) {
     const data = row.dataset;
-    if (chosen.search && !row.textContent.toLowerCase().includes(chosen.search)) return false;
-    if (data.family === undefined || row.classList.contains("paper")) return true;
+    if (chosen.search && !(data.model ?? row.textContent).toLowerCase().includes(chosen.search)) return false;
+    if (data.family === undefined) return true;
     if (chosen.family && data.family !== chosen.family) return false;
     if (chosen.licence && data.licence !== chosen.licence) return false;
     if (!chosen.size) return true;
@@ -38,17 +38,45 @@
     $.fn.dataTable.ext.search.push((settings, _values, place) => fits(settings.aoData[place].nTr));
   }
   function activate(panel) {
-    for (const table of all("table.scores, table.means", panel)) {
+    for (const table of all("table.scores", panel)) {
       if (!$ || tables.has(table)) continue;
-      tables.set(table, $(table).DataTable({ paging: false, info: false, order: [], autoWidth: false, layout: { topStart: null, topEnd: null, bottomStart: null, bottomEnd: null } }));
+      tables.set(table, $(table).DataTable({ paging: false, info: false, order: [], autoWidth: false, tabIndex: -1, layout: { topStart: null, topEnd: null, bottomStart: null, bottomEnd: null } }));
+      rove(table.closest(".scroll"));
     }
-    all(".chart", panel).forEach((place) => { if (!place.closest("details:not([open])")) drawChart(place); });
+    all(".chart", panel).forEach(drawChart);
   }
   function filter() {
     for (const [table, one] of tables) if (table.closest(".panel.open")) one.draw();
-    const names = new Set(all(".panel.open tbody tr:not(.paper) > th").map((one) => one.textContent));
-    const out = byId("matching");
-    if (out) out.textContent = `${names.size} model${names.size === 1 ? "" : "s"} shown`;
+    const shown = (kind) => new Set(all(`.panel.open tbody tr[data-model]${kind}`).map((row) => row.dataset.model)).size;
+    const models = shown(":not(.paper)"), papers = shown(".paper"), out = byId("matching");
+    const of = papers ? `, ${papers} of papers` : "";
+    if (out) out.textContent = `${models} model${models === 1 ? "" : "s"} shown${of}`;
+  }
+
+  // One Tab stop a table: arrow keys move among its links and buttons, and scroll it where there are none.
+  const stops = "a, button, .dt-column-order[role=button]";
+  function rest(region, stop) {
+    all(stops, region).forEach((one) => { one.tabIndex = one === stop ? 0 : -1; });
+    region.tabIndex = stop ? -1 : 0;
+  }
+  function rove(region) {
+    const rows = () => all("tr", region).map((row) => all(stops, row)).filter((row) => row.length);
+    const next = (key, row, place, found) => ({
+      ArrowRight: found[row][place + 1], ArrowLeft: found[row][place - 1], Home: found[row][0], End: found[row].at(-1),
+      ArrowDown: found[row + 1] && found[row + 1][Math.min(place, found[row + 1].length - 1)],
+      ArrowUp: found[row - 1] && found[row - 1][Math.min(place, found[row - 1].length - 1)],
+    })[key];
+    region.addEventListener("focusin", (event) => { const stop = event.target.closest(stops); if (stop) rest(region, stop); });
+    region.addEventListener("keydown", (event) => {
+      const stop = event.target.closest(stops), found = rows(), row = found.findIndex((one) => one.includes(stop));
+      if (row < 0) return;
+      const to = next(event.key, row, found[row].indexOf(stop), found);
+      if (to) to.focus();
+      if (event.key === " " && stop.matches(".dt-column-order")) stop.click();
+      if (to || (event.key === " " && stop.matches(".dt-column-order"))) event.preventDefault();
+    });
+    $(region).on("draw.dt", () => { if (!region.querySelector('[tabindex="0"]')) rest(region, rows().flat()[0]); });
+    rest(region, rows().flat()[0]);
   }
 
   // Charts, drawn when their tab is first open.
@@ -56,11 +84,19 @@
   function chartConfig() {
     const ink = isDark() ? "#e6e9ed" : "#1b1f24", line = isDark() ? "#3a434e" : "#dde2e7";
     const axis = { labelColor: ink, titleColor: ink, gridColor: line, domainColor: line, tickColor: line };
-    return { background: "transparent", axis, legend: { labelColor: ink, titleColor: ink }, text: { color: ink }, rule: { color: ink }, view: { stroke: line }, title: { color: ink } };
+    return { background: "transparent", axis, legend: { labelColor: ink, titleColor: ink }, header: { labelColor: ink, titleColor: ink }, text: { color: ink }, rule: { color: ink }, view: { stroke: line }, title: { color: ink } };
+  }
+  // Panels in as many columns as there is room for; a plot that is too wide is narrower, and its points have no names.
+  function fitted(spec, room) {
+    if (spec.columns) spec.columns = Math.max(1, Math.min(spec.columns, Math.floor((room - 240) / (spec.spec.width + 20))));
+    if (!spec.layer || room > spec.width + 120) return;
+    spec.layer = spec.layer.filter((one) => one.mark.type !== "text");
+    Object.assign(spec, { width: room, autosize: { type: "fit-x", contains: "padding" } });
   }
   function drawChart(place) {
     if (!window.vegaEmbed || drawn.has(place)) return;
     const spec = JSON.parse(byId(place.dataset.spec).textContent);
+    fitted(spec, place.closest(".panel").clientWidth);
     drawn.set(place, spec);
     embed(place, spec);
   }
@@ -69,8 +105,6 @@
     window.vegaEmbed(place, spec, options).then(() => { place.dataset.drawn = "1"; }, (error) => { place.textContent = String(error); });
   }
   function redrawCharts() { for (const [place, spec] of drawn) embed(place, spec); }
-
-  for (const one of all("details.lazy")) one.addEventListener("toggle", () => all(".chart", one).forEach(drawChart));
 
   // Tabs: arrow keys move, the address keeps the choice.
   const tabs = all("[role=tab]");
@@ -137,7 +171,7 @@
     rows.sort((one, other) => (other.mean ?? -Infinity) - (one.mean ?? -Infinity));
     const lines = rows.map(({ model, known, mean, error }) => {
       const line = element("tr", null);
-      Object.assign(line.dataset, { family: model.family, licence: model.licence, size: model.billions ?? "" });
+      Object.assign(line.dataset, { model: model.label, family: model.family, licence: model.licence, size: model.billions ?? "" });
       const head = element("th", null, { className: "model", scope: "row" });
       const link = element("a", null, { href: model.href });
       link.append(element("bdi", model.label));
@@ -149,7 +183,7 @@
       return line;
     });
     const table = tables.get(byId("means"));
-    if (table) { table.clear(); table.rows.add(lines); table.order([]); table.draw(); } else byId("means").tBodies[0].replaceChildren(...lines);
+    if (table) { table.clear(); table.rows.add(lines); table.order([]); filter(); } else byId("means").tBodies[0].replaceChildren(...lines);
     const mixed = metrics.size > 1 ? ` Metrics are mixed (${[...metrics].sort().join(", ")}): choose one.` : "";
     byId("chosen").textContent = `${places.length} of ${suite.tasks.length} subsets. The error takes subsets as independent.${mixed}`;
     byId("chosen-tasks").replaceChildren(...places.map((place) => {
@@ -172,6 +206,8 @@
     const control = byId(name);
     if (control) control.addEventListener("input", () => { chosen[name] = name === "search" ? control.value.trim().toLowerCase() : control.value; filter(); });
   }
+  const narrow = byId("filters");
+  if (narrow) narrow.open = innerWidth > 640;
   const wanted = tabs.find((tab) => `#${tab.getAttribute("aria-controls")}` === location.hash) || tabs[0];
   if (wanted) open(wanted); else all(".panel").forEach((panel) => activate(panel));
   root.dataset.ready = String(Math.round(performance.now()));
