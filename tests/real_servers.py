@@ -11,9 +11,8 @@ from pathlib import Path
 
 from waiting import PATIENCE, own_port, wait_until
 
-from benchmarks.smollm2 import gguf_file
+from cultureval.samples.smollm2 import gguf_file
 
-CACHE = Path.home() / ".cache" / "cultureval-tests"
 # The model's file; None where that, or the server for it, is not installed.
 GGUF = gguf_file() if importlib.util.find_spec("xllamacpp") else None
 LLAMA = """

@@ -71,12 +71,14 @@ class Pages:
         title: Heading of the first page.
         formats: Of the charts' files; empty: no charts.
         answers: Where single answers can be looked at.
+        about: What stands below the heading.
     """
 
     board: Board
     title: str
     formats: Sequence[str]
     answers: PublishedAnswers = field(default_factory=PublishedAnswers)
+    about: str = ""
 
     def all(self) -> Iterator[tuple[str, str]]:
         """Path below the folder, and text, of each page."""
@@ -147,6 +149,7 @@ class Pages:
             "index.html",
             root="",
             title=self.title,
+            about=self.about,
             panels=panels,
             models=len(self._entries),
             files=len(self.board.runs),

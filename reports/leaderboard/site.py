@@ -38,7 +38,7 @@ class Site:
     charts: int
 
 
-def write_site(board: Board, folder: Path, title: str, formats: Sequence[str], logs: str = "") -> Site:
+def write_site(board: Board, folder: Path, title: str, formats: Sequence[str], logs: str = "", about: str = "") -> Site:
     """Writes the site.
 
     Args:
@@ -47,13 +47,14 @@ def write_site(board: Board, folder: Path, title: str, formats: Sequence[str], l
         title: Heading of the first page.
         formats: Of the charts' files; empty: none, and the page has no charts.
         logs: Where Inspect's viewer of single answers is published, an address relative to the first page; "": nowhere.
+        about: What stands below the heading: of which models and data the scores are.
 
     Raises:
         CulturevalError: The folder holds something else, or cannot be written.
     """
     _prepare(folder, logs)
     answers = read_published(folder, logs)
-    pages = Pages(board, shown(title), formats, answers)
+    pages = Pages(board, shown(title), formats, answers, shown(about, 1000))
     count, tables = 0, 0
     with _replacing(folder) as place:
         write_assets(place / "assets", charts=bool(formats))

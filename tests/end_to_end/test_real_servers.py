@@ -8,13 +8,13 @@ import pytest
 import yaml
 from chaos_proxy import FAULTS, ChaosProxy
 from lighteval.tasks.requests import Doc
-from real_servers import CACHE, GGUF, llama_server, transformers_server
+from real_servers import GGUF, llama_server, transformers_server
 
-from benchmarks.smollm2 import smollm2
 from cultureval.models.hf import HFModel
 from cultureval.models.openai_api import OpenAIModel
 from cultureval.models.preflight import check_model
 from cultureval.runtime.errors import CulturevalError
+from cultureval.samples.smollm2 import smollm2
 
 pytestmark = [
     pytest.mark.usefixtures("own_folders"),
@@ -26,7 +26,7 @@ TASKS = ("qimma_gen_aratrust", "alqasida_mono:btec_egy")
 
 @pytest.fixture(scope="module")
 def model_folder():
-    return smollm2(GGUF, CACHE)
+    return smollm2(GGUF)
 
 
 @pytest.fixture(scope="module")

