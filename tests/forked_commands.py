@@ -176,6 +176,7 @@ def become(order: dict) -> None:
     sys.stdout = open(1, "w", encoding="utf-8", closefd=False)
     sys.stderr = open(2, "w", encoding="utf-8", errors="backslashreplace", closefd=False, buffering=1)
     os.chdir(order["folder"])
+    gc.get_freeze_count = lambda: 1  # of a million, which take a tenth of a second to count
     set_by_modules = {name: value for name, value in os.environ.items() if name not in AT_START}
     os.environ.clear()
     os.environ.update(set_by_modules | order["variables"])

@@ -33,9 +33,10 @@ def problem(entry_point, signature, body, base, plus, atol=0):
 
 
 ADD = problem("add", "a, b", "return a + b", [[1, 2]], [[3, 4], [5, 6]])
-ROW = problem("row", "n", "return [i / 1 for i in range(n)]", [[3]], [[1_000_000]] * 7)
+ROW = problem("row", "n", "return [i / 1 for i in range(n)]", [[3]], [[1_000_000]])
+ROWS = problem("rows", "n", "return [i / 1 for i in range(n)]", [[3]], [[1_000_000]] * 7)  # more than memory holds
 PRODUCT = problem("product", "n", "import math\nreturn math.prod(range(1, n))", [[5]], [[20_000]])
-PROBLEMS = {"add": ADD, "row": ROW, "product": PRODUCT}
+PROBLEMS = {"add": ADD, "row": ROW, "rows": ROWS, "product": PRODUCT}
 RIGHT = "def add(a, b): return a + b"
 
 
@@ -54,7 +55,7 @@ def judged(*solutions, problems=PROBLEMS, **options):
 
 
 RIGHT_FORMS = [
-    ("row", "def row(n): return list(range(n))"),
+    ("rows", "def rows(n): return list(range(n))"),
     ("row", "import numpy\ndef row(n): return list(numpy.arange(n, dtype='f8'))"),
     ("row", "import numpy\ndef row(n): return [float(i) if i % 100 else numpy.int64(i) for i in range(n)]"),
     ("product", "import math, sympy\ndef product(n): return sympy.Integer(math.prod(range(1, n)))"),

@@ -15,7 +15,8 @@ from asked_commands import ASK, forking_server
 from stock_lighteval import ANSWER_404
 
 GUIDE = Path(__file__).parents[2] / "CONTRIBUTING.md"
-# What a reader's environment has on its PATH; the first two are forked, with its packages, by a server in the test.
+# What a reader's environment has on its PATH; the first two, and pytest, are forked, with its packages, by a server in
+# the test.
 COMMANDS = {
     "cultureval": f"{ASK} ours cultureval.scripts.main",
     "lighteval": f"{ASK} stock lighteval",
@@ -43,8 +44,13 @@ def environment(tmp_path):
         script = folder / "bin" / name
         script.write_text(f'#!/bin/sh\nexec {command} "$@"\n', encoding="utf-8")
         script.chmod(0o755)
+    pytest_too = folder / "pytest_too"
+    pytest_too.mkdir()
+    python = f'[ "$1 $2" = "-m pytest" ] && shift && exec {ASK} ours "$@"\nexec {folder}/bin/python "$@"'
+    (pytest_too / "python").write_text(f"#!/bin/sh\n{python}\n", encoding="utf-8")
+    (pytest_too / "python").chmod(0o755)
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("HF_", "CULTUREVAL_", "PYTHON"))}
-    own = {"VIRTUAL_ENV": str(folder), "PATH": f"{folder / 'bin'}{os.pathsep}{os.environ['PATH']}"}
+    own = {"VIRTUAL_ENV": str(folder), "PATH": os.pathsep.join([str(pytest_too), f"{folder}/bin", os.environ["PATH"]])}
     own |= {"CULTUREVAL_CACHE": str(tmp_path / "cache"), "HF_HOME": str(tmp_path / "hf"), "HF_HUB_OFFLINE": "1"}
     # pip needs no network where nothing is to be fetched: what builds and what is needed is there.
     own |= {"PIP_NO_DEPS": "1", "PIP_NO_BUILD_ISOLATION": "0", "CUDA_VISIBLE_DEVICES": ""}

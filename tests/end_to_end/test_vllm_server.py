@@ -19,6 +19,7 @@ from urllib.request import urlopen
 import pytest
 import torch
 import yaml
+from chaos_proxy import ChaosProxy
 from lighteval.models.custom.custom_model import CustomModelConfig
 from lighteval.tasks.requests import Doc
 from parity_rows import TABLE, docs_of, prepared_rows, texts_that_merge
@@ -75,14 +76,21 @@ def vision_folder(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def servers(vllm_python, text_folder, vision_folder, tmp_path_factory):
-    """URLs of a server of the vision model and two of the text model; they start at the same time."""
+    """URLs of a server of the vision model and one of the text model; they start at the same time."""
     logs = tmp_path_factory.mktemp("logs")
-    folders = {"text": text_folder, "second": text_folder, "vision": vision_folder}
+    folders = {"text": text_folder, "vision": vision_folder}
     urls = {name: f"http://127.0.0.1:{own_port()}/v1" for name in folders}
     with vllm_servers(vllm_python, {name: (folder, urls[name]) for name, folder in folders.items()}, logs) as process:
         for name, url in urls.items():
             wait_until_it_answers(process, url, logs, name)
         yield urls
+
+
+@pytest.fixture(scope="module")
+def second(servers):
+    """Another address of the server of the text model, which counts what it answers."""
+    with ChaosProxy(servers["text"], rate=0.0) as proxy:
+        yield proxy
 
 
 @contextlib.contextmanager
@@ -255,13 +263,13 @@ def requests_served(url):
     return sum(float(line.split()[-1]) for line in lines)
 
 
-def test_two_servers_of_one_model_share_a_run(servers, load, tmp_path):
-    urls = [servers["text"], servers["second"]]
+def test_two_servers_of_one_model_share_a_run(servers, second, load):
+    urls = [servers["text"], second.url]
     docs = [doc(f"سؤال {number}", generation_size=8) for number in range(48)]
-    load(servers["second"], revision="warm up").greedy_until(docs[:4])  # its first requests are slow
-    before = [requests_served(url) for url in urls]
+    before, behind = requests_served(servers["text"]), second.answered.total()
     shared = load(urls, concurrency=4).greedy_until(docs)
-    shares = [requests_served(url) - count for url, count in zip(urls, before, strict=True)]
+    behind = second.answered.total() - behind
+    shares = [requests_served(servers["text"]) - before - behind, behind]
     # Each server is asked, first and last, one question that tells models of one name apart. Of the first four requests
     # each gets two; how the rest is shared depends on which one is faster.
     assert sum(shares) == 48 + 2 * len(urls) and min(shares) >= 2 + 1
@@ -392,11 +400,11 @@ def test_a_judge_labels_from_a_closed_set(servers, tmp_path):
     assert all(verdict.label in TYPES for verdict in found.verdicts)
 
 
-def test_an_auditing_judge_is_held_to_ten_scores(servers, tmp_path):
+def test_an_auditing_judge_is_held_to_ten_scores(servers, second, tmp_path):
     """Random weights: the form is held by vLLM; what contradicts itself is no verdict, and its item goes to review."""
     judges = [
-        JudgeSettings(name=name, model=MODEL, base_url=servers[name], max_tokens=2600, re_asks=0)
-        for name in ("text", "second")
+        JudgeSettings(name=name, model=MODEL, base_url=url, max_tokens=2600, re_asks=0)
+        for name, url in (("text", servers["text"]), ("second", second.url))
     ]
     items = [
         AuditItem("s", "local", "x", f"f:{number}", "0" * 64, "test", "mcq", f"سؤال {number}؟", ("نعم", "لا"), (0,))

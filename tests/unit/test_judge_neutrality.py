@@ -1,7 +1,11 @@
-"""Whether a verdict survives never depends on its value: honest judges, a grammar of attacks, and a search for more."""
+"""Whether a verdict survives never depends on its value: honest judges, a grammar of attacks, and a search for more.
+
+`CULTUREVAL_TEST_STEPS=20000` searches longer.
+"""
 
 import json
 import math
+import os
 from collections.abc import Iterable
 from random import Random
 
@@ -13,9 +17,9 @@ from cultureval.judge_prompts.suspicions import SUSPICIOUS
 from cultureval.judge_prompts.templates import judge_template
 
 TEMPLATE = judge_template("jeem_caption_reference")
-CAPTIONS = 200
+CAPTIONS = 100
 STUBBORN = 0.3  # share of judges that reply alike when they are asked again
-STEPS = 2_000
+STEPS = int(os.environ.get("CULTUREVAL_TEST_STEPS", "500"))
 
 
 CODE = "0f1e2d3c"  # of the marks of these questions, which no caption knows

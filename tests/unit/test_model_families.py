@@ -98,6 +98,7 @@ def assert_within_rounding(own, expected, check):
     assert distance <= max(1e-5, 4 * check.rounding), (distance, check)
 
 
+SCALES = (0.1, 1.5)  # of weights
 STATES = ("falcon_h1", "jamba", "mamba")  # their errors behind a cached prompt drown in the rounding of 16 bits
 
 
@@ -106,7 +107,7 @@ STATES = ("falcon_h1", "jamba", "mamba")  # their errors behind a cached prompt 
 def test_in_16_bits_the_same_routes_are_taken_whatever_the_size_of_the_weights(kind, settings, route, dtype):
     model = tiny(AutoModelForCausalLM, kind, **settings)
     prompt, texts = tokens(16, 5), [tokens(count, count) for count in (1, 5)]
-    for scale in (0.1, 0.5, 1.0, 1.5):
+    for scale in SCALES:
         scorer = ChoiceScorer(scaled := rescaled(model, scale, dtype))
         own = [score.logprob for score in scorer.score([ScoringRequest(prompt, texts)])[0]]
         assert scorer.routes == {False: "plain" if kind in STATES else route}
@@ -244,7 +245,7 @@ def mllama():
 def test_choices_after_images_that_only_the_models_own_cache_keeps(family, dtype):
     """PaliGemma's choices must not see each other; Mllama's must see the image that their prompt sees."""
     model, inputs = family()
-    for scale in (1.0,) if dtype == torch.float32 else (0.1, 0.5, 1.0, 1.5):
+    for scale in (1.0,) if dtype == torch.float32 else SCALES:
         scorer = ChoiceScorer(scaled := rescaled(model, scale, dtype))
         for request in vision_requests(lambda length: in_precision(dtype, inputs(length))):
             expected = []
@@ -262,7 +263,7 @@ def test_in_16_bits_vision_models_are_packed_whatever_the_size_of_the_weights(fa
     texts = [tokens(count, count) for count in (1, 5)]
     (request,) = image_requests(family, [(40, 40)], ["وش"], [texts])
     request = replace(request, vision=in_precision(dtype, request.vision))
-    for scale in (0.1, 0.5, 1.0, 1.5):
+    for scale in SCALES:
         scorer = ChoiceScorer(scaled := rescaled(vision_model(family), scale, dtype))
         own = [score.logprob for score in scorer.score([request])[0]]
         assert scorer.routes == {True: "packed"}

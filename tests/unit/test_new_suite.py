@@ -4,6 +4,7 @@ import subprocess
 import sys
 
 import pytest
+from forked_commands import own_variables, run_forked
 
 from cultureval.runtime.errors import CulturevalError
 from cultureval.tasks.new_suite import sample_rows, write_suite
@@ -43,7 +44,7 @@ def test_the_skeletons_own_test_passes_with_any_labels_and_ruff_finds_nothing(tm
     for command in ("check", "format"):
         options = ["--isolated", "--line-length=120", *(["--check"] if command == "format" else [])]
         subprocess.run([*lint, command, *options], cwd=folder, check=True, capture_output=True)
-    run = subprocess.run([sys.executable, "-m", "pytest", "-q", folder], cwd=tmp_path, capture_output=True, text=True)
+    run = run_forked("pytest", ["-q", str(folder)], tmp_path, own_variables(tmp_path), loaded="ours")
     assert run.returncode == 0 and "2 passed" in run.stdout, run.stdout
 
 

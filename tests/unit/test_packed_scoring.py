@@ -138,7 +138,7 @@ def test_the_rounds_of_a_dialogue_feed_the_image_and_the_shared_history_once(fam
     hook.remove()
     assert len(seen) == 1
     for request, own in zip(requests, scores, strict=True):
-        agree(own, plain_scores(model, request.prompt, request.choices, **request.vision))
+        agree(own[::9], plain_scores(model, request.prompt, request.choices[::9], **request.vision))
     nodes = 7 + 100 + 100  # the choices' first tokens, and what is fed behind each: not their last
     shared = [common_length(one.prompt, other.prompt) for one, other in pairwise(requests)]
     prompts = sum(len(request.prompt) for request in requests) - sum(shared)
