@@ -392,7 +392,7 @@ def intervals(
         rows.append({"label": point.label, "group": point.group, "x": point.x, "low": low, "high": high})
     order = [point.label for point in points]
     base = alt.Chart(alt.Data(values=rows)).encode(
-        alt.Y("label:N").title(None).sort(order).axis(labelLimit=0),
+        alt.Y("label:N").title(None).sort(order).axis(labelLimit=0),  # what is cut is measured again for every letter
         tooltip=[alt.Tooltip("label:N"), *(alt.Tooltip(f"{key}:Q", format=".2f") for key in ("x", "low", "high"))],
     )
     x = alt.X("x:Q").title(label).scale(zero=bars).axis(tickCount=8)

@@ -20,7 +20,7 @@ from cultureval.runs.rows import (
     saved_reply,
 )
 from cultureval.runtime.doc_fields import specific_of
-from cultureval.runtime.errors import escaped, shorten
+from cultureval.runtime.errors import MARKS, escaped, shorten
 from cultureval.tasks.catalogue import all_suites, all_tasks
 
 TOP = 5  # choices to show of a scored sample
@@ -64,7 +64,7 @@ def items_table(rows: Sequence[Row], task: str, run: str, width: int | None, lim
     alike = os.path.commonprefix([row["doc"]["query"] for row in shown]) if len(shown) > 1 else ""
     start = len(alike) - WORD.match(alike[::-1]).end()  # type: ignore[union-attr]
     columns = [
-        [_cut(name, NARROW) for name in names[: len(shown)]],
+        [_end_of(name, NARROW) for name in names[: len(shown)]],
         [row["doc"]["query"][start:] for row in shown],
         [_cut(gold_of(row), NARROW) for row in shown],
         [answer_of(row, metric) for row in shown],
@@ -103,6 +103,11 @@ def _cut(text: str, width: int, isolate: bool = False) -> str:
     line = Text(_one_line(text))
     line.truncate(width, overflow="ellipsis")
     return shown_text(line.plain, isolate)
+
+
+def _end_of(name: str, width: int) -> str:
+    """The end of a name, by which it differs from others, in at most `width` cells."""
+    return _cut(_one_line(name)[::-1], width)[::-1]
 
 
 def _one_line(text: str) -> str:
@@ -173,7 +178,7 @@ def shown_text(line: str, isolate: bool = False) -> str:
         isolate: Whether a line with right-to-left letters stands between isolates (U+2068, U+2069), so that it does
             not reorder what stands beside it.
     """
-    text = escaped(line, keep="\t")
+    text = escaped(line, keep=f"\t{MARKS}")
     right_to_left = any(unicodedata.bidirectional(letter) in RIGHT_TO_LEFT for letter in text)
     return f"\u2068{text}\u2069" if isolate and right_to_left else text
 

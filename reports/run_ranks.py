@@ -15,7 +15,7 @@ from cultureval.metrics.resampling import LEAST_DEFINED
 from cultureval.reports.ranks import ITERATIONS, LEVEL, Ranking, Resamples, SubsetScores, rank_models, resample
 from cultureval.runs.comparable import hashes_of_rows, is_content_alike
 from cultureval.runs.files import details_files_of_run
-from cultureval.runs.items import ItemScores, aligned, gives, item_scores
+from cultureval.runs.items import REGROUPED, ItemScores, aligned, clusters_differ, gives, item_scores
 from cultureval.runs.record import Run, TaskRecord
 from cultureval.runtime.errors import CulturevalError, counted, shown_names
 from cultureval.tasks.catalogue import all_suites, groups
@@ -153,11 +153,11 @@ def rank_items(
     sources = {run.file: run for _, runs in models for run in runs.values()}
     files = {file: details_files_of_run(run) for file, run in sources.items()}
     without: list[tuple[str, str]] = []
-    subsets, lacking, left_out = _subsets(models, parts, files)
+    subsets, lacking, left_out, notes = _subsets(models, parts, files)
     while lacking:  # without them others may have all items, or hashes of rows another majority
         without += [(models[place][0], why) for place, why in lacking.items()]
         models = [model for place, model in enumerate(models) if place not in lacking]
-        subsets, lacking, left_out = _subsets(models, parts, files)
+        subsets, lacking, left_out, notes = _subsets(models, parts, files)
     if len(models) < 2 or not parts or len(subsets) < len(parts):
         return RankedItems(without=without)
     labels = [label for label, _ in models]
@@ -180,9 +180,9 @@ def rank_items(
             return replace(rest, without=[*without, *sorted(undefined.items()), *rest.without])
         ranking = rank_models(labels, resamples, level, higher_is_better)
     except ValueError as error:
-        return RankedItems(without=without, notes=[f"there are no ranks: {error}."])
+        return RankedItems(without=without, notes=[*notes, f"there are no ranks: {error}."])
     marked = {label: _marked(counts) for label, counts in left_out.items()}
-    return RankedItems(ranking, labels, resamples, subsets, without, left_out=marked)
+    return RankedItems(ranking, labels, resamples, subsets, without, notes, marked)
 
 
 def _marked(counts: LeftOut) -> str:
@@ -203,12 +203,13 @@ def _undefined(value: float, draws: NDArray[np.float64]) -> str:
 
 def _subsets(
     models: Sequence[Model], parts: Parts, files: Mapping[Path, Mapping[str, Path]]
-) -> tuple[list[SubsetScores], dict[int, str], dict[str, LeftOut]]:
-    """The parts' items that any model has, why models cannot be ranked on them, and what of them models lack."""
+) -> tuple[list[SubsetScores], dict[int, str], dict[str, LeftOut], list[str]]:
+    """The parts' items that any model has, why models cannot be ranked on them, what of them models lack, and notes."""
     subsets: list[SubsetScores] = []
     lacking: dict[int, list[str]] = {}
     broken: dict[int, str] = {}
     left_out: dict[str, LeftOut] = {}
+    regrouped: dict[str, None] = {}
     tasks = [task for task, _ in parts]
     for (task, metric), weight in parts.items():
         tables: dict[int, ItemScores] = {}
@@ -230,6 +231,7 @@ def _subsets(
             continue
         tables = _under_one_name(models, task, tables, files)
         broken |= _foreign(models, task, tables) if all(hashes) else {}
+        regrouped |= {task: None} if clusters_differ(list(tables.values())) else {}
         whole = _same_items(list(tables.values()), all(hashes))
         unbounded = {place: _unbounded(items, task) for place, items in zip(tables, whole, strict=True)}
         broken |= {place: why for place, why in unbounded.items() if why}
@@ -240,7 +242,8 @@ def _subsets(
             if not items.scored.all():
                 _count_left_out(left_out, models[place], task, items)
     why = {place: f"its details lack the items' scores of {shown_names(names, 3)}" for place, names in lacking.items()}
-    return subsets, why | broken, left_out
+    notes = [f"{shown_names(list(regrouped), 3)}: {REGROUPED}"] if regrouped else []
+    return subsets, why | broken, left_out, notes
 
 
 def _row_hashes(models: Sequence[Model], task: str) -> list[str]:

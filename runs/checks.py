@@ -1,23 +1,33 @@
 """The numbers of a results file against what they are made of: what differs is told (`Run.claims`) and replaced."""
 
 import math
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, ParamSpec, TypeVar
 
 import numpy as np
 
+from cultureval.metrics.judges.items import JUDGED
+from cultureval.metrics.judges.verdicts import JudgeVerdict, summarize
 from cultureval.metrics.paired_tests import Floats
 from cultureval.metrics.standard_errors import errors_of_clusters
 from cultureval.runs.comparable import ASKED, digest_of
-from cultureval.runs.files import details_by_task, details_files_of_run, output_folder, own_details, read_details
-from cultureval.runs.items import ItemScores, clusters_of, item_scores, leaf
+from cultureval.runs.files import (
+    details_by_task,
+    details_files_of_run,
+    judged_of,
+    output_folder,
+    own_details,
+    read_details,
+)
+from cultureval.runs.items import CLUSTERS, ItemScores, clusters_of, item_scores, leaf
+from cultureval.runs.judged import MISSING
 from cultureval.runs.means import ROUNDING, Estimate, agree, mean_of
 from cultureval.runs.record import Claim, Run, TaskRecord
 from cultureval.runtime.errors import CulturevalError, shorten
 from cultureval.runtime.patches.lighteval.group_averages import StandardError
-from cultureval.tasks.catalogue import declared_metric
+from cultureval.tasks.catalogue import all_suites, all_tasks, declared_metric
 
 ROWS = "rows"
 ERROR = "_stderr"
@@ -25,6 +35,17 @@ FEW = 10  # items, below which the error of a ratio of sums is too rough for a c
 FACTOR = 2.0  # between a bootstrapped error of such a ratio and the one that its items give
 Change = tuple[Claim, dict[str, float | None]]
 Scores = Mapping[str, Mapping[str, float | None]]
+P, T = ParamSpec("P"), TypeVar("T")
+
+
+def _tried(check: Callable[P, T], *arguments: P.args, **named: P.kwargs) -> tuple[T | None, str]:
+    """What a check of details finds, or None and why it finds nothing: details are anybody's."""
+    try:
+        return check(*arguments, **named), ""
+    except CulturevalError as error:
+        return None, str(error).rstrip(".")
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+        return None, f"its details are not those of the task ({shorten(repr(error), 80)})"
 
 
 class _Read(NamedTuple):
@@ -50,6 +71,7 @@ class _Checked(NamedTuple):
         changes: What the file says otherwise, each with the values that stand in place of it.
         record: With the numbers of rows that the details have.
         errors: The standard errors of metrics that are means.
+        unchecked: Why a score is not checked; "" where all are.
         impossible: What is wrong with the items' scores; "" for nothing.
         asked: As of `_Read`.
     """
@@ -57,6 +79,7 @@ class _Checked(NamedTuple):
     changes: list[Change]
     record: TaskRecord
     errors: dict[str, StandardError]
+    unchecked: str
     impossible: str
     asked: str
 
@@ -64,9 +87,8 @@ class _Checked(NamedTuple):
 def checked(run: Run) -> Run:
     """A run whose scores are those that its items, and for averages its subsets, give; `claims` has what differs.
 
-    Means of rows' values and their standard errors are checked for every metric, other headlines from their statistics,
-    but for those that need the replies' texts (`Suite.slow_statistics`), which comparisons check. What has no details
-    stays as it is.
+    Means of rows' values and their standard errors are checked for every metric, other scores from their statistics.
+    What has no details stays as it is.
     """
     files = details_files_of_run(run)
     claims: list[Claim] = []
@@ -77,14 +99,12 @@ def checked(run: Run) -> Run:
         if name not in files:
             unchecked |= {name: "its details are not there"} if run.scores.get(name) else {}
             continue
-        try:
-            found[name] = one = _of_items(run, record, files[name])
-        except CulturevalError as error:
-            unchecked[name] = str(error).rstrip(".")
+        one, why = _tried(_of_items, run, record, files[name])
+        if one is None:
+            unchecked[name] = why
             continue
-        except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:  # details are anybody's
-            unchecked[name] = f"its details are not those of the task ({shorten(repr(error), 80)})"
-            continue
+        found[name] = one
+        unchecked |= {name: one.unchecked} if one.unchecked else {}
         for claim, values in one.changes:
             claims.append(claim)
             scores[name] = {**scores.get(name, {}), **values}
@@ -100,44 +120,80 @@ def checked(run: Run) -> Run:
     return replace(run, scores=scores, record=record, **known)
 
 
-class CheckedJudgement(NamedTuple):
-    """A judge's scores as its verdicts in the details give them.
+def checked_judgement(run: Run) -> Run:
+    """A judgement, or a run that was judged while it ran, whose judges' numbers are those of its details' verdicts.
 
-    Attributes:
-        scores: Task or average -> metric -> score.
-        claims: What its file says otherwise.
-        unchecked: Task -> why its file is believed.
-        scored: Task -> metric -> verdicts that it is the mean of.
+    Means, standard errors, bounds and counts are made anew; `claims` has what its file says otherwise.
     """
-
-    scores: dict[str, dict[str, float | None]]
-    claims: list[Claim]
-    unchecked: dict[str, str]
-    scored: dict[str, dict[str, int]]
-
-
-def checked_judgement(run: Run) -> CheckedJudgement:
-    """A judge's scores of a judgement against its verdicts in the details."""
-    files = {} if output_folder(run.file) is None else details_by_task(own_details(run.file))
-    found = CheckedJudgement({task: dict(values) for task, values in run.scores.items()}, [], {}, {})
-    for task, values in found.scores.items():
+    judged = [task for task, values in run.scores.items() if any(name.startswith(JUDGED) for name in values)]
+    judged = [task for task in judged if not _members(task, run.scores)]
+    files = details_by_task(own_details(run.file)) if judged and output_folder(run.file) else {}
+    scores, tasks, claims, unchecked = dict(run.scores), dict(run.record.tasks), [*run.claims], dict(run.unchecked)
+    for task in judged:
         if task not in files:
-            if not _members(task, run.scores):
-                found.unchecked[task] = "the details of its judgement are not there"
+            unchecked |= {task: "the details of its judgement are not there"} if judged_of(run.content) else {}
             continue
-        try:
-            columns = _read(files[task], list(values)).columns
-        except CulturevalError as error:
-            found.unchecked[task] = str(error).rstrip(".")
+        found, why = _tried(_of_verdicts, scores[task], files[task])
+        if found is None:
+            unchecked[task] = why
             continue
-        for metric, column in columns.items():
-            claimed, known = values[metric], column[np.isfinite(column)]
-            found.scored.setdefault(task, {})[metric] = len(known)
-            mean = float(known.mean()) if len(known) else math.nan
-            if claimed is not None and not agree(mean, claimed):
-                found.claims.append(Claim(task, metric, claimed, mean, "items"))
-                values |= {metric: None if math.isnan(mean) else mean, f"{metric}{ERROR}": None}
-    return found
+        numbers, scored = found
+        told = {name: scores[task].get(name) for name in numbers}
+        other = {name: claimed for name, claimed in told.items() if claimed is not None}
+        other = {name: claimed for name, claimed in other.items() if not agree(numbers[name], claimed)}
+        claims += [Claim(task, name, claimed, numbers[name], "items") for name, claimed in other.items()]
+        known = {name: None if math.isnan(numbers[name]) else numbers[name] for name in other}
+        scores[task] = {**scores[task], **known}
+        if task in tasks:
+            tasks[task] = tasks[task].model_copy(update={"scored": tasks[task].scored | scored})
+    record = run.record.model_copy(update={"tasks": tasks})
+    return replace(run, scores=scores, record=record, claims=tuple(claims), unchecked=unchecked)
+
+
+def _of_verdicts(values: Mapping[str, float | None], file: Path) -> tuple[dict[str, float], dict[str, int]]:
+    """The numbers of judges by the verdicts in details, and for each score the number of verdicts that it is of.
+
+    Args:
+        values: A task's scores in the results file, whose names say how far the scales reach.
+        file: Its details.
+
+    Raises:
+        CulturevalError: They have no verdicts.
+    """
+    table = read_details(file, ["metric", *CLUSTERS])
+    clusters = clusters_of(table)
+    names = [one.name for one in table.schema.field("metric").type if one.name.startswith(JUDGED)]
+    columns = {name: leaf(table, f"metric.{name}").to_pylist() for name in names}
+    records = {name: column for name, column in columns.items() if any(isinstance(one, Mapping) for one in column)}
+    if not records:
+        raise CulturevalError("its details have no verdicts of judges")
+    found: dict[str, float] = {}
+    scored: dict[str, int] = {}
+    owners = {name: max((one for one in records if name.startswith(f"{one}_")), key=len, default="") for name in names}
+    for prefix, verdicts in records.items():
+        own = [name for name in names if owners[name] == prefix and name not in records]
+        marks = {name.removeprefix(f"{prefix}_"): columns[name] for name in own}
+        read = [
+            JudgeVerdict(
+                item="",
+                scores={name: column[row] for name, column in marks.items() if column[row] == column[row] is not None},
+                outcome=one["outcome"],
+                flags=tuple(one.get("flags") or ()),
+                cluster=clusters[row] or "",
+            )
+            for row, one in enumerate(verdicts)
+            if one
+        ]
+        tops = {name: top for name in marks if (top := _top_of(f"{prefix}_{name}", values))}
+        found |= {f"{prefix}_{name}": value for name, value in summarize(read, list(marks), tops).items()}
+        scored |= {f"{prefix}_{name}": sum(name in one.scores for one in read) for name in marks}
+    return found, scored
+
+
+def _top_of(metric: str, values: Mapping[str, float | None]) -> int:
+    """The highest score of a judge's scale, by the names of its bounds; 0 where they do not tell it."""
+    ends = (name.removeprefix(f"{metric}{MISSING}") for name in values if name.startswith(f"{metric}{MISSING}"))
+    return max([int(end) for end in ends if end.isdigit() and end != "1"], default=0)
 
 
 def _read(file: Path, metrics: Sequence[str]) -> _Read:
@@ -169,31 +225,47 @@ def _of_items(run: Run, record: TaskRecord, file: Path) -> _Checked:
     known = {metric: column[np.isfinite(column)] for metric, column in read.columns.items()}
     counts = {metric: _scored(run, record, file, metric, len(column), read.rows) for metric, column in known.items()}
     record = _with_counts(record, read.rows, counts)
-    headline, slow = record.metrics[0] if record.metrics else "", _slow_metrics(record)
     errors: dict[str, StandardError] = {}
-    for metric, column in known.items():
-        claimed = run.value(record.task, metric)
-        if metric in (slow or ()) or claimed is None:
-            continue
-        if not len(column):
-            changes += _by_statistics(run, record, file, metric, None) or [_of_nothing(record.task, metric, claimed)]
-            continue
-        error = _error_of_mean(record.task, metric, read)
-        if not agree(float(column.mean()), claimed):
-            changes += _by_statistics(run, record, file, metric, Estimate(float(column.mean()), error))
-        elif declared_metric(record.task, metric):
-            alike = column.min() == column.max() and run.stderr(record.task, metric) == 0
-            own = run.signature_of(record.task) and not math.isnan(error)  # others say 0 where all scores are alike
-            errors[metric] = StandardError(0.0, len(column)) if alike and not own else error
-            changes += _error_change(run, record.task, metric, errors[metric])
-    for metric in (one for one in record.metrics if one not in known and run.value(record.task, one) is not None):
-        if metric in (slow or ()) or metric != headline and slow is None:
-            continue
-        if (metric == headline or _is_bounded(record.task, metric)) and not _known_items(record, file, metric):
-            raise CulturevalError(f"its details have no scores of {metric}")
-        changes += _by_statistics(run, record, file, metric, None)
+    unchecked = ""
+    for metric in record.metrics:
+        try:
+            changes += _of_metric(run, record, file, metric, read, errors)
+        except CulturevalError as error:
+            unchecked = unchecked or f"{metric}: {str(error).rstrip('.')}"
     impossible = next(filter(None, (_impossible(record.task, name, column) for name, column in known.items())), "")
-    return _Checked(changes, record, errors, impossible, read.asked)
+    return _Checked(changes, record, errors, unchecked, impossible, read.asked)
+
+
+def _of_metric(
+    run: Run, record: TaskRecord, file: Path, metric: str, read: _Read, errors: dict[str, StandardError]
+) -> list[Change]:
+    """What the file says otherwise of a score of a task; the error of one that is a mean is added to `errors`.
+
+    Raises:
+        CulturevalError: What it is made of is not in the details, or not on this machine.
+    """
+    claimed = run.value(record.task, metric)
+    if claimed is None:
+        return []
+    if metric not in read.columns:
+        headline = metric == record.metrics[0]
+        if not headline and not _has_statistics(record):
+            return []
+        if (headline or _is_bounded(record.task, metric)) and not _known_items(record, file, metric):
+            raise CulturevalError("its details have no scores of it")
+        return _by_statistics(run, record, file, metric, None)
+    column = read.columns[metric][np.isfinite(read.columns[metric])]
+    if not len(column):
+        return _by_statistics(run, record, file, metric, None) or [_of_nothing(record.task, metric, claimed)]
+    error = _error_of_mean(record.task, metric, read)
+    if metric in record.not_means or not agree(float(column.mean()), claimed):
+        return _by_statistics(run, record, file, metric, Estimate(float(column.mean()), error))
+    if not declared_metric(record.task, metric):
+        return []
+    alike = column.min() == column.max() and run.stderr(record.task, metric) == 0
+    own = run.signature_of(record.task) and not math.isnan(error)  # others say 0 where all scores are alike
+    errors[metric] = StandardError(0.0, len(column)) if alike and not own else error
+    return _error_change(run, record.task, metric, errors[metric])
 
 
 def _is_bounded(task: str, metric: str) -> bool:
@@ -216,8 +288,11 @@ def _by_statistics(run: Run, record: TaskRecord, file: Path, metric: str, mean: 
         file: The task's details.
         metric: The score.
         mean: Of the rows' numbers, where they are numbers.
+
+    Raises:
+        CulturevalError: As of `item_scores`.
     """
-    items, claimed = _known_items(record, file, metric), run.value(record.task, metric)
+    items, claimed = item_scores(file, record.task, metric), run.value(record.task, metric)
     found = float(items.score(items.parts.sum(axis=0))) if items else mean.value if mean else None
     if found is None or claimed is None:
         return []
@@ -296,12 +371,10 @@ def _with_counts(record: TaskRecord, rows: int, counts: Mapping[str, int]) -> Ta
     return record if same else record.model_copy(update=changed)
 
 
-def _slow_metrics(record: TaskRecord) -> tuple[str, ...] | None:
-    """The metrics whose statistics take too long for a look; None of suites without statistics."""
-    from cultureval.tasks.catalogue import all_suites
-
+def _has_statistics(record: TaskRecord) -> bool:
+    """Whether a task's suite tells what scores that are no means of rows are made of."""
     suite = all_suites().get(record.suite)
-    return suite.slow_statistics if suite and suite.statistics else None
+    return bool(suite and suite.statistics)
 
 
 def _error_of_ratio(items: ItemScores | None) -> float | None:
@@ -360,8 +433,6 @@ def _error_of_average(name: str, errors: Sequence[StandardError]) -> float:
 
 def _members(name: str, scores: Scores) -> list[str]:
     """The subsets that an average is of; [] of other names, and where a subset is missing."""
-    from cultureval.tasks.catalogue import all_tasks
-
     bare, _, shots = name.partition("|")
     group, sign, mean = bare.partition(":_")
     if not sign:

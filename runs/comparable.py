@@ -7,10 +7,10 @@ signature (stock LightEval without our tasks), it is unverified: shown, not rank
 """
 
 import hashlib
-from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
+from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
@@ -33,6 +33,7 @@ ITEMS = ("limit", "manifest", "gold", "captions")  # fields of signatures that c
 SCORERS = ("scorer", "options", "judge", "data_hash", "evalplus")
 UNVERIFIED = "it has neither a signature nor details that say what was asked"
 NOT_TOLD = "not told"
+OF_DETAILS: dict[Kind, str] = {"items": "golds", "prompts": "prompts"}  # what differs in details, by kind
 TEXTS = ("doc.query", "doc.choices", "doc.gold_index")
 ASKED = (*TEXTS, *NAME_PATHS)  # the columns of details that say what was asked of which item
 WORDS = {
@@ -43,7 +44,8 @@ WORDS = {
 }
 
 
-Fields = Mapping[str, tuple[Kind, Any]]  # name -> kind and value; None: nothing is known
+Differing = dict[str, tuple[Kind, str, str]]  # name of what differs -> its kind and both values
+Texts = Mapping[tuple[str, Path, Path], frozenset[Kind]]  # as of `texts_that_differ`
 
 
 @dataclass(frozen=True)
@@ -53,17 +55,24 @@ class Protocol:
     Attributes:
         fields: Kind, name and value of what must agree.
         told: Name and value of what may differ, and is told: the backend, its settings, versions.
-        unverified: Why nothing can be said of it; "" where it can.
+        asked: Which rows and prompts, by the task's record: their fingerprint, that whatever the files' names are, and
+            the hash of the prompts; None of a run that is not signed.
+        digest: As of `digest_of`; "" without details.
+        place: The task with `|k`, and the run's file.
+        allowed: Kinds and single fields that may differ.
     """
 
     fields: tuple[tuple[Kind, str, str], ...]
     told: tuple[tuple[str, str], ...] = ()
-    unverified: str = ""
+    asked: tuple[str, str, str] | None = None
+    digest: str = ""
+    place: tuple[str, Path] = field(default=("", Path()), compare=False)
+    allowed: frozenset[str] = field(default=frozenset(), compare=False)
 
-    def without(self, allowed: Collection[str]) -> "Protocol":
-        """The same without kinds, or single fields, that may differ."""
-        kept = tuple(one for one in self.fields if one[0] not in allowed and one[1] not in allowed)
-        return Protocol(kept, self.told, self.unverified)
+    @property
+    def unverified(self) -> str:
+        """Why nothing can be said of it; "" where it can."""
+        return UNVERIFIED if self.asked is None and not self.digest else ""
 
 
 @dataclass(frozen=True)
@@ -84,14 +93,14 @@ def is_signed(run: Run, record: TaskRecord) -> bool:
     return bool(run.signature_of(record.task) or record.rows_hash)
 
 
-def protocol_of(run: Run, record: TaskRecord, metric: str, asked: Fields) -> Protocol:
+def protocol_of(run: Run, record: TaskRecord, metric: str, allowed: Collection[str] = ()) -> Protocol:
     """What a score of a task depends on besides the model.
 
     Args:
         run: A run.
         record: A task of it.
         metric: The score.
-        asked: Which prompts and golds: of `what_was_asked`, or `recorded` where the texts were compared.
+        allowed: Kinds and single fields that may differ.
     """
     signature = run.signature_of(record.task)
     fields = dict(signature.fields) if signature else {}
@@ -107,106 +116,60 @@ def protocol_of(run: Run, record: TaskRecord, metric: str, asked: Fields) -> Pro
     found |= {name: ("items", fields.get(name)) for name in ITEMS if name != "limit"}
     found |= {name: ("prompts", fields.get(name)) for name in PROMPTS}
     found |= {name: ("scorers", fields.get(name)) for name in SCORERS}
-    found |= asked
-    must = tuple((kind, name, str(value)) for name, (kind, value) in sorted(found.items()) if value is not None)
+    must = [(kind, name, str(value)) for name, (kind, value) in sorted(found.items()) if value is not None]
     names = {*found, *OF_THE_MODEL, *OF_THE_GROUP}
-    told = tuple((name, str(value)) for name, value in sorted(fields.items()) if name not in names)
-    return Protocol(must, told, "" if asked or is_signed(run, record) else UNVERIFIED)
+    return Protocol(
+        tuple(one for one in must if one[0] not in allowed and one[1] not in allowed),
+        tuple((name, str(value)) for name, value in sorted(fields.items()) if name not in names),
+        (record.rows_hash, record.content_hash, record.prompt_hash) if is_signed(run, record) else None,
+        run.asked.get(record.task, ""),
+        (record.task, run.file),
+        frozenset(allowed),
+    )
 
 
-def recorded(record: TaskRecord) -> Fields:
-    """What a task's record says of its rows and prompts."""
-    return {"rows_hash": ("items", record.rows_hash or None), "prompt": ("prompts", record.prompt_hash or None)}
-
-
-def what_was_asked(runs: Sequence[Run]) -> dict[tuple[Path, str], Fields]:
-    """Which prompts and golds the tasks of runs had, as fields of their protocols.
-
-    A signed run has what its record says, and what its details say where those of one record differ: whatever other
-    runs there are. An unsigned run whose details ask the same as those of a record has that record's; others, what
-    their details say. Runs without details have the prompts of most others of their record.
+def texts_that_differ(runs: Iterable[Run]) -> Texts:
+    """Which two runs asked a task otherwise, by prompts, choices and golds in their details.
 
     Args:
         runs: As `load` gives them.
 
     Returns:
-        By the run's file and the task; {} of a run that says nothing.
+        The task and both runs' files, in either order -> whether items (with their golds), prompts, or both differ;
+        without pairs that asked the same.
     """
     members: dict[str, list[Run]] = {}
     for run in runs:
-        for task in run.record.tasks:
+        for task in run.asked:
             members.setdefault(task, []).append(run)
-    found: dict[tuple[Path, str], Fields] = {}
-    for task, some in members.items():
-        groups = _alike(some, task)
-        told = _by_details(groups, task)
-        for lender, group in groups:
-            lent = recorded(lender) if lender else {}
-            found |= {(run.file, task): {**lent, **told.get(run.file, {})} for run in group}
-    return found
-
-
-def _alike(runs: Sequence[Run], task: str) -> list[tuple[TaskRecord | None, list[Run]]]:
-    """Runs of each record of a task, with unsigned ones that ask the same; those of no record together, behind None."""
-    signed: dict[tuple[Any, ...], list[Run]] = {}
-    unsigned = []
-    for run, rows in zip(runs, hashes_of_rows([run.record.tasks[task] for run in runs]), strict=True):
-        record = run.record.tasks[task]
-        if is_signed(run, record):
-            signed.setdefault((rows, record.prompt_hash, record.limit), []).append(run)
-        else:
-            unsigned.append(run)
-    alone = []
-    records = sorted(signed.values(), key=len, reverse=True)
-    known = [{one.asked[task]: one for one in group if task in one.asked} for group in records]
-    for run in unsigned:
-        home = next((at for at, texts in enumerate(known) if _asks_the_same(run, task, texts)), None)
-        (alone if home is None else records[home]).append(run)
-    groups: list[tuple[TaskRecord | None, list[Run]]] = [(group[0].record.tasks[task], group) for group in records]
-    return [*groups, (None, alone)]
-
-
-def _asks_the_same(run: Run, task: str, texts: Mapping[str, Run]) -> bool:
-    """Whether a run's details have the prompts and golds of one of some runs, by the digests of these."""
-    if task not in run.asked or run.asked[task] in texts:
-        return run.asked.get(task) in texts
-    return any(not _reasons_of_details(other, run, task) for other in texts.values())
-
-
-def _by_details(groups: Sequence[tuple[TaskRecord | None, list[Run]]], task: str) -> dict[Path, Fields]:
-    """Run's file -> a name of its prompts and one of its golds; nothing where the records tell all apart."""
-    if all(lender or not any(task in run.asked for run in group) for lender, group in groups):
-        if all(len({tuple(names.values()) for names in _names(group, task).values()}) < 2 for _, group in groups):
-            return {}
-    names = _names([run for _, group in groups for run in group], task)
+    files: dict[Path, Mapping[str, Path]] = {}
     found = {}
-    for lender, group in groups:
-        most = Counter(run.asked[task] for run in group if task in run.asked).most_common(1)
-        usual = names[most[0][0]] if lender and most else {}
-        found |= {run.file: names[run.asked[task]] if task in run.asked else usual for run in group}
+    for task, some in members.items():
+        for one, other in combinations(some, 2):
+            if one.asked[task] == other.asked[task]:
+                continue
+            for run in (one, other):
+                if run.file not in files:
+                    files[run.file] = details_files_of_run(run)
+            if kinds := _kinds_in_texts(one, other, task, (files[one.file][task], files[other.file][task])):
+                found[task, one.file, other.file] = found[task, other.file, one.file] = kinds
     return found
 
 
-def _names(runs: Sequence[Run], task: str) -> dict[str, Fields]:
-    """Digest of what details asked -> a name of the prompts and one of the golds, the same where these are the same."""
-    known: dict[str, tuple[Run, Fields]] = {}
-    for digest, _ in Counter(run.asked[task] for run in runs if task in run.asked).most_common():
-        run = next(run for run in runs if run.asked.get(task) == digest)
-        names: dict[str, tuple[Kind, Any]] = {"golds": ("items", digest), "prompts": ("prompts", digest)}
-        for other, theirs in reversed(known.values()):  # the name of most runs last
-            kinds = {one.kind for one in _reasons_of_details(other, run, task)}
-            names |= {name: value for name, value in theirs.items() if value[0] not in kinds}
-        known[digest] = run, names
-    return {digest: names for digest, (_, names) in known.items()}
-
-
-def _reasons_of_details(first: Run, second: Run, task: str) -> list[Reason]:
-    """`reasons_in_texts` of a task of two runs, whose details were read before."""
-    files = [details_files_of_run(run)[task] for run in (first, second)]
+def _kinds_in_texts(first: Run, second: Run, task: str, files: tuple[Path, Path]) -> frozenset[Kind]:
+    """Whether items (with their golds), prompts, or both differ between two runs of a task: kinds of `_in_texts`."""
     records = [run.record.tasks[task] for run in (first, second)]
-    if is_content_alike(records[0], records[1], files[0], files[1]):
-        return []
-    return reasons_in_texts(files[0], files[1], task, (first.model, second.model), rows_are_the_same(*records))
+    one, other = (_hashes(file, *state_of(file)) for file in files)
+    if one == other or is_content_alike(*records, *files):
+        return frozenset()
+    shared = one.keys() & other.keys()
+    found: dict[Kind, bool] = {
+        "items": not rows_are_the_same(*records)
+        and not len(shared) == len(one) == len(other)
+        or any(one[key][1] != other[key][1] for key in shared),
+        "prompts": any(one[key][0] != other[key][0] for key in shared),
+    }
+    return frozenset(kind for kind, differs in found.items() if differs)
 
 
 def rows_are_the_same(one: TaskRecord, other: TaskRecord) -> bool:
@@ -241,19 +204,54 @@ def is_content_alike(one: TaskRecord, other: TaskRecord, first: Path, second: Pa
     return asked[0] == asked[1]
 
 
-def reasons(first: Protocol, second: Protocol, task: str) -> list[Reason]:
-    """Why two scores of a task are not comparable; [] where they are."""
-    found = []
-    for name, (kind, one, other) in _differing(first, second).items():
-        found.append(
-            Reason(kind, f"{task}: {WORDS.get(name, name)} differs: {shorten(one, 90)} / {shorten(other, 90)}.")
-        )
+def reasons(first: Protocol, second: Protocol, task: str, records: bool = True) -> list[Reason]:
+    """Why two scores of a task are not comparable; [] where they are.
+
+    Args:
+        first: Of one score.
+        second: Of the other.
+        task: Their task.
+        records: Whether also what the records say of rows and prompts is compared.
+    """
+    differing = _differing(first, second) | (_recorded_differences(first, second) if records else {})
+    return [
+        Reason(kind, f"{task}: {WORDS.get(name, name)} differs: {shorten(one, 90)} / {shorten(other, 90)}.")
+        for name, (kind, one, other) in differing.items()
+    ]
+
+
+def fields_that_differ(first: Protocol, second: Protocol, texts: Texts) -> dict[str, tuple[str, str]]:
+    """Names of what keeps two scores of a task apart, with both values: whatever other runs there are.
+
+    Prompts and golds are compared where both have details, rows' fingerprints where both are signed. Where only one
+    says what was asked, or each says it otherwise, nothing says that they were asked the same.
+    """
+    if first == second:
+        return {}
+    found = _differing(first, second) | _recorded_differences(first, second)
+    if first.digest and second.digest:
+        kinds = texts.get((first.place[0], first.place[1], second.place[1]), ())
+        found |= {OF_DETAILS[kind]: (kind, first.digest, second.digest) for kind in kinds}
+    elif not (first.asked and second.asked) and not (first.unverified and second.unverified):
+        found["prompts"] = "prompts", first.digest or NOT_TOLD, second.digest or NOT_TOLD
+    return {
+        name: (one, other)
+        for name, (kind, one, other) in found.items()
+        if kind not in first.allowed and name not in first.allowed
+    }
+
+
+def _recorded_differences(first: Protocol, second: Protocol) -> Differing:
+    """In which rows and prompts two scores differ by their records, where both have one."""
+    if first.asked is None or second.asked is None or first.asked == second.asked:
+        return {}
+    (rows, content, prompt), (other_rows, other_content, other_prompt) = first.asked, second.asked
+    found: Differing = {}
+    if rows != other_rows and not content == other_content != "":
+        found["rows_hash"] = "items", rows or NOT_TOLD, other_rows or NOT_TOLD
+    if prompt != other_prompt:
+        found["prompt"] = "prompts", prompt or NOT_TOLD, other_prompt or NOT_TOLD
     return found
-
-
-def fields_that_differ(first: Protocol, second: Protocol) -> dict[str, tuple[str, str]]:
-    """Names of what keeps two scores apart, with both values."""
-    return {name: (one, other) for name, (_, one, other) in _differing(first, second).items()}
 
 
 def settings_that_differ(protocols: Iterable[Protocol]) -> dict[str, list[str]]:
@@ -349,7 +347,7 @@ def _digest_of_file(file: Path, *state: int) -> str:
     return digest_of(read_details(file, ASKED))
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=256)
 def _hashes(file: Path, *state: int) -> dict[str, tuple[int, int]]:
     """Hashes of the prompt, and of choices with golds, of each row: texts of all runs would not fit into memory."""
     keys = row_keys(file)

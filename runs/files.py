@@ -64,7 +64,12 @@ class SavedTask:
     @property
     def run_name(self) -> str:
         """Model and date, as people name a run."""
-        return f"{self.model}, {self.date}"
+        return f"{self.model_name}, {self.date}"
+
+    @property
+    def age(self) -> tuple[bool, str]:
+        """What is larger of newer details: the run's date, before which those go whose results file is gone."""
+        return self.results_file.is_file(), self.date
 
     @property
     def results_file(self) -> Path:
@@ -114,7 +119,7 @@ def _model_name(file: Path, changed: int) -> str:
         general = json.loads(file.read_bytes()).get("config_general")
     except (ValueError, RecursionError, AttributeError):
         return ""
-    return str(general.get("model_name") or "") if isinstance(general, Mapping) else ""
+    return escaped(str(general.get("model_name") or "")) if isinstance(general, Mapping) else ""
 
 
 def read_details(file: Path, paths: Sequence[str] | None = None) -> "pyarrow.Table":
@@ -199,7 +204,7 @@ def find_saved_tasks(paths: Sequence[Path], strict: bool = False) -> list[SavedT
             )
         for task in found:
             place = (task.root, task.model, task.task)
-            if place not in newest or newest[place].date < task.date:
+            if place not in newest or newest[place].age < task.age:
                 newest[place] = task
     return list(newest.values())
 
@@ -219,7 +224,7 @@ def find_details(path: Path, task: str) -> SavedTask:
     found, broken = _saved_tasks(path)
     files = [one for one in found if task in (one.task, one.task.partition("|")[0])]
     if files:
-        return max(files, key=lambda one: (one.date, one.file.name))  # by the run's date; a copy has other times
+        return max(files, key=lambda one: (one.age, one.file.name))  # by the run's date; a copy has other times
     if broken:
         raise CulturevalError("\n".join(one.reason for one in broken))
     names = sorted({one.task for one in found})
@@ -233,7 +238,7 @@ def names_of_runs(saved: Sequence[SavedTask]) -> dict[tuple[Path, str], str]:
 
     It is the model's, with its output folder if several have that model.
     """
-    newest = {(task.root, task.model): task for task in sorted(saved, key=lambda task: task.date)}
+    newest = {(task.root, task.model): task for task in sorted(saved, key=lambda task: task.age)}
     runs = {place: newest[place] for place in dict.fromkeys((task.root, task.model) for task in saved)}
     folders = [root.name for root, _ in runs], [str(root) for root, _ in runs], [model for _, model in runs]
     return dict(zip(runs, told_apart([task.model_name for task in runs.values()], *folders), strict=True))

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     import pyarrow
 
 ROUNDING = 1e-6
+REGROUPED = "the runs' details disagree on which items share a cluster; items that do in any of them count together."
 NAME_PATHS = tuple(f"doc.specific.{name}" for name in (*NAMES, "cluster", "direction"))
 CLUSTERS = ("doc.specific.cluster", "doc.specific.task_id")  # solutions of one problem are a cluster
 Columns = Mapping[str, list[Any] | None]
@@ -75,15 +77,16 @@ def aligned(tables: Sequence[ItemScores]) -> list[ItemScores]:
         tables: At least one, of the same data.
 
     Returns:
-        Where a table lacks an item, it is without a score there, between the bounds that the others have of it.
+        Where a table lacks an item, it is without a score there, between the bounds that the others have of it. Items
+        share a cluster where they do in any table.
     """
     first, *others = tables
-    if all(table.keys == first.keys for table in others):
+    if all((table.keys, table.clusters) == (first.keys, first.clusters) for table in others):
         return list(tables)
     home = {key: (table, at) for table in reversed(tables) for at, key in enumerate(table.keys)}
     keys = tuple(dict.fromkeys(key for table in tables for key in table.keys))
     homes = [home[key] for key in keys]
-    clusters = tuple(table.clusters[at] for table, at in homes)
+    clusters = _joined_clusters(tables, keys)
     ends = {
         name: None
         if any(getattr(table, name) is None for table in tables)
@@ -100,6 +103,34 @@ def aligned(tables: Sequence[ItemScores]) -> list[ItemScores]:
         rows = tuple(table.rows[place[key]] if key in place else () for key in keys)
         found.append(ItemScores(keys, clusters, parts, table.score, rows, scored, **ends))
     return found
+
+
+def clusters_differ(tables: Sequence[ItemScores]) -> bool:
+    """Whether items of one task share a cluster in one table and not in another, so that standard errors differ."""
+    first, *others = ({key: name or key for key, name in zip(one.keys, one.clusters, strict=True)} for one in tables)
+    pairs = ({(name, other[key]) for key, name in first.items() if key in other} for other in others)
+    return any(len(one) > min(len({name[side] for name in one}) for side in (0, 1)) for one in pairs if one)
+
+
+def _joined_clusters(tables: Sequence[ItemScores], keys: Sequence[str]) -> tuple[str | None, ...]:
+    """Clusters of items, of which two share one where they do in any table; each has the first name of its parts."""
+    parents: dict[tuple[int, str], tuple[int, str]] = {}
+
+    def root(node: tuple[int, str]) -> tuple[int, str]:
+        while (above := parents.setdefault(node, node)) != node:
+            node = above
+        return node
+
+    for number, table in enumerate(tables, start=1):
+        for key, name in zip(table.keys, table.clusters, strict=True):
+            if name is not None:
+                parents[root((0, key))] = root((number, name))
+    names: dict[tuple[int, str], str] = {}
+    for number, name in [*parents]:
+        if number:
+            place = root((number, name))
+            names[place] = min(name, names.get(place, name))
+    return tuple(names.get(root((0, key))) for key in keys)
 
 
 def item_scores(file: Path, task: str, metric: str) -> ItemScores | None:
@@ -127,7 +158,7 @@ def item_scores(file: Path, task: str, metric: str) -> ItemScores | None:
         keys = clusters = tuple(made.items)
         rows = tuple(made.items.values())
     else:
-        keys, clusters = named or row_names_and_clusters(file)
+        keys, clusters = named or _row_names(file, *state_of(file))
         rows = tuple((row,) for row in range(len(keys)))
     scored = np.ones(len(keys), bool) if made.scored is None else made.scored
     return ItemScores(keys, clusters, made.parts, made.score, rows, scored, made.worst, made.best)
@@ -177,6 +208,11 @@ def row_names_and_clusters(file: Path) -> tuple[tuple[str, ...], tuple[str | Non
         CulturevalError: As of `item_scores`.
     """
     return _names_and_clusters(*_columns(file, NAME_PATHS))
+
+
+@lru_cache(maxsize=8)  # the scores of a task are asked one after another
+def _row_names(file: Path, *state: int) -> tuple[tuple[str, ...], tuple[str | None, ...]]:
+    return row_names_and_clusters(file)
 
 
 def row_keys(file: Path) -> tuple[str, ...]:

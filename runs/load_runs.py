@@ -84,7 +84,8 @@ def load(path: str | Path, strict: bool = False) -> LoadedRuns:
     if left_out and (strict or not runs):
         raise CulturevalError("\n".join(one.reason for one in left_out))
     with use_settings(current_settings()):  # read once: every check asks the catalogue
-        found = [run if judged_of(run.content) else checked(run) for run in _with_judgements(runs)]
+        judged = {file: checked_judgement(run) for file, run in runs.items()}
+        found = [run if judged_of(run.content) else checked(run) for run in _with_judgements(judged)]
     return LoadedRuns(sorted(found, key=lambda run: (run.date, run.model), reverse=True), left_out)
 
 
@@ -137,15 +138,17 @@ def _judged(run: Run, judgement: Run) -> Run:
     """A run with what a later judgement adds: the judges' scores of its tasks, never another score."""
     scores: dict[str, Mapping[str, float | None]] = dict(run.scores)
     tasks = dict(run.record.tasks)
-    judged = checked_judgement(judgement)
-    for name, values in judged.scores.items():
-        if name not in scores:
-            continue
-        scores[name] = {**scores[name], **{one: value for one, value in values.items() if one.startswith(JUDGED)}}
+    added = {
+        task: {name: value for name, value in values.items() if name.startswith(JUDGED)}
+        for task, values in judgement.scores.items()
+        if task in scores
+    }
+    for name, values in added.items():
+        scores[name] = {**scores[name], **values}
         known, later = tasks.get(name), judgement.record.tasks.get(name)
         if known and later:
             changes = {field: getattr(later, field) for field in ("verdicts_reused", "verdicts_reused_since")}
-            changes["scored"] = known.scored | judged.scored.get(name, {})
+            changes["scored"] = known.scored | {one: count for one, count in later.scored.items() if one in values}
             left_out = tuple(one for one in known.left_out if one not in values)
             tasks[name] = known.model_copy(update={**changes, "left_out": left_out})
     left = [(one, task.suite) for task in tasks.values() for one in task.left_out]
@@ -155,14 +158,17 @@ def _judged(run: Run, judgement: Run) -> Run:
         if any(is_of_judge(one, judge, suite) for one, suite in left)
     }
     signatures = {one.group: one for one in (*run.record.signatures, *judgement.record.signatures)}
-    record = run.record.model_copy(
-        update={"tasks": tasks, "unjudged": unjudged, "signatures": tuple(signatures.values())}
+    changed = {"tasks": tasks, "unjudged": unjudged, "signatures": tuple(signatures.values())}
+    kept = [claim for claim in run.claims if claim.metric not in added.get(claim.task, {})]
+    claims = [claim for claim in judgement.claims if claim.metric in added.get(claim.task, {})]
+    return replace(
+        run,
+        scores=scores,
+        record=run.record.model_copy(update=changed),
+        claims=(*kept, *claims),
+        judgements=(*run.judgements, judgement.file),
+        unchecked={task: why for task, why in judgement.unchecked.items() if task in added} | dict(run.unchecked),
     )
-    claims = [claim for claim in judged.claims if claim.task in run.scores and claim.metric.startswith(JUDGED)]
-    judgements = (*run.judgements, judgement.file)
-    unchecked = {**{name: why for name, why in judged.unchecked.items() if name in run.scores}, **run.unchecked}
-    told = {"claims": (*run.claims, *claims), "unchecked": unchecked}
-    return replace(run, scores=scores, record=record, judgements=judgements, **told)
 
 
 def read_file(file: Path) -> Run:
@@ -214,9 +220,9 @@ def scores_table(runs: Iterable[Run]) -> "pandas.DataFrame":
         runs: As `load` returns them.
 
     Returns:
-        The columns of `COLUMNS`: `n` is the number of rows that the score is of, as in all views, `coverage` their
-        share of all rows, `signature` that of the task's group, `warnings` what a reader must know of the run;
-        averages, and metrics that do not apply to a task, have no `n` and `coverage`.
+        The columns of `COLUMNS`: `n` is the number of items that the score is of, as in all views (rows, or items
+        of several rows), `coverage` their share of all, `signature` that of the task's group, `warnings` what a reader
+        must know of the run; averages, and metrics that do not apply to a task, have no `n` and `coverage`.
     """
     import pandas
 
@@ -234,8 +240,8 @@ def _rows(run: Run) -> Iterator[tuple[Any, ...]]:
             if metric.endswith("_stderr") and metric.removesuffix("_stderr") in values:
                 continue
             counted = None if record and metric in record.not_applicable else record
-            n = counted.rows_with(metric) if counted and counted.rows else None
-            coverage = n / counted.rows if counted and n is not None else None
+            n = counted.n_of(metric) if counted and counted.rows else None
+            coverage = n / counted.n if counted and n is not None and counted.n else None
             about = (run.model, run.date, suites.get(group), group, task, metric)
             yield (*about, value, run.stderr(task, metric), n, coverage, signature, warnings, str(run.file))
 

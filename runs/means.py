@@ -61,7 +61,7 @@ def estimate(run: Run, task: TaskRecord, metric: str, scale: float = 1.0) -> Est
     value, stderr = run.value(task.task, metric), run.stderr(task.task, metric)
     if value is None:
         return None
-    return Estimate(scale * value, None if stderr is None else scale * stderr, task.rows_with(metric) or None)
+    return Estimate(scale * value, None if stderr is None else scale * stderr, task.n_of(metric) or None)
 
 
 def percentage(run: Run, task: TaskRecord, metric: str) -> Estimate | None:

@@ -9,9 +9,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt
 
 from cultureval.runtime.rounding import printed
+from cultureval.tasks.catalogue import rows_per_item
 
 SCHEMA = 1
 SECTION = "cultureval"  # its key in a results file
@@ -81,15 +82,15 @@ class TaskRecord(Record):
     task_type: str = ""
     language: str = ""
     register_: str = Field(default="", alias="register")
-    shots: int = 0
+    shots: NonNegativeInt = 0
     metrics: tuple[str, ...] = ()
-    rows: int = 0
-    items: int | None = None
-    expected_rows: int | None = None
-    expected_group_rows: int | None = None
+    rows: NonNegativeInt = 0
+    items: NonNegativeInt | None = None
+    expected_rows: NonNegativeInt | None = None
+    expected_group_rows: NonNegativeInt | None = None
     row_counts: dict[str, int] = {}
-    not_selected: dict[str, int] = {}
-    limit: int | None = None
+    not_selected: dict[str, NonNegativeInt] = {}
+    limit: NonNegativeInt | None = None
     form: str = ""
     source: str = ""
     revision: str = ""
@@ -97,33 +98,42 @@ class TaskRecord(Record):
     content_hash: str = ""
     prompt_hash: str = ""
     parity: str = ""
-    duplicate_rows: int = 0
+    duplicate_rows: NonNegativeInt = 0
     unread_files: tuple[str, ...] = ()
-    skipped_rows: int = 0
-    skipped_few_shot_rows: int = 0
-    refused: int = 0
-    refused_by: dict[str, int] = {}
+    skipped_rows: NonNegativeInt = 0
+    skipped_few_shot_rows: NonNegativeInt = 0
+    refused: NonNegativeInt = 0
+    refused_by: dict[str, NonNegativeInt] = {}
     bounds: dict[str, tuple[float, float]] = {}
-    few_shot_rows: int | None = None
-    scored: dict[str, int] = {}
+    few_shot_rows: NonNegativeInt | None = None
+    scored: dict[str, NonNegativeInt] = {}
     not_means: tuple[str, ...] = ()
     not_applicable: tuple[str, ...] = ()
     left_out: tuple[str, ...] = ()
-    truncated: int = 0
-    unparsable: int = 0
-    reused: int = 0
+    truncated: NonNegativeInt = 0
+    unparsable: NonNegativeInt = 0
+    reused: NonNegativeInt = 0
     reused_since: str | None = None
-    of_other_models: int = 0
-    verdicts_reused: int = 0
+    of_other_models: NonNegativeInt = 0
+    verdicts_reused: NonNegativeInt = 0
     verdicts_reused_since: str | None = None
-    tokens_in: int | None = None
-    tokens_out: int | None = None
-    routes: dict[str, int] = {}
+    tokens_in: NonNegativeInt | None = None
+    tokens_out: NonNegativeInt | None = None
+    routes: dict[str, NonNegativeInt] = {}
     notes: tuple[str, ...] = ()
 
     def rows_with(self, metric: str) -> int:
         """How many rows a metric has a value for."""
         return self.scored.get(metric, self.rows)
+
+    def n_of(self, metric: str) -> int:
+        """How many items a metric has a score of: rows, or items of several rows that are scored together."""
+        return self.rows_with(metric) // rows_per_item(self.task)
+
+    @property
+    def n(self) -> int:
+        """How many items were answered, counted as by `n_of`."""
+        return self.rows // rows_per_item(self.task)
 
 
 class SignatureRecord(Record):

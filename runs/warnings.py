@@ -272,8 +272,8 @@ def _between(run: Run, tasks: list[TaskRecord]) -> tuple[float, float] | None:
 
 
 def _other_counts(run: Run, tasks: list[TaskRecord]) -> Checks:
-    asked = {task.task: _published_rows(task) for task in tasks if task.limit is None and not task.skipped_rows}
-    counts = {task.task: task.rows + task.refused for task in tasks if task.rows}
+    asked = {task.task: _published_rows(task) for task in tasks if task.limit is None}
+    counts = {task.task: task.rows + task.refused + task.skipped_rows for task in tasks if task.rows}
     found = [name for name, rows in asked.items() if rows and counts.get(name, rows) != rows]
     if found:
         yield (

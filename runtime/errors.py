@@ -6,12 +6,15 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from cultureval.runtime.zero_width import INVISIBLE
+
 if TYPE_CHECKING:
     from pydantic import ValidationError
 
 
-# Control characters (category Cc), those that end a line or change the order of writing.
-_CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
+# Control characters (category Cc), those that end a line or change the order of writing, and those that nobody sees.
+_CONTROLS = re.compile(f"[\x00-\x1f\x7f-\x9f\u2028\u2029\U000e0000-\U000e007f{INVISIBLE}]")
+MARKS = "\u061c\u200c\u200d\u200e\u200f"  # that join letters or say how a line is read, which Arabic texts hold
 CONTROLS = "\n\t"  # control characters that a message may hold
 
 
@@ -153,7 +156,7 @@ def described(error: BaseException) -> str:
 
 
 def escaped(text: str, keep: str = "") -> str:
-    """The text with its control characters, but those to `keep`, written as escapes, which a terminal does not obey."""
+    """The text with its control and invisible characters, but those to `keep`, written as escapes."""
     return _CONTROLS.sub(
         lambda found: found[0] if found[0] in keep else found[0].encode("unicode_escape").decode(), text
     )

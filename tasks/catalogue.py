@@ -121,6 +121,12 @@ def kind_of(name: str) -> Kind:
     return all_suites()[task.suite].kind(task.metric_set)
 
 
+def rows_per_item(task: str) -> int:
+    """Rows of a task that are scored together as one item; 1 where the catalogue does not know it. `|k` may follow."""
+    known = all_tasks().get(task.partition("|")[0])
+    return all_suites()[known.suite].kind(known.metric_set).rows_per_item if known else 1
+
+
 def declared_metric(task: str, metric: str) -> Declared | None:
     """What is declared of a task's metric: the range of its scores, and whether higher is better; None if nobody says.
 

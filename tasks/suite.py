@@ -306,11 +306,9 @@ class Suite:
         before_run: The function that checks the selected tasks of the suite (`["cvlue_vg|0"]`) before a model is
             loaded: it returns warnings to print, or raises CulturevalError.
         comparison: The function that is the command `cultureval compare <name>`.
-        statistics: The function that tells `cultureval compare` and ranks what a score that is no mean of its rows is
-            made of: takes a details file, the task's name and a metric, and returns
+        statistics: The function that tells checks, `cultureval compare` and ranks what a score that is no mean of its
+            rows is made of: takes a details file, the task's name and a metric, and returns
             `metrics.item_statistics.ItemStatistics`, or None for a mean of the rows' scores.
-        slow_statistics: Metrics whose statistics are made from the replies' texts, which takes too long for a look at a
-            run: they are checked against the results file in comparisons only.
         analysis: The function that is the command `cultureval analyze <name>`.
         ratings: Its human ratings (`reports.human_ratings.HumanRatings`), for `cultureval agreement <name>`.
         submissions: Scorers of submission files in an official format, by the name in `cultureval score NAME`: the
@@ -350,7 +348,6 @@ class Suite:
     before_run: str | Callable[[Sequence[str]], Sequence[str]] | None = None
     comparison: str | Callable[..., Any] | None = None
     statistics: str | Callable[[Path, str, str], Any] | None = None
-    slow_statistics: tuple[str, ...] = ()
     analysis: str | Callable[..., Any] | None = None
     ratings: Any = None
     submissions: str | Mapping[str, Callable[[Path, Sequence[Path], Path], Any]] | None = None

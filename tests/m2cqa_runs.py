@@ -38,7 +38,7 @@ def write_run(
             for role, verdict in zip(ROLES, row, strict=True):
                 specific = {"item_id": item, "role": role, "rows_of_task": 3 * len(verdicts)}
                 specific |= fields(number) if fields else {}
-                doc = {"query": "?", "specific": specific}
+                doc = {"query": "?", "choices": ["x"], "gold_index": [0], "specific": specific}
                 rows.append(
                     {"doc": doc, "metric": dict.fromkeys(PROFILES, str(verdict)), "model_response": {"text": ["x"]}}
                 )

@@ -18,6 +18,7 @@ import pyarrow
 from hypothesis import strategies as st
 
 from cultureval.metrics.proportions import wilson_error
+from cultureval.metrics.standard_errors import clustered_standard_error
 from cultureval.runs.files import find_saved_tasks
 from cultureval.runs.record import ModelRecord, RunRecord
 from cultureval.runs.signature import signature_record
@@ -49,7 +50,7 @@ class Plan:
         limit: As of `--limit`.
         edited: What of its results file was changed afterwards: "", "score", "average", or the error of either.
         details: "whole", "missing" or "cut".
-        asked: What else was asked: "", "prompts" or "golds".
+        asked: What else was asked: "", "prompts", "prompt" (the second alone, which no signature tells) or "golds".
         hidden: Whether its signature says that the usual was asked.
         judged: Whether a judge scored its captions later.
         copied: Whether another output folder holds the same run.
@@ -174,7 +175,7 @@ def plans(names: int = len(NAMES)) -> st.SearchStrategy[Plan]:
         limit=st.one_of(st.none(), st.none(), st.integers(2, 4)),
         edited=st.sampled_from(["", "", "", "score", "average", "score's error", "average's error"]),
         details=st.sampled_from(["whole", "whole", "whole", "missing", "cut"]),
-        asked=st.sampled_from(["", "", "prompts", "golds"]),
+        asked=st.sampled_from(["", "", "prompts", "prompt", "golds"]),
         hidden=seldom,
         judged=st.booleans(),
         copied=seldom,
@@ -251,7 +252,7 @@ def _rows(task: str, plan: Plan, items: int) -> list[Item]:
         logprobs = tuple(-own.randint(1, 24) / 4 for _ in options)
         item = Item(
             f"test.jsonl:{place}",
-            f"{'أجب: ' if plan.asked == 'prompts' else ''}سؤال {place} {task}",
+            f"{'أجب: ' if plan.asked == 'prompts' or plan.asked == 'prompt' and place == 1 else ''}سؤال {place} {task}",
             options,
             gold,
             logprobs,
@@ -389,7 +390,8 @@ def _judge(root: Path, planted: Planted, date: str) -> tuple[float, ...]:
     write_derived(saved, later, saved.table().slice(0, count), verdicts)
     mean = math.fsum(marks) / count
     counts = {f"{JUDGE}_n_items": count, f"{JUDGE}_n_parsed": count, f"{JUDGE}_n_unscored": 0, CRITERION: mean}
-    counts |= {f"{CRITERION}_stderr": 0.1, f"{CRITERION}_missing_as_1": mean, f"{CRITERION}_missing_as_5": mean}
+    error = clustered_standard_error(marks, range(count), (1.0, 5.0))
+    counts |= {f"{CRITERION}_stderr": error, f"{CRITERION}_missing_as_1": mean, f"{CRITERION}_missing_as_5": mean}
     general = saved.results()["config_general"]
     general |= {"judged": {"details": [str(saved.file.relative_to(root))]}}
     content = {"config_general": general, "results": {task: counts}, "config_tasks": {}, "versions": {}}

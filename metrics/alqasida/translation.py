@@ -6,8 +6,9 @@ has its own name.
 """
 
 import hashlib
+import io
 from collections.abc import Callable, Sequence
-from functools import lru_cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +16,15 @@ import numpy as np
 
 from cultureval.runtime.data.hub import is_offline
 from cultureval.runtime.data.scorers import mirrored
+from cultureval.runtime.data.user_cache import user_cache, write_atomically
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.patches.sacrebleu import flores200_file, score_of_counts, sentence_counts
 from cultureval.runtime.settings import Settings, current_settings
 
 DRAWS = 1000
 SEED = 417
+COUNTS = 1  # version of the cached counts
+OF_CHARACTERS = 18  # the first counts of chrF++, which are those of chrF: three for each of six orders
 
 
 def spbleu(hypotheses: Sequence[str], references: Sequence[str]) -> float:
@@ -59,7 +63,7 @@ def bleu(hypotheses: Sequence[str], references: Sequence[str]) -> float:
 def sentence_score(name: str, hypothesis: str, reference: str) -> float:
     """One sentence's score in 0 to 100, of a name in `CORPUS`; BLEU of the n-gram orders that the sentence has."""
     metric = _metric(name, effective_order=True)
-    prepared = _preparation(name)
+    prepared = _preparation(flores200_model() if name == "spbleu" else None)
     return metric.sentence_score(prepared(hypothesis), [prepared(reference)]).score
 
 
@@ -88,8 +92,11 @@ def gain_and_error(
 
 
 def sentence_sums(name: str, hypotheses: Sequence[str], references: Sequence[str]) -> np.ndarray:
-    """Counts of each sentence, [N, P], whose sums over sentences give the corpus score; arguments as in `spbleu`."""
-    return _statistics(name, hypotheses, references)[1].astype(np.float64)
+    """Counts of each sentence, [N, P], whose sums over sentences give the corpus score; nothing is downloaded for them.
+
+    Arguments and errors are those of `spbleu`, but the SentencePiece model must be on this machine.
+    """
+    return _statistics(name, hypotheses, references, fetch=False)[1].astype(np.float64)
 
 
 def score_of_sums(name: str, sums: np.ndarray) -> np.ndarray:
@@ -169,8 +176,8 @@ def flores200_signature() -> str:
     """The hash of the SentencePiece model and sacrebleu's version, for score signatures."""
     import sacrebleu
 
-    digest = hashlib.sha256(flores200_model().read_bytes()).hexdigest()[:8]
-    return f"spBLEU(flores200@{digest},sacrebleu {sacrebleu.__version__})"
+    model = flores200_model()
+    return f"spBLEU(flores200@{_digest(model, model.stat().st_mtime_ns)},sacrebleu {sacrebleu.__version__})"
 
 
 def _corpus_score(name: str, hypotheses: Sequence[str], references: Sequence[str]) -> float:
@@ -178,22 +185,55 @@ def _corpus_score(name: str, hypotheses: Sequence[str], references: Sequence[str
     return _score(metric, counts.sum(axis=0))
 
 
-def _statistics(name: str, hypotheses: Sequence[str], references: Sequence[str]) -> tuple[Any, np.ndarray]:
-    """The sacrebleu metric and its sufficient statistics, one row of counts per sentence."""
+def _statistics(
+    name: str, hypotheses: Sequence[str], references: Sequence[str], fetch: bool = True
+) -> tuple[Any, np.ndarray]:
+    """The sacrebleu metric and its sufficient statistics, one row of counts per sentence.
+
+    They are kept in the user's cache: counting the translations of a run takes ten seconds and more.
+    """
     if isinstance(hypotheses, str) or isinstance(references, str):
         raise ValueError("hypotheses and references must be lists of sentences")
     if len(hypotheses) != len(references) or not len(hypotheses):
         raise ValueError(f"there are {len(hypotheses)} hypotheses and {len(references)} references; one each is needed")
-    metric = _metric(name)
-    prepared = _preparation(name)
-    sides = [[prepared(text) for text in side] for side in (hypotheses, references)]
-    return metric, np.array(sentence_counts(metric, *sides), dtype=np.int64)
+    if name == "chrf":
+        return _metric(name), _statistics("chrf_plus_plus", hypotheses, references)[1][:, :OF_CHARACTERS]
+    model = flores200_model(fetch) if name == "spbleu" else None
+    file = _counts_file(name, model, hypotheses, references)
+    try:
+        counts = np.load(file, allow_pickle=False)
+    except (OSError, ValueError, EOFError):
+        prepared = _preparation(model)
+        sides = [[prepared(text) for text in side] for side in (hypotheses, references)]
+        counts = np.array(sentence_counts(_metric(name), *sides), dtype=np.int32)
+        _keep(file, counts)
+    return _metric(name), counts.astype(np.int64)
+
+
+def _counts_file(name: str, model: Path | None, *sides: Sequence[str]) -> Path:
+    """Where the counts of some texts are kept."""
+    import sacrebleu
+
+    pieces = _digest(model, model.stat().st_mtime_ns) if model else ""
+    about = repr((COUNTS, sacrebleu.__version__, name, pieces, *map(list, sides)))
+    key = hashlib.blake2b(about.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
+    return user_cache() / "sentence_counts" / f"{key}.npy"
+
+
+def _keep(file: Path, counts: np.ndarray) -> None:
+    content = io.BytesIO()
+    np.save(content, counts)
+    try:
+        write_atomically(file, content.getvalue())
+    except OSError:  # counted again next time
+        pass
 
 
 def _score(metric: Any, totals: np.ndarray) -> float:
     return score_of_counts(metric, totals.tolist())
 
 
+@cache
 def _metric(name: str, effective_order: bool = False) -> Any:
     from sacrebleu.metrics import BLEU, CHRF
 
@@ -204,12 +244,17 @@ def _metric(name: str, effective_order: bool = False) -> Any:
     return CHRF(word_order={"chrf": 0, "chrf_plus_plus": 2}[name])
 
 
-def _preparation(name: str) -> Callable[[str], str]:
-    """What is done to each text before it is counted; the model's place is looked up once."""
-    if name != "spbleu":
+def _preparation(model: Path | None) -> Callable[[str], str]:
+    """What is done to each text before it is counted: for spBLEU its pieces by a SentencePiece model."""
+    if model is None:
         return str.strip
-    pieces = _pieces(str(flores200_model()))
+    pieces = _pieces(str(model))
     return lambda text: " ".join(pieces.encode(text.strip(), out_type=str))
+
+
+@lru_cache(maxsize=2)
+def _digest(file: Path, changed: int) -> str:
+    return hashlib.sha256(file.read_bytes()).hexdigest()[:8]
 
 
 @lru_cache(maxsize=2)

@@ -88,7 +88,8 @@ def _of_results(path: Path, metrics: Sequence[str]) -> tuple[dict[str, float], l
         first, *others = division.groups
         for group in others:
             why = "; ".join(group.differences)
-            left.setdefault(f"{division.suite}: {why}", []).extend(entry.model for entry in group.entries)
+            if models := [entry.model for entry in group.entries if entry not in first.entries]:
+                left.setdefault(f"{division.suite}: {why}", []).extend(models)
         for entry in first.entries:
             if why := entry.unranked or next(iter(entry.run.unchecked.values()), ""):
                 left.setdefault(f"{division.suite}: {why}", []).append(entry.model)

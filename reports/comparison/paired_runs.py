@@ -20,16 +20,14 @@ from cultureval.runs.comparable import (
     Reason,
     hashes_of_rows,
     is_content_alike,
-    is_signed,
     protocol_of,
     reasons,
     reasons_in_texts,
     record_of,
-    recorded,
     rows_are_the_same,
 )
 from cultureval.runs.files import derived_from
-from cultureval.runs.items import ItemScores, aligned, gives, item_scores, metric_names
+from cultureval.runs.items import REGROUPED, ItemScores, aligned, clusters_differ, gives, item_scores, metric_names
 from cultureval.runs.record import Run, RunRecord
 from cultureval.runs.table import averages
 from cultureval.runs.task_records import task_records
@@ -51,6 +49,7 @@ class PairedTask:
         second: The same items of the second.
         sides: The task in both.
         all_items: Every item of the data, of both sides; those without a score are left out of `first` and `second`.
+        regrouped: Whether the sides' details disagree on which items share a cluster; here those do that do in either.
     """
 
     task: str
@@ -59,6 +58,7 @@ class PairedTask:
     second: ItemScores
     sides: tuple[ComparedTask, ComparedTask]
     all_items: tuple[ItemScores, ItemScores]
+    regrouped: bool = False
 
     @property
     def left_out(self) -> tuple[int, int]:
@@ -240,6 +240,8 @@ def _pair(first: Side, second: Side, metrics: Sequence[str], needed: bool) -> Pa
         for reason in reasons:
             left_out.setdefault(reason, []).append(one.saved.task)
     notes = [f"not compared: {shown_names(names, 3)}: {reason}" for reason, names in left_out.items()]
+    if regrouped := [task.task for task in tasks if task.regrouped]:
+        notes.append(f"{shown_names(regrouped, 3)}: {REGROUPED}")
     for side, other in ((first, second), (second, first)):
         bare = {name.partition("|")[0] for name in other.tasks}
         if alone := [name for name in side.tasks if name.partition("|")[0] not in bare]:
@@ -269,18 +271,13 @@ def incompatibilities(first: ComparedTask, second: ComparedTask, names: tuple[st
     """
     runs = [side.run or Run(side.saved.results_file, side.saved.model, side.saved.date, {}) for side in (first, second)]
     records = [record_of(run, side.saved.task) for run, side in zip(runs, (first, second), strict=True)]
-    both_signed = all(is_signed(run, record) for run, record in zip(runs, records, strict=True))
     task = first.saved.task
     files = first.saved.file, second.saved.file
-    alike = is_content_alike(records[0], records[1], *files)
-    found = [] if alike else reasons_in_texts(*files, task, names, rows_are_the_same(*records))
-    asked = both_signed and not found  # the texts say more than hashes of them
-    told = [recorded(record) | ({"rows_hash": ("items", None)} if alike else {}) for record in records]
-    protocols = [
-        protocol_of(run, record, metric, one if asked else {})
-        for run, record, one in zip(runs, records, told, strict=True)
-    ]
-    return [*found, *reasons(*protocols, task)]
+    found = []
+    if not is_content_alike(records[0], records[1], *files):
+        found = reasons_in_texts(*files, task, names, rows_are_the_same(*records))
+    protocols = [protocol_of(run, record, metric) for run, record in zip(runs, records, strict=True)]
+    return [*found, *reasons(*protocols, task, records=not found)]  # the texts say more than hashes of them
 
 
 def _shared_tasks(first: Side, second: Side) -> Iterator[tuple[ComparedTask, ComparedTask]]:
@@ -329,9 +326,12 @@ def _paired_task(one: ComparedTask, other: ComparedTask, metric: str) -> list[Pa
             first, second = first.on(keys), second.on(keys)
     if not (first.scored.any() or second.scored.any()):
         raise CulturevalError(f"{metric} is undefined.")
+    regrouped = clusters_differ([first, second])
     first, second = aligned([first, second])
     both = [key for key, *scored in zip(first.keys, first.scored, second.scored, strict=True) if all(scored)]
-    return [PairedTask(one.saved.task, metric, first.on(both), second.on(both), (one, other), (first, second))]
+    return [
+        PairedTask(one.saved.task, metric, first.on(both), second.on(both), (one, other), (first, second), regrouped)
+    ]
 
 
 def _is_content_alike(one: ComparedTask, other: ComparedTask) -> bool:

@@ -7,23 +7,24 @@ are in groups of their own, and the groups say in what they differ.
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
+from itertools import product
 from typing import Any
 
 from cultureval.metrics.judges.items import JUDGED
 from cultureval.reports.charts import short_names
 from cultureval.runs.comparable import (
-    Fields,
     Protocol,
+    Texts,
     fields_that_differ,
     protocol_of,
     settings_that_differ,
-    what_was_asked,
+    texts_that_differ,
 )
 from cultureval.runs.record import Run, TaskRecord
 from cultureval.runs.warnings import RunWarning, is_partial, leaves_items_out, run_warnings
 from cultureval.runtime.errors import shorten
 
+Protocols = Mapping[tuple[str, str], Protocol]  # task and metric -> everything but the model that a score depends on
 MODEL_FACTS = ("version", "dtype", "quantisation", "chat template")  # what tells two models of one name apart
 
 
@@ -45,7 +46,7 @@ class Entry:
     model: str
     label: str
     run: Run
-    protocols: Mapping[tuple[str, str], Protocol]
+    protocols: Protocols
     sources: Mapping[str, Run]
     superseded: int = 0
     warnings: tuple[RunWarning, ...] = ()
@@ -112,17 +113,13 @@ class _Track:
     records: dict[str, TaskRecord] = field(default_factory=dict)
     superseded: int = 0
 
-    def fits(self, facts: tuple[Any, ...], protocols: Mapping[tuple[str, str], Protocol]) -> bool:
+    def fits(self, facts: tuple[Any, ...], protocols: Protocols, texts: Texts) -> bool:
         """Whether scores of a run may stand beside those that are here."""
         shared = protocols.keys() & self.protocols.keys()
-        same = all(
-            protocols[place].fields == self.protocols[place].fields
-            and protocols[place].told == self.protocols[place].told
-            for place in shared
-        )
-        return same and (facts == self.facts or () in (facts, self.facts))
+        told = all(protocols[place].told == self.protocols[place].told for place in shared)
+        return told and _agree(protocols, self.protocols, texts) and (facts == self.facts or () in (facts, self.facts))
 
-    def add(self, run: Run, tasks: Sequence[TaskRecord], protocols: Mapping[tuple[str, str], Protocol]) -> None:
+    def add(self, run: Run, tasks: Sequence[TaskRecord], protocols: Protocols) -> None:
         """Adds the scores that are not here yet."""
         self.runs.append(run)
         for task in tasks:
@@ -145,7 +142,7 @@ def divisions(runs: Iterable[Run], allowed: Collection[str] = ()) -> list[Divisi
         One for each suite and number of few-shot examples, in the catalogue's order.
     """
     runs = list(runs)
-    asked = what_was_asked(runs)
+    texts = texts_that_differ(runs)
     tracks: dict[tuple[str, int], list[_Track]] = {}
     for run in sorted(runs, key=lambda run: run.date, reverse=True):
         facts = _model_facts(run)
@@ -153,34 +150,29 @@ def divisions(runs: Iterable[Run], allowed: Collection[str] = ()) -> list[Divisi
         for task in run.record.tasks.values():
             parts.setdefault((task.suite, task.shots), []).append(task)
         for place, tasks in parts.items():
-            _add_to(tracks.setdefault(place, []), run, tasks, facts, _protocols(run, tasks, allowed, asked))
+            _add_to(tracks.setdefault(place, []), run, tasks, facts, _protocols(run, tasks, allowed), texts)
     return [
-        Division(suite, shots, _groups(_entries(found), allowed))
+        Division(suite, shots, _groups(_entries(found), allowed, texts))
         for (suite, shots), found in sorted(tracks.items(), key=_order)
     ]
 
 
-def _protocols(
-    run: Run, tasks: Iterable[TaskRecord], allowed: Collection[str], asked: Mapping[tuple[Path, str], Fields]
-) -> dict[tuple[str, str], Protocol]:
-    """What each score of some tasks depends on besides the model, by task and metric.
-
-    Args:
-        run: A run.
-        tasks: Tasks of it.
-        allowed: Kinds and fields to leave out.
-        asked: As of `what_was_asked`.
-    """
+def _protocols(run: Run, tasks: Iterable[TaskRecord], allowed: Collection[str]) -> Protocols:
+    """What each score of some tasks of a run depends on besides the model, but for what is allowed to differ."""
     found = {}
     for task in tasks:
-        metrics = [name for name in run.scores.get(task.task, {}) if not name.endswith("_stderr")]
-        plain = protocol_of(run, task, "", asked[run.file, task.task]).without(allowed)
-        for metric in metrics:
-            judged = metric.startswith(JUDGED)
-            found[task.task, metric] = (
-                protocol_of(run, task, metric, asked[run.file, task.task]).without(allowed) if judged else plain
-            )
+        plain = protocol_of(run, task, "", allowed)
+        for metric in run.scores.get(task.task, {}):
+            if not metric.endswith("_stderr"):
+                judged = metric.startswith(JUDGED)
+                found[task.task, metric] = protocol_of(run, task, metric, allowed) if judged else plain
     return found
+
+
+def _agree(one: Protocols, other: Protocols, texts: Texts) -> bool:
+    """Whether scores may be compared wherever both are there."""
+    shared = {(id(one[place]), id(other[place])): (one[place], other[place]) for place in one if place in other}
+    return not any(fields_that_differ(first, second, texts) for first, second in shared.values())
 
 
 def _add_to(
@@ -188,10 +180,11 @@ def _add_to(
     run: Run,
     tasks: Sequence[TaskRecord],
     facts: tuple[Any, ...],
-    protocols: Mapping[tuple[str, str], Protocol],
+    protocols: Protocols,
+    texts: Texts,
 ) -> None:
     """Adds a run to the first entry of its model that it fits to, else as a new one."""
-    fitting = (track for track in tracks if track.model == run.model and track.fits(facts, protocols))
+    fitting = (track for track in tracks if track.model == run.model and track.fits(facts, protocols, texts))
     track = next(fitting, None)
     if track is None:
         track = _Track(run.model, facts)
@@ -302,24 +295,29 @@ def _merged(track: _Track) -> Run:
     return replace(newest, scores=scores, record=record, **told)
 
 
-def _groups(entries: Sequence[Entry], allowed: Collection[str]) -> list[Group]:
-    """Entries in groups whose members agree in every score that two have; first, of the published rows, the largest."""
-    found: list[tuple[list[Entry], dict[tuple[str, str], Protocol]]] = []
-    for entry in sorted(entries, key=lambda one: (-len(one.protocols), one.label)):
-        for members, known in found:
-            shared = entry.protocols.keys() & known.keys()
-            same = all(entry.protocols[place].fields == known[place].fields for place in shared)
-            if same and (shared or not entry.protocols):
-                members.append(entry)
-                known |= entry.protocols
-                break
-        else:
-            found.append(([entry], dict(entry.protocols)))
-    found.sort(key=lambda group: (all(one.partial for one in group[0]), -len(group[0])))
+def _groups(entries: Sequence[Entry], allowed: Collection[str], texts: Texts) -> list[Group]:
+    """Entries in groups; first, of the published rows, the largest.
+
+    Two are in one group where they agree in every score that both have, whoever else is there: what agrees with two
+    that do not agree with each other is in the groups of both.
+    """
+    ordered = sorted(entries, key=lambda one: (-len(one.protocols), one.label))
+    found: list[set[int]] = []
+    for number, entry in enumerate(ordered):
+        others = [one.protocols for one in ordered[:number]]
+        agreeing = {place for place, one in enumerate(others) if _agree(entry.protocols, one, texts)}
+        sharing = {place for place in agreeing if not others[place].keys().isdisjoint(entry.protocols)}
+        joined = [group & agreeing for group in found if group & sharing] if entry.protocols else found[:1]
+        widest = [one for one in joined if not any(one < other for other in joined)]
+        parts = {frozenset(one) for one in widest if one not in found} if joined else {frozenset[int]()}
+        found = [group | {number} if group in widest else group for group in found]
+        found += [{*part, number} for part in sorted(parts, key=sorted)]
+    groups = [[ordered[place] for place in sorted(group)] for group in found]
+    groups.sort(key=lambda group: (all(one.partial for one in group), -len(group)))
     differ = f"Its models may differ in {' and '.join(sorted(allowed))} (--allow)." if allowed else ""
     return [
-        Group(members, _differences(known, found[0][1]) if number else (), f"{differ} {_told(members)}".strip())
-        for number, (members, known) in enumerate(found)
+        Group(members, _differences(members, groups[0], texts) if number else (), f"{differ} {_told(members)}".strip())
+        for number, members in enumerate(groups)
     ]
 
 
@@ -332,15 +330,14 @@ def _told(entries: Sequence[Entry]) -> str:
     return f"Some of its models also differ in {', '.join(parts[:4])}" + (", ..." if parts[4:] else "") + "."
 
 
-def _differences(
-    known: Mapping[tuple[str, str], Protocol], first: Mapping[tuple[str, str], Protocol]
-) -> tuple[str, ...]:
+def _differences(members: Sequence[Entry], first: Sequence[Entry], texts: Texts) -> tuple[str, ...]:
     """In what a group differs from the first, a sentence a field."""
     found: dict[tuple[str, str, str], set[str]] = {}
-    for place in known.keys() & first.keys():
-        for name, (here, there) in fields_that_differ(known[place], first[place]).items():
-            found.setdefault((name, here, there), set()).add(place[0])
-    if not known.keys() & first.keys():
+    for one, other in product(members, first):
+        for place in one.protocols.keys() & other.protocols.keys():
+            for name, (here, there) in fields_that_differ(one.protocols[place], other.protocols[place], texts).items():
+                found.setdefault((name, here, there), set()).add(place[0])
+    if not found:
         return ("It has no task in common with the first group.",)
     fields: dict[str, list[tuple[str, str, int]]] = {}
     for (name, here, there), tasks in sorted(found.items()):

@@ -58,8 +58,8 @@ class TaskScore:
 
     @property
     def scored(self) -> int:
-        """Rows that it has a value for."""
-        return self.record.rows_with(self.metric)
+        """Items that it is of."""
+        return self.record.n_of(self.metric)
 
 
 @dataclass
@@ -117,20 +117,27 @@ class Pages:
         return shown_apart(labels)
 
     @cached_property
+    def _placed(self) -> list[tuple[Section, str, Entry]]:
+        """Each entry with the first group that it is in, and the group's letter."""
+        places: dict[int, tuple[Section, str, Entry]] = {}
+        for section, letter in self._lettered:
+            for entry in section.group.entries:
+                places.setdefault(id(entry), (section, letter, entry))
+        return list(places.values())
+
+    @cached_property
     def _entries(self) -> dict[str, list[tuple[Section, Entry]]]:
         found: dict[str, list[tuple[Section, Entry]]] = {}
-        for section in self.board.sections:
-            for entry in section.group.entries:
-                found.setdefault(entry.model, []).append((section, entry))
+        for section, _, entry in self._placed:
+            found.setdefault(entry.model, []).append((section, entry))
         return found
 
     @cached_property
     def _tasks(self) -> dict[str, list[tuple[Section, str, Entry]]]:
         found: dict[str, list[tuple[Section, str, Entry]]] = {}
-        for section, letter in self._lettered:
-            for entry in section.group.entries:
-                for task in entry.run.record.tasks:
-                    found.setdefault(task, []).append((section, letter, entry))
+        for section, letter, entry in self._placed:
+            for task in entry.run.record.tasks:
+                found.setdefault(task, []).append((section, letter, entry))
         return found
 
     def _index(self) -> str:
@@ -239,7 +246,7 @@ class Pages:
                     "tasks": [
                         {
                             "metric": one.metrics[0],
-                            "items": one.rows,
+                            "items": one.n,
                             "href": f"tasks/{file_name(one.task)}.html",
                             "name": shown(one.task.partition("|")[0], 80),
                             **{key.rstrip("_"): shown(str(getattr(one, key)), 60) or "-" for key in FILTERS},
@@ -370,7 +377,7 @@ class Pages:
             "bar": 0 if score.value is None else pixels(score.value),
             "ends": None if interval is None else [pixels(end) for end in interval],
             "scored": score.scored,
-            "rows": record.rows,
+            "rows": record.n,
             "expected": record.expected_rows,
             "answers": answers if "://" in answers or not answers else f"../{answers}",
         }

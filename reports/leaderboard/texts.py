@@ -10,7 +10,6 @@ from cultureval.runtime.errors import escaped
 LONGEST = 300  # letters of a text in a page
 LONGEST_NAME = 80  # of a model's name
 ESCAPED = 10  # letters of an escaped one, at most
-_DIRECTIONS = re.compile("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\u2028\u2029\ufeff]")
 
 
 def shown(text: str, longest: int = LONGEST) -> str:
@@ -19,7 +18,7 @@ def shown(text: str, longest: int = LONGEST) -> str:
     A name's own isolates, which terminals and figures need, are taken off: pages isolate names by markup.
     """
     plain = text.removeprefix("\u2068").removesuffix("\u2069").encode("utf-8", "backslashreplace").decode("utf-8")
-    plain = _DIRECTIONS.sub(lambda found: f"\\u{ord(found[0]):04x}", escaped(plain))
+    plain = escaped(plain)
     return plain if len(plain) <= longest else f"{plain[: longest - 1]}…"
 
 

@@ -3,7 +3,7 @@
 Overview of ImageEval 2026, arXiv 2608.30475: models are ranked by contrastive instability. Ours: the standard errors.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from cultureval.metrics.m2cqa.names import (
     AYNVQA_JOINT,
@@ -16,7 +16,7 @@ from cultureval.metrics.m2cqa.names import (
     Q_MINUS_ACC,
     Q_PLUS_ACC,
 )
-from cultureval.reports.m2cqa.profiles import profile_notes, statement_estimate
+from cultureval.reports.m2cqa.profiles import profile_notes
 from cultureval.runs.means import estimate
 from cultureval.runs.record import Run, TaskRecord
 from cultureval.runs.table import Column, Row, SuiteTable, cell_of, with_mean_of_rows
@@ -42,13 +42,14 @@ def tables(run: Run) -> list[SuiteTable]:
     found = []
     if judged:
         notes = profile_notes(run, judged, COLUMNS)
-        unit, rows = "contrastive instability (lower is better) first", [_row(run, one) for one in judged]
+        unit = "contrastive instability (lower is better) first; n: items of three statements"
+        rows = [_row(run, one, COLUMNS) for one in judged]
         table = SuiteTable("AynVQA", unit, _header("Form", COLUMNS), rows, notes)
         tasks = {label(one): one.task for one in judged}
         found.append(with_mean_of_rows(table, COLUMNS[CONTRASTIVE_INSTABILITY], tasks, CONTRASTIVE_INSTABILITY))
     if joint:
         unit = "the true one of three (chance 0.333), not comparable with the others"
-        rows = [_joint_row(run, one) for one in joint]
+        rows = [_row(run, one, JOINT_COLUMNS) for one in joint]
         table = SuiteTable("AynVQA, joint form", unit, _header("Language", JOINT_COLUMNS), rows)
         tasks = {label(one): one.task for one in joint}
         found.append(with_mean_of_rows(table, JOINT_COLUMNS[JOINT_ACC], tasks, JOINT_ACC))
@@ -59,13 +60,8 @@ def _header(first: str, columns: Mapping[str, str]) -> list[Column | str]:
     return [first, *(Column(name, lower=name in LOWER) for name in columns.values())]
 
 
-def _row(run: Run, record: TaskRecord) -> Row:
-    cells = [cell_of(statement_estimate(run, record, metric), digits=3) for metric in COLUMNS]
-    return Row(label(record), cells)
-
-
-def _joint_row(run: Run, record: TaskRecord) -> Row:
-    cells = [cell_of(estimate(run, record, metric), digits=3) for metric in JOINT_COLUMNS]
+def _row(run: Run, record: TaskRecord, columns: Iterable[str]) -> Row:
+    cells = [cell_of(estimate(run, record, metric), digits=3) for metric in columns]
     return Row(label(record), cells)
 
 

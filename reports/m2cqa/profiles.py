@@ -1,19 +1,12 @@
-"""What M2CQA's and AynVQA's tables share: scores of items of three statements, and where profiles of reading differ."""
+"""What M2CQA's and AynVQA's tables share: where profiles of reading differ."""
 
 from collections.abc import Mapping, Sequence
 
-from cultureval.metrics.m2cqa.names import INVALID_RATE, N_ITEMS, PROFILE_NAMES
-from cultureval.runs.means import Estimate, estimate
+from cultureval.metrics.m2cqa.names import INVALID_RATE, PROFILE_NAMES
 from cultureval.runs.record import Run, TaskRecord
 
 GAP = 0.02  # between profiles, from which the summary names them
 MOST = 3  # tasks that a note names
-
-
-def statement_estimate(run: Run, record: TaskRecord, metric: str) -> Estimate | None:
-    """A score, whose count is that of items of three statements."""
-    found, items = estimate(run, record, metric), run.value(record.task, N_ITEMS)
-    return found and found._replace(n=None if items is None else int(items))
 
 
 def profile_notes(run: Run, records: Sequence[TaskRecord], columns: Mapping[str, str]) -> list[str]:

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from cultureval.reports.m2cqa.profiles import profile_notes, statement_estimate
+from cultureval.reports.m2cqa.profiles import profile_notes
 from cultureval.reports.paper_numbers import published_rows, published_rows_of
-from cultureval.runs.means import Estimate, as_written, mean_of
+from cultureval.runs.means import Estimate, as_written, estimate, mean_of
 from cultureval.runs.record import Run, TaskRecord
 from cultureval.runs.table import Cell, Column, Row, SuiteTable, cell_of, table_of_cells, with_mean_of_rows
 from cultureval.tasks.catalogue import all_tasks
@@ -19,7 +19,7 @@ from cultureval.tasks.m2cqa.benchmarks import PROMPTS
 PUBLISHED = Path(__file__).with_name("published.csv")
 COLUMNS = {"cfhr": "CFHR", "q_plus_acc": "Q+", "f1": "F1", "invalid_rate": "invalid"}
 HEADER = tuple(Column(name, lower=name in ("CFHR", "invalid")) for name in COLUMNS.values())
-LOWER = "CFHR (lower is better), accuracy on Q+, F1, invalid"
+LOWER = "CFHR (lower is better), accuracy on Q+, F1, invalid; n: items of three statements"
 VARIETIES = {"en": "English", "msa": "MSA", "ajp": "Levantine", "arz": "Egyptian"}
 DIALECT = ("ajp", "arz")  # the paper's Dialect is the mean of their metrics
 
@@ -57,7 +57,7 @@ def _rows(run: Run, records: dict[str, TaskRecord]) -> Sequence[Row]:
     first = next(iter(records.values())).task.partition("|")[0]
     published = published_cells(run.model, first.partition(":")[2].rpartition("_")[0])
     cells = {
-        variety: {metric: statement_estimate(run, records[variety], metric) for metric in COLUMNS}
+        variety: {metric: estimate(run, records[variety], metric) for metric in COLUMNS}
         for variety in VARIETIES
         if variety in records
     }

@@ -180,8 +180,11 @@ def _results(scores: Mapping[str, tuple[float, float | None]], record: TaskRecor
     for name, (value, error) in scores.items():
         values = {"mean": value} | ({} if error is None else {"stderr": error})
         metrics = {key: EvalMetric(name=key, value=number) for key, number in values.items()}
-        scored = record.rows_with(name) if record and record.rows and name not in record.not_applicable else None
-        numbers = {"scored_samples": scored, "unscored_samples": None if scored is None else max(count - scored, 0)}
+        known = record if record and record.rows and name not in record.not_applicable else None
+        scored = known.rows_with(name) if known else None
+        numbers: dict[str, Any] = {"scored_samples": scored}
+        numbers["unscored_samples"] = None if scored is None else max(count - scored, 0)
+        numbers["metadata"] = {"items": known.n_of(name)} if known else None  # of which several samples may be one
         found.append(EvalScore(name=plain_text(name, NAME), scorer=plain_text(name, NAME), metrics=metrics, **numbers))
     return EvalResults(total_samples=count, completed_samples=count, scores=found)
 

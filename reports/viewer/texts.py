@@ -12,7 +12,6 @@ from cultureval.runtime.errors import escaped
 
 LONGEST = 100_000  # letters of a text; the whole is in the details
 _MARKUP = re.compile(r"[\\`*_{}\[\]()#+\-.!|~$:=^]")  # the viewer itself writes & < > and quotes as entities
-_INVISIBLE = re.compile("[\u061c\u200b\u200e\u200f\u2028\u2029\u2060-\u2064\ufeff\U000e0000-\U000e007f]")
 _ISOLATE, _END = "\u2067", "\u2069"
 
 
@@ -24,7 +23,7 @@ def plain_text(text: str, longest: int = LONGEST) -> str:
         longest: Letters that are kept.
     """
     cut = text[:longest].encode("utf-8", "backslashreplace").decode("utf-8")
-    shown = _INVISIBLE.sub(lambda found: found[0].encode("unicode_escape").decode(), escaped(cut, keep="\n\t"))
+    shown = escaped(cut, keep="\n\t\u200c\u200d")  # joiners belong to words, and to emoji
     return shown if len(text) <= longest else f"{shown}\n… {len(text) - longest:,} more letters: cultureval show"
 
 

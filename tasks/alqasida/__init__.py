@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 
-from cultureval.metrics.alqasida.names import CORPUS_SCORES
 from cultureval.tasks.suite import Suite
 
 TEST = Suite(
@@ -19,7 +18,6 @@ TEST = Suite(
     charts="cultureval.reports.alqasida.charts:charts",
     doctor="cultureval.reports.alqasida.doctor:findings",
     statistics="cultureval.reports.alqasida.item_statistics:item_statistics",
-    slow_statistics=tuple(CORPUS_SCORES),
     page="docs/alqasida.md",
     order=50,
 )

@@ -151,7 +151,7 @@ def test_runs_whose_signatures_differ_are_in_groups_that_say_why(tmp_path):
     assert "qimma_aratrust|0" in merged.run.record.tasks and merged.superseded == 6
     reasons = {one.group.entries[0].label: list(one.group.differences)[0] for one in others}
     assert reasons["c"] == "scorer: another here, not told there (6 tasks)"
-    assert set(reasons) == {"c", "d"} and reasons["d"].startswith("rows_hash: not told here, ")
+    assert set(reasons) == {"c", "d"} and reasons["d"].startswith("prompts: not told here, ")
     allowed = read_board([tmp_path], ranks=False, allowed=["scorers"]).sections
     assert [one.label for one in allowed[0].group.entries] == ["a", "b", "c"]
 

@@ -10,17 +10,32 @@ import math
 import os
 import re
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 
 import hypothesis
 from hypothesis import HealthCheck, example, given
-from planted_runs import AVERAGE, CAPTION, CRITERION, DIALECTS, TRUST, Folder, Plan, folders, write_folder
+from hypothesis import strategies as st
+from planted_runs import (
+    AVERAGE,
+    CAPTION,
+    CRITERION,
+    DIALECTS,
+    TRUST,
+    Folder,
+    Plan,
+    folders,
+    plans,
+    write_folder,
+    write_run,
+)
 from test_leaderboard import Rows
 from typer.testing import CliRunner
 
 import cultureval
+from cultureval.reports.leaderboard.entries import divisions
 from cultureval.reports.leaderboard.texts import file_name
-from cultureval.runs.load_runs import load_all, scores_table
+from cultureval.runs.load_runs import load, load_all, scores_table
 from cultureval.runs.warnings import run_warnings
 from cultureval.scripts.main import app
 
@@ -357,6 +372,33 @@ def pair_agrees(first, second, data):
 
 def shared(first, second):
     return [name for name in first.values(TASK, HEADLINE) if name in second.values(TASK, HEADLINE)]
+
+
+@SETTINGS
+@given(st.lists(plans(), min_size=3, max_size=3))
+@example([Plan(refused=(1,)), Plan(), Plan(asked="prompt")])
+@example([Plan(details="missing"), Plan(asked="prompts", hidden=True), Plan()])
+@example([Plan(), Plan(signed=False, details="missing"), Plan(signed=False)])
+def test_whether_two_runs_are_compared_is_a_matter_of_these_two(drawn):
+    """A run with refused rows, or without details, was compared with those that most others were compared with."""
+    with tempfile.TemporaryDirectory() as folder:
+        runs = [write_run(Path(folder), replace(plan, model=place), 6, place).file for place, plan in enumerate(drawn)]
+        loaded = [load(file)[0] for file in runs]
+        together = compared_models(loaded)
+        for pair in itertools.combinations(loaded, 2):
+            models = {one.model for one in pair}
+            assert compared_models(pair) == {found for found in together if found[1] <= models}
+
+
+def compared_models(runs):
+    """Suite and models that stand in one group and have a score of one task."""
+    return {
+        (division.suite, frozenset({one.model, other.model}))
+        for division in divisions(runs)
+        for group in division.groups
+        for one, other in itertools.combinations(group.entries, 2)
+        if one.protocols.keys() & other.protocols.keys()
+    }
 
 
 def test_intervals_on_pages_stay_in_the_range_of_the_metric(tmp_path):

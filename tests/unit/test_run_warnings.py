@@ -30,7 +30,7 @@ def test_a_complete_run_has_no_warnings():
             {"rows": 999, "refused": 2, "bounds": {"acc_norm": (0.25, 0.5)}},
             ["unscored: qimma_palmx 2. With them, the means would be between: qimma_palmx from 0.25 to 0.5."],
         ),
-        ({"skipped_rows": 3}, ["3 broken rows skipped: qimma_palmx 3", "mend"]),
+        ({"rows": 998, "skipped_rows": 3}, ["3 broken rows skipped: qimma_palmx 3", "mend"]),
         (
             {"rows": 1000},
             ["qimma_palmx:islamic|0 (1,000 rows, published: 1,001)", "Compare with runs on the same data only"],

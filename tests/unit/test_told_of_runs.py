@@ -6,16 +6,24 @@ import re
 from dataclasses import replace
 
 import board_runs
+import m2cqa_runs
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from planted_runs import CAPTION, CRITERION, DIALECTS, NAMES, TRUST, Folder, Plan, write_folder, write_run
+from inspect_ai.log import read_eval_log
+from m2cqa_runs import drawn_verdicts
+from planted_runs import CAPTION, CRITERION, DIALECTS, JUDGE, NAMES, TRUST, Folder, Plan, write_folder, write_run
 from test_leaderboard import Rows
 from test_one_truth import run, shown
-from viewer_runs import row, save
+from viewer_runs import DATE, row, save
 
+from cultureval.metrics.alqasida import translation
+from cultureval.metrics.alqasida.names import CORPUS
+from cultureval.metrics.m2cqa.statement_items import cell_report
+from cultureval.reports.viewer.logs import write_logs
 from cultureval.runs.files import details_files_of_run
-from cultureval.runs.load_runs import load
+from cultureval.runs.items import aligned, clusters_differ, item_scores
+from cultureval.runs.load_runs import load, scores_table
 from cultureval.runs.warnings import LEAVES_OUT, MARKS, PARTIAL, run_warnings
 
 HARD, SHARED = 86, 314
@@ -185,7 +193,7 @@ def test_what_an_unsigned_run_lacks_hides_nothing_of_signed_ones(tmp_path):
         file.write_text(json.dumps(record), encoding="utf-8")
     data = shown("leaderboard", tmp_path / "out", "--out", tmp_path / "site", "--charts", "none", "--json")
     groups = [sorted(entry["model"] for entry in section["entries"]) for section in data["sections"]]
-    assert [len(group) for group in groups] == [3, 1] and groups[1] == [NAMES[2]]
+    assert [len(group) for group in groups] == [3, 2] and not {*NAMES[:2]} & {*groups[1]}
 
 
 def test_scores_that_a_metric_cannot_give_are_compared_nowhere(tmp_path):
@@ -405,3 +413,143 @@ def test_an_average_over_subsets_follows_its_items_when_they_are_edited(tmp_path
     cells = {line[1]: line[2] for line in summary["suites"]["qimma"][0]["rows"]}
     mean = sum(one.truth(f"{name}|0", "acc_norm")[0] for name in DIALECTS) / len(DIALECTS)
     assert cells["AraDiCE-Culture"]["value"] == pytest.approx(100 * mean)
+
+
+SAID = ("قال الولد كلمة اليوم", "رأيت قطة سوداء في البيت", "سافرت أمس")
+MEANT = ("قال الولد كلمة واحدة اليوم", "رأيت قطة سوداء كبيرة في البيت", "سافرت إلى فاس أمس")
+SOURCES = ("قال الولد شيئا", "شفت قطة", "مشيت مبارح")
+
+
+def test_an_edited_corpus_score_is_told(tmp_path, monkeypatch, own_cache, tiny_instruments):
+    """Only `compare` made corpus scores anew: an edited chrF, BLEU or spBLEU stood everywhere else without a word."""
+    task = "alqasida_mt:btec_eng_to_egy"
+    monkeypatch.setenv("CULTUREVAL_FLORES200_MODEL", tiny_instruments["flores200_model"])
+    scores = {name: getattr(translation, name)(SAID, MEANT) for name in CORPUS}
+    scores |= {f"{name}_zero": getattr(translation, name)(SOURCES, MEANT) for name in CORPUS}
+    rows = [
+        row(place, "ترجم", dict.fromkeys(scores, 1.0), answer=said, choices=[meant], source=source)
+        for place, (said, meant, source) in enumerate(zip(SAID, MEANT, SOURCES, strict=True))
+    ]
+    save(tmp_path, task, rows)
+    file = tmp_path / "results" / "lab" / "model" / f"results_{DATE}.json"
+    file.parent.mkdir(parents=True)
+    for edited in (None, "chrf", "bleu_zero", "spbleu"):
+        content = {"config_general": {"model_name": "lab/model"}, "config_tasks": {f"{task}|0": {}}}
+        content["results"] = {f"{task}|0": scores | ({edited: 97.0} if edited else {})}
+        file.write_text(json.dumps(content), encoding="utf-8")
+        (found,) = load(file)
+        assert not found.unchecked
+        assert {name: found.value(f"{task}|0", name) for name in scores} == pytest.approx(scores)
+        assert [claim.metric for claim in found.claims] == ([edited] if edited else [])
+    monkeypatch.setenv("CULTUREVAL_FLORES200_MODEL", str(tmp_path / "none"))
+    (found,) = load(file)
+    assert "spbleu: spBLEU needs the SentencePiece model" in found.unchecked[f"{task}|0"] and not found.claims
+
+
+@pytest.mark.parametrize("name", ["_stderr", "_missing_as_1", "_n_unscored"])
+def test_every_number_of_a_judgement_is_that_of_its_verdicts(tmp_path, name):
+    """Only means were made anew: a judgement's file could hide unscored verdicts, or say ±0.001."""
+    (one,) = write_folder(tmp_path, Folder(5, (Plan(tasks=("caption",), judged=True),)))
+    (judgement,) = one.file.parent.glob("*T12*.json")
+    metric = f"{JUDGE if name.startswith('_n') else CRITERION}{name}"
+    content = json.loads(judgement.read_text("utf-8"))
+    told = content["results"][f"{CAPTION}|0"][metric]
+    content["results"][f"{CAPTION}|0"][metric] = 1.25
+    judgement.write_text(json.dumps(content), encoding="utf-8")
+    (found,) = load(tmp_path / "out")
+    assert [claim.metric for claim in found.claims] == [metric] and not found.unchecked
+    assert found.scores[f"{CAPTION}|0"][metric] == pytest.approx(told)
+
+
+def test_one_n_is_of_items_everywhere(tmp_path):
+    """Of M2CQA, whose items are three rows, `show` and tables said items, pages, `scores_table` and logs rows."""
+    (root, task), items = (tmp_path / "out", "m2cqa:tf_en|0"), 20
+    cells = drawn_verdicts(items, 0.8, 0.6, 1)
+    file = m2cqa_runs.write_run(root, "lab/model", {"tf_en": cells}, recorded={})
+    content = json.loads(file.read_text("utf-8"))
+    content["results"] = {task: {name: value for name, value in cell_report(cells).items()}}
+    content["cultureval"]["tasks"][task]["rows"] = 3 * items
+    file.write_text(json.dumps(content), encoding="utf-8")
+    (found,) = load(root)
+    assert not found.claims and not found.unchecked
+    table = scores_table([found])
+    assert set(table[table.metric == "cfhr"].n) == {items} and set(table[table.metric == "cfhr"].coverage) == {1.0}
+    (summary,) = shown("show", root, "--json")["runs"]
+    cells = [cell for row in summary["suites"]["m2cqa"][0]["rows"] for cell in row if isinstance(cell, dict)]
+    assert {cell["n"] for cell in cells} == {items}
+    page(root, "--out", tmp_path / "site")
+    (model,) = (tmp_path / "site" / "models").glob("*.html")
+    (row_,) = [row for row in Rows(model.read_text("utf-8")).rows if row[:1] == ["m2cqa:tf_en"]]
+    assert row_[5] == str(items)
+    (log,) = write_logs([file])
+    scores = read_eval_log(str(log.file)).results.scores
+    assert {score.metadata["items"] for score in scores if score.name == "cfhr"} == {items}
+
+
+def test_items_are_those_of_the_run_that_is_shown(tmp_path):
+    """`show RESULTS TASK` took newer details whose results file was gone, and named the model by its folder."""
+    old, new = write_folder(tmp_path, Folder(4, (Plan(2), Plan(2, seed=3))))
+    new.file.unlink()
+    out, _, _ = run("show", tmp_path / "out", TRUST)
+    assert f"{NAMES[2]}, 2026-01-01" in out
+    listed = shown("show", tmp_path / "out", TRUST, "--json")["items"]
+    assert [one["answer"] for one in listed] == [one.chosen("acc_norm") for one in old.tasks[f"{TRUST}|0"]]
+
+
+def test_clusters_that_differ_are_told_and_joined(tmp_path):
+    """The first run's clusters were taken, without a word: another order gave another error."""
+    plans = tuple(Plan(place, tasks=CAPTIONS) for place in range(3))
+    files = [one.file for one in write_folder(tmp_path, Folder(6, plans))]
+    for place, clusters in enumerate(("aabbcc", "abbccc", "abcdef")):
+        details = details_files_of_run(load(files[place])[0])[f"{CAPTION}|0"]
+        rows = pq.read_table(details).to_pylist()
+        for each, cluster in zip(rows, clusters, strict=True):
+            each["doc"]["specific"]["cluster"] = cluster
+        pq.write_table(pa.Table.from_pylist(rows), details)
+        content = json.loads(files[place].read_text("utf-8"))
+        for values in content["results"].values():
+            values |= {"cider_stderr": None, "rouge_l_stderr": None}  # those of the clusters are others
+        files[place].write_text(json.dumps(content), encoding="utf-8")
+    tables = [item_scores(details_files_of_run(load(file)[0])[f"{CAPTION}|0"], CAPTION, "cider") for file in files]
+    assert {one.clusters for one in aligned(tables[:2])} == {("a",) * 6}
+    assert {one.clusters for one in aligned(tables[1:])} == {tuple("abbccc")}
+    assert not clusters_differ([tables[0], replace(tables[0], clusters=tuple("xxyyzz"))])
+    found = shown("compare", *files[1:], "--output-dir", tmp_path / "c", "--charts", "none", "--json")
+    assert any("disagree on which items share a cluster" in note for note in found["notes"])
+    (table,) = page(tmp_path / "out", "--out", tmp_path / "site").values()
+    assert any("isagree on which items share a cluster" in note for note in table["notes"])
+
+
+def test_counts_below_nothing_are_refused_and_skipped_rows_hide_no_others(tmp_path):
+    """`refused: -3` made rows that other counts lack; `skipped_rows: 1` silenced the sentence on other rows."""
+    one, other = write_folder(tmp_path, Folder(6, (Plan(0), Plan(1))))
+    edited_file(one, "acc_norm", 0.5, refused=-3)
+    edited_file(other, "acc_norm", 0.5, skipped_rows=1)
+    (found,) = (runs := load(tmp_path / "out"))
+    assert found.model == NAMES[1] and "other_counts" in [warning.kind for warning in run_warnings(found)]
+    (left_out,) = runs.left_out
+    assert left_out.file.name == one.file.name and "refused" in left_out.reason
+
+
+def test_invisible_characters_of_names_are_visible(tmp_path):
+    """Two models whose names differ in a zero-width space looked like one on the terminal and the page."""
+    (one,) = write_folder(tmp_path, Folder(4, (Plan(0),)))
+    text = one.file.read_text("utf-8")
+    one.file.write_text(
+        text.replace(NAMES[0], "lab/a\u200b\u061c-7B").replace("qimma_aratrust|0", "qimma_ara\ufefftrust|0")
+    )
+    out, _, _ = run("show", tmp_path / "out", "--full")
+    page(tmp_path / "out", "--out", tmp_path / "site")
+    texts = [out, *(file.read_text("utf-8") for file in (tmp_path / "site").rglob("*.html"))]
+    assert all(not {"\u200b", "\u061c", "\ufeff"} & set(text) for text in texts)
+    assert all(r"a\u200b\u061c-7B" in text for text in texts[:2])
+
+
+def test_the_end_of_an_items_name_is_shown(tmp_path):
+    """Names were cut at 16 letters, of which all began alike: nothing told the items apart."""
+    rows = [row(place, "س", {"acc_norm": 1.0}, answer="ج") for place in (1, 2)]
+    for place, one in enumerate(rows, start=1):
+        one["doc"]["specific"]["source_row"] = f"validation-00000-of-00001.parquet:{place}"
+    save(tmp_path, TRUST, rows)
+    out, _, _ = run("show", tmp_path, TRUST)
+    assert "001.parquet:1" in out and "001.parquet:2" in out
