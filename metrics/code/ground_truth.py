@@ -128,16 +128,16 @@ class GroundTruth:
                 yield answer
 
 
-def known_truth(problem: Mapping[str, Any], dataset: Dataset) -> GroundTruth | None:
-    """The ground truth of a problem if an earlier run has computed it."""
+def known_truth(key: str) -> GroundTruth | None:
+    """The ground truth of the problem with a `content_key` if an earlier run has computed it."""
     try:
-        return GroundTruth(_path(problem, dataset))
+        return GroundTruth(_path(key))
     except (OSError, ValueError, KeyError, TypeError):
         return None
 
 
-def compute_truth(problem: Mapping[str, Any], dataset: Dataset, sandbox: Sandbox) -> GroundTruth:
-    """Run the canonical solution of a problem in a sandbox in which no other code runs, and keep its outputs.
+def compute_truth(problem: Mapping[str, Any], dataset: Dataset, key: str, sandbox: Sandbox) -> GroundTruth:
+    """Run the canonical solution of a problem in a sandbox in which no other code runs, and keep its outputs by `key`.
 
     Raises:
         SandboxBroken: The sandbox failed.
@@ -148,7 +148,7 @@ def compute_truth(problem: Mapping[str, Any], dataset: Dataset, sandbox: Sandbox
     with gzip.GzipFile(fileobj=body, mode="wb", compresslevel=1, mtime=0) as file:
         for name in TEST_SUITES:
             header[name] = _compute(problem, dataset, name, sandbox, file, digests)
-    path = _path(problem, dataset)
+    path = _path(key)
     content = bytes(digests) + body.getvalue()
     write_atomically(path, json.dumps({"bytes": len(content), **header}).encode() + b"\n" + content)
     return GroundTruth(path)
@@ -160,7 +160,7 @@ def canonical_code(problem: Mapping[str, Any]) -> str:
 
 
 def content_key(problem: Mapping[str, Any], dataset: Dataset) -> str:
-    """Return a hash of everything that the ground truth of a problem depends on."""
+    """A hash of everything that the ground truth of a problem depends on; of many inputs it takes a while."""
     inputs = [problem["base_input"], problem["plus_input"]]
     parts = [_VERSION, *sys.version_info[:2], dataset, canonical_code(problem), problem["entry_point"], inputs]
     parts += [float(problem["atol"]), repr(SandboxLimits()), list(shown_packages())]
@@ -210,8 +210,8 @@ def frames(outputs: IO[bytes]) -> Iterator[tuple[float, int]]:
         outputs.seek(position)
 
 
-def _path(problem: Mapping[str, Any], dataset: Dataset) -> Path:
-    return user_cache() / "code_ground_truth" / f"{content_key(problem, dataset)}.bin"
+def _path(key: str) -> Path:
+    return user_cache() / "code_ground_truth" / f"{key}.bin"
 
 
 def _compute(

@@ -28,6 +28,7 @@ from cultureval.metrics.code.ground_truth import (
     call_payload,
     canonical_code,
     compute_truth,
+    content_key,
     known_truth,
 )
 from cultureval.metrics.code.kept_verdicts import KeptVerdicts
@@ -139,7 +140,8 @@ def judge_solutions(
     if not solutions:
         return []
     used = {solution.task_id: problems[solution.task_id] for solution in solutions}
-    kept = KeptVerdicts(used, dataset, len(solutions)) if sandboxed else None
+    contents = {task: content_key(problem, dataset) for task, problem in used.items()}
+    kept = KeptVerdicts(contents, len(solutions)) if sandboxed else None
     # Equal programs are judged once; without a sandbox, one may have changed what the other finds.
     keys = [kept.key(solution) if kept else str(place) for place, solution in enumerate(solutions)]
     first: dict[str, Solution] = {}
@@ -149,7 +151,7 @@ def judge_solutions(
     missing = {key: solution for key, solution in first.items() if key not in fields}
     verdicts = {key: SolutionVerdict(first[key].task_id, 0, **found) for key, found in fields.items()}
     if missing:
-        verdicts |= _Judging(used, dataset, workers, sandboxed, progress, kept).verdicts(missing)
+        verdicts |= _Judging(used, contents, dataset, workers, sandboxed, progress, kept).verdicts(missing)
     return [
         replace(verdicts[key], task_id=solution.task_id, sample_index=solution.sample_index)
         for key, solution in zip(keys, solutions, strict=True)
@@ -182,6 +184,7 @@ class _Judging:
 
     Args:
         problems: By task id.
+        contents: The `content_key` of each.
         dataset: Their data set.
         workers: Number of sandboxes; None: one per CPU.
         sandboxed: Whether there are sandboxes.
@@ -190,6 +193,7 @@ class _Judging:
     """
 
     problems: Mapping[str, Mapping[str, Any]]
+    contents: Mapping[str, str]
     dataset: Dataset
     workers: int | None
     sandboxed: bool
@@ -201,8 +205,7 @@ class _Judging:
 
         Another run that judges one of them at the same time is waited for, after all others.
         """
-        tasks = {solution.task_id for solution in solutions.values()}
-        truths = _ground_truths(self.problems, tasks, self.dataset, self.workers, self.sandboxed, self.progress)
+        truths = self._ground_truths(sorted({solution.task_id for solution in solutions.values()}))
         seconds = {task: _seconds(truth) for task, truth in truths.items()}
         # The longest first, so that workers finish at about the same time.
         order = sorted(solutions, key=lambda key: -seconds[solutions[key].task_id])
@@ -216,6 +219,26 @@ class _Judging:
 
             found = self._in_two_rounds(partial(pool.run, judge), order)
             yield from progressing(found, len(order), "judging", "task", silent=not self.progress)
+
+    def _ground_truths(self, tasks: list[str]) -> dict[str, GroundTruth | str]:
+        """The ground truth of each task, or why there is none. Its sandboxes end before solutions run."""
+        truths: dict[str, GroundTruth | str] = {task: known_truth(self.contents[task]) or "" for task in tasks}
+        missing = [task for task, truth in truths.items() if not truth]
+        if not missing:
+            return truths
+
+        def find(sandbox: Sandbox, task: str) -> tuple[str, GroundTruth | str]:
+            reason = ""
+            for _ in range(2):
+                try:
+                    return task, compute_truth(self.problems[task], self.dataset, self.contents[task], sandbox)
+                except (SandboxBroken, SandboxUnavailable, TruthInterrupted) as error:
+                    reason = str(error)
+            return task, reason
+
+        with SandboxPool(self.workers, safe=self.sandboxed) as pool:
+            found = progressing(pool.run(find, missing), len(missing), "ground truth", "task", silent=not self.progress)
+            return truths | dict(found)
 
     @staticmethod
     def _in_two_rounds(
@@ -249,36 +272,6 @@ class _Judging:
             return verdict
         finally:
             self.kept.locks.give_back(key)
-
-
-def _ground_truths(
-    problems: Mapping[str, Mapping[str, Any]],
-    tasks: set[str],
-    dataset: Dataset,
-    workers: int | None,
-    sandboxed: bool,
-    progress: bool,
-) -> dict[str, GroundTruth | str]:
-    """The ground truth of each task, or why there is none. Its sandboxes end before solutions run."""
-    truths: dict[str, GroundTruth | str] = {}
-    for task in sorted(tasks):
-        truths[task] = known_truth(problems[task], dataset) or ""
-    missing = [task for task, truth in truths.items() if not truth]
-    if not missing:
-        return truths
-
-    def find(sandbox: Sandbox, task: str) -> tuple[str, GroundTruth | str]:
-        reason = ""
-        for _ in range(2):
-            try:
-                return task, compute_truth(problems[task], dataset, sandbox)
-            except (SandboxBroken, SandboxUnavailable, TruthInterrupted) as error:
-                reason = str(error)
-        return task, reason
-
-    with SandboxPool(workers, safe=sandboxed) as pool:
-        found = progressing(pool.run(find, missing), len(missing), "ground truth", "task", silent=not progress)
-        return truths | dict(found)
 
 
 def _seconds(truth: GroundTruth | str) -> float:

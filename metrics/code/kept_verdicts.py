@@ -8,12 +8,10 @@ import functools
 import hashlib
 import importlib.metadata
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cultureval.metrics.code.ground_truth import content_key
-from cultureval.metrics.code.rules import TEST_SUITES, Dataset
+from cultureval.metrics.code.rules import TEST_SUITES
 from cultureval.runtime import sandbox
 from cultureval.runtime.interruption import kept_when_interrupted
 from cultureval.runtime.journal import answer_key, journal_folder, open_journal
@@ -30,13 +28,13 @@ class KeptVerdicts:
     """The verdicts on solutions of some problems.
 
     Args:
-        problems: By task id.
-        dataset: Their data set.
+        problems: The `content_key` of each, by task id.
         expected: Number of verdicts that this run needs, for what is said where it is interrupted.
     """
 
-    def __init__(self, problems: Mapping[str, Mapping[str, Any]], dataset: Dataset, expected: int) -> None:
-        self._problems = {task: content_key(problem, dataset) for task, problem in problems.items()}
+    def __init__(self, problems: Mapping[str, str], expected: int) -> None:
+        self._problems = problems
+        self._rules = [_own_code(), importlib.metadata.version("evalplus"), packages_and_versions()]
         self._journal = open_journal(of=LABEL)
         self.locks = QuestionLocks(journal_folder())
         self._count = 0
@@ -45,7 +43,7 @@ class KeptVerdicts:
     def key(self, solution: "Solution") -> str:
         """What a verdict depends on, but for the time: one for equal programs of a problem."""
         program = hashlib.sha256(solution.code.encode("utf-8", "surrogatepass")).hexdigest()
-        return answer_key(problem=self._problems[solution.task_id], program=program, rules=_rules())
+        return answer_key(problem=self._problems[solution.task_id], program=program, rules=self._rules)
 
     def find(self, key: str) -> dict[str, Any] | None:
         """The fields of a verdict that this or another run has kept, without those of the solution."""
@@ -67,7 +65,7 @@ class KeptVerdicts:
 
 
 def _written(verdict: "SolutionVerdict") -> dict[str, Any]:
-    fields = asdict(verdict)
+    fields = dict(vars(verdict))
     del fields["task_id"], fields["sample_index"]
     for suite in TEST_SUITES:
         fields[f"{suite}_details"] = _short_details(fields.pop(f"evalplus_{suite}_details"))
@@ -89,7 +87,3 @@ def _own_code() -> str:
     """A hash of all code of ours that has a part in a verdict, so that another version judges anew."""
     files = [*Path(__file__).parent.glob("*.py"), *Path(sandbox.__file__).parent.glob("*.py")]
     return hashlib.sha256(b"".join(file.read_bytes() for file in sorted(files))).hexdigest()
-
-
-def _rules() -> list[str]:
-    return [_own_code(), importlib.metadata.version("evalplus"), packages_and_versions()]

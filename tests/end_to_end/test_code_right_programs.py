@@ -12,7 +12,7 @@ from types import SimpleNamespace
 import pytest
 
 from cultureval.metrics.code.comparison_server import Comparer
-from cultureval.metrics.code.ground_truth import known_truth
+from cultureval.metrics.code.ground_truth import content_key, known_truth
 from cultureval.metrics.code.judging import Solution, check_canonical_solutions, judge_solutions
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.journal import open_journal
@@ -116,7 +116,7 @@ def test_a_canonical_solution_that_was_killed_is_run_again_and_nothing_of_it_is_
     verdict = check_canonical_solutions(other, "humaneval", workers=1, progress=False)["add"]
     assert (verdict.base, verdict.plus) == ("not_judged", "not_judged") and "killed by the kernel" in verdict.reason
     monkeypatch.undo()
-    assert known_truth(other["add"], "humaneval") is None
+    assert known_truth(content_key(other["add"], "humaneval")) is None
     assert check_canonical_solutions(other, "humaneval", workers=1, progress=False)["add"].plus == "pass"
 
 

@@ -2,7 +2,8 @@
 
 `cd tests && python -m reference.code_judging_time [humaneval|mbpp] [--most SECONDS] [--rounds N]`, by default both data
 sets. The ground truth of both is known before; nothing of an earlier run is used again. Wall time and CPU time of all
-processes; on a busy machine only the CPU time says something.
+processes; on a busy machine only the CPU time says something. `the calls` are the same calls in a bare interpreter,
+without limits, comparison or process of their own: the part of both that no judge can take away.
 """
 
 import argparse
@@ -16,7 +17,7 @@ from pathlib import Path
 from evalplus.eval import untrusted_check
 from evalplus.gen.util import trusted_exec
 
-from cultureval.metrics.code.ground_truth import canonical_code, known_truth
+from cultureval.metrics.code.ground_truth import canonical_code, content_key, known_truth
 from cultureval.metrics.code.judging import Solution, check_canonical_solutions, judge_solutions
 from cultureval.metrics.code.rules import TEST_SUITES, asks_for_any_value
 from cultureval.tasks.qimma.code_data import load_problems
@@ -41,6 +42,18 @@ def truth_of_evalplus(dataset, problem):
     settings = {"record_time": True, "output_not_none": any_value}
     code, name = canonical_code(problem), problem["entry_point"]
     return {suite: trusted_exec(code, problem[f"{suite}_input"], name, **settings) for suite in TEST_SUITES}
+
+
+def the_calls(problem):
+    """CPU time of all calls of one canonical solution, in seconds."""
+    names, seconds = {}, 0.0
+    exec(canonical_code(problem), names)  # noqa: S102  # as EvalPlus runs it for its ground truth
+    function = names[problem["entry_point"]]
+    for arguments in problem["base_input"] + problem["plus_input"]:
+        began = time.process_time()
+        function(*arguments)
+        seconds += time.process_time() - began
+    return seconds
 
 
 def measured(function):
@@ -72,7 +85,8 @@ def time_dataset(dataset, given):
     problems = {task: problem for task, problem in problems.items() if task not in NOT_COMPARED}
     check_canonical_solutions(problems, dataset, workers=2)
     seconds = {
-        task: sum(sum(s.seconds) for s in known_truth(p, dataset).suites.values()) for task, p in problems.items()
+        task: sum(sum(suite.seconds) for suite in known_truth(content_key(problem, dataset)).suites.values())
+        for task, problem in problems.items()
     }
     problems = {task: problem for task, problem in problems.items() if seconds[task] <= given.most}
     _expected.clear()
@@ -89,16 +103,22 @@ def time_dataset(dataset, given):
             asked = [pool.submit(by_evalplus, dataset, problem) for problem in problems.values()]
             return sum(set(one.result()) == {"pass"} for one in asked)
 
-    calls = sum(seconds[task] for task in problems)
-    print(f"{dataset}: {len(problems)} canonical solutions, whose calls took {calls:.1f} s for their ground truth")
+    print(f"{dataset}: {len(problems)} canonical solutions")
     times = {"here": [], "EvalPlus": []}
+    calls = []
     for _ in range(given.rounds):
         for name, function in (("here", ours), ("EvalPlus", theirs)):
             passed, wall, cpu = measured(function)
             times[name].append((wall, cpu))
             print(f"{name}: {passed} pass, {wall:.1f} s, {cpu:.1f} s of CPU time", flush=True)
-    wall, cpu = (sum(o[k] for o in times["here"]) / sum(o[k] for o in times["EvalPlus"]) for k in (0, 1))
-    print(f"{dataset}: {wall:.2f} of EvalPlus's time, {cpu:.2f} of its CPU time", flush=True)
+        with ProcessPoolExecutor(2, mp_context=get_context("fork")) as pool:
+            calls.append(sum(pool.map(the_calls, problems.values())))
+        print(f"the calls: {calls[-1]:.1f} s of CPU time", flush=True)
+    (wall, ours), (their_wall, theirs) = (map(sum, zip(*times[name], strict=True)) for name in times)
+    alone = sum(calls)
+    print(f"{dataset}: {wall / their_wall:.2f} of EvalPlus's time, {ours / theirs:.2f} of its CPU time")
+    shares = f"{alone / ours:.2f} of ours, {alone / theirs:.2f} of EvalPlus's"
+    print(f"the calls are {shares}; without them {(ours - alone) / (theirs - alone):.2f} of its", flush=True)
 
 
 if __name__ == "__main__":

@@ -18,7 +18,7 @@ from evalplus.eval import untrusted_check
 from evalplus.gen.util import trusted_exec
 from tqdm import tqdm
 
-from cultureval.metrics.code.ground_truth import canonical_code, known_truth
+from cultureval.metrics.code.ground_truth import canonical_code, content_key, known_truth
 from cultureval.metrics.code.judging import Solution, check_canonical_solutions, judge_solutions
 from cultureval.metrics.code.rules import TEST_SUITES, asks_for_any_value
 from cultureval.tasks.qimma.code_data import load_problems
@@ -175,7 +175,7 @@ def main():
 
 def fastest_first(dataset, problems):
     """Task ids by the time of the canonical solution."""
-    truths = {task: known_truth(problem, dataset) for task, problem in problems.items()}
+    truths = {task: known_truth(content_key(problem, dataset)) for task, problem in problems.items()}
     return sorted(truths, key=lambda task: sum(sum(suite.seconds) for suite in truths[task].suites.values()))
 
 
