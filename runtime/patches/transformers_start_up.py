@@ -13,7 +13,6 @@ the latter begins at the line that matters.
 import importlib
 import importlib.metadata
 import inspect
-import re
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
@@ -27,9 +26,6 @@ from cultureval.runtime.patches.table import expect, expect_imports, patched, so
 COMPILER = "torch._dynamo"
 STRUCTURE = "transformers.utils.import_utils"
 TYPES = "transformers.distributed.utils"
-RENAMING = "transformers.core_model_loading"
-INIT = "torch.nn.init"
-SHAPES, PERMUTATION = "torch._prims_common", "compute_elementwise_output_logical_to_physical_perm"
 LOSSES = ("for_object_detection", "deformable_detr", "grounding_dino", "lw_detr", "rf_detr", "rt_detr")
 DISTRIBUTED = {"torch.distributed.tensor", "torch.distributed.tensor.placement_types"}
 FSDP = {"torch.distributed._composable.fsdp", "torch.distributed.fsdp"}
@@ -43,7 +39,6 @@ DEFERRED: dict[str, set[str]] = {
     "transformers.generation.utils": {"accelerate.hooks"},
     "transformers.masking_utils": {f"{COMPILER}._trace_wrapped_higher_order_op"},
 }
-DRAWING = ("_no_grad_uniform_", "_no_grad_normal_")
 # Decorators that return the function that they mark.
 MARKS = ("allow_in_graph", "assume_constant_result")
 
@@ -54,9 +49,7 @@ _marked: list[tuple[str, Callable[..., Any]]] = []
 @cache
 def prepare_transformers() -> None:
     """Makes transformers load faster; call it before anything imports PyTorch. Called again, it changes nothing."""
-    then = {STRUCTURE: _read_less, INIT: _draw_no_shapes, TYPES: _know_types_that_are_loaded}
-    then |= {RENAMING: _compile_when_used}
-    then |= {"torch": _know_what_is_true, SHAPES: _keep_contiguous}
+    then = {STRUCTURE: _read_less, TYPES: _know_types_that_are_loaded}
     within = {STRUCTURE: _distributions_when_needed}
     if "torch" in sys.modules:  # then its compiler may be loaded as well, and is left as it is
         defer_imports(DEFERRED, then, within)
@@ -177,92 +170,6 @@ def _provides(distribution: str, package: str) -> bool:
     return any(file.parts[0] == package and file.suffix == ".py" for file in found.files or ())
 
 
-class _PatternWhenUsed:
-    """A regular expression that is compiled when it is used."""
-
-    def __init__(self, pattern: str) -> None:
-        self.pattern = pattern
-
-    @cached_property
-    def _compiled(self) -> re.Pattern[str]:
-        return re.compile(self.pattern)
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("_"):  # asked for by copies, before there is a pattern
-            raise AttributeError(name)
-        return getattr(self._compiled, name)
-
-
-class _Expressions:
-    """Stands for `re` in one module, whose expressions are compiled when they are used."""
-
-    compile = _PatternWhenUsed
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(re, name)
-
-
-def _compile_when_used(renaming: ModuleType) -> None:
-    """Changes how transformers renames weights: it compiles 800 expressions, for all models, and uses those of one."""
-    renaming.re = _Expressions()  # type: ignore[attr-defined]
-
-
-def _draw_no_shapes(init: ModuleType) -> None:
-    """Changes torch.nn.init so that nothing is drawn into tensors without data, for which PyTorch loads sympy.
-
-    A model is built of such tensors before its weights are read.
-    """
-    for name in DRAWING:
-        setattr(init, name, _only_with_data(getattr(init, name)))
-
-
-def _only_with_data(stock: Callable[..., Any]) -> Callable[..., Any]:
-    @wraps(stock)
-    def draw(tensor: Any, *args: Any, **kwargs: Any) -> Any:
-        return tensor if tensor.is_meta else stock(tensor, *args, **kwargs)
-
-    return draw
-
-
-def _know_what_is_true(torch: ModuleType) -> None:
-    """Changes PyTorch's check of a condition, which loads sympy to ask whether True is true.
-
-    It checks so when it makes positions without data (`torch.arange`), as most models do before their weights are read.
-    """
-    stock = torch._check_with
-
-    @wraps(stock)
-    def check(error_type: Any, cond: Any, message: Any) -> None:
-        if cond is not True:
-            stock(error_type, cond, message)
-
-    torch._check_with = check
-
-
-def _keep_contiguous(shapes: ModuleType) -> None:
-    """Changes how PyTorch finds the order of dimensions of a copy without data, for which it loads sympy.
-
-    That of one contiguous tensor of at most three dimensions, as buffers of positions are, is its own.
-    """
-    stock = getattr(shapes, PERMUTATION)
-
-    @wraps(stock)
-    def order(*tensors: Any, **options: Any) -> tuple[list[int], bool]:
-        if len(tensors) == 1 and _is_plainly_contiguous(tensors[0]):
-            return list(range(tensors[0].ndim)), False
-        return stock(*tensors, **options)
-
-    setattr(shapes, PERMUTATION, order)
-
-
-def _is_plainly_contiguous(tensor: Any) -> bool:
-    import torch
-
-    if type(tensor) not in (torch.Tensor, torch.nn.Parameter) or tensor.layout != torch.strided or tensor.ndim > 3:
-        return False
-    return all(type(size) is int for size in tensor.shape) and tensor.is_contiguous()
-
-
 def _know_types_that_are_loaded(utilities: ModuleType) -> None:
     """Changes transformers' question for a tensor on several devices: nothing is one before their module is loaded."""
     stock = utilities.is_dtensor
@@ -275,55 +182,6 @@ def _know_types_that_are_loaded(utilities: ModuleType) -> None:
 
 
 @patched(
-    "torch",
-    "torch.nn.init._no_grad_uniform_, _no_grad_normal_",
-    "They draw into tensors without data, of which a model is built before its weights are read, and load sympy.",
-)
-def _shapes_are_drawn_into() -> None:
-    import torch
-
-    for name in DRAWING:
-        stock = inspect.unwrap(getattr(torch.nn.init, name))
-        expect("is_meta" not in inspect.getsource(stock), f"torch.nn.init.{name} leaves tensors without data alone")
-        drawn = getattr(torch.nn.init, name)(torch.zeros(9), 1.0, 2.0)
-        expect(bool((drawn != 0).all()), f"torch.nn.init.{name} draws into another tensor than it returns")
-
-
-@patched(
-    "torch",
-    "torch._check_with",
-    "It loads sympy to check a condition that is True, as for the positions of a model that is built without data.",
-)
-def _what_is_true_is_asked_of_sympy() -> None:
-    import torch
-
-    source = inspect.getsource(inspect.unwrap(torch._check_with))
-    expect("    from torch.fx.experimental.symbolic_shapes import" in source, "torch._check_with no longer loads sympy")
-    torch._check_with(RuntimeError, True, None)
-    try:
-        torch._check_with(RuntimeError, False, lambda: "false")
-    except RuntimeError:
-        return
-    expect(False, "torch._check_with takes False for true")
-
-
-@patched(
-    "torch",
-    f"{SHAPES}.{PERMUTATION}",
-    "It loads sympy to find the order of dimensions, also of a contiguous buffer whose data are still to come.",
-)
-def _order_of_dimensions_is_asked_of_sympy() -> None:
-    import torch
-
-    shapes = importlib.import_module(SHAPES)
-    ours, stock = getattr(shapes, PERMUTATION), inspect.unwrap(getattr(shapes, PERMUTATION))
-    expect("    from torch.fx.experimental.symbolic_shapes import" in inspect.getsource(stock), "it loads no sympy")
-    for dimensions in ((), (3,), (1, 4), (1, 1), (2, 0), (2, 1, 3)):
-        tensor = torch.empty(dimensions, device="meta")
-        expect(ours(tensor) == stock(tensor), f"{SHAPES} orders the dimensions of a contiguous tensor otherwise")
-
-
-@patched(
     "transformers",
     "transformers.distributed.utils.is_dtensor",
     "It loads what PyTorch has for tensors on several devices to ask whether a tensor is one of those.",
@@ -333,22 +191,6 @@ def _types_are_loaded_to_be_asked_for() -> None:
     source = inspect.getsource(inspect.unwrap(utilities.is_dtensor))
     expect("    from torch.distributed.tensor import DTensor" in source, "is_dtensor no longer loads what it asks for")
     expect(not utilities.is_dtensor(None), "is_dtensor takes None for a tensor")
-
-
-@patched(
-    "transformers",
-    "transformers.core_model_loading.re.compile",
-    "It compiles expressions for the weights of all kinds of models to load one: each is compiled when it is used.",
-)
-def _expressions_of_all_models_are_compiled() -> None:
-    from copy import deepcopy
-
-    source = source_of(RENAMING)
-    expect("    self.compiled_sources = re.compile(" in source, "they are compiled elsewhere")
-    expect(", re.compile" not in source and "re.I" not in source, "its expressions have flags")
-    transform = importlib.import_module(RENAMING).WeightTransform("^a.(b|c)", "d")
-    found = deepcopy(transform).compiled_sources
-    expect(found.search("a.c.weight")[0] == "a.c" and dict(found.groupindex) == {"g0": 1}, "it finds other weights")
 
 
 @patched(
