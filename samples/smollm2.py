@@ -9,6 +9,7 @@ from pathlib import Path
 from cultureval.runtime.data.user_cache import user_cache
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.printing import print_note
+from cultureval.runtime.progress import working
 
 NAME, LICENCE = "SmolLM2-135M-Instruct", "Apache-2.0"
 # Without what it asks for, which would be compiled and is not needed.
@@ -55,7 +56,8 @@ def smollm2(gguf: Path) -> Path:
         if not (folder / "tokenizer.json").is_file():
             print_note(f"{NAME} is unpacked into {folder} (540 MB), once.")
             command = [sys.executable, "-c", BUILD, gguf, folder]
-            made = subprocess.run(command, capture_output=True, text=True, timeout=400, check=False)
+            with working(f"Unpacking {NAME}"):
+                made = subprocess.run(command, capture_output=True, text=True, check=False)
             if made.returncode:
                 reason = made.stderr.strip().rpartition("\n")[2]
                 raise CulturevalError(f"{NAME} cannot be made from {gguf} in {folder}: {reason}")
