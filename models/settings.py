@@ -271,13 +271,17 @@ def require_model(name: str) -> None:
     Raises:
         CulturevalError: It is not.
     """
-    if Path(name).expanduser().is_file():
+    path = Path(name).expanduser()
+    if path.suffix.lower() == ".gguf":
         raise CulturevalError(
-            f"{name!r} is a file, not a model's folder. A GGUF file is served: start llama.cpp's server with it "
-            f"(llama-server -m {name}) and evaluate http://localhost:8080/v1#NAME. Else give a folder, a hub id "
-            "(org/name) or a YAML file."
+            f"{name!r} is a GGUF file, which is served: start llama.cpp's server with it (llama-server -m {name}), and "
+            "evaluate http://localhost:8080/v1#NAME."
         )
+    if path.is_file():
+        raise CulturevalError(f"{name!r} is a file. Give a model's folder, a hub id (org/name) or a YAML file.")
     if looks_like_path(name) and not is_local(name):
         raise CulturevalError(f"There is no model folder {name!r}. Give a folder, a hub id (org/name) or a YAML file.")
-    if is_local(name) and not (Path(name).expanduser() / "config.json").is_file():
+    if path.is_dir() and not (path / "config.json").is_file():
+        for gguf in sorted(path.glob("*.gguf")):
+            require_model(str(gguf))
         raise CulturevalError(f"The folder {name!r} has no config.json: it is not a transformers model.")

@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from cultureval.runtime.errors import CulturevalError
+from cultureval.runtime.progress import working
 
 
 def doctor(
@@ -27,6 +28,7 @@ def doctor(
     else:
         from cultureval.reports.doctor import machine_report, patches_table
 
-        text, fits = patches_table() if patches else machine_report()
+        with working("Looking at this machine"):
+            text, fits = patches_table() if patches else machine_report()
     print(text)
     raise SystemExit(not fits)

@@ -305,10 +305,14 @@ def test_what_a_server_cannot_do_is_told_before_data_are_read_with_what_works(tm
         assert not server.answered
     with FaultyServer(features=("no_chat",)) as server, pytest.raises(CulturevalError, match="chat_template: off"):
         checked(server, likelihoods=False, tokenizer=None)
-    gguf = tmp_path / "model.gguf"
-    gguf.write_bytes(b"GGUF")
-    with pytest.raises(CulturevalError, match="llama-server -m"):
-        check_model(str(gguf), False, False)
+
+
+@pytest.mark.parametrize("name", ["ours/model.gguf", "ours", "gone.gguf"])
+def test_a_gguf_file_is_told_to_be_served_also_where_its_folder_is_named(name, tmp_path):
+    (tmp_path / "ours").mkdir()
+    (tmp_path / "ours" / "model.gguf").write_bytes(b"GGUF")
+    with pytest.raises(CulturevalError, match=r"llama-server -m .*\.gguf\)"):
+        check_model(str(tmp_path / name), False, False)
 
 
 def flat(text):
