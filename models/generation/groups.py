@@ -23,9 +23,9 @@ class BatchGroup:
 
 
 def in_reading_order(rows: Sequence[DecodingRow]) -> list[DecodingRow]:
-    """Rows with those that share a beginning next to each other, and otherwise the longest first."""
+    """Rows with those that share a beginning next to each other, and otherwise the longest first: batches pad little."""
     adjacent = sorted(rows, key=lambda row: (row.images, row.prompt))
-    runs = [group.rows for group in _runs(adjacent, None)]
+    runs = [sorted(group.rows, key=len, reverse=True) for group in _runs(adjacent, None)]
     runs.sort(key=lambda run: -max(map(len, run)))
     return [row for run in runs for row in run]
 
@@ -52,7 +52,7 @@ def groups(
         shared = run.shared or max(kept, first.images_end)
         for part in _passes(run.rows, shared, most):
             yield BatchGroup(part, shared)
-    for part in _passes(sorted(alone, key=len, reverse=True), 0, most):
+    for part in _passes(alone, 0, most):
         yield BatchGroup(part, 0)
 
 
@@ -77,10 +77,10 @@ def _runs(rows: Sequence[DecodingRow], following: DecodingRow | None) -> Iterato
 
 
 def _passes(rows: Sequence[DecodingRow], shared: int, most: int) -> Iterator[list[DecodingRow]]:
-    """As many rows at once as a pass may have tokens."""
+    """As many rows at once as a pass may have tokens; those of about one length, which need little padding."""
     part: list[DecodingRow] = []
-    for row in rows:
-        width = max(map(len, [*part, row])) - shared
+    for row in sorted(rows, key=len, reverse=True):
+        width = len((part or [row])[0]) - shared
         if part and width * (len(part) + 1) > most:
             yield part
             part = []

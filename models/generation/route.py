@@ -30,7 +30,7 @@ from cultureval.models.scoring.route_check import (
     last_bits_changed,
     seconds_since,
 )
-from cultureval.runtime.patches.transformers import keeps_states
+from cultureval.runtime.patches.transformers import keeps_states, keys_not_repeated
 
 logger = logging.getLogger(__name__)
 
@@ -39,6 +39,7 @@ FORCED = 3  # tokens after each probed prompt
 KINDS = {"full_attention", "sliding_attention", "chunked_attention"}  # whose caches are keys and values alone
 
 
+@keys_not_repeated()  # as the queue computes
 def choose_generation_route(loaded: LoadedModel, rows: Sequence[DecodingRow], refused: str) -> RouteCheck:
     """The first way whose logits agree with those of plain forward passes.
 

@@ -34,7 +34,7 @@ from cultureval.models.scoring.route_check import RouteCheck, choose_route
 from cultureval.models.scoring.token_tree import Branch, TokenTree, build_tree, common_length
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.onednn_products import onednn_products
-from cultureval.runtime.patches.transformers import attention_of, rope_offset
+from cultureval.runtime.patches.transformers import attention_of, keys_not_repeated, rope_offset
 
 logger = logging.getLogger(__name__)
 
@@ -205,7 +205,7 @@ class ChoiceScorer:
         ]
 
     def _scored(self, requests: Sequence[ScoringRequest]) -> list[list[ChoiceScore]]:
-        with onednn_products(self.model.device):
+        with onednn_products(self.model.device), keys_not_repeated():
             route = self.last_route = self._route(requests)
             if route == "single_pass":
                 return self._single_pass(requests[0])
@@ -230,6 +230,7 @@ class ChoiceScorer:
 
         def packed(probes: Sequence[ScoringRequest]) -> list[list[ChoiceScore]]:
             self.clear_cache()
+            self._packed([replace(probes[0], choices=probes[0].choices[:1])])  # after which the others are cached
             return self._packed(probes)
 
         found = choose_route(self.model, requests, self.unmasked, packed)

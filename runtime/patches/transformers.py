@@ -1,6 +1,7 @@
 """What we change in transformers, and what we use of it that is not public."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -91,6 +92,25 @@ def keep_columns(cache: "DynamicCache", columns: Sequence[int]) -> None:
             layer.keys, layer.values = layer.keys[..., index, :], layer.values[..., index, :]
 
 
+@contextmanager
+def keys_not_repeated() -> Iterator[None]:
+    """A context in which attention on a CPU gets the keys and values that several query heads share once.
+
+    Under a mask, transformers copies them for every head of every token, since PyTorch's kernels for CUDA read no
+    shared ones there; those for CPUs do.
+    """
+    from transformers.integrations import sdpa_attention
+
+    stock = sdpa_attention.use_gqa_in_sdpa
+    sdpa_attention.use_gqa_in_sdpa = lambda mask, key, value: stock(
+        None if key.device.type == "cpu" else mask, key, value
+    )
+    try:
+        yield
+    finally:
+        sdpa_attention.use_gqa_in_sdpa = stock
+
+
 @patched(
     "transformers",
     "transformers.models.auto.modeling_auto.MODEL_FOR_*_MAPPING_NAMES, processing_auto.PROCESSOR_MAPPING_NAMES",
@@ -167,6 +187,25 @@ def _states_are_told() -> None:
         (LlamaForCausalLM._is_stateful, MambaForCausalLM._is_stateful) == (False, True),
         "transformers tells models with recurrent states in another way",
     )
+
+
+@patched(
+    "transformers",
+    "transformers.integrations.sdpa_attention.use_gqa_in_sdpa",
+    "On a CPU, copies of keys and values for every query head take most of the time of generated answers.",
+)
+def _keys_are_repeated_under_masks() -> None:
+    import torch
+    from transformers.integrations import sdpa_attention
+
+    states, mask = torch.zeros(1, 1, 1, 8), torch.zeros(1, 1, 1, 1)
+    repeats = "if not use_gqa_in_sdpa(attention_mask, key, value):"
+    expect(
+        repeats in source_of("transformers.integrations.sdpa_attention"), "transformers repeats keys by another rule"
+    )
+    expect(not sdpa_attention.use_gqa_in_sdpa(mask, states, states), "transformers no longer repeats keys under a mask")
+    with keys_not_repeated():
+        expect(sdpa_attention.use_gqa_in_sdpa(mask, states, states), "transformers shares keys in another way")
 
 
 @patched(

@@ -6,6 +6,7 @@ from tiny_models import folder_of
 from transformers import AutoModelForCausalLM
 
 from cultureval.models.scoring.packed import ChoiceScorer, ScoringRequest
+from cultureval.models.scoring.prefix_cache import PrefixCache
 from cultureval.models.scoring.route_check import LONGEST, allowed_difference, last_bits_changed, shortened
 from cultureval.models.scoring.token_tree import TokenTree
 
@@ -46,7 +47,19 @@ def one_further(feed):
     return wrong
 
 
+def stale(keep):
+    """A cache that is cut keeps the keys and values after those that it should."""
+
+    def wrong(cache, columns, tokens, last):
+        kept = list(columns)
+        held = cache.cache.get_seq_length()
+        keep(cache, [min(column + 1, held - 1) for column in kept], tokens, last)
+
+    return wrong
+
+
 WRONG = {"leaks": (TokenTree, "visibility", leaks), "by_column": (ChoiceScorer, "_feed_tree", by_column)}
+WRONG["stale"] = (PrefixCache, "keep", stale)
 WRONG["one_further"] = (ChoiceScorer, "_feed_tree", one_further)
 
 
