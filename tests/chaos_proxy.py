@@ -17,25 +17,40 @@ class ChaosProxy(LoopbackServer):
 
     Attributes:
         upstream: Address up to `/v1`; may be changed meanwhile.
-        rate: Share of requests that get a fault; the third try of a request gets none.
+        rate: Share of requests that get a fault, of each kind as many; the third try of a request gets none.
         faults: Injected, by kind; passed: requests that were answered.
         tries, answered: Body of a request -> how often it came, and how often a whole answer was sent.
     """
 
-    def __init__(self, upstream, rate=0.6, seed=0):
+    def __init__(self, upstream, rate=0.8, seed=0):
         super().__init__(_Proxied, "/v1")
         self.upstream, self.rate, self.numbers = upstream, rate, random.Random(seed)
         self.faults, self.tries, self.answered = Counter(), Counter(), Counter()
+        self._next: list[str] = []
 
     def fault(self, body):
         """The fault of a request, "" for none."""
         with self.lock:
             self.tries[body] += 1
-            fault = self.numbers.choice(FAULTS) if self.numbers.random() < self.rate else ""
-            if self.tries[body] >= 3:
-                fault = ""
-            self.faults[fault] += bool(fault)
+            if self.tries[body] >= 3 or self.numbers.random() >= self.rate:
+                return ""
+            self._next = self._next or self.numbers.sample(FAULTS, len(FAULTS))
+            self.faults[fault := self._next.pop()] += 1
             return fault
+
+
+def through_faults(upstream, journal, answer):
+    """What `answer(url)` gives through a proxy with faults, once more with the journal, and straight without it.
+
+    Returns:
+        The proxy; body -> how often it was answered before the second time; the three.
+    """
+    with ChaosProxy(upstream) as proxy:
+        through, answered = answer(proxy.url), Counter()
+        answered.update(proxy.answered)
+        again = answer(proxy.url)
+    journal.rename(journal.with_name("journal of the proxy"))
+    return proxy, answered, (through, again, answer(upstream))
 
 
 class _Proxied(Handler):

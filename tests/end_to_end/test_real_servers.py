@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pandas
 import pytest
 import yaml
-from chaos_proxy import FAULTS, ChaosProxy
+from chaos_proxy import FAULTS, ChaosProxy, through_faults
 from lighteval.tasks.requests import Doc
 from real_servers import GGUF, llama_server, transformers_server
 
@@ -105,19 +105,14 @@ def test_the_same_rows_have_the_same_texts_and_scores(
 
 @pytest.mark.parametrize("name", ["transformers serve", "llama.cpp"])
 def test_faults_between_us_and_a_real_server_lose_nothing(servers, tmp_path, name):
-    url, model = servers[name]
-    asked = docs(10)
-    with ChaosProxy(url) as proxy:
-        through = texts(load(tmp_path, proxy.url, model), asked)
-        paid = sum(proxy.answered.values())
-        again = texts(load(tmp_path, proxy.url, model), asked)
-        identity_questions = sum(proxy.answered.values()) - paid
-    (tmp_path / "journal").rename(tmp_path / "journal of the proxy")
-    straight = texts(load(tmp_path, url, model), asked)
+    (url, model), asked = servers[name], docs(10)
+    proxy, answered, (through, again, straight) = through_faults(
+        url, tmp_path / "journal", lambda place: texts(load(tmp_path, place, model), asked)
+    )
     assert through == again == straight and all(text[0] for text in straight)
-    assert len(+proxy.faults) >= 4 and set(proxy.faults) <= {*FAULTS, ""}
-    twice = [body for body, count in proxy.answered.items() if count > 1 and b"Name one thing" in body]
-    assert not twice and identity_questions == 1, (proxy.faults, twice)
+    assert set(proxy.faults) == set(FAULTS)
+    assert [count for body, count in proxy.answered.items() if b"Name one thing" in body] == [1] * 10, proxy.faults
+    assert sum(proxy.answered.values()) - sum(answered.values()) == 1, "the second time, who the server is alone"
 
 
 def test_a_model_that_changes_behind_an_address_is_noticed(servers, tmp_path):
