@@ -23,7 +23,7 @@ class BatchGroup:
 
 
 def in_reading_order(rows: Sequence[DecodingRow]) -> list[DecodingRow]:
-    """Rows with those that share a beginning next to each other, and otherwise the longest first: batches pad little."""
+    """Rows with those that share a beginning next to each other, otherwise the longest first: batches pad little."""
     adjacent = sorted(rows, key=lambda row: (row.images, row.prompt))
     runs = [sorted(group.rows, key=len, reverse=True) for group in _runs(adjacent, None)]
     runs.sort(key=lambda run: -max(map(len, run)))
