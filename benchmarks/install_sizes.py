@@ -24,13 +24,17 @@ def installed(folder: Path, below: list[Path], requirements: list[str]) -> tuple
     venv.create(folder, with_pip=True, symlinks=True)
     (packages,) = folder.glob("lib/python*/site-packages")
     (packages / "below.pth").write_text("\n".join(map(str, below)))
-    before = _size(packages)
+    count, before = _count(packages), _size(packages)
     start = time.perf_counter()
     pip = [folder / "bin/python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
     subprocess.run([*pip, "--constraint", ROOT / "constraints.txt", *requirements], cwd=ROOT, check=True)
     seconds = time.perf_counter() - start
     below.append(packages)
-    return len(list(packages.glob("*.dist-info"))) - 1, (_size(packages) - before) / 1e6, seconds  # 1: pip itself
+    return _count(packages) - count, (_size(packages) - before) / 1e6, seconds
+
+
+def _count(packages: Path) -> int:
+    return len(list(packages.glob("*.dist-info")))
 
 
 def _size(folder: Path) -> int:
@@ -47,8 +51,8 @@ def main() -> None:
         rows["the core"] = installed(Path(place, "core"), below, ["."])
         for extra in ("vision", "code", "page", "audit"):
             requirements = project["optional-dependencies"][extra]
-            rows[f"`[{extra}]`"] = installed(Path(place, extra), list(below), requirements)
-    rows["`[all]`, sum"] = tuple(map(sum, zip(*rows.values(), strict=True)))
+            rows[f"`[{extra}]`"] = installed(Path(place, extra), below, requirements)
+    rows["`[all]`: the sum"] = tuple(map(sum, zip(*rows.values(), strict=True)))
     print(f"{len(os.sched_getaffinity(0))} cores, Python {sys.version.split()[0]}")
     print("| install | packages | MB on disk | seconds |\n|---|---|---|---|")
     for name, (count, megabytes, seconds) in rows.items():
