@@ -10,12 +10,8 @@ COLUMNS = ("subset", "source", "scored", "few-shot", "broken", "duplicate", "pub
 
 
 def data_check_text(report: DataReport, full: bool) -> str:
-    """The report as tables, and its totals as sentences.
-
-    Args:
-        report: Of all rows.
-        full: Whether all subsets, files and listed rows are shown; else the first rows of each kind, and only subsets
-            and groups that are not as published.
+    """The report as tables, and its totals as sentences; but for `full` only the first rows of each kind, and only
+    subsets and groups that are not as published.
     """
     files = _files_table(report.files) if full else []
     parts = [*_listed_rows(report.listed, full), *files, *_subsets(report.subsets, full), *_groups(report.groups, full)]

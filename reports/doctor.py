@@ -231,13 +231,7 @@ def suite_findings(suite: Suite) -> list[Finding]:
 
 
 def tried(what: str, check: Callable[[], object], cost: str) -> Finding:
-    """A finding of a check that raises where something is missing.
-
-    Args:
-        what: What is checked.
-        check: Raises CulturevalError where it is missing.
-        cost: What does not work without it.
-    """
+    """A finding of a check that raises CulturevalError where something is missing; `cost` does not work without it."""
     try:
         check()
     except CulturevalError as error:

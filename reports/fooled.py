@@ -91,13 +91,7 @@ def fooled_text(items: Sequence[FooledItem], isolate: bool = False) -> str:
 
 
 def write_gallery(items: Sequence[FooledItem], title: str, path: Path) -> None:
-    """The items as one HTML page that holds their images.
-
-    Args:
-        items: From `find_fooled`.
-        title: Its heading.
-        path: The file to write.
-    """
+    """Writes the items as one HTML page that holds their images."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(PAGE.format(title=escape(title), items="\n".join(map(_article, items))), encoding="utf-8")
 

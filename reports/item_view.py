@@ -36,13 +36,7 @@ def names_of(rows: Sequence[Row]) -> list[str]:
 
 
 def item_data(place: int, rows: Sequence[Row], task: str) -> dict[str, Any]:
-    """An item as data for JSON: its name, prompt, gold and the model's answer in full, and all scores.
-
-    Args:
-        place: Its place in the task, from 0.
-        rows: All rows of the task.
-        task: Its name; `|k` may follow.
-    """
+    """An item, by its place from 0, as data for JSON: name, prompt, gold and answer in full, and all scores."""
     row = rows[place]
     scores = {name: None if value != value else value for name, value in row["metric"].items()}
     data = {"item": names_of(rows)[place], "place": place, "prompt": row["doc"]["query"], "gold": gold_of(row)}
@@ -173,10 +167,8 @@ def _other_choices(row: Row, metric: str) -> list[str]:
 def shown_text(line: str, isolate: bool = False) -> str:
     """A line as a terminal may show it: control characters as escapes.
 
-    Args:
-        line: One line of a prompt or an answer.
-        isolate: Whether a line with right-to-left letters stands between isolates (U+2068, U+2069), so that it does
-            not reorder what stands beside it.
+    With `isolate` a line with right-to-left letters stands between isolates (U+2068, U+2069), so that it does not
+    reorder what stands beside it.
     """
     text = escaped(line, keep=f"\t{MARKS}")
     right_to_left = any(unicodedata.bidirectional(letter) in RIGHT_TO_LEFT for letter in text)
@@ -184,16 +176,7 @@ def shown_text(line: str, isolate: bool = False) -> str:
 
 
 def save_picture(row: Row, task: str, path: Path) -> str | None:
-    """Draws a sample as the suite of its task does.
-
-    Args:
-        row: A row of the details.
-        task: Its task; `|k` may follow.
-        path: The file to write.
-
-    Returns:
-        What the colours mean; None where the suite draws no pictures, or none of this sample.
-    """
+    """Draws a sample as the suite of its task does; returns what the colours mean, None where nothing is drawn."""
     known = all_tasks().get(task.partition("|")[0])
     draw = all_suites()[known.suite].part("picture") if known else None
     return draw(row, path) if draw else None

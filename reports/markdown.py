@@ -10,13 +10,7 @@ _MARKUP = re.compile(r"[\\`*_{}\[\]<>()#!|&~$]")
 
 
 def markdown_table(header: Sequence[str], rows: Iterable[Sequence[str]], align: str = "l") -> str:
-    """A table; its cells are Markdown already (`escaped_markdown`).
-
-    Args:
-        header: The columns' names.
-        rows: The cells, one per column.
-        align: "l" or "r" for each column; the last letter also applies to all further columns.
-    """
+    """A table of cells in Markdown (`escaped_markdown`); "l" or "r" aligns a column, the last all further ones."""
     rules = [RULES[letter] for letter, _ in zip(chain(align, repeat(align[-1])), header, strict=False)]
     first, *rest = (f"| {' | '.join(line)} |" for line in (header, *rows))
     return "\n".join([first, f"|{'|'.join(rules)}|", *rest])

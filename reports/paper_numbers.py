@@ -25,15 +25,7 @@ def published_model(name: str, listed: Iterable[str]) -> str | None:
 
 
 def published_scores(file: Path, name: str) -> dict[str, float]:
-    """The numbers that a paper lists for a model, from a table with one row a model.
-
-    Args:
-        file: A CSV with a column `model`, as for `published_rows`; empty cells are numbers that the paper lacks.
-        name: A run's model.
-
-    Returns:
-        Column -> number; {} where the paper does not list the model.
-    """
+    """A model's numbers in a CSV with a column `model`: column -> number, without empty cells; {} without it."""
     rows = {row.pop("model"): row for row in published_rows(file)}
     model = published_model(name, rows)
     return {column: float(cell) for column, cell in rows[model].items() if cell} if model else {}

@@ -89,12 +89,7 @@ def differences_from_here(run: Run) -> list[Difference]:
 
 
 def differences_table(found: list[Difference], columns: tuple[str, str]) -> str:
-    """The differences as text: a row each.
-
-    Args:
-        found: What differs.
-        columns: Names of the two sides.
-    """
+    """The differences between two sides of these names as text: a row each."""
     rows = [[escaped(one.what), _shown(one.first), _shown(one.second)] for one in found]
     return terminal_table(("setting", *columns), rows, "lll")
 

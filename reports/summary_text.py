@@ -29,13 +29,7 @@ PLAIN_WIDTH = 120  # where standard output is no terminal
 
 
 def shown_run(run: Run, width: int | None, full: bool = False) -> str:
-    """What people read of a run: the summary, which comes last, after all scores where `full`.
-
-    Args:
-        run: A results file.
-        width: Width of the terminal in cells; None: standard output is no terminal.
-        full: Whether to show all scores, notes and signatures too.
-    """
+    """What people read of a run: the summary, which comes last, after all scores, notes and signatures where `full`."""
     summary = summary_text(run, width or PLAIN_WIDTH, full)
     return escaped(f"{full_text(run, width)}\n\n{summary}" if full else summary, keep="\n")
 
@@ -70,13 +64,7 @@ def summary_text(run: Run, width: int, full: bool = False) -> str:
 
 
 def suite_lines(suite: str, tables: Sequence[SuiteTable], width: int) -> list[str]:
-    """The lines of a suite's tables, at most `MOST_LINES`; a line says how many are left out.
-
-    Args:
-        suite: Its name.
-        tables: Its tables.
-        width: In cells.
-    """
+    """The lines of a suite's tables, at most `MOST_LINES`; a line says how many are left out."""
     lines = [line for table in tables for line in table_lines(table, width)]
     if len(lines) <= MOST_LINES:
         return lines

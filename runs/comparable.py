@@ -207,11 +207,7 @@ def is_content_alike(one: TaskRecord, other: TaskRecord, first: Path, second: Pa
 def reasons(first: Protocol, second: Protocol, task: str, records: bool = True) -> list[Reason]:
     """Why two scores of a task are not comparable; [] where they are.
 
-    Args:
-        first: Of one score.
-        second: Of the other.
-        task: Their task.
-        records: Whether also what the records say of rows and prompts is compared.
+    What the records say of rows and prompts is compared only with `records`.
     """
     differing = _differing(first, second) | (_recorded_differences(first, second) if records else {})
     return [
@@ -266,14 +262,9 @@ def settings_that_differ(protocols: Iterable[Protocol]) -> dict[str, list[str]]:
 def reasons_in_texts(
     first: Path, second: Path, task: str, names: tuple[str, str], same_rows: bool = False
 ) -> list[Reason]:
-    """The same judged by the prompts and golds of two details files, item by item; it says where they differ.
+    """The same by the prompts and golds of two runs' details, item by item; it says where they differ.
 
-    Args:
-        first: Details of one run.
-        second: Of the other.
-        task: Their task.
-        names: Of the runs.
-        same_rows: Whether both were asked the same rows, so that items that one lacks are refused or unscored ones.
+    With `same_rows` both were asked the same rows: items that one lacks are refused or unscored ones.
 
     Raises:
         CulturevalError: A file cannot be read.
@@ -309,12 +300,7 @@ def field_names(runs: Iterable[Run]) -> set[str]:
 
 
 def record_of(run: Run, task: str) -> TaskRecord:
-    """What a run says of a task; of one that no catalogue knows what its name says.
-
-    Args:
-        run: A run.
-        task: With `|k`.
-    """
+    """What a run says of a task (with `|k`); of one that no catalogue knows what its name says."""
     bare, _, shots = task.partition("|")
     group, _, subset = bare.partition(":")
     unknown = TaskRecord(task=task, suite="", benchmark=group, group=group, subset=subset)

@@ -1,7 +1,7 @@
 """The files of finished runs: the only place that finds and opens results and details, ours and stock LightEval's.
 
 A file that was derived from details (a judge's verdicts) adds scores to its run and never stands for it. What cannot be
-read is left out by name, with the reason, and the rest goes on; `strict` stops instead.
+read is left out by name, with the reason, and the rest goes on.
 """
 
 import fnmatch
@@ -179,13 +179,13 @@ def results_below(folder: Path) -> set[Path]:
     return set(_below(folder.absolute(), "results_*.json"))
 
 
-def find_saved_tasks(paths: Sequence[Path], strict: bool = False) -> list[SavedTask]:
+def find_saved_tasks(paths: Sequence[Path]) -> list[SavedTask]:
     """The newest details of each model and task in the paths.
 
     Args:
         paths: Output folders, results files, folders of details or details files. Files that were derived from details
-            (such as judgements) are skipped; the results file of a judgement is that of its run.
-        strict: Whether a file that cannot be read stops the search; else it is left out, with a note.
+            (such as judgements) are skipped; the results file of a judgement is that of its run. Files that cannot be
+            read are left out, with a note.
 
     Raises:
         CulturevalError: A path does not exist, or has no details that can be read.
@@ -193,7 +193,7 @@ def find_saved_tasks(paths: Sequence[Path], strict: bool = False) -> list[SavedT
     newest: dict[tuple[Path, str, str], SavedTask] = {}
     for path in paths:
         found, broken = _saved_tasks(path)
-        if broken and (strict or not found):
+        if broken and not found:
             raise CulturevalError("\n".join(one.reason for one in broken))
         for one in broken:
             print_note(one.sentence)
@@ -324,12 +324,7 @@ def _place_of_last(parts: Sequence[str], name: str) -> int:
 
 
 def details_of_run(run: Run, task: str, most: int | None = None) -> list[dict[str, Any]]:
-    """The rows of the details of a task of a run; [] where they were not saved.
-
-    Args:
-        run: A results file.
-        task: Its name with `|k`.
-        most: At most this many rows, the first ones; None: all.
+    """The first rows (None: all) of the details of a task (with `|k`) of a run; [] where they were not saved.
 
     Raises:
         CulturevalError: They cannot be read.

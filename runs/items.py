@@ -171,11 +171,7 @@ def gives(items: ItemScores, value: float | None) -> bool:
 
 
 def details_columns(file: Path, paths: Sequence[str]) -> dict[str, list[Any] | None]:
-    """Single columns of a details file, without reading the others.
-
-    Args:
-        file: Details of one task.
-        paths: Such as `doc.specific.cluster`.
+    """Columns of a details file, such as `doc.specific.cluster`, without reading the others.
 
     Returns:
         By path the values of all rows; None where the file has no such column.

@@ -50,14 +50,7 @@ class Estimate(NamedTuple):
 
 
 def estimate(run: Run, task: TaskRecord, metric: str, scale: float = 1.0) -> Estimate | None:
-    """A task's score; None where the run has none, or an undefined one.
-
-    Args:
-        run: A results file.
-        task: A task of it.
-        metric: A metric.
-        scale: Factor of the value and its error.
-    """
+    """A task's score, with its error times `scale`; None where the run has none, or an undefined one."""
     value, stderr = run.value(task.task, metric), run.stderr(task.task, metric)
     if value is None:
         return None
@@ -65,25 +58,12 @@ def estimate(run: Run, task: TaskRecord, metric: str, scale: float = 1.0) -> Est
 
 
 def percentage(run: Run, task: TaskRecord, metric: str) -> Estimate | None:
-    """A task's score in percent; None where the run has none, or an undefined one.
-
-    Args:
-        run: A results file.
-        task: A task of it.
-        metric: A metric between 0 and 1.
-    """
+    """A task's score between 0 and 1 in percent; None where the run has none, or an undefined one."""
     return estimate(run, task, metric, 100)
 
 
 def interval_of(task: str, metric: str, value: float | None, stderr: float | None) -> tuple[float, float] | None:
-    """The 95% interval of a task's score as in the results file; None where the score or its error is unknown.
-
-    Args:
-        task: Its name with `|k`.
-        metric: A metric of it, whose declared range the interval keeps.
-        value: The score.
-        stderr: Its standard error.
-    """
+    """The 95% interval of a score, in the metric's declared range; None where the score or its error is unknown."""
     if value is None:
         return None
     declared = declared_metric(task, metric)
@@ -125,16 +105,9 @@ def _squared_error(estimate: Estimate, known: Sequence[Estimate]) -> float:
 
 
 def as_written(run: Run, name: str, metric: str, mean: Estimate, scale: float = 1.0) -> Estimate:
-    """A mean over tasks with the value and error of the results file, where the file has it.
+    """A mean over tasks with the value and error that the results file has of it (`group:_average|0`), times `scale`.
 
     The file's error is made while the items are known: tasks that share some are not independent.
-
-    Args:
-        run: A results file.
-        name: Of the mean in it: `group:_average|0`.
-        metric: A metric.
-        mean: The mean over the same tasks.
-        scale: Factor of the file's value and error.
     """
     value, stderr = run.value(name, metric), run.stderr(name, metric)
     return mean if value is None or stderr is None else Estimate(scale * value, scale * stderr, mean.n)

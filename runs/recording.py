@@ -267,12 +267,7 @@ def _not_means(metrics: Iterable[str], rows: Sequence[Mapping[str, Any]], scores
 
 
 def _rows_of_files(record: TaskRecord, rows: Sequence[Any]) -> dict[str, int]:
-    """What became of the rows of a task's files, with those that the limit left out.
-
-    Args:
-        record: Of the task, whose `row_counts` know no limit.
-        rows: LightEval's `Detail` of each doc that was answered; several may be of one row of a file.
-    """
+    """What became of the rows of a task's files, with those that the limit left out; several docs may be of one row."""
     counts = record.row_counts
     places = {specific_of(row.doc).get("source_row") for row in rows}
     if record.limit is None or None in places or "scored" not in counts:
@@ -318,13 +313,7 @@ def _prompt_tokens(tokens: Any) -> int:
 def score_counts(
     metrics: Iterable[str], rows: Sequence[Mapping[str, Any]], scores: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """The fields of a task's record on metrics that have no value of some rows, or no meaning in the task.
-
-    Args:
-        metrics: Of the task.
-        rows: Of the details: metric -> value.
-        scores: Of the task, as its metrics made them.
-    """
+    """The fields of a task's record on metrics that have no value of some rows, or no meaning in the task."""
     silent = tuple(name for name in metrics if isinstance(scores.get(name), NotApplicable))
     counts = _scored_rows(rows)
     scored = {name: count for name, count in counts.items() if count < len(rows) and name not in silent}

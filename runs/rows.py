@@ -217,10 +217,6 @@ def option_scores(row: Row, metric: str) -> list[float]:
 def chosen_options(row: Row, metric: str) -> list[str]:
     """The options that a metric takes as the model's answer: the best, or as many as there are correct ones.
 
-    Args:
-        row: A row with log-probabilities.
-        metric: Of its task.
-
     Raises:
         CulturevalError: As of `option_scores`.
     """

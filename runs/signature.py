@@ -18,12 +18,7 @@ if TYPE_CHECKING:
 
 
 def signature_record(group: str, **fields: object) -> SignatureRecord:
-    """A signature as data and as text.
-
-    Args:
-        group: Name of the group with the number of few-shot examples.
-        **fields: Everything that its scores depend on, in the order of the text; None is left out.
-    """
+    """A group's (`group|k`) signature as data and text: all that its scores depend on, in order; None is left out."""
     known = {name: value for name, value in fields.items() if value is not None}
     return SignatureRecord(group=group, fields=known, text=signature(**known))
 

@@ -384,6 +384,6 @@ def with_mean_of_rows(table: SuiteTable, name: str, tasks: Mapping[str, str], me
     return replace(table, main=main, first={main: cell, **table.first})
 
 
-def table_of_cells(name: str, cells: Mapping[Column, Content], family: str = "") -> SuiteTable:
+def table_of_cells(name: str, cells: Mapping[Column, Content]) -> SuiteTable:
     """A table of a paper: numbers by their columns in one row a model."""
-    return SuiteTable(name, "", (), (), first=cells, family=family)
+    return SuiteTable(name, "", (), (), first=cells)

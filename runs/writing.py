@@ -98,15 +98,7 @@ def content_of_tasks(
 
 
 def write_details(root: Path, model: str, date: str, task: str, rows: "pyarrow.Table") -> Path:
-    """Write the details of one task.
-
-    Args:
-        root: The output folder.
-        model: Name of the folder in `details`.
-        date: Date of the run.
-        task: Task name with `|k`.
-        rows: With the columns `doc`, `metric`, `model_response`.
-    """
+    """Writes the details of one task (with `|k`): rows with the columns `doc`, `metric`, `model_response`."""
     import pyarrow.parquet
 
     folder = root / "details" / model.strip("/") / date
@@ -118,17 +110,7 @@ def write_details(root: Path, model: str, date: str, task: str, rows: "pyarrow.T
 
 
 def write_derived(task: SavedTask, date: str, table: "pyarrow.Table", metrics: Sequence[Mapping[str, Any]]) -> Path:
-    """Write rows of a task with new metrics next to its details, marked as derived from them.
-
-    Args:
-        task: The source of the rows.
-        date: Date in the new file names.
-        table: The rows.
-        metrics: The new metrics of each row.
-
-    Returns:
-        The file.
-    """
+    """Writes rows of a task with new metrics, of a later date, next to its details, marked as derived from them."""
     import pyarrow
 
     column = pyarrow.array([dict(row) for row in metrics])

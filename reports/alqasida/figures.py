@@ -29,16 +29,9 @@ SPBLEU = "spbleu"
 def draw_figures(
     samples: Sequence[Sample], translations: Sequence[Sample], folder: Path, formats: Sequence[str]
 ) -> list[Path]:
-    """Draw means by dialect and genre, distributions of dialectness, input against output, radars, spBLEU.
+    """Draws means by dialect and genre, distributions of dialectness, input against output, radars, spBLEU.
 
-    Args:
-        samples: From `samples_of`.
-        translations: Its tasks of the kind `mt`.
-        folder: Output folder.
-        formats: Of `charts.FORMATS`; () draws nothing.
-
-    Returns:
-        The files.
+    `samples` and `translations` (its tasks of the kind `mt`) are from `samples_of`; returns the files.
     """
     charts = _charts(samples, translations) if formats else ()
     return [file for chart in charts for file in chart_files(chart, folder, formats)]

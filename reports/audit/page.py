@@ -39,11 +39,7 @@ class AuditFiles:
 
 
 def read_audit(paths: Sequence[Path], results: Sequence[Path] = ()) -> AuditFiles:
-    """Reads what audits wrote.
-
-    Args:
-        paths: Manifests, and output folders of `audit run`.
-        results: Results files, or folders that hold some.
+    """What audits wrote: manifests and output folders of `audit run`, and results.
 
     Raises:
         CulturevalError: A file is missing or cannot be read.

@@ -35,13 +35,7 @@ def review_file(folder: Path, dataset: str) -> Path:
 
 
 def write_refined(refined: "Sequence[Refined]", folder: Path, dataset: str) -> None:
-    """Writes the prompts, the differences from the source, and those to review.
-
-    Args:
-        refined: Of all problems.
-        folder: Created if needed.
-        dataset: `humaneval` or `mbpp`.
-    """
+    """Writes the prompts of all problems, the differences from the source, and those to review."""
     write_json_lines(prompts_file(folder, dataset), map(asdict, refined))
     changes = "".join(map(_difference, refined))
     write_atomically(folder / f"{dataset}_changes.diff", changes.encode("utf-8"))

@@ -53,15 +53,7 @@ def write_flips(pairs: Sequence[Pairs], file: Path) -> list[Flip]:
 
 
 def shown_flips(flips: Sequence[Flip], first: str, second: str, most: int, isolate: bool) -> str:
-    """The largest differences of two sides both ways, as text for the terminal.
-
-    Args:
-        flips: All items that differ.
-        first: Name of a side.
-        second: Name of the other.
-        most: At most so many items each way.
-        isolate: Whether right-to-left lines stand between isolates, as on a terminal.
-    """
+    """The largest differences of two sides, at most so many each way; `isolate` is that of `item_view.shown_text`."""
     ours = [flip for flip in flips if (flip["first"], flip["second"]) == (first, second)]
     parts = []
     for better, worse, sign in ((first, second, 1), (second, first, -1)):

@@ -258,13 +258,7 @@ def _pair(first: Side, second: Side, metrics: Sequence[str], needed: bool) -> Pa
 
 
 def incompatibilities(first: ComparedTask, second: ComparedTask, names: tuple[str, str], metric: str) -> list[Reason]:
-    """Why two runs of a task are not comparable by a metric; [] if they are.
-
-    Args:
-        first: Of one side.
-        second: Of the other.
-        names: Of the sides.
-        metric: The metric to compare.
+    """Why two runs of a task, of sides of these names, are not comparable by a metric; [] if they are.
 
     Raises:
         CulturevalError: Details cannot be read.

@@ -75,11 +75,7 @@ def prompt_and_variety(task: str) -> tuple[str, str]:
 
 
 def read_cells(prompted: Prompted, profile: Profile) -> list[CountedCell]:
-    """The cells of models, in order.
-
-    Args:
-        prompted: As of `by_prompt`.
-        profile: Profile of the verdicts: strict, tolerant, lenient or organisers.
+    """The cells of models, in order, under a profile of verdicts.
 
     Raises:
         CulturevalError: The details are not of our M2CQA tasks.

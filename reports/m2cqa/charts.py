@@ -73,12 +73,7 @@ def charts(models: Sequence[Charted]) -> list[Chart]:
 def regimes(rows: Sequence[Row], borders: Borders) -> list[Chart]:
     """Each model as a point of Q+ accuracy (x) and CFHR (y) with standard errors, and the thresholds.
 
-    Args:
-        rows: From `cell_rows`; those without a CFHR and the means of dialects are not drawn.
-        borders: Between the regimes.
-
-    Returns:
-        The chart; [] if there is nothing to draw.
+    Rows (`cell_rows`) without a CFHR and means of dialects are not drawn; [] if nothing is left.
     """
     shown = [row for row in rows if row[CFHR] is not None and row["variety"] != "dialect"]
     points = _points(shown, lambda row: row["model"], lambda row: (row[Q_PLUS_ACC], row[f"{Q_PLUS_ACC}_stderr"]))

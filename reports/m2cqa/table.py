@@ -43,12 +43,7 @@ def tables(run: Run) -> list[SuiteTable]:
 
 
 def published_cells(model: str, prompt: str) -> dict[str, dict[str, float]]:
-    """Variety -> metric -> the paper's number for a model of this name under a prompt; {} where it lists none.
-
-    Args:
-        model: A run's model.
-        prompt: As in tasks: `tf`, `answer_reason`, `reason_first`.
-    """
+    """Variety -> metric -> the paper's number for a model's name under a prompt (`tf`); {} where it lists none."""
     found = [row for row in published_rows_of(PUBLISHED, model) if row["prompt"] == prompt]
     return {row["variety"]: {metric: float(row[metric]) for metric in COLUMNS if row.get(metric)} for row in found}
 

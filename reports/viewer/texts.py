@@ -16,20 +16,15 @@ _ISOLATE, _END = "\u2067", "\u2069"
 
 
 def plain_text(text: str, longest: int = LONGEST) -> str:
-    """A text that any JSON reader takes: broken letters and control characters as escapes, cut where it is too long.
-
-    Args:
-        text: A prompt, an answer, a name; lone surrogates are allowed.
-        longest: Letters that are kept.
-    """
+    """A text that any JSON reader takes: broken letters and control characters as escapes, cut where it is too long."""
     cut = text[:longest].encode("utf-8", "backslashreplace").decode("utf-8")
     shown = escaped(cut, keep="\n\t\u200c\u200d")  # joiners belong to words, and to emoji
     return shown if len(text) <= longest else f"{shown}\n… {len(text) - longest:,} more letters: cultureval show"
 
 
-def markdown_text(text: str, longest: int = LONGEST) -> str:
+def markdown_text(text: str) -> str:
     """A `plain_text` as Markdown that shows it as it is, with indentation, right-to-left lines between isolates."""
-    return "\n".join(_line(line) for line in plain_text(text, longest).split("\n"))
+    return "\n".join(_line(line) for line in plain_text(text).split("\n"))
 
 
 def one_line(text: str, longest: int = 200) -> str:
