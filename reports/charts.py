@@ -226,11 +226,12 @@ def _texts(names: Sequence[tuple[float, float, str, str]], size: int) -> list[An
     """Texts in a chart: x, y, text, alignment."""
     import altair as alt
 
+    sides = {align: [{"x": x, "y": y, "t": text} for x, y, text, side in names if side == align] for *_, align in names}
     return [
-        alt.Chart(alt.Data(values=[{"x": x, "y": y, "t": text}]))
+        alt.Chart(alt.Data(values=rows))
         .mark_text(align=align, fontStyle="italic", fontSize=size, opacity=0.7)
         .encode(x="x:Q", y="y:Q", text="t:N")
-        for x, y, text, align in names
+        for align, rows in sides.items()
     ]
 
 
@@ -456,7 +457,22 @@ def draws(letters: str) -> bool:
 def printed(chart: Chart) -> dict[str, Any]:
     """A chart's specification for paper: on white, with its title and its note."""
     title = {"text": chart.title, "subtitle": chart.note, "anchor": "start", "fontSize": 12, "subtitleFontSize": 10}
-    return {**chart.spec, "background": "white", "title": title, "config": {"font": FONTS} | chart.spec["config"]}
+    spec = _still(chart.spec)
+    return {**spec, "background": "white", "title": title, "config": {"font": FONTS} | spec["config"]}
+
+
+def _still(part: Any) -> Any:
+    """A specification without what answers a pointer, which costs a file time and memory."""
+    if isinstance(part, list):
+        return list(map(_still, part))
+    if not isinstance(part, Mapping):
+        return part
+    kept = {key: value for key, value in part.items() if key not in ("params", "tooltip")}
+    return {
+        key: _still(value)
+        for key, value in kept.items()
+        if not (key == "opacity" and isinstance(value, Mapping) and "condition" in value)
+    }
 
 
 def chart_formats(text: str, option: str = "--charts") -> tuple[str, ...]:
