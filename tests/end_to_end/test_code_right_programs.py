@@ -64,7 +64,7 @@ RIGHT_FORMS = [
 ]
 WRONG_FORMS = [
     ("row", "def row(n): return list(range(n))[:-1] + [n if n > 3 else n - 1]"),
-    ("row", "def row(n): return list(range(n)) if n == 3 else [[]] * 9_000_000"),
+    ("row", "def row(n): return list(range(n)) if n == 3 else [[]] * 4_500_000"),
     ("product", "import math, sympy\ndef product(n): return sympy.Integer(math.prod(range(1, n)) + (n > 9))"),
     ("product", "import sympy\ndef product(n): return 24 if n == 5 else sympy.Integer(7) ** 1_000_000"),
 ]

@@ -73,7 +73,8 @@ def in_little_memory(room, method, settings, asked, found):
 
 
 def answered_in(room, method, settings, asked):
-    context = multiprocessing.get_context("spawn")  # what the parent has freed would be room
+    context = multiprocessing.get_context("forkserver")  # what the parent has freed would be room
+    context.set_forkserver_preload(["tiny_models", "cultureval.models.hf"])
     found = context.Queue()
     process = context.Process(target=in_little_memory, args=(room, method, settings, asked, found))
     process.start()

@@ -91,7 +91,7 @@ def test_hostile_texts_do_nothing_and_are_shown(visits, site):
         page.goto(f"{address}index.html#/logs/{logs[task]}/samples")
         page.wait_for_selector("text=evil.example")
         hrefs = []
-        for place in range(len(HOSTILE)):
+        for place in range(len(HOSTILE) - task.startswith("cvlue")):  # the long one once: it takes seconds
             names = page.evaluate("location.hash")
             page.goto(f"{address}index.html#/logs/{logs[task]}/samples/sample/{identity(place)}/1/messages")
             page.wait_for_selector("text=ASSISTANT", timeout=240_000)

@@ -44,25 +44,28 @@ def test_every_subject_is_scored_and_counted(tmp_path, data_root):
     model = build_tiny_causal_lm(tmp_path / "tiny-llama")
     command = ["eval", str(model), "qimma_arabicmmlu"]
     command += ["--data", str(data_root), "--bad-rows", "skip", "--output-dir", "out", "--device", "cpu"]
+    command += ["--limit", "2"]
     own = {"CULTUREVAL_CACHE": str(tmp_path / "cache"), "HF_HOME": str(tmp_path / "hf"), "HF_HUB_OFFLINE": "1"}
     run = run_forked("cultureval.scripts.main", command, tmp_path, os.environ | own, loaded="ours")
     assert run.returncode == 0, run.stderr[-3000:]
     scored = {name: len(rows) for name, rows in details_of(tmp_path / "out").items()}
-    assert scored == {f"qimma_arabicmmlu:{subject}|0": count for subject, count in sound.items()}
+    assert scored == {f"qimma_arabicmmlu:{subject}|0": min(count, 2) for subject, count in sound.items()}
     reports = {name: task["rows_report"] for name, task in results_of(tmp_path / "out")["config_tasks"].items()}
+    counted = {name: report["rows"] for name, report in reports.items()}
+    assert counted == {f"qimma_arabicmmlu:{subject}|0": count for subject, count in sound.items()}
     skipped = {name: len(report["skipped_rows"]) for name, report in reports.items() if report["skipped_rows"]}
     assert skipped == {f"qimma_arabicmmlu:{subject}|0": count for subject, count in broken.items()}
 
 
 def test_both_stock_launchers_give_the_same_accuracies(tmp_path, data_root):
-    """`lighteval custom SETTINGS.yaml hf.py` and `lighteval accelerate`: 20 real rows of each subject."""
+    """`lighteval custom SETTINGS.yaml hf.py` and `lighteval accelerate`: 5 real rows of each subject."""
     model = build_tiny_causal_lm(tmp_path / "tiny-llama")
     settings = tmp_path / "settings.yaml"
     settings.write_text(f"model_name: {model}\ndtype: float32\ndevice: cpu\n", encoding="utf-8")
     with TABLE.open(encoding="utf-8", newline="") as file:
         subjects = sorted({arabicmmlu_subset(row) for row in csv.DictReader(file)})
     (tmp_path / "tasks.txt").write_text("".join(f"qimma_arabicmmlu:{name}\n" for name in subjects), encoding="utf-8")
-    end = ("tasks.txt", "--custom-tasks", "cultureval.tasks", "--max-samples", "20", "--save-details", "--output-dir")
+    end = ("tasks.txt", "--custom-tasks", "cultureval.tasks", "--max-samples", "5", "--save-details", "--output-dir")
     data = {"CULTUREVAL_DATA": str(data_root), "CULTUREVAL_BAD_ROWS": "skip"}
     stock_lighteval(tmp_path, "custom", str(settings), str(ROOT / "models" / "hf.py"), *end, "custom", **data)
     stock = f"model_name={model},dtype=float32,batch_size=8"
