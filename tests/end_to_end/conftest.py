@@ -12,6 +12,7 @@ from network import without_network
 from cultureval.runtime.settings import Settings
 from cultureval.samples.tiny_models.encoder import build_tiny_encoder
 from cultureval.samples.tiny_models.language_models import build_tiny_causal_lm, build_tiny_vision_lm
+from cultureval.samples.tiny_models.text_parts import train_tokenizer
 
 
 @pytest.fixture(scope="session")
@@ -27,6 +28,14 @@ def tiny_vlm(tmp_path_factory):
 @pytest.fixture(scope="session")
 def tiny_bert(tmp_path_factory):
     return build_tiny_encoder(tmp_path_factory.mktemp("models") / "tiny-bert")
+
+
+@pytest.fixture(scope="session")
+def tokenizer_folder(tmp_path_factory):
+    """A tokenizer without a chat template."""
+    folder = tmp_path_factory.mktemp("tokenizer")
+    train_tokenizer().save_pretrained(folder)
+    return str(folder)
 
 
 @pytest.fixture(scope="session")

@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
 
+from lighteval.tasks.requests import Doc
 from loopback import Handler, LoopbackServer
 
 from cultureval.runtime.servers.identity import PROBE, SCHEMA_QUESTION, SCHEMA_REPLY
@@ -23,6 +24,12 @@ MODEL = "org/tiny"
 def answer_text(prompt: str, index: int = 0) -> str:
     """What the server answers to a prompt, as its choice number `index`."""
     return f"answer {index} to {prompt} " + hashlib.sha256(prompt.encode()).hexdigest()[:8]
+
+
+def docs_of(queries: list[str], **fields: object) -> list[Doc]:
+    """A doc for each query; their ids are the queries' places."""
+    given = {"choices": ["x"], "gold_index": 0, "task_name": "t"}
+    return [Doc(**given | {"query": query, "id": str(place)} | fields) for place, query in enumerate(queries)]
 
 
 def token_logprob(prefix: list[int], token: int) -> float:

@@ -7,15 +7,13 @@ from types import SimpleNamespace
 
 import pytest
 import yaml
-from faulty_server import MODEL, FaultyServer, answer_text, flatten
-from lighteval.tasks.requests import Doc
+from faulty_server import MODEL, FaultyServer, answer_text, docs_of, flatten
 
 from cultureval.models.code.generation import description_file, generate_solutions
 from cultureval.models.code.settings import DecoderSettings
 from cultureval.models.openai_api import OpenAIModel
 from cultureval.models.preflight import check_model
 from cultureval.runtime.errors import CulturevalError
-from cultureval.samples.tiny_models.text_parts import train_tokenizer
 from cultureval.tasks.qimma.code_data import load_problems
 
 pytestmark = pytest.mark.usefixtures("own_folders")
@@ -31,18 +29,6 @@ def load(tmp_path):
         return OpenAIModel(SimpleNamespace(model_name=str(file)))
 
     return build
-
-
-@pytest.fixture(scope="module")
-def tokenizer_folder(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("tokenizer")
-    train_tokenizer().save_pretrained(folder)
-    return str(folder)
-
-
-def docs_of(queries, **fields):
-    given = {"choices": ["x"], "gold_index": 0, "task_name": "t"} | fields
-    return [Doc(query=query, id=str(number), **given) for number, query in enumerate(queries)]
 
 
 def asked(model, server):

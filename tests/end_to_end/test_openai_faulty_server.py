@@ -18,10 +18,9 @@ import openai
 import pytest
 import yaml
 from datasets import Dataset
-from faulty_server import MODEL, FaultyServer, answer_text, flatten, token_logprob
+from faulty_server import MODEL, FaultyServer, answer_text, docs_of, flatten, token_logprob
 from lighteval.models.custom.custom_model import CustomModelConfig
 from lighteval.models.model_loader import load_custom_model
-from lighteval.tasks.requests import Doc
 from PIL import Image
 from waiting import PATIENCE, own_port
 
@@ -34,7 +33,6 @@ from cultureval.runtime.servers import replies
 from cultureval.runtime.servers.data_urls import data_url
 from cultureval.runtime.servers.errors import ServerError, retry_after
 from cultureval.runtime.servers.openai_client import health_check
-from cultureval.samples.tiny_models.text_parts import train_tokenizer
 
 
 @pytest.fixture(autouse=True)
@@ -56,20 +54,6 @@ def load(tmp_path):
         return load_custom_model(config)
 
     return build
-
-
-@pytest.fixture(scope="module")
-def tokenizer_folder(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("tokenizer")
-    train_tokenizer().save_pretrained(folder)
-    return str(folder)
-
-
-def docs_of(queries, **fields):
-    return [
-        Doc(**{"query": query, "choices": ["x"], "gold_index": 0, "task_name": "t", "id": str(i)} | fields)
-        for i, query in enumerate(queries)
-    ]
 
 
 def texts(model, queries, **fields):
