@@ -21,7 +21,6 @@ from cultureval.runtime.zero_width import without_marks
 MAX_ORDER = 4
 ROUGE_BETA = 1.2
 CIDER_SIGMA = 6.0
-NAMES = ("bleu_1", "bleu_2", "bleu_3", "bleu_4", "rouge_l", "cider")
 
 # Keep quotients defined if no n-gram matches or a text is shorter than n; the values of pycocoevalcap.
 _TINY, _SMALL = 1e-15, 1e-9
@@ -29,52 +28,6 @@ _TINY, _SMALL = 1e-15, 1e-9
 Tokens = list[str]
 References = Sequence[str | Sequence[str]]
 NGram = tuple[str, ...]
-
-
-def corpus_scores(
-    predictions: Sequence[str],
-    references: References,
-    normalize: bool = True,
-    document_references: References | None = None,
-) -> dict[str, float]:
-    """Corpus scores of all captions: corpus BLEU, and the means of ROUGE-L and CIDEr-D.
-
-    Args:
-        predictions: N captions; an empty one scores 0.
-        references: N references, each one text or several.
-        normalize: Whether `tokenize` normalises the texts, or splits them unchanged.
-        document_references: References for CIDEr's document frequencies; None: `references`. Give those of the
-            complete data set if only a part of it is scored.
-
-    Returns:
-        `bleu_1` to `bleu_4` and `rouge_l` in 0 to 100, `cider` in 0 to 1,000 (identical texts of at least four words:
-        1,000, which is CIDEr's raw 10; 0 with a single document, since no n-gram is distinctive).
-
-    Raises:
-        ValueError: No caption, lengths that differ, or an item without a reference.
-    """
-    scored = score_captions(predictions, references, normalize, document_references)
-    bleu = 100 * bleu_of(scored.bleu_statistics.sum(axis=0))
-    values = dict(zip(NAMES, bleu.tolist(), strict=False))
-    return values | {"rouge_l": float(scored.rouge_l.mean()), "cider": float(scored.cider.mean())}
-
-
-def sample_scores(
-    predictions: Sequence[str],
-    references: References,
-    normalize: bool = True,
-    document_references: References | None = None,
-) -> dict[str, np.ndarray]:
-    """Scores of each caption; arguments, keys, scale and errors are those of `corpus_scores`.
-
-    Returns:
-        For each name an array of shape (N,). An item's BLEU without any match of an order is not quite 0, as in
-        pycocoevalcap: such items still differ by their lower orders.
-    """
-    scored = score_captions(predictions, references, normalize, document_references)
-    bleu = 100 * bleu_of(scored.bleu_statistics)
-    values = dict(zip(NAMES, bleu.T, strict=False))
-    return values | {"rouge_l": scored.rouge_l, "cider": scored.cider}
 
 
 def tokenize(text: str, normalize: bool = True) -> Tokens:
@@ -121,7 +74,25 @@ class CaptionScores:
 def score_captions(
     predictions: Sequence[str], references: References, normalize: bool, document_references: References | None
 ) -> CaptionScores:
-    """The values for `corpus_scores` and `sample_scores`; arguments and errors are the same."""
+    """The values that scores of single captions and of all are made of.
+
+    Corpus BLEU is 100 times `bleu_of` the sum of the items' counts. An item's BLEU without any match of an order is not
+    quite 0, as in pycocoevalcap: such items still differ by their lower orders.
+
+    Args:
+        predictions: N captions; an empty one scores 0.
+        references: N references, each one text or several.
+        normalize: Whether `tokenize` normalises the texts, or splits them unchanged.
+        document_references: References for CIDEr's document frequencies; None: `references`. Give those of the
+            complete data set if only a part of it is scored.
+
+    Returns:
+        ROUGE-L is in 0 to 100, CIDEr-D in 0 to 1,000 (identical texts of at least four words: 1,000, which is CIDEr's
+        raw 10; 0 with a single document, since no n-gram is distinctive).
+
+    Raises:
+        ValueError: No caption, lengths that differ, or an item without a reference.
+    """
     hypotheses = [tokenize(text, normalize) for text in predictions]
     groups = token_groups(references, normalize)
     if not hypotheses:

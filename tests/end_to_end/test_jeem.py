@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
+from caption_scores import corpus_scores
 from result_files import details_of, results_of
 
-from cultureval.metrics.jeem.caption import corpus_scores
 from cultureval.tasks.catalogue import all_tasks
 
 

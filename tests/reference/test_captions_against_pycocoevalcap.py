@@ -4,12 +4,11 @@ import random
 
 import numpy as np
 import pytest
+from caption_scores import NAMES, corpus_scores, sample_scores
 from pycocoevalcap.bleu.bleu import Bleu
 from pycocoevalcap.cider.cider import Cider
 from pycocoevalcap.rouge.rouge import Rouge
 from rouge_score import rouge_scorer
-
-from cultureval.metrics.jeem.caption import NAMES, corpus_scores, sample_scores
 
 WORDS = "رجل امرأة طفل يجلس تمشي في على السوق القديم شارع مزدحم أمام بيت أبيض شجرة نخيل كبيرة خبز شاي و ، .".split()
 

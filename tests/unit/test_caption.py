@@ -1,15 +1,13 @@
 import numpy as np
 import pytest
+from caption_scores import NAMES, corpus_scores, sample_scores
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cultureval.metrics.jeem.caption import (
-    NAMES,
     bleu_of,
     bleu_statistics,
-    corpus_scores,
     longest_common_subsequence,
-    sample_scores,
     tokenize,
 )
 

@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
+from caption_scores import corpus_scores, sample_scores
 from lighteval.metrics import apply_metric
 from lighteval.models.model_output import ModelResponse
 from lighteval.tasks.requests import Doc
 
-from cultureval.metrics.jeem.caption import corpus_scores, sample_scores
 from cultureval.metrics.jeem.lighteval import caption_metrics
 from cultureval.metrics.semantic import bertscore, caption_bertscore_model, check_caption_bertscore
 from cultureval.runtime.data.content_store import store_texts, stored_texts

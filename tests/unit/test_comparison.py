@@ -7,11 +7,11 @@ from pathlib import Path
 import numpy as np
 import pyarrow
 import pytest
+from caption_scores import corpus_scores
 from item_runs import METRIC, save_run
 from m2cqa_runs import drawn_verdicts, write_run
 
 from cultureval.metrics.alqasida.translation import bleu, chrf_plus_plus
-from cultureval.metrics.jeem.caption import corpus_scores
 from cultureval.metrics.m2cqa.counterfactual import paired_cfhr_difference
 from cultureval.metrics.m2cqa.statement_items import cell_report, right_judgements
 from cultureval.reports.comparison.boards import compare_boards
