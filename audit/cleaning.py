@@ -70,10 +70,6 @@ class CleanedSubset:
 def cleaned_subsets(items: Sequence[AuditItem], manifest: Manifest) -> list[CleanedSubset]:
     """The rows that a manifest keeps, subset by subset; rows to be reviewed, and undecided ones, are kept.
 
-    Args:
-        items: All items of the sources, few-shot examples among them; of several tasks each.
-        manifest: The decisions.
-
     Raises:
         CulturevalError: A row has other content than when it was audited, or is gone, or the manifest decides on no
             row of a source.
@@ -138,10 +134,7 @@ def _split_names(item: AuditItem) -> dict[str, str]:
 
 
 def write_cleaned(subsets: Sequence[CleanedSubset], manifest: Manifest, folder: Path, form: Form) -> list[Path]:
-    """Writes the cleaned data sets; "arrow" is what `datasets.load_from_disk` reads.
-
-    Returns:
-        The folders of the data sets, each below the output folder.
+    """Writes the cleaned data sets and returns their folders; "arrow" is what `datasets.load_from_disk` reads.
 
     Raises:
         CulturevalError: Cells of one column have types that do not fit together, a folder holds other data, or another

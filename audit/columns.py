@@ -131,11 +131,7 @@ def columns_found(rows: Sequence[Mapping[str, Any]]) -> Columns:
 
 
 def require_columns(columns: Columns, row: Mapping[str, Any], where: str) -> None:
-    """Checks that the first row has the columns.
-
-    Raises:
-        CulturevalError: One is missing; the message lists those there are.
-    """
+    """Checks that the first row has the columns; the error lists those there are."""
     names = [str(name) for name in row]
     for name in (columns.question, columns.context, *columns.options, columns.gold, columns.image):
         if name and name not in row:

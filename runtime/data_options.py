@@ -36,11 +36,7 @@ def samples_root() -> Path:
 
 
 def expanded(text: str) -> Path:
-    """A path with `~` and `~user` expanded.
-
-    Raises:
-        ValueError: A clause: there is no such user.
-    """
+    """A path with `~` and `~user` expanded."""
     try:
         return Path(text).expanduser()
     except RuntimeError as error:
@@ -48,11 +44,7 @@ def expanded(text: str) -> Path:
 
 
 def data_root(value: str) -> Path | None:
-    """The folder of a data root: '' is the hub (None), 'samples' the shipped samples (./samples is a path).
-
-    Raises:
-        ValueError: It is no folder.
-    """
+    """The folder of a data root: '' is the hub (None), 'samples' the shipped samples (./samples is a path)."""
     if not value:
         return None
     root = samples_root() if value == "samples" else expanded(value)

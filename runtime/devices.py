@@ -13,13 +13,9 @@ BFLOAT16 = ("avx512_bf16", "amx_bf16", "bf16")  # as torch calls it on x86 (two)
 
 
 def choose_device(name: str = "auto") -> "torch.device":
-    """The device of a name, such as cpu, cuda or cuda:1.
+    """The device of a name, such as cpu, cuda or cuda:1, which torch can use on this machine.
 
-    Args:
-        name: "auto" is the accelerator of the process's local rank (CUDA, ROCm, MPS, XPU, ...), else the CPU.
-
-    Raises:
-        CulturevalError: There is no such device on this machine, or torch cannot use it.
+    "auto" is the accelerator of the process's local rank (CUDA, ROCm, MPS, XPU, ...), else the CPU.
     """
     import torch
 
@@ -39,11 +35,7 @@ def choose_device(name: str = "auto") -> "torch.device":
 
 
 def scoring_device() -> str:
-    """The device of models that score: that of `cultureval eval --device`, else "auto".
-
-    Raises:
-        CulturevalError: As `choose_device`.
-    """
+    """The device of models that score: that of `cultureval eval --device`, else "auto"."""
     return str(choose_device(current_settings().model_settings.get("device") or "auto"))
 
 

@@ -24,12 +24,9 @@ class Interrupted(KeyboardInterrupt):
 
 
 def kept_when_interrupted(place: Path, description: Callable[[], str], resumes: bool) -> None:
-    """Notes what an interrupted command leaves behind.
+    """Notes what an interrupted command leaves behind in a file or folder, and whether the command reuses it.
 
-    Args:
-        place: The file or folder that keeps it.
-        description: Called at the interruption; returns a count, as in "12 of 40 docs (Generating)".
-        resumes: Whether the command reuses what is there; False where it starts over.
+    `description` is called at the interruption and returns a count, as in "12 of 40 docs (Generating)".
     """
     _kept.setdefault(place, []).append(description)
     if not resumes:

@@ -115,11 +115,7 @@ class Journal:
         return entry.time if is_earlier else None
 
     def get(self, key: str) -> dict[str, Any] | None:
-        """Return the newest answer of a key, or None.
-
-        Raises:
-            CulturevalError: its record has been deleted or changed since the journal was opened.
-        """
+        """Return the newest answer of a key, or None."""
         entry = self._find(key)
         if entry is None:
             return None
@@ -139,11 +135,7 @@ class Journal:
         )
 
     def withdraw(self, keys: Sequence[str]) -> None:
-        """Take answers back, which turned out not to be what their keys say; they are then not in the journal.
-
-        Raises:
-            CulturevalError: as of `append`.
-        """
+        """Take answers back, which turned out not to be what their keys say; they are then not in the journal."""
         self.append({key: {} for key in keys}, WITHDRAWN)
 
     def append(self, records: Records, of: str | None = None) -> None:

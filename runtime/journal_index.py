@@ -124,13 +124,7 @@ class JournalIndex:
         return self._do(count_on, "IMMEDIATE")
 
     def add(self, entries: Sequence[IndexEntry], size: int, changed: int) -> None:
-        """Record lines of one file that their process has just written.
-
-        Args:
-            entries: At least one.
-            size: The file's size up to their end, in bytes.
-            changed: Its modification time in ns.
-        """
+        """Record lines of one file that their process has just written; its size in bytes and time of change in ns."""
 
         def write(database: sqlite3.Connection) -> None:
             _add(database, entries, entries[0].file)
@@ -140,16 +134,10 @@ class JournalIndex:
         self._do(write, "IMMEDIATE")
 
     def refresh(self, anew: bool = False) -> int:
-        """Read what the files hold beyond the index; everything, where a file has shrunk, changed or gone.
-
-        Args:
-            anew: Read everything in any case.
+        """Read what the files hold beyond the index; everything `anew`, or where a file has shrunk, changed or gone.
 
         Returns:
             Number of half-written or changed lines in all files, ends that are just being written included.
-
-        Raises:
-            OSError: A file cannot be read.
         """
         return self._do(lambda database: self._refresh(database, anew), "IMMEDIATE")
 

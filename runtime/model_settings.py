@@ -62,14 +62,7 @@ def refuse_unknown(
 ) -> None:
     """Refuses settings that are not among the known ones, with the nearest of those and of `elsewhere`.
 
-    Args:
-        settings: What the user gave.
-        known: The names that exist.
-        where: Subject of the message, such as the settings' file.
-        elsewhere: Names of other settings that the user may have meant.
-
-    Raises:
-        CulturevalError: Names all that are unknown.
+    `where` is the subject of the message, such as the settings' file.
     """
     problems = ProblemList()
     for name in settings:

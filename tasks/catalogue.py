@@ -130,9 +130,7 @@ def rows_per_item(task: str) -> int:
 def declared_metric(task: str, metric: str) -> Declared | None:
     """What is declared of a task's metric: the range of its scores, and whether higher is better; None if nobody says.
 
-    Args:
-        task: Its name; `|k` may follow.
-        metric: A metric of it, `<metric>_<profile>` of a declared one, or a criterion of a judge's.
+    `|k` may follow the task; the metric may be `<metric>_<profile>` of a declared one, or a criterion of a judge's.
     """
     from cultureval.metrics.judges.items import JUDGED, scales_of_judges  # loads numpy: listing tasks does not
 

@@ -56,11 +56,7 @@ class CleanedRecord:
 
 
 def cleaned_record(folder: Path) -> CleanedRecord | None:
-    """The record of a data set's folder; None where it was not cleaned.
-
-    Raises:
-        CulturevalError: It cannot be read.
-    """
+    """The record of a data set's folder; None where it was not cleaned."""
     from pydantic import TypeAdapter, ValidationError
 
     file = folder / CLEANED

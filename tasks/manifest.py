@@ -130,11 +130,7 @@ class Selection:
         return decided.decision == "discard"
 
     def finish(self, files: Iterable[Path]) -> None:
-        """Checks, after the last row of these files, that the manifest fits the data.
-
-        Raises:
-            CulturevalError: Rows have other cells than when they were audited, or are no longer there.
-        """
+        """Checks, after the last row of these files, that the manifest fits the data: no row has changed or is gone."""
         if not self.wanted or self.manifest is None:
             return
         read = {printed(relative_path(file, self.folder)) for file in files}
@@ -218,11 +214,7 @@ def read_manifest(path: Path) -> Manifest:
 
 
 def manifest_of(paths: Sequence[Path]) -> Manifest | None:
-    """The manifest of one or several files, read once while they stay the same; None without any.
-
-    Raises:
-        CulturevalError: As `read_manifest` and `merged`.
-    """
+    """The manifest of one or several files, read once while they stay the same; None without any."""
     if not paths:
         return None
     return _of_files(tuple((path, path.stat().st_size, path.stat().st_mtime_ns) for path in paths))

@@ -13,18 +13,13 @@ TEXT_FILES = ("*.json", "*.txt", "*.model")  # configurations and tokenizers
 
 
 def mirror_suites(names: list[str] | None, root: Path) -> tuple[list[str], bool]:
-    """Downloads the data and the scoring models of suites into a folder; what is already there is not downloaded again.
+    """Downloads the data and the scoring models of suites (none: all) into a folder, which is a data root afterwards.
 
-    Args:
-        names: The suites; none means all.
-        root: The folder, a data root afterwards.
+    What is already there is not downloaded again.
 
     Returns:
         (lines, complete): a report of each source and subset, in text lines; and whether every source
         that can be fetched was.
-
-    Raises:
-        CulturevalError: There is no suite of that name.
     """
     wanted = names or suites()
     require_suites(wanted)

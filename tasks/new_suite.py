@@ -97,11 +97,7 @@ def check_name(name: str) -> None:
 
 
 def check_labels(labels: Sequence[str]) -> None:
-    """Checks labels of options.
-
-    Raises:
-        CulturevalError: Fewer than two, a duplicated one, or one with punctuation, which the template adds.
-    """
+    """Checks labels of options: two or more, distinct, without punctuation, which the template adds."""
     if len(labels) < 2 or len(set(labels)) < len(labels):
         raise CulturevalError(f"The labels {' '.join(labels)!r} are not two or more distinct ones, such as 'A B C D'.")
     for label in labels:

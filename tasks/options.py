@@ -30,11 +30,7 @@ def check_variables() -> None:
 
 
 def read_data_options(settings: Settings | None = None) -> DataOptions:
-    """The options of reading data, by default those of the current settings.
-
-    Raises:
-        CulturevalError: An option is unknown or holds a value that is not allowed, or the data root is not a folder.
-    """
+    """The options of reading data, by default those of the current settings."""
     settings = current_settings() if settings is None else settings
     options = all_options(settings)
     check_names(settings.overrides, [*Settings.options(), *options])

@@ -139,11 +139,7 @@ def _plan(
 
 
 def check_scorers(names: list[str]) -> None:
-    """Tries what scores tasks, for harnesses with runs of their own, and says what their suites say before a run.
-
-    Raises:
-        CulturevalError: All that is missing.
-    """
+    """Tries what scores tasks, for harnesses with runs of their own, and says what their suites say before a run."""
     checks = [check for check, _ in _scorer_checks({name: kind_of(name) for name in names}, None)]
     all_of([*checks, partial(warn_before_run, names)])
 

@@ -19,10 +19,7 @@ if TYPE_CHECKING:
 def run_pipeline(
     model: str, model_file: Path, tasks: list[str], limit: int | None, output_dir: str, saving: Saving
 ) -> "Pipeline":
-    """Runs LightEval's pipeline under its custom launcher; the results are in its tracker, not yet written.
-
-    Arguments and errors as of `load_pipeline`.
-    """
+    """Runs LightEval's pipeline (see `load_pipeline`); the results are in its tracker, not yet written."""
     pipeline = load_pipeline(model, model_file, tasks, limit, output_dir, saving)
     with processes.scoring_together(any(map(scored_together, tasks))):
         pipeline.evaluate()

@@ -365,11 +365,7 @@ class Suite:
     order: int = 1000
 
     def part(self, field: str) -> Any:
-        """The value of a field, loaded where the field holds a dotted string.
-
-        Raises:
-            CulturevalError: The string names no importable object, or one that is no function where one is needed.
-        """
+        """The value of a field, loaded where the field holds a dotted string, which must name such an object."""
         value = getattr(self, field)
         try:
             loaded = load_attribute(value) if isinstance(value, str) else value

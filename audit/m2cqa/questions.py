@@ -221,11 +221,7 @@ def translate(items: Sequence[Item], variety: str, translator: Asker | Translato
 
 
 def read_translation(found: Mapping[str, Any]) -> tuple[str, tuple[str, ...]]:
-    """The question and the options of a translation.
-
-    Raises:
-        Unfit: It has another form, options that are not distinct, or is not in Arabic script.
-    """
+    """The question and the options of a translation, in Arabic script, with options that are distinct."""
     given = {**found, "options": list(found["options"])} if isinstance(found.get("options"), tuple) else found
     question, options = clean_text(given.get("question"), "question"), texts_of(given, "options", OPTIONS)
     if len({comparable(option) for option in options}) < OPTIONS:

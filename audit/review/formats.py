@@ -134,14 +134,9 @@ def _argilla_settings() -> dict[str, Any]:
 
 
 def read_verdicts(paths: Sequence[Path], annotator: str | None = None) -> list[Verdict]:
-    """The verdicts of files, each in the form that its content shows.
+    """The verdicts of files, each in the form that its content shows; `annotator` filled in a CSV file without names.
 
-    Args:
-        paths: CSV files, exports of Label Studio and Argilla, verdicts files of the review page or folders of them.
-        annotator: Who filled in a CSV file without names.
-
-    Raises:
-        CulturevalError: A file is of no known form, or a verdict breaks the form.
+    Files are CSV, exports of Label Studio and Argilla, verdicts files of the review page, or folders of these.
     """
     files = [file for path in paths for file in (sorted(path.glob("verdicts-*.jsonl")) if path.is_dir() else [path])]
     found = [verdict for file in files for verdict in _read(file, annotator)]

@@ -277,11 +277,7 @@ def find_language_confusion(folder: Path, task: Task) -> Files:
 
 
 def read_language_confusion(files: Sequence[Path], task: Task) -> Iterator[PlacedRow]:
-    """Its rows, in which the request for Arabic names the dialect instead.
-
-    Raises:
-        CulturevalError: The zip file cannot be read, or lacks the set.
-    """
+    """Its rows, in which the request for Arabic names the dialect instead."""
     name = set_of(task)
     for file in files:
         table = _zipped_rows(file, _language_confusion(task)) if file.suffix == ".zip" else read_rows(file)
@@ -366,11 +362,7 @@ def features_of(row: Mapping[str, Any], name: SetName, templates: Sequence[str])
 
 
 def _templates(files: Sequence[Path], dialect: str) -> list[str]:
-    """The dialect's templates; empty where the file of templates is missing.
-
-    Raises:
-        CulturevalError: The file lacks the dialect, or a template has not exactly one slot.
-    """
+    """The dialect's templates, each with one slot; empty where the file of templates is missing."""
     if not files:
         return []
     try:

@@ -49,15 +49,9 @@ def members_of(name: str) -> list[str]:
 
 @cache
 def asked_task(name: str, shots: int, options: str) -> "AskedTask":
-    """A task with its rows, read once a process.
+    """A task with its rows and a number of few-shot examples, read once a process.
 
-    Args:
-        name: Of our catalogue, without `|k`.
-        shots: Few-shot examples.
-        options: A JSON object: options of `cultureval eval` and of suites by name (`data_root`, `box_format`).
-
-    Raises:
-        CulturevalError: There is no such task or option, its data cannot be read, or what scores it is missing.
+    `options` is a JSON object: options of `cultureval eval` and of suites by name (`data_root`, `box_format`).
     """
     return AskedTask(name, shots, options)
 

@@ -110,13 +110,9 @@ def _with_data(names: Sequence[str], shots: int, options: str, root: Path | None
 
 
 def sample_of(name: str, doc: "Doc", place: int | None = None, group: str = "") -> Sample:
-    """A row as a sample of Inspect.
+    """A row as a sample of Inspect; of a group that is asked, samples' names begin with the task's.
 
-    Args:
-        name: Of its task.
-        doc: The row.
-        place: Its place in LightEval's order, for its name; None: Inspect numbers the samples.
-        group: The group that is asked, whose samples' names begin with the task's.
+    `place` is its place in LightEval's order, for its name; None: Inspect numbers the samples.
     """
     from cultureval.runtime.doc_fields import specific_of
     from cultureval.tasks.harnesses.inspect_scoring import generation_of, row_key, turns_of

@@ -152,11 +152,7 @@ class SuiteTask(ConfigurableTask):
     # --- prompts ---
 
     def build_all_requests(self, *, limit: int | None = None, world_size: int = 1, **options: Any) -> None:
-        """As lm-eval does, after what scoring needs has been tried.
-
-        Raises:
-            CulturevalError: Scoring models are missing, or items of several rows would be cut.
-        """
+        """As lm-eval does, after what scoring needs has been tried; items of several rows are not cut."""
         kind = kind_of(self._name)
         if kind.instrument:
             kind.instrument.check()
@@ -282,8 +278,7 @@ class SuiteTask(ConfigurableTask):
     def _require_images_read(self) -> None:
         """Refuses answers to prompts whose images nobody looked at.
 
-        Raises:
-            CulturevalError: lm-eval's models of servers got them together with text tasks, and sent the text alone.
+        lm-eval's models of servers get them together with text tasks, and send the text alone.
         """
         given = [part for one in self._instances or [] for part in one.args if isinstance(part, _Images)]
         if given and not any(part.read for part in given):

@@ -131,11 +131,7 @@ def _placed(row: Row, file: Path) -> Row:
 
 
 def refuse_repeated(prepared: Sequence[PreparedRow]) -> None:
-    """Refuses duplicated rows, as in a folder that holds the data in two layouts.
-
-    Raises:
-        CulturevalError: Two rows have the same country, image and question.
-    """
+    """Refuses duplicated rows (country, image, question), as in a folder that holds the data in two layouts."""
     seen: dict[tuple[Any, ...], str] = {}
     for row in prepared:
         key = (row["country"], row["image_id"], row.get("question_number"))

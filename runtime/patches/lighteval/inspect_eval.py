@@ -31,11 +31,7 @@ def mend_inspect_eval(module: ModuleType) -> None:
 
 
 def _eval_set(tasks: Any, **given: Any) -> Any:
-    """Inspect's `eval_set`, with the options that were given.
-
-    Raises:
-        CulturevalError: Inspect has one of them no more.
-    """
+    """Inspect's `eval_set`, with the options that were given, which it must have."""
     from inspect_ai import eval_set
 
     wanted = {RENAMED.get(name, name): value for name, value in given.items() if value is not None}

@@ -48,12 +48,6 @@ def leave_out_unseen(pipeline: Any) -> None:
     """Takes the docs out of a pipeline whose images are refused for their size, and lists them as `leave_out_refused`.
 
     Metrics and models say so by a method `image_refused(doc)`, which returns a clause; "" where it is not.
-
-    Args:
-        pipeline: LightEval's, before the first question.
-
-    Raises:
-        CulturevalError: Nothing is left of a task.
     """
     refused = {}
     for doc in {id(doc): doc for docs in pipeline.sampling_docs.values() for doc in docs}.values():
