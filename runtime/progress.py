@@ -64,7 +64,9 @@ class Progress:
         if not silent and not self._lines:
             from tqdm import tqdm
 
-            self._bar = tqdm(total=total, initial=done, desc=description, unit=unit, dynamic_ncols=True)
+            # The time left is ours: tqdm takes the pace of the last items for that of all.
+            form = f"{{l_bar}}{{bar}}| {{n_fmt}}/{{total_fmt}} {unit}s [{{elapsed}}{{postfix}}]"
+            self._bar = tqdm(total=total, initial=done, desc=description, bar_format=form, dynamic_ncols=True)
         if not silent:
             threading.Thread(target=self._signs, name="progress", daemon=True).start()
 
@@ -87,8 +89,7 @@ class Progress:
         self.done += count
         self._note = note or self._note
         if self._bar is not None:
-            if note:
-                self._bar.set_postfix_str(note, refresh=False)
+            self._bar.set_postfix_str(", ".join(self._said()), refresh=False)
             self._bar.update(count)
         elif self._lines:
             tenth, pause = 10 * self.done // max(1, self.total), time.monotonic() - self._shown
