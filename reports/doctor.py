@@ -47,7 +47,7 @@ def machine_report() -> tuple[str, bool]:
     before = [finding for check in CHECKS for finding in check()]  # whether the hub answers, for the suites' data
     of_suites = {name: suite_findings(suite) for name, suite in all_suites().items()}
     suites = [_suite_row(name, findings) for name, findings in of_suites.items()]
-    findings = list(dict.fromkeys(finding for found in of_suites.values() for finding in found)) + before
+    findings = list(dict.fromkeys([*(one for found in of_suites.values() for one in found), *before]))
     findings.sort(key=lambda one: ("wrong", "missing", "untried", "ok").index(one.state))
     rows = [(one.state, one.what if one.state == "ok" else f"{one.what} -> {one.cost}") for one in findings]
     tables = [terminal_table((), table, width=terminal_width()) for table in (suites, rows)]

@@ -169,7 +169,7 @@ def test_missing_extras_are_named_once_with_their_commands(plan_of, monkeypatch)
     monkeypatch.setattr(extras, "missing_packages", lambda extra: ["a-package"])
     extras.require_extra.cache_clear()
     with pytest.raises(Problems) as error:
-        plan_of("jeem_caption", "m2cqa_tf", "qimma_code", "qimma_aratrust")
+        plan_of("jeem_caption", "m2cqa:tf_en", "qimma_code", "qimma_aratrust")
     told = [problem for problem in error.value.problems if "a-package" in problem]
     assert [f"pip install 'cultureval[{extra}]'" in one for extra, one in zip(("vision", "code"), told, strict=True)]
 
