@@ -146,6 +146,8 @@ def test_without_scripts_all_tables_are_there(browser, site):
     page = visit.open(site / "index.html")
     assert page.locator("table.scores tbody tr").count() > 20 and page.is_visible("table.scores >> nth=0")
     assert not page.is_visible("#search") and visit.outside == []
+    page.click("button.marks >> nth=0")
+    assert page.locator("[popover]:popover-open").count() == 1, "the words of warnings"
 
 
 def test_headers_and_names_stay_in_view_and_long_names_are_whole(browser, site):
