@@ -105,7 +105,7 @@ def test_further_profiles_are_chosen_and_translations_out_of_dialect_have_no_fid
         assert scores[name]["spbleu_gain"] == pytest.approx(scores[name]["spbleu"] - scores[name]["spbleu_zero"])
     assert not {"all", "alqasida_mt:_average|0"} & set(scores)  # directions differ in kind
     requests, directions = tables(*load(tmp_path / "out"))
-    (egy,) = [row.cells for row in requests.rows if row.label == "egy"]
+    (egy,) = [row.cells for row in requests.rows if row.label == "Egypt"]
     assert [cell.value for cell in egy[::2]] == pytest.approx([100 * scores[name]["adi2"] for name in (mono, cross)])
     assert egy[0].n == len(details[mono]) and list(map(str, egy[1::2])) == ["1/4", "1/3"]
     shown = {row.label: row.cells[:2] for row in directions.rows if row.cells[0]}
