@@ -99,8 +99,11 @@ class Runs:
             if known["rows"] != rows:
                 raise CulturevalError(f"{self.file} has measurements of {known['rows']} rows: name another folder.")
             return
-        root = data_root(self.work / f"{name}-{rows}", self._subset(name, rows))
-        out, load = self.work / f"{name}-{rows}" / f"{harness}-{turn}", os.getloadavg()[0]
+        folder, load = self.work / f"{name}-{rows}", os.getloadavg()[0]
+        root, out = (
+            data_root(folder, write_subset(self.data, folder, rows, bool(case.shots))),
+            folder / f"{harness}-{turn}",
+        )
         tasks = [] if harness == OURS else self.measured[name, OURS, turn]["tasks"]
         cost = timed(self._command(case, harness, tasks, out), self.work, self._environment(case, root))
         tasks = tasks or list(details_of(out))
@@ -110,24 +113,6 @@ class Runs:
         with self.file.open("a", encoding="utf-8") as file:
             file.write(json.dumps(found, ensure_ascii=False) + "\n")
         print_note(f"{name}, turn {turn + 1}, {harness}: {cost.wall:.1f} s, {cost.cpu:.1f} s of processors")
-
-    def _subset(self, name: str, count: int) -> Path:
-        """A table of rows from all over the data; with examples, of the first subject that has them."""
-        with self.data.open(encoding="utf-8-sig", newline="") as file:
-            rows = list(csv.DictReader(file))
-        shown = [row for row in rows if row["is_few_shot"] == "1"]
-        asked = [row for row in rows if row["is_few_shot"] != "1"]
-        if CASES[name].shots:
-            subject = shown[0]["Subject"]
-            shown, asked = ([row for row in part if row["Subject"] == subject] for part in (shown, asked))
-        chosen = [asked[place * len(asked) // count] for place in range(min(count, len(asked)))]
-        path = self.work / f"{name}-{count}" / "rows.csv"
-        path.parent.mkdir(exist_ok=True)
-        with path.open("w", encoding="utf-8", newline="") as file:
-            table = csv.DictWriter(file, rows[0])
-            table.writeheader()
-            table.writerows([*(shown if CASES[name].shots else ()), *chosen])
-        return path
 
     def _environment(self, case: Case, root: str) -> dict[str, str]:
         own = {Settings.data_root.variable: root, Settings.bad_rows.variable: "skip", "HF_HUB_OFFLINE": "1"}
@@ -175,3 +160,29 @@ class Runs:
             theirs = [self.measured[name, harness, turn][unit] for turn in turns]
             yield f"{median(theirs):.1f}"
             yield f"{median(one / two for one, two in zip(theirs, own, strict=True)):.2f}"
+
+
+def write_subset(data: Path, folder: Path, count: int, shown: bool = False) -> Path:
+    """Writes a table of some of ArabicMMLU's rows into a folder, and returns its place.
+
+    Args:
+        data: ArabicMMLU's table (CSV).
+        folder: Is made.
+        count: Rows, from all over the data.
+        shown: Whether these are of the first subject that has examples, which stand before them.
+    """
+    with data.open(encoding="utf-8-sig", newline="") as file:
+        rows = list(csv.DictReader(file))
+    examples = [row for row in rows if shown and row["is_few_shot"] == "1"]
+    asked = [row for row in rows if row["is_few_shot"] != "1"]
+    if shown:
+        subject = examples[0]["Subject"]
+        examples, asked = ([row for row in part if row["Subject"] == subject] for part in (examples, asked))
+    chosen = [asked[place * len(asked) // count] for place in range(min(count, len(asked)))]
+    path = folder / "rows.csv"
+    folder.mkdir(parents=True, exist_ok=True)
+    with path.open("w", encoding="utf-8", newline="") as file:
+        table = csv.DictWriter(file, rows[0])
+        table.writeheader()
+        table.writerows([*examples, *chosen])
+    return path

@@ -42,13 +42,17 @@ class ChaosProxy(LoopbackServer):
 def through_faults(upstream, journal, answer):
     """What `answer(url)` gives through a proxy with faults, once more with the journal, and straight without it.
 
+    Prints the figures of docs/models.md.
+
     Returns:
         The proxy; body -> how often it was answered before the second time; the three.
     """
     with ChaosProxy(upstream) as proxy:
         through, answered = answer(proxy.url), Counter()
         answered.update(proxy.answered)
+        asked = sum(proxy.tries.values())
         again = answer(proxy.url)
+    print(f"{asked} requests, faults: {dict(proxy.faults)}")
     journal.rename(journal.with_name("journal of the proxy"))
     return proxy, answered, (through, again, answer(upstream))
 

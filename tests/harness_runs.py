@@ -10,6 +10,7 @@ from stock_lighteval import stock_lighteval
 from cultureval.tasks.harnesses.lm_eval_files import INCLUDE_PATH, harness_name
 
 SHORT = 16  # new tokens: random weights never end an answer
+TIMEOUT = 3600  # seconds of a command
 
 
 class Runs:
@@ -45,10 +46,14 @@ class Runs:
             "float32",
             *options,
         ]
-        main = "cultureval.scripts.main"
-        run = run_forked(main, command, self.folder, self.variables | settings, loaded="ours")
+        run = self.command(command, settings)
         assert run.returncode == 0, run.stderr[-3000:]
         return results_of(self.folder / out)["results"], details_of(self.folder / out)
+
+    def command(self, arguments: list[str], more: dict[str, str] | None = None, network: bool = False):
+        """`cultureval ARGUMENTS`, with further variables, where it ended."""
+        variables, main = self.variables | (more or {}), "cultureval.scripts.main"
+        return run_forked(main, arguments, self.folder, variables, network, TIMEOUT, loaded="ours")
 
     def lighteval(self, tasks: list[str], *options: str, out: str = "stock") -> tuple[dict, dict]:
         """(results, details) of `lighteval accelerate`."""
@@ -59,16 +64,32 @@ class Runs:
         return results_of(self.folder / out)["results"], details_of(self.folder / out)
 
     def lm_eval(
-        self, tasks: list[str], *options: str, kind: str = "hf", out: str = "lm_eval", group: str = ""
+        self,
+        tasks: list[str],
+        *options: str,
+        kind: str = "hf",
+        out: str = "lm_eval",
+        group: str = "",
+        served: str = "",
     ) -> tuple[dict, dict]:
-        """(results, samples by task) of `lm_eval`, by LightEval's names of the tasks; a group replaces its tasks."""
-        model = ["--model", kind, "--model_args", f"pretrained={self.model},dtype=float32", "--device", "cpu"]
+        """(results, samples by task) of `lm_eval`, by LightEval's names of the tasks; a group replaces its tasks.
+
+        Args:
+            tasks: LightEval's names.
+            *options: Of `lm_eval`.
+            kind: Of its models.
+            out: Folder of its output.
+            group: Asked for in the place of its tasks.
+            served: Its arguments of a model on a server of this machine, in the place of the folder.
+        """
+        arguments = served or f"pretrained={self.model},dtype=float32"
+        model = ["--model", kind, "--model_args", arguments, "--device", "cpu"]
         names = [harness_name(task.partition("|")[0]) for task in tasks]
         named = [name for name in names if not (group and name.startswith(f"{group}_"))] + [group] * bool(group)
         command = [*model, "--include_path", str(INCLUDE_PATH), "--tasks", *named, "--batch_size", "4"]
         command += ["--output_path", out, "--log_samples", *options]
         command += [] if self.length is None else ["--gen_kwargs", f"max_gen_toks={self.length}"]
-        run = run_forked("lm_eval", command, self.folder, self.variables, loaded="lm_eval")
+        run = run_forked("lm_eval", command, self.folder, self.variables, bool(served), TIMEOUT, loaded="lm_eval")
         assert run.returncode == 0, run.stderr[-3000:]
         (file,) = (self.folder / out).glob("**/results_*.json")
         results = json.loads(file.read_text(encoding="utf-8"))

@@ -230,7 +230,7 @@ class ChoiceScorer:
 
         def packed(probes: Sequence[ScoringRequest]) -> list[list[ChoiceScore]]:
             self.clear_cache()
-            self._packed([replace(probes[0], choices=probes[0].choices[:1])])  # after which the others are cached
+            self._packed([replace(probes[0], choices=probes[0].choices[-1:])])  # so that the others begin in the cache
             return self._packed(probes)
 
         found = choose_route(self.model, requests, self.unmasked, packed)

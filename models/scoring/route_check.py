@@ -27,7 +27,7 @@ from cultureval.runtime.patches.transformers import keeps_states
 
 logger = logging.getLogger(__name__)
 
-# Sound routes differed by at most 2.2 of the measured rounding in fp32, wrong ones by over 1,000 (docs/speed.md).
+# Sound routes differed by at most 3.7 of the measured rounding in fp32, wrong ones by over 1,000 (docs/speed.md).
 FACTOR_FP32 = 16.0
 FACTOR = 2.0  # sound routes of 19 families differed by at most 0.9 of the measured rounding in 16 bits
 LEAST = 1e-5  # nats; differences below are rounding in any case

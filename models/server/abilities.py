@@ -15,7 +15,7 @@ from cultureval.runtime.servers.errors import ContentFilter, ServerError
 from cultureval.runtime.servers.identity import PROBE
 from cultureval.runtime.servers.openai_client import OpenAIClient
 
-RETRIES = 1  # a server that fails at such a question most likely cannot do what it asks for
+RETRIES = 3  # one that goes on failing at such a question cannot do what it asks for; a fault on the way is no sign
 LONGEST_WAIT_S = 120.0
 IMAGE_SIDE = 64  # pixels; some models refuse smaller ones
 PASSED_OVER = "it passes over them: with one, it counts as many tokens as without"

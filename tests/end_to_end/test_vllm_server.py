@@ -19,7 +19,7 @@ from urllib.request import urlopen
 import pytest
 import torch
 import yaml
-from chaos_proxy import ChaosProxy
+from chaos_proxy import FAULTS, ChaosProxy, through_faults
 from lighteval.models.custom.custom_model import CustomModelConfig
 from lighteval.tasks.requests import Doc
 from parity_rows import TABLE, docs_of, prepared_rows, texts_that_merge
@@ -45,6 +45,7 @@ from cultureval.models.openai_api import OpenAIModel
 from cultureval.models.vllm import VLLMModel
 from cultureval.runtime.data.image_store import store_image
 from cultureval.runtime.journal import Journal
+from cultureval.runtime.servers.identity import PROBE
 from cultureval.runtime.settings import Settings, use_settings
 from cultureval.samples.tiny_models.language_models import build_tiny_causal_lm, build_tiny_vision_lm
 
@@ -275,6 +276,27 @@ def test_two_servers_of_one_model_share_a_run(servers, second, load):
     assert sum(shares) == 48 + 2 * len(urls) and min(shares) >= 2 + 1
     alone = load(servers["text"], revision="asked again").greedy_until(docs)
     assert [response.text for response in shared] == [response.text for response in alone]
+
+
+@pytest.mark.parametrize("scored", [False, True])
+def test_faults_between_us_and_vllm_lose_nothing(servers, text_folder, load, tmp_path, scored):
+    asked = [doc(f"سؤال {number}؟", ["A", "B", "C"], generation_size=8) for number in range(20)]
+
+    def answer(url):
+        model = load(url, tokenizer=str(text_folder), chat_template="off", backoff_s=0.05, max_retries=8)
+        responses = model.loglikelihood(asked) if scored else model.greedy_until(asked)
+        return [response.logprobs if scored else response.text for response in responses]
+
+    proxy, answered, (through, again, straight) = through_faults(servers["text"], tmp_path / "journal", answer)
+    assert set(proxy.faults) == set(FAULTS) and again == through
+    for one, other in zip(through, straight, strict=True):
+        assert one == (pytest.approx(other, abs=1e-4) if scored else other)
+    own, after = (
+        {body: n for body, n in one.items() if PROBE.encode() not in body} for one in (answered, proxy.answered)
+    )
+    assert own == after, "the second time, the servers are asked alone who they are and what they can do"
+    twice = [body for body, count in own.items() if count > 1]
+    assert len(twice) <= (4 if scored else 0), "scores are asked again on purpose: the check of the order of requests"
 
 
 def picture(angle):
