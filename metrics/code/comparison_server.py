@@ -96,17 +96,22 @@ class Comparer:
     def __init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None
         self._connection: socket.socket | None = None
+        self._starting = threading.Lock()
+        self._ended = False
 
     def _start(self) -> socket.socket:
-        if self._connection is None:
-            self._connection, theirs = socket.socketpair()
-            with theirs:
-                command = [sys.executable, "-P", "-m", "cultureval.metrics.code.comparison_server"]
-                environment = os.environ | {"OPENBLAS_NUM_THREADS": "1", "PYTHONPATH": os.pathsep.join(sys.path)}
-                self._process = subprocess.Popen(
-                    command, stdin=theirs, stdout=subprocess.DEVNULL, env=environment, start_new_session=True
-                )
-        return self._connection
+        with self._starting:
+            if self._ended:
+                raise OSError("it was ended")
+            if self._connection is None:
+                self._connection, theirs = socket.socketpair()
+                with theirs:
+                    command = [sys.executable, "-P", "-m", "cultureval.metrics.code.comparison_server"]
+                    environment = os.environ | {"OPENBLAS_NUM_THREADS": "1", "PYTHONPATH": os.pathsep.join(sys.path)}
+                    self._process = subprocess.Popen(
+                        command, stdin=theirs, stdout=subprocess.DEVNULL, env=environment, start_new_session=True
+                    )
+            return self._connection
 
     def _ask(self, body: bytes, descriptor: int, wall: float) -> dict[str, Any]:
         try:
@@ -116,19 +121,23 @@ class Comparer:
             connection.sendall(body)
             return json.loads(_read_message(connection))
         except (OSError, ValueError) as error:
-            self.close()
+            self._stop()
             raise ComparerBroken(f"the comparing process failed ({error})") from error
 
     def close(self) -> None:
-        """End the server."""
-        if self._connection is not None and self._process is not None:
-            self._connection.close()
-            try:
-                self._process.wait(timeout=10)
-            except subprocess.TimeoutExpired:
-                self._process.kill()
-                self._process.wait()
-        self._process = self._connection = None
+        """End the server for good, also from another thread and in the middle of a comparison."""
+        with self._starting:
+            self._ended = True
+        self._stop()
+
+    def _stop(self) -> None:
+        with self._starting:
+            if self._connection is not None and self._process is not None:
+                if self._process.poll() is None:
+                    os.killpg(self._process.pid, signal.SIGKILL)  # with what compares just now
+                    self._process.wait()
+                self._connection.close()
+            self._process = self._connection = None
 
     def compare(
         self, problem: Mapping[str, Any], dataset: Dataset, truth: GroundTruth, suite: str, outputs: IO[bytes]
@@ -193,12 +202,14 @@ def main() -> None:
         header += _read(connection, _SIZE.size - len(header))
         request = pickle.loads(_read(connection, _SIZE.unpack(header)[0]))  # noqa: S301  # written by the judge
         with os.fdopen(descriptors[0], "rb") as outputs:
-            answer = _in_a_process(request, outputs)
+            answer = _in_a_process(request, outputs, connection)
+        if answer is None:
+            return
         connection.sendall(_SIZE.pack(len(answer)) + answer)
 
 
-def _in_a_process(request: dict[str, Any], outputs: IO[bytes]) -> bytes:
-    """The answer of a forked process, or why there is none, as JSON."""
+def _in_a_process(request: dict[str, Any], outputs: IO[bytes], judge: socket.socket) -> bytes | None:
+    """The answer of a forked process, or why there is none, as JSON; None where the judge has ended meanwhile."""
     truth = GroundTruth(Path(request["truth"]))
     limits = _Limits.of(truth.suites[request["suite"]])
     receiver, sender = os.pipe()
@@ -216,19 +227,21 @@ def _in_a_process(request: dict[str, Any], outputs: IO[bytes]) -> bytes:
         finally:
             os._exit(1)
     os.close(sender)
-    answer = _received(receiver, time.monotonic() + limits.wall)
+    answer = _received(receiver, judge, time.monotonic() + limits.wall)
     late = answer is None
     if late:
         os.kill(pid, signal.SIGKILL)
     _, status = os.waitpid(pid, 0)
+    if late and select.select([judge], [], [], 0)[0]:
+        return None
     return answer or json.dumps(_why_not(os.waitstatus_to_exitcode(status), limits, late)).encode()
 
 
-def _received(receiver: int, deadline: float) -> bytes | None:
-    """What a process wrote until it closed the pipe; None if it did not in time."""
+def _received(receiver: int, judge: socket.socket, deadline: float) -> bytes | None:
+    """What a process wrote until it closed the pipe; None if it did not in time, or before the judge ended."""
     answer = b""
     with os.fdopen(receiver, "rb", buffering=0) as file:
-        while select.select([file], [], [], max(0.0, deadline - time.monotonic()))[0]:
+        while file in select.select([file, judge], [], [], max(0.0, deadline - time.monotonic()))[0]:
             part = file.read(1 << 16)
             if not part:
                 return answer

@@ -8,6 +8,7 @@ reported next to ours.
 
 import contextlib
 import math
+import queue
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -209,13 +210,19 @@ class _Judging:
         seconds = {task: _seconds(truth) for task, truth in truths.items()}
         # The longest first, so that workers finish at about the same time.
         order = sorted(solutions, key=lambda key: -seconds[solutions[key].task_id])
-        with SandboxPool(self.workers, safe=self.sandboxed) as pool, _Comparers() as comparers:
+        with SandboxPool(self.workers, safe=self.sandboxed) as pool, contextlib.ExitStack() as closing:
+            idle: queue.SimpleQueue[Comparer] = queue.SimpleQueue()
+            for _ in range(pool.workers):
+                idle.put(closing.enter_context(contextlib.closing(Comparer())))
 
             def judge(sandbox: Sandbox, place: tuple[str, bool]) -> tuple[str, SolutionVerdict | None]:
                 key, wait = place
-                task = solutions[key].task_id
-                own = _Judge(self.problems[task], self.dataset, truths[task], sandbox, comparers.of(sandbox))
-                return key, self._once(own, key, solutions[key], wait)
+                task, comparer = solutions[key].task_id, idle.get()
+                try:
+                    own = _Judge(self.problems[task], self.dataset, truths[task], sandbox, comparer)
+                    return key, self._once(own, key, solutions[key], wait)
+                finally:
+                    idle.put(comparer)
 
             found = self._in_two_rounds(partial(pool.run, judge), order)
             yield from progressing(found, len(order), "judging", "task", silent=not self.progress)
@@ -284,23 +291,6 @@ class _BrokenBySolution(CulturevalError):
 
 class _KilledByKernel(CulturevalError):
     """The kernel killed a solution twice, as where the machine has too little memory."""
-
-
-class _Comparers:
-    """One comparing process for each sandbox, that is, for each thread; a context that ends them."""
-
-    def __init__(self) -> None:
-        self._comparers: dict[int, Comparer] = {}
-
-    def of(self, sandbox: Sandbox) -> Comparer:
-        return self._comparers.setdefault(id(sandbox), Comparer())
-
-    def __enter__(self) -> "_Comparers":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        for comparer in self._comparers.values():
-            comparer.close()
 
 
 @dataclass

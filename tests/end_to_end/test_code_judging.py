@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 
 import pytest
@@ -211,6 +212,40 @@ def test_interruption_leaves_no_process(tmp_path, number):
     run.send_signal(number)
     run.wait(PATIENCE)
     wait_until(lambda: not any(map(alive, below)))
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_run_ends_at_once_in_the_middle_of_a_long_comparison(number):
+    rows = {"task_id": "rows", "entry_point": "rows", "prompt": "def rows(n):\n", "atol": 0}
+    rows |= {"canonical_solution": "    return [i / 1 for i in range(n)]\n"}
+    rows |= {"base_input": [[1_000_000]] * 12, "plus_input": []}
+    code = (
+        "import json, sys\nfrom cultureval.metrics.code.judging import Solution, judge_solutions\n"
+        "solution = Solution('rows', 0, 'def rows(n): return list(range(n))')\n"
+        "judge_solutions({'rows': json.loads(sys.argv[1])}, [solution], 'humaneval', workers=1)\n"
+    )
+    run = subprocess.Popen([sys.executable, "-c", code, json.dumps(rows)], stderr=subprocess.PIPE, text=True)
+    comparing = set()
+
+    def compares():
+        comparing.clear()
+        comparing.update(one for one in descendants(run.pid) if b"comparison_server" in command_of(one[0]))
+        return len(comparing) == 2  # the server, and what compares a suite of large outputs
+
+    wait_until(compares)
+    time.sleep(0.5)
+    began = time.monotonic()
+    run.send_signal(number)
+    run.communicate(timeout=PATIENCE)
+    wait_until(lambda: not any(map(alive, comparing)))
+    assert time.monotonic() - began < 6 and run.returncode == -number
+
+
+def command_of(pid):
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return b""
 
 
 def descendants(pid):
