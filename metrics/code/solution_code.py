@@ -106,7 +106,7 @@ def programs_in_parallel(
     """
     workers = min(workers or len(os.sched_getaffinity(0)), len(arguments) // FEW_TEXTS + 1)
     found = _in_this_process(function, arguments) if workers == 1 else _in_processes(function, arguments, workers)
-    bar = progressing(found, len(arguments), "reading replies", "reply")
+    bar = progressing(found, len(arguments), "reading answers", "answer")
     return [text if program is None else program for program, text in zip(bar, otherwise, strict=True)]
 
 
