@@ -98,7 +98,7 @@ def _totals(report: DataReport) -> str:
     problems = f"Subsets with a problem: {stopped} (named above).\n" if stopped else ""
     return (
         f"{problems}"
-        f"{len(read)} of {len(report.subsets)} subsets have data; with more or fewer rows than published: {differing}.\n"
+        f"{len(read)} of {len(report.subsets)} subsets have data, with other row counts than published: {differing}.\n"
         f"{rows} rows in {len(files)} files = {scored} scored + {shots} few-shot + {broken} broken\n"
         f"+ {rest} that none of these tasks reads.\n"
         f"{duplicates} of the scored and few-shot ones are duplicates."

@@ -11,6 +11,7 @@ import json
 import logging
 import os
 import re
+import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from io import StringIO, TextIOWrapper
@@ -84,7 +85,7 @@ def read_rows(path: Path) -> list[Row]:
             if suffix == ".jsonl":
                 return list(_jsonl_rows(file))
             return _json_rows(file.read())
-    except (ValueError, OSError, csv.Error) as error:
+    except (ValueError, OSError, EOFError, zlib.error, csv.Error) as error:
         if isinstance(error, FileNotFoundError):
             raise CulturevalError(f"{path} does not exist.") from error
         if isinstance(error, UnicodeDecodeError):
