@@ -21,7 +21,7 @@ from cultureval.runs.files import (
     own_details,
     read_details,
 )
-from cultureval.runs.items import CLUSTERS, ItemScores, clusters_of, item_scores, leaf
+from cultureval.runs.items import CLUSTERS, ItemScores, clusters_of, item_scores, leaf, suite_statistics
 from cultureval.runs.judged import MISSING
 from cultureval.runs.means import ROUNDING, Estimate, agree, mean_of
 from cultureval.runs.record import Claim, Run, TaskRecord
@@ -32,6 +32,7 @@ from cultureval.tasks.catalogue import all_suites, all_tasks, declared_metric
 ROWS = "rows"
 ERROR = "_stderr"
 FEW = 10  # items, below which the error of a ratio of sums is too rough for a check
+RATIO = 2  # sums that a mean, or a ratio, is made of
 FACTOR = 2.0  # between a bootstrapped error of such a ratio and the one that its items give
 Change = tuple[Claim, dict[str, float | None]]
 Scores = Mapping[str, Mapping[str, float | None]]
@@ -257,15 +258,21 @@ def _of_metric(
     column = read.columns[metric][np.isfinite(read.columns[metric])]
     if not len(column):
         return _by_statistics(run, record, file, metric, None) or [_of_nothing(record.task, metric, claimed)]
-    error = _error_of_mean(record.task, metric, read)
-    if metric in record.not_means or not agree(float(column.mean()), claimed):
-        return _by_statistics(run, record, file, metric, Estimate(float(column.mean()), error))
+    error, mean = _error_of_mean(record.task, metric, read), float(column.mean())
+    if not agree(mean, claimed) or not _is_mean(file, record.task, metric, mean):
+        return _by_statistics(run, record, file, metric, Estimate(mean, error))
     if not declared_metric(record.task, metric):
         return []
     alike = column.min() == column.max() and run.stderr(record.task, metric) == 0
     own = run.signature_of(record.task) and not math.isnan(error)  # others say 0 where all scores are alike
     errors[metric] = StandardError(0.0, len(column)) if alike and not own else error
     return _error_change(run, record.task, metric, errors[metric])
+
+
+def _is_mean(file: Path, task: str, metric: str, mean: float) -> bool:
+    """Whether a score is a mean of rows: its suite decides, since a corpus score of 0 is that of its rows too."""
+    made = suite_statistics(file, task, metric)
+    return made is None or (made.parts.shape[1] == RATIO and agree(float(made.score(made.parts.sum(axis=0))), mean))
 
 
 def _is_bounded(task: str, metric: str) -> bool:
@@ -296,7 +303,8 @@ def _by_statistics(run: Run, record: TaskRecord, file: Path, metric: str, mean: 
     found = float(items.score(items.parts.sum(axis=0))) if items else mean.value if mean else None
     if found is None or claimed is None:
         return []
-    error = mean.stderr if mean and agree(found, mean.value) else _error_of_ratio(items)
+    of_mean = mean is not None and (items is None or items.parts.shape[1] == RATIO) and agree(found, mean.value)
+    error = mean.stderr if mean and of_mean else _error_of_ratio(items)
     error = None if error is None or math.isnan(error) else float(error)
     if not agree(found, claimed):
         values = {metric: None if math.isnan(found) else found, f"{metric}{ERROR}": error}
@@ -379,7 +387,7 @@ def _has_statistics(record: TaskRecord) -> bool:
 
 def _error_of_ratio(items: ItemScores | None) -> float | None:
     """The linearised standard error of a ratio of two sums over items; None of other scores, and of one cluster."""
-    if items is None or items.parts.shape[1] != 2:
+    if items is None or items.parts.shape[1] != RATIO:
         return None
     parts, total = items.parts, float(items.parts[:, 1].sum())
     if not total:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cultureval.metrics.item_statistics import of_mean
+from cultureval.metrics.item_statistics import ItemStatistics, of_mean
 from cultureval.metrics.paired_tests import Floats, ScoreOfSums
 from cultureval.runs.files import read_details
 from cultureval.runs.rows import NAMES, names_in_columns, saved_reply
@@ -144,10 +144,7 @@ def item_scores(file: Path, task: str, metric: str) -> ItemScores | None:
     Raises:
         CulturevalError: The file cannot be read, or is not a details file of LightEval.
     """
-    known = all_tasks().get(task.partition("|")[0])
-    suite = all_suites().get(known.suite) if known else None
-    made = suite.part("statistics")(file, task, metric) if suite and suite.statistics else None
-    named = None
+    made, named = suite_statistics(file, task, metric), None
     if made is None:
         columns, count = _columns(file, [f"metric.{metric}", *NAME_PATHS])  # all at once: opening is half of reading
         scores = _scores(columns[f"metric.{metric}"])
@@ -162,6 +159,17 @@ def item_scores(file: Path, task: str, metric: str) -> ItemScores | None:
         rows = tuple((row,) for row in range(len(keys)))
     scored = np.ones(len(keys), bool) if made.scored is None else made.scored
     return ItemScores(keys, clusters, made.parts, made.score, rows, scored, made.worst, made.best)
+
+
+def suite_statistics(file: Path, task: str, metric: str) -> ItemStatistics | None:
+    """What the task's suite knows that a metric is made of; None of a mean of rows, and of tasks of no known suite.
+
+    Raises:
+        CulturevalError: As of `item_scores`.
+    """
+    known = all_tasks().get(task.partition("|")[0])
+    suite = all_suites().get(known.suite) if known else None
+    return suite.part("statistics")(file, task, metric) if suite and suite.statistics else None
 
 
 def gives(items: ItemScores, value: float | None) -> bool:

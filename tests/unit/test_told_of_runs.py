@@ -446,6 +446,36 @@ def test_an_edited_corpus_score_is_told(tmp_path, monkeypatch, own_cache, tiny_i
     assert "spbleu: spBLEU needs the SentencePiece model" in found.unchecked[f"{task}|0"] and not found.claims
 
 
+def test_a_corpus_score_of_nothing_is_no_mean(tmp_path, monkeypatch, own_cache, tiny_instruments):
+    """BLEU without a match is 0 as its sentences' mean is: its honest error of 0 was told as edited."""
+    task, said, meant = "alqasida_mt:btec_eng_to_egy", ["لا"] * 12, ["قال الولد كلمة"] * 12
+    monkeypatch.setenv("CULTUREVAL_FLORES200_MODEL", tiny_instruments["flores200_model"])
+    assert translation.bleu(said, meant) == 0
+    answers = zip(said, meant, strict=True)
+    save(
+        tmp_path,
+        task,
+        [row(at, "ترجم", {"bleu": 0.0}, answer=a, choices=[b], source=a) for at, (a, b) in enumerate(answers)],
+    )
+    file = tmp_path / "results" / "lab" / "model" / f"results_{DATE}.json"
+    file.parent.mkdir(parents=True)
+    content = {"config_general": {"model_name": "lab/model"}, "config_tasks": {f"{task}|0": {}}}
+    for told, claims in ((0.0, 0), (50.0, 1)):
+        content["results"] = {f"{task}|0": {"bleu": told, "bleu_stderr": 0.0}}
+        file.write_text(json.dumps(content), encoding="utf-8")
+        assert len(load(file)[0].claims) == claims
+
+
+def test_a_records_word_halves_no_standard_error(tmp_path):
+    """A metric that the record named among its `not_means` could have half of its error."""
+    (one,) = write_folder(tmp_path, Folder(24, (Plan(),)))
+    error = load(one.file)[0].stderr(f"{TRUST}|0", "acc_norm")
+    edited_file(one, "acc_norm_stderr", 0.55 * error, not_means=["acc_norm"])
+    (found,) = load(one.file)
+    assert [claim.metric for claim in found.claims] == ["acc_norm_stderr"]
+    assert found.stderr(f"{TRUST}|0", "acc_norm") == pytest.approx(error)
+
+
 @pytest.mark.parametrize("name", ["_stderr", "_missing_as_1", "_n_unscored"])
 def test_every_number_of_a_judgement_is_that_of_its_verdicts(tmp_path, name):
     """Only means were made anew: a judgement's file could hide unscored verdicts, or say ±0.001."""
