@@ -270,9 +270,11 @@ def _of_metric(
 
 
 def _is_mean(file: Path, task: str, metric: str, mean: float) -> bool:
-    """Whether a score is a mean of rows: its suite decides, since a corpus score of 0 is that of its rows too."""
+    """Whether a score that the rows' mean gives is that mean: a corpus score without a match is 0 as its rows are."""
     made = suite_statistics(file, task, metric)
-    return made is None or (made.parts.shape[1] == RATIO and agree(float(made.score(made.parts.sum(axis=0))), mean))
+    if made is None:
+        return True
+    return agree(float(made.score(made.parts.sum(axis=0))), mean) == (made.parts.shape[1] == RATIO)
 
 
 def _is_bounded(task: str, metric: str) -> bool:
