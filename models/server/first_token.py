@@ -1,8 +1,9 @@
 """Labels scored by the log-probabilities of a reply's first token, where a chat server gives no others.
 
 `top_logprobs` has the likeliest tokens alone (20 of OpenAI's and of vLLM's), so that a label may be missing: it is then
-less likely than all of them. A doc whose score could depend on how much less is unscored. A label of several tokens is
-scored by its first, if no other label begins with it: the log-probability of the whole label is lower.
+less likely than all of them, and its score is a number below theirs (`BELOW`), which all missing labels share. A doc
+whose score could depend on how much less is unscored. A label of several tokens is scored by its first, if no other
+label begins with it: the log-probability of the whole label is lower.
 """
 
 import math
@@ -19,6 +20,7 @@ from cultureval.runtime.servers.errors import ServerError
 from cultureval.runtime.servers.openai_client import OpenAIClient
 
 LONGEST_LABEL = 4  # characters; what is longer is a text
+BELOW = 1.0  # how far the score of a missing label is below the least log-probability that was returned
 SMALL_MASS = 1e-3  # of the probability of all labels: what missing ones may have where several options are right
 
 
@@ -111,22 +113,29 @@ def undecided(doc: Doc, scores: Sequence[float], top: Sequence[tuple[str, float]
     if not present:
         return f"none of the labels is among the {len(top)} likeliest first tokens"
     floor = min(logprob for _, logprob in top)
-    lengths = [len(choice.strip()) for choice in doc.choices]
+    lengths = [len(choice) for choice in doc.choices]  # in code points, as the metrics divide by them
     each = [score / size for score, size in zip(scores, lengths, strict=True)]
     bounds = [floor / size for score, size in zip(scores, lengths, strict=True) if score == -math.inf]
     several = isinstance(doc.gold_index, list)
+    last = sorted(each, reverse=True)[len(doc.gold_index) - 1 if several else 0]  # of as many as there are right ones
     share = sum(map(math.exp, bounds)) / (sum(map(math.exp, each)) + sum(map(math.exp, bounds)))
-    if any(bound >= max(each) for bound in bounds) or (several and share > SMALL_MASS):
+    if any(bound >= last for bound in bounds) or (several and share > SMALL_MASS):
         return f"a label that is not among the {len(top)} likeliest first tokens could decide the score"
     return ""
 
 
 def first_token_response(doc: Doc, messages: Sequence[dict[str, Any]], answer: Answer) -> ModelResponse:
-    """The response to a doc; a `RefusedResponse` where its score cannot be known."""
+    """The response to a doc; a `RefusedResponse` where its score cannot be known.
+
+    Its log-probabilities are finite: a label that is not among the tokens has one that is `BELOW` all of theirs.
+    """
     scores = label_scores(doc.choices, answer["top"])
     if why := undecided(doc, scores, answer["top"]):
         return RefusedResponse(reason=why, kind="undecided")
-    best = max(answer["top"], key=lambda one: one[1])[1]
+    returned = [logprob for _, logprob in answer["top"]]
+    least, best = min(returned) - BELOW, max(returned)
     return ModelResponse(
-        input=list(messages), logprobs=scores, argmax_logits_eq_gold=[score == best for score in scores]
+        input=list(messages),
+        logprobs=[max(score, least) for score in scores],
+        argmax_logits_eq_gold=[score == best for score in scores],
     )

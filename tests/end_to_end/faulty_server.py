@@ -61,6 +61,9 @@ def _is_short_question(prompt: str) -> bool:
     return of_ability or prompt in (PROBE, SCHEMA_QUESTION)
 
 
+FIRST_TOKENS = {"ب": -1.0, "ج": -2.0, "x": -3.0}  # of every answer with "top_logprobs"
+
+
 class FaultyServer(LoopbackServer):
     """A local server; `plan(prompt, time_asked)` names the fault of each request, None for none.
 
@@ -236,6 +239,9 @@ class _Handler(Handler):
             if fault == "refusal":
                 message |= {"content": None, "refusal": "I will not."}
             choices.append({"index": index, "message": message, "finish_reason": finish})
+            if "top_logprobs" in body and "top_logprobs" in self.server.features:
+                top = [{"token": token, "logprob": logprob} for token, logprob in FIRST_TOKENS.items()]
+                choices[-1]["logprobs"] = {"content": [top[0] | {"top_logprobs": top}]}
         usage = {"prompt_tokens": 3, "completion_tokens": 5, "total_tokens": 8}
         return self._named(choices[::-1], usage=usage)
 

@@ -7,6 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 import yaml
+from datasets import Dataset
 from faulty_server import MODEL, FaultyServer, answer_text, docs_of, flatten
 
 from cultureval.models.code.generation import description_file, generate_solutions
@@ -265,6 +266,27 @@ def test_the_command_counts_lists_and_bounds_what_is_refused(cultureval, no_netw
     (config,) = results[1]["config_tasks"].values()
     assert len(config["rows_report"]["refused_rows"]) == 1
     assert "bad" in config["rows_report"]["refused_rows"][0]["reason"]
+
+
+@pytest.mark.parametrize("no_network", [[]])  # the server is on this machine
+def test_a_label_that_is_not_among_the_first_tokens_is_scored_below_them(cultureval, no_network, tmp_path):
+    """AraTrust's labels are three letters, of which the server never returns the first."""
+    with FaultyServer(features=("top_logprobs",), entry={"root": "/models/one"}) as server:
+        settings = {"model": MODEL, "base_url": server.url}
+        (tmp_path / "server.yaml").write_text(yaml.safe_dump(settings), encoding="utf-8")
+        done = cultureval("eval", "server.yaml", "qimma_aratrust", "--data", "samples", HF_HUB_OFFLINE="1")
+    assert done.returncode == 0, done.stderr
+    (path,) = (tmp_path / "results").rglob("results_*.json")
+    results = json.loads(path.read_text(encoding="utf-8"), parse_constant=pytest.fail)
+    (record,) = results["cultureval"]["tasks"].values()
+    assert record["row_counts"]["scored"] == record["rows"] == 7
+    (details,) = (tmp_path / "results").rglob("details_*.parquet")
+    rows = Dataset.from_parquet(str(details), cache_dir=str(tmp_path / "cache"))
+    right = [row["doc"]["gold_index"] in (1, [1]) for row in rows]
+    assert {tuple(row["model_response"]["logprobs"]) for row in rows} == {(-4.0, -1.0), (-4.0, -1.0, -2.0)}
+    assert [bool(row["metric"]["acc_norm"]) for row in rows] == right
+    shown = cultureval("show", str(path), "qimma_aratrust", "#0", HF_HUB_OFFLINE="1")
+    assert shown.returncode == 0, shown.stderr
 
 
 def test_what_a_server_cannot_do_is_told_before_data_are_read_with_what_works(tmp_path, tokenizer_folder, capsys):

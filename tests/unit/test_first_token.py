@@ -49,11 +49,14 @@ def test_what_a_missing_label_could_decide_is_unscored():
     assert "could decide" in undecided(five, label_scores(five.choices, near), near)
     several = doc(gold=[0, 1])
     assert "could decide" in undecided(several, label_scores(several.choices, near), near)
+    pair = top(أ=-0.01, مرحبا=-12.0)  # the share of all the others is small, but one of them is the second best
+    assert "could decide" in undecided(several, label_scores(several.choices, pair), pair)
     none = top(مرحبا=-0.1, the=-3.0)
     refused = first_token_response(doc(), [], {"top": none})
     assert isinstance(refused, RefusedResponse) and "none of the labels is among the 2" in refused.reason
     answered = first_token_response(doc(), [{"role": "user", "content": "س"}], {"top": whole})
-    assert answered.logprobs[:2] == [-1.0, -2.0] and answered.argmax_logits_eq_gold == [True, False, False, False]
+    assert answered.logprobs == [-1.0, -2.0, -10.0, -10.0]
+    assert answered.argmax_logits_eq_gold == [True, False, False, False]
 
 
 def test_texts_and_servers_without_log_probabilities_are_refused():
