@@ -72,13 +72,13 @@ class Progress:
 
     def _signs(self) -> None:
         """Shows that the work goes on, while no item ends."""
-        pause = FIRST_SIGN
+        pause, silence = FIRST_SIGN, 0.0  # silence: since the last line, before another
         while not self._closed.wait(pause):
-            pause = LONGEST_PAUSE
             if self._bar is not None:
                 self._bar.set_postfix_str(", ".join(self._said()), refresh=True)
-            elif self._lines and time.monotonic() - self._shown >= LONGEST_PAUSE - FIRST_SIGN:
+            elif self._lines and time.monotonic() - self._shown >= silence:
                 self._print()
+            pause, silence = LONGEST_PAUSE, LONGEST_PAUSE - FIRST_SIGN
 
     def count_tokens(self, count: int) -> None:
         """Counts generated tokens."""

@@ -44,6 +44,11 @@ PARITY = {
     PAPER: "prompt and label tokenised together, as by `lighteval vllm`",
     SOUND: "prompt and label tokenised apart, one BOS; the paper's numbers are of `--parity paper`",
 }
+FIRST_TOKEN = "first token"  # the route of `scoring: first_token`
+OF_FIRST_TOKENS = (
+    "Choices are scored by the log-probabilities of the first token: not comparable with scores of whole labels, such "
+    "as the paper's."
+)
 
 
 def benchmark_scores(subsets: Mapping[str, Estimate]) -> dict[str, Estimate]:
@@ -163,8 +168,9 @@ def _uncounted(estimate: Estimate | None) -> Estimate | None:
 
 def _parity(tasks: Sequence[TaskRecord]) -> list[str]:
     """How prompts became tokens, where the run says it."""
-    found = {task.parity for task in tasks}
-    return [f"Parity: {name} ({PARITY[name]})." for name in PARITY if name in found]
+    found = {FIRST_TOKEN if FIRST_TOKEN in task.routes else task.parity for task in tasks}
+    notes = [f"Parity: {name} ({PARITY[name]})." for name in PARITY if name in found]
+    return [*notes, OF_FIRST_TOKENS] if FIRST_TOKEN in found else notes
 
 
 def _forms(tasks: Sequence[TaskRecord]) -> list[str]:

@@ -55,6 +55,10 @@ class NoChoices(IncompleteAnswer):
     """A server answered 200 without any choice, as some do that filter a prompt, or fail."""
 
 
+class NobodySaysWho(Exception):
+    """A server that is to say again which model it serves does not answer, as while it restarts."""
+
+
 class ContentFilter(ServerError):
     """The provider's filter refused the prompt."""
 
@@ -119,14 +123,15 @@ def worth_retrying(error: BaseException) -> bool:
         return error.status_code in _RETRIED_STATUS or error.status_code >= 500
     if refusal_of(error):
         return False
-    return isinstance(error, (openai.APIConnectionError, IncompleteAnswer, TimeoutError))
+    return isinstance(error, (openai.APIConnectionError, IncompleteAnswer, NobodySaysWho, TimeoutError))
 
 
 def is_loss(error: BaseException) -> bool:
     """Whether a connection was lost, or a proxy had nobody behind it: another server may be there afterwards."""
     if isinstance(error, openai.APIStatusError):
         return error.status_code in _NOBODY_THERE
-    return isinstance(error, (openai.APIConnectionError, IncompleteAnswer, TimeoutError)) and not refusal_of(error)
+    lost = (openai.APIConnectionError, IncompleteAnswer, NobodySaysWho, TimeoutError)
+    return isinstance(error, lost) and not refusal_of(error)
 
 
 def retry_after(error: BaseException | None) -> float | None:

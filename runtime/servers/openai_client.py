@@ -24,6 +24,7 @@ from cultureval.runtime.servers.answers import NOT_JSON, Answer, answer_of, chec
 from cultureval.runtime.servers.errors import (
     ContentFilter,
     IncompleteAnswer,
+    NobodySaysWho,
     NoChoices,
     PromptBlocked,
     ServerError,
@@ -216,7 +217,7 @@ class OpenAIClient:
             deadline = time.monotonic() + self.settings.give_up_s
             try:
                 return await retrying(self._try_once, call, choices, deadline)
-            except (openai.OpenAIError, IncompleteAnswer, PromptBlocked, TimeoutError) as error:
+            except (openai.OpenAIError, IncompleteAnswer, NobodySaysWho, PromptBlocked, TimeoutError) as error:
                 raise self._as_server_error(error) from None
 
     def _as_server_error(self, error: Exception) -> ServerError:
@@ -236,7 +237,7 @@ class OpenAIClient:
         if self._watch is not None:
             async with server.checking:
                 if server.doubted or self._watch.is_due(server.url):
-                    await self._make_sure(server, self._watch)
+                    await self._make_sure_or_retry(server, self._watch)
         server.in_flight += 1
         server.asked += 1
         try:
@@ -262,6 +263,22 @@ class OpenAIClient:
             if not await watch.still(server.url):
                 await watch.has_changed(server.url)
         server.doubted = False
+
+    async def _make_sure_or_retry(self, server: _Server, watch: Watch) -> None:
+        """As `_make_sure`; a server that does not answer is tried again as it is with the request that waits for it.
+
+        Raises:
+            NobodySaysWho: It does not answer.
+            ServerError: It has changed, and the run does not go on; or it refuses to say who it is.
+        """
+        try:
+            await self._make_sure(server, watch)
+        except ServerError as error:
+            if not error.unreachable:
+                raise
+            server.doubted, lost = True, NobodySaysWho(error.cause)
+            self._note_failure(server, lost)
+            raise lost from None
 
     async def make_sure_of_all(self) -> None:
         """Asks every server that was asked something who it is; one that does not answer any more is passed over.

@@ -1,6 +1,7 @@
 """Servers that change their model during a run: no answer is filed under another's name, or taken in silence."""
 
 import json
+import threading
 from types import SimpleNamespace
 
 import pytest
@@ -73,6 +74,32 @@ def test_a_change_stops_the_run_and_each_model_keeps_its_own_answers(load, chang
             assert texts(load(server)) == [f"{weights}: {query}" for query in QUERIES]
         if change == ("served",):
             assert set(server.answered.values()) == {2}, "no model was asked twice"
+
+
+@pytest.mark.parametrize("back_as", ["A", "B"])
+def test_a_server_that_restarts_is_waited_for_and_asked_who_it_is(load, back_as):
+    def back():
+        server.becomes(back_as)
+        server.down = False
+
+    with Changing(change=("probe_answer",)) as server:
+        server.becomes("A")
+        restart = threading.Timer(1.0, back)
+
+        def plan(prompt, count):
+            if (prompt, count) == ("q3", 1):
+                server.down = True
+                restart.start()
+                return "drop"
+            return None
+
+        server.plan, model = plan, load(server, max_retries=12)
+        if back_as == "A":
+            assert texts(model) == [f"A: {query}" for query in QUERIES]
+        else:
+            with pytest.raises(CulturevalError, match="has changed its model during the run"):
+                texts(model)
+        restart.join()
 
 
 @pytest.mark.parametrize(("change", "fault"), CHANGES)

@@ -44,6 +44,13 @@ def test_without_a_terminal_a_line_comes_at_each_tenth_but_not_often_and_never_a
     assert list(progressing("ab", 2, "Quick", "thing")) == ["a", "b"] and not capsys.readouterr().err
 
 
+def test_the_first_sign_of_life_does_not_wait_for_the_pause_between_two(monkeypatch, capsys):
+    assert progress.FIRST_SIGN <= 3 < progress.LONGEST_PAUSE
+    monkeypatch.setattr(progress, "FIRST_SIGN", 0.1)
+    with Progress(8, "Generating", "doc"):
+        wait_until(lambda: "Generating: 0 of 8 docs" in capsys.readouterr().err, 5)
+
+
 def test_there_are_signs_of_life_while_nothing_ends(monkeypatch, capsys):
     seen = ""
 

@@ -58,6 +58,10 @@ def test_the_summary_says_how_prompts_became_tokens():
         run.record.tasks["qimma_aratrust|0"] = asked
         note = tables(run)[0].notes[-1]
         assert note.startswith(f"Parity: {parity} (prompt and label tokenised {words}") and len(note) < 118
+    asked = run.record.tasks["qimma_aratrust|0"].model_copy(update={"parity": "paper", "routes": {"first token": 7}})
+    run.record.tasks["qimma_aratrust|0"] = asked
+    notes = tables(run)[0].notes
+    assert "of the first token: not comparable" in notes[-1] and not any(note.startswith("Parity") for note in notes)
 
 
 def test_a_subset_without_an_error_bar_does_not_take_it_from_the_mean():
