@@ -206,7 +206,7 @@ def _subsets(
 ) -> tuple[list[SubsetScores], dict[int, str], dict[str, LeftOut], list[str]]:
     """The parts' items that any model has, why models cannot be ranked on them, what of them models lack, and notes."""
     subsets: list[SubsetScores] = []
-    lacking: dict[int, list[str]] = {}
+    lacking: dict[int, dict[str, None]] = {}
     broken: dict[int, str] = {}
     left_out: dict[str, LeftOut] = {}
     regrouped: dict[str, None] = {}
@@ -219,7 +219,7 @@ def _subsets(
             except CulturevalError as error:
                 items = broken.setdefault(place, str(error).rstrip(".")) and None
             if items is None:
-                lacking.setdefault(place, []).append(task)
+                lacking.setdefault(place, {})[task] = None  # once, however many of its metrics
             else:
                 tables[place] = items
         hashes = _row_hashes(models, task)
@@ -241,7 +241,10 @@ def _subsets(
         for place, items in zip(tables, whole, strict=True):
             if not items.scored.all():
                 _count_left_out(left_out, models[place], task, items)
-    why = {place: f"its details lack the items' scores of {shown_names(names, 3)}" for place, names in lacking.items()}
+    why = {
+        place: f"its details lack the items' scores of {shown_names(list(names), 3)}"
+        for place, names in lacking.items()
+    }
     notes = [f"{shown_names(list(regrouped), 3)}: {REGROUPED}"] if regrouped else []
     return subsets, why | broken, left_out, notes
 

@@ -373,7 +373,7 @@ def _known_items(record: TaskRecord, file: Path, metric: str) -> ItemScores | No
 
 def _with_counts(record: TaskRecord, rows: int, counts: Mapping[str, int]) -> TaskRecord:
     """The record with the numbers of rows that have a score, as the details have them: stock LightEval tells none."""
-    told = {metric: count for metric, count in counts.items() if metric not in record.not_applicable}
+    told = {metric: count for metric, count in counts.items() if count or metric not in record.not_applicable}
     scored = {metric: count for metric, count in record.scored.items() if metric not in told}
     scored |= {metric: count for metric, count in told.items() if count < rows}
     changed = {"rows": rows, "scored": scored}

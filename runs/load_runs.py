@@ -239,7 +239,7 @@ def _rows(run: Run) -> Iterator[tuple[Any, ...]]:
         for metric, value in values.items():
             if metric.endswith("_stderr") and metric.removesuffix("_stderr") in values:
                 continue
-            counted = None if record and metric in record.not_applicable else record
+            counted = None if record and value is None and metric in record.not_applicable else record
             n = counted.n_of(metric) if counted and counted.rows else None
             coverage = n / counted.n if counted and n is not None and counted.n else None
             about = (run.model, run.date, suites.get(group), group, task, metric)

@@ -11,8 +11,9 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt
 
+from cultureval.metrics.declared import SHARE
 from cultureval.runtime.rounding import printed
-from cultureval.tasks.catalogue import rows_per_item
+from cultureval.tasks.catalogue import declared_metric, rows_per_item
 
 SCHEMA = 1
 SECTION = "cultureval"  # its key in a results file
@@ -313,7 +314,11 @@ class Claim:
     @property
     def sentence(self) -> str:
         """What people are told: `group:subset|0 acc_norm: its file says 97.00, its items 51.86`."""
-        scale = 100 if max(abs(self.claimed), abs(self.found)) <= 1 else 1
+        from cultureval.metrics.judges.items import JUDGED  # loads numpy
+
+        declared = declared_metric(self.task, self.metric.removesuffix("_stderr"))
+        unknown = max(abs(self.claimed), abs(self.found)) <= 1 and not self.metric.startswith(JUDGED)
+        scale = 100 if (declared.range == SHARE if declared else unknown) else 1
         claimed, found = (
             "none" if math.isnan(value) else printed(scale * value, 2) for value in (self.claimed, self.found)
         )

@@ -285,8 +285,12 @@ def _other_counts(run: Run, tasks: list[TaskRecord]) -> Checks:
 def _published_rows(task: TaskRecord) -> int | None:
     """How many rows its published data have: by the catalogue, else by the run, which may have been edited."""
     known = all_tasks().get(task.task.partition("|")[0])
-    if not known or (not task.form and task.expected_rows is None):
+    if not known:
         return task.expected_rows
+    if not task.form and task.expected_rows is None:  # which of the forms it is, nobody says
+        forms = [known.expected(form) for form in ("original", "curated")]
+        asked = task.rows + task.refused + task.skipped_rows
+        return asked if asked in forms else next(filter(None, forms), None)
     return known.expected("curated" if task.form == "curated" else "original")
 
 

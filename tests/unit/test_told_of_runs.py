@@ -24,6 +24,7 @@ from cultureval.reports.viewer.logs import write_logs
 from cultureval.runs.files import details_files_of_run
 from cultureval.runs.items import aligned, clusters_differ, item_scores
 from cultureval.runs.load_runs import load, scores_table
+from cultureval.runs.record import Claim
 from cultureval.runs.warnings import LEAVES_OUT, MARKS, PARTIAL, run_warnings
 
 HARD, SHARED = 86, 314
@@ -143,7 +144,7 @@ def test_edited_scores_stand_where_their_items_say_and_the_reason_is_true(tmp_pa
     (edited,) = [one for one in table["rows"] if one["label"] == "a-7B"]
     assert not edited["rank"] and 0.25 in [cell["value"] for cell in edited["cells"] if isinstance(cell, dict)]
     assert not any("lack the items' scores" in note for note in table["notes"])
-    assert any("its file says 97.00, its items 25.00" in note for note in table["notes"])
+    assert any("its file says 0.97, its items 0.25" in note for note in table["notes"])
 
 
 @pytest.mark.parametrize("signed", [False, True])
@@ -226,8 +227,8 @@ def test_the_number_of_published_rows_is_the_catalogues(tmp_path):
     (one,) = write_folder(tmp_path, Folder(6, (Plan(),)))
     assert any("published: 522" in warning for warning in run_warnings(load(one.file)[0]))
     content = json.loads(one.file.read_text("utf-8"))
-    for form in ("original", "", "another"):
-        content["cultureval"]["tasks"][f"{TRUST}|0"] |= {"expected_rows": 6, "form": form}
+    for form, expected in (("original", 6), ("", 6), ("another", 6), ("", None)):
+        content["cultureval"]["tasks"][f"{TRUST}|0"] |= {"expected_rows": expected, "form": form}
         one.file.write_text(json.dumps(content), encoding="utf-8")
         assert any("published: 522" in warning for warning in run_warnings(load(one.file)[0])), form
 
@@ -464,6 +465,31 @@ def test_a_corpus_score_of_nothing_is_no_mean(tmp_path, monkeypatch, own_cache, 
         content["results"] = {f"{task}|0": {"bleu": told, "bleu_stderr": 0.0}}
         file.write_text(json.dumps(content), encoding="utf-8")
         assert len(load(file)[0].claims) == claims
+
+
+def test_a_record_hides_no_unscored_items(tmp_path):
+    """Items without a score were not told of where the record called the metric not applicable."""
+    (one,) = write_folder(tmp_path, Folder(6, (Plan(),)))
+    kept = iter([1.0, *[None] * 5])
+    changed_details(one, TRUST, lambda row: row | {"acc_norm": next(kept)})
+    edited_file(one, "acc_norm", 1.0, not_applicable=["acc_norm"])
+    (found,) = load(one.file)
+    assert "unscored" in [warning.kind for warning in run_warnings(found)]
+    table = scores_table([found])
+    assert list(table[(table.task == f"{TRUST}|0") & (table.metric == "acc_norm")].n) == [1]
+
+
+@pytest.mark.parametrize(
+    ("task", "metric", "said"),
+    [
+        (f"{TRUST}|0", "acc_norm", "50.00"),
+        (f"{CAPTION}|0", "cider", "0.50"),
+        (f"{CAPTION}|0", "judge_a_n_items", "0.50"),
+    ],
+)
+def test_a_claim_is_told_in_the_metrics_unit(task, metric, said):
+    """CIDEr below 1, and counts of 1, were told times 100, since they were small."""
+    assert f"its file says {said}, " in Claim(task, metric, 0.5, 0.25, "items").sentence
 
 
 def test_a_records_word_halves_no_standard_error(tmp_path):
