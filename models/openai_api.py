@@ -296,8 +296,10 @@ class OpenAIModel(LightevalModel):
         if self.config.dry_run:
             reasons |= self._spending.plan(docs, asked)
         elif self._batch:
-            reasons |= self._batch.answer(docs, asked, self._journal)
-            self._require_one_model([key for own in asked for key in own])
+            keys = [key for own in asked for key in own]
+            reasons |= self._batch.answer(
+                docs, asked, self._journal, lambda found: self._require_one_model(keys, found)
+            )
         questions = {key: question for key, question in questions.items() if key not in reasons}
         answers = self._answered(questions, description, first, skip)
         found = {}
@@ -306,13 +308,13 @@ class OpenAIModel(LightevalModel):
                 found[place] = why[0]
         return answers, found
 
-    def _require_one_model(self, keys: Sequence[str]) -> None:
-        """Checks that the answers of batches are of one model.
+    def _require_one_model(self, keys: Sequence[str], found: Mapping[str, Answer]) -> None:
+        """Checks that the answers of batches, those in the journal and those just `found`, are of one model.
 
         Raises:
             ModelChanged: They are not, and the run does not go on.
         """
-        models = Counter(answer.get("model") for key in keys if (answer := self._journal.get(key)))
+        models = Counter(answer.get("model") for key in keys if (answer := found.get(key) or self._journal.get(key)))
         if len(models := Counter({name: count for name, count in models.items() if name})) > 1:
             told = ", ".join(f"{count:,} of {name}" for name, count in models.most_common())
             if current_settings().on_change != "continue":

@@ -2,6 +2,7 @@
 
 import json
 import logging
+import re
 import struct
 import zipfile
 from collections.abc import Callable, Iterable
@@ -289,6 +290,13 @@ def _check_abilities(config: "ServerModelConfig", images: bool, likelihoods: boo
         able = abilities(config, images, likelihoods)
     except ServerError as error:
         raise CulturevalError(f"{whose} does not answer a short question ({error.cause}). Look into its log.") from None
+    if able.chat and (not likelihoods or able.scoring is None):
+        for field, setting in _instead(config).items():
+            if re.search(rf"\b{field}\b", able.chat):
+                raise CulturevalError(
+                    f"{whose} refuses a short question and names {field} ({able.chat}): if it does not take that "
+                    f"field, set `{setting}` in the model's file."
+                )
     if able.chat and not likelihoods and config.chat_template != "off" and config.tokenizer is None:
         raise CulturevalError(f"{whose} refuses chat messages ({able.chat}): set chat_template: off for a base model.")
     if able.system and not able.chat:
@@ -303,6 +311,13 @@ def _check_abilities(config: "ServerModelConfig", images: bool, likelihoods: boo
             no_likelihoods = str(error)
     print_note(f"{whose}: {able.plan(None if no_likelihoods else scoring)}.")
     return no_images, no_likelihoods
+
+
+def _instead(config: "ServerModelConfig") -> dict[str, str]:
+    """Fields of the short question -> the setting for servers that do not take them."""
+    other = "max_completion_tokens" if config.max_tokens_name == "max_tokens" else "max_tokens"
+    fields = {config.max_tokens_name: f"max_tokens_name: {other}"}
+    return fields if "temperature" in config.left_out else fields | {"temperature": "leave_out: [temperature]"}
 
 
 def _require_answer(model: str, config: "ServerModelConfig") -> None:

@@ -1,6 +1,6 @@
 """A run whose answers come from batch files (`runtime/servers/batch_files.py`) instead of from a server."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from lighteval.tasks.requests import Doc
@@ -47,7 +47,11 @@ class RunBatch:
         self._writer = BatchWriter(Path(out).expanduser(), config.batch_requests, size) if out else None
 
     def answer(
-        self, docs: Sequence[Doc], asked: Sequence[Mapping[str, Question]], journal: Journal
+        self,
+        docs: Sequence[Doc],
+        asked: Sequence[Mapping[str, Question]],
+        journal: Journal,
+        check: Callable[[Mapping[str, Answer]], None],
     ) -> dict[str, RefusedResponse]:
         """Puts the batch's answers into the journal, and the requests that have none into the files.
 
@@ -55,6 +59,7 @@ class RunBatch:
             docs: The docs.
             asked: The requests of each: key of the answer -> question.
             journal: Whose answers are not asked for again.
+            check: Called with the batch's answers by their keys, before they are in the journal; raises to refuse them.
 
         Returns:
             Keys that are not to be asked of a server -> what stands for their answers.
@@ -78,6 +83,7 @@ class RunBatch:
                 elif not self._asks:
                     why = self._answers.failed[identifier]
                     reasons[key] = RefusedResponse(reason=why, kind=BATCH_KINDS.get(why, "batch_failed"))
+        check(found)
         journal.append(found)
         return reasons
 

@@ -46,7 +46,9 @@ REPLIES: ContextVar[list[Reply] | None] = ContextVar("replies", default=None)
 OF_MODELS = (
     "What the first model answered is kept as its own, what the other one answered under its own identity. Serve the "
     "first one again and repeat the command to go on; repeat it as it is for a run of the other one; or pass "
-    "--on-change continue (CULTUREVAL_ON_CHANGE=continue) to take both, which marks the results as mixed."
+    "--on-change continue (CULTUREVAL_ON_CHANGE=continue) to take both, which marks the results as mixed. If it is one "
+    "model whose greedy answers differ from time to time, set `identify: model` in its file: its answer to a short "
+    "question and its fingerprint are then not compared, so that other weights under the same name may go unnoticed."
 )
 OF_JUDGES = (
     "What the first model answered is kept as its own, and no answer of the other one is used. Serve the first one "

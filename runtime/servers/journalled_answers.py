@@ -5,6 +5,7 @@ answer.
 """
 
 import asyncio
+import logging
 from collections import deque
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
@@ -17,14 +18,18 @@ from cultureval.runtime.progress import Progress
 from cultureval.runtime.question_locks import QuestionLocks
 from cultureval.runtime.servers.answers import Answer
 from cultureval.runtime.servers.costs import read_usage
-from cultureval.runtime.servers.identity_watch import REPLIES, IdentityWatch, Reply
-from cultureval.runtime.servers.openai_client import OpenAIClient
+from cultureval.runtime.servers.errors import ServerError
+from cultureval.runtime.servers.identity_watch import REPLIES, IdentityWatch, ModelChanged, Reply
+from cultureval.runtime.servers.openai_client import UNVERIFIED, OpenAIClient
 from cultureval.runtime.servers.settings import ServerSettings
+
+logger = logging.getLogger(__name__)
 
 Question = Callable[[OpenAIClient], Awaitable[Answer]]
 OnFailure = Callable[[str, CulturevalError], bool]
 KeyUnder = Callable[[str, Mapping[str, Any]], str]
 _TRIES = 3  # of a question to which two models replied in turns
+_LONGEST_AFTER_FAILURE_S = 30.0  # to wait for servers that do not say who they are
 _POLL_S = 0.1  # while other runs ask all that is left
 
 
@@ -126,10 +131,20 @@ async def _ask(settings: ServerSettings, run: _Run, workers: int, first: Questio
         if first is not None:
             await first(client)
         await asyncio.gather(*(_work(client, run) for _ in range(workers)))
-        if not run.failures:
-            await client.make_sure_of_all()
+        await _make_sure_at_the_end(client, run)
     if run.failures:
         raise run.failures[0]
+
+
+async def _make_sure_at_the_end(client: OpenAIClient, run: _Run) -> None:
+    """Asks the servers who they are after the last answer, also where the run has failed; that comes first if so."""
+    try:
+        async with asyncio.timeout(_LONGEST_AFTER_FAILURE_S if run.failures else None):
+            await client.make_sure_of_all()
+    except TimeoutError:
+        logger.warning("The servers do not say any more who they are: %s", UNVERIFIED)
+    except ServerError as error:
+        run.failures.insert(0 if isinstance(error, ModelChanged) else len(run.failures), error)
 
 
 async def _work(client: OpenAIClient, run: _Run) -> None:

@@ -52,6 +52,11 @@ _TRIES_WITHOUT_CHOICES = 3
 _POLL_S = 0.05
 _LONGEST_CAUSE = 400  # characters of a server's error message; some send HTML pages
 
+UNVERIFIED = (
+    "the answers since it was last asked are kept, but nobody can say whether it had changed its model by then. "
+    "If it may have, repeat the command with --no-resume."
+)
+
 
 class Watch(Protocol):
     """What a client tells of its servers, and asks before it goes on (`identity_watch.IdentityWatch`)."""
@@ -293,7 +298,7 @@ class OpenAIClient:
                 except ServerError as error:
                     if not error.unreachable:
                         raise
-                    logger.warning("%s does not say any more who it is (%s)", server.url, error.cause)
+                    logger.warning("%s does not say any more who it is (%s): %s", server.url, error.cause, UNVERIFIED)
 
     async def _free_server(self, deadline: float) -> _Server:
         """Wait for an available server; with several, the one with the fewest requests.

@@ -75,7 +75,8 @@ class FaultyServer(LoopbackServer):
         probes: Number of questions who the server is (`runtime/servers/identity.py`), which are in no other count.
         entry: Further fields of its model in the list of models; probe_answer: its answer to the question who it is.
         features: "no_chat" refuses to be asked in a chat who it is; "mute" answers 500 to that question;
-            "no_images", "no_system", "rejects_prompt_logprobs" refuse these; "top_logprobs" has them of first tokens;
+            "no_images", "no_system", "no_temperature", "rejects_prompt_logprobs" refuse these; "top_logprobs" has them
+            of first tokens;
             "unknown_models" answers 404 to questions for a model that is not its own; "counts" counts a prompt's words
             as its tokens at /tokenize, refuses one that has more than `max_model_len` of its entry with its answer, and
             reads the end of one as vLLM does.
@@ -155,6 +156,7 @@ class _Handler(Handler):
             "no_schema": (400 if prompt == SCHEMA_QUESTION else 0, "response_format is not supported"),
             "no_images": (400 if "[image" in prompt else 0, "At most 0 image(s) may be provided"),
             "no_system": (400 if prompt.endswith(f" | {PROBE}") else 0, "System role not supported"),
+            "no_temperature": (422 if "temperature" in body else 0, "Extra inputs are not permitted: temperature"),
             "no_chat": (400 if "messages" in body else 0, "a chat template must be provided"),
             "rejects_prompt_logprobs": (422 if "prompt_logprobs" in body else 0, "Unexpected keys: prompt_logprobs"),
         }

@@ -102,6 +102,18 @@ def test_a_server_that_restarts_is_waited_for_and_asked_who_it_is(load, back_as)
         restart.join()
 
 
+def test_a_change_is_found_also_where_the_run_fails_for_another_reason(load):
+    with Changing(change=("probe_answer",)) as server:
+        server.becomes("A")
+        changes = server.plan
+        server.plan = lambda prompt, count: "bad_request" if prompt == "q5" else changes(prompt, count)
+        with pytest.raises(CulturevalError, match="has changed its model during the run: .*identify: model"):
+            texts(load(server))
+        server.becomes("A")
+        server.plan = lambda prompt, count: None
+        assert texts(load(server)) == [f"A: {query}" for query in QUERIES]
+
+
 @pytest.mark.parametrize(("change", "fault"), CHANGES)
 def test_a_run_that_goes_on_is_marked_as_mixed_and_files_nothing_wrongly(load, change, fault, monkeypatch):
     monkeypatch.setenv("CULTUREVAL_ON_CHANGE", "continue")

@@ -311,6 +311,11 @@ def test_what_a_server_cannot_do_is_told_before_data_are_read_with_what_works(tm
         with pytest.raises(CulturevalError, match="refuses a system prompt"):
             checked(server, system_prompt="Be brief.")
         assert not server.answered
+    with (
+        FaultyServer(features=("no_temperature",)) as server,
+        pytest.raises(CulturevalError, match="leave_out: .temper"),
+    ):
+        checked(server, likelihoods=False)
     with FaultyServer(features=("no_chat",)) as server, pytest.raises(CulturevalError, match="chat_template: off"):
         checked(server, likelihoods=False, tokenizer=None)
 

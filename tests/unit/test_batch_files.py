@@ -130,8 +130,10 @@ def test_a_batch_of_two_models_stops_the_run_or_is_marked(model, tmp_path, monke
     lines = [answer(one) for one in requests]
     lines[1]["response"]["body"]["model"] = "closed-2027"
     (tmp_path / "answers.jsonl").write_text("\n".join(map(json.dumps, lines)), "utf-8")
+    refused = model(batch_in=[str(tmp_path / "answers.jsonl")])
     with pytest.raises(CulturevalError, match="5 of closed-2026, 1 of closed-2027"):
-        model(batch_in=[str(tmp_path / "answers.jsonl")]).greedy_until(docs())
+        refused.greedy_until(docs())
+    assert not list(refused._journal.folder.glob("*.jsonl")), "no answer of it may be in the journal"
     monkeypatch.setenv("CULTUREVAL_ON_CHANGE", "continue")
     mixed = model(batch_in=[str(tmp_path / "answers.jsonl")])
     assert all(one.text for one in mixed.greedy_until(docs()))
