@@ -206,7 +206,42 @@ def find_saved_tasks(paths: Sequence[Path]) -> list[SavedTask]:
             place = (task.root, task.model, task.task)
             if place not in newest or newest[place].age < task.age:
                 newest[place] = task
+    _note_unsaved([task for task in newest.values() if all(path.is_dir() for path in paths)])
     return list(newest.values())
+
+
+def _note_unsaved(saved: Sequence[SavedTask]) -> None:
+    """Notes for each model the first task that a later run scored without saving details, and how many more."""
+    found: dict[tuple[Path, str], list[tuple[SavedTask, str]]] = {}
+    for task in saved:
+        if later := _later_runs(task):
+            found.setdefault((task.root, task.model), []).append((task, later[-1]))
+    for tasks in found.values():
+        (task, date), more = tasks[0], f" (and {len(tasks) - 1} more tasks)" if tasks[1:] else ""
+        print_note(
+            f"{task.model_name}, {task.task}{more}: these are the items of the run of {task.date}; the newest run, of "
+            f"{date}, saved no details."
+        )
+
+
+def _later_runs(task: SavedTask) -> list[str]:
+    """The dates of later runs, no judgements, whose results files have a task's scores, in order."""
+    later = []
+    for file in sorted(task.results_file.parent.glob("results_*.json")):
+        date = file.stem.removeprefix("results_")
+        if date > task.date and not judged_details(file) and task.task in _scored_tasks(file, file.stat().st_mtime_ns):
+            later.append(date)
+    return later
+
+
+@lru_cache(maxsize=64)
+def _scored_tasks(file: Path, changed: int) -> frozenset[str]:
+    """The tasks with `|k` in a results file; none where it cannot be read, which is told where its scores are."""
+    try:
+        results = json.loads(file.read_bytes()).get("results")
+    except (OSError, ValueError, RecursionError, AttributeError):
+        return frozenset()
+    return frozenset(map(str, results)) if isinstance(results, Mapping) else frozenset()
 
 
 def find_details(path: Path, task: str) -> SavedTask:
@@ -224,7 +259,10 @@ def find_details(path: Path, task: str) -> SavedTask:
     found, broken = _saved_tasks(path)
     files = [one for one in found if task in (one.task, one.task.partition("|")[0])]
     if files:
-        return max(files, key=lambda one: (one.age, one.file.name))  # by the run's date; a copy has other times
+        newest = max(files, key=lambda one: (one.age, one.file.name))  # by the run's date; a copy has other times
+        if path.is_dir():
+            _note_unsaved([newest])
+        return newest
     if broken:
         raise CulturevalError("\n".join(one.reason for one in broken))
     names = sorted({one.task for one in found})

@@ -467,6 +467,15 @@ def test_a_corpus_score_of_nothing_is_no_mean(tmp_path, monkeypatch, own_cache, 
         assert len(load(file)[0].claims) == claims
 
 
+def test_items_of_an_older_run_are_told(tmp_path):
+    """After a run without saved details, `show TASK` told the items of the run before it without a word."""
+    (one,) = write_folder(tmp_path, Folder(6, (Plan(),)))
+    assert "saved no details" not in run("show", tmp_path / "out", TRUST)[1]
+    (one.file.parent / "results_2031-01-01T10-00-00.json").write_text(one.file.read_text("utf-8"), encoding="utf-8")
+    out, err, code = run("show", tmp_path / "out", TRUST)
+    assert not code and "2031-01-01T10-00-00, saved no details" in out + err
+
+
 def test_a_record_hides_no_unscored_items(tmp_path):
     """Items without a score were not told of where the record called the metric not applicable."""
     (one,) = write_folder(tmp_path, Folder(6, (Plan(),)))
