@@ -257,7 +257,7 @@ class Settings:
         "cache",
         "CULTUREVAL_CACHE",
         None,
-        "prepared rows, images, answers; default `~/.cache/cultureval`",
+        "prepared rows, images, answers, the demo's real model; default `~/.cache/cultureval`",
         parse=_folder,
     )
     journal = Option[Path | None](

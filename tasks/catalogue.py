@@ -124,7 +124,10 @@ def kind_of(name: str) -> Kind:
 def rows_per_item(task: str) -> int:
     """Rows of a task that are scored together as one item; 1 where the catalogue does not know it. `|k` may follow."""
     known = all_tasks().get(task.partition("|")[0])
-    return all_suites()[known.suite].kind(known.metric_set).rows_per_item if known else 1
+    try:
+        return kind_of(task).rows_per_item if known else 1
+    except CulturevalError:  # its suite's table lacks the kind, which listing and evaluating tell: scores are shown
+        return 1
 
 
 def declared_metric(task: str, metric: str) -> Declared | None:
