@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cultureval.runs.record import Run
 from cultureval.runtime.errors import CulturevalError, did_you_mean, escaped
@@ -81,7 +81,7 @@ class SavedTask:
         """The model's name in its results file, as every view has it; the folder's where there is no such file."""
         file = self.results_file
         try:
-            return _model_name(file, file.stat().st_mtime_ns) or self.model
+            return _about(file, file.stat().st_mtime_ns).model or self.model
         except OSError:
             return self.model
 
@@ -112,14 +112,33 @@ class SavedTask:
         return content
 
 
+class _About(NamedTuple):
+    """What a results file says of its run.
+
+    Attributes:
+        model: The model's name; "" where it says none.
+        tasks: That have scores, with `|k`.
+        judged: As of `judged_of`.
+    """
+
+    model: str
+    tasks: frozenset[str]
+    judged: tuple[str, ...]
+
+
 @lru_cache(maxsize=256)
-def _model_name(file: Path, changed: int) -> str:
-    """The model's name in a results file; "" where it cannot be read, which is told where its scores are."""
+def _about(file: Path, changed: int) -> _About:
+    """What a results file says of its run; nothing where it cannot be read, which is told where its scores are."""
     try:
-        general = json.loads(file.read_bytes()).get("config_general")
-    except (ValueError, RecursionError, AttributeError):
-        return ""
-    return escaped(str(general.get("model_name") or "")) if isinstance(general, Mapping) else ""
+        content = json.loads(file.read_bytes())
+    except (OSError, ValueError, RecursionError):
+        content = {}
+    general, results = (
+        part if isinstance(content, Mapping) and isinstance(part := content.get(name), Mapping) else {}
+        for name in ("config_general", "results")
+    )
+    model = escaped(str(general.get("model_name") or ""))
+    return _About(model, frozenset(map(str, results)), tuple(judged_of(content)))
 
 
 def read_details(file: Path, paths: Sequence[str] | None = None) -> "pyarrow.Table":
@@ -206,7 +225,8 @@ def find_saved_tasks(paths: Sequence[Path]) -> list[SavedTask]:
             place = (task.root, task.model, task.task)
             if place not in newest or newest[place].age < task.age:
                 newest[place] = task
-    _note_unsaved([task for task in newest.values() if all(path.is_dir() for path in paths)])
+    if all(path.is_dir() for path in paths):
+        _note_unsaved(list(newest.values()))
     return list(newest.values())
 
 
@@ -229,19 +249,9 @@ def _later_runs(task: SavedTask) -> list[str]:
     later = []
     for file in sorted(task.results_file.parent.glob("results_*.json")):
         date = file.stem.removeprefix("results_")
-        if date > task.date and not judged_details(file) and task.task in _scored_tasks(file, file.stat().st_mtime_ns):
+        if date > task.date and not (said := _about(file, file.stat().st_mtime_ns)).judged and task.task in said.tasks:
             later.append(date)
     return later
-
-
-@lru_cache(maxsize=64)
-def _scored_tasks(file: Path, changed: int) -> frozenset[str]:
-    """The tasks with `|k` in a results file; none where it cannot be read, which is told where its scores are."""
-    try:
-        results = json.loads(file.read_bytes()).get("results")
-    except (OSError, ValueError, RecursionError, AttributeError):
-        return frozenset()
-    return frozenset(map(str, results)) if isinstance(results, Mapping) else frozenset()
 
 
 def find_details(path: Path, task: str) -> SavedTask:
@@ -408,10 +418,9 @@ def _details_of_results(file: Path, judged: Sequence[str]) -> list[Path]:
 def judged_details(file: Path) -> list[str]:
     """The details that a judgement's results file was made from, below its output folder; [] for other files."""
     try:
-        content = json.loads(file.read_bytes())
-    except (OSError, ValueError, RecursionError):
+        return list(_about(file, file.stat().st_mtime_ns).judged)
+    except OSError:
         return []
-    return judged_of(content)
 
 
 def judged_of(content: Any) -> list[str]:
