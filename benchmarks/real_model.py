@@ -128,7 +128,8 @@ class Runs:
             command = ["-m", "cultureval.scripts.main", "eval", model, case.group + shots, "--no-resume"]
             return [*command, "--dtype", "float32", "--output-dir", str(out), *self._backend(harness)]
         if harness == "lighteval":
-            settings = f"model_name={model},dtype=float32,batch_size={BATCH}"
+            # Its answers are kept apart for each turn: it would take those of the turn before.
+            settings = f"model_name={model},dtype=float32,batch_size={BATCH},cache_dir={out}/answers"
             if case.new_tokens:
                 settings += f",generation_parameters={{max_new_tokens:{case.new_tokens}}}"
             named = ",".join(f"{task}|{case.shots}" for task in tasks)

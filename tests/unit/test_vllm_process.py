@@ -122,9 +122,12 @@ def test_settings_become_arguments_or_are_refused(monkeypatch):
     options = " ".join(serve_options(settings))
     assert options.startswith("--enforce-eager --seed 3 ")
     assert "--quantization bitsandbytes --tensor-parallel-size 2 --max-model-len 64" in options
-    assert serve_variables(settings.model_copy(update={"device": "cuda:1"}), {"CUDA_VISIBLE_DEVICES": "4,6"}) == {
-        "CUDA_VISIBLE_DEVICES": "6"
+    second = settings.model_copy(update={"device": "cuda:1"})
+    assert serve_variables(second, {"CUDA_VISIBLE_DEVICES": "4,6"}) == {
+        "CUDA_VISIBLE_DEVICES": "6",
+        "VLLM_CPU_KVCACHE_SPACE": "4",
     }
+    assert serve_variables(settings, {"VLLM_CPU_KVCACHE_SPACE": "1"}) == {"VLLM_CPU_KVCACHE_SPACE": "1"}
     wrong = HFModelSettings(model_name="m", dtype="8bit", device_map="auto", vllm_args="--api_key=x --host ::")
     with pytest.raises(CulturevalError) as error:
         require_vllm_settings(wrong)
