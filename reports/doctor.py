@@ -2,7 +2,7 @@
 
 import contextlib
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.metadata import PackageNotFoundError, version
 from typing import Literal
 
@@ -14,9 +14,12 @@ from cultureval.runtime.extras import PARTS, install_command, missing_packages, 
 from cultureval.runtime.patches.table import Patch, all_patches
 from cultureval.runtime.settings import Settings
 from cultureval.tasks.catalogue import all_suites, all_tasks, kind_of
+from cultureval.tasks.kinds import Instrument
 from cultureval.tasks.options import read_data_options
 from cultureval.tasks.registration import mirror_arguments
 from cultureval.tasks.suite import Suite, Task
+
+MOST_NAMED = 4  # tasks of a suite that cannot be scored
 
 
 @dataclass(frozen=True)
@@ -29,6 +32,7 @@ class Finding:
         cost: What does not work unless the state is "ok".
         needed: What was checked in a few words, where a suite's tasks cannot be scored without it.
         get: How it is got, where `cultureval mirror` does not fetch it.
+        tasks: Those that cannot be scored without it; empty: all of the suite.
     """
 
     state: Literal["ok", "missing", "untried", "wrong"]
@@ -36,6 +40,7 @@ class Finding:
     cost: str = ""
     needed: str = ""
     get: str = ""
+    tasks: tuple[str, ...] = ()
 
 
 def machine_report() -> tuple[str, bool]:
@@ -55,18 +60,23 @@ def machine_report() -> tuple[str, bool]:
 
 
 def _suite_row(name: str, findings: Iterable[Finding]) -> tuple[str, str, str]:
-    """("ready" or "missing", the suite, where its data are or what is missing and how it is got)."""
+    """("ready", "partly" or "missing", the suite, where its data are or what is missing and how it is got)."""
     data = _data_of(name)
     lacking = [one for one in (data, *findings) if one.needed and one.state != "ok"]
     if not lacking:
         return "ready", name, data.what
     fetched = ", ".join(one.needed for one in lacking if not one.get)
-    told = [f"{fetched}: `cultureval mirror {mirror_arguments(name)} --output-dir DIR`, then --data DIR"]
-    return (
-        "missing",
-        name,
-        "; ".join([*(told if fetched else []), *(f"{one.needed}: {one.get}" for one in lacking if one.get)]),
-    )
+    mirror = f"`cultureval mirror {mirror_arguments(name)} --output-dir DIR` on a connected machine, then --data DIR"
+    told = [f"{fetched}: {mirror}"] if fetched else []
+    told += [f"{one.needed}: {one.get}" for one in lacking if one.get]
+    all_names = [task.task for task in all_tasks().values() if task.suite == name]
+    without = dict.fromkeys(task for one in lacking for task in one.tasks or all_names)
+    if len(without) == len(all_names):
+        return "missing", name, "; ".join(told)
+    named = [*without][:MOST_NAMED]
+    more = f" and {len(without) - len(named)} more" if len(without) > len(named) else ""
+    what = f"ready but for {len(without)} of {len(all_names)} tasks ({', '.join(named)}{more})"
+    return "partly", name, "; ".join([what, *told])
 
 
 def _data_of(suite: str) -> Finding:
@@ -219,7 +229,8 @@ def tasks_held(tasks: Iterable[Task], options: DataOptions) -> int:
 def suite_findings(suite: Suite) -> list[Finding]:
     """What a suite needs besides the core and data: an extra, and its `Suite.doctor`, or what scores its tasks."""
     tasks = [task for task in all_tasks().values() if task.suite == suite.name]
-    lacking = [check_extra("vision")] if any(task.images for task in tasks) and missing_packages("vision") else []
+    images = tuple(task.task for task in tasks if task.images)
+    lacking = [replace(check_extra("vision"), tasks=images)] if images and missing_packages("vision") else []
     if suite.doctor:
         return [*lacking, *suite.part("doctor")()]
     try:
@@ -227,15 +238,22 @@ def suite_findings(suite: Suite) -> list[Finding]:
     except CulturevalError as error:
         return [Finding("missing", str(error), "its tasks cannot be run", "its kinds", str(error).rstrip("."))]
     scorers = dict.fromkeys(kind.instrument for kind in kinds if kind.instrument and kind.instrument.needs)
-    return [*lacking, *(tried(one.needs, one.check, f"tasks of {suite.name} cannot be scored") for one in scorers)]
+    cost = f"tasks of {suite.name} cannot be scored"
+    return [*lacking, *(tried(one.needs, one.check, cost, scored_by(suite.name, one)) for one in scorers)]
 
 
-def tried(what: str, check: Callable[[], object], cost: str) -> Finding:
+def scored_by(suite: str, instrument: Instrument) -> tuple[str, ...]:
+    """The tasks of a suite whose answers an instrument scores."""
+    tasks = (task for task in all_tasks().values() if task.suite == suite)
+    return tuple(task.task for task in tasks if kind_of(task.task).instrument == instrument)
+
+
+def tried(what: str, check: Callable[[], object], cost: str, tasks: tuple[str, ...] = ()) -> Finding:
     """A finding of a check that raises CulturevalError where something is missing; `cost` does not work without it."""
     try:
         check()
     except CulturevalError as error:
-        return Finding("missing", f"{what}: {error}", cost, needed=what)
+        return Finding("missing", f"{what}: {error}", cost, needed=what, tasks=tasks)
     return Finding("ok", what, needed=what)
 
 

@@ -5,9 +5,10 @@ from pathlib import Path
 
 from cultureval.metrics.alqasida.dialect_models import check_model, configured_models
 from cultureval.metrics.alqasida.translation import flores200_model
-from cultureval.reports.doctor import Finding, tried
+from cultureval.reports.doctor import Finding, scored_by, tried
 from cultureval.runtime.data.hub import is_offline
 from cultureval.runtime.data.scorers import local_copy
+from cultureval.tasks.alqasida.kinds import TRANSLATION
 
 
 def findings() -> list[Finding]:
@@ -22,7 +23,8 @@ def findings() -> list[Finding]:
                 tried(f"{kind} model {name}", partial(check_model, kind), "AL-QASIDA's tasks cannot be scored")
             )
     pieces = partial(flores200_model, fetch=False)
-    return [*found, tried("spBLEU's SentencePiece model", pieces, "AL-QASIDA's translations cannot be scored")]
+    cost, scored = "AL-QASIDA's translations cannot be scored", scored_by("alqasida", TRANSLATION)
+    return [*found, tried("spBLEU's SentencePiece model", pieces, cost, scored)]
 
 
 def _is_cached(name: str) -> bool:

@@ -214,7 +214,7 @@ def test_doctor_says_what_is_missing_and_what_it_costs(cultureval):
     assert ready == {"qimma_gen", "jeem", "m2cqa", "aynvqa", "cvlue", *code}
     (line,) = [line for line in suites.splitlines() if " alqasida " in line]
     assert "of 100 tasks, NADI model" in line and line.endswith(
-        "`cultureval mirror alqasida --output-dir DIR`, then --data DIR"
+        "`cultureval mirror alqasida --output-dir DIR` on a connected machine, then --data DIR"
     )
     assert rest.index("missing  NADI model") < rest.index("ok       lighteval 0.13.0")
     assert re.search(r"ok       patches of lighteval 0\.13\.0: \d\d, tried with this version", run.stdout)

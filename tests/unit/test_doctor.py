@@ -2,9 +2,11 @@
 
 import pytest
 
+from cultureval.metrics import semantic
 from cultureval.reports import doctor
 from cultureval.reports.doctor import Finding, machine_report
 from cultureval.runtime.data_options import samples_root
+from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.settings import current_settings, use_settings
 from cultureval.tasks.catalogue import all_suites
 
@@ -36,12 +38,25 @@ def test_a_suite_is_ready_where_its_data_and_scorers_are_there(row_of):
 def test_what_is_missing_is_told_with_the_command_that_gets_it(row_of, tmp_path):
     scorer = Finding("missing", "BERTScore model x: no folder", "nothing is scored", "BERTScore model x")
     sandbox = Finding("missing", "sandbox: gone", "code is not scored", "sandbox", "apt-get install bubblewrap")
-    mirror = "`cultureval mirror qimma --output-dir DIR`, then --data DIR"
+    mirror = "`cultureval mirror qimma --output-dir DIR` on a connected machine, then --data DIR"
     assert row_of("qimma", scorer, sandbox, data_root="samples") == (
         f"missing  qimma  BERTScore model x: {mirror}; sandbox: apt-get install bubblewrap"
     )
     assert row_of("qimma", data_root=str(tmp_path)) == f"missing  qimma  data of 109 of 109 tasks: {mirror}"
     assert row_of("qimma", form="curatd").startswith("missing  qimma  data: --form 'curatd' is not one of")
+
+
+def test_a_suite_of_which_a_few_tasks_lack_their_scorer_is_ready_but_for_these(row_of, monkeypatch):
+    def missing(model):
+        raise CulturevalError("no folder")
+
+    monkeypatch.setattr(semantic, "check_bertscore_model", missing)
+    monkeypatch.setattr(doctor, "missing_packages", lambda extra: ["evalplus"] if extra == "code" else [])
+    row = row_of("qimma", *doctor.suite_findings(all_suites()["qimma"]), data_root="samples")
+    named = ["qimma_arablegalqa", "qimma_medarabiq_qa:llm_modified", "qimma_medarabiq_qa:fib_no_choices"]
+    assert row.startswith("partly  qimma  ready but for 6 of 109 tasks (")
+    assert all(name in row for name in [*named, "qimma_fannorflop and 2 more); BERTScore model "])
+    assert "mirror qimma --output-dir DIR` on a connected machine, then --data DIR; extra code: pip install" in row
 
 
 @pytest.mark.parametrize(
