@@ -23,7 +23,7 @@ def check(
 ) -> None:
     """Reads every row of the tasks' data and lists what is broken, duplicate or read by no task.
 
-    Exit status 1: a row is broken, or the examples of TASK|5 are too few. Example: cultureval check qimma --data DIR
+    Exit status 1: a row is broken, or the examples of TASK|2 are too few. Example: cultureval check qimma --data DIR
     """
     with data_settings(data, form, sources):
         from cultureval.reports.data_check import data_check_text

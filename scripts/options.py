@@ -11,7 +11,7 @@ from cultureval.runtime.settings import Settings, current_settings, use_settings
 
 # What is read.
 Tasks = Annotated[
-    list[str], typer.Argument(metavar="TASKS...", help="Tasks, groups, suites (qimma) or files; TASK|5 is 5-shot.")
+    list[str], typer.Argument(metavar="TASKS...", help="Tasks, groups, suites (qimma) or files; TASK|2 is 2-shot.")
 ]
 Data = Annotated[str | None, typer.Option(help="Data root (DIR/<org>/<name>), or `samples`; default: hub.")]
 Form = Annotated[

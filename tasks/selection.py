@@ -27,7 +27,7 @@ def select_tasks(names: list[str]) -> tuple[list[str], set[str]]:
     for name in _spread(names):
         bare, _, few_shot = name.partition("|")
         if few_shot and not few_shot.isdecimal():
-            raise CulturevalError(f"{name!r}: after | comes the number of few-shot examples, as in qimma_aratrust|5.")
+            raise CulturevalError(f"{name!r}: after | comes the number of few-shot examples, as in qimma_aratrust|2.")
         found = tasks_named(bare)
         spelled = [f"{task}|{int(few_shot or 0)}" for task in found]
         selected.update(dict.fromkeys(spelled))

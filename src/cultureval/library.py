@@ -33,7 +33,7 @@ def evaluate(
 
     Args:
         model: As of the command: hub id, folder, provider's model, server's address, or YAML file with settings.
-        tasks: A task, group or suite, or several; `TASK|5` is 5-shot.
+        tasks: A task, group or suite, or several; `TASK|2` is 2-shot.
         data: Data root (`DIR/<org>/<name>`) or "samples"; None: `CULTUREVAL_DATA`, else the hub.
         limit: At most this many rows of each task, at least 1; None: all.
         output_dir: Output folder.

@@ -6,12 +6,15 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from cultureval.runtime.data_options import DataOptions, samples_root
 from cultureval.runtime.errors import CulturevalError
 from cultureval.scripts.main import app
 from cultureval.tasks.catalogue import all_suites, all_tasks, groups, task_names
+from cultureval.tasks.checking import check_data
 from cultureval.tasks.selection import select_tasks
 
-TABLE_5 = Path(__file__).parents[1] / "reference" / "qimma_table_5.csv"
+ROOT = Path(__file__).parents[2]
+TABLE_5 = ROOT / "tests" / "reference" / "qimma_table_5.csv"
 FIELDS = "task suite group subset domain task_type language register metrics source expected_rows".split()
 
 
@@ -75,6 +78,23 @@ def test_every_task_is_still_listed_with_its_source_and_as_json():
     ]
     one = json.loads(CliRunner().invoke(app, ["tasks", "qimma_gat:algebra", "--json"]).stdout)
     assert [record["task"] for record in one] == ["qimma_gat:Algebra"]
+
+
+def test_tasks_takes_the_names_that_eval_takes_also_of_few_shot_tasks(tmp_path):
+    (tmp_path / "names.txt").write_text("qimma_gat:algebra\nqimma_aratrust|2\n")
+    task = "qimma_arabicmmlu:General Knowledge"
+    assert listed(f"{task}|2") == listed(task)
+    text = listed(str(tmp_path / "names.txt"), f"{task}|2,qimma_mizanqa")
+    assert all(name in text for name in ("qimma_gat:Algebra", "qimma_aratrust", task, "qimma_mizanqa"))
+    assert listed("jeem", "m2cqa") == f"{listed('jeem')}\n{listed('m2cqa')}"
+
+
+def test_the_few_shot_tasks_that_documents_name_have_examples_in_the_samples():
+    texts = [file.read_text("utf-8") for file in [ROOT / "README.md", *(ROOT / "docs").glob("*.md")]]
+    texts.append(refusal("qimma_aratrust|many"))
+    named = {found for text in texts for found in re.findall(r"\bqimma_[\w:() ]+\|[1-9]\b", text)}
+    assert len(named) > 1
+    assert [one.problem for one in check_data(named, DataOptions(root=samples_root())).subsets if one.problem] == []
 
 
 @pytest.mark.parametrize(("arguments", "told"), [(["qima_gat"], "qimma_gat"), (["jeem", "--suite", "qimma"], "qimma")])
@@ -164,9 +184,14 @@ def test_unknown_task_suggests_the_nearest_names(name, hint):
     assert hint in str(caught.value)
 
 
+def refusal(name):
+    with pytest.raises(CulturevalError) as refused:
+        select_tasks([name])
+    return str(refused.value)
+
+
 def test_few_shot_suffix_must_be_a_number():
-    with pytest.raises(CulturevalError, match="few-shot"):
-        select_tasks(["qimma_aratrust|many"])
+    assert "few-shot" in refusal("qimma_aratrust|many")
 
 
 def test_each_suite_s_page_is_in_the_docs():
