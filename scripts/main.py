@@ -8,6 +8,7 @@ import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext, suppress
+from difflib import get_close_matches
 from typing import Annotated, Any
 
 import typer
@@ -48,6 +49,7 @@ from cultureval.tasks.options import check_variables
 
 NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EFBIG}
 LIGHTEVAL = "lighteval"
+OTHER_NAMES = {"max-samples": "--limit", "output-path": "--output-dir"}  # LightEval's and lm-eval's -> ours
 
 
 class Commands(TyperGroup):
@@ -170,6 +172,7 @@ def _run() -> None:
     try:
         sys.exit(app(standalone_mode=False))  # an exit code, or None
     except typer.TyperException as error:  # a wrong command line
+        _name_our_option(error)
         with io.StringIO() as text:
             error.show(text)  # type: ignore[attr-defined]
             print_message(_with_near_name(text.getvalue().rstrip().replace(": Value error, ", ": ")))
@@ -183,6 +186,15 @@ def _run() -> None:
             raise
         print_note(message)
         sys.exit(2)
+
+
+def _name_our_option(error: Any) -> None:
+    """Where an unknown option is another harness's, or nearly, the error's hint becomes what it is called here."""
+    name = getattr(error, "option_name", "").lstrip("-").replace("_", "-")
+    near = get_close_matches(name, OTHER_NAMES, n=1, cutoff=0.85)
+    options = error.ctx.command.get_params(error.ctx) if near and hasattr(error, "possibilities") else []
+    if any(OTHER_NAMES[near[0]] in option.opts for option in options):
+        error.possibilities = [OTHER_NAMES[near[0]]]
 
 
 def _with_near_name(message: str) -> str:

@@ -105,11 +105,20 @@ def test_a_missing_file_is_said_not_to_exist(command, tmp_path, monkeypatch, cap
     assert re.search(r"lost\.\w+ does not exist\.$", capsys.readouterr().err.strip())
 
 
-def test_a_value_that_nearly_is_one_is_told(monkeypatch, capsys):
-    monkeypatch.setattr("sys.argv", ["cultureval", "audit", "export", "run", "--to", "cvs"])
+@pytest.mark.parametrize(
+    ("command", "meant"),
+    [
+        ("audit export run --to cvs", r"Did you mean csv\?"),
+        ("eval model qimma --max-samples 2", r"--max-samples\W.*--limit\W+"),
+        ("eval model qimma --max_sample=2", r"--max_sample\W.*--limit\W+"),
+        ("eval model qimma --output_path out", r"--output_path\W.*--output-dir\W+"),
+    ],
+)
+def test_a_name_that_nearly_is_one_or_is_another_harness_is_told(monkeypatch, capsys, command, meant):
+    monkeypatch.setattr("sys.argv", ["cultureval", *command.split()])
     with pytest.raises(SystemExit) as ended:
         main.main()
-    assert ended.value.code == 2 and capsys.readouterr().err.strip().endswith("Did you mean csv?")
+    assert ended.value.code == 2 and re.search(f"{meant}$", capsys.readouterr().err.strip())
 
 
 @pytest.mark.parametrize("line, expected", [("cultureval agr", "agreement"), ("cultureval eval --bad", "--bad-rows")])
