@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from cultureval.runs.means import Estimate
 from cultureval.runs.record import Run
 from cultureval.runs.table import Cell
-from cultureval.runtime.errors import CulturevalError
+from cultureval.runtime.errors import CulturevalError, shown_names
 from cultureval.runtime.extras import MissingExtra, missing_packages
 
 if TYPE_CHECKING:
@@ -114,10 +114,12 @@ def scatter(
         names: Texts in the chart: x, y, text, alignment.
         limits: The ends of both axes, of y alone where x is logarithmic.
         lines: Whether lines join the points of a group.
-        note: Below it.
+        note: Below it, after what the bars are.
     """
     import altair as alt
 
+    barred = any(point.x_error or point.y_error for point in points)
+    note = f"{'One standard error on either side. ' if barred else ''}{note}".strip()
     panels = any(any(point.panel) for point in points)
     groups = list(dict.fromkeys(point.group for point in points if point.group))
     domains = _domains(points, limits, log_x)
@@ -290,15 +292,19 @@ def in_panels(
 
 
 def dots(name: str, title: str, values: Mapping[str, Mapping[str, Interval]], *, note: str = "") -> Chart:
-    """A panel a column, in it a row a model with its value as a dot and its 95 % interval as a line.
+    """A panel a column, in it a row a model with its value as a dot and its 95 % interval, if known, as a line.
 
     Args:
         name: The files' name without suffix.
         title: Above it, with the unit.
         values: Model -> column -> value and its interval's ends; in order.
-        note: Below it.
+        note: Below it, before what the lines are.
     """
     import altair as alt
+
+    known = [low is not None for row in values.values() for _, low, _ in row.values()]
+    lines_are = "95 % intervals." if all(known) else "95 % intervals where they are known." if any(known) else ""
+    note = f"{note} {lines_are}".strip()
 
     columns = list(dict.fromkeys(column for row in values.values() for column in row))
     rows = [
@@ -319,6 +325,11 @@ def dots(name: str, title: str, values: Mapping[str, Mapping[str, Interval]], *,
     facets = {"facet": facet("column", alt.Facet, columns), "columns": min(len(columns), MOST_PANELS)}
     size = (DOTS_WIDTH, max(40, 16 * len(values)))
     return in_panels(name, title, [lines, marks], rows, facets, size=size, note=note)
+
+
+def without_size(labels: Sequence[str]) -> str:
+    """A sentence on the models that a chart of sizes lacks; "" where it has all."""
+    return f"Not drawn: {shown_names(labels)} (size unknown)." if labels else ""
 
 
 def radar_places(highest: float) -> tuple[Any, Any]:

@@ -31,6 +31,15 @@ def chromium() -> Iterator[Any]:
             browser.close()
 
 
+def barriers(page: Any) -> dict[str, str]:
+    """What axe-core finds on a page that is more than minor: its rule -> the first element."""
+    from axe_playwright_python.sync_playwright import Axe
+
+    options = {"resultTypes": ["violations"], "rules": {"target-size": {"enabled": True}}}
+    found = Axe().run(page, options=options).response["violations"]
+    return {one["id"]: one["nodes"][0]["html"] for one in found if one["impact"] != "minor"}
+
+
 class Visited:
     """A page of a browser, of a folder or of an address.
 

@@ -22,7 +22,7 @@ def charts(models: Sequence[Charted]) -> list[Chart]:
         values = {model.label: row for model in models if (row := _by_country(model, name))}
         if values:
             title = f"ADI2 of {name} requests by country, percent"
-            note = "Means over the sets that were run, with 95 % intervals."
+            note = "Means over the sets that were run."
             found.append(dots(f"alqasida_{kind}", title, values, note=note))
     points = [point for model in models if (point := _translation(model))]
     if points:

@@ -1,6 +1,7 @@
 """The pages of a leaderboard: the first with the tables, one a model, one a task."""
 
 import math
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, cached_property
@@ -25,6 +26,7 @@ from cultureval.tasks.catalogue import all_suites, all_tasks
 
 if TYPE_CHECKING:
     from jinja2 import Environment
+    from markupsafe import Markup
 
 TEMPLATES = Path(__file__).parent / "templates"
 LONGEST_TAB = 30  # letters of a name of a tab
@@ -465,10 +467,19 @@ def rendered(template: str, *folders: Path, **values: Any) -> str:
 def _environment(*folders: Path) -> "Environment":
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-    return Environment(
+    found = Environment(
         loader=FileSystemLoader([*folders, TEMPLATES]),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    found.filters["coded"] = _coded
+    return found
+
+
+def _coded(text: str) -> "Markup":
+    """A text, escaped, with its parts between backticks as code."""
+    from markupsafe import Markup, escape
+
+    return Markup(re.sub("`([^`]+)`", r"<code>\1</code>", str(escape(text))))

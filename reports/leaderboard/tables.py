@@ -7,7 +7,7 @@ from itertools import groupby
 
 from cultureval.reports.leaderboard.entries import Division, Entry, Group
 from cultureval.reports.ranks import Ranking
-from cultureval.runs.table import Cell, Column, OneRow, one_row, suite_rows
+from cultureval.runs.table import NO_AVERAGE, Cell, Column, OneRow, one_row, suite_rows
 from cultureval.runtime.rounding import printed
 from cultureval.tasks.catalogue import all_suites
 
@@ -89,8 +89,10 @@ def _table(name: str, rows: Sequence[tuple[str, Entry | None, Sequence[OneRow]]]
         if (row.table == name if entry else row.family in families)
     ]
     columns = _columns([row for _, entry, row in found if entry])
+    columns = [column for column in columns if any(_tells(row.cells.get(column)) for _, entry, row in found if entry)]
     first = next(row for _, entry, row in found if entry)
     main = _main_column([row for _, entry, row in found if entry])
+    main = main if main in columns else None
     if main:  # what models are ranked by stands first
         columns.sort(key=lambda column: column.above != main.above)
     shared = [note for note in first.notes if all(note in row.notes for _, entry, row in found if entry)]
@@ -129,6 +131,11 @@ def _columns(rows: Sequence[OneRow]) -> list[Column]:
                 columns.insert(place, column)
                 place += 1
     return columns
+
+
+def _tells(cell: Cell | str | None) -> bool:
+    """Whether a cell has a number, or how much there is of one; a column of other cells alone is not shown."""
+    return _number(cell) is not None or (isinstance(cell, str) and cell not in ("", NO_AVERAGE))
 
 
 def _sorting(cell: Cell | str | None, lower: bool) -> tuple[bool, float]:

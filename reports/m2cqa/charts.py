@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from cultureval.metrics.m2cqa.names import CFHR, Q_PLUS_ACC
-from cultureval.reports.charts import Chart, Charted, Point, scatter, short_names
+from cultureval.reports.charts import Chart, Charted, Point, scatter, short_names, without_size
 from cultureval.reports.m2cqa.comparison_rows import Borders
 from cultureval.reports.m2cqa.table import VARIETIES
 from cultureval.reports.model_sizes import family
@@ -34,7 +34,6 @@ REGIMES = {
 REGIME_NAMES = [(x, y, regime, side) for regime, (x, y, side) in REGIMES.items()]  # where no point can be
 LIMITS = (-0.15, 1.15)
 LOW_IS_BETTER = "CFHR (lower is better)"
-NOTE = "One standard error on either side."
 
 
 def charts(models: Sequence[Charted]) -> list[Chart]:
@@ -64,7 +63,7 @@ def charts(models: Sequence[Charted]) -> list[Chart]:
         ]
         if points:
             title, axes = f"Q+ and CFHR, {name}", ("accuracy on Q+", "CFHR, lower is better")
-            note = "One standard error on either side; the regimes' borders at 0.5 are ours."
+            note = "The regimes' borders at 0.5 are ours."
             settings: dict[str, Any] = {"borders": BORDERS, "names": REGIME_NAMES, "limits": LIMITS, "note": note}
             found.append(scatter(f"m2cqa_regimes_{prompt}", title, axes, points, **settings))
     return found
@@ -78,20 +77,22 @@ def regimes(rows: Sequence[Row], borders: Borders) -> list[Chart]:
     shown = [row for row in rows if row[CFHR] is not None and row["variety"] != "dialect"]
     points = _points(shown, lambda row: row["model"], lambda row: (row[Q_PLUS_ACC], row[f"{Q_PLUS_ACC}_stderr"]))
     axes, lines = ("accuracy on Q+", LOW_IS_BETTER), (borders.q_plus_acc, borders.cfhr)
-    settings: dict[str, Any] = {"borders": lines, "names": REGIME_NAMES, "limits": LIMITS, "note": NOTE}
+    settings: dict[str, Any] = {"borders": lines, "names": REGIME_NAMES, "limits": LIMITS}
     return [scatter("regimes", "Q+ accuracy and CFHR", axes, points, **settings)] if points else []
 
 
 def sizes(rows: Sequence[Row]) -> list[Chart]:
     """CFHR with standard errors against billions of parameters, a line for each model family.
 
-    A family is a model name without the size. Rows as for `regimes`; those without a size are not drawn; of the
-    dialects the mean is drawn (paper, Figure 5).
+    A family is a model name without the size. Rows as for `regimes`; those without a size are named in the note; of
+    the dialects the mean is drawn (paper, Figure 5).
     """
-    shown = [row for row in rows if row[CFHR] is not None and row["size_b"] and row["variety"] in OF_SIZES]
+    rated = [row for row in rows if row[CFHR] is not None and row["variety"] in OF_SIZES]
+    shown = [row for row in rated if row["size_b"]]
+    unknown = list(dict.fromkeys(row["model"] for row in rated if not row["size_b"]))
     points = _points(shown, lambda row: family(row["model"]), lambda row: (row["size_b"], None))
     axes = ("parameters, billions", LOW_IS_BETTER)
-    settings: dict[str, Any] = {"log_x": True, "lines": True, "limits": (-0.04, 1.04), "note": NOTE}
+    settings: dict[str, Any] = {"log_x": True, "lines": True, "limits": (-0.04, 1.04), "note": without_size(unknown)}
     return [scatter("cfhr_by_size", "CFHR and model size", axes, points, **settings)] if points else []
 
 

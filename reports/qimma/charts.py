@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from cultureval.reports.charts import Chart, Charted, Interval, Point, dots, interval_of_cell, scatter
+from cultureval.reports.charts import Chart, Charted, Interval, Point, dots, interval_of_cell, scatter, without_size
 from cultureval.reports.qimma.table import DOMAINS, MAIN, tables
 from cultureval.runs.table import Cell, Column, one_row
 
@@ -15,18 +15,21 @@ def charts(models: Sequence[Charted]) -> list[Chart]:
     """
     rows = [(model, row.cells) for model in models for row in map(one_row, tables(model.run))]
     found = []
+    averages = [
+        (model, cell) for model, cells in rows if isinstance(cell := cells[MAIN], Cell) and cell.value is not None
+    ]
     points = [
         Point(model.label, model.billions, cell.value, y_error=cell.stderr, group=model.family)
-        for model, cells in rows
-        if model.billions and isinstance(cell := cells[MAIN], Cell) and cell.value is not None
+        for model, cell in averages
+        if model.billions
     ]
     if len(points) > 1:
         axes = ("parameters, billions", "QIMMA's average, percent")
-        note = "One standard error on either side."
+        note = without_size([model.label for model, _ in averages if not model.billions])
         found.append(scatter("qimma_size", "Average and size", axes, points, log_x=True, note=note))
     domains = {model.label: known for model, cells in rows if (known := _domains(cells))}
     if domains:
-        found.append(dots("qimma_domains", "Domains, percent", domains, note="95 % intervals."))
+        found.append(dots("qimma_domains", "Domains, percent", domains))
     return found
 
 

@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from browser import Visited, chromium, needs_chromium
+from browser import Visited, barriers, chromium, needs_chromium
 
 from cultureval.audit.decisions import Rule
 from cultureval.audit.items import AuditItem
@@ -76,6 +76,9 @@ def test_the_page_in_a_browser(tmp_path):
         article = page.locator("article.example p[dir=auto]").nth(1)
         assert article.is_visible()
         assert page.evaluate("getComputedStyle(document.querySelectorAll('article.example ol')[0]).direction") == "rtl"
+        for tab in page.locator("[role=tab]").all():
+            tab.click()
+            assert barriers(page) == {}, tab.inner_text()
 
 
 def test_scoresbefore_and_after_are_means_of_the_rows_that_are_left(tmp_path, monkeypatch):

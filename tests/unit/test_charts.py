@@ -2,7 +2,7 @@
 
 import pytest
 
-from cultureval.reports.charts import FORMATS, Point, chart_files, chart_formats, draws, scatter, short_names
+from cultureval.reports.charts import FORMATS, Point, chart_files, chart_formats, dots, draws, scatter, short_names
 from cultureval.runtime.errors import CulturevalError
 
 
@@ -43,3 +43,18 @@ def test_formats_are_named_in_a_list():
     for wrong in ("jpg", "pdf,none", ""):
         with pytest.raises(CulturevalError, match="pdf, svg, png, or none"):
             chart_formats(wrong)
+
+
+@pytest.mark.parametrize(
+    ("ends", "told"),
+    [
+        ((None, None), "Means."),
+        ((0.1, 0.4), "Means. 95 % intervals."),
+        ((0.1, None), "Means. 95 % intervals where they are known."),
+    ],
+)
+def test_a_note_tells_of_intervals_only_where_some_are_drawn(ends, told):
+    values = {f"model {place}": {"a": (0.3, low, low and 0.9)} for place, low in enumerate(ends)}
+    assert dots("dots", "Dots", values, note="Means.").note == told
+    one = Point("a", 1, 2, y_error=ends[0])
+    assert scatter("points", "Points", ("x", "y"), [one]).note.startswith("One standard error") == bool(ends[0])

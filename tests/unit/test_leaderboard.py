@@ -134,6 +134,23 @@ def test_the_page_begins_with_how_many_may_be_the_best_and_says_what_is_known_of
     ]
 
 
+def test_a_column_without_a_score_of_any_model_is_not_shown_and_backticks_are_code(tmp_path):
+    write_run(tmp_path / "results", "lab/one", ["qimma_aratrust"], 0.5, 12, signed={})
+    board = read_board([tmp_path / "results"])
+    (table,) = board.sections[0].tables
+    assert [column.name for column in table.columns] == ["Coverage", "AraTrust", "Safety"] and table.main is None
+    write_site(board, tmp_path / "site", "Ours", (), about="made by `a <b>`")
+    assert "made by <code>a &lt;b&gt;</code>" in (tmp_path / "site" / "index.html").read_text("utf-8")
+
+
+def test_the_chart_of_sizes_names_the_models_whose_size_is_unknown(tmp_path):
+    for name in ("lab/two-2B", "lab/seven-7B", "lab/unknown"):
+        write_run(tmp_path, name, QIMMA, 0.5, 12, signed={})
+    charts = {chart.name: chart for chart in read_board([tmp_path], ranks=False).sections[0].charts}
+    assert charts["qimma_size"].note == "One standard error on either side. Not drawn: unknown (size unknown)."
+    assert charts["qimma_domains"].note == "95 % intervals."
+
+
 def test_runs_whose_signatures_differ_are_in_groups_that_say_why(tmp_path):
     write_run(tmp_path, "a", QIMMA[:6], 0.7, 5, signed={}, date="2026-01-01T00-00-00")
     write_run(tmp_path, "a", QIMMA[:6], 0.3, 5, signed={}, date="2026-02-01T00-00-00")  # the newer run counts

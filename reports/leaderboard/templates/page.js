@@ -86,12 +86,24 @@
     const axis = { labelColor: ink, titleColor: ink, gridColor: line, domainColor: line, tickColor: line };
     return { background: "transparent", axis, legend: { labelColor: ink, titleColor: ink }, header: { labelColor: ink, titleColor: ink }, text: { color: ink }, rule: { color: ink }, view: { stroke: line }, title: { color: ink } };
   }
-  // Panels in as many columns as there is room for; a plot that is too wide is narrower, and its points have no names.
+  // Panels and legends in as many columns as there is room for; the points of a narrow plot have no names.
   function fitted(spec, room) {
-    if (spec.columns) spec.columns = Math.max(1, Math.min(spec.columns, Math.floor((room - 240) / (spec.spec.width + 20))));
-    if (!spec.layer || room > spec.width + 120) return;
-    spec.layer = spec.layer.filter((one) => one.mark.type !== "text");
-    Object.assign(spec, { width: room, autosize: { type: "fit-x", contains: "padding" } });
+    if (spec.columns) spec.columns = Math.max(1, Math.min(spec.columns, Math.floor(room / (spec.spec.width + 20))));
+    for (const { encoding } of (spec.spec || spec).layer || []) {
+      const legend = encoding && encoding.color && encoding.color.legend;
+      if (legend) Object.assign(legend, { columns: Math.max(1, Math.min(4, Math.floor(room / 280))), labelLimit: Math.min(240, room - 60) });
+    }
+    if (spec.layer && room < spec.width + 60) spec.layer = spec.layer.filter((one) => one.mark.type !== "text");
+  }
+  // How much wider than its room a chart may be drawn is known afterwards, with its names: then it is made to fit.
+  function refitted(spec, room, drawn) {
+    if (drawn > room && spec.columns > 1) spec.columns -= 1;
+    else if (drawn > room && spec.layer && !spec.autosize) Object.assign(spec, { width: room, autosize: { type: "fit-x", contains: "padding" } });
+    else if (spec.columns === 1 && !spec.usermeta.fits) {
+      spec.usermeta.fits = true;
+      spec.spec.width = Math.max(60, Math.min(260, spec.spec.width + Math.floor(room - drawn)));
+    } else return false;
+    return true;
   }
   function drawChart(place) {
     if (!window.vegaEmbed || drawn.has(place)) return;
@@ -102,7 +114,10 @@
   }
   function embed(place, spec) {
     const options = { ast: true, renderer: "svg", actions: false, defaultStyle: false, config: chartConfig(), tooltip: { disableDefaultStyle: true } };
-    window.vegaEmbed(place, spec, options).then(() => { place.dataset.drawn = "1"; }, (error) => { place.textContent = String(error); });
+    window.vegaEmbed(place, spec, options).then(() => {
+      const width = place.querySelector("svg").getBoundingClientRect().width;
+      if (refitted(spec, place.closest(".panel").clientWidth, width)) embed(place, spec); else place.dataset.drawn = "1";
+    }, (error) => { place.textContent = String(error); });
   }
   function redrawCharts() { for (const [place, spec] of drawn) embed(place, spec); }
 
