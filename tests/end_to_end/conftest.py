@@ -3,16 +3,17 @@
 import os
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 from forked_commands import LIBRARIES, own_variables, run_forked
 from network import without_network
+from vllm_environment import python_with_vllm
 
 from cultureval.runtime.settings import Settings
 from cultureval.samples.tiny_models.encoder import build_tiny_encoder
 from cultureval.samples.tiny_models.language_models import build_tiny_causal_lm, build_tiny_vision_lm
 from cultureval.samples.tiny_models.text_parts import train_tokenizer
+from cultureval.scripts import main
 
 
 @pytest.fixture(scope="session")
@@ -53,19 +54,7 @@ def instrument_variables(tiny_instruments):
 
 @pytest.fixture(scope="session")
 def vllm_python():
-    """The Python of an environment with vLLM: the one that is named, or .venv-vllm here, which CI makes."""
-    named = os.environ.get("CULTUREVAL_TEST_VLLM_PYTHON")
-    if named:
-        return named
-    folder = Path(__file__).parents[2] / ".venv-vllm"
-    if os.environ.get("CULTUREVAL_TEST_VLLM") == "skip":
-        pytest.skip("CULTUREVAL_TEST_VLLM=skip")
-    if "CI" in os.environ:
-        script = Path(__file__).with_name("make_vllm_environment.sh")
-        subprocess.run([script, folder], check=True, timeout=800, env={**os.environ, "PYTHON": sys.executable})
-    elif not (folder / "finished").is_file():
-        pytest.skip("no vLLM here: PIP_EXTRA_INDEX_URL=INDEX make vllm (INDEX: PyTorch's index of CPU builds)")
-    return str(folder.resolve() / "bin" / "python")
+    return python_with_vllm()
 
 
 @pytest.fixture
@@ -79,6 +68,29 @@ def own_folders(tmp_path, monkeypatch):
 def no_network():
     """A command prefix that cuts the network."""
     return without_network()
+
+
+@pytest.fixture
+def refusal(tmp_path, encoder_variables, monkeypatch, capsys):
+    """Runs `cultureval ARGS`, which must refuse them and print nothing, in this process; the sentence."""
+
+    def run(*args: object, **environment: str) -> str:
+        for name in os.environ.keys() - {"CULTUREVAL_TEST_VLLM", "CULTUREVAL_TEST_VLLM_PYTHON"}:
+            if name.startswith("CULTUREVAL_"):
+                monkeypatch.delenv(name)
+        own = {"CULTUREVAL_CACHE": str(tmp_path / "cache"), "COLUMNS": "200"}
+        for name, value in (own | encoder_variables | environment).items():
+            monkeypatch.setenv(name, value)
+        monkeypatch.chdir(tmp_path)
+        monkeypatch.setattr(sys, "argv", ["cultureval", *map(str, args)])
+        capsys.readouterr()
+        with pytest.raises(SystemExit) as ended:
+            main.main()
+        told = capsys.readouterr()
+        assert ended.value.code == 2 and told.out == "" and "Traceback" not in told.err, told
+        return told.err
+
+    return run
 
 
 READ_LATE = ("CULTUREVAL_", "COLUMNS", "HF_HUB_OFFLINE", "JUDGED_ROWS", "OPENAI_API_KEY", "PATH", "PYTHONPATH")

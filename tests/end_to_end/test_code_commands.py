@@ -40,7 +40,7 @@ def solutions(programs):
     return [{"task_id": task_id, "solution": code} for task_id, code in programs.items()]
 
 
-def test_a_model_generates_and_its_solutions_are_judged(cultureval, tiny_chat_lm, tmp_path):
+def test_a_model_generates_and_its_solutions_are_judged(cultureval, refusal, tiny_chat_lm, tmp_path):
     command = ("code", "generate", tiny_chat_lm, "--dataset", "humaneval", "--data", "samples")
     command += ("--max-new-tokens", 16, "--dtype", "float32", "--output-dir", "out")
     begun = cultureval(*command, "--limit", 2, from_scratch=True)
@@ -57,9 +57,8 @@ def test_a_model_generates_and_its_solutions_are_judged(cultureval, tiny_chat_lm
     assert [json.loads(line)["task_id"] for line in lines] == [f"HumanEval/900{number}" for number in range(1, 7)]
     assert str(samples.relative_to(tmp_path)) in whole.stdout and len(whole.stdout.splitlines()) == 2
 
-    other = cultureval(*command, "--thinking")
-    assert other.returncode == 2
-    assert "was generated with another max_new_tokens" in other.stderr or "another thinking" in other.stderr
+    other = refusal(*command, "--thinking")
+    assert "was generated with another max_new_tokens" in other or "another thinking" in other
 
     judged = cultureval("code", "evaluate", samples, "--dataset", "humaneval", "--data", "samples", "--json")
     assert judged.returncode == 0, judged.stderr
@@ -164,7 +163,7 @@ def test_lighteval_scores_the_same_tasks(cultureval, tiny_lm, tmp_path):
     assert "|scorer:EvalPlus rules, outputs compared outside the sandbox, which has numpy " in run.stdout
 
 
-def test_shortened_data_are_refused_and_other_data_are_told_everywhere(cultureval, tiny_lm, tmp_path):
+def test_shortened_data_are_refused_and_other_data_are_told_everywhere(cultureval, refusal, tiny_lm, tmp_path):
     folder = tmp_path / REPO
     folder.mkdir(parents=True)
     rows = list(load_problems("humaneval", "samples").rows.values())
@@ -176,10 +175,10 @@ def test_shortened_data_are_refused_and_other_data_are_told_everywhere(cultureva
     for kept, reason in ((rows, "1 of 2 problems have no extra tests"), (rows[:1], "1 of the 164 problems")):
         (folder / "HumanEvalPlus.jsonl").write_text("".join(json.dumps(row) + "\n" for row in kept), encoding="utf-8")
         write_samples(samples, [json.loads(line) for line in samples.read_text().splitlines()][: len(kept)])
-        run = cultureval(*command)
-        assert run.returncode == 2 and reason in run.stderr and "--partial" in run.stderr and run.stdout == ""
-    run = cultureval("eval", tiny_lm, "qimma_code:humaneval_plus", "--data", tmp_path, "--device", "cpu")
-    assert run.returncode == 2 and reason in run.stderr and "--shortened-code score" in run.stderr
+        told = refusal(*command)
+        assert reason in told and "--partial" in told
+    told = refusal("eval", tiny_lm, "qimma_code:humaneval_plus", "--data", tmp_path, "--device", "cpu")
+    assert reason in told and "--shortened-code score" in told
     run = cultureval(*command, "--partial")
     told = "Not the published HumanEval+, so not comparable with its scores: 1 problem with"
     assert run.returncode == 0 and told in run.stdout, run.stderr
@@ -221,7 +220,7 @@ def test_a_model_that_knows_the_answers_gets_all_points_by_every_way(cultureval,
     assert (average["plus_pass@1"], average["base_pass@1"], average["not_judged"]) == (1.0, 1.0, 0.0)
 
 
-def test_without_bubblewrap_nothing_is_begun(cultureval, tiny_lm, tmp_path):
+def test_without_bubblewrap_nothing_is_begun(refusal, tiny_lm, tmp_path):
     """A PATH that has everything but bubblewrap."""
     folder = tmp_path / "bin"
     folder.mkdir()
@@ -236,10 +235,8 @@ def test_without_bubblewrap_nothing_is_begun(cultureval, tiny_lm, tmp_path):
         ("code", "evaluate", samples, "--dataset", "mbpp", "--data", "samples"),
         ("code", "check-data", "--dataset", "mbpp", "--data", "samples"),
     ):
-        run = cultureval(*command, PATH=str(folder))
-        assert run.returncode == 2, run.stdout
-        assert "apt-get install bubblewrap" in run.stderr and "Generating" not in run.stderr
-        assert "Traceback" not in run.stderr
+        told = refusal(*command, PATH=str(folder))
+        assert "apt-get install bubblewrap" in told and "Generating" not in told
     assert not list(tmp_path.glob("results*"))
 
 
@@ -258,18 +255,15 @@ def test_without_bubblewrap_nothing_is_begun(cultureval, tiny_lm, tmp_path):
         (("check-data", "--dataset", "mbpp"), "cultureval mirror"),
     ],
 )
-def test_bad_input_ends_with_one_clear_sentence(cultureval, tmp_path, command, sentence):
+def test_bad_input_ends_with_one_clear_sentence(refusal, tmp_path, command, sentence):
     write_samples(tmp_path / "short.jsonl", [{"task_id": "Mbpp/9001", "solution": "pass"}])
-    run = cultureval("code", *command)
-    assert run.returncode == 2
-    assert sentence in run.stderr and "Traceback" not in run.stderr
-    assert run.stdout == ""
+    assert sentence in refusal("code", *command)
 
 
 def test_without_the_sandbox_the_results_say_so(cultureval, tmp_path):
     samples = write_samples(tmp_path / "mbpp.jsonl", solutions(canonical("mbpp")))
     command = ("code", "evaluate", samples, "--dataset", "mbpp", "--data", "samples", "--unsafe-no-sandbox")
-    run = cultureval(*command, "--output-dir", "out", from_scratch=True)
+    run = cultureval(*command, "--output-dir", "out")
     assert run.returncode == 0, run.stderr
     assert "UNSAFE" in run.stderr
     assert "JUDGED WITHOUT A SANDBOX" in run.stdout and "NO SANDBOX|" in run.stdout

@@ -14,10 +14,9 @@ from cultureval.tasks.catalogue import all_suites, all_tasks, groups
 ROW = {"Question": "ما عاصمة الأردن؟", "A": "عمّان", "B": "إربد", "C": "العقبة", "Answer": "أ", "Category": "Ethics"}
 
 
-@pytest.mark.parametrize("form", ["auto", "original"])
-def test_the_whole_suite_runs_offline_and_writes_lightevals_files(cultureval, tiny_lm, tmp_path, form):
+def test_the_whole_suite_runs_offline_and_writes_lightevals_files(cultureval, tiny_lm, tmp_path):
     run = cultureval(
-        *("eval", tiny_lm, "qimma", "--data", "samples", "--form", form, "--output-dir", "out", "--full"),
+        *("eval", tiny_lm, "qimma", "--data", "samples", "--output-dir", "out", "--full"),
         CULTUREVAL_MODEL_SETTINGS='{"generation_parameters": {"max_new_tokens": 32}}',
     )
     assert run.returncode == 0, run.stderr
@@ -31,7 +30,6 @@ def test_the_whole_suite_runs_offline_and_writes_lightevals_files(cultureval, ti
         assert means == pytest.approx({metric: scores[f"{name}|0"][metric] for metric in task.metrics})
         report = results["config_tasks"][f"{name}|0"]["rows_report"]
         assert report["rows"] == len(details[f"{name}|0"]) >= 2
-        assert form == "auto" or report["form"] == "original"
     for group, members in groups("qimma").items():
         if len(members) > 1:  # the macro average of QIMMA
             metric = all_tasks()[members[0]].metrics[0]
@@ -76,25 +74,22 @@ def test_a_broken_row_ends_the_run_with_one_sentence_or_is_listed_in_the_results
     assert "1 broken rows skipped" in skipped.stdout
 
 
-def test_few_shot_examples_stand_before_the_question(cultureval, tiny_lm, tmp_path):
+def test_few_shot_examples_stand_before_the_question(cultureval, refusal, tiny_lm, tmp_path):
     name = "qimma_arabicmmlu:Biology (High School)"
     run = cultureval("eval", tiny_lm, f"{name}|2", "--data", "samples", "--form", "original", "--output-dir", "out")
-    if "has no few-shot examples" in run.stderr:
-        pytest.fail("the samples have no examples for this subject")
     assert run.returncode == 0, run.stderr
     (row,) = details_of(tmp_path / "out")[f"{name}|2"][:1]
     doc = row["doc"]
     assert len(doc["fewshot_samples"]) == 2
     assert all(example["query"] != doc["query"] for example in doc["fewshot_samples"])
-    without = cultureval("eval", tiny_lm, "qimma_aradice:Egypt|2", "--data", "samples", "--form", "original")
-    assert without.returncode == 2
-    assert "has no few-shot examples; run it zero-shot" in without.stderr
-    fewer = cultureval("eval", tiny_lm, f"{name}|3", "--data", "samples", "--form", "original")
-    assert fewer.returncode == 2  # LightEval would show the two and call the score three-shot
-    assert "has 2 few-shot examples; run it with |2 at most" in fewer.stderr
+    original = ("--data", "samples", "--form", "original")
+    without = refusal("eval", tiny_lm, "qimma_aradice:Egypt|2", *original)
+    assert "has no few-shot examples; run it zero-shot" in without
+    fewer = refusal("eval", tiny_lm, f"{name}|3", *original)  # LightEval would show two and call the score three-shot
+    assert "has 2 few-shot examples; run it with |2 at most" in fewer
 
 
-def test_a_group_of_which_the_data_root_holds_a_part(cultureval, tiny_lm, tmp_path):
+def test_a_group_of_which_the_data_root_holds_a_part(cultureval, refusal, tiny_lm, tmp_path):
     folder = tmp_path / "root" / "MBZUAI" / "ArabicMMLU"
     folder.mkdir(parents=True)
     table = "Subject,Level,Question,Context,Answer Key,Option 1,Option 2,is_few_shot\n"
@@ -111,9 +106,7 @@ def test_a_group_of_which_the_data_root_holds_a_part(cultureval, tiny_lm, tmp_pa
     assert {name: len(rows) for name, rows in details_of(tmp_path / "out").items()} == {
         "qimma_arabicmmlu:Driving Test|0": 2
     }
-    named = cultureval("eval", tiny_lm, "qimma_arabicmmlu:Law (Professional)", "--data", "root")
-    assert named.returncode == 2
-    assert "no data" in named.stderr
+    assert "no data" in refusal("eval", tiny_lm, "qimma_arabicmmlu:Law (Professional)", "--data", "root")
 
 
 @pytest.mark.parametrize(
@@ -132,24 +125,18 @@ def test_a_group_of_which_the_data_root_holds_a_part(cultureval, tiny_lm, tmp_pa
         (("mirror", "qimmma", "--output-dir", "x"), "qimma"),
     ],
 )
-def test_bad_input_ends_with_one_clear_sentence(cultureval, tiny_lm, tmp_path, command, sentence):
+def test_bad_input_ends_with_one_clear_sentence(refusal, tiny_lm, tmp_path, command, sentence):
     (tmp_path / "broken.yaml").write_text("model_name: [", encoding="utf-8")
     (tmp_path / "typo.yaml").write_text(f"model_name: {tiny_lm}\ndtyp: float32\n", encoding="utf-8")
-    run = cultureval(*(part.format(model=tiny_lm) for part in command))
-    assert run.returncode == 2
-    assert sentence in run.stderr
-    assert "Traceback" not in run.stderr
+    assert sentence in refusal(*(part.format(model=tiny_lm) for part in command))
 
 
 @pytest.mark.parametrize(
     ("name", "value"),
     [("CULTUREVAL_MODEL_SETTINGS", "{bad"), ("CULTUREVAL_MODEL_SETTINGS", "[1]"), ("CULTUREVAL_RESUME", "maybe")],
 )
-def test_a_bad_variable_ends_with_one_clear_sentence(cultureval, tiny_lm, name, value):
-    run = cultureval("eval", tiny_lm, "qimma_aratrust", "--data", "samples", "--device", "cpu", **{name: value})
-    assert run.returncode == 2
-    assert name in run.stderr
-    assert "Traceback" not in run.stderr
+def test_a_bad_variable_ends_with_one_clear_sentence(refusal, tiny_lm, name, value):
+    assert name in refusal("eval", tiny_lm, "qimma_aratrust", "--data", "samples", "--device", "cpu", **{name: value})
 
 
 def test_the_variable_says_whether_answers_are_reused_where_the_command_does_not(cultureval, tiny_lm, tmp_path):
@@ -177,30 +164,24 @@ def test_the_variable_says_whether_answers_are_reused_where_the_command_does_not
         ("retrieval", "{model}", "--data", "samples", "--output-dir"),
     ],
 )
-def test_a_folder_that_cannot_be_written_stops_before_the_model_is_loaded(cultureval, tmp_path, command):
+def test_a_folder_that_cannot_be_written_stops_before_the_model_is_loaded(refusal, tmp_path, command):
     """The model is not there: whoever asks for it first complains of it."""
     (tmp_path / "file").write_bytes(b"")
-    run = cultureval(*(part.format(model=tmp_path / "nowhere") for part in command), "file/out")
-    assert run.returncode == 2
-    assert "Traceback" not in run.stderr
-    assert "Nothing can be written into --output-dir file/out (Not a directory)" in run.stderr
+    told = refusal(*(part.format(model=tmp_path / "nowhere") for part in command), "file/out")
+    assert "Nothing can be written into --output-dir file/out (Not a directory)" in told
 
 
-def test_a_file_that_cannot_be_written_is_one_sentence(cultureval, tiny_lm, tmp_path):
+def test_a_file_that_cannot_be_written_is_one_sentence(refusal, tiny_lm, tmp_path):
     (tmp_path / "file").write_bytes(b"")
     command = ("eval", tiny_lm, "qimma_aratrust", "--data", "samples", "--output-dir", "out", "--device", "cpu")
-    run = cultureval(*command, CULTUREVAL_CACHE=str(tmp_path / "file" / "cache"))
-    assert run.returncode == 2
-    assert "Traceback" not in run.stderr
-    assert "file/cache/rows" in run.stderr and "cannot be read or written: Not a directory." in run.stderr
+    told = refusal(*command, CULTUREVAL_CACHE=str(tmp_path / "file" / "cache"))
+    assert "file/cache/rows" in told and "cannot be read or written: Not a directory." in told
 
 
-def test_a_missing_scorer_stops_before_the_model_runs(cultureval, tiny_lm):
+def test_a_missing_scorer_stops_before_the_model_runs(refusal, tiny_lm):
     command = ("eval", tiny_lm, "qimma_arablegalqa", "--data", "samples")
-    run = cultureval(*command, CULTUREVAL_BERTSCORE_MODEL="/no/such/bert")
-    assert run.returncode == 2
-    assert "CULTUREVAL_BERTSCORE_MODEL" in run.stderr
-    assert "Generating" not in run.stderr
+    told = refusal(*command, CULTUREVAL_BERTSCORE_MODEL="/no/such/bert")
+    assert "CULTUREVAL_BERTSCORE_MODEL" in told and "Generating" not in told
 
 
 def test_doctor_says_what_is_missing_and_what_it_costs(cultureval):

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 from packaging.requirements import Requirement
+from vllm_environment import python_with_vllm
 
 ROOT = Path(__file__).parents[2]
 WHERE = "import cultureval.samples as s, cultureval.tasks as t; print(t.__file__, s.__file__, sep='\\n')"
@@ -189,20 +190,17 @@ def test_the_sdist_holds_what_a_packager_needs_and_builds_the_same_wheel(sdist, 
     assert contents(build_wheel(sdist, tmp_path)) == contents(wheel)
 
 
-@pytest.mark.parametrize("install", ["wheel", "editable"])
-def test_type_checkers_know_the_public_functions(install, request, tmp_path, tmp_path_factory):
-    """The snippet's last line is wrong, and nothing else is."""
-    python = request.getfixturevalue("wheel_python") if install == "wheel" else sys.executable
+def test_type_checkers_know_the_public_functions(wheel_python, tmp_path):
+    """The snippet's last line is wrong, and nothing else is: to mypy with the wheel, to pyright with the checkout."""
     (tmp_path / "snippet.py").write_text(SNIPPET, encoding="utf-8")
     (tmp_path / "mypy.ini").write_text("[mypy]\nstrict = true\n" + SKIPPED, encoding="utf-8")
     wrong = SNIPPET.count("\n")
-    cache = tmp_path_factory.getbasetemp() / "mypy_cache"
-    mypy = [sys.executable, "-m", "mypy", "--python-executable", python, "--cache-dir", cache]
+    mypy = [sys.executable, "-m", "mypy", "--python-executable", wheel_python]
     found = subprocess.run([*mypy, "snippet.py"], cwd=tmp_path, capture_output=True, text=True, timeout=300).stdout
     errors = [line for line in found.splitlines() if ": error:" in line]
     assert errors and all(line.startswith(f"snippet.py:{wrong}: ") for line in errors), found
     assert any('"judge_items" has incompatible type "str"; expected "JudgeSettings"' in line for line in errors), found
-    pyright = [sys.executable, "-m", "pyright", "--outputjson", "--pythonpath", python, "snippet.py"]
+    pyright = [sys.executable, "-m", "pyright", "--outputjson", "--pythonpath", sys.executable, "snippet.py"]
     found = subprocess.run(pyright, cwd=tmp_path, capture_output=True, text=True, timeout=300).stdout
     problems = json.loads(found)["generalDiagnostics"]
     assert problems and {problem["range"]["start"]["line"] + 1 for problem in problems} == {wrong}, problems
@@ -211,16 +209,15 @@ def test_type_checkers_know_the_public_functions(install, request, tmp_path, tmp
 
 @pytest.fixture(scope="module")
 def without_vllm(tmp_path_factory):
-    """A checkout with our Makefile and fixtures, where no environment with vLLM can be made."""
+    """A checkout with our Makefile, where no environment with vLLM can be made."""
     folder = tmp_path_factory.mktemp("checkout")
     tests = folder / "tests" / "end_to_end"
     tests.mkdir(parents=True)
-    for name in ("Makefile", "pyproject.toml", "constraints.txt", "tests/end_to_end/conftest.py"):
+    for name in ("Makefile", "pyproject.toml", "constraints.txt"):
         shutil.copy(ROOT / name, folder / name)
     script = tests / "make_vllm_environment.sh"
     script.write_text("#!/bin/sh\necho no matching distribution >&2\nexit 1\n", encoding="utf-8")
     script.chmod(0o755)
-    (tests / "test_of_vllm.py").write_text("def test_served(vllm_python):\n    assert vllm_python == '/vllm'\n")
     return folder
 
 
@@ -244,20 +241,17 @@ def test_a_machine_that_cannot_have_vllm_runs_the_other_tests_and_is_told_the_li
     assert unasked.returncode == 0 and not unasked.stderr
 
 
-@pytest.mark.parametrize(
-    ("variables", "told"),
-    [
-        ({}, "1 skipped"),
-        ({"CULTUREVAL_TEST_VLLM": "skip", "CI": "1"}, "1 skipped"),
-        ({"CI": "1"}, "1 error"),
-        ({"CULTUREVAL_TEST_VLLM_PYTHON": "/vllm", "CI": "1"}, "1 passed"),
-    ],
-)
-def test_tests_with_vllm_are_skipped_with_the_reason_but_never_in_ci(without_vllm, variables, told):
-    paths = [str(ROOT / "src"), str(ROOT / "tests"), str(ROOT)]
-    environment = variables_for_vllm(**variables, PYTHONPATH=os.pathsep.join(paths))
-    command = [sys.executable, "-m", "pytest", "-c", "/dev/null", "--rootdir", without_vllm, "-p", "no:cacheprovider"]
-    command += ["-rs", without_vllm / "tests"]
-    done = subprocess.run(command, cwd=without_vllm, env=environment, capture_output=True, text=True, timeout=300)
-    assert told in done.stdout, done.stdout + done.stderr
-    assert ("make vllm" in done.stdout) == (not variables)
+def test_tests_with_vllm_are_skipped_with_the_reason_but_never_in_ci(without_vllm, monkeypatch):
+    script = without_vllm / "tests" / "end_to_end" / "make_vllm_environment.sh"
+    for name in ("CI", "CULTUREVAL_TEST_VLLM", "CULTUREVAL_TEST_VLLM_PYTHON"):
+        monkeypatch.delenv(name, raising=False)
+    with pytest.raises(pytest.skip.Exception, match="make vllm"):
+        python_with_vllm(script)
+    monkeypatch.setenv("CI", "1")
+    with pytest.raises(subprocess.CalledProcessError):
+        python_with_vllm(script)
+    monkeypatch.setenv("CULTUREVAL_TEST_VLLM", "skip")
+    with pytest.raises(pytest.skip.Exception, match="CULTUREVAL_TEST_VLLM=skip"):
+        python_with_vllm(script)
+    monkeypatch.setenv("CULTUREVAL_TEST_VLLM_PYTHON", "/vllm")
+    assert python_with_vllm(script) == "/vllm"

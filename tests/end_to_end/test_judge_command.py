@@ -180,13 +180,12 @@ def test_labels(run, cultureval, tmp_path):
         (["out", "--judge", "gpt-4o"], "OPENAI_API_KEY"),
     ],
 )
-def test_bad_input_is_one_sentence(cultureval, tmp_path, arguments, words):
+def test_bad_input_is_one_sentence(refusal, tmp_path, arguments, words):
     (tmp_path / "bad.yaml").write_text("{model: m, api_key: sk-secret}")
     folder = tmp_path / "out" / "details" / "m" / "2026"
     folder.mkdir(parents=True)
     doc = {"id": "0", "images": None, "specific": {"judge": {"templates": ["jeem_vqa"], "slots": {"question": "؟"}}}}
     row = {"doc": doc, "metric": {"em": 1.0}, "model_response": {"text": ["x"]}}
     pyarrow.parquet.write_table(pyarrow.Table.from_pylist([row]), folder / "details_t|0_2026.parquet")
-    done = cultureval("judge", *arguments, OPENAI_API_KEY="")
-    assert done.returncode == 2 and words in done.stderr, done.stderr
-    assert done.stderr.count("\n") == 1 and "sk-secret" not in done.stderr
+    told = refusal("judge", *arguments, OPENAI_API_KEY="")
+    assert words in told and told.count("\n") == 1 and "sk-secret" not in told

@@ -17,7 +17,7 @@ from waiting import wait_until
 from cultureval.samples.tiny_models.language_models import build_tiny_causal_lm
 from cultureval.samples.tiny_models.text_parts import train_tokenizer
 
-KILLS = 5
+KILLS = 3
 CONCURRENCY = 4
 
 

@@ -80,7 +80,7 @@ def evaluate(tmp_path):
     return run
 
 
-def test_always_true_always_false_and_perfect(evaluate, cultureval, tmp_path):
+def test_always_true_always_false_and_perfect(evaluate, cultureval, refusal, tmp_path):
     """CFHR is 1, null and 0; the details hold what was shown, asked, answered and read, statement by statement."""
     expected = {
         "yes": (lambda truth: True, 1.0),
@@ -127,9 +127,7 @@ def test_always_true_always_false_and_perfect(evaluate, cultureval, tmp_path):
         line.split()[:7] for line in compared.stdout.splitlines()
     ]
     assert {file.suffix for file in (tmp_path / "compared").iterdir()} == {".csv", ".md", ".pdf", ".svg", ".png"}
-    limited = cultureval("compare", "m2cqa", "yes", "no", from_scratch=True)
-    assert limited.returncode == 2 and "limit differs: '6' / 'none'" in limited.stderr
-    assert "Traceback" not in limited.stderr
+    assert "limit differs: '6' / 'none'" in refusal("compare", "m2cqa", "yes", "no")
 
 
 def test_a_tiny_vision_model_writes_details_of_every_statement(cultureval, tmp_path):

@@ -1,6 +1,6 @@
 """A real vLLM server on this machine's CPU: what it says is what transformers says.
 
-The server has an environment of its own (CULTUREVAL_TEST_VLLM_PYTHON, or .venv-vllm here; see conftest.py).
+The server has an environment of its own (CULTUREVAL_TEST_VLLM_PYTHON, or .venv-vllm here; see vllm_environment.py).
 """
 
 import contextlib
