@@ -8,7 +8,7 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from cultureval.models.scoring.lower_limit import image_flops, needed_flops, needed_tokens
+from benchmarks.lower_limit import image_flops, needed_flops, needed_tokens
 from cultureval.runtime.patches.lm_eval import encode_pair
 
 if TYPE_CHECKING:

@@ -12,6 +12,7 @@ from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
+from benchmarks.lower_limit import multiply, product_flops
 from benchmarks.peak_memory import peak_memory
 from benchmarks.scoring_harnesses import (
     ChoiceItem,
@@ -29,7 +30,6 @@ from benchmarks.scoring_harnesses import (
     vision_pass,
 )
 from benchmarks.scoring_speed import Measured, summary
-from cultureval.models.scoring.lower_limit import multiply, product_flops
 from cultureval.prompts.option_labels import LABELS
 from cultureval.prompts.templates import load_template
 from cultureval.runtime.data.row_files import read_rows

@@ -3,25 +3,35 @@
 from dataclasses import replace
 from functools import partial
 
-from cultureval.metrics.alqasida import instruments, names
-from cultureval.metrics.alqasida.dialect_models import check_models, model_names
-from cultureval.metrics.alqasida.translation import flores200_source
+from cultureval.metrics.alqasida.dialect_models import check_models, model_names, models_signature
+from cultureval.metrics.alqasida.names import FIDELITY, MONOLINGUAL, profiles_of
+from cultureval.metrics.alqasida.options import chosen_profiles
+from cultureval.metrics.alqasida.translation import check_flores200, flores200_signature, flores200_source
+from cultureval.metrics.declared import Metrics
 from cultureval.prompts.alqasida import docs
 from cultureval.runtime.dotted_names import lazy_call
+from cultureval.runtime.errors import all_of
 from cultureval.tasks.kinds import Instrument, Kind
 
 METRICS = "cultureval.metrics.alqasida.lighteval"
+
+
+def request_signature(metrics: Metrics = FIDELITY) -> str:
+    """The models that score replies to requests, and the profiles, for score signatures."""
+    return f"{models_signature()},profiles={'+'.join(profiles_of(metrics, chosen_profiles()))}"
+
+
 CLASSIFIERS = Instrument(
-    name=instruments.request_signature,
+    name=request_signature,
     check=check_models,
     sources=model_names,
     shared=True,
     needs="dialect classifiers",
 )
-MONOLINGUAL_CLASSIFIERS = replace(CLASSIFIERS, name=partial(instruments.request_signature, names.MONOLINGUAL))
+MONOLINGUAL_CLASSIFIERS = replace(CLASSIFIERS, name=partial(request_signature, MONOLINGUAL))
 TRANSLATION = Instrument(
-    name=instruments.translation_signature,
-    check=instruments.check_translation_instruments,
+    name=lambda: f"{flores200_signature()},{models_signature()}",
+    check=lambda: all_of([check_flores200, check_models]),
     sources=lambda: (*model_names(), *flores200_source()),
     shared=True,
     needs="spBLEU's tokenizer",

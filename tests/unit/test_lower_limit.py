@@ -6,9 +6,9 @@ from tiny_models import folder_of
 from torch.utils.flop_counter import FlopCounterMode
 from transformers import AutoModelForCausalLM
 
+from benchmarks.lower_limit import Needed, multiply, needed_flops, needed_tokens, product_flops
 from cultureval.models.scoring import lm_head
 from cultureval.models.scoring.lm_head import Rows
-from cultureval.models.scoring.lower_limit import Needed, multiply, needed_flops, needed_tokens, product_flops
 
 
 def test_every_distinct_token_is_counted_once():
