@@ -2,6 +2,8 @@
 
 import os
 import signal
+import subprocess
+import sys
 
 if (
     signal.getsignal(signal.SIGINT) == signal.SIG_IGN
@@ -38,6 +40,40 @@ def pytest_configure(config):
 def own_cache(tmp_path, monkeypatch):
     """A cache of the test's own."""
     monkeypatch.setenv("CULTUREVAL_CACHE", str(tmp_path / "cache"))
+
+
+@pytest.fixture
+def run_here(tmp_path, monkeypatch, capsys):
+    """Runs `cultureval ARGS` in this process, which takes no second; in a folder and with a cache of its own."""
+    from cultureval.scripts import main
+
+    def run(*args: object, **environment: str) -> subprocess.CompletedProcess:
+        capsys.readouterr()
+        with monkeypatch.context() as patch:
+            for name in [name for name in os.environ if name.startswith("CULTUREVAL_")]:
+                patch.delenv(name)
+            own = {"CULTUREVAL_CACHE": str(tmp_path / "cache"), "COLUMNS": "200"}
+            for name, value in (own | environment).items():
+                patch.setenv(name, value)
+            patch.chdir(tmp_path)
+            patch.setattr(sys, "argv", ["cultureval", *map(str, args)])
+            with pytest.raises(SystemExit) as ended:
+                main.main()
+        return subprocess.CompletedProcess(args, ended.value.code or 0, *capsys.readouterr())
+
+    return run
+
+
+@pytest.fixture
+def refusal(run_here):
+    """The sentence with which `cultureval ARGS` refuses them; nothing else is printed."""
+
+    def run(*args: object, **environment: str) -> str:
+        told = run_here(*args, **environment)
+        assert told.returncode == 2 and told.stdout == "" and "Traceback" not in told.stderr, told
+        return told.stderr
+
+    return run
 
 
 @pytest.fixture(scope="session")

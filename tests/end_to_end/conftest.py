@@ -1,6 +1,5 @@
 """What the tests of the real command line share: tiny models, and a runner with the network cut."""
 
-import os
 import subprocess
 import sys
 
@@ -13,7 +12,6 @@ from cultureval.runtime.settings import Settings
 from cultureval.samples.tiny_models.encoder import build_tiny_encoder
 from cultureval.samples.tiny_models.language_models import build_tiny_causal_lm, build_tiny_vision_lm
 from cultureval.samples.tiny_models.text_parts import train_tokenizer
-from cultureval.scripts import main
 
 
 @pytest.fixture(scope="session")
@@ -71,26 +69,9 @@ def no_network():
 
 
 @pytest.fixture
-def refusal(tmp_path, encoder_variables, monkeypatch, capsys):
-    """Runs `cultureval ARGS`, which must refuse them and print nothing, in this process; the sentence."""
-
-    def run(*args: object, **environment: str) -> str:
-        for name in os.environ.keys() - {"CULTUREVAL_TEST_VLLM", "CULTUREVAL_TEST_VLLM_PYTHON"}:
-            if name.startswith("CULTUREVAL_"):
-                monkeypatch.delenv(name)
-        own = {"CULTUREVAL_CACHE": str(tmp_path / "cache"), "COLUMNS": "200"}
-        for name, value in (own | encoder_variables | environment).items():
-            monkeypatch.setenv(name, value)
-        monkeypatch.chdir(tmp_path)
-        monkeypatch.setattr(sys, "argv", ["cultureval", *map(str, args)])
-        capsys.readouterr()
-        with pytest.raises(SystemExit) as ended:
-            main.main()
-        told = capsys.readouterr()
-        assert ended.value.code == 2 and told.out == "" and "Traceback" not in told.err, told
-        return told.err
-
-    return run
+def refusal(refusal, encoder_variables):
+    """The sentence with which `cultureval ARGS` refuses them; every BERTScore's model is the tiny encoder."""
+    return lambda *args, **environment: refusal(*args, **encoder_variables | environment)
 
 
 READ_LATE = ("CULTUREVAL_", "COLUMNS", "HF_HUB_OFFLINE", "JUDGED_ROWS", "OPENAI_API_KEY", "PATH", "PYTHONPATH")

@@ -155,11 +155,11 @@ def test_an_installed_suite_that_fails_breaks_none_of_ours(folder):
     assert asked.stderr.count(told) == 2  # where it is listed, and where the name is not found
 
 
-def test_the_command_lists_a_custom_suite(folder):
+def test_the_command_lists_a_custom_suite(folder, run_here):
     package = write_suite(folder / "not_on_the_path")
     expected = ["persian_culture:fars", "persian_culture:tehran"]
-    by_option = run(folder, "tasks", "--suite", "persian", "--json", "--custom-suites", str(package))
-    by_variable = run(folder, "tasks", "--suite", "persian", "--json", CULTUREVAL_CUSTOM_SUITES=str(package))
+    by_option = run_here("tasks", "--suite", "persian", "--json", "--custom-suites", str(package))
+    by_variable = run_here("tasks", "--suite", "persian", "--json", CULTUREVAL_CUSTOM_SUITES=str(package))
     project = folder / "projects" / package.name  # the package is in its folder src
     write_suite(project / "src")
     by_project = run(folder, "tasks", "--suite", "persian", "--json", "--custom-suites", str(project))
@@ -175,21 +175,21 @@ def test_a_suite_whose_kinds_cannot_be_used_is_listed_with_the_others(folder):
     assert "cannot be loaded" in " ".join(listed.stdout.partition("persian")[2].split())
 
 
-def test_the_options_of_suites_are_options_of_eval(folder):
+def test_the_options_of_suites_are_options_of_eval(folder, run_here):
     package = write_suite(folder / "not_on_the_path")
     text = (package / "__init__.py").read_text(encoding="utf-8")
     limit = 'Option("limit", "CULTUREVAL_PERSIAN_LIMIT", "5", "how many")'
     text = text.replace("(ORTHOGRAPHY,)", f"(ORTHOGRAPHY, {limit})") + BEFORE_RUN
     (package / "__init__.py").write_text(text, encoding="utf-8")
     custom = ("--custom-suites", str(package))
-    listed = run(folder, "eval", "--help", *custom).stdout
+    listed = run_here("eval", "--help", *custom).stdout
     assert "--box-format" in listed and "--dialogue-layout <lines|one_line>" in listed and "--location" in listed
     assert "--orthography <modern|old>" in listed and "persian: how it is written." in listed
-    assert "--orthography" not in run(folder, "eval", "--help").stdout
-    asked = run(folder, "eval", "M", "persian_culture:fars", "--orthography", "old", *custom)
+    assert "--orthography" not in run_here("eval", "--help").stdout
+    asked = run_here("eval", "M", "persian_culture:fars", "--orthography", "old", *custom)
     assert "persian_culture:fars|0 is asked in the old way" in asked.stderr
     assert "--limit is another option of" in asked.stderr and "CULTUREVAL_PERSIAN_LIMIT" in asked.stderr
-    refused = run(folder, "eval", "M", "persian_culture:fars", "--orthography", "new", *custom)
+    refused = run_here("eval", "M", "persian_culture:fars", "--orthography", "new", *custom)
     assert refused.returncode == 2 and "'--orthography': 'new' is not one of 'modern', 'old'" in refused.stderr
 
 
@@ -260,7 +260,7 @@ FORMATS = {"persian-essays": score, "persian-texts": only_text}
 """
 
 
-def test_a_suite_brings_its_commands_along(folder):
+def test_a_suite_brings_its_commands_along(folder, run_here):
     package = write_suite(folder / "not_on_the_path")
     with (package / "__init__.py").open("a", encoding="utf-8") as file:
         file.write("from dataclasses import replace\n")
@@ -270,30 +270,30 @@ def test_a_suite_brings_its_commands_along(folder):
         )
     (package / "commands.py").write_text(COMMANDS, encoding="utf-8")
     custom, variables = ("--custom-suites", str(package)), {"CULTUREVAL_CUSTOM_SUITES": str(package)}
-    listed = run(folder, "compare", *custom, "--help").stdout
+    listed = run_here("compare", *custom, "--help").stdout
     assert "m2cqa" in listed
     assert "Two runs of Persian." in listed
-    assert run(folder, "compare", "persian", "a", "b", *custom).stdout == "compared a b\n"
-    assert "persian" in run(folder, "analyze", "--help", **variables).stdout
+    assert run_here("compare", "persian", "a", "b", *custom).stdout == "compared a b\n"
+    assert "persian" in run_here("analyze", "--help", **variables).stdout
     (folder / "g").touch()
     files = ("--gold", "g", "--pred", "g", "--output-dir", "o")
-    scored = run(folder, "score", "persian-essays", *files, "--model-name", "../me", *custom)
+    scored = run_here("score", "persian-essays", *files, "--model-name", "../me", *custom)
     assert scored.stdout.splitlines()[0] == "scored g 1 o", scored.stderr
-    shown = run(folder, "show", "o", f"--custom-suites={package}").stdout
+    shown = run_here("show", "o", f"--custom-suites={package}").stdout
     assert shown.startswith("me, 20"), shown
     assert "persian_culture|0  acc     0.5000 ±0.2500  1/2    5" in shown, shown
-    refused = run(folder, "score", "persian-texts", *files, **variables)
+    refused = run_here("score", "persian-texts", *files, **variables)
     assert refused.returncode == 2 and "returned 'scored', not ScoredSubmissions" in refused.stderr
-    outputs = run(folder, "score", "persian", "--pred", "g", "--output-dir", "o", *custom)
+    outputs = run_here("score", "persian", "--pred", "g", "--output-dir", "o", *custom)
     assert outputs.stdout == "1 files of outputs\n" == (folder / "o/persian.txt").read_text(encoding="utf-8")
-    near = run(folder, "compare", "persain", **variables).stderr
+    near = run_here("compare", "persain", **variables).stderr
     assert (
         "No such file, folder or command 'persain'. Did you mean persian? There are runs, m2cqa, cvlue, persian."
         in near
     )
-    rated = run(folder, "agreement", *custom, "persian", "human.csv").stderr
+    rated = run_here("agreement", *custom, "persian", "human.csv").stderr
     assert "The suite 'persian' has no `ratings` of the type reports.human_ratings.HumanRatings." in rated
-    lost = run(folder, "analyze", "persian", "a", "--b", **variables)
+    lost = run_here("analyze", "persian", "a", "--b", **variables)
     assert (lost.returncode, lost.stderr) == (
         2,
         "cultureval: The suite 'persian', analysis: persian_of_tests.lost:it: importing persian_of_tests.lost failed "
@@ -304,8 +304,8 @@ def test_a_suite_brings_its_commands_along(folder):
 @pytest.mark.parametrize(
     "command", [("compare", "persian", "a"), ("analyze", "persian"), ("mirror", "persian", "--output-dir", "d")]
 )
-def test_commands_say_how_a_suite_is_named_that_is_not_installed(folder, command):
-    done = run(folder, *command)
+def test_commands_say_how_a_suite_is_named_that_is_not_installed(folder, run_here, command):
+    done = run_here(*command)
     assert done.returncode == 2
     assert "CULTUREVAL_CUSTOM_SUITES" in done.stderr and "--custom-suites" in done.stderr
 
