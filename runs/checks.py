@@ -14,6 +14,7 @@ from cultureval.metrics.paired_tests import Floats
 from cultureval.metrics.standard_errors import errors_of_clusters
 from cultureval.runs.comparable import ASKED, digest_of
 from cultureval.runs.files import (
+    UNVERIFIED,
     details_by_task,
     details_files_of_run,
     judged_of,
@@ -98,7 +99,7 @@ def checked(run: Run) -> Run:
     found: dict[str, _Checked] = {}
     for name, record in run.record.tasks.items():
         if name not in files:
-            unchecked |= {name: "its details are not there"} if run.scores.get(name) else {}
+            unchecked |= {name: UNVERIFIED} if run.scores.get(name) else {}
             continue
         one, why = _tried(_of_items, run, record, files[name])
         if one is None:

@@ -8,7 +8,7 @@ import fnmatch
 import glob
 import json
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     import pyarrow
 
 DERIVED = b"cultureval.derived_from"
+UNVERIFIED = "unverified: no details of its own"  # what is said of a run's scores of a task
 PARTS = ("config_general", "config_tasks", "versions")  # of a results file that are read
 
 
@@ -48,7 +49,7 @@ class SavedTask:
     """The details of one task of one run.
 
     Attributes:
-        file: The parquet file `details_<task>_<date>.parquet`.
+        file: The parquet file `details_<task>_<date>.parquet`, absolute.
         root: The output folder of the run, with `results` and `details`.
         model: The model's folder in them.
         date: Date of the run.
@@ -198,16 +199,17 @@ def results_below(folder: Path) -> set[Path]:
     return set(_below(folder.absolute(), "results_*.json"))
 
 
-def find_saved_tasks(paths: Sequence[Path]) -> list[SavedTask]:
-    """The newest details of each model and task in the paths.
+def find_saved_tasks(paths: Sequence[Path], tell: Callable[[str], object] = print_note) -> list[SavedTask]:
+    """The details of each model and task in the paths: those of its newest run, if that has some of its own.
 
     Args:
         paths: Output folders, results files, folders of details or details files. Files that were derived from details
-            (such as judgements) are skipped; the results file of a judgement is that of its run. Files that cannot be
-            read are left out, with a note.
+            (such as judgements) are skipped; the results file of a judgement is that of its run.
+        tell: Gets a sentence on each file that cannot be read, and on tasks whose newest run has no details of its own,
+            which are left out: an older run's details do not belong to its scores.
 
     Raises:
-        CulturevalError: A path does not exist, or has no details that can be read.
+        CulturevalError: A path does not exist, or has no details that can be read and are of the newest run.
     """
     newest: dict[tuple[Path, str, str], SavedTask] = {}
     for path in paths:
@@ -215,7 +217,7 @@ def find_saved_tasks(paths: Sequence[Path]) -> list[SavedTask]:
         if broken and not found:
             raise CulturevalError("\n".join(one.reason for one in broken))
         for one in broken:
-            print_note(one.sentence)
+            tell(one.sentence)
         if not found:
             raise CulturevalError(
                 f"{path} has no details of LightEval (details/<model>/<date>/details_<task>_<date>.parquet): run "
@@ -225,23 +227,45 @@ def find_saved_tasks(paths: Sequence[Path]) -> list[SavedTask]:
             place = (task.root, task.model, task.task)
             if place not in newest or newest[place].age < task.age:
                 newest[place] = task
-    if all(path.is_dir() for path in paths):
-        _note_unsaved(list(newest.values()))
-    return list(newest.values())
+    named = _named_files(paths)
+    older = {one.file: run for one in newest.values() if (run := _newer_run(one, named))}
+    unverified = _of_older_runs([one for one in newest.values() if one.file in older], older)
+    if len(older) == len(newest):
+        raise CulturevalError("\n".join(unverified))
+    for sentence in unverified:
+        tell(sentence)
+    return [one for one in newest.values() if one.file not in older]
 
 
-def _note_unsaved(saved: Sequence[SavedTask]) -> None:
-    """Notes for each model the first task that a later run scored without saving details, and how many more."""
-    found: dict[tuple[Path, str], list[tuple[SavedTask, str]]] = {}
-    for task in saved:
-        if later := _later_runs(task):
-            found.setdefault((task.root, task.model), []).append((task, later[-1]))
-    for tasks in found.values():
-        (task, date), more = tasks[0], f" (and {len(tasks) - 1} more tasks)" if tasks[1:] else ""
-        print_note(
-            f"{task.model_name}, {task.task}{more}: these are the items of the run of {task.date}; the newest run, of "
-            f"{date}, saved no details."
-        )
+def _newer_run(task: SavedTask, named: Collection[Path]) -> str:
+    """The date of the newest later run of a task, whose scores are not of these details; "" for none.
+
+    None is looked for where `named` has the task's own run, as of `_named_files`.
+    """
+    return "" if task.file in named or task.file.parent in named else max(_later_runs(task), default="")
+
+
+def _named_files(paths: Sequence[Path]) -> set[Path]:
+    """The paths themselves, and the details of those that are results files."""
+    of_results = [file for path in paths if path.suffix == ".json" for file in _details_files(path)]
+    return {*of_results, *(path.absolute() for path in paths)}
+
+
+def _of_older_runs(tasks: Sequence[SavedTask], newer: Mapping[Path, str]) -> list[str]:
+    """A sentence for each model with tasks whose newest run, of the date in `newer`, has no details of its own."""
+    found: dict[tuple[Path, str], list[SavedTask]] = {}
+    for task in tasks:
+        found.setdefault((task.root, task.model), []).append(task)
+    return [
+        f"{task.model_name}, {task.task}{more_tasks(others)}: {UNVERIFIED} (the run of {newer[task.file]}). To see the "
+        f"items of the run of {task.date}, name its results file: {task.results_file}"
+        for task, *others in found.values()
+    ]
+
+
+def more_tasks(others: Sequence[object]) -> str:
+    """How many more tasks there are than the one that is named: " and 2 more tasks"."""
+    return f" and {len(others)} more task{'s' * (len(others) > 1)}" if others else ""
 
 
 def _later_runs(task: SavedTask) -> list[str]:
@@ -270,8 +294,8 @@ def find_details(path: Path, task: str) -> SavedTask:
     files = [one for one in found if task in (one.task, one.task.partition("|")[0])]
     if files:
         newest = max(files, key=lambda one: (one.age, one.file.name))  # by the run's date; a copy has other times
-        if path.is_dir():
-            _note_unsaved([newest])
+        if date := _newer_run(newest, _named_files([path])):
+            raise CulturevalError(*_of_older_runs([newest], {newest.file: date}))
         return newest
     if broken:
         raise CulturevalError("\n".join(one.reason for one in broken))

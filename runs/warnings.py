@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from pathlib import Path
 
-from cultureval.runs.files import judged_of
+from cultureval.runs.files import judged_of, more_tasks
 from cultureval.runs.judged import CriterionScore, JudgeScores, bounds, is_of_judge, judge_scores, total
 from cultureval.runs.record import Run, TaskRecord
 from cultureval.runtime.rows_report import KEPT_KINDS, KINDS
@@ -121,7 +121,7 @@ def run_notes(run: Run) -> list[str]:
     for task in run.record.tasks.values():
         for note in task.notes:
             tasks_of.setdefault(note, []).append(task.task)
-    return [f"{names[0]}{_more(names[1:])}: {note}" for note, names in tasks_of.items()]
+    return [f"{names[0]}{more_tasks(names[1:])}: {note}" for note, names in tasks_of.items()]
 
 
 Checks = Iterable[str]
@@ -139,13 +139,13 @@ def _claims(run: Run, tasks: list[TaskRecord]) -> Checks:
 def _impossible(run: Run, tasks: list[TaskRecord]) -> Checks:
     if run.impossible:
         first, *others = run.impossible
-        yield f"Scores that the metric cannot give: {first}{_more(others)}: {run.impossible[first]}."
+        yield f"Scores that the metric cannot give: {first}{more_tasks(others)}: {run.impossible[first]}."
 
 
 def _unchecked(run: Run, tasks: list[TaskRecord]) -> Checks:
     if run.unchecked:
         first, *others = run.unchecked
-        yield f"Scores that are not checked against their items: {first}{_more(others)}: {run.unchecked[first]}."
+        yield f"Scores that are not checked against their items: {first}{more_tasks(others)}: {run.unchecked[first]}."
 
 
 def _samples(run: Run, tasks: list[TaskRecord]) -> Checks:
@@ -278,7 +278,7 @@ def _other_counts(run: Run, tasks: list[TaskRecord]) -> Checks:
     if found:
         yield (
             f"Not the number of rows of the published data: {found[0]} ({run.record.tasks[found[0]].rows:,} rows, "
-            f"published: {asked[found[0]]:,}){_more(found[1:])}. Compare with runs on the same data only."
+            f"published: {asked[found[0]]:,}){more_tasks(found[1:])}. Compare with runs on the same data only."
         )
 
 
@@ -492,7 +492,3 @@ def _named(words: Iterable[str], what: str = "group") -> str:
     listed = list(words)
     others = len(listed) - NAMED
     return ", ".join(listed[:NAMED]) + (f" and {others} more {what}{'s' * (others > 1)}" if others > 0 else "")
-
-
-def _more(names: list[str]) -> str:
-    return f" and {len(names)} more task{'s' * (len(names) > 1)}" if names else ""

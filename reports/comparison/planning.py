@@ -97,6 +97,8 @@ def _assumed(name: str, discordant: float) -> Iterator[Planned]:
 
 def _of_runs(paths: Sequence[Path]) -> Iterator[Planned]:
     sides = sides_of(paths)
+    for sentence in dict.fromkeys(sentence for side in sides for sentence in side.unread):
+        print_note(sentence)
     if len(sides) == 1:
         yield from _of_one(sides[0])
         return

@@ -219,7 +219,7 @@ def row_record(row: TestedDifference) -> dict[str, Any]:
 
 def _warnings(sides: Sequence[Side]) -> list[str]:
     """What a reader of the sides' scores must know of their runs, as every view says it."""
-    found = []
+    found = [sentence for side in sides for sentence in side.unread]
     for side in sides:
         runs = {task.run.file: task.run for task in side.tasks.values() if task.run}
         found += [f"{side.name}: {one}" for run in runs.values() for one in run_warnings(run) if one.mark]

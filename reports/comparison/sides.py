@@ -39,11 +39,13 @@ class Side:
         name: In tables; unique among the sides.
         tasks: By name with `|k`.
         path: The path that was named.
+        unread: Sentences on details in that path that are not here.
     """
 
     name: str
     tasks: dict[str, ComparedTask] = field(hash=False)
     path: Path
+    unread: tuple[str, ...] = ()
 
 
 def read_sides(paths: Sequence[Path]) -> list[Side]:
@@ -57,8 +59,9 @@ def read_sides(paths: Sequence[Path]) -> list[Side]:
     """
     broken: list[str] = []
     found = sides_of(paths, broken)
-    if len(found) < 2 and broken:
-        raise CulturevalError("\n".join(dict.fromkeys(broken)))
+    left_out = dict.fromkeys([*broken, *(sentence for side in found for sentence in side.unread)])
+    if len(found) < 2 and left_out:
+        raise CulturevalError("\n".join(left_out))
     for reason in dict.fromkeys(broken):
         print_note(f"left out: {reason}")
     if len(found) < 2:
@@ -91,8 +94,9 @@ def sides_of(paths: Sequence[Path], broken: list[str] | None = None) -> list[Sid
         CulturevalError: A path has no details.
     """
     found: list[tuple[str, Path, dict[str, ComparedTask]]] = []
+    unread: dict[Path, list[str]] = {path: [] for path in paths}
     for path in paths:
-        tasks = [task for task in find_saved_tasks([path]) if _is_readable(task, broken)]
+        tasks = [task for task in find_saved_tasks([path], unread[path].append) if _is_readable(task, broken)]
         keys = _keys(tasks)
         of_model: dict[tuple[str, str], dict[str, ComparedTask]] = {key: {} for key in keys.values()}
         for saved in sorted(tasks, key=lambda task: task.age):
@@ -103,7 +107,7 @@ def sides_of(paths: Sequence[Path], broken: list[str] | None = None) -> list[Sid
     places = [str(task.root) for task in first]
     dated = [[f"{one} {date}" for one, date in zip(told, dates, strict=True)] for told in (folders, places)]
     names = told_apart([task.model_name for task in first], folders, dates, dated[0], places, dated[1])
-    return [Side(name, tasks, path) for name, (_, path, tasks) in zip(names, found, strict=True)]
+    return [Side(name, tasks, path, tuple(unread[path])) for name, (_, path, tasks) in zip(names, found, strict=True)]
 
 
 def _is_readable(saved: SavedTask, broken: list[str] | None) -> bool:

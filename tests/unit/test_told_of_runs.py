@@ -21,7 +21,7 @@ from cultureval.metrics.alqasida import translation
 from cultureval.metrics.alqasida.names import CORPUS
 from cultureval.metrics.m2cqa.statement_items import cell_report
 from cultureval.reports.viewer.logs import write_logs
-from cultureval.runs.files import details_files_of_run
+from cultureval.runs.files import UNVERIFIED, details_files_of_run, find_saved_tasks
 from cultureval.runs.items import aligned, clusters_differ, item_scores
 from cultureval.runs.load_runs import load, scores_table
 from cultureval.runs.record import Claim
@@ -179,7 +179,7 @@ def test_a_run_without_its_details_is_marked_and_none_of_its_scores_is_the_best(
     write_folder(tmp_path, Folder(6, (Plan(0), Plan(1), Plan(2, edited="score", details="missing"))))
     (table,) = page(tmp_path / "out", "--out", tmp_path / "site").values()
     (told,) = [one for one in table["rows"] if NAMES[2] in one["label"]]
-    assert not told["rank"] and "its details are not there" in str(told["warnings"])
+    assert not told["rank"] and UNVERIFIED in str(told["warnings"])
     (row,) = [row for row in (tmp_path / "site" / "index.html").read_text("utf-8").split("<tr") if NAMES[2] in row][:1]
     assert "<b>" not in row
 
@@ -253,7 +253,7 @@ def test_a_board_is_without_runs_whose_scores_are_not_checked(tmp_path):
     write_folder(tmp_path / "b", Folder(6, (*plans[:2], replace(plans[2], edited="score", details="missing"))))
     out, err, _ = run("compare", "--leaderboards", tmp_path / "a" / "out", "--leaderboards", tmp_path / "b" / "out")
     assert "Kendall distance 0.000 of 2 models" in out, err
-    assert "its details are not there" in out
+    assert UNVERIFIED in out
 
 
 def test_whatever_leaves_items_out_has_a_mark():
@@ -467,13 +467,29 @@ def test_a_corpus_score_of_nothing_is_no_mean(tmp_path, monkeypatch, own_cache, 
         assert len(load(file)[0].claims) == claims
 
 
-def test_items_of_an_older_run_are_told(tmp_path):
-    """After a run without saved details, `show TASK` told the items of the run before it without a word."""
-    (one,) = write_folder(tmp_path, Folder(6, (Plan(),)))
-    assert "saved no details" not in run("show", tmp_path / "out", TRUST)[1]
-    (one.file.parent / "results_2031-01-01T10-00-00.json").write_text(one.file.read_text("utf-8"), encoding="utf-8")
-    out, err, code = run("show", tmp_path / "out", TRUST)
-    assert not code and "2031-01-01T10-00-00, saved no details" in out + err
+def test_details_are_of_their_own_run_alone(tmp_path):
+    """After a rerun without saved details, items of the run before it were told, judged and compared as the rerun's."""
+    out, tasks = tmp_path / "out", ("trust", "caption")
+    one, other = write_folder(tmp_path, Folder(6, (Plan(tasks=tasks), Plan(1, tasks=tasks))))
+    content = json.loads(one.file.read_text("utf-8"))
+    content["results"] = {f"{TRUST}|0": {"acc_norm": 0.97, "acc": 0.97}}
+    content["cultureval"]["tasks"].pop(f"{CAPTION}|0")
+    (one.file.parent / "results_2031-01-01T10-00-00.json").write_text(json.dumps(content), encoding="utf-8")
+    _, err, code = run("show", out, TRUST)
+    assert code and UNVERIFIED in err and str(one.file) in err
+    assert not run("show", one.file, TRUST)[2] and not run("show", out, CAPTION)[2]
+    told = []
+    left = {(task.model_name, task.task) for task in find_saved_tasks([out], told.append)}
+    assert (NAMES[0], f"{TRUST}|0") not in left and len(left) == 3 and UNVERIFIED in told[0]
+    found = shown("compare", out, "--output-dir", tmp_path / "c", "--charts", "none", "--json")
+    assert {row["name"] for row in found["differences"] if row["level"] == "group"} == {f"{CAPTION}|0"}
+    assert told[0] in found["notes"]
+    newest = load(out)[0]
+    assert newest.value(f"{TRUST}|0", "acc_norm") == 0.97 and UNVERIFIED in newest.unchecked[f"{TRUST}|0"]
+    assert len(write_logs([out])) == 3
+    rows = [row for table in page(out, "--out", tmp_path / "site").values() for row in table["rows"]]
+    (ours,) = [row for row in rows if row["label"] == "a-7B" and 97.0 in [cell.get("value") for cell in row["cells"]]]
+    assert not ours["rank"] and UNVERIFIED in " ".join(ours["warnings"])
 
 
 def test_a_record_hides_no_unscored_items(tmp_path):
