@@ -11,7 +11,14 @@ from cultureval.metrics.judges.identity import anonymity
 from cultureval.metrics.judges.items import metric_prefix, row_metrics
 from cultureval.metrics.judges.judge import judge_signature
 from cultureval.metrics.judges.settings import JudgeSettings
-from cultureval.metrics.judges.verdicts import Judgement, metric_part, reuse_line, summarize, unscored_lines
+from cultureval.metrics.judges.verdicts import (
+    Judgement,
+    JudgeVerdict,
+    metric_part,
+    reuse_line,
+    summarize,
+    unscored_lines,
+)
 from cultureval.reports.judge_saved import Job, judge_jobs
 from cultureval.runs.load_runs import run_of
 from cultureval.runs.record import RunRecord
@@ -90,9 +97,11 @@ def _table(key: tuple[str, str], work: Sequence[Job]) -> list[str]:
     lines = [f"judge {name}, {row.name}{', INCOMPLETE' if part else ''}{means}"]
     for job in work:
         found = job.found[key]
-        values = summarize(found.verdicts, row.criteria, row.highest)
+        not_in_sample = [JudgeVerdict("", outcome="not_asked")] * (job.rows - len(found.verdicts))
+        values = summarize([*found.verdicts, *not_in_sample], row.criteria, row.highest)
         counts = f"scored {values['n_parsed']}/{values['n_items']}, flagged {values['n_flagged']}"
         counts += f" ({values['n_parsed_unflagged']} scored without them)" if values["n_flagged"] else ""
+        counts += f", judged in part ({len(found.verdicts):,} of {job.rows:,})" if not_in_sample else ""
         counts += f", wrong script {values['n_wrong_script']}" if values["n_wrong_script"] else ""
         if row.form == "label":
             shares = label_shares(found, row.labels)

@@ -28,10 +28,11 @@ if TYPE_CHECKING:
 
 @dataclass
 class Job:
-    """The saved rows of one task, template -> its items for judges, one a row, and judge and template -> judgement."""
+    """The rows of a task that are judged, of how many, template -> their items, judge and template -> judgement."""
 
     task: SavedTask
     table: "pyarrow.Table"
+    rows: int
     questions: dict[str, list[JudgeItem]]
     found: dict[tuple[str, str], Judgement] = field(default_factory=dict)
 
@@ -162,7 +163,7 @@ def _job(task: SavedTask, label: bool, sample: int | None, seed: int) -> Job:
             )
             for place, doc, row, response in zip(chosen, docs, known, responses, strict=True)
         ]
-    return Job(task, table, questions)
+    return Job(task, table, len(names_of_docs), questions)
 
 
 def _labels_of(row: Mapping[str, Any]) -> list[str]:

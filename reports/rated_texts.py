@@ -9,8 +9,8 @@ from typing import Any
 from cultureval.metrics.judges.items import JUDGED
 from cultureval.metrics.judges.verdicts import metric_part
 from cultureval.reports.human_ratings import MEAN, HumanRatings, Rating
-from cultureval.runs.files import SavedTask, derived_from
-from cultureval.runs.rows import saved_reply
+from cultureval.runs.files import SavedTask
+from cultureval.runs.rows import rows_with_judgements, saved_reply
 from cultureval.runtime.errors import CulturevalError
 
 
@@ -62,11 +62,10 @@ def saved_texts(tasks: Sequence[SavedTask], suite: str, rated: HumanRatings) -> 
 
 def _texts_of_task(task: SavedTask, rated: HumanRatings) -> dict[str, SavedText]:
     texts: dict[str, SavedText] = {}
-    for source in (task, *derived_from(task)):
-        for row in source.table().to_pylist():
-            item = rated.item_of(row["doc"])
-            known = texts.get(item) or SavedText(saved_reply(row["model_response"]), {})
-            texts[item] = SavedText(known.reply, known.metrics | _finite(row["metric"]))
+    for row in rows_with_judgements(task):
+        item = rated.item_of(row["doc"])
+        known = texts.get(item) or SavedText(saved_reply(row["model_response"]), {})
+        texts[item] = SavedText(known.reply, known.metrics | _finite(row["metric"]))
     return {
         item: SavedText(text.reply, text.metrics | judge_means(text.metrics, rated)) for item, text in texts.items()
     }

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 from cultureval.metrics.judges.items import JUDGED
 from cultureval.runs.files import details_files_of_run, read_details
 from cultureval.runs.items import NAME_PATHS, details_columns, leaf, row_keys, state_of
+from cultureval.runs.judged import signs
 from cultureval.runs.record import Run, TaskRecord
 from cultureval.runtime.errors import shorten
 
@@ -320,11 +321,7 @@ def _judges(run: Run, fields: Mapping[str, Any], metric: str) -> str | None:
     """The signatures of the judges that a judge's metric is of; None of other metrics."""
     if not metric.startswith(JUDGED):
         return None
-    later = [
-        one.text
-        for one in run.record.signatures
-        if "/" in one.group and metric.startswith(f"{JUDGED}{one.group.partition('/')[0]}_")
-    ]
+    later = [one.text for one in run.record.signatures if signs(one, metric)]
     return "; ".join(sorted(later)) or fields.get("judges")
 
 

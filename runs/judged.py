@@ -3,14 +3,16 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from cultureval.metrics.judges.items import JUDGED, short_names, suite_templates
+from cultureval.metrics.judges.items import JUDGED, own_templates, short_names, suite_templates
 from cultureval.metrics.judges.verdicts import UNSCORED
 from cultureval.runs.means import Estimate
-from cultureval.runs.record import Run, TaskRecord
+from cultureval.runs.record import Run, SignatureRecord, TaskRecord
+from cultureval.runs.rows import owner_of
 from cultureval.runtime.rounding import printed, printed_or_na
 
 MISSING_LOW, MISSING = "_missing_as_1", "_missing_as_"
 COUNTS = ("n_items", "n_parsed", "n_unscored", "n_not_asked", "n_flagged", "n_parsed_unflagged")
+Scores = Mapping[str, float | None]
 BOUNDS_NOTE = "No scores to compare: in [ ] the bounds of the mean, with the lowest or highest for all other items."
 
 
@@ -80,10 +82,57 @@ def judge_scores(run: Run, records: Iterable[TaskRecord] | None = None) -> list[
     ]
 
 
+def added_scores(values: Scores, later: Scores, rows: int) -> Scores:
+    """What a later judgement of a task adds to its scores: all that its judges say, but for what fuller ones say.
+
+    Of two judgements by one judge and template that counts which asked about more items, of these the later one. Items
+    that a judge was not asked about, as those that a sample leaves out, count as its unscored ones do.
+
+    Args:
+        values: The task's scores before.
+        later: In the results file of the judgement.
+        rows: Of the task.
+    """
+    prefixes = _prefixes(later)
+    kept = [prefix for prefix in prefixes if _asked(later, prefix) >= _asked(values, prefix)]
+    found = {}
+    for prefix in kept:
+        own = {name: value for name, value in later.items() if owner_of(name, prefixes) == prefix}
+        found |= _of_all_items(own, prefix, rows - int(own.get(f"{prefix}_n_items") or 0))
+    of_none = {name: value for name, value in later.items() if not owner_of(name, prefixes) and name.startswith(JUDGED)}
+    return of_none | found
+
+
+def _asked(values: Scores, prefix: str) -> float:
+    """How many items a judge was asked about."""
+    return (values.get(f"{prefix}_n_items") or 0) - (values.get(f"{prefix}_n_not_asked") or 0)
+
+
+def _of_all_items(values: Scores, prefix: str, missing: int) -> Scores:
+    """A judge's numbers of a task, with some items more that it was not asked about."""
+    if missing <= 0:
+        return values
+    found, items = dict(values), values.get(f"{prefix}_n_items") or 0
+    for count in ("n_items", "n_unscored", "n_not_asked"):
+        found[f"{prefix}_{count}"] = (values.get(f"{prefix}_{count}") or 0) + missing
+    for name, value in values.items():
+        end = name.rpartition(MISSING)[2]
+        if MISSING in name and end.isdigit() and value is not None:
+            found[name] = (items * value + missing * int(end)) / (items + missing)
+    return found
+
+
 def is_of_judge(metric: str, judge: str, suite: str) -> bool:
     """Whether a metric is of a judge, and not of one whose name only begins like it (`far`, `far_2`)."""
     rest = metric.removeprefix(f"{JUDGED}{judge}_")
     return rest != metric and any(rest.startswith(f"{template}_") for template in templates_of(suite))
+
+
+def signs(signature: SignatureRecord, metric: str) -> bool:
+    """Whether a judge's signature, of the group `judge/template`, is of a metric; of other packages' by the judge."""
+    judge, _, template = signature.group.partition("/")
+    known = own_templates().get(template)
+    return bool(template) and metric.startswith(f"{JUDGED}{judge}_{f'{known.short}_' if known else ''}")
 
 
 def judges_of(scores: Iterable[JudgeScores]) -> list[str]:
@@ -111,9 +160,9 @@ def bounds(scores: Sequence[CriterionScore]) -> tuple[float | None, float, float
 
 
 def incomplete(scores: Sequence[JudgeScores]) -> str:
-    """Words for the title of a judge's table, where the judge stopped before it was asked about all items; else ""."""
+    """Words for a judge's title or mark, where it was not asked about all items: `judged in part (12 of 300)`."""
     missing, items = sum(one.not_asked for one in scores), sum(one.items for one in scores)
-    return f", INCOMPLETE: {missing} of {items} verdicts were not asked for" if missing else ""
+    return f"judged in part ({items - missing:,} of {items:,})" if missing else ""
 
 
 def bounded_mean(scores: Sequence[JudgeScores], criterion: str) -> str | None:

@@ -15,10 +15,9 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
-from cultureval.metrics.judges.items import JUDGED
 from cultureval.runs.checks import checked, checked_judgement
 from cultureval.runs.files import LeftOut, find_results, judged_details, judged_of, output_folder
-from cultureval.runs.judged import is_of_judge
+from cultureval.runs.judged import added_scores, is_of_judge, signs
 from cultureval.runs.record import SCHEMA, SECTION, Run, RunRecord
 from cultureval.runs.task_records import task_records
 from cultureval.runs.warnings import run_warnings
@@ -139,14 +138,14 @@ def _judged(run: Run, judgement: Run) -> Run:
     scores: dict[str, Mapping[str, float | None]] = dict(run.scores)
     tasks = dict(run.record.tasks)
     added = {
-        task: {name: value for name, value in values.items() if name.startswith(JUDGED)}
+        task: added_scores(scores[task], values, tasks[task].rows if task in tasks else 0)
         for task, values in judgement.scores.items()
         if task in scores
     }
     for name, values in added.items():
         scores[name] = {**scores[name], **values}
         known, later = tasks.get(name), judgement.record.tasks.get(name)
-        if known and later:
+        if known and later and values:
             changes = {field: getattr(later, field) for field in ("verdicts_reused", "verdicts_reused_since")}
             changes["scored"] = known.scored | {one: count for one, count in later.scored.items() if one in values}
             left_out = tuple(one for one in known.left_out if one not in values)
@@ -157,7 +156,9 @@ def _judged(run: Run, judgement: Run) -> Run:
         for judge, why in run.record.unjudged.items()
         if any(is_of_judge(one, judge, suite) for one, suite in left)
     }
-    signatures = {one.group: one for one in (*run.record.signatures, *judgement.record.signatures)}
+    names = {name for values in added.values() for name in values}
+    new = [one for one in judgement.record.signatures if any(signs(one, name) for name in names)]
+    signatures = {one.group: one for one in (*run.record.signatures, *new)}
     changed = {"tasks": tasks, "unjudged": unjudged, "signatures": tuple(signatures.values())}
     kept = [claim for claim in run.claims if claim.metric not in added.get(claim.task, {})]
     claims = [claim for claim in judgement.claims if claim.metric in added.get(claim.task, {})]
@@ -167,7 +168,7 @@ def _judged(run: Run, judgement: Run) -> Run:
         record=run.record.model_copy(update=changed),
         claims=(*kept, *claims),
         judgements=(*run.judgements, judgement.file),
-        unchecked={task: why for task, why in judgement.unchecked.items() if task in added} | dict(run.unchecked),
+        unchecked={task: why for task, why in judgement.unchecked.items() if added.get(task)} | dict(run.unchecked),
     )
 
 

@@ -5,7 +5,7 @@ Every command names an item by `row_names`, and asks `chosen_options` which opti
 
 import hashlib
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NotRequired
 
@@ -21,6 +21,7 @@ from cultureval.tasks.catalogue import all_tasks
 # Fields of `doc.specific` that name a row, the first that all rows of its task have; a row without it is its place.
 NAMES = ("id", "source_row", "task_id")
 ROWS_AT_ONCE = 64
+NOT_ASKED = "not_asked"  # the outcome of a verdict that a judge was not asked for
 NOT_READ = ("input_tokens", "argmax_logits_eq_gold", "unconditioned_logprobs", "logits", "input_images")
 OTHER_NAMES = ("id", "source_row", "task_id", "item_id")  # by which a command finds rows, too
 Row = dict[str, Any]
@@ -98,12 +99,54 @@ def rows_with_judgements(task: SavedTask) -> list[Row]:
     Raises:
         CulturevalError: As of `rows_of`.
     """
-    rows = rows_of(task.file)
-    for other in derived_from(task):
-        added = {key_of(row): row["metric"] for row in rows_of(other.file)}
-        for row in rows:
-            row["metric"] = row["metric"] | added.get(key_of(row), {})
+    rows, added = rows_of(task.file), judged_metrics(task)
+    for row in rows:
+        row["metric"] = row["metric"] | added.get(key_of(row), {})
     return rows
+
+
+def judged_metrics(task: SavedTask) -> dict[tuple[str, str], Row]:
+    """What judges made of a task's rows, by `key_of`: the metrics that later judgements add or replace.
+
+    Of several judgements by one judge and template that counts which asked about most rows, of these the newest: a
+    sample never stands for all.
+
+    Raises:
+        CulturevalError: As of `rows_of`.
+    """
+    later = derived_from(task)
+    chosen: dict[str, tuple[int, dict[tuple[str, str], Row]]] = {}
+    found: dict[tuple[str, str], Row] = {}
+    for file in [task.file, *(one.file for one in later)] if later else ():
+        metrics = {key_of(row): row["metric"] for part in rows_in_parts(file) for row in part}
+        asked = _verdicts(metrics.values())
+        owners = {name: owner_of(name, asked) for row in metrics.values() for name in row}
+        for prefix, count in asked.items():
+            if count >= chosen.get(prefix, (0, {}))[0]:
+                own = {key: {n: v for n, v in row.items() if owners[n] == prefix} for key, row in metrics.items()}
+                chosen[prefix] = count, own
+        for key, row in metrics.items() if file != task.file else ():
+            found.setdefault(key, {}).update({name: value for name, value in row.items() if not owners[name]})
+    for _, own in chosen.values():
+        for key, row in own.items():
+            found.setdefault(key, {}).update(row)
+    return found
+
+
+def owner_of(name: str, prefixes: Iterable[str]) -> str:
+    """The judge's prefix, of some, that a metric belongs to; "" for none."""
+    fitting = (prefix for prefix in prefixes if name == prefix or name.startswith(f"{prefix}_"))
+    return max(fitting, key=len, default="")
+
+
+def _verdicts(rows: Iterable[Row]) -> dict[str, int]:
+    """The names of verdicts in the metrics of rows -> how many rows the judge was asked about."""
+    counts: dict[str, int] = {}
+    for row in rows:
+        for name, value in row.items():
+            if isinstance(value, Mapping) and "outcome" in value:
+                counts[name] = counts.get(name, 0) + (value["outcome"] != NOT_ASKED)
+    return counts
 
 
 def key_of(row: Row) -> tuple[str, str]:

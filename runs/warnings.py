@@ -5,7 +5,7 @@ from functools import partial
 from pathlib import Path
 
 from cultureval.runs.files import judged_of, more_tasks
-from cultureval.runs.judged import CriterionScore, JudgeScores, bounds, is_of_judge, judge_scores, total
+from cultureval.runs.judged import CriterionScore, JudgeScores, bounds, incomplete, is_of_judge, judge_scores, total
 from cultureval.runs.record import Run, TaskRecord
 from cultureval.runtime.rows_report import KEPT_KINDS, KINDS
 from cultureval.tasks.catalogue import all_tasks, groups
@@ -96,7 +96,7 @@ def run_warnings(run: Run) -> list[RunWarning]:
         _cost,
     )
     found = [(check.__name__.lstrip("_"), sentence) for check in checks for sentence in check(run, tasks)]
-    return [RunWarning(sentence, kind, _mark(kind, tasks)) for kind, sentence in found]
+    return [RunWarning(sentence, kind, _mark(kind, run, tasks)) for kind, sentence in found]
 
 
 def is_partial(warnings: Iterable[RunWarning]) -> bool:
@@ -109,9 +109,11 @@ def leaves_items_out(warnings: Iterable[RunWarning]) -> bool:
     return any(one.kind in LEAVES_OUT for one in warnings)
 
 
-def _mark(kind: str, tasks: list[TaskRecord]) -> str:
+def _mark(kind: str, run: Run, tasks: list[TaskRecord]) -> str:
     if kind == "limited":
         return f"limit {' and '.join(map(str, _limits(tasks)))}"
+    if kind == "judged_in_part":
+        return incomplete(judge_scores(run, tasks))
     return MARKS.get(kind, "")
 
 
@@ -358,9 +360,9 @@ def _judged_in_part(run: Run, tasks: list[TaskRecord]) -> Checks:
     scores = judge_scores(run, tasks)
     if missing := total(scores, "not_asked"):
         yield (
-            f"Judging stopped before its end, so its means are not comparable: {_shares(missing)} verdicts of "
-            f"{sum(total(scores, 'items').values()):,g} were not asked for. `cultureval judge RESULTS` "
-            "continues, with a larger --budget if that was spent; --full has the bounds of the means of all."
+            f"Judged in part, so its means are not comparable: {_shares(missing)} verdicts of "
+            f"{sum(total(scores, 'items').values()):,g} were not asked for. `cultureval judge RESULTS` judges "
+            "the rest, with a larger --budget if that was spent; --full has the bounds of the means of all."
         )
 
 

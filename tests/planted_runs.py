@@ -228,7 +228,7 @@ def write_run(root: Path, plan: Plan, items: int, number: int = 0) -> Planted:
         if plan.details != "missing" and kept:
             write_details(root, place, date, task, _table(kept))
     _write_results(root, place, date, scores, planted, items)
-    judged = _judge(root, planted, date) if plan.judged and planted.known else ()
+    judged = judge(root, planted) if plan.judged and planted.known else ()
     if plan.details == "cut":
         for file in (root / "details" / place / date).glob("*.parquet"):
             file.write_bytes(file.read_bytes()[:-40])
@@ -377,15 +377,15 @@ def _bounds(planted: Planted, task: str, metric: str, refused: int) -> tuple[flo
     return math.fsum(values) / count, (math.fsum(values) + highest * refused) / count
 
 
-def _judge(root: Path, planted: Planted, date: str) -> tuple[float, ...]:
-    """A judgement of half of the captions, as `cultureval judge` writes it."""
-    task = f"{CAPTION}|0"
+def judge(root: Path, planted: Planted, hour: int = 12, share: float = 0.5) -> tuple[float, ...]:
+    """A judgement of half of the captions (or another share), as `cultureval judge` writes it; the judge's marks."""
+    task, date = f"{CAPTION}|0", planted.file.stem.removeprefix("results_")
     if not planted.tasks.get(task):
         return ()
-    (saved,) = [one for one in find_saved_tasks([root]) if one.task == task and one.date == date]
-    count = (len(planted.tasks[task]) + 1) // 2
+    (saved,) = [one for one in find_saved_tasks([planted.file]) if one.task == task]
+    count = math.ceil(len(planted.tasks[task]) * share)
     marks = tuple(float(random.Random(f"{place} {planted.plan.seed}").randint(1, 5)) for place in range(count))
-    later = date.replace("T00", "T12")
+    later = date.replace("T00", f"T{hour:02}")
     verdicts = [{JUDGE: {"outcome": "scored", "reason": "", "reply": "", "asked": 1}, CRITERION: one} for one in marks]
     write_derived(saved, later, saved.table().slice(0, count), verdicts)
     mean = math.fsum(marks) / count

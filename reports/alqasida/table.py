@@ -239,7 +239,7 @@ def _gain(run: Run, record: TaskRecord) -> Estimate | None:
 
 def _judge_table(judge: str, scores: Sequence[JudgeScores]) -> SuiteTable:
     """A judge's means over the sets of each kind, on the scales of the paper's people, who rated two dialects."""
-    rows, part = [], incomplete(scores)
+    rows, part = [], f", {told}" if (told := incomplete(scores)) else ""
     for kind, label in {**KINDS, "mt": "translation"}.items():
         of_kind = [one for one in scores if one.task.partition("|")[0].partition(":")[0].endswith(f"_{kind}")]
         cells: list[Content] = []

@@ -27,7 +27,16 @@ from cultureval.runs.comparable import (
     rows_are_the_same,
 )
 from cultureval.runs.files import derived_from
-from cultureval.runs.items import REGROUPED, ItemScores, aligned, clusters_differ, gives, item_scores, metric_names
+from cultureval.runs.items import (
+    REGROUPED,
+    ItemScores,
+    aligned,
+    clusters_differ,
+    gives,
+    item_scores,
+    metric_names,
+    verdicts_asked,
+)
 from cultureval.runs.record import Run, RunRecord
 from cultureval.runs.table import averages
 from cultureval.runs.task_records import task_records
@@ -295,11 +304,12 @@ def metrics_of(task: ComparedTask, wanted: Sequence[str]) -> list[str]:
 
 
 def _holding(task: ComparedTask, metric: str) -> ComparedTask:
-    """A task with the details that hold a metric: its own, or for a judge's the newest judgement that has it."""
-    if not metric.startswith(JUDGED) or metric in metric_names(task.saved.file):
+    """A task with the details that hold a metric: its own, or for a judge's those whose judge was asked most."""
+    if not metric.startswith(JUDGED):
         return task
-    later = [one for one in derived_from(task.saved) if metric in metric_names(one.file)]
-    return replace(task, saved=later[-1]) if later else task
+    files = [one for one in (task.saved, *derived_from(task.saved)) if metric in metric_names(one.file)]
+    asked = {one: verdicts_asked(one.file, metric) for one in reversed(files)}
+    return replace(task, saved=max(asked, key=lambda one: asked[one], default=task.saved))
 
 
 def _paired_task(one: ComparedTask, other: ComparedTask, metric: str) -> list[PairedTask]:

@@ -12,6 +12,7 @@ from cultureval.reports.comparison.sides import Side, sides_of
 from cultureval.reports.terminal_tables import terminal_table, wrapped
 from cultureval.runs.items import item_scores
 from cultureval.runtime.errors import CulturevalError, escaped
+from cultureval.runtime.printing import print_note
 from cultureval.tasks.catalogue import all_tasks
 from cultureval.tasks.selection import tasks_named
 from cultureval.tasks.suite import Task

@@ -81,7 +81,7 @@ def _metric_table(run: Run, what: str, records: Sequence[TaskRecord], published:
 
 
 def _judge_table(run: Run, judge: str, scores: Sequence[JudgeScores]) -> SuiteTable:
-    part = incomplete(scores)
+    part = f", {told}" if (told := incomplete(scores)) else ""
     published = {file: published_varieties(file, run.model) for file in (CAPTIONS, ANSWERS)}
     records = {record.task: variety_of(record) for record in run.tasks_of("jeem")}
     rows = []

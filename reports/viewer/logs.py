@@ -17,7 +17,7 @@ from cultureval.runs.files import SavedTask, derived_from, find_saved_tasks, nam
 from cultureval.runs.items import row_keys
 from cultureval.runs.load_runs import read_run
 from cultureval.runs.record import Run, TaskRecord
-from cultureval.runs.rows import Row, headline_of, key_of, rows_in_parts
+from cultureval.runs.rows import Row, headline_of, judged_metrics, key_of, rows_in_parts
 from cultureval.runs.warnings import run_warnings
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.patches.inspect_ai import write_log
@@ -104,22 +104,18 @@ def _write(saved: SavedTask, name: str) -> TaskLog:
         file,
         _spec(saved, run, made_from, maker.pictures, list(results)),
         _stats(saved),
-        _samples(maker, row_keys(saved.file), chain([first], rows), [_by_id(one.file) for one in derived]),
+        _samples(maker, row_keys(saved.file), chain([first], rows), judged_metrics(saved)),
         lambda count: _results(results, run.record.tasks.get(saved.task) if run else None, count),
     )
     return log
 
 
 def _samples(
-    maker: Maker,
-    names: Sequence[str],
-    parts: Iterable[list[Row]],
-    later: Sequence[Mapping[tuple[str, str], Row]],
+    maker: Maker, names: Sequence[str], parts: Iterable[list[Row]], judged: Mapping[tuple[str, str], Row]
 ) -> "Iterator[EvalSample]":
-    """The samples of all rows, each with what was derived from it later."""
+    """The samples of all rows, each with what judges made of it later."""
     for place, row in enumerate(chain.from_iterable(parts)):
-        key = key_of(row)
-        yield maker.sample(place, names[place], row, [found[key] for found in later if key in found])
+        yield maker.sample(place, names[place], row, judged.get(key_of(row), {}))
 
 
 def _make_folder(root: Path, file: Path) -> None:
@@ -133,11 +129,6 @@ def _make_folder(root: Path, file: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
     except FileExistsError as error:
         raise CulturevalError(f"{folder} cannot be a folder: a file of that name is in its place.") from error
-
-
-def _by_id(file: Path) -> dict[tuple[str, str], Row]:
-    """The metrics of rows that were derived from details, by the rows' names."""
-    return {key_of(row): {"metric": row["metric"]} for part in rows_in_parts(file) for row in part}
 
 
 def _made_from(saved: SavedTask, derived: Sequence[SavedTask], run: Run | None) -> str:

@@ -51,22 +51,20 @@ class Maker:
         """How texts are written that the viewer draws as Markdown, where it does."""
         return markdown_text if self.pictures else plain_text
 
-    def sample(self, place: int, name: str, row: Row, later: Sequence[Row] = ()) -> "EvalSample":
+    def sample(self, place: int, name: str, row: Row, judged: Mapping[str, Any]) -> "EvalSample":
         """The sample of an item.
 
         Args:
             place: Of the row in the details, from 0.
             name: Of the row, as every command names it.
             row: The row.
-            later: The same item in files that were derived from the details: judges' verdicts.
+            judged: Metrics that later judgements add.
         """
         from inspect_ai.log import EvalSample
         from inspect_ai.model import ModelOutput
 
         doc = row["doc"]
-        metrics = dict(row["metric"])
-        for other in later:
-            metrics.update(other["metric"])
+        metrics = {**row["metric"], **judged}
         images, missing = images_of(row) if self.pictures else ([], [])
         answer = answer_of(row, self.headline)
         gold = gold_of(row)

@@ -97,7 +97,7 @@ def test_a_judge_that_stopped_and_texts_that_try_to_influence_it():
     assert "not comparable: jeem_vqa 5 verdicts of 9 were not asked for" in stopped and "cultureval judge" in stopped
     assert "influence the judge: jeem_vqa:eg|0 judge_a_vqa 1." in flagged and "_unflagged" in flagged
     table = next(one for one in tables(run) if "by judge a" in one.title)
-    assert table.title.endswith(", INCOMPLETE: 5 of 9 verdicts were not asked for")
+    assert table.title.endswith(", judged in part (4 of 9)")
     ((label, cells),) = [(row.label, row.cells) for row in table.rows]
     assert label == "EG, answers" and list(cells) == [None, None, "3.00 [1.89, 4.11]", None, "4 of 9"]
     assert table.notes[0].startswith("No scores to compare")
@@ -131,7 +131,7 @@ def test_a_judge_that_stopped_in_a_later_task_has_bounds_there_too():
         run.scores[f"{task}|0"].update({f"judge_a_fluency_{name}": value for name, value in values.items()})
         run.scores[f"{task}|0"]["judge_a_fluency_fluency"] = values["fluency"]
     (table,) = [one for one in alqasida_tables(run) if "judge a" in one.title]
-    assert ", INCOMPLETE: 4 of 8 verdicts" in table.title and "4.00 [2.50, 4.50]" in table.rows[0].cells
+    assert ", judged in part (4 of 8)" in table.title and "4.00 [2.50, 4.50]" in table.rows[0].cells
 
 
 def test_many_groups_are_counted_and_notes_are_told_once():

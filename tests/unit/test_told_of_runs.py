@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 from inspect_ai.log import read_eval_log
 from m2cqa_runs import drawn_verdicts
-from planted_runs import CAPTION, CRITERION, DIALECTS, JUDGE, NAMES, TRUST, Folder, Plan, write_folder, write_run
+from planted_runs import CAPTION, CRITERION, DIALECTS, JUDGE, NAMES, TRUST, Folder, Plan, judge, write_folder, write_run
 from test_leaderboard import Rows
 from test_one_truth import run, shown
 from viewer_runs import DATE, row, save
@@ -534,12 +534,36 @@ def test_every_number_of_a_judgement_is_that_of_its_verdicts(tmp_path, name):
     (judgement,) = one.file.parent.glob("*T12*.json")
     metric = f"{JUDGE if name.startswith('_n') else CRITERION}{name}"
     content = json.loads(judgement.read_text("utf-8"))
-    told = content["results"][f"{CAPTION}|0"][metric]
+    told = load(tmp_path / "out")[0].scores[f"{CAPTION}|0"][metric]
     content["results"][f"{CAPTION}|0"][metric] = 1.25
     judgement.write_text(json.dumps(content), encoding="utf-8")
     (found,) = load(tmp_path / "out")
     assert [claim.metric for claim in found.claims] == [metric] and not found.unchecked
     assert found.scores[f"{CAPTION}|0"][metric] == pytest.approx(told)
+
+
+def test_a_sampled_judgement_is_marked_and_never_stands_for_all(tmp_path):
+    """`judge --sample 3` replaced the judgement of all captions, with the sample's bounds and without a mark."""
+    out, task = tmp_path / "out", f"{CAPTION}|0"
+    (one,) = write_folder(tmp_path, Folder(5, (Plan(tasks=("caption",), judged=True),)))
+    (found,) = load(out)
+    marks, values = one.judged, found.scores[task]
+    assert len(marks) == 3 == found.record.tasks[task].n_of(CRITERION)
+    assert (values[f"{JUDGE}_n_items"], values[f"{JUDGE}_n_not_asked"], values[f"{JUDGE}_n_unscored"]) == (5, 2, 2)
+    ends = [values[f"{CRITERION}_missing_as_{end}"] for end in (1, 5)]
+    assert values[CRITERION] == pytest.approx(sum(marks) / 3)
+    assert ends == pytest.approx([(sum(marks) + 2) / 5, (sum(marks) + 10) / 5]) and not found.claims
+    assert "judged in part (3 of 5)" in [warning.mark for warning in run_warnings(found)]
+    assert "judged in part (3 of 5)" in run("show", out)[0]
+    fuller = judge(out, replace(one, plan=replace(one.plan, seed=6)), hour=6, share=1.0)  # of an earlier date
+    (found,) = load(out)
+    assert found.value(task, CRITERION) == pytest.approx(sum(fuller) / 5) and fuller[:3] != marks
+    assert not [warning for warning in run_warnings(found) if "judged in part" in warning.mark]
+    listed = shown("show", out, CAPTION, "--json")["items"]
+    assert [item["scores"][CRITERION] for item in listed] == list(fuller)
+    (log,) = write_logs([out])
+    scores = [sample.scores[CRITERION].value for sample in read_eval_log(str(log.file)).samples]
+    assert scores == list(fuller)
 
 
 def test_one_n_is_of_items_everywhere(tmp_path):
