@@ -1,62 +1,86 @@
 """Kendall's distance between two leaderboards: how much two orders of the same models disagree."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
 from pathlib import Path
 
-from cultureval.reports.leaderboard.entries import divisions
-from cultureval.reports.ranks import kendall_distance
-from cultureval.reports.run_ranks import average_weights
+from cultureval.reports.leaderboard.board import ranks_of
+from cultureval.reports.leaderboard.entries import Division, Entry, Group, divisions
+from cultureval.reports.leaderboard.tables import tables_of
+from cultureval.reports.ranks import Ranking, kendall_distance
+from cultureval.reports.run_ranks import average_weights, rank_items
 from cultureval.runs.load_runs import load_all
-from cultureval.runs.record import TaskRecord
 from cultureval.runs.table import higher_is_better
 from cultureval.runtime.csv_files import read_csv
 from cultureval.runtime.errors import CulturevalError, counted, escaped, shown_names
 
 LARGEST = 1_000_000  # bytes of a CSV file of a leaderboard
 MOST_PAIRS = 10
+Board = Mapping[str, float]  # model -> score, the larger the better
+Ranked = tuple[str, bool, Ranking | None, Mapping[str, str]]  # title, whether lower is better, ranks, who has none: why
 
 
 def compare_boards(paths: Sequence[Path], metrics: Sequence[str]) -> str:
     """Kendall's distance of two leaderboards on the models that both have, and the pairs that they order differently.
 
     Args:
-        paths: Two. A folder of results: a model's score is the average over benchmarks of the headlines of the tasks
-            that all of its models have, lower-is-better ones negated; models that may not be compared with most others
-            are left out with a sentence. A CSV file: its first two columns are model and score, higher is better.
-        metrics: Metrics of results instead of headlines; [] for these.
+        paths: Two. A folder of results: each table of the leaderboard's page whose models have ranks is one, by the
+            scores of these ranks; models that the page would not rank there are left out with a sentence. Of suites
+            without such a table, each headline is one, averaged over the benchmarks that all models have. A CSV file:
+            its first two columns are model and score, higher is better; it is compared with each of the folder's.
+        metrics: Of results, each a leaderboard in place of these; [] for these.
 
     Raises:
-        CulturevalError: There are not two, one cannot be read, or they share fewer than two models.
+        CulturevalError: There are not two, one cannot be read, or none of both share two models.
     """
     if len(paths) != 2:
         raise CulturevalError(f"--leaderboards compares two leaderboards, and {len(paths)} were named.")
-    read = [(_of_csv(path), []) if path.suffix == ".csv" else _of_results(path, metrics) for path in paths]
-    boards, left_out = [board for board, _ in read], [sentence for _, told in read for sentence in told]
-    models = [model for model in boards[0] if model in boards[1]]
-    if len(models) < 2:
-        there = " and ".join(shown_names(list(board), 3) or "no model" for board in boards)
-        few = f"the leaderboards share {counted(len(models), 'model')}, and a distance needs two: {there}."
+    read = [({"": _of_csv(path)}, []) if path.suffix == ".csv" else _of_results(path, metrics) for path in paths]
+    (firsts, seconds), left_out = [boards for boards, _ in read], [line for _, told in read for line in told]
+    pairs = [(one or other, firsts[one], seconds[other]) for one in firsts for other in seconds if _alike(one, other)]
+    found = [(title, first, second) for title, first, second in pairs if len(first.keys() & second.keys()) > 1]
+    if not found:
+        names = [
+            shown_names(list(dict.fromkeys(name for board in boards.values() for name in board)), 3)
+            for boards, _ in read
+        ]
+        most = max((len(first.keys() & second.keys()) for _, first, second in pairs), default=0)
+        there = " and ".join(name or "no model" for name in names)
+        few = f"the leaderboards share {counted(most, 'model')}, and a distance needs two: {there}."
         raise CulturevalError("\n".join([few, *left_out]))
-    first, second = ([board[model] for model in models] for board in boards)
-    distance, tau = kendall_distance(first, second)
     lines = [
-        f"Kendall distance {distance:.3f} of {len(models)} models: the share of pairs that {paths[0]} and {paths[1]}"
-        f" order differently (a pair tied in one alone counts half). Kendall's tau-b {tau:.3f}."
+        line
+        for title, first, second in found
+        for line in _distance(f"{title}: " if len(found) > 1 else "", first, second, paths)
     ]
-    lines += left_out
-    if left := [model for board in boards for model in board if model not in models]:
-        lines.append(f"Only one of them has {shown_names(left)}.")
+    return "\n".join(map(escaped, [*lines, *left_out]))
+
+
+def _alike(one: str, other: str) -> bool:
+    """Whether two leaderboards of these titles are compared: they are of one table, or one is a file of any."""
+    return one == other or not one or not other
+
+
+def _distance(title: str, board: Board, other: Board, paths: Sequence[Path]) -> Iterator[str]:
+    """The distance of two leaderboards, the pairs that they order differently, and the models of one alone."""
+    models = [model for model in board if model in other]
+    first, second = ([one[model] for model in models] for one in (board, other))
+    distance, tau = kendall_distance(first, second)
+    yield (
+        f"{title}Kendall distance {distance:.3f} of {len(models)} models: the share of pairs that {paths[0]} and "
+        f"{paths[1]} order differently (a pair tied in one alone counts half). Kendall's tau-b {tau:.3f}."
+    )
+    if left := [model for one in (board, other) for model in one if model not in models]:
+        yield f"Only one of them has {shown_names(left)}."
     turned = [
         (models[a], models[b])
         for a, b in combinations(range(len(models)), 2)
         if (first[a] - first[b]) * (second[a] - second[b]) < 0
     ]
-    lines += [f"  ordered differently: {one} / {other}" for one, other in turned[:MOST_PAIRS]]
+    yield from (f"  ordered differently: {one} / {another}" for one, another in turned[:MOST_PAIRS])
     if len(turned) > MOST_PAIRS:
-        lines.append(f"  and {len(turned) - MOST_PAIRS} more pairs")
-    return "\n".join(map(escaped, lines))
+        yield f"  and {len(turned) - MOST_PAIRS} more pairs"
 
 
 def _of_csv(path: Path) -> dict[str, float]:
@@ -76,13 +100,12 @@ def _of_csv(path: Path) -> dict[str, float]:
     return scores
 
 
-def _of_results(path: Path, metrics: Sequence[str]) -> tuple[dict[str, float], list[str]]:
-    """The models' averages on the tasks that all of them have, and who is left out and why.
+def _of_results(path: Path, metrics: Sequence[str]) -> tuple[dict[str, Board], list[str]]:
+    """The leaderboards of a folder by their titles, and who is left out and why.
 
-    Models stand in one order where the leaderboard has them in one group: the largest of each suite.
+    Models stand in one order where the leaderboard's page has them in one group: the largest of each suite.
     """
-    scores: dict[str, dict[str, float]] = {}
-    records: dict[str, TaskRecord] = {}
+    boards: dict[str, Board] = {}
     left: dict[str, list[str]] = {}
     for division in divisions(load_all([path])):
         first, *others = division.groups
@@ -90,24 +113,46 @@ def _of_results(path: Path, metrics: Sequence[str]) -> tuple[dict[str, float], l
             why = "; ".join(group.differences)
             if models := [entry.model for entry in group.entries if entry not in first.entries]:
                 left.setdefault(f"{division.suite}: {why}", []).extend(models)
+        entries = []
         for entry in first.entries:
             if why := entry.unranked or next(iter(entry.run.unchecked.values()), ""):
                 left.setdefault(f"{division.suite}: {why}", []).append(entry.model)
-                continue
-            name = entry.model if [one.model for one in first.entries].count(entry.model) == 1 else entry.label
-            for task, record in entry.run.record.tasks.items():
-                for metric in metrics or record.metrics[:1]:
-                    value = entry.run.value(task, metric)
-                    if value is not None:
-                        records.setdefault(task, record)
-                        signed = value if higher_is_better(entry.sources[task], task, metric) else -value
-                        scores.setdefault(name, {}).setdefault(task, signed)
-    told = [f"{path}: without {shown_names(models)}: {why.rstrip('.')}." for why, models in left.items()]
-    shared = [task for task in records if all(task in of_model for of_model in scores.values())]
-    if not shared:
-        raise CulturevalError("\n".join([f"{path}: its models share no task with a score.", *told]))
-    weights = average_weights([records[task] for task in shared])
-    averages = {
-        model: math.fsum(weights[task] * of_model[task] for task in shared) for model, of_model in scores.items()
-    }
-    return averages, told
+            else:
+                entries.append(entry)
+        names = [entry.model for entry in entries]
+        name_of = {one.label: one.model if names.count(one.model) == 1 else one.label for one in entries}
+        ranked = [] if metrics else _of_tables(division, entries)
+        for title, lower, ranking, without in ranked or _of_metrics(entries, metrics):
+            for label, why in without.items():
+                left.setdefault(f"{title}: {why}", []).append(name_of[label])
+            if ranking:
+                boards[title] = {name_of[row.model]: -row.score if lower else row.score for row in ranking.rows}
+    return boards, [f"{path}: without {shown_names(models)}: {why.rstrip('.')}." for why, models in left.items()]
+
+
+def _of_tables(division: Division, entries: Sequence[Entry]) -> list[Ranked]:
+    """The ranks of a suite's tables, as on the leaderboard's page."""
+    tables = [(table, ranks_of(table, division)) for table in tables_of(division, Group(entries))] if entries else []
+    return [
+        (
+            f"{table.title}, {table.columns[table.main].whole}",
+            table.columns[table.main].lower,
+            ranks.ranking,
+            ranks.without,
+        )
+        for table, ranks in tables
+        if ranks and ranks.ranking and table.main is not None
+    ]
+
+
+def _of_metrics(entries: Sequence[Entry], metrics: Sequence[str]) -> Iterator[Ranked]:
+    """The ranks by each metric (() each headline), averaged over the benchmarks of the tasks that all models have."""
+    records = {task: one for entry in entries for task, one in entry.run.record.tasks.items()}
+    for metric in metrics or dict.fromkeys(name for record in records.values() for name in record.metrics[:1]):
+        tasks = [record for record in records.values() if metrics or record.metrics[:1] == (metric,)]
+        tasks = [one for one in tasks if all(entry.run.value(one.task, metric) is not None for entry in entries)]
+        if tasks:
+            parts = {(task, metric): weight for task, weight in average_weights(tasks).items()}
+            lower = not higher_is_better(entries[0].run, tasks[0].task, metric)
+            found = rank_items([(one.label, one.sources) for one in entries], parts, higher_is_better=not lower)
+            yield metric, lower, found.ranking, dict(found.without)

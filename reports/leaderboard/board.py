@@ -91,7 +91,7 @@ def _section(division: Division, group: Group, published: bool, ranks: bool, fac
     tables: list[BoardTable] = []
     charts: list[Chart] = []
     for table in tables_of(division, group, published):
-        found = _ranks_of(table, division) if ranks else None
+        found = ranks_of(table, division) if ranks else None
         if found:
             notes = [*_sentences(found), *table.notes]
             table = replace(table, rows=_with_ranks(table, found), notes=notes, ranking=found.ranking)
@@ -105,7 +105,7 @@ def _section(division: Division, group: Group, published: bool, ranks: bool, fac
     return Section(division, group, tables, charts)
 
 
-def _ranks_of(table: BoardTable, division: Division) -> ItemRanks | None:
+def ranks_of(table: BoardTable, division: Division) -> ItemRanks | None:
     """The ranks of a table whose main column is a mean of items; None for others."""
     if table.main is None:
         return None

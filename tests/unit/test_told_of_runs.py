@@ -54,6 +54,19 @@ def test_a_model_that_leaves_hard_items_unscored_wins_nothing(tmp_path):
     assert not ranks["a-7B"].startswith("1") and ranks["b-7B"] == "1"
 
 
+def test_a_board_is_in_the_order_of_the_pages_ranks(tmp_path):
+    """The file's mean ordered models that leave items out, and scores of all tables were averaged together."""
+    ours, theirs = (1.0, 1.0, None, None, None, None), (1.0, 1.0, 1.0, 0.0, 0.0, 0.0)
+    for place, scores in enumerate((ours, theirs)):
+        write_run(tmp_path / "out", Plan(place, tasks=("trust", "caption"), scores=scores), 6, place)
+    board = tmp_path / "paper.csv"
+    board.write_text(f"model,score\n{NAMES[1]},2\n{NAMES[0]},1\n", encoding="utf-8")
+    out, err, code = run("compare", "--leaderboards", board, tmp_path / "out")
+    found = re.findall(r"(.*): Kendall distance ([\d.]+) of 2 models", out)
+    assert not code and [distance for _, distance in found] == ["0.000", "0.000"], err
+    assert "CIDEr" in found[1][0] and "QIMMA" in found[0][0]
+
+
 def test_compare_cvlue_refuses_what_compare_refuses(tmp_path):
     """It compared runs whose rows' fingerprints differ."""
     files = []
