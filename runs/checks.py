@@ -26,16 +26,18 @@ from cultureval.runs.items import CLUSTERS, ItemScores, clusters_of, item_scores
 from cultureval.runs.judged import MISSING
 from cultureval.runs.means import ROUNDING, Estimate, agree, mean_of
 from cultureval.runs.record import Claim, Run, TaskRecord
+from cultureval.runs.rows import headline_of
 from cultureval.runtime.errors import CulturevalError, shorten
 from cultureval.runtime.patches.lighteval.group_averages import StandardError
 from cultureval.tasks.catalogue import all_suites, all_tasks, declared_metric
 
 ROWS = "rows"
 ERROR = "_stderr"
-FEW = 10  # items, below which the error of a ratio of sums is too rough for a check
+FEW = 10  # items, below which the error of a score of sums is too rough for a check
 RATIO = 2  # sums that a mean, or a ratio, is made of
-FACTOR = 2.0  # between a bootstrapped error of such a ratio and the one that its items give
-Change = tuple[Claim, dict[str, float | None]]
+GROUPS = 100  # of clusters at most, that a jackknife leaves out one after another
+FACTOR = 2.0  # between a bootstrapped error of such a score and the one that its items give
+Change = tuple[Claim | None, dict[str, float | None]]  # what the file says otherwise, and the values that stand instead
 Scores = Mapping[str, Mapping[str, float | None]]
 P, T = ParamSpec("P"), TypeVar("T")
 
@@ -108,7 +110,7 @@ def checked(run: Run) -> Run:
         found[name] = one
         unchecked |= {name: one.unchecked} if one.unchecked else {}
         for claim, values in one.changes:
-            claims.append(claim)
+            claims += [claim] if claim else []
             scores[name] = {**scores.get(name, {}), **values}
     errors = {(name, metric): error for name, one in found.items() for metric, error in one.errors.items()}
     for claim, values in list(_of_subsets(scores, errors)):
@@ -226,7 +228,12 @@ def _of_items(run: Run, record: TaskRecord, file: Path) -> _Checked:
         record = record.model_copy(update={"rows": read.rows, "items": None, "scored": {}})
     known = {metric: column[np.isfinite(column)] for metric, column in read.columns.items()}
     counts = {metric: _scored(run, record, file, metric, len(column), read.rows) for metric, column in known.items()}
-    record = _with_counts(record, read.rows, counts)
+    headline = headline_of(record.task)
+    if headline in record.metrics and headline not in counts and run.value(record.task, headline) is None:
+        items = _known_items(record, file, headline)
+        scored = zip(items.rows, items.scored, strict=True) if items else ()
+        counts[headline] = sum(len(rows) for rows, known in scored if known)
+    record = _with_counts(record, read.rows, counts, headline)
     errors: dict[str, StandardError] = {}
     unchecked = ""
     for metric in record.metrics:
@@ -271,11 +278,9 @@ def _of_metric(
 
 
 def _is_mean(file: Path, task: str, metric: str, mean: float) -> bool:
-    """Whether a score that the rows' mean gives is that mean: a corpus score without a match is 0 as its rows are."""
+    """Whether a score that the rows' mean gives is that mean, and not one of the sums of all rows (BLEU)."""
     made = suite_statistics(file, task, metric)
-    if made is None:
-        return True
-    return agree(float(made.score(made.parts.sum(axis=0))), mean) == (made.parts.shape[1] == RATIO)
+    return made is None or made.parts.shape[1] == RATIO and agree(float(made.score(made.parts.sum(axis=0))), mean)
 
 
 def _is_bounded(task: str, metric: str) -> bool:
@@ -307,13 +312,17 @@ def _by_statistics(run: Run, record: TaskRecord, file: Path, metric: str, mean: 
     if found is None or claimed is None:
         return []
     of_mean = mean is not None and (items is None or items.parts.shape[1] == RATIO) and agree(found, mean.value)
-    error = mean.stderr if mean and of_mean else _error_of_ratio(items)
+    error = mean.stderr if mean and of_mean else _error_of_sums(items)
     error = None if error is None or math.isnan(error) else float(error)
     if not agree(found, claimed):
         values = {metric: None if math.isnan(found) else found, f"{metric}{ERROR}": error}
         return [(Claim(record.task, metric, claimed, found, "items"), values)]
     told = run.stderr(record.task, metric)
-    if not error or told is None or items is None or len(items.keys) < FEW or 1 / FACTOR < told / error < FACTOR:
+    if told is None or items is None:
+        return []
+    if not error or len(items.keys) < FEW:  # nothing checks a corpus score's, which is not shown
+        return [] if items.parts.shape[1] == RATIO else [(None, {f"{metric}{ERROR}": None})]
+    if 1 / FACTOR < told / error < FACTOR:
         return []
     return [(Claim(record.task, f"{metric}{ERROR}", told, error, "items"), {f"{metric}{ERROR}": error})]
 
@@ -372,13 +381,17 @@ def _known_items(record: TaskRecord, file: Path, metric: str) -> ItemScores | No
         return None
 
 
-def _with_counts(record: TaskRecord, rows: int, counts: Mapping[str, int]) -> TaskRecord:
-    """The record with the numbers of rows that have a score, as the details have them: stock LightEval tells none."""
-    told = {metric: count for metric, count in counts.items() if count or metric not in record.not_applicable}
+def _with_counts(record: TaskRecord, rows: int, counts: Mapping[str, int], headline: str) -> TaskRecord:
+    """The record with the numbers of rows that have a score, as the details have them: stock LightEval tells none.
+
+    A task's headline applies to it, whatever the record says.
+    """
+    silent = tuple(metric for metric in record.not_applicable if metric != headline)
+    told = {metric: count for metric, count in counts.items() if count or metric not in silent}
     scored = {metric: count for metric, count in record.scored.items() if metric not in told}
     scored |= {metric: count for metric, count in told.items() if count < rows}
-    changed = {"rows": rows, "scored": scored}
-    same = (record.rows, record.scored) == (rows, scored)
+    changed = {"rows": rows, "scored": scored, "not_applicable": silent}
+    same = all(getattr(record, name) == value for name, value in changed.items())
     return record if same else record.model_copy(update=changed)
 
 
@@ -388,22 +401,31 @@ def _has_statistics(record: TaskRecord) -> bool:
     return bool(suite and suite.statistics)
 
 
-def _error_of_ratio(items: ItemScores | None) -> float | None:
-    """The linearised standard error of a ratio of two sums over items; None of other scores, and of one cluster."""
-    if items is None or items.parts.shape[1] != RATIO:
+def _error_of_sums(items: ItemScores | None) -> float | None:
+    """The standard error of a score of sums over items, clusters whole: of a ratio of two the linearised one, else
+    the jackknife's; None of other scores, and of one cluster.
+    """
+    if items is None:
         return None
-    parts, total = items.parts, float(items.parts[:, 1].sum())
-    if not total:
-        return None
-    residuals = (parts[:, 0] - parts[:, 0].sum() / total * parts[:, 1]) / total
-    numbers: dict[Hashable, int] = {}
+    of_two, numbers = items.parts.shape[1] == RATIO, dict[Hashable, int]()
     members = [numbers.setdefault(name or place, len(numbers)) for place, name in enumerate(items.clusters)]
-    count = len({number for number, weight in zip(members, parts[:, 1], strict=True) if weight})
-    sums = np.bincount(members, weights=residuals)
-    return math.sqrt(count / (count - 1) * float(sums @ sums)) if count > 1 else None
+    groups = len(numbers) if of_two else min(len(numbers), GROUPS)
+    sums = np.zeros((groups, items.parts.shape[1]))
+    np.add.at(sums, np.array(members) % groups, items.parts)
+    sums = sums[sums[:, 1] != 0] if of_two else sums
+    total, count = sums.sum(axis=0), len(sums)
+    if count < 2:
+        return None
+    if of_two:
+        residuals = (sums[:, 0] - total[0] / total[1] * sums[:, 1]) / total[1]
+        return math.sqrt(count / (count - 1) * float(residuals @ residuals))
+    without = items.score(total - sums)
+    return math.sqrt((count - 1) / count * float(((without - without.mean()) ** 2).sum()))
 
 
-def _of_subsets(scores: Scores, errors: Mapping[tuple[str, str], StandardError]) -> Iterator[Change]:
+def _of_subsets(
+    scores: Scores, errors: Mapping[tuple[str, str], StandardError]
+) -> Iterator[tuple[Claim, dict[str, float | None]]]:
     """The averages, and their standard errors, that are not those of their subsets.
 
     Args:

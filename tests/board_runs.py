@@ -15,6 +15,7 @@ import pyarrow
 import pyarrow.parquet
 
 from cultureval.metrics.standard_errors import clustered_standard_error
+from cultureval.runs.items import suite_statistics
 from cultureval.runs.record import ModelRecord, RunRecord
 from cultureval.runs.signature import signature_record
 from cultureval.runs.task_records import task_records
@@ -22,6 +23,7 @@ from cultureval.runs.writing import write_details, write_results
 from cultureval.tasks.catalogue import all_tasks, declared_metric, means_of_subsets
 
 SCALES = {"spbleu": 50.0, "bleu_4": 20.0, "cider": 10.0, "rouge_l": 20.0, "bertscore_recall": 90.0}
+CAPTIONS = ["ولد صغير يلعب بالكرة في الحديقة", "بنت صغيرة تلعب بالكرة في البيت الكبير"]
 QUERY = "أجب عن السؤال التالي باختيار الحرف الصحيح. " * 4
 FAMILIES = ("Qwen2.5", "Llama-3.1", "Jais-2", "Fanar", "gemma-3")
 SIZES = (1, 3, 7, 9, 14, 27, 32, 70)
@@ -66,9 +68,10 @@ def write_run(
     scores: dict[str, dict[str, float]] = {}
     for task in known:
         table, means = _items(task, model, ability, items, query, signed is not None)
-        scores[f"{task.task}|0"] = means
-        if details:
-            write_details(root, folder or model, date, f"{task.task}|0", table)
+        file = write_details(root, folder or model, date, f"{task.task}|0", table)
+        scores[f"{task.task}|0"] = means | _of_sums(file, task, means)
+        if not details:
+            file.unlink()
     for group in {task.group for task in known if task.task != task.group}:
         members = [scores[f"{task.task}|0"] for task in known if task.group == group]
         scores[f"{group}:_average|0"] = _average(members)
@@ -126,13 +129,22 @@ def _items(task, model, ability, items, query, ours):
         [pyarrow.array(one) for one in (rows, [""] * items, ["xyxy"] * items)],
         names=["source_row", "cluster", "box_format"],
     )
-    columns = [[query] * items, [["أ", "ب"]] * items, [0] * items, [str(place) for place in range(items)]]
+    choices = CAPTIONS if task.suite == "jeem" else ["أ", "ب"]
+    columns = [[query] * items, [choices] * items, [0] * items, [str(place) for place in range(items)]]
     doc = pyarrow.StructArray.from_arrays(
         [*map(pyarrow.array, columns), specific], names=["query", "choices", "gold_index", "id", "specific"]
     )
     metric = pyarrow.StructArray.from_arrays([pyarrow.array(one) for one in values.values()], names=list(values))
-    response = pyarrow.StructArray.from_arrays([pyarrow.array([["أ"]] * items)], names=["text"])
+    replies = [[choices[0 if one else 1]] for one in right]
+    response = pyarrow.StructArray.from_arrays([pyarrow.array(replies)], names=["text"])
     return pyarrow.table({"doc": doc, "metric": metric, "model_response": response}), means
+
+
+def _of_sums(file, task, means):
+    """The scores that are no means of rows, such as BLEU, by their sums; without standard errors."""
+    made = {metric: suite_statistics(file, task.task, metric) for metric in task.metrics if task.suite == "jeem"}
+    found = {metric: float(one.score(one.parts.sum(axis=0))) for metric, one in made.items() if one}
+    return found | {f"{metric}_stderr": math.nan for metric in found}
 
 
 def _average(members):

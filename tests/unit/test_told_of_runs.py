@@ -4,9 +4,11 @@ import csv
 import json
 import re
 from dataclasses import replace
+from types import SimpleNamespace
 
 import board_runs
 import m2cqa_runs
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -22,7 +24,7 @@ from cultureval.metrics.alqasida.names import CORPUS
 from cultureval.metrics.m2cqa.statement_items import cell_report
 from cultureval.reports.viewer.logs import write_logs
 from cultureval.runs.files import UNVERIFIED, details_files_of_run, find_saved_tasks
-from cultureval.runs.items import aligned, clusters_differ, item_scores
+from cultureval.runs.items import aligned, clusters_differ, details_columns, item_scores
 from cultureval.runs.load_runs import load, scores_table
 from cultureval.runs.record import Claim
 from cultureval.runs.warnings import LEAVES_OUT, MARKS, PARTIAL, run_warnings
@@ -505,16 +507,37 @@ def test_details_are_of_their_own_run_alone(tmp_path):
     assert not ours["rank"] and UNVERIFIED in " ".join(ours["warnings"])
 
 
-def test_a_record_hides_no_unscored_items(tmp_path):
-    """Items without a score were not told of where the record called the metric not applicable."""
+def test_a_corpus_score_and_its_error_are_those_of_its_sums(tmp_path):
+    """BLEU edited to its sentences' mean passed as a mean, and its bootstrapped error was believed."""
+    file = board_runs.write_run(tmp_path, "lab/a", ["jeem_caption:eg"], 0.5, 40, signed={})
+    task, (honest,) = "jeem_caption:eg|0", load(file)
+    items = item_scores(details_files_of_run(honest)[task], task, "bleu_4")
+    draws = np.random.default_rng(0).multinomial(40, [1 / 40] * 40, size=400)
+    error = float(items.score(draws @ items.parts).std(ddof=1))
+    mean = float(np.mean(details_columns(details_files_of_run(honest)[task], ["metric.bleu_4"])["metric.bleu_4"]))
+    for name, value, claimed in (
+        ("bleu_4_stderr", error, []),
+        ("bleu_4_stderr", 0.001, ["bleu_4_stderr"]),
+        ("bleu_4", mean, ["bleu_4"]),
+    ):
+        edited_file(SimpleNamespace(file=file), name, value, "jeem_caption:eg")
+        (found,) = load(file)
+        assert [claim.metric for claim in found.claims] == claimed, name
+        assert found.value(task, "bleu_4") == pytest.approx(honest.value(task, "bleu_4"))
+        assert found.stderr(task, "bleu_4") == pytest.approx(error, rel=0.5)
+
+
+@pytest.mark.parametrize("first", [1.0, None])
+def test_a_record_hides_no_unscored_items(tmp_path, first):
+    """Items without a score, or all of them, were not told of where the record called the metric not applicable."""
     (one,) = write_folder(tmp_path, Folder(6, (Plan(),)))
-    kept = iter([1.0, *[None] * 5])
+    kept = iter([first, *[None] * 5])
     changed_details(one, TRUST, lambda row: row | {"acc_norm": next(kept)})
-    edited_file(one, "acc_norm", 1.0, not_applicable=["acc_norm"])
+    edited_file(one, "acc_norm", first, not_applicable=["acc_norm"])
     (found,) = load(one.file)
     assert "unscored" in [warning.kind for warning in run_warnings(found)]
     table = scores_table([found])
-    assert list(table[(table.task == f"{TRUST}|0") & (table.metric == "acc_norm")].n) == [1]
+    assert list(table[(table.task == f"{TRUST}|0") & (table.metric == "acc_norm")].n) == [1 if first else 0]
 
 
 @pytest.mark.parametrize(
