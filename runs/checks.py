@@ -235,13 +235,16 @@ def _of_items(run: Run, record: TaskRecord, file: Path) -> _Checked:
         counts[headline] = sum(len(rows) for rows, known in scored if known)
     record = _with_counts(record, read.rows, counts, headline)
     errors: dict[str, StandardError] = {}
+    counted: dict[str, int] = {}
     unchecked = ""
     for metric in record.metrics:
         try:
             changes += _of_metric(run, record, file, metric, read, errors)
+            counted |= {} if metric in read.columns else _counted(record, file, metric)
         except CulturevalError as error:
             unchecked = unchecked or f"{metric}: {str(error).rstrip('.')}"
     impossible = next(filter(None, (_impossible(record.task, name, column) for name, column in known.items())), "")
+    record = record if record.counted == counted else record.model_copy(update={"counted": counted})
     return _Checked(changes, record, errors, unchecked, impossible, read.asked)
 
 
@@ -393,6 +396,15 @@ def _with_counts(record: TaskRecord, rows: int, counts: Mapping[str, int], headl
     changed = {"rows": rows, "scored": scored, "not_applicable": silent}
     same = all(getattr(record, name) == value for name, value in changed.items())
     return record if same else record.model_copy(update=changed)
+
+
+def _counted(record: TaskRecord, file: Path, metric: str) -> dict[str, int]:
+    """How many items a rate counts, by its name, where these are not all that have a score; {} of other metrics."""
+    items = _known_items(record, file, metric) if _has_statistics(record) else None
+    if items is None or items.parts.shape[1] != RATIO:
+        return {}
+    count = int((items.parts[:, 1] != 0).sum())
+    return {metric: count} if count < len(items.keys) else {}
 
 
 def _has_statistics(record: TaskRecord) -> bool:

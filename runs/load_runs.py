@@ -242,7 +242,7 @@ def _rows(run: Run) -> Iterator[tuple[Any, ...]]:
                 continue
             counted = None if record and value is None and metric in record.not_applicable else record
             n = counted.n_of(metric) if counted and counted.rows else None
-            coverage = n / counted.n if counted and n is not None and counted.n else None
+            coverage = counted.items_with(metric) / counted.n if counted and n is not None and counted.n else None
             about = (run.model, run.date, suites.get(group), group, task, metric)
             yield (*about, value, run.stderr(task, metric), n, coverage, signature, warnings, str(run.file))
 

@@ -57,6 +57,8 @@ class TaskRecord(Record):
             rows' scores between known bounds.
         few_shot_rows: Few-shot examples that its data have; None where unknown.
         scored: Metric -> rows that it has a value for; a metric that scores all rows is left out.
+        counted: Metric -> items that it is a rate over, where these are not all that have a score (CFHR is of those
+            whose true statement was judged right); as the details have it.
         not_means: Metrics that are no means of the values that the details have of them.
         not_applicable: Metrics that have no meaning in this task of the group (dialectal fidelity of English text).
         left_out: Judges' metrics that it has not, since the judge could not be asked (`RunRecord.unjudged`).
@@ -108,6 +110,7 @@ class TaskRecord(Record):
     bounds: dict[str, tuple[float, float]] = {}
     few_shot_rows: NonNegativeInt | None = None
     scored: dict[str, NonNegativeInt] = {}
+    counted: dict[str, NonNegativeInt] = {}
     not_means: tuple[str, ...] = ()
     not_applicable: tuple[str, ...] = ()
     left_out: tuple[str, ...] = ()
@@ -128,7 +131,11 @@ class TaskRecord(Record):
         return self.scored.get(metric, self.rows)
 
     def n_of(self, metric: str) -> int:
-        """How many items a metric has a score of: rows, or items of several rows that are scored together."""
+        """How many items a metric is a mean of: rows, or items of several rows that are scored together."""
+        return self.counted.get(metric, self.items_with(metric))
+
+    def items_with(self, metric: str) -> int:
+        """How many items a metric has a score of; of a rate, also those that it does not count."""
         return self.rows_with(metric) // rows_per_item(self.task)
 
     @property

@@ -162,11 +162,11 @@ def best_cells(table: BoardTable) -> set[tuple[int, int]]:
     for place, column in enumerate(table.columns):
         rows = enumerate(table.rows)
         cells = {number: row.cells[place] for number, row in rows if row.entry and row.entry.limit == limit}
-        most = max((cell.n or 0 for cell in cells.values() if isinstance(cell, Cell)), default=0)
+        most = max((cell.asked or cell.n or 0 for cell in cells.values() if isinstance(cell, Cell)), default=0)
         values = {
             number: cell.value
             for number, cell in cells.items()
-            if isinstance(cell, Cell) and cell.value is not None and (cell.n is None or cell.n == most)
+            if isinstance(cell, Cell) and cell.value is not None and (cell.n is None or (cell.asked or cell.n) == most)
             if (entry := table.rows[number].entry) and entry.may_be_best and not table.rows[number].unproven
         }
         if len(values) > 1:

@@ -603,7 +603,7 @@ def test_a_sampled_judgement_is_marked_and_never_stands_for_all(tmp_path):
 
 
 def test_one_n_is_of_items_everywhere(tmp_path):
-    """Of M2CQA, whose items are three rows, `show` and tables said items, pages, `scores_table` and logs rows."""
+    """Of M2CQA, whose items are three rows, some views counted rows; CFHR's n was of items that it does not count."""
     (root, task), items = (tmp_path / "out", "m2cqa:tf_en|0"), 20
     cells = drawn_verdicts(items, 0.8, 0.6, 1)
     file = m2cqa_runs.write_run(root, "lab/model", {"tf_en": cells}, recorded={})
@@ -614,17 +614,19 @@ def test_one_n_is_of_items_everywhere(tmp_path):
     (found,) = load(root)
     assert not found.claims and not found.unchecked
     table = scores_table([found])
-    assert set(table[table.metric == "cfhr"].n) == {items} and set(table[table.metric == "cfhr"].coverage) == {1.0}
+    right = int((drawn_verdicts(items, 0.8, 0.6, 1)[:, 0] == "true").sum())
+    assert 0 < right < items and set(table[table.metric == "q_plus_acc"].n) == {items}
+    assert set(table[table.metric == "cfhr"].n) == {right} and set(table[table.metric == "cfhr"].coverage) == {1.0}
     (summary,) = shown("show", root, "--json")["runs"]
     cells = [cell for row in summary["suites"]["m2cqa"][0]["rows"] for cell in row if isinstance(cell, dict)]
-    assert {cell["n"] for cell in cells} == {items}
+    assert [cell["n"] for cell in cells] == [right, items, items, items]
     page(root, "--out", tmp_path / "site")
     (model,) = (tmp_path / "site" / "models").glob("*.html")
     (row_,) = [row for row in Rows(model.read_text("utf-8")).rows if row[:1] == ["m2cqa:tf_en"]]
-    assert row_[5] == str(items)
+    assert row_[5] == str(right)
     (log,) = write_logs([file])
     scores = read_eval_log(str(log.file)).results.scores
-    assert {score.metadata["items"] for score in scores if score.name == "cfhr"} == {items}
+    assert {score.metadata["items"] for score in scores if score.name == "cfhr"} == {right}
 
 
 def test_items_are_those_of_the_run_that_is_shown(tmp_path):
