@@ -1,7 +1,6 @@
 """Judges' verdicts on saved answers: their files and the report."""
 
 import time
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,7 @@ from cultureval.metrics.judges.settings import JudgeSettings
 from cultureval.metrics.judges.verdicts import (
     Judgement,
     JudgeVerdict,
+    label_shares,
     metric_part,
     reuse_line,
     summarize,
@@ -104,7 +104,7 @@ def _table(key: tuple[str, str], work: Sequence[Job]) -> list[str]:
         counts += f", judged in part ({len(found.verdicts):,} of {job.rows:,})" if not_in_sample else ""
         counts += f", wrong script {values['n_wrong_script']}" if values["n_wrong_script"] else ""
         if row.form == "label":
-            shares = label_shares(found, row.labels)
+            shares = label_shares([one.label for one in found.verdicts], row.labels)
             cells = [f"{label} {100 * share:.1f}%" for label, share in shares.items() if share or label == "unknown"]
         else:
             cells = [
@@ -215,16 +215,11 @@ def _task_metrics(job: Job) -> dict[str, float]:
             f"{prefix}_{key}": value for key, value in summarize(found.verdicts, row.criteria, row.highest).items()
         }
         if row.form == "label":
-            values |= {f"{prefix}_{key}": value for key, value in label_shares(found, row.labels).items()}
+            values |= {
+                f"{prefix}_{key}": value
+                for key, value in label_shares([one.label for one in found.verdicts], row.labels).items()
+            }
     return values
-
-
-def label_shares(found: Judgement, labels: Mapping[str, Sequence[str]]) -> dict[str, float]:
-    """Share of each label among all items, under its first alternative spelling (English), and of "unknown"."""
-    counts = Counter(verdict.label or "unknown" for verdict in found.verdicts)
-    names = {label: (others or (label,))[0] for label, others in labels.items()} | {"unknown": "unknown"}
-    total = max(1, len(found.verdicts))
-    return {name: counts[label] / total for label, name in names.items()}
 
 
 def _row_metrics(job: Job) -> list[dict[str, Any]]:

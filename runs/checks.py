@@ -8,8 +8,8 @@ from typing import NamedTuple, ParamSpec, TypeVar
 
 import numpy as np
 
-from cultureval.metrics.judges.items import JUDGED
-from cultureval.metrics.judges.verdicts import JudgeVerdict, summarize
+from cultureval.metrics.judges.items import JUDGED, labels_of
+from cultureval.metrics.judges.verdicts import JudgeVerdict, label_shares, summarize
 from cultureval.metrics.paired_tests import Floats
 from cultureval.metrics.standard_errors import errors_of_clusters
 from cultureval.runs.comparable import ASKED, digest_of
@@ -26,7 +26,7 @@ from cultureval.runs.items import CLUSTERS, ItemScores, clusters_of, item_scores
 from cultureval.runs.judged import MISSING
 from cultureval.runs.means import ROUNDING, Estimate, agree, mean_of
 from cultureval.runs.record import Claim, Run, TaskRecord
-from cultureval.runs.rows import headline_of
+from cultureval.runs.rows import headline_of, owner_of
 from cultureval.runtime.errors import CulturevalError, shorten
 from cultureval.runtime.patches.lighteval.group_averages import StandardError
 from cultureval.tasks.catalogue import all_suites, all_tasks, declared_metric
@@ -173,7 +173,7 @@ def _of_verdicts(values: Mapping[str, float | None], file: Path) -> tuple[dict[s
         raise CulturevalError("its details have no verdicts of judges")
     found: dict[str, float] = {}
     scored: dict[str, int] = {}
-    owners = {name: max((one for one in records if name.startswith(f"{one}_")), key=len, default="") for name in names}
+    owners = {name: owner_of(name, records) for name in names}
     for prefix, verdicts in records.items():
         own = [name for name in names if owners[name] == prefix and name not in records]
         marks = {name.removeprefix(f"{prefix}_"): columns[name] for name in own}
@@ -191,6 +191,12 @@ def _of_verdicts(values: Mapping[str, float | None], file: Path) -> tuple[dict[s
         tops = {name: top for name in marks if (top := _top_of(f"{prefix}_{name}", values))}
         found |= {f"{prefix}_{name}": value for name, value in summarize(read, list(marks), tops).items()}
         scored |= {f"{prefix}_{name}": sum(name in one.scores for one in read) for name in marks}
+        labels = labels_of(prefix)
+        shares = label_shares([one.get("label") for one in verdicts if one], labels) if labels else {}
+        found |= {f"{prefix}_{name}": share for name, share in shares.items()}
+    told = (name for name, value in values.items() if value is not None and owner_of(name, records))
+    if others := [name for name in told if name not in found]:
+        raise CulturevalError(f"{others[0]}: its details have no verdicts that give it")
     return found, scored
 
 

@@ -41,6 +41,12 @@ def scales_of_judges(templates: Iterable[str]) -> dict[str, Range]:
     return {f"_{row.short}_{metric_part(one)}": (LOWEST, float(row.top(one))) for row in rows for one in row.criteria}
 
 
+def labels_of(prefix: str) -> Mapping[str, Sequence[str]]:
+    """The labels, with their other spellings, of our template whose metrics begin so; {} where it gives none."""
+    known = [row for row in own_templates().values() if row.form == "label" and prefix.endswith(f"_{row.short}")]
+    return max(known, key=lambda row: len(row.short)).labels if known else {}
+
+
 def item_of(
     item_id: str,
     slots: Mapping[str, str | None],

@@ -195,6 +195,18 @@ def score_summary(
     }
 
 
+def label_shares(given: Sequence[str | None], labels: Mapping[str, Sequence[str]]) -> dict[str, float]:
+    """Share of each label among all items, under its first alternative spelling (English), and of "unknown".
+
+    Args:
+        given: The label of each item, None of one without.
+        labels: Those of the template, with their other spellings.
+    """
+    counts = Counter(label or "unknown" for label in given)
+    names = {label: (others or (label,))[0] for label, others in labels.items()} | {"unknown": "unknown"}
+    return {name: counts[label] / max(1, len(given)) for label, name in names.items()}
+
+
 def metric_part(criterion: str) -> str:
     """A criterion's part of a metric's name: "Dialect Authenticity" -> "dialect_authenticity"."""
     return "_".join(criterion.lower().split())

@@ -19,6 +19,7 @@ from test_leaderboard import Rows
 from test_one_truth import run, shown
 from viewer_runs import DATE, row, save
 
+from cultureval.judge_prompts.templates import judge_template
 from cultureval.metrics.alqasida import translation
 from cultureval.metrics.alqasida.names import CORPUS
 from cultureval.metrics.m2cqa.statement_items import cell_report
@@ -576,6 +577,33 @@ def test_every_number_of_a_judgement_is_that_of_its_verdicts(tmp_path, name):
     (found,) = load(tmp_path / "out")
     assert [claim.metric for claim in found.claims] == [metric] and not found.unchecked
     assert found.scores[f"{CAPTION}|0"][metric] == pytest.approx(told)
+
+
+def test_shares_of_labels_are_those_of_the_labels(tmp_path):
+    """Shares that `judge label` wrote were believed from its file."""
+    (one,) = write_folder(tmp_path, Folder(5, (Plan(tasks=("caption",), judged=True),)))
+    (judgement,) = one.file.parent.glob("*T12*.json")
+    (file,) = [path for path in (tmp_path / "out").rglob("*.parquet") if CRITERION in str(pq.read_schema(path))]
+    prefix, table = "judge_gpt_question_type", pq.read_table(file)
+    labels = judge_template("jeem_question_type").labels
+    first = next(iter(labels))
+    verdicts = [
+        {prefix: {"outcome": "scored", "label": label, "flags": [], "reply": "", "asked": 1}}
+        for label in (first, first, None)
+    ]
+    table = table.set_column(table.column_names.index("metric"), "metric", pa.array(verdicts))
+    pq.write_table(table, file)
+    metric = f"{prefix}_{(labels[first] or (first,))[0]}"
+    content = json.loads(judgement.read_text("utf-8"))
+    for told, claims in ((2 / 3, []), (0.99, [metric])):
+        content["results"] = {f"{CAPTION}|0": {metric: told, f"{prefix}_n_items": 3, f"{prefix}_n_parsed": 3}}
+        judgement.write_text(json.dumps(content), encoding="utf-8")
+        (found,) = load(tmp_path / "out")
+        assert [claim.metric for claim in found.claims] == claims and not found.unchecked
+        assert found.value(f"{CAPTION}|0", metric) == pytest.approx(2 / 3)
+    content["results"][f"{CAPTION}|0"][f"{prefix}_invented"] = 0.9
+    judgement.write_text(json.dumps(content), encoding="utf-8")
+    assert "invented" in load(tmp_path / "out")[0].unchecked[f"{CAPTION}|0"]
 
 
 def test_a_sampled_judgement_is_marked_and_never_stands_for_all(tmp_path):
