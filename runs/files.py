@@ -292,13 +292,14 @@ def find_details(path: Path, task: str) -> SavedTask:
         raise CulturevalError(f"{path} does not exist.")
     found, broken = _saved_tasks(path)
     files = [one for one in found if task in (one.task, one.task.partition("|")[0])]
-    if files:
-        newest = max(files, key=lambda one: (one.age, one.file.name))  # by the run's date; a copy has other times
-        if date := _newer_run(newest, _named_files([path])):
-            raise CulturevalError(*_of_older_runs([newest], {newest.file: date}))
-        return newest
-    if broken:
-        raise CulturevalError("\n".join(one.reason for one in broken))
+    named = _named_files([path])
+    newer = {one.file: date for one in files if (date := _newer_run(one, named))}
+    if own := [one for one in files if one.file not in newer]:
+        return max(own, key=lambda one: (one.age, one.file.name))  # by the run's date; a copy has other times
+    if files or broken:
+        newest = {(one.root, one.model): one for one in sorted(files, key=lambda one: one.age)}
+        told = [*_of_older_runs([*newest.values()], newer), *(one.reason for one in broken)]
+        raise CulturevalError("\n".join(told))
     names = sorted({one.task for one in found})
     there = f"it has {', '.join(names[:5])}{', ...' if len(names) > 5 else ''}" if names else "it has none at all"
     hint = did_you_mean(task, list(dict.fromkeys(name.partition("|")[0] for name in names)))

@@ -2,13 +2,28 @@
 
 from collections import Counter
 from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
 from typing import Any
 
 from cultureval.runs.record import TaskRecord
 from cultureval.runtime.rows_report import RowsReport
+from cultureval.tasks import catalogue
 from cultureval.tasks.catalogue import all_tasks
 
 COPIED = ("suite", "benchmark", "group", "subset", "domain", "task_type", "language", "register", "metrics")
+SAMPLE_ROWS = Path(catalogue.__file__).with_name("sample_rows.txt")  # made by tests/unit/test_sample_rows.py
+
+
+def is_sample(record: TaskRecord) -> bool:
+    """Whether a task's rows are those of the shipped samples, whatever their folder is called."""
+    return not {record.content_hash, record.rows_hash}.isdisjoint(_sample_rows())
+
+
+@cache
+def _sample_rows() -> frozenset[str]:
+    """The hashes of the shipped samples' rows, alone and with their few-shot examples."""
+    return frozenset(SAMPLE_ROWS.read_text(encoding="utf-8").split())
 
 
 def task_records(configs: Mapping[str, Any], limit: int | None) -> dict[str, TaskRecord]:

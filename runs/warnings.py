@@ -2,11 +2,11 @@
 
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
-from pathlib import Path
 
 from cultureval.runs.files import judged_of, more_tasks
 from cultureval.runs.judged import CriterionScore, JudgeScores, bounds, incomplete, is_of_judge, judge_scores, total
 from cultureval.runs.record import Run, TaskRecord
+from cultureval.runs.task_records import is_sample
 from cultureval.runtime.rows_report import KEPT_KINDS, KINDS
 from cultureval.tasks.catalogue import all_tasks, groups
 
@@ -31,7 +31,6 @@ MARKS = {
     "flagged": "flagged",
     "judges_bounds": "judged in part",
 }
-SAMPLES = "samples"  # the folder of the shipped rows
 PARTIAL = ("samples", "limited", "other_counts", "other_sums", "incomplete", "skipped", "judgements_alone")
 LEAVES_OUT = ("claims", "mixed", "unchecked", "impossible", "skipped", "refused", "unscored", "unjudged")
 LEAVES_OUT += ("judged_in_part", "judgements_alone")
@@ -151,9 +150,9 @@ def _unchecked(run: Run, tasks: list[TaskRecord]) -> Checks:
 
 
 def _samples(run: Run, tasks: list[TaskRecord]) -> Checks:
-    root = run.record.options.get("data_root")
-    if isinstance(root, str) and Path(root).name == SAMPLES:
-        yield "The data are the shipped samples, a few synthetic rows: these scores are for trying things out."
+    if found := [task.task for task in tasks if is_sample(task)]:
+        which = "" if len(found) == len(tasks) else f" of {found[0]}{more_tasks(found[1:])}"
+        yield f"The data{which} are the shipped samples, a few synthetic rows: these scores are for trying things out."
 
 
 def _judgements_alone(run: Run, tasks: list[TaskRecord]) -> Checks:
