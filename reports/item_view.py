@@ -15,6 +15,7 @@ from cultureval.runs.rows import (
     gold_of,
     headline_of,
     is_choice,
+    is_verdict,
     option_scores,
     row_names,
     saved_reply,
@@ -131,11 +132,6 @@ def describe(row: Row, metric: str, isolate: bool = False) -> str:
     words = [f"{name} {score_text(value)}" for name, value in shown.items()]
     lines.append("scores: " + ", ".join(words))
     return "\n".join(shown_text(line, isolate) for part in lines for line in part.split("\n"))
-
-
-def is_verdict(value: Any) -> bool:
-    """Whether an entry of an item's metrics is a judge's verdict instead of a score."""
-    return isinstance(value, Mapping) and "outcome" in value
 
 
 def score_text(value: Any) -> str:

@@ -25,6 +25,7 @@ OUTCOMES = {
     "verdicts_reused",
     "verdicts_reused_since",
     "scored",
+    "counted",
     "truncated",
     "unparsable",
     "tokens_in",

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from cultureval.metrics.item_statistics import ItemStatistics, of_mean
 from cultureval.metrics.paired_tests import Floats, ScoreOfSums
 from cultureval.runs.files import read_details
-from cultureval.runs.rows import NAMES, NOT_ASKED, names_in_columns, owner_of, saved_reply
+from cultureval.runs.rows import NAMES, NOT_ASKED, is_verdict, names_in_columns, owner_of, saved_reply
 from cultureval.tasks.catalogue import all_suites, all_tasks, declared_metric
 
 if TYPE_CHECKING:
@@ -209,7 +209,7 @@ def verdicts_asked(file: Path, metric: str) -> int:
     """How many rows of a details file the judge of a metric was asked about."""
     prefix = owner_of(metric, [name for name in metric_names(file) if name != metric])
     verdicts = details_columns(file, [f"metric.{prefix}"]).popitem()[1] or []
-    return sum(isinstance(one, Mapping) and one.get("outcome") != NOT_ASKED for one in verdicts)
+    return sum(is_verdict(one) and one["outcome"] != NOT_ASKED for one in verdicts)
 
 
 def row_names_and_clusters(file: Path) -> tuple[tuple[str, ...], tuple[str | None, ...]]:

@@ -144,9 +144,14 @@ def _verdicts(rows: Iterable[Row]) -> dict[str, int]:
     counts: dict[str, int] = {}
     for row in rows:
         for name, value in row.items():
-            if isinstance(value, Mapping) and "outcome" in value:
+            if is_verdict(value):
                 counts[name] = counts.get(name, 0) + (value["outcome"] != NOT_ASKED)
     return counts
+
+
+def is_verdict(value: Any) -> bool:
+    """Whether an entry of an item's metrics is a judge's verdict instead of a score."""
+    return isinstance(value, Mapping) and "outcome" in value
 
 
 def key_of(row: Row) -> tuple[str, str]:

@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from cultureval.reports.item_view import is_verdict, score_text
+from cultureval.reports.item_view import score_text
 from cultureval.reports.viewer.pictures import drawing_of, images_of
 from cultureval.reports.viewer.texts import markdown_text, one_line, plain_text
-from cultureval.runs.rows import Row, answer_of, gold_of, golds_of, is_choice, option_scores, saved_reply
+from cultureval.runs.rows import Row, answer_of, gold_of, golds_of, is_choice, is_verdict, option_scores, saved_reply
 from cultureval.runtime.doc_fields import specific_of
 from cultureval.runtime.errors import CulturevalError
 
