@@ -122,7 +122,7 @@ def _of_results(path: Path, metrics: Sequence[str]) -> tuple[dict[str, Board], l
         names = [entry.model for entry in entries]
         name_of = {one.label: one.model if names.count(one.model) == 1 else one.label for one in entries}
         ranked = [] if metrics else _of_tables(division, entries)
-        for title, lower, ranking, without in ranked or _of_metrics(entries, metrics):
+        for title, lower, ranking, without in ranked or _of_metrics(division, entries, metrics):
             for label, why in without.items():
                 left.setdefault(f"{title}: {why}", []).append(name_of[label])
             if ranking:
@@ -145,7 +145,7 @@ def _of_tables(division: Division, entries: Sequence[Entry]) -> list[Ranked]:
     ]
 
 
-def _of_metrics(entries: Sequence[Entry], metrics: Sequence[str]) -> Iterator[Ranked]:
+def _of_metrics(division: Division, entries: Sequence[Entry], metrics: Sequence[str]) -> Iterator[Ranked]:
     """The ranks by each metric (() each headline), averaged over the benchmarks of the tasks that all models have."""
     records = {task: one for entry in entries for task, one in entry.run.record.tasks.items()}
     for metric in metrics or dict.fromkeys(name for record in records.values() for name in record.metrics[:1]):
@@ -155,4 +155,4 @@ def _of_metrics(entries: Sequence[Entry], metrics: Sequence[str]) -> Iterator[Ra
             parts = {(task, metric): weight for task, weight in average_weights(tasks).items()}
             lower = not higher_is_better(entries[0].run, tasks[0].task, metric)
             found = rank_items([(one.label, one.sources) for one in entries], parts, higher_is_better=not lower)
-            yield metric, lower, found.ranking, dict(found.without)
+            yield f"{division.suite}, {metric}", lower, found.ranking, dict(found.without)

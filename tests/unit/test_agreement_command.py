@@ -26,6 +26,7 @@ SCORES = {
     key: (RNG.integers(1, 6, 4).tolist(), float(RNG.normal()))
     for key in itertools.product(("JO", "EG"), MODELS, IMAGES)
 }
+ASKED = {"query": "صف الصورة", "choices": [""], "gold_index": 0}
 
 
 def caption(country, model, image):
@@ -42,7 +43,7 @@ def save_results(root):
     for country, model in itertools.product(("JO", "EG"), MODELS):
         rows = [
             {
-                "doc": {"id": image, "specific": {"country": country, "image_id": image}},
+                "doc": {"id": image, "specific": {"country": country, "image_id": image}, **ASKED},
                 "model_response": {"text": [caption(country, model, image)]},
                 "metric": {"cider": SCORES[country, model, image][1], "constant": 3.0, "undefined": float("nan")},
             }
@@ -285,7 +286,7 @@ def test_alqasidas_ratings_join_saved_answers(tmp_path):
     rows = [row for row in humeval(scores) if row["Model"] == "gpt-4o"]
     details = [
         {
-            "doc": {"query": row["Prompt"], "specific": {"dialect": "egy"}},
+            "doc": {**ASKED, "query": row["Prompt"], "specific": {"dialect": "egy"}},
             "model_response": {"text": [row["Completion"]]},
             "metric": {"adi2": row["TVD"] ** 2}
             | {"judge_j_dialectal_fidelity_dialectal_fidelity": 6.0 - row["Dialectal Accuracy"]}
