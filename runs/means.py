@@ -20,13 +20,11 @@ class Estimate(NamedTuple):
         value: In any unit.
         stderr: Its standard error in that unit; None where unknown (one item, or a file without errors).
         n: Items that it is a mean of; None where unknown.
-        asked: Items that have a score, where a rate counts only some of them; None: as `n`.
     """
 
     value: float
     stderr: float | None = None
     n: int | None = None
-    asked: int | None = None
 
     def interval(self, bounds: Range | None = None) -> tuple[float, float] | None:
         """The 95% interval, never beyond the range of the score.
@@ -56,8 +54,7 @@ def estimate(run: Run, task: TaskRecord, metric: str, scale: float = 1.0) -> Est
     value, stderr = run.value(task.task, metric), run.stderr(task.task, metric)
     if value is None:
         return None
-    asked = task.items_with(metric) if metric in task.counted else None
-    return Estimate(scale * value, None if stderr is None else scale * stderr, task.n_of(metric) or None, asked)
+    return Estimate(scale * value, None if stderr is None else scale * stderr, task.n_of(metric) or None)
 
 
 def percentage(run: Run, task: TaskRecord, metric: str) -> Estimate | None:
@@ -97,8 +94,7 @@ def mean_of(estimates: Sequence[Estimate], same_items: bool = False) -> Estimate
     if known:
         errors = [math.sqrt(_squared_error(estimate, known)) for estimate in estimates]
         stderr = (math.fsum(errors) if same_items else math.hypot(*errors)) / len(estimates)
-    asked = sum(one.asked or one.n or 0 for one in estimates) if any(one.asked for one in estimates) else None
-    return Estimate(value, stderr, sum(counts) if len(counts) == len(estimates) else None, asked)
+    return Estimate(value, stderr, sum(counts) if len(counts) == len(estimates) else None)
 
 
 def _squared_error(estimate: Estimate, known: Sequence[Estimate]) -> float:
@@ -114,7 +110,7 @@ def as_written(run: Run, name: str, metric: str, mean: Estimate, scale: float = 
     The file's error is made while the items are known: tasks that share some are not independent.
     """
     value, stderr = run.value(name, metric), run.stderr(name, metric)
-    return mean if value is None or stderr is None else mean._replace(value=scale * value, stderr=scale * stderr)
+    return mean if value is None or stderr is None else Estimate(scale * value, scale * stderr, mean.n)
 
 
 def agree(value: float, other: float) -> bool:

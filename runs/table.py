@@ -77,7 +77,7 @@ class Cell:
         value: In the unit that is shown (percent where the paper has percent); None is shown as `words`.
         stderr: Its standard error in the same unit; None where unknown.
         n: Items that it is the mean of.
-        asked: As of `Estimate`.
+        asked: Items that have a score, where a rate counts only some of them; None: as `n`.
         published: The paper's number for a model of the same name, where the paper lists it.
         digits: Decimal places.
         published_digits: Those of the paper's number; None: as `digits`.
@@ -98,7 +98,7 @@ class Cell:
     coverage: Coverage | None = None
     parts: Parts = field(default_factory=dict)
     words: str = "n/a"
-    asked: int | None = None
+    asked: int | None = field(default=None, compare=False)
 
 
 Content = Cell | Coverage | str | None
@@ -108,8 +108,8 @@ def cell_of(
     found: Estimate | None, published: float | None = None, digits: int = 2, published_digits: int | None = None
 ) -> Cell:
     """The cell of an estimate; n/a without one."""
-    value, stderr, n, asked = found or (None, None, None, None)
-    return Cell(value, stderr, n, published, digits, published_digits, asked=asked)
+    value, stderr, n = found or (None, None, None)
+    return Cell(value, stderr, n, published, digits, published_digits)
 
 
 @dataclass(frozen=True)
@@ -381,8 +381,9 @@ def with_mean_of_rows(table: SuiteTable, name: str, tasks: Mapping[str, str], me
     if len(cells) == 1:
         return replace(table, main=column, first={column: replace(cells[0], parts=parts)})
     main = Column(name, f"Mean of {', '.join(tasks)}", column.lower)
-    mean = mean_of([Estimate(cell.value or 0.0, cell.stderr, cell.n, cell.asked) for cell in cells], same_items=True)
-    cell = replace(cell_of(mean, digits=cells[0].digits), column=main, parts=parts)
+    mean = mean_of([Estimate(cell.value or 0.0, cell.stderr, cell.n) for cell in cells], same_items=True)
+    asked = sum(cell.asked or cell.n or 0 for cell in cells)
+    cell = replace(cell_of(mean, digits=cells[0].digits), column=main, parts=parts, asked=asked or None)
     return replace(table, main=main, first={main: cell, **table.first})
 
 

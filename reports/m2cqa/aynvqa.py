@@ -4,6 +4,7 @@ Overview of ImageEval 2026, arXiv 2608.30475: models are ranked by contrastive i
 """
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
 from cultureval.metrics.m2cqa.names import (
     AYNVQA_JOINT,
@@ -61,8 +62,8 @@ def _header(first: str, columns: Mapping[str, str]) -> list[Column | str]:
 
 
 def _row(run: Run, record: TaskRecord, columns: Iterable[str]) -> Row:
-    cells = [cell_of(estimate(run, record, metric), digits=3) for metric in columns]
-    return Row(label(record), cells)
+    cells = {metric: cell_of(estimate(run, record, metric), digits=3) for metric in columns}
+    return Row(label(record), [replace(cell, asked=record.items_with(name)) for name, cell in cells.items()])
 
 
 def label(record: TaskRecord) -> str:

@@ -74,7 +74,8 @@ def _rows(run: Run, records: dict[str, TaskRecord]) -> Sequence[Row]:
 
 def _row(label: str, found: dict[str, Estimate | None], published: dict[str, float]) -> Row:
     cells = [cell_of(found[metric], published.get(metric), digits=3, published_digits=2) for metric in COLUMNS]
-    return Row(label, cells)
+    asked = max((one.n or 0 for one in found.values() if one), default=0)  # accuracies are of all items
+    return Row(label, [replace(cell, asked=asked or None) for cell in cells])
 
 
 def published_tables() -> dict[str, list[SuiteTable]]:
