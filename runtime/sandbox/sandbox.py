@@ -39,6 +39,7 @@ _START_SECONDS = 120.0
 _REPORT_SECONDS = 20.0
 _PREPARED = b"!"
 _LOOK_BYTES = 1 << 22  # of outputs, after which the disk is looked at again
+_MUCH_MEMORY = 1 << 30  # of a job that the kernel kills: then it has brought that about itself
 _ROOM_BYTES = 64 << 20  # that outputs leave on the disk, for other jobs' and for what the judge itself keeps
 
 
@@ -83,16 +84,18 @@ class JobEnd:
             the disk; `halted`: it stopped itself.
         signal: The signal that ended the job's process, or 0.
         exit: Its exit status otherwise.
+        memory: The most that it had, in bytes.
     """
 
     outcome: Literal["done", "wall", "output", "disk", "halted"]
     signal: int = 0
     exit: int = 0
+    memory: int = 0
 
     @property
     def is_kill(self) -> bool:
-        """Whether the kernel killed it, as it does where the machine's memory is short: no job can do so itself."""
-        return self.outcome == "done" and self.signal == signal.SIGKILL
+        """Whether the kernel killed it, as it does where the machine's memory is short, and not for what it took."""
+        return self.outcome == "done" and self.signal == signal.SIGKILL and self.memory < _MUCH_MEMORY
 
     @property
     def is_interruption(self) -> bool:
@@ -282,7 +285,7 @@ class Sandbox:
         number = report["signal"]
         if number == signal.SIGKILL and report["cpu"] > cpu_seconds / 2:
             number = signal.SIGXCPU  # that it has ignored; on a busy machine the limit counts more than was used
-        return JobEnd(stopped or report["end"], number, report["exit"])
+        return JobEnd(stopped or report["end"], number, report["exit"], report["memory"])
 
     def _receive(
         self, connection: socket.socket, payload: bytes, seconds: float, outputs: IO[bytes], size: OutputSize

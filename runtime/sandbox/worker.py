@@ -1,14 +1,15 @@
 """The program inside the jail: it forks one fresh process per job and removes everything that a job leaves.
 
 It is the first process of its PID namespace: no process inside can kill it, and it is not dumpable, so none can trace
-it or read its memory. It runs no untrusted code itself and never reads a job's data: the job's socket goes to the
-forked process alone. That process gives up all rights, installs the system-call filter, and only then runs the code.
+it or read its memory. It runs no untrusted code itself and never looks at a job's data: what an ended job has not sent
+yet, it passes on as it is. A job's process gives up all rights, installs the system-call filter, and only then runs the
+code.
 It can start no other process. Each finds an empty /tmp and /dev/shm, mounted anew if the last one has touched them.
 Only the standard library and numpy are imported here.
 
 Control messages (JSON, one per packet on standard input): first `{"scratch"}` with the filter's descriptor attached,
 then `{"wall", "limits"}` with the job's socket attached, or `{"stop": true}`; answers: `{"ready": true}` once, then per
-job `{"exit", "signal", "end", "cpu"}`.
+job `{"exit", "signal", "end", "cpu", "memory"}`.
 """
 
 import contextlib
@@ -16,6 +17,7 @@ import ctypes
 import errno
 import gc
 import json
+import mmap
 import os
 import pickle
 import resource
@@ -29,8 +31,7 @@ from typing import Any
 
 from cultureval.runtime.sandbox import codec
 
-FLUSH_BYTES = 1 << 16
-FLUSH_SECONDS = 0.02
+WAITING_BYTES = 1 << 16
 LOOK_SECONDS = 0.5
 TICK = 0.01  # seconds; of a timer
 LIBC = ctypes.CDLL(None, use_errno=True)
@@ -42,6 +43,7 @@ PR_SET_DUMPABLE, PR_SET_SECCOMP, PR_SET_NO_NEW_PRIVS, PR_CAP_AMBIENT, PR_CAP_AMB
 SECCOMP_MODE_FILTER = 2
 # Share of a CPU below which a process counts as waiting, even on a busy machine.
 IDLE_SHARE = 0.02
+_SIZE = struct.Struct("<Q")
 
 
 def main() -> None:
@@ -141,16 +143,18 @@ def _serve(
 ) -> dict[str, Any]:
     if confine:
         confine.renew_scratch()
-    pid = os.fork()
-    if pid == 0:
-        control.close()
-        os.dup2(0, 2)
-        _run_and_leave(job, descriptor, confine)
-    os.close(descriptor)
-    end = _wait(pid, control, time.monotonic() + job["wall"])
-    status, cpu = _clear(pid, confine is not None)
+    with socket.socket(fileno=descriptor) as data, _Frames(data) as frames:
+        pid = os.fork()
+        if pid == 0:
+            control.close()
+            os.dup2(0, 2)
+            _run_and_leave(job, frames, confine)
+        end = _wait(pid, control, time.monotonic() + job["wall"])
+        status, cpu, memory = _clear(pid, confine is not None)
+        with contextlib.suppress(OSError):  # the judge reads no more
+            frames.flush()
     code = os.waitstatus_to_exitcode(status)
-    return {"exit": max(code, 0), "signal": max(-code, 0), "end": end, "cpu": cpu}
+    return {"exit": max(code, 0), "signal": max(-code, 0), "end": end, "cpu": cpu, "memory": memory}
 
 
 def _wait(pid: int, control: socket.socket, deadline: float) -> str:
@@ -173,13 +177,13 @@ def _wait(pid: int, control: socket.socket, deadline: float) -> str:
         os.close(handle)
 
 
-def _clear(pid: int, jailed: bool) -> tuple[int, float]:
+def _clear(pid: int, jailed: bool) -> tuple[int, float, int]:
     """Kill and reap the job and, without a jail, the processes that it started.
 
     Returns:
-        The job's wait status, and its CPU time in seconds.
+        The job's wait status, its CPU time in seconds, and the most memory that it had, in bytes.
     """
-    status, cpu = 0, 0.0
+    status, cpu, memory = 0, 0.0, 0
     while True:
         try:
             os.kill(-1 if jailed else pid, signal.SIGKILL)
@@ -191,31 +195,30 @@ def _clear(pid: int, jailed: bool) -> tuple[int, float]:
         try:
             reaped, result, usage = os.wait4(-1, 0)
         except ChildProcessError:
-            return status, cpu
+            return status, cpu, memory
         if reaped == pid:
-            status, cpu = result, usage.ru_utime + usage.ru_stime
+            status, cpu, memory = result, usage.ru_utime + usage.ru_stime, usage.ru_maxrss << 10
 
 
-def _run_and_leave(job: dict[str, Any], descriptor: int, confine: _Confinement | None) -> None:
+def _run_and_leave(job: dict[str, Any], frames: "_Frames", confine: _Confinement | None) -> None:
     """Run a job in the forked process; never returns. Status 99 means that its preparation failed."""
     try:
         os.setsid()
-        data = socket.socket(fileno=descriptor)
         if confine:
             confine.give_up_rights()
-        payload = pickle.loads(_receive(data))  # noqa: S301  # written by the trusted side
+        payload = pickle.loads(_receive(frames.data))  # noqa: S301  # written by the trusted side
         _limit(job["limits"])
         if confine:
             confine.filter_system_calls()
-        data.send(b"!")
-        call_entry_point(payload, data)
+        frames.data.send(b"!")
+        call_entry_point(payload, frames)
         os._exit(0)
     finally:
         os._exit(99)
 
 
 def _receive(data: socket.socket) -> bytes:
-    size = struct.unpack("<Q", data.recv(8, socket.MSG_WAITALL))[0]
+    size = _SIZE.unpack(data.recv(_SIZE.size, socket.MSG_WAITALL))[0]
     parts = bytearray()
     while len(parts) < size:
         parts += data.recv(min(1 << 20, size - len(parts)))
@@ -232,23 +235,41 @@ def _limit(limits: dict[str, int]) -> None:
 
 
 class _Frames:
-    """Sends frames, a few at a time: a system call per output would cost more than most solutions."""
+    """Sends frames, a few at a time: a system call per output would cost more than most solutions.
+
+    Those that wait are in memory shared with the process that forks the job's, which sends them when the job has ended:
+    so a call that meets a limit takes none of those before it along. A job can write anything there, as it can send it.
+    """
 
     def __init__(self, data: socket.socket) -> None:
         self.data = data
-        self.waiting: list[bytes] = []
-        self.size = 0
-        self.flushed = time.monotonic()
+        self._waiting = mmap.mmap(-1, _SIZE.size + WAITING_BYTES)  # new for each job: none sees another's
+
+    def __enter__(self) -> "_Frames":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._waiting.close()
 
     def add(self, seconds: float, content: bytes) -> None:
-        self.waiting += (codec.FRAME.pack(seconds, len(content)), content)
-        self.size += len(content)
-        if self.size > FLUSH_BYTES or time.monotonic() - self.flushed > FLUSH_SECONDS:
+        frame = codec.FRAME.pack(seconds, len(content)) + content
+        start = _SIZE.size + self._size()
+        if start + len(frame) > len(self._waiting):
             self.flush()
+            start = _SIZE.size
+        if len(frame) > WAITING_BYTES:
+            self.data.sendall(frame)
+            return
+        self._waiting[start : start + len(frame)] = frame
+        _SIZE.pack_into(self._waiting, 0, start - _SIZE.size + len(frame))
 
     def flush(self) -> None:
-        self.data.sendall(b"".join(self.waiting))
-        self.waiting, self.size, self.flushed = [], 0, time.monotonic()
+        waiting = self._waiting[_SIZE.size : _SIZE.size + self._size()]
+        _SIZE.pack_into(self._waiting, 0, 0)
+        self.data.sendall(waiting)
+
+    def _size(self) -> int:
+        return _SIZE.unpack_from(self._waiting)[0]
 
 
 class _CallClock:
@@ -286,17 +307,16 @@ class _CallClock:
             signal.raise_signal(signal.SIGALRM)
 
 
-def call_entry_point(payload: dict[str, Any], data: socket.socket) -> None:
+def call_entry_point(payload: dict[str, Any], frames: _Frames) -> None:
     """Execute a solution's code, call its entry point on every input, and send each result as one frame.
 
     Args:
         payload: `code`, `entry_point`, `inputs` (a list of argument lists), `seconds` (one CPU-time limit per input, or
             None), `idle_factor`, `wall_factor` and `all_seconds` (see `_CallClock`), `as_set` (results are compared as
             sets).
-        data: Where the frames go: wall seconds of the call, size, and content. First `L`: the code is loaded; then the
-            encoded results; `E` and a type's name for an exception, which ends the job.
+        frames: Take wall seconds of the call, and content. First `L`: the code is loaded; then the encoded results; `E`
+            and a type's name for an exception, which ends the job.
     """
-    frames = _Frames(data)
     clock = _CallClock(payload["idle_factor"], payload["wall_factor"], payload["all_seconds"])
     seconds = payload["seconds"] or [0.0] * len(payload["inputs"])
     try:
@@ -305,7 +325,6 @@ def call_entry_point(payload: dict[str, Any], data: socket.socket) -> None:
         exec(payload["code"].removeprefix("\ufeff"), names)  # noqa: S102  # this is what the jail is for
         function = names[payload["entry_point"]]
         frames.add(0.0, b"L")
-        frames.flush()  # else a process that ends in its first call looks as if it had not been loaded
         for arguments, limit in zip(payload["inputs"], seconds, strict=True):
             clock.start(limit)
             start = time.time()
@@ -319,7 +338,6 @@ def call_entry_point(payload: dict[str, Any], data: socket.socket) -> None:
             del result
     except BaseException as error:
         frames.add(0.0, b"E" + type(error).__name__[:80].encode("utf-8", "replace"))
-    frames.flush()
 
 
 if __name__ == "__main__":

@@ -134,6 +134,24 @@ def test_what_fails_with_one_solution_concerns_that_one_alone(monkeypatch):
     assert "no namespaces" in verdict.reason
 
 
+@pytest.mark.parametrize(
+    ("act", "told"),
+    [
+        ("while True: pass", "CPU-time limit"),
+        ("sum(itertools.repeat(0))", "CPU-time limit"),
+        ("time.sleep(9)", "wall-time limit"),
+        ("os._exit(5)", "exited with status 5"),
+    ],
+)
+def test_the_call_is_named_that_ended_a_program_and_not_one_before(act, told):
+    problem = ADD | {"base_input": [[number, 0] for number in range(3000)], "plus_input": []}
+    code = f"import itertools, os, time\ndef add(a, b):\n    if a == 2500:\n        {act}\n    return a + b\n"
+    (verdict,) = judge_solutions({"add": problem}, [Solution("add", 0, code)], "humaneval", workers=1, progress=False)
+    assert verdict.reason == f"base: {told} in call 2501 of 3000, input (2500, 0)"
+    status = ("timeout", [True] * 2500) if "exited" in told else ("fail", [True] * 2500 + [False])
+    assert (verdict.evalplus_base, verdict.evalplus_base_details) == status
+
+
 @pytest.fixture
 def under_nohup():
     earlier = signal.signal(signal.SIGHUP, signal.SIG_IGN)
