@@ -7,6 +7,8 @@ reader of its own: it builds plain data only, never runs code, and checks sizes,
 anything. Neither pickle nor `marshal.loads` ever sees bytes from a sandbox. What is small can still be slow to
 compare, so that all reading is done in a process with limits (`metrics/code/comparison_server.py`). The limits of a
 value follow those of the one that it is compared with (`SizeLimits.of_equals`): what is beyond them cannot equal it.
+Nothing that `encode` never writes is read, such as keys that come twice, so that no value is slower to read than its
+own form needs.
 """
 
 import collections
@@ -23,14 +25,15 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 MAX_DEPTH = 200
-# How much more room an equal value takes when it is written in another way (a scalar of numpy: six items for one; 47
-# bytes for a truth value of one).
+# How much more room an equal value takes when it is written in another way (an array of shape (1, 1) for a truth value:
+# eight items for one, 49 bytes for one).
 ITEMS_FACTOR = 8
-BYTES_FACTOR = 48
+BYTES_FACTOR = 64
 SPARE_ITEMS = 10_000
 SPARE_BYTES = 1 << 20
 MAX_INTEGER_DIGITS = 10_000  # of 15 bits, or as many as the value has that it is compared with
 MAX_FRACTION_BITS = 4096  # of the denominator
+DIGITS_OF_AN_ITEM = 32  # of an integer, counted before it is read: they take as long as another item
 SAME_HASH_LIMIT = 1000
 FRAME = struct.Struct("<dQ")  # before each value that a job sends: seconds of the call, bytes of the value
 # Empty ones take as much memory as that many other items.
@@ -80,7 +83,7 @@ class SizeLimits:
 
     def of_equals(self) -> "SizeLimits":
         """The limits of values that could be equal to what has been read with these."""
-        return SizeLimits(ITEMS_FACTOR * self.read + SPARE_ITEMS, max(MAX_INTEGER_DIGITS, self.longest))
+        return SizeLimits(most_items_of_equals(self.read), max(MAX_INTEGER_DIGITS, self.longest))
 
     def take(self, items: int) -> None:
         """Count items.
@@ -92,6 +95,11 @@ class SizeLimits:
         self.read += items
         if self.left < 0:
             raise BadEncoding("too many items")
+
+
+def most_items_of_equals(items: int) -> int:
+    """Items that a value can have which is equal to one of so many."""
+    return ITEMS_FACTOR * items + SPARE_ITEMS
 
 
 def most_bytes_of_equals(size: int) -> int:
@@ -196,18 +204,24 @@ def _tree_items(value: Any, kind: type, depth: int) -> list[Any]:
     for kind_of_items, run in itertools.groupby(kind.__iter__(value), type):
         if kind_of_items in _SCALARS:
             found += run
-        elif (items := list(run)) and _are_numbers(kind_of_items, items[0]):
-            found.append(("run", [items[0].dtype.str, b"".join(map(kind_of_items.tobytes, items))]))
+        elif (items := list(run)) and _are_alike(kind_of_items, items):
+            data = b"".join(map(kind_of_items.tobytes, items))
+            found.append(("run", [items[0].dtype.str, list(items[0].shape), data]))
         else:
             for item in items:  # with few frames of the stack for each level of depth
                 found.append(_tree(item, depth + 1))
     return found
 
 
-def _are_numbers(kind: type, first: Any) -> bool:
-    """Whether items of a type are numpy's numbers, which leave in a few bytes each."""
-    is_number = getattr(getattr(first, "dtype", None), "kind", "O") in _NUMPY_NUMBERS
-    return is_number and kind.__module__ == "numpy" and first.shape == ()
+def _are_alike(kind: type, items: list[Any]) -> bool:
+    """Whether items are numpy's numbers, or its arrays of one shape, which leave in a few bytes each."""
+    first = items[0]
+    if kind.__module__ != "numpy" or getattr(getattr(first, "dtype", None), "kind", "O") not in _NUMPY_NUMBERS:
+        return False
+    if kind.__name__ != "ndarray":
+        return first.shape == ()
+    form = first.shape, first.dtype
+    return first.size > 0 and all((item.shape, item.dtype) == form for item in items)
 
 
 def _numpy_tree(value: Any) -> tuple[str, Any] | None:
@@ -346,11 +360,12 @@ class _Reader:
         self.limits.longest = max(self.limits.longest, abs(size))
         if abs(size) > self.limits.digits:
             raise BadEncoding("an integer of too many digits")
+        self.limits.take(abs(size) // DIGITS_OF_AN_ITEM)
         digits = self.take(2 * abs(size))
-        if any(high & 0x80 for high in digits[1::2]):
-            raise BadEncoding("a digit of an integer is out of range")
+        if digits[-2:] in (b"", b"\0\0") or any(high & 0x80 for high in digits[1::2]):
+            raise BadEncoding("a digit of an integer is out of range, or one too many")
         bits = "".join(f"{digit:015b}" for digit in reversed(struct.unpack(f"<{abs(size)}H", digits)))
-        return int(bits or "0", 2) * (-1 if size < 0 else 1)
+        return int(bits, 2) * (-1 if size < 0 else 1)
 
     def text(self, _depth: int) -> str:
         try:
@@ -392,9 +407,23 @@ def hashable(items: list[Any]) -> list[Any]:
 
 
 def keyed(pairs: list[tuple[Any, Any]]) -> dict[Any, Any]:
-    """Build a dict from pairs whose keys are checked by `hashable`."""
+    """Build a dict from pairs whose keys are checked by `hashable`.
+
+    Raises:
+        BadEncoding: As `hashable`, or a key comes twice.
+    """
     hashable([key for key, _ in pairs])
-    return dict(pairs)
+    return _distinct(dict(pairs), len(pairs))
+
+
+def _set(items: list[Any], kind: Callable[[list[Any]], Any] = set) -> Any:
+    return _distinct(kind(hashable(items)), len(items))
+
+
+def _distinct(table: Any, items: int) -> Any:
+    if len(table) != items:
+        raise BadEncoding("an item comes twice")
+    return table
 
 
 _CONSTANTS = {b"N": None, b"T": True, b"F": False}
@@ -403,8 +432,8 @@ _PAIRS = {b"i": struct.Struct("<xi"), b"g": struct.Struct("<xd")}  # a code and 
 _SHORT_RUN = 16
 _SEQUENCES: dict[bytes, Callable[[list[Any]], Any]] = {
     b"(": tuple,
-    b"<": lambda items: set(hashable(items)),
-    b">": lambda items: frozenset(hashable(items)),
+    b"<": _set,
+    b">": lambda items: _set(items, frozenset),
 }
 _READERS: dict[bytes, Callable[[_Reader, int], Any]] = {
     b"l": _Reader.long,
@@ -449,12 +478,13 @@ class _Builder:
     def run(self, node: Any) -> Iterable[Any]:
         import numpy
 
-        _, (name, data) = node
-        if not re.fullmatch(rf"[<>|=][{_NUMPY_NUMBERS}]\d{{1,2}}", _exact(str, name)):
+        _, (name, shape, data) = node
+        if not re.fullmatch(rf"[<>|=][{_NUMPY_NUMBERS}]\d{{1,2}}", _exact(str, name)) or not data:
             raise BadEncoding("not a run of numbers")
-        array = numpy.frombuffer(_exact(bytes, data), dtype=numpy.dtype(name))
-        self.limits.take(len(array))
-        return array
+        flat = numpy.frombuffer(_exact(bytes, data), dtype=numpy.dtype(name))
+        items = flat.reshape((-1, *(_exact(int, size) for size in shape)))
+        self.limits.take(len(items) * (1 + len(shape)))
+        return items
 
     def deque(self, content: Any) -> collections.deque[Any]:
         self.limits.take(DEQUE_ITEMS)
@@ -473,6 +503,7 @@ class _Builder:
     def decimal(self, content: Any) -> decimal.Decimal:
         if len(_exact(str, content)) > max(MAX_INTEGER_DIGITS, 5 * self.limits.digits):
             raise BadEncoding("a number of too many digits")
+        self.limits.take(len(content) // (5 * DIGITS_OF_AN_ITEM))
         return decimal.Decimal(content)
 
     def fraction(self, content: Any) -> fractions.Fraction:
@@ -481,9 +512,17 @@ class _Builder:
             MAX_FRACTION_BITS, 15 * self.limits.digits
         ):
             raise BadEncoding("a number of too many digits")
-        return fractions.Fraction(above, below)
+        fraction = fractions.Fraction(above, below)
+        if fraction.denominator != below:
+            raise BadEncoding("a fraction not in lowest terms")
+        return fraction
+
+    def table(self, content: Any, kind: Callable[[list[Any]], Any]) -> Any:
+        self.limits.take(TABLE_ITEMS)
+        return _set(self.items(content), kind)
 
     def pairs(self, content: Any) -> dict[Any, Any]:
+        self.limits.take(TABLE_ITEMS)
         items = self.items(content)
         return keyed(list(zip(items[::2], items[1::2], strict=True)))
 
@@ -513,6 +552,10 @@ def _from_items(make: Callable[[Iterable[Any]], Any]) -> Callable[[_Builder, Any
     return lambda builder, content: make(builder.items(content))
 
 
+def _from_distinct(kind: Callable[[list[Any]], Any]) -> Callable[[_Builder, Any], Any]:
+    return lambda builder, content: builder.table(content, kind)
+
+
 def _from_pairs(make: Callable[[dict[Any, Any]], Any]) -> Callable[[_Builder, Any], Any]:
     return lambda builder, content: make(builder.pairs(content))
 
@@ -520,8 +563,8 @@ def _from_pairs(make: Callable[[dict[Any, Any]], Any]) -> Callable[[_Builder, An
 _MAKERS: dict[str, Callable[[_Builder, Any], Any]] = {
     "list": _from_items(list),
     "tuple": _from_items(tuple),
-    "set": _from_items(lambda items: set(hashable(items))),
-    "frozenset": _from_items(lambda items: frozenset(hashable(items))),
+    "set": _from_distinct(set),
+    "frozenset": _from_distinct(frozenset),
     "deque": lambda builder, content: builder.deque(content),
     "dict": _from_pairs(dict),
     "Counter": _from_pairs(collections.Counter),
@@ -530,7 +573,7 @@ _MAKERS: dict[str, Callable[[_Builder, Any], Any]] = {
     "range": _Builder.range,
     "Fraction": _Builder.fraction,
     "Decimal": _Builder.decimal,
-    "keys": _from_items(lambda items: dict.fromkeys(hashable(items)).keys()),
+    "keys": _from_distinct(lambda items: dict.fromkeys(items).keys()),
     "scalar": lambda builder, content: _numpy(content, scalar=True),
     "array": lambda builder, content: _numpy(content, scalar=False),
     "int": lambda builder, content: _SUBCLASSES[int](_exact(int, content)),
@@ -539,8 +582,8 @@ _MAKERS: dict[str, Callable[[_Builder, Any], Any]] = {
     "str": lambda builder, content: _SUBCLASSES[str](_exact(str, content)),
     "sublist": _from_items(_SUBCLASSES[list]),
     "subtuple": _from_items(_SUBCLASSES[tuple]),
-    "subset": _from_items(lambda items: _SUBCLASSES[set](hashable(items))),
-    "subfrozenset": _from_items(lambda items: _SUBCLASSES[set](hashable(items))),
+    "subset": _from_distinct(_SUBCLASSES[set]),
+    "subfrozenset": _from_distinct(_SUBCLASSES[set]),
     "subdict": _from_pairs(_SUBCLASSES[dict]),
     "opaque": lambda builder, content: builder.opaque(content),
 }

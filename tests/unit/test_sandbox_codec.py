@@ -141,6 +141,12 @@ def test_arrays_keep_type_and_shape():
     array = numpy.arange(6, dtype=numpy.float32).reshape(2, 3)
     result = decode(encode(array))
     assert result.dtype == array.dtype and (result == array).all()
+    alike = [numpy.array([[number]]) for number in range(1000)]
+    assert len(encode(alike)) < 9000  # those of one shape share their form
+    for values in (alike, [*alike[:9], array, 7, numpy.zeros((0, 2)), numpy.array(0.5), numpy.float32(0.5)]):
+        for result, value in zip(decode(encode(values)), values, strict=True):
+            assert numpy.array_equal(result, value) and numpy.shape(result) == numpy.shape(value)
+            assert getattr(result, "dtype", int) == getattr(value, "dtype", int)
 
 
 def test_what_is_not_data_equals_nothing():
@@ -169,6 +175,20 @@ def test_what_is_not_data_equals_nothing():
         b"P" + marshal.dumps(test_arrays_keep_type_and_shape.__code__),
         b"Pu\xff\xff\xff\xff",
         b"P" + marshal.dumps(1) * 2,
+        # What would make an equal value slower to read.
+        b"P{" + marshal.dumps("key", 2) * 4 + b"0",
+        b"T" + marshal.dumps(("dict", ["key", 1, "key", 1]), 2),
+        b"P<\2\0\0\0" + marshal.dumps(1) * 2,
+        b"T" + marshal.dumps(("subset", [1, 1]), 2),
+        b"T" + marshal.dumps(("keys", [1, 1]), 2),
+        b"Pl\2\0\0\0\1\0\0\0",
+        b"Pl\0\0\0\0",
+        b"P" + marshal.dumps([7**50_000] * 200, 2),
+        b"T" + marshal.dumps(("list", [("Decimal", "1" * 9000)] * 200), 2),
+        b"T" + marshal.dumps(("Fraction", [2, 2]), 2),
+        b"T" + marshal.dumps(("list", [("run", ["<f8", [], b""])]), 2),
+        b"T" + marshal.dumps(("list", [("run", ["<f8", [0], b"12345678"])]), 2),
+        b"T" + marshal.dumps(("list", [("run", ["<f8", [-1], b"12345678"])]), 2),
     ],
 )
 def test_data_made_to_harm_the_reader_is_refused_at_once(data):
