@@ -1,5 +1,7 @@
 """Arabic HumanEval+ and MBPP+ (3LM's `tiiuae/evalplus-arabic`): finding, checking and handing over the problems."""
 
+import csv
+import functools
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
@@ -35,8 +37,6 @@ class CodeDataset:
         file: Name of its data file, there also with `.gz`.
         prefix: What its task ids begin with.
         rows: Problems that the published file holds.
-        tests: Their base and extra tests.
-        published: `judged_hash` of the published rows.
         task: Name of its LightEval task.
     """
 
@@ -45,39 +45,54 @@ class CodeDataset:
     file: str
     prefix: str
     rows: int
-    tests: tuple[int, int]
-    published: str
     task: str
 
 
 CODE_DATASETS = {
     dataset.name: dataset
     for dataset in (
-        CodeDataset(
-            "humaneval",
-            "HumanEval+",
-            "HumanEvalPlus.jsonl",
-            "HumanEval/",
-            164,
-            (1_570, 122_683),
-            "83ab8c908601b381",
-            "qimma_code:humaneval_plus",
-        ),
-        CodeDataset(
-            "mbpp",
-            "MBPP+",
-            "MBPPPlus.jsonl",
-            "Mbpp/",
-            378,
-            (1_174, 39_841),
-            "321ace5de417e67a",
-            "qimma_code:mbpp_plus",
-        ),
+        CodeDataset("humaneval", "HumanEval+", "HumanEvalPlus.jsonl", "HumanEval/", 164, "qimma_code:humaneval_plus"),
+        CodeDataset("mbpp", "MBPP+", "MBPPPlus.jsonl", "Mbpp/", 378, "qimma_code:mbpp_plus"),
     )
 }
 JUDGED = ("task_id", "prompt", "entry_point", "canonical_solution", "base_input", "plus_input", "atol")
-LARGEST_NUMBERS = {"humaneval": 163, "mbpp": 809}  # of the published problems
-WITHOUT_EXTRA_TESTS = {"Mbpp/793"}  # of the published problems
+
+
+@dataclass(frozen=True)
+class JudgedContent:
+    """What of a problem is asked and judged.
+
+    Attributes:
+        base: Number of its different base tests.
+        extra: Number of its different extra tests.
+        hash: Of all of it, whatever further fields there are.
+    """
+
+    base: int
+    extra: int
+    hash: str
+
+    @classmethod
+    def of(cls, row: Mapping[str, Any]) -> "JudgedContent":
+        """That of a row of a data file."""
+        tests = [[json.dumps(test) for test in row[column]] for column in INPUT_COLUMNS]
+        other = [row[name] for name in JUDGED if name not in INPUT_COLUMNS]
+        content = hashlib.sha256(json.dumps([other, *tests]).encode("ascii")).hexdigest()[:16]
+        return cls(*(len(set(texts)) for texts in tests), content)
+
+    def __str__(self) -> str:
+        return f"{self.base:,} base and {self.extra:,} extra tests"
+
+
+@functools.cache
+def published_problems(dataset: CodeDataset) -> Mapping[str, JudgedContent]:
+    """The problems that 3LM published, by task id: `code_tests.csv`."""
+    with (Path(__file__).parent / "code_tests.csv").open(encoding="utf-8", newline="") as file:
+        return {
+            row["task_id"]: JudgedContent(int(row["base"]), int(row["extra"]), row["hash"])
+            for row in csv.DictReader(file)
+            if row["task_id"].startswith(dataset.prefix)
+        }
 
 
 @dataclass(frozen=True)
@@ -91,8 +106,9 @@ class ProblemSet:
         revision: Commit of the source, or "local".
         refined: Number of refined prompts.
         content_hash: Hash of all rows of the source with these prompts, before `limit`.
-        difference: What the source's rows are instead of the published ones (`difference_from_published`), or "".
-        shortened: Why scores of the source's rows are too good to be those of the data set (`shortened_data`), or "".
+        difference: What the source's rows are instead of the published ones, or "".
+        shortened: Why scores of the source's rows are too good to be those of the data set, or "". For both see
+            `compare_with_published`.
         source: The hub's data set.
     """
 
@@ -149,7 +165,7 @@ def load_problems(
     known = CODE_DATASETS[dataset]
     file, commit = find_file(known, current_settings().with_(data_root=data).data_root)
     rows = _checked_rows(known, file)
-    difference, shortened = difference_from_published(known, rows), shortened_data(known, rows)
+    difference, shortened = compare_with_published(known, rows)
     refined = _refined(prompts, rows) if prompts else {}
     rows = {name: row | {"prompt": refined.get(name, row["prompt"])} for name, row in rows.items()}
     content_hash = hashlib.sha256(json.dumps(list(rows.values())).encode("ascii")).hexdigest()[:16]
@@ -160,52 +176,49 @@ def load_problems(
     return ProblemSet(known, kept, file, commit, refinements, content_hash, difference, shortened)
 
 
-def judged_hash(rows: Mapping[str, Mapping[str, Any]]) -> str:
-    """A hash of everything of some problems that is asked or judged, whatever their order and further fields."""
-    content = [[rows[task_id][name] for name in JUDGED] for task_id in sorted(rows)]
-    return hashlib.sha256(json.dumps(content).encode("ascii")).hexdigest()[:16]
+def compare_with_published(dataset: CodeDataset, rows: Mapping[str, Mapping[str, Any]]) -> tuple[str, str]:
+    """What problems are instead of those that 3LM published, and why fewer tests make their scores too good.
 
+    Problems of other numbers than the published ones, such as the samples', are shortened only where they have no
+    extra tests; a test that comes twice is one.
 
-def difference_from_published(dataset: CodeDataset, rows: Mapping[str, Mapping[str, Any]]) -> str:
-    """What problems are instead of those that 3LM published, in a sentence; "" where they are the same."""
-    if judged_hash(rows) == dataset.published:
-        return ""
-    base, extra = _tests(rows)
-    return (
-        f"Not the published {dataset.title}, so not comparable with its scores: {counted(len(rows), 'problem')} with "
-        f"{base:,} base and {extra:,} extra tests, published {dataset.rows:,} with {dataset.tests[0]:,} and "
-        f"{dataset.tests[1]:,}."
-    )
-
-
-def shortened_data(dataset: CodeDataset, rows: Mapping[str, Mapping[str, Any]]) -> str:
-    """Why fewer tests than published make the scores of problems too good; "" where that is not so.
-
-    Problems of other numbers than the published ones, such as the samples', are no part of those.
+    Returns:
+        A sentence, and a clause; both name the problems, and are "" where they do not apply.
     """
-    untested = [task for task, row in rows.items() if not row["plus_input"] and task not in WITHOUT_EXTRA_TESTS]
-    if untested:
-        return f"{len(untested)} of {len(rows)} problems have no extra tests: {shown_names(untested)}"
-    numbers = [int(task.removeprefix(dataset.prefix)) for task in rows]
-    if min(numbers) > LARGEST_NUMBERS[dataset.name]:
-        return ""
-    if len(rows) < dataset.rows:
-        return f"these are {len(rows)} of the {dataset.rows} problems of {dataset.title}"
-    for kind, found, known in zip(("base", "extra"), _tests(rows), dataset.tests, strict=True):
-        if found < known:
-            return f"the problems have {found:,} of the {known:,} {kind} tests of {dataset.title}"
-    return ""
+    published, own = published_problems(dataset), {task: JudgedContent.of(row) for task, row in rows.items()}
+    if own == published:
+        return "", ""
+    missing = [task for task in published if task not in own]
+    changed = [task for task in published if task in own and own[task] != published[task]]
+    fewer = [
+        task for task in changed if own[task].base < published[task].base or own[task].extra < published[task].extra
+    ]
+    untested = [task for task in own if not own[task].extra and (task not in published or published[task].extra)]
+    told = [f"{len(changed)} with other content: {shown_names(changed)}"] if changed else []
+    parts = (
+        [f"{len(untested)} of {len(rows)} problems have no extra tests: {shown_names(untested)}"] if untested else []
+    )
+    if len(missing) < len(published):
+        if missing:
+            told.append(f"{len(missing)} missing: {shown_names(missing)}")
+            here = f"{len(published) - len(missing)} of the {counted(len(published), 'problem')}"
+            parts.append(f"these are {here} of {dataset.title}, without {shown_names(missing)}")
+        if fewer:
+            each = [f"{task} ({own[task]}, published {published[task]})" for task in fewer]
+            parts.append(f"{counted(len(fewer), 'problem')} with fewer tests than published: {shown_names(each)}")
+    sizes = f"{counted(len(rows), 'problem')} with {_sum(own)}, published {len(published)} with {_sum(published)}"
+    difference = f"Not the published {dataset.title}, so not comparable with its scores: {sizes}, each counted once"
+    return f"{'; '.join([difference, *told])}.", "; ".join(parts)
 
 
-def _tests(rows: Mapping[str, Mapping[str, Any]]) -> tuple[int, int]:
-    base, extra = (sum(len(row[column]) for row in rows.values()) for column in INPUT_COLUMNS)
-    return base, extra
+def _sum(problems: Mapping[str, JudgedContent]) -> JudgedContent:
+    return JudgedContent(*(sum(getattr(one, name) for one in problems.values()) for name in ("base", "extra")), "")
 
 
 def notes_on_problems(rows: Sequence[PreparedRow], dataset: CodeDataset) -> list[str]:
     """What a reader of scores must know of a task's prepared rows."""
     stored = {row["task_id"]: stored_problem(row["problem"]) for row in rows}
-    difference, shortened = difference_from_published(dataset, stored), shortened_data(dataset, stored)
+    difference, shortened = compare_with_published(dataset, stored)
     return [text for text in (difference, f"Shortened: {shortened}." if shortened else "") if text]
 
 
@@ -250,11 +263,13 @@ def check_problems(rows: Sequence[PreparedRow], dataset: CodeDataset) -> None:
     settings = current_settings()
     if SHORTENED_CODE.read(settings) == "refuse" and not settings.manifest:
         stored = {row["task_id"]: stored_problem(row["problem"]) for row in rows}
-        require_whole(shortened_data(dataset, stored), f"{SHORTENED_CODE.flag} score ({SHORTENED_CODE.variable}=score)")
+        require_whole(
+            compare_with_published(dataset, stored)[1], f"{SHORTENED_CODE.flag} score ({SHORTENED_CODE.variable}=score)"
+        )
 
 
 def require_whole(shortened: str, option: str) -> None:
-    """Refuses shortened data (`shortened_data`, or ""), and says which option scores them anyway."""
+    """Refuses shortened data (the clause of `compare_with_published`), and says which option scores them anyway."""
     if shortened:
         raise CulturevalError(
             f"The data are shortened, so that their scores would be too good: {shortened}. Give the whole data, or "

@@ -10,7 +10,7 @@ import pytest
 
 from cultureval.runtime.data_options import samples_root
 from cultureval.runtime.errors import CulturevalError, SourceUnavailable
-from cultureval.tasks.qimma.code_data import CODE_DATASETS, REPO, load_problems
+from cultureval.tasks.qimma.code_data import CODE_DATASETS, REPO, compare_with_published, load_problems
 
 pytestmark = pytest.mark.usefixtures("own_cache")
 
@@ -132,28 +132,29 @@ def test_the_samples_solve_themselves():
             assert len(problem["base_input"]) >= 3 and len(problem["plus_input"]) >= 8
 
 
-def shorter(rows):
-    """The rows, the first of which has one extra test less."""
-    return [rows[0] | {"plus_input": rows[0]["plus_input"][:-1]}, *rows[1:]]
-
-
 @pytest.mark.skipif(not REAL.is_dir(), reason="the real data is not here")
 @pytest.mark.parametrize("name", list(CODE_DATASETS))
-def test_the_published_problems_are_known_whatever_their_order_and_anything_else_is_told(tmp_path, name):
+def test_the_published_problems_are_known_whatever_their_order_and_anything_else_is_told(name):
     dataset = CODE_DATASETS[name]
     whole = load_problems(name, str(REAL))
     assert (len(whole.rows), whole.difference, whole.shortened) == (dataset.rows, "", "")
     rows = list(whole.rows.values())
-    write(tmp_path / "turned", [dict(reversed(row.items())) for row in reversed(rows)], dataset.file)
-    assert load_problems(name, str(tmp_path / "turned")).difference == ""
-    for kind, changed, told in (
-        ("cut", rows[:1], f"these are 1 of the {dataset.rows} problems"),
-        ("short", shorter(rows), f"{dataset.tests[1] - 1:,} of the {dataset.tests[1]:,} extra tests"),
-        ("empty", [rows[0] | {"plus_input": []}, *rows[1:]], rf"1 of {dataset.rows} problems have no extra tests"),
-        ("other", [rows[0] | {"atol": 0.5}, *rows[1:]], ""),
-        ("own", [rows[0] | {"task_id": f"{dataset.prefix}9000"}], ""),
+    first, second = rows[0]["plus_input"], rows[1]["plus_input"]
+    shorter, longer = rows[0] | {"plus_input": first[:-1]}, rows[1] | {"plus_input": [*second, [9, 9, 9]]}
+    fewer = rf"1 problem with fewer tests than published: {rows[0]['task_id']} ("
+    turned = {row["task_id"]: dict(reversed(row.items())) for row in reversed(rows)}
+    assert compare_with_published(dataset, turned) == ("", "")
+    without = f"these are 1 of the {dataset.rows} problems of {dataset.title}, without {rows[1]['task_id']}"
+    for changed, told in (
+        (rows[:1], without),
+        ([shorter, *rows[1:]], fewer),
+        ([shorter, longer, *rows[2:]], fewer),
+        ([rows[0] | {"plus_input": [*first[:-1], first[0]]}, *rows[1:]], fewer),
+        ([rows[0] | {"plus_input": []}, *rows[1:]], f"1 of {dataset.rows} problems have no extra tests"),
+        ([rows[0] | {"atol": 0.5}, *rows[1:]], ""),
+        ([rows[0] | {"task_id": f"{dataset.prefix}9000"}], ""),
     ):
-        write(tmp_path / kind, changed, dataset.file)
-        found = load_problems(name, str(tmp_path / kind))
-        assert found.difference.startswith(f"Not the published {dataset.title}")
-        assert told in found.shortened and bool(told) == bool(found.shortened)
+        difference, shortened = compare_with_published(dataset, {row["task_id"]: row for row in changed})
+        assert difference.startswith(f"Not the published {dataset.title}")
+        assert told in shortened and bool(told) == bool(shortened)
+        assert len(changed) == 1 or f"1 with other content: {rows[0]['task_id']}" in difference or changed[1] == longer
