@@ -4,11 +4,13 @@
 solution the server forks a process that gives itself limits of memory and time, reads the outputs and the ground truth,
 applies EvalPlus's rules, and tells what it found in a few numbers and names. The outputs come as files that the
 solution's sandbox has finished, so that nothing here can have an effect on the solution. The limits follow the size of
-the canonical solution's outputs, so that right ones in another form do not meet them.
+the canonical solution's outputs, so that right ones in another form do not meet them: outputs that do are wrong.
 """
 
 import gc
 import json
+import math
+import mmap
 import os
 import pickle
 import resource
@@ -24,7 +26,7 @@ from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, Literal
 
 from cultureval.metrics.code.ground_truth import GroundTruth, SuiteTruth, digest, frames
 from cultureval.metrics.code.rules import Dataset, OutputRule, bytes_suffice, needs_arguments
@@ -32,13 +34,15 @@ from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.sandbox import codec
 
 MEMORY_BYTES = 224 << 20  # more than the server's own,
-MEMORY_FACTOR = 100  # and for each byte of the largest expected output; six items of numpy's scalars take 350 bytes
-CPU_SECONDS = 20  # more than the expected outputs take
+MEMORY_FACTOR = 640  # and for each byte of the largest expected output; an array for a truth value takes 560 for one
+CPU_SECONDS = 20  # to read outputs, more than the expected ones take; then EvalPlus's limit of a suite, to compare them
+SPARE_SECONDS = 2  # which EvalPlus adds to it
 WALL_FACTOR = 6.0  # of the CPU time
 LARGE_BYTES = 1 << 20  # of outputs; reading more can take all of MEMORY_BYTES
 _ANSWER_BYTES = 1 << 20
 _LONGEST_NAME = 81
-_OUT_OF_MEMORY = 3  # exit status
+_OUT_OF_MEMORY = 3  # exit status, where a process has taken what it may,
+_REFUSED = 4  # and where the machine gave less
 _SIZE = struct.Struct("<Q")
 _LOADED = struct.Struct(f"{codec.FRAME.format}1s")  # the first frame of a program that could be loaded
 
@@ -50,12 +54,12 @@ class ComparerBroken(CulturevalError):
     """The comparing process failed, which says nothing about the solution."""
 
 
-class TooMuchToCompare(CulturevalError):
-    """The outputs of a solution take more than a comparison may; the message names the limit."""
+class ComparisonInterrupted(CulturevalError):
+    """The machine ended a comparison, or had no time or memory for it, which says nothing about the solution."""
 
 
 @dataclass(frozen=True)
-class _Limits:
+class ComparisonLimits:
     """What one comparison may take: memory in bytes, CPU time and wall time in seconds."""
 
     memory: int
@@ -63,9 +67,10 @@ class _Limits:
     wall: float
 
     @classmethod
-    def of(cls, truth: SuiteTruth) -> "_Limits":
-        """Those that follow from what the canonical solution returns."""
-        cpu = CPU_SECONDS + round(truth.seconds_of_outputs())
+    def of(cls, truth: SuiteTruth, calls: int) -> "ComparisonLimits":
+        """Those that follow from what the canonical solution returns for a suite of so many calls."""
+        reading = CPU_SECONDS + truth.seconds_of_outputs()
+        cpu = math.ceil(reading + truth.seconds_of_suite(calls) + SPARE_SECONDS)
         return cls(MEMORY_BYTES + MEMORY_FACTOR * max(truth.sizes, default=0), cpu, WALL_FACTOR * cpu)
 
 
@@ -80,6 +85,7 @@ class SuiteResult:
         error: Name of the exception that the next call, or loading, raised; or "".
         type_name: Name of the type of an object in the wrong output that is not plain data, or "".
         slow: Index of the first right output that came after EvalPlus's limit of wall time, or -1.
+        beyond: What the comparison of the next output takes more of than a right one can, or "".
     """
 
     loaded: bool
@@ -88,6 +94,7 @@ class SuiteResult:
     error: str
     type_name: str
     slow: int
+    beyond: Literal["", "memory", "time"] = ""
 
 
 class Comparer:
@@ -152,7 +159,7 @@ class Comparer:
             outputs: The file of the solution's job; untrusted.
 
         Raises:
-            TooMuchToCompare: The outputs take more memory or time than a comparison may.
+            ComparisonInterrupted: The machine ended the comparison, or has too little memory.
             ComparerBroken: The server failed.
         """
         calls = problem[f"{suite}_input"]
@@ -160,12 +167,12 @@ class Comparer:
         request |= {"entry_point": problem["entry_point"], "calls": [[]] * len(calls)}
         if needs_arguments(dataset, problem["entry_point"]):
             request["calls"] = calls
-        size, wall = outputs.seek(0, os.SEEK_END), _Limits.of(truth.suites[suite]).wall
+        size, wall = outputs.seek(0, os.SEEK_END), ComparisonLimits.of(truth.suites[suite], len(calls)).wall
         outputs.seek(0)
         with _one_large if size > LARGE_BYTES else nullcontext():
             answer = self._ask(pickle.dumps(request), outputs.fileno(), wall)
         if "problem" in answer:
-            raise TooMuchToCompare(answer["problem"])
+            raise ComparisonInterrupted(answer["problem"])
         if "failure" in answer:
             raise ComparerBroken(f"the comparing process failed ({answer['failure']})")
         return SuiteResult(**answer)
@@ -211,30 +218,26 @@ def main() -> None:
 def _in_a_process(request: dict[str, Any], outputs: IO[bytes], judge: socket.socket) -> bytes | None:
     """The answer of a forked process, or why there is none, as JSON; None where the judge has ended meanwhile."""
     truth = GroundTruth(Path(request["truth"]))
-    limits = _Limits.of(truth.suites[request["suite"]])
+    limits = ComparisonLimits.of(truth.suites[request["suite"]], len(request["calls"]))
     receiver, sender = os.pipe()
-    pid = os.fork()
-    if pid == 0:
-        try:
-            os.close(receiver)
-            _limit(limits)
-            answer = _answer(request, truth, outputs)
-            with os.fdopen(sender, "wb") as file:
-                file.write(answer)
-            os._exit(0)
-        except MemoryError:
-            os._exit(_OUT_OF_MEMORY)
-        finally:
-            os._exit(1)
-    os.close(sender)
-    answer = _received(receiver, judge, time.monotonic() + limits.wall)
-    late = answer is None
-    if late:
-        os.kill(pid, signal.SIGKILL)
-    _, status = os.waitpid(pid, 0)
-    if late and select.select([judge], [], [], 0)[0]:
-        return None
-    return answer or json.dumps(_why_not(os.waitstatus_to_exitcode(status), limits, late)).encode()
+    with mmap.mmap(-1, _SIZE.size) as progress:
+        pid = os.fork()
+        if pid == 0:
+            try:
+                os.close(receiver)
+                os._exit(_compare(request, truth, outputs, limits, sender, progress))
+            finally:
+                os._exit(1)
+        os.close(sender)
+        answer = _received(receiver, judge, time.monotonic() + limits.wall)
+        late = answer is None
+        if late:
+            os.kill(pid, signal.SIGKILL)
+        _, status = os.waitpid(pid, 0)
+        if late and select.select([judge], [], [], 0)[0]:
+            return None
+        right = _SIZE.unpack_from(progress)[0]
+    return answer or json.dumps(_why_not(os.waitstatus_to_exitcode(status), limits, late, right)).encode()
 
 
 def _received(receiver: int, judge: socket.socket, deadline: float) -> bytes | None:
@@ -251,34 +254,53 @@ def _received(receiver: int, judge: socket.socket, deadline: float) -> bytes | N
     return None
 
 
-def _why_not(code: int, limits: _Limits, late: bool) -> dict[str, str]:
+def _why_not(code: int, limits: ComparisonLimits, late: bool, right: int) -> dict[str, Any]:
     if late:
         return {"problem": f"its outputs cannot be compared in {limits.wall:.0f} s"}
     if code == -signal.SIGXCPU:
-        return {"problem": f"its outputs cannot be compared in {limits.cpu} s of CPU time"}
+        return asdict(SuiteResult(True, right, True, "", "", -1, "time"))
+    if code in (_OUT_OF_MEMORY, -signal.SIGSEGV):
+        return asdict(SuiteResult(True, right, True, "", "", -1, "memory"))
     if code == -signal.SIGKILL:
         return {"problem": "the kernel ended their comparison, as where the machine has too little memory"}
-    if code in (_OUT_OF_MEMORY, -signal.SIGSEGV):
-        return {"problem": f"its outputs cannot be compared in {limits.memory >> 20} MiB"}
+    if code == _REFUSED:
+        return {"problem": f"the machine gives their comparison less than {limits.memory >> 20} MiB"}
     return {"failure": f"it ended with {code}"}
 
 
-def _limit(limits: _Limits) -> None:
+def _compare(
+    request: dict[str, Any],
+    truth: GroundTruth,
+    outputs: IO[bytes],
+    limits: ComparisonLimits,
+    sender: int,
+    progress: mmap.mmap,
+) -> int:
+    """Write the answer, in the forked process; the exit status."""
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    _limit(limits)
+    gc.disable()  # outputs hold no cycles, and looking for some takes longer than reading them
+    rule, suite = OutputRule(request["dataset"], request["entry_point"], request["atol"]), request["suite"]
+    try:
+        with truth.answers(suite) as expected:
+            result = compare_suite(rule, request["calls"], truth.suites[suite], expected, outputs, progress)
+        with os.fdopen(sender, "wb") as file:
+            file.write(json.dumps(asdict(result)).encode())
+        return 0
+    except MemoryError:
+        taken = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before << 10
+        return _OUT_OF_MEMORY if taken > limits.memory / 2 else _REFUSED
+
+
+def _limit(limits: ComparisonLimits) -> None:
     with open("/proc/self/statm", encoding="ascii") as file:
         pages = int(file.read().split()[0])
-    space = pages * resource.getpagesize() + limits.memory
+    space, (_, hard) = pages * resource.getpagesize() + limits.memory, resource.getrlimit(resource.RLIMIT_AS)
+    space = space if hard == resource.RLIM_INFINITY else min(space, hard)
     resource.setrlimit(resource.RLIMIT_AS, (space, space))
     resource.setrlimit(resource.RLIMIT_CPU, (limits.cpu, limits.cpu + 5))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
-
-
-def _answer(request: dict[str, Any], truth: GroundTruth, outputs: IO[bytes]) -> bytes:
-    rule = OutputRule(request["dataset"], request["entry_point"], request["atol"])
-    with truth.answers(request["suite"]) as expected:
-        return json.dumps(
-            asdict(compare_suite(rule, request["calls"], truth.suites[request["suite"]], expected, outputs))
-        ).encode()
 
 
 def compare_suite(
@@ -287,6 +309,7 @@ def compare_suite(
     truth: SuiteTruth,
     expected: Callable[[int, bytes], bytes | None],
     outputs: IO[bytes],
+    progress: mmap.mmap,
 ) -> SuiteResult:
     """Compare the outputs of one suite, up to the first that is wrong or missing.
 
@@ -296,6 +319,7 @@ def compare_suite(
         truth: The canonical solution's times.
         expected: Its outputs, encoded, as `GroundTruth.answers` gives them.
         outputs: The file of the solution's job; untrusted.
+        progress: Where the number of right outputs is written, in case that a limit ends the process.
     """
     found = frames(outputs)
     _, size = next(found, (0.0, 0))
@@ -315,6 +339,7 @@ def compare_suite(
         if slow < 0 and seconds > limits[right]:
             slow = right
         right += 1
+        _SIZE.pack_into(progress, 0, right)
     return SuiteResult(True, right, False, "", "", slow)
 
 

@@ -29,6 +29,7 @@ WALL_FACTOR = 10.0
 # EvalPlus's limits: four times the canonical solution's time per call, at least a second.
 _LEAST_SECONDS = 1.0
 _TIME_FACTOR = 4.0
+_SUITE_SECONDS = 60.0
 # CPU time of writing or reading an output, for each byte of the expected one: an item that a solution returns as a
 # number of another library takes 1e-5 s.
 SECONDS_OF_A_BYTE = 4e-6
@@ -62,6 +63,10 @@ class SuiteTruth:
         limits = [max(_LEAST_SECONDS, _TIME_FACTOR * seconds) for seconds in self.seconds]
         return limits + [60.0] * (calls - len(limits))
 
+    def seconds_of_suite(self, calls: int) -> float:
+        """EvalPlus's time limit of all calls together."""
+        return min(_SUITE_SECONDS, sum(self.limits(calls)))
+
     def seconds_of_outputs(self) -> float:
         """CPU time that equal outputs can take to be written or read."""
         return SECONDS_OF_A_BYTE * sum(self.sizes)
@@ -71,8 +76,8 @@ class SuiteTruth:
         return codec.most_bytes_of_equals(self.sizes[call] if call < len(self.sizes) else 0)
 
     def size(self) -> OutputSize:
-        """How much a solution may send: EvalPlus has no limit, and an equal output seldom takes four times the room."""
-        needed = 4 * (sum(self.sizes) + codec.FRAME.size * len(self.sizes))
+        """How much a solution may send: EvalPlus has no limit, and an equal output seldom takes five times the room."""
+        needed = 6 * (sum(self.sizes) + codec.FRAME.size * len(self.sizes))
         return OutputSize(max(OutputSize.most, needed), (16 << 20) + needed)
 
 

@@ -18,8 +18,8 @@ from typing import IO, Any
 from cultureval.metrics.code.comparison_server import (
     Comparer,
     ComparerBroken,
+    ComparisonInterrupted,
     SuiteResult,
-    TooMuchToCompare,
     suite_of_equal_bytes,
 )
 from cultureval.metrics.code.ground_truth import (
@@ -51,7 +51,6 @@ from cultureval.runtime.sandbox.sandbox import (
 PASS: Outcome = "pass"
 FAIL: Outcome = "fail"
 
-_SUITE_SECONDS = 60.0  # EvalPlus's limit
 _SPARE_SECONDS = 2.0
 _MOST_WAITING_SECONDS = 120.0
 
@@ -346,7 +345,7 @@ class _Judge:
                 except _BrokenBySolution as error:
                     found[suite] = FAIL, str(error)
                     continue
-                except (TooMuchToCompare, _KilledByKernel) as error:
+                except (ComparisonInterrupted, _KilledByKernel) as error:
                     found[suite] = NOT_JUDGED, str(error)
                     continue
             known = self.problem, suite, truth.suites[suite], result, end
@@ -382,9 +381,9 @@ class _Judge:
 
     def _run_once(self, code: str, suite: str, truth: GroundTruth, outputs: IO[bytes]) -> JobEnd:
         known = truth.suites[suite]
-        limits = known.limits(len(self.problem[f"{suite}_input"]))
-        seconds = min(_SUITE_SECONDS, sum(limits))
-        payload = call_payload(self.problem, self.dataset, suite, code, limits, seconds)
+        calls = len(self.problem[f"{suite}_input"])
+        seconds = known.seconds_of_suite(calls)
+        payload = call_payload(self.problem, self.dataset, suite, code, known.limits(calls), seconds)
         seconds += _SPARE_SECONDS + known.seconds_of_outputs()
         wall_seconds = min(WALL_FACTOR * seconds, seconds + _MOST_WAITING_SECONDS)
         return self.sandbox.run(payload, wall_seconds, math.ceil(seconds), outputs, known.size())

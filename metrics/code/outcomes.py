@@ -5,7 +5,7 @@ import signal
 from collections.abc import Mapping
 from typing import Any
 
-from cultureval.metrics.code.comparison_server import SuiteResult
+from cultureval.metrics.code.comparison_server import ComparisonLimits, SuiteResult
 from cultureval.metrics.code.ground_truth import SuiteTruth
 from cultureval.metrics.code.pass_at_k import Outcome
 from cultureval.metrics.code.rules import Dataset, asks_for_a_zero
@@ -23,6 +23,10 @@ def failure(problem: Mapping[str, Any], suite: str, truth: SuiteTruth, result: S
     if result.right == len(calls):
         return ""
     place = f"call {result.right + 1} of {len(calls)}, input {shown_input(calls[result.right])}"
+    if result.beyond:
+        limits = ComparisonLimits.of(truth, len(calls))
+        room = f"{limits.memory >> 20} MiB" if result.beyond == "memory" else f"{limits.cpu} s of CPU time"
+        return f"output that cannot be compared in {room} in {place}"
     if result.wrong and result.right >= len(truth.sizes):
         return f"no ground truth for {place}: of the canonical solution, {truth.defect}"
     if result.wrong:
@@ -46,15 +50,18 @@ def evalplus_status(
     """What EvalPlus 0.3.1 says of the same outputs: `pass`, `fail` or `timeout`, and its list of right and wrong ones.
 
     It is `not_judged` where EvalPlus needs the object itself, or outputs that the canonical solution does not give.
+    Where the comparison takes longer than EvalPlus lets a whole suite run, it is `timeout`.
     """
     calls = len(problem[f"{suite}_input"])
     complete = result.loaded and result.right == calls
-    if truth.defect or (result.wrong and result.type_name):
+    if truth.defect or (result.wrong and result.type_name) or result.beyond == "memory":
         return NOT_JUDGED, []
     if not result.loaded:
         return ("fail" if result.error else "timeout"), []
     if asks_for_a_zero(dataset, problem["entry_point"]):
         return "fail", [] if complete else [False]  # it forgets to count this problem's right outputs
+    if result.beyond == "time":
+        return "timeout", [True] * result.right
     if 0 <= result.slow:
         return "fail", [True] * result.slow + [False]
     if complete:

@@ -7,6 +7,7 @@ only in a process with limits (`comparison_server`), since hostile outputs can m
 be follows the expected one: what is beyond cannot be equal to it, so that EvalPlus fails it too.
 """
 
+import math
 from typing import Any, Literal
 
 from cultureval.runtime.patches.evalplus import digit_distance, polynomial, surface_area
@@ -87,7 +88,7 @@ class OutputRule:
             expected: The canonical solution's output, encoded.
 
         Raises:
-            MemoryError: The process has too little for the comparison.
+            MemoryError: The process has too little to read them.
         """
         if self._bytes_suffice and output == expected and plain(expected):
             if self.atol == 0 and _all_floats(expected):
@@ -99,15 +100,15 @@ class OutputRule:
             if self._any_value and output[:2] not in (b"PN", b"PT", b"PF"):
                 return bool(value)  # it is not None, and no bool: what it is does not matter
             limits = known.of_equals()
-            return self._values_agree(arguments, codec.decode(output, limits), value)
-        except MemoryError:
-            raise
+            given = codec.decode(output, limits)
         except codec.BadEncoding:  # also beyond the limits of equal values
             return self._takes_all
-        except Exception:  # as in EvalPlus: outputs that cannot be compared are wrong
-            return False
         finally:
             self.opaque = limits.opaque
+        try:
+            return self._values_agree(arguments, given, value)
+        except Exception:  # as in EvalPlus: outputs that cannot be compared are wrong, also for want of memory
+            return False
 
     def _values_agree(self, arguments: list[Any], output: Any, expected: Any) -> bool:
         import numpy
@@ -126,8 +127,11 @@ class OutputRule:
             return False
         if isinstance(expected, list | tuple) and len(output) != len(expected):
             return False
+        given, known = numpy.asanyarray(output), numpy.asanyarray(expected)
+        if math.prod(numpy.broadcast_shapes(given.shape, known.shape)) > codec.most_items_of_equals(known.size):
+            return False
         with numpy.errstate(all="ignore"):
-            return bool(numpy.allclose(output, expected, rtol=_RTOL, atol=self.atol))
+            return bool(numpy.allclose(given, known, rtol=_RTOL, atol=self.atol))
 
     def _exact(self, arguments: list[Any], output: Any, expected: Any) -> Any:
         if self._set_rule:

@@ -35,8 +35,9 @@ def problem(entry_point, signature, body, base, plus, atol=0):
 ADD = problem("add", "a, b", "return a + b", [[1, 2]], [[3, 4], [5, 6]])
 ROW = problem("row", "n", "return [i / 1 for i in range(n)]", [[3]], [[1_000_000]])
 ROWS = problem("rows", "n", "return [i / 1 for i in range(n)]", [[3]], [[1_000_000]] * 7)  # more than memory holds
+COUNT = problem("count", "n", "return list(range(n))", [[3]], [[1_000_000]])
 PRODUCT = problem("product", "n", "import math\nreturn math.prod(range(1, n))", [[5]], [[20_000]])
-PROBLEMS = {"add": ADD, "row": ROW, "rows": ROWS, "product": PRODUCT}
+PROBLEMS = {"add": ADD, "row": ROW, "rows": ROWS, "count": COUNT, "product": PRODUCT}
 RIGHT = "def add(a, b): return a + b"
 
 
@@ -58,6 +59,7 @@ RIGHT_FORMS = [
     ("rows", "def rows(n): return list(range(n))"),
     ("row", "import numpy\ndef row(n): return list(numpy.arange(n, dtype='f8'))"),
     ("row", "import numpy\ndef row(n): return [float(i) if i % 100 else numpy.int64(i) for i in range(n)]"),
+    ("count", "import numpy\ndef count(n): return [numpy.array([i]) for i in range(n)]"),
     ("product", "import math, sympy\ndef product(n): return sympy.Integer(math.prod(range(1, n)))"),
     ("product", "import math, fractions\ndef product(n): return fractions.Fraction(math.prod(range(1, n)))"),
     ("product", "import math\nclass Number(int): pass\ndef product(n): return Number(math.prod(range(1, n)))"),
@@ -65,6 +67,8 @@ RIGHT_FORMS = [
 WRONG_FORMS = [
     ("row", "def row(n): return list(range(n))[:-1] + [n if n > 3 else n - 1]"),
     ("row", "def row(n): return list(range(n)) if n == 3 else [[]] * 4_500_000"),
+    ("row", "def row(n): return [[i / 1] for i in range(n)] if n > 3 else [0.0, 1.0, 2.0]"),
+    ("count", "import numpy\ndef count(n): return [numpy.array([i, i]) if n > 3 else i for i in range(n)]"),
     ("product", "import math, sympy\ndef product(n): return sympy.Integer(math.prod(range(1, n)) + (n > 9))"),
     ("product", "import sympy\ndef product(n): return 24 if n == 5 else sympy.Integer(7) ** 1_000_000"),
 ]
@@ -76,24 +80,37 @@ def test_right_outputs_pass_in_whatever_form_and_size_and_wrong_ones_fail():
     assert all((v.evalplus_base, v.evalplus_plus) == (v.base, v.plus) for v in verdicts), verdicts
 
 
-def test_a_limit_of_the_comparison_judges_nobody_and_nothing_of_evalplus(monkeypatch):
+BEYOND = {"loaded": True, "right": 0, "wrong": True, "error": "", "type_name": "", "slow": -1}
+PLACE = "in call 1 of 1, input (1000000)"
+
+
+@pytest.mark.parametrize(
+    ("answer", "outcome", "of_evalplus", "reason"),
+    [
+        ({"problem": "the kernel ended their comparison"}, "not_judged", "not_judged", "the kernel ended"),
+        (BEYOND | {"beyond": "memory"}, "fail", "not_judged", f" MiB {PLACE}"),
+        (BEYOND | {"beyond": "time"}, "fail", "timeout", f" s of CPU time {PLACE}"),
+    ],
+)
+def test_what_the_machine_ends_is_not_judged_and_what_takes_too_much_fails(
+    monkeypatch, answer, outcome, of_evalplus, reason
+):
     ask = Comparer._ask
 
     def starved(comparer, body, *arguments):
-        large = pickle.loads(body)["suite"] == "plus"  # noqa: S301
-        return {"problem": "its outputs cannot be compared in 5 MiB"} if large else ask(comparer, body, *arguments)
+        return answer if pickle.loads(body)["suite"] == "plus" else ask(comparer, body, *arguments)  # noqa: S301
 
     monkeypatch.setattr(Comparer, "_ask", starved)
     outcomes, (verdict,) = judged(("row", "def row(n): return list(range(n))"))
-    assert outcomes == [("pass", "not_judged")], verdict
-    assert verdict.reason == "plus: its outputs cannot be compared in 5 MiB"
-    assert (verdict.evalplus_base, verdict.evalplus_plus) == ("pass", "not_judged")
+    assert outcomes == [("pass", outcome)] and reason in verdict.reason, verdict
+    assert (verdict.evalplus_base, verdict.evalplus_plus) == ("pass", of_evalplus)
     monkeypatch.undo()
-    assert judged(("row", "def row(n): return list(range(n))"))[0] == [("pass", "pass")]
+    again = "pass" if outcome == "not_judged" else outcome
+    assert judged(("row", "def row(n): return list(range(n))"))[0] == [("pass", again)]
 
 
-def kill_first(monkeypatch, times):
-    """Let the first jobs end as those do that the kernel kills."""
+def kill_first(monkeypatch, times, memory=0):
+    """Let the first jobs end as those do that the kernel kills when they have so much memory."""
     run, left = Sandbox.run, iter(range(times))
 
     def killed(sandbox, payload, *limits):
@@ -102,7 +119,7 @@ def kill_first(monkeypatch, times):
             return end
         limits[2].seek(0)
         limits[2].truncate()
-        return JobEnd("done", signal.SIGKILL)
+        return JobEnd("done", signal.SIGKILL, memory=memory)
 
     monkeypatch.setattr(Sandbox, "run", killed)
 
@@ -130,6 +147,10 @@ def test_a_solution_that_the_kernel_kills_is_tried_again_then_not_judged_and_no_
     assert outcomes == [("not_judged", "not_judged")] and "killed by the kernel" in verdict.reason
     monkeypatch.undo()
     assert judged(("add", f"{RIGHT}  # always"))[0] == [("pass", "pass")]
+    with monkeypatch.context() as patch:
+        kill_first(patch, 2, memory=2 << 30)
+        outcomes, (verdict,) = judged(("add", f"{RIGHT}  # takes 2 GiB"))
+    assert outcomes == [("fail", "fail")] and "killed by the kernel" in verdict.reason
     kills = ["os.kill(os.getpid(), 9)", "libc.syscall(234, os.getpid(), os.getpid(), 9)"]
     kills += ["libc.syscall(200, os.getpid(), 9)", "libc.syscall(62, os.getpid(), 9 + (1 << 32))"]
     start = "import ctypes, os, signal, resource\nlibc = ctypes.CDLL(None)\n"
