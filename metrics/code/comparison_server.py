@@ -115,9 +115,8 @@ class Comparer:
                 with theirs:
                     command = [sys.executable, "-P", "-m", "cultureval.metrics.code.comparison_server"]
                     environment = os.environ | {"OPENBLAS_NUM_THREADS": "1", "PYTHONPATH": os.pathsep.join(sys.path)}
-                    self._process = subprocess.Popen(
-                        command, stdin=theirs, stdout=subprocess.DEVNULL, env=environment, start_new_session=True
-                    )
+                    ends = {"stdin": theirs.fileno(), "stdout": subprocess.DEVNULL}
+                    self._process = subprocess.Popen(command, **ends, env=environment, start_new_session=True)
             return self._connection
 
     def _ask(self, body: bytes, descriptor: int, wall: float) -> dict[str, Any]:
@@ -244,7 +243,8 @@ def _received(receiver: int, judge: socket.socket, deadline: float) -> bytes | N
     """What a process wrote until it closed the pipe; None if it did not in time, or before the judge ended."""
     answer = b""
     with os.fdopen(receiver, "rb", buffering=0) as file:
-        while file in select.select([file, judge], [], [], max(0.0, deadline - time.monotonic()))[0]:
+        sources: list[Any] = [file, judge]
+        while file in select.select(sources, [], [], max(0.0, deadline - time.monotonic()))[0]:
             part = file.read(1 << 16)
             if not part:
                 return answer

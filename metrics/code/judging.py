@@ -354,8 +354,8 @@ class _Judge:
             status, details = evalplus_status(self.dataset, *known)
             values |= {f"evalplus_{suite}": status, f"evalplus_{suite}_details": details}
         reason = "; ".join(f"{suite}: {text}" for suite, (_, text) in found.items() if text)
-        outcomes = (found[suite][0] for suite in TEST_SUITES)
-        return replace(self._verdict(solution, *outcomes, reason), **values)
+        base, plus = (found[suite][0] for suite in TEST_SUITES)
+        return replace(self._verdict(solution, base, plus, reason), **values)
 
     def _run(self, code: str, suite: str, truth: GroundTruth, outputs: IO[bytes]) -> JobEnd:
         """Run a solution on a suite, a second time if its sandbox fails or the kernel kills it.

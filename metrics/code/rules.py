@@ -115,7 +115,7 @@ class OutputRule:
         from evalplus.eval import is_floats
 
         if self._zero_rule:
-            return bool(abs(polynomial(*arguments, output)) <= self.atol)
+            return bool(abs(polynomial(arguments[0], output)) <= self.atol)
         if isinstance(output, numpy.ndarray) and output.size != 1 and not (self._set_rule or self._any_value):
             return False  # EvalPlus asks whether such an array is true, which numpy refuses; before values are compared
         exact = bool(self._exact(arguments, output, expected))

@@ -1,6 +1,6 @@
 """The types of QIMMA's `Doc.specific`."""
 
-from typing import NotRequired
+from typing import Literal, NotRequired
 
 from typing_extensions import TypedDict
 
@@ -29,12 +29,12 @@ class CodeSpecific(DocSpecific):
 
     Attributes:
         task_id: EvalPlus's id, as in "HumanEval/0".
-        dataset: "humaneval" or "mbpp".
+        dataset: EvalPlus's name of the data set.
         problem: Name of the full problem in the store of problems.
         verdict: Once judged, the outcomes on `base` and `plus` inputs, and the `reason` with the failing input.
     """
 
     task_id: str
-    dataset: str
+    dataset: Literal["humaneval", "mbpp"]
     problem: str
     verdict: NotRequired[dict[str, str]]
