@@ -236,7 +236,7 @@ def test_interruption_leaves_no_process(tmp_path, number):
 def test_a_run_ends_at_once_in_the_middle_of_a_long_comparison(number):
     rows = {"task_id": "rows", "entry_point": "rows", "prompt": "def rows(n):\n", "atol": 0}
     rows |= {"canonical_solution": "    return [i / 1 for i in range(n)]\n"}
-    rows |= {"base_input": [[1_000_000]] * 12, "plus_input": []}
+    rows |= {"base_input": [[1_000_000]] * 8, "plus_input": []}
     code = (
         "import json, sys\nfrom cultureval.metrics.code.judging import Solution, judge_solutions\n"
         "solution = Solution('rows', 0, 'def rows(n): return list(range(n))')\n"

@@ -33,7 +33,7 @@ def problem(entry_point, signature, body, base, plus, atol=0):
 
 
 ADD = problem("add", "a, b", "return a + b", [[1, 2]], [[3, 4], [5, 6]])
-ROW = problem("row", "n", "return [i / 1 for i in range(n)]", [[3]], [[1_000_000]])
+ROW = problem("row", "n", "return [i / 1 for i in range(n)]", [[3]], [[300_000]])  # over a MiB of outputs
 ROWS = problem("rows", "n", "return [i / 1 for i in range(n)]", [[3]], [[1_000_000]] * 7)  # more than memory holds
 COUNT = problem("count", "n", "return list(range(n))", [[3]], [[1_000_000]])
 PRODUCT = problem("product", "n", "import math\nreturn math.prod(range(1, n))", [[5]], [[20_000]])

@@ -177,7 +177,7 @@ WORDS = st.text("ابتثجحخدذرزسشصضطظعغفقكلمنهوي", min_
 FIVE_WORDS = st.lists(WORDS, min_size=5, max_size=5, unique=True)
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=10, deadline=None, suppress_health_check=list(HealthCheck))
 @given(
     st.lists(
         st.lists(WORDS, min_size=5, max_size=5, unique=True), min_size=2, max_size=8, unique_by=lambda row: row[0]

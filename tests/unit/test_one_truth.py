@@ -39,11 +39,11 @@ from cultureval.runs.load_runs import load, load_all, scores_table
 from cultureval.runs.warnings import run_warnings
 from cultureval.scripts.main import app
 
-FOLDERS = int(os.environ.get("CULTUREVAL_TEST_FOLDERS", "16"))
+FOLDERS = int(os.environ.get("CULTUREVAL_TEST_FOLDERS", "8"))
 SETTINGS = hypothesis.settings(
     max_examples=FOLDERS,
     deadline=None,
-    derandomize=FOLDERS == 16,  # the same folders in each run of the tests, others in a long run
+    derandomize=FOLDERS == 8,  # the same folders in each run of the tests, others in a long run
     suppress_health_check=list(HealthCheck),
 )
 TASK, HEADLINE = f"{TRUST}|0", "acc_norm"
