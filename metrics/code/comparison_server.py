@@ -115,7 +115,7 @@ class Comparer:
                 with theirs:
                     command = [sys.executable, "-P", "-m", "cultureval.metrics.code.comparison_server"]
                     environment = os.environ | {"OPENBLAS_NUM_THREADS": "1", "PYTHONPATH": os.pathsep.join(sys.path)}
-                    ends = {"stdin": theirs.fileno(), "stdout": subprocess.DEVNULL}
+                    ends: dict[str, Any] = {"stdin": theirs.fileno(), "stdout": subprocess.DEVNULL}
                     self._process = subprocess.Popen(command, **ends, env=environment, start_new_session=True)
             return self._connection
 
