@@ -15,6 +15,7 @@ from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.settings import current_settings, use_settings
 from cultureval.tasks.catalogue import all_tasks
 from cultureval.tasks.options import read_data_options
+from cultureval.tasks.qimma.code_data import CODE_DATASETS, load_problems
 from cultureval.tasks.reading import prepare_subset
 
 TASK = "qimma_aratrust"
@@ -22,7 +23,7 @@ TASK = "qimma_aratrust"
 
 def hashes_of_samples():
     """The hashes that a record may have of the rows of each task, in order."""
-    found = set()
+    found = {load_problems(name, "samples").fingerprint[:16] for name in CODE_DATASETS}  # of `code evaluate`
     with use_settings(current_settings().with_(data_root=samples_root())):
         for task in all_tasks().values():
             try:
