@@ -53,7 +53,8 @@ TINY = (
 MEANING = (
     f"The questions are {{rows:,}} rows that we made up, and answers end after {NEW_TOKENS} tokens: no score is "
     "comparable with a paper's. ADI2, ALDi, BERTScore and spBLEU mean nothing here, since the models behind them are "
-    "tiny and random, too, and JEEM's judge is a script on this machine."
+    "tiny and random, too, and JEEM's judge is a script on this machine. In QIMMA's generated form nearly all answers "
+    "are invalid because models this small repeat the question, or write noise, where a label is asked for."
 )
 
 

@@ -53,6 +53,7 @@ def test_terminal_and_page_say_which_model_is_real_and_what_the_scores_are_of(
     for shown in (told, page):
         assert told_of_it in shown and f"{rows} rows that we made up" in shown
         assert "no score is comparable with a paper" in shown
+        assert "invalid because models this small repeat the question" in shown
 
 
 @pytest.mark.usefixtures("own_folders")
