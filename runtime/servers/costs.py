@@ -16,6 +16,8 @@ _OF_AN_IMAGE = 65_536  # tokens; the largest that a provider documents is 48,169
 _AT_THE_END = 16  # tokens of an answer that its limit may not count
 _REASONING_BEYOND = 2**17  # tokens of reasoning that a provider may not count in the limit (DashScope)
 _BYTES_OF_ESTIMATE = 8  # at most, for one estimated token; a token has one byte at least
+_DEAREST_TOKEN = 0.01  # what one can cost where no prices are known; the dearest of November 2026 cost 0.0006 dollars
+_DEARER = 10.0  # times the known price that a server may say an answer cost
 
 
 class Priced(Protocol):
@@ -52,7 +54,7 @@ class Usage(NamedTuple):
     Attributes:
         input: Of the prompt.
         output: Of the reply, with the reasoning.
-        cached: Those of the prompt that the server had cached.
+        cached: Those of the prompt that the server says it had cached.
         reasoning: Those of the reply that are reasoning.
         cost: What the server says that the answer cost (OpenRouter, in US dollars); None where it does not.
     """
@@ -84,7 +86,7 @@ def read_usage(usage: Mapping[str, Any] | None) -> Usage | None:
     cost = given.get("cost")
     told = isinstance(cost, int | float) and not isinstance(cost, bool) and 0 <= cost < _MOST_TOKENS
     known = min(beyond if reasoning is None else reasoning, output)
-    return Usage(prompt, output, min(cached, prompt), known, float(cost) if told else None)
+    return Usage(prompt, output, cached, known, float(cost) if told else None)
 
 
 class SpendingLimits(NamedTuple):
@@ -109,6 +111,12 @@ class SpendingLimits(NamedTuple):
             return False
         beyond = min(usage.reasoning, _REASONING_BEYOND) if self.reasons else 0
         return self.output is None or usage.output - beyond <= self.output + _AT_THE_END
+
+
+def _could_be(usage: Usage, estimate: tuple[int, int]) -> bool:
+    """Whether texts have tokens at all, and no more of the prompt was cached than it has."""
+    counted = all(count or not estimated for count, estimated in zip(usage[:2], estimate, strict=True))
+    return counted and usage.cached <= usage.input
 
 
 def _inner(usage: Mapping[str, Any], part: str, name: str) -> int | None:
@@ -218,18 +226,25 @@ class Budget:
         if tokens is None:
             self.unmetered += 1
             tokens = Usage(*estimate)
-        elif limits is not None and not limits.hold(tokens):
+        elif not _could_be(tokens, estimate) or (limits is not None and not limits.hold(tokens)):
             self.impossible += 1
             tokens = Usage(*estimate)
+        elif tokens.cost is not None and tokens.cost > self._most(tokens):
+            self.impossible += 1
+            tokens = tokens._replace(cost=None)
         self._paid[key] = tokens
         self.input_tokens += tokens.input
         self.output_tokens += tokens.output
         self.cached_tokens += tokens.cached
         self.reasoning_tokens += tokens.reasoning
-        if tokens.cost is not None and not has_prices(self.settings):
-            self.spent += tokens.cost
-        else:
-            self.spent += share * price(self.settings, tokens.input, tokens.output, tokens.cached)
+        ours = share * price(self.settings, tokens.input, tokens.output, tokens.cached)
+        self.spent += ours if tokens.cost is None else tokens.cost
+
+    def _most(self, tokens: Usage) -> float:
+        """What an answer can have cost: its server's own number is not taken where it is larger."""
+        if has_prices(self.settings):
+            return _DEARER * price(self.settings, tokens.input, tokens.output)
+        return _DEAREST_TOKEN * (tokens.input + tokens.output)
 
     def used(self, key: str) -> Usage:
         """The tokens of an answer that was counted."""

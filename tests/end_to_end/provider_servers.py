@@ -72,7 +72,7 @@ def deepseek_usage(prompt, reply, reasoning):
 
 def openrouter_usage(prompt, reply, reasoning):
     """OpenRouter says what an answer cost."""
-    return openai_usage(prompt, reply, reasoning) | {"cost": 0.25}
+    return openai_usage(prompt, reply, reasoning) | {"cost": 0.0025}
 
 
 AZURE_BLOCKED = {"error": {"code": "content_filter", "innererror": {"code": "ResponsibleAIPolicyViolation"}}}
@@ -106,7 +106,7 @@ def fault_of(prompt):
 
 def tokens_of(prompt):
     """What a server counts of a prompt."""
-    return len(prompt) // 3
+    return 1 + len(prompt) // 3
 
 
 def text_of(messages):
