@@ -1,9 +1,9 @@
 """Generated answers of many docs: from the journal, else from the queue, else from `generate`."""
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import chain, groupby
 from random import Random
 from typing import Any, Protocol
@@ -17,7 +17,14 @@ from cultureval.models.generation.batch_size import BatchSize
 from cultureval.models.generation.choosing import TokenChooser
 from cultureval.models.generation.generation import Generation, Sampling, generate, pad_left
 from cultureval.models.generation.queue import GenerationQueue
-from cultureval.models.generation.route import BATCHES, ONE_BY_ONE, QUEUE, choose_generation_route, never_queued
+from cultureval.models.generation.route import (
+    BATCHES,
+    ONE_BY_ONE,
+    QUEUE,
+    choose_generation_route,
+    never_queued,
+    told,
+)
 from cultureval.models.generation.rows import DecodingRow
 from cultureval.models.jobs import GenerationJob, JobModel, in_windows
 from cultureval.models.loading import LoadedModel
@@ -25,7 +32,7 @@ from cultureval.models.memory import is_out_of_memory, recover
 from cultureval.models.refused_images import ImagesRefused, reason_to_skip
 from cultureval.models.scoring.packed import images_end
 from cultureval.models.scoring.prefix_cache import longest_reusable
-from cultureval.models.scoring.route_check import RouteCheck
+from cultureval.models.scoring.route_check import Checked, RouteCheck, as_is
 from cultureval.runtime.progress import Progress
 
 Answer = tuple[ModelResponse, list[str | None]]  # and why each text ended
@@ -61,6 +68,7 @@ class Generator:
     Attributes:
         size: How many answers are generated at once.
         checks: The route of prompts without (False) and with images (True), once chosen, and what that rests on.
+        checked: Finds an earlier check of a route, or makes one.
     """
 
     def __init__(self, lm: GeneratingModel) -> None:
@@ -68,6 +76,7 @@ class Generator:
         self.lm, self.loaded = lm, lm.loaded
         self.size = BatchSize(lm.config.batch_size, lm.loaded.model, lm.config.model_name)
         self.checks: dict[bool, RouteCheck] = {}
+        self.checked: Checked = as_is
         self._settings = lm.config.generation_parameters.to_transformers_dict()
         for name in ("max_new_tokens", "stop_strings", "output_scores", "return_dict_in_generate"):
             self._settings.pop(name, None)
@@ -85,12 +94,16 @@ class Generator:
         self._bar = bar
         self._answers: dict[int, Answer] = {}
         self._asked: dict[str, Asked] = {}
-        given = self.lm.config.generation_parameters.max_new_tokens
-        bar.most_tokens = sum((given or doc.generation_size or self.lm.max_length) * doc.num_samples for doc in docs)
+        bar.most_tokens = sum(map(self._most, docs))
         windows = self._windows(docs)
         if (first := next(windows, None)) is not None:
             self._answer_rows(chain([first], windows))
         return [self._answers.pop(place) for place in range(len(docs))]
+
+    def _most(self, doc: Doc) -> int:
+        """Tokens of a doc's answers at most."""
+        given = self.lm.config.generation_parameters.max_new_tokens
+        return (given or doc.generation_size or self.lm.max_length) * doc.num_samples
 
     def _answer_rows(self, windows: Iterator[list[DecodingRow]]) -> None:
         queue = GenerationQueue(self.loaded, self._chooser, self.size, self.lm.config.reasoning_tags)
@@ -129,7 +142,8 @@ class Generator:
         self.lm.log.look_up(job.doc.task_name, self.lm.journal, [job.key])
         asked = Asked(job, [(place, job)])
         if job.answers:
-            self._respond(asked)
+            self._bar.most_tokens -= self._most(job.doc)
+            self._respond(asked, self._bar.reuse)
             return None
         self._asked[job.key] = asked
         return asked
@@ -138,7 +152,7 @@ class Generator:
         if texts and False not in self.checks:
             rows = [row for asked in texts for row in self._rows(asked)[:1]]
             with failures_named(self.lm.config.model_name, [asked.job.doc for asked in texts]):
-                self.checks[False] = choose_generation_route(self.loaded, rows, self._chooser.refused)
+                self._check(rows, self._chooser.refused)
         return self.checks[False].route if texts else QUEUE
 
     def _turns(self, job: GenerationJob) -> bool:
@@ -195,8 +209,12 @@ class Generator:
             self.checks.setdefault(True, RouteCheck(ONE_BY_ONE, 0.0, 0.0, never))
             return ONE_BY_ONE
         if True not in self.checks:
-            self.checks[True] = choose_generation_route(self.loaded, [row], "")
+            self._check([row], "")
         return self.checks[True].route
+
+    def _check(self, rows: Sequence[DecodingRow], refused: str) -> None:
+        images = bool(rows[0].images)
+        self.checks[images] = told(self.checked(images, partial(choose_generation_route, self.loaded, rows, refused)))
 
     # --- answers ---
 
@@ -218,13 +236,13 @@ class Generator:
             self.lm.log.answered(asked.job.doc.task_name, route)
             self._respond(asked)
 
-    def _respond(self, asked: Asked) -> None:
+    def _respond(self, asked: Asked, count: Callable[[int], None] | None = None) -> None:
         asked.ended = True
         self._asked.pop(asked.job.key, None)
         for place, job in asked.docs:
             job.answers, job.refused, job.tokens = asked.job.answers, asked.job.refused, asked.job.tokens
             self._answers[place] = (job.response(), job.finish_reasons())
-        self._bar.update(len(asked.docs))
+        (count or self._bar.update)(len(asked.docs))
 
     # --- the routes without the queue ---
 

@@ -13,9 +13,11 @@ import logging
 import os
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import asdict
+from functools import partial
+from importlib.metadata import version
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -34,6 +36,7 @@ from cultureval.models.loading import BITS, LoadedModel, load
 from cultureval.models.memory import is_out_of_memory
 from cultureval.models.refused_images import ImagesRefused, could_be_refused
 from cultureval.models.scoring.packed import ChoiceScorer, ScoringRequest
+from cultureval.models.scoring.route_check import RouteCheck
 from cultureval.models.settings import (
     NOT_IN_ANSWER_KEY,
     HFModelSettings,
@@ -44,7 +47,9 @@ from cultureval.runtime import processes
 from cultureval.runtime.data.image_store import image_size, pillow
 from cultureval.runtime.doc_fields import specific_of
 from cultureval.runtime.errors import CulturevalError, described
+from cultureval.runtime.hardware import hardware
 from cultureval.runtime.journal import Append, answer_key, open_journal
+from cultureval.runtime.journal_lines import check_key
 from cultureval.runtime.model_facts import changed_settings, changed_values, text_hash
 from cultureval.runtime.patches.transformers import loaded_facts
 from cultureval.runtime.progress import Progress, working
@@ -94,6 +99,8 @@ class HFModel(LightevalModel):
         self.log = AnswerLog()
         self.seconds = 0.0
         self.generator = Generator(self)
+        self.scorer.checked = partial(self._checked, "scoring")
+        self.generator.checked = partial(self._checked, "generation")
         self._refused_sizes: dict[tuple[int, int], str] = {}  # by width and height: why, or ""
         self._cache = SampleCache(self.config)  # LightEval's pipeline gives it the task registry
 
@@ -232,7 +239,7 @@ class HFModel(LightevalModel):
                 encode_together(jobs)
                 for job in jobs:
                     self.log.look_up(job.doc.task_name, self.journal, [job.key])
-                bar.update(sum(job.done for job in jobs))
+                bar.reuse(sum(job.done for job in jobs))
                 for group in _groups(jobs):
                     asked = [(job, *item) for job in group for item in enumerate(job.requests())]
                     for batch in self.scorer.batches([request for *_, request in asked]):
@@ -303,15 +310,22 @@ class HFModel(LightevalModel):
 
     # --- shared ---
 
-    @contextmanager
-    def _progress(self, total: int, description: str) -> Iterator[Progress]:
-        """Progress that says no more once an error ends the work."""
-        bar = Progress(total, description, "doc", silent=self.disable_tqdm, kept_in=self.journal.folder)
-        try:
-            yield bar
-            bar.close()
-        finally:
-            bar.stop()
+    def _progress(self, total: int, description: str) -> Progress:
+        self._bar = Progress(total, description, "doc", silent=self.disable_tqdm, kept_in=self.journal.folder)
+        return self._bar
+
+    def _checked(self, kind: str, images: bool, check: Callable[[], RouteCheck]) -> RouteCheck:
+        """The check of a route: an earlier run's, of the same model, settings, versions and machine, or a new one."""
+        versions = {name: version(name) for name in ("cultureval", "torch", "transformers")}
+        about = {"model": self.loaded.identity, "settings": self.config.answer_key_settings(), "versions": versions}
+        about |= {"loaded": loaded_facts(self.loaded.model), "machine": hardware(), "kind": kind, "images": images}
+        key = check_key(answer_key(route=about))
+        if (earlier := self.journal.get(key)) is not None:
+            return RouteCheck(**earlier | {"seconds": 0.0, "reused": True})
+        with self._bar.phase(f"Checking the model's {kind} route"):
+            found = check()
+        self.journal.append({key: asdict(found)})
+        return found
 
     def _warn_if_truncated(self, docs: Sequence[Doc], responses: list[ModelResponse]) -> list[ModelResponse]:
         """Return the responses unchanged; warn about prompts that did not fit the model."""

@@ -2,7 +2,8 @@
 
     {"checksum": "<16 hex digits>", "sequence": 7, "time": <ns>, "key": "<64 hex digits>", "of": "...", "answer": {...}}
 
-Lines of earlier versions have neither `sequence`, which counts as 0, nor `of`.
+Lines of earlier versions have neither `sequence`, which counts as 0, nor `of`. The line that a check of who a server is
+was passed has the key `check NAME` and an empty answer.
 """
 
 import hashlib
@@ -12,6 +13,7 @@ from typing import Any
 
 _HEAD = b'{"checksum": "'
 _CHECKSUM_DIGITS = 16
+CHECK = "check "  # begins the keys of lines that are no answers
 _BODY_START = len(_HEAD) + _CHECKSUM_DIGITS + len(b'", ')
 
 
@@ -41,6 +43,11 @@ def decode_line(line: bytes) -> dict[str, Any] | None:
         return None
     record = json.loads((b"{" + body).decode("utf-8", "surrogatepass"))
     return {"sequence": 0, "of": "", **record}
+
+
+def check_key(name: str) -> str:
+    """The key of a passed check's line."""
+    return CHECK + name
 
 
 def utf8(text: str) -> bytes:

@@ -56,7 +56,7 @@ class Progress:
         self._lines = not silent and not is_terminal()
         self._start = self._shown = time.monotonic()
         self._tenth = 10 * done // max(1, total)
-        self._note, self._first = "", done
+        self._note, self._first, self._phase, self._apart = "", done, "", 0.0
         self.tokens = self.most_tokens = 0
         self._closed = threading.Event()
         if self._kept_in is not None:
@@ -84,6 +84,21 @@ class Progress:
         """Counts generated tokens."""
         self.tokens += count
 
+    def reuse(self, count: int = 1) -> None:
+        """Counts items that took no time, since an earlier run has them: they say nothing of the pace."""
+        self._first += count
+        self.update(count)
+
+    @contextmanager
+    def phase(self, description: str) -> Iterator[None]:
+        """A context in which other work is done than that of the items: it is what signs of life name."""
+        started, self._phase = time.monotonic(), description
+        try:
+            yield
+        finally:
+            self._phase = ""
+            self._apart += time.monotonic() - started
+
     def update(self, count: int = 1, note: str = "") -> None:
         """Counts finished items; shows the note beside them."""
         self.done += count
@@ -97,16 +112,13 @@ class Progress:
                 self._tenth = tenth
                 self._print()
 
-    def stop(self) -> None:
-        """Ends the signs of life, without a word on how far the work came."""
+    def close(self, failed: bool = False) -> None:
+        """Ends the bar; a line about all items where there is none, unless they took no time or the work has failed."""
         self._closed.set()
-
-    def close(self) -> None:
-        """Ends the bar; a line about all items where there is none, unless they took no time."""
-        self._closed.set()
+        told = not failed and (self._kept_in is not None or time.monotonic() - self._start > SHORTEST_PAUSE)
         if self._bar is not None:
             self._bar.close()
-        elif self._lines and (self._kept_in is not None or time.monotonic() - self._start > SHORTEST_PAUSE):
+        elif self._lines and told:
             self._print()
         self._lines, self._bar = False, None
 
@@ -116,13 +128,16 @@ class Progress:
     def _print(self) -> None:
         self._shown = time.monotonic()
         share = f" ({100 * self.done // self.total} %)" if self.total else ""
-        text = f"{self.description}: {self.done} of {self.total} {self.unit}s{share}, {self._shown - self._start:.0f} s"
+        counts = self._phase or f"{self.description}: {self.done} of {self.total} {self.unit}s{share}"
+        text = f"{counts}, {self._shown - self._start:.0f} s"
         with suppress(OSError, ValueError):  # a stream that was closed meanwhile
             print(", ".join([text, *self._said()]), file=sys.stderr)
 
     def _said(self) -> list[str]:
-        """The tokens so far, the time that is left, and the note."""
-        took, ended = time.monotonic() - self._start, self.done - self._first
+        """The tokens so far, the time that is left at the pace of this process, and the note; or the phase."""
+        if self._phase:
+            return [self._phase] if self._bar is not None else []
+        took, ended = time.monotonic() - self._start - self._apart, self.done - self._first
         parts = [f"{self.tokens:,} tokens"] if self.tokens else []
         if ended and self.done < self.total:
             parts.append(f"about {_duration(took * (self.total - self.done) / ended)} left")
@@ -133,8 +148,8 @@ class Progress:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *_: object) -> None:
-        self.close()
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        self.close(failed=kind is not None)
 
 
 def _duration(seconds: float) -> str:

@@ -11,8 +11,7 @@ from transformers import LogitsProcessor, PreTrainedTokenizerBase, StoppingCrite
 from cultureval.models.loading import LoadedModel
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.generation_hints import cut
-from cultureval.runtime.onednn_products import onednn_products
-from cultureval.runtime.patches.transformers import keys_not_repeated
+from cultureval.runtime.onednn_products import fast_products
 from cultureval.runtime.reasoning import Tags, split_reasoning
 
 NEUTRAL = {"do_sample": False, "temperature": None, "top_p": None, "top_k": None, "min_p": None}
@@ -168,7 +167,7 @@ def generate(
     end_ids = loaded.end_ids()
     device = loaded.model.device
     own_numbers = torch.random.fork_rng([] if device.type == "cpu" else [device])
-    with own_numbers, onednn_products(device), keys_not_repeated():
+    with own_numbers, fast_products(device):
         torch.manual_seed(sampling.seed)
         output = loaded.model.generate(
             **{name: value.to(loaded.model.device) for name, value in inputs.items()},

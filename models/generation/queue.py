@@ -22,8 +22,7 @@ from cultureval.models.generation.growing_cache import Part, assembled, bytes_pe
 from cultureval.models.generation.rows import DecodingRow
 from cultureval.models.loading import LoadedModel
 from cultureval.models.memory import is_out_of_memory, recover
-from cultureval.runtime.onednn_products import onednn_products
-from cultureval.runtime.patches.transformers import keys_not_repeated
+from cultureval.runtime.onednn_products import fast_products
 from cultureval.runtime.reasoning import Tags
 
 logger = logging.getLogger(__name__)
@@ -85,7 +84,7 @@ class GenerationQueue:
         Raises:
             CulturevalError: A logit is not a number, or one row alone does not fit the memory.
         """
-        with onednn_products(self.loaded.model.device), keys_not_repeated():
+        with fast_products(self.loaded.model.device):
             while True:
                 while len(self._waiting) <= self.size.most and (window := next(windows, None)) is not None:
                     self._waiting.extend(in_reading_order(window))

@@ -17,7 +17,7 @@ import hashlib
 import logging
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, Literal
 
 import torch
@@ -30,11 +30,11 @@ from cultureval.models.scoring.choice_scores import ChoiceScore, read_scores
 from cultureval.models.scoring.fallback import CROSS_MASK, PALIGEMMA, UnmaskedScorer
 from cultureval.models.scoring.lm_head import LMHead, Rows
 from cultureval.models.scoring.prefix_cache import PrefixCache, longest_reusable
-from cultureval.models.scoring.route_check import RouteCheck, choose_route
+from cultureval.models.scoring.route_check import Checked, RouteCheck, as_is, choose_route, told
 from cultureval.models.scoring.token_tree import Branch, TokenTree, build_tree, common_length
 from cultureval.runtime.errors import CulturevalError
-from cultureval.runtime.onednn_products import onednn_products
-from cultureval.runtime.patches.transformers import attention_of, keys_not_repeated, rope_offset
+from cultureval.runtime.onednn_products import fast_products
+from cultureval.runtime.patches.transformers import attention_of, rope_offset
 
 logger = logging.getLogger(__name__)
 
@@ -94,6 +94,7 @@ class ChoiceScorer:
         head: The model's lm_head.
         routes: The route of requests without (False) and with images (True), once chosen.
         checks: What the choice of each rests on.
+        checked: Finds an earlier check of a route, or makes one.
         longest_reusable: Longest sequence whose keys may be reused; None without a limit.
         prefix: The prefix cache.
         last_route: The route of the last batch: one of these, or single_pass for prompts that need only themselves.
@@ -117,6 +118,7 @@ class ChoiceScorer:
         self.unmasked = UnmaskedScorer(model, self.end_ids, self.token_budget)
         self.routes: dict[bool, str] = {}
         self.checks: dict[bool, RouteCheck] = {}
+        self.checked: Checked = as_is
         self.longest_reusable = longest_reusable(model)
         if self.longest_reusable:
             logger.info(
@@ -205,7 +207,7 @@ class ChoiceScorer:
         ]
 
     def _scored(self, requests: Sequence[ScoringRequest]) -> list[list[ChoiceScore]]:
-        with onednn_products(self.model.device), keys_not_repeated():
+        with fast_products(self.model.device):
             route = self.last_route = self._route(requests)
             if route == "single_pass":
                 return self._single_pass(requests[0])
@@ -233,7 +235,8 @@ class ChoiceScorer:
             self._packed([replace(probes[0], choices=probes[0].choices[-1:])])  # so that the others begin in the cache
             return self._packed(probes)
 
-        found = choose_route(self.model, requests, self.unmasked, packed)
+        check = partial(choose_route, self.model, requests, self.unmasked, packed)
+        found = told(self.checked(bool(requests[0].vision), check))
         self.clear_cache()
         return found
 

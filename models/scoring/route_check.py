@@ -32,6 +32,7 @@ FACTOR_FP32 = 16.0
 FACTOR = 2.0  # sound routes of 19 families differed by at most 0.9 of the measured rounding in 16 bits
 LEAST = 1e-5  # nats; differences below are rounding in any case
 LONGEST = 64  # probed tokens of a prompt: its first and its last ones
+LONGEST_FP32 = 24  # in fp32, where the smallest error is 1,000 times the rounding
 FINE = 2**-20  # steps of rounding that are those of fp32
 FED = 3  # tokens that are fed after a probe's prompt, for choices of one token too
 BEYOND_WINDOW = 32  # tokens
@@ -52,7 +53,8 @@ class RouteCheck:
         difference: Of its scores from plain passes: root mean square in nats, of sums over up to four tokens.
         rounding: What rounding alone changes, measured in the same way; twice as much is allowed.
         reason: Why the routes before it were not taken; "" for the first.
-        seconds: That the check took.
+        seconds: That the check took; 0 where it is an earlier run's.
+        reused: Whether it is an earlier run's, of the same model, versions and machine.
     """
 
     route: str
@@ -60,6 +62,15 @@ class RouteCheck:
     rounding: float
     reason: str = ""
     seconds: float = 0.0
+    reused: bool = False
+
+
+Checked = Callable[[bool, Callable[[], RouteCheck]], RouteCheck]  # for prompts with images or not: an earlier one or it
+
+
+def as_is(images: bool, check: Callable[[], RouteCheck]) -> RouteCheck:
+    """A `Checked` that knows no earlier check."""
+    return check()
 
 
 def choose_route(
@@ -95,14 +106,14 @@ def choose_route(
             refusals.append(f"{type(model).__name__} rejects {route} scoring: {' '.join(str(error).split())}")
         else:
             if off <= allowed:
-                return _chosen(RouteCheck(route, off, rounding, "; ".join(refusals), seconds_since(started)))
+                return RouteCheck(route, off, rounding, "; ".join(refusals), seconds_since(started))
             refusals.append(f"{route} scoring is off by {off:.1e} nats, rounding by {rounding:.1e}")
     if plain.looks_ahead(probes[0]) > allowed:
         raise CulturevalError(
             f"{type(model).__name__} is not causal: its output after a prompt depends on what follows, "
             "so that choices cannot be scored. Use a causal language model."
         )
-    return _chosen(RouteCheck("plain", 0.0, rounding, "; ".join(refusals), seconds_since(started)))
+    return RouteCheck("plain", 0.0, rounding, "; ".join(refusals), seconds_since(started))
 
 
 def seconds_since(started: float) -> float:
@@ -112,11 +123,17 @@ def seconds_since(started: float) -> float:
 
 def allowed_difference(rounding: float, model: PreTrainedModel) -> float:
     """How far a route may be off, in nats; where rounding alone gives what is not a number, it says nothing."""
-    factor = FACTOR if model.dtype.itemsize < 4 or rounding_step(model) > FINE else FACTOR_FP32
+    factor = FACTOR_FP32 if is_fine(model) else FACTOR
     return max(LEAST, factor * rounding) if math.isfinite(rounding) else LEAST
 
 
-def _chosen(found: RouteCheck) -> RouteCheck:
+def is_fine(model: PreTrainedModel) -> bool:
+    """Whether a model computes with the rounding of fp32."""
+    return model.dtype.itemsize >= 4 and rounding_step(model) <= FINE
+
+
+def told(found: RouteCheck) -> RouteCheck:
+    """The check, once it is said why a slower route scores choices, if one does."""
     if found.reason:
         cost = ": every choice gets a separate forward pass, correct, but slow" if found.route == "plain" else ""
         logger.warning("%s; choices are scored by the route %s%s", found.reason, found.route, cost)
@@ -152,9 +169,12 @@ def never_cached(model: PreTrainedModel) -> str:
 
 
 def _probe(request: Probe, model: PreTrainedModel) -> Probe:
-    """A request with choices of several tokens, whatever its own: a few beginnings, each with many last tokens."""
-    longest = sorted(request.choices, key=len, reverse=True)[:MOST_STARTS]
-    tokens = [token for choice in longest for token in choice] or list(request.prompt[-1:])
+    """A request with choices of several tokens, whatever its own: a few beginnings, each with many last tokens.
+
+    In fp32, two that are made up of its own tokens.
+    """
+    longest = sorted(request.choices, key=len, reverse=True)[: 0 if is_fine(model) else MOST_STARTS]
+    tokens = [token for choice in request.choices for token in choice] or list(request.prompt[-1:])
     made_up = (tokens * FED)[:FED]
     starts = [tuple(choice[:-1]) for choice in longest] + [tuple(made_up), (*made_up[:1], *made_up[::-1])]
     size = model.config.get_text_config(decoder=True).vocab_size
@@ -171,7 +191,8 @@ def _probe(request: Probe, model: PreTrainedModel) -> Probe:
 def shortened(prompt: Sequence[int], model: PreTrainedModel) -> list[int]:
     """The first and the last tokens of a prompt; more than a sliding window, where the prompt has more."""
     window = getattr(model.config.get_text_config(decoder=True), "sliding_window", None)
-    most = max(LONGEST, window + BEYOND_WINDOW) if window and window < len(prompt) else LONGEST
+    longest = LONGEST_FP32 if is_fine(model) else LONGEST
+    most = max(longest, window + BEYOND_WINDOW) if window and window < len(prompt) else longest
     head = most // 2
     return list(prompt) if len(prompt) <= most else [*prompt[:head], *prompt[head - most :]]
 

@@ -14,7 +14,6 @@ from types import SimpleNamespace
 import pytest
 from waiting import wait_until
 
-from cultureval.models.hf import HFModel
 from cultureval.runtime import progress
 from cultureval.runtime.progress import Progress, progressing, working
 
@@ -44,6 +43,24 @@ def test_without_a_terminal_a_line_comes_at_each_tenth_but_not_often_and_never_a
     assert list(progressing("ab", 2, "Quick", "thing")) == ["a", "b"] and not capsys.readouterr().err
 
 
+def test_the_pace_is_that_of_the_items_that_this_process_does(monkeypatch, capsys):
+    now = [0.0]
+    monkeypatch.setattr(progress, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    with Progress(100, "Scoring", "doc", done=10) as shown:
+        shown.reuse(50)
+        with shown.phase("Checking the route"):
+            now[0] += 20
+            shown._print()
+        now[0] += 10
+        shown.update(10)
+        shown._print()
+        now[0] += 30
+        shown.update(30)
+    checking, *_, said, last = capsys.readouterr().err.splitlines()
+    assert checking == "Checking the route, 20 s"
+    assert said == "Scoring: 70 of 100 docs (70 %), 30 s, about 30 s left" and last.startswith("Scoring: 100 of 100")
+
+
 def test_the_first_sign_of_life_does_not_wait_for_the_pause_between_two(monkeypatch, capsys):
     assert progress.FIRST_SIGN <= 3 < progress.LONGEST_PAUSE
     monkeypatch.setattr(progress, "FIRST_SIGN", 0.1)
@@ -51,7 +68,7 @@ def test_the_first_sign_of_life_does_not_wait_for_the_pause_between_two(monkeypa
         wait_until(lambda: "Generating: 0 of 8 docs" in capsys.readouterr().err, 5)
 
 
-def test_there_are_signs_of_life_while_nothing_ends(monkeypatch, capsys):
+def test_there_are_signs_of_life_while_nothing_ends(monkeypatch, capsys, tmp_path):
     seen = ""
 
     def lines(word):
@@ -72,13 +89,11 @@ def test_there_are_signs_of_life_while_nothing_ends(monkeypatch, capsys):
     ended = len(lines(""))
     time.sleep(0.3)
     assert len(lines("")) == ended
-    model = SimpleNamespace(disable_tqdm=False, journal=SimpleNamespace(folder=None))
-    with pytest.raises(ValueError), HFModel._progress(model, 5, "Failing"):
-        wait_until(lambda: bool(lines("Failing")))
+    monkeypatch.setattr(progress, "FIRST_SIGN", 0.2)
+    with pytest.raises(ValueError), Progress(5, "Failing", "doc", kept_in=tmp_path):
         raise ValueError
-    ended = len(lines("Failing"))
-    time.sleep(0.3)
-    assert len(lines("Failing")) == ended
+    time.sleep(0.4)
+    assert not lines("Failing"), "the error says it all"
     assert re.match(r"Generating: 4 of 8 docs \(50 %\), \d+ s, 100 tokens, at most \d+ s left", lines("")[0])
 
 
