@@ -15,9 +15,9 @@ CULTUREVAL_MODEL_SETTINGS (a JSON object) overrides the file.
 
 import logging
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
@@ -45,7 +45,13 @@ from cultureval.models.server.chat import (
 from cultureval.models.server.first_token import ask_first_token, first_token_response, require_labels
 from cultureval.models.server.long_prompts import ask_to_fit
 from cultureval.models.server.refused_answers import refused_answers
-from cultureval.models.server.settings import identity_question, load_tokenizer, model_identity, read_config
+from cultureval.models.server.settings import (
+    identity_question,
+    load_tokenizer,
+    model_identity,
+    read_config,
+    short_question,
+)
 from cultureval.models.server.spending import Spending
 from cultureval.models.tokens import Encoder, encoder_of, require_whole_letters, rolling_windows
 from cultureval.runtime import processes
@@ -60,9 +66,9 @@ from cultureval.runtime.reasoning import split_reasoning
 from cultureval.runtime.servers.answers import Answer
 from cultureval.runtime.servers.costs import BudgetSpent
 from cultureval.runtime.servers.errors import ContentFilter, ServerError
-from cultureval.runtime.servers.identity import ServerIdentity
+from cultureval.runtime.servers.identity import IdentityQuestion, ServerIdentity
 from cultureval.runtime.servers.identity_watch import IdentityWatch, ModelChanged
-from cultureval.runtime.servers.journalled_answers import OnFailure, Question, answer_all
+from cultureval.runtime.servers.journalled_answers import OnFailure, Question, answer_all, ask_unconfirmed_anew
 from cultureval.runtime.servers.openai_client import OpenAIClient
 from cultureval.runtime.servers.settings import ServerSettings
 from cultureval.runtime.settings import current_settings
@@ -273,9 +279,15 @@ class OpenAIModel(LightevalModel):
         docs: Sequence[Doc],
         asked: Sequence[Mapping[str, Question]],
         description: str,
-        first: Question | None = None,
+        first: Callable[[Sequence[Question]], Question] | None = None,
     ) -> tuple[dict[str, Answer], dict[int, ModelResponse]]:
-        """The answers to the questions of docs, and by place what stands for docs that the server refuses."""
+        """The answers to the questions of docs, and by place what stands for docs that the server refuses.
+
+        `first` makes a question, of those without an answer yet, that is asked before them.
+        """
+        for key, answer in ask_unconfirmed_anew(self._journal, chain(*asked)).items():
+            self._spending.pay(key, answer, asked_anew=True)
+        missing = {key: question for own in asked for key, question in own.items() if key not in self._journal}
         reasons: dict[str, RefusedResponse] = {}
 
         def skip(key: str, error: CulturevalError) -> bool:
@@ -287,9 +299,9 @@ class OpenAIModel(LightevalModel):
             reasons[key] = RefusedResponse(reason=error.reason, kind=error.kind)
             return True
 
-        others_are_answered = self._watch.is_there if self._watch and self._watch.question else None
+        short = short_question(self.config, self._servers)
         questions = {
-            key: _naming(doc, question, others_are_answered)
+            key: _naming(doc, question, self._watch, short)
             for doc, own in zip(docs, asked, strict=True)
             for key, question in own.items()
         }
@@ -301,7 +313,7 @@ class OpenAIModel(LightevalModel):
                 docs, asked, self._journal, lambda found: self._require_one_model(keys, found)
             )
         questions = {key: question for key, question in questions.items() if key not in reasons}
-        answers = self._answered(questions, description, first, skip)
+        answers = self._answered(questions, description, first([*missing.values()]) if first else None, skip)
         found = {}
         for place, own in enumerate(asked):
             if why := [reasons[key] for key in own if key in reasons]:
@@ -572,9 +584,7 @@ class OpenAIModel(LightevalModel):
         for prompt in prompts:
             self._keys |= scorer.keys_under(prompt, self._identity_of)
         docs = [prompt.doc for prompt in prompts]
-        questions = {key: question for own in asked for key, question in own.items()}
-        missing = [question for key, question in questions.items() if key not in self._journal]
-        probe = server_scoring.parity_probe(missing, self.config.parity_tolerance)
+        probe = partial(server_scoring.parity_probe, tolerance=self.config.parity_tolerance)
         answers, refused = self._ask(docs, asked, "scoring", probe)
         self._log(docs, asked, answers, "server")
         return [
@@ -591,17 +601,16 @@ def _tell_of_cut(docs: Sequence[Doc], responses: Sequence[ModelResponse]) -> Non
         logger.warning("%s: of %d prompts, the beginnings were cut, since they are too long for the model", task, count)
 
 
-def _naming(doc: Doc, question: Question, is_there: Callable[[], Awaitable[bool]] | None) -> Question:
+def _naming(doc: Doc, question: Question, watch: IdentityWatch | None, short: IdentityQuestion) -> Question:
     """A question whose error names the doc, where the server answers others.
 
     Args:
         doc: The doc.
         question: Of it.
-        is_there: Asks whether the server answers a short question; None: only its other answers show that it does.
+        watch: Who is asked; a provider, which is not asked who it is, is not asked in vain whether it is there.
+        short: A short question, which shows whether the key, the model and the address are right.
     """
-
-    async def answers_others(meanwhile: bool) -> bool:
-        return meanwhile if is_there is None else await is_there()
+    asks = watch is not None and watch.question is not None
 
     async def ask(client: OpenAIClient) -> Answer:
         before = client.answered
@@ -613,8 +622,13 @@ def _naming(doc: Doc, question: Question, is_there: Callable[[], Awaitable[bool]
             if error.refuses_content or isinstance(error, ContentFilter):
                 kind = "filter" if isinstance(error, ContentFilter) else "server"
                 raise PromptRefused(doc, error.cause, kind) from error
-            if error.in_vain and (error.incomplete or await answers_others(client.answered > before)):
+            meanwhile = client.answered > before
+            if error.in_vain and (error.incomplete or (await short.is_answered() if asks else meanwhile)):
                 raise PromptRefused(doc, error.cause, "no_answer") from error
+            if error.may_refuse_all:
+                if meanwhile or await short.is_answered():
+                    raise PromptRefused(doc, error.cause, "server") from error
+                error.args = (f"{error} It refuses a short question too: check the key, the model and the address.",)
             raise
 
     return ask

@@ -17,7 +17,7 @@ import secrets
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -26,12 +26,13 @@ from typing import Any
 from cultureval.runtime.data.user_cache import user_cache
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.journal_index import IndexEntry, JournalIndex
-from cultureval.runtime.journal_lines import decode_line, encode_line, utf8
+from cultureval.runtime.journal_lines import check_key, decode_line, encode_line, utf8
 from cultureval.runtime.settings import current_settings
 
 logger = logging.getLogger(__name__)
 
 WITHDRAWN = "withdrawn answers"  # the label of lines that take an answer back
+CHECKS = "checks"  # of an answer: the names of those that its servers were to pass after it
 PLAIN = {int, float, str, bool, type(None)}
 Records = Mapping[str, Mapping[str, Any]]  # answer_key -> the answer
 Append = Callable[[Records], None]
@@ -97,6 +98,7 @@ class Journal:
         self.dropped = self._refresh()
         self._opened = self._index.last_sequence()
         self._hidden = -1 if resumes else self._opened  # the last sequence that is not found
+        self._hidden_of: dict[str, int] = {}  # likewise, of single keys
         if self.dropped and resumes:
             logger.warning("journal %s: %d half-written record(s) skipped", self.folder, self.dropped)
 
@@ -137,6 +139,42 @@ class Journal:
     def withdraw(self, keys: Sequence[str]) -> None:
         """Take answers back, which turned out not to be what their keys say; they are then not in the journal."""
         self.append({key: {} for key in keys}, WITHDRAWN)
+
+    def confirm(self, checks: Iterable[str]) -> None:
+        """Note that servers were, at these checks, still who they were: so the answers that name them are confirmed."""
+        self.append({check_key(check): {} for check in checks})
+
+    def hide_unconfirmed(self, keys: Iterable[str]) -> dict[str, dict[str, Any]]:
+        """Pass over the answers that no check of who the server is followed, as if they were not here.
+
+        Those of another process that is still running are not among them: its check is to come.
+
+        Returns:
+            Key -> answer, of those that are now hidden. They stay in the files until newer ones are written.
+        """
+        found: dict[str, dict[str, Any]] = {}
+        passed: set[str] = set()
+        for key in keys:
+            answer = self.get(key)
+            checks = set(answer.get(CHECKS, ()) if answer else ()) - passed
+            passed |= {check for check in checks if check_key(check) in self}
+            if answer and checks - passed and (entry := self._find(key)) and not self._is_being_written(entry.file):
+                self._hidden_of[key] = entry.sequence
+                found[key] = answer
+        return found
+
+    def _is_being_written(self, name: str) -> bool:
+        """Whether another process of this machine writes a file, as its lock says."""
+        if f"-{socket.gethostname()}-{os.getpid()}-" in name:
+            return False
+        try:
+            with (self.folder / name).open("rb") as file:
+                fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        except OSError:
+            return False
+        return False
 
     def append(self, records: Records, of: str | None = None) -> None:
         """Write a batch of answers; when this returns they are on the disk.
@@ -192,7 +230,8 @@ class Journal:
 
     def _find(self, key: str) -> IndexEntry | None:
         entry = self._index.find(key)
-        return entry if entry and entry.sequence > self._hidden and entry.of != WITHDRAWN else None
+        hidden = self._hidden_of.get(key, self._hidden)
+        return entry if entry and entry.sequence > hidden and entry.of != WITHDRAWN else None
 
     def _read(self, entry: IndexEntry) -> dict[str, Any] | None:
         """The answer of a line; None where the file is gone or holds another line there."""

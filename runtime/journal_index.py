@@ -15,7 +15,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
-from cultureval.runtime.journal_lines import decode_line, utf8
+from cultureval.runtime.journal_lines import CHECK, decode_line, utf8
 
 logger = logging.getLogger(__name__)
 
@@ -40,6 +40,7 @@ ON CONFLICT (key) DO UPDATE SET sequence = excluded.sequence, time = excluded.ti
 WHERE excluded.sequence > answers.sequence
     OR excluded.sequence = answers.sequence AND (excluded.sequence > 0 OR excluded.time >= answers.time)
 """
+ARE_ANSWERS = f"substr(key, 1, {len(CHECK)}) != CAST('{CHECK}' AS BLOB)"  # other lines are checks of servers
 
 Result = TypeVar("Result")
 
@@ -87,7 +88,7 @@ class JournalIndex:
 
     def count(self, after: int = -1) -> int:
         """Number of answers whose sequence is greater."""
-        return self._number("SELECT count(*) FROM answers WHERE sequence > ?", after)
+        return self._number(f"SELECT count(*) FROM answers WHERE sequence > ? AND {ARE_ANSWERS}", after)
 
     def last_sequence(self) -> int:
         """The highest sequence so far."""
@@ -97,7 +98,7 @@ class JournalIndex:
         """For each model or judge (label, answers, bytes, oldest, newest time in ns), the largest first."""
         query = (
             "SELECT text, count(*), sum(length), min(time), max(time) FROM answers JOIN labels ON labels.id = label "
-            "GROUP BY text ORDER BY sum(length) DESC"
+            f"WHERE {ARE_ANSWERS} GROUP BY text ORDER BY sum(length) DESC"
         )
         return self._do(lambda database: database.execute(query).fetchall())
 

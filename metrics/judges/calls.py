@@ -17,7 +17,7 @@ from cultureval.runtime.servers.costs import Budget, BudgetSpent, SpendingLimits
 from cultureval.runtime.servers.data_urls import data_url
 from cultureval.runtime.servers.errors import ServerError
 from cultureval.runtime.servers.identity import ServerIdentity
-from cultureval.runtime.servers.journalled_answers import Question, answer_all
+from cultureval.runtime.servers.journalled_answers import Question, answer_all, ask_unconfirmed_anew
 from cultureval.runtime.servers.openai_client import OpenAIClient
 
 
@@ -85,6 +85,8 @@ class PaidCalls:
             description: Of the calls, for the progress bar.
             processes: How many share the servers' concurrency.
         """
+        for key, answer in ask_unconfirmed_anew(self.journal, calls).items():
+            self.pay(f"{key} before", calls[key], answer)
         for key, call in calls.items():
             if (known := self.journal.get(key)) is not None:
                 self.pay(key, call, known)

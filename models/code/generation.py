@@ -80,7 +80,7 @@ def generate_solutions(
     description_file(samples).write_text(json.dumps(description, ensure_ascii=False, indent=1), encoding="utf-8")
     kept_when_interrupted(samples, lambda: counted(_count_lines(samples), "solution"), resume)
     if ask_all := getattr(decoder, "ask_all", None):
-        ask_all(_calls(samples, problems, settings, n_samples), n_samples, description["server"])
+        ask_all(_calls(samples, problems, settings, n_samples), n_samples, identity)
     with codegen_reads(settings.dataset, problems.file, sanitize):
         from evalplus.codegen import codegen
 

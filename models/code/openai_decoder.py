@@ -4,7 +4,7 @@ EvalPlus 0.3.1 asks for one problem after the other, retries for ever, whatever 
 model never ends; and a reply without text stops its run. The request is EvalPlus's.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from functools import partial
 from typing import Any
 
@@ -12,14 +12,18 @@ from evalplus.provider.base import DecoderBase
 
 from cultureval.models.code.settings import DecoderSettings, code_from_reply
 from cultureval.models.server.long_prompts import ask_to_fit
+from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.journal import answer_key, open_journal
 from cultureval.runtime.patches.evalplus import chat_request
 from cultureval.runtime.reasoning import split_reasoning
 from cultureval.runtime.servers.answers import Answer
-from cultureval.runtime.servers.journalled_answers import answer_all
+from cultureval.runtime.servers.identity import ServerIdentity
+from cultureval.runtime.servers.identity_watch import IdentityWatch
+from cultureval.runtime.servers.journalled_answers import answer_all, ask_unconfirmed_anew
 from cultureval.runtime.servers.openai_client import OpenAIClient
 from cultureval.runtime.servers.providers import provider_at
 
+ADVICE = "What the first model answered is kept: serve it again, and repeat the command to go on."
 Call = tuple[str, int]  # the first and the last argument of `codegen`
 
 
@@ -31,10 +35,12 @@ class OpenAICodeDecoder(DecoderBase):
         self.thinking = settings.thinking
         self.servers = settings.servers()
         self.identity: dict[str, Any] = {"revision": settings.revision}
+        self._question = settings.identity_question()
+        self._watch: IdentityWatch | None = None
         self.samples = 1
         self._answers: dict[Call, Answer] = {}
 
-    def ask_all(self, calls: Iterable[Call], samples: int, server: Mapping[str, Any] | None) -> None:
+    def ask_all(self, calls: Iterable[Call], samples: int, server: ServerIdentity | None) -> None:
         """Asks the server for all that it will be called for, many requests at a time.
 
         Args:
@@ -43,10 +49,14 @@ class OpenAICodeDecoder(DecoderBase):
             server: What the server says of itself: answers of another one are not used again.
 
         Raises:
-            ServerError: As `codegen`; answers so far are in the journal.
+            ServerError: As `codegen`, or the server has changed its model; answers so far are in the journal.
+            CulturevalError: It is gone at the end, so that nobody knows whose the last answers are.
         """
-        self.samples, self.identity = samples, self.identity | {"server": server}
+        self.samples, self.identity = samples, self.identity | {"server": server.known if server else None}
+        self._watch = IdentityWatch(server, self._question, advice=ADVICE) if server else None
         self._answers = self._asked(calls, silent=False)
+        if self._watch and self._watch.others:
+            raise CulturevalError(f"{self.name} does not say any more who it is. {ADVICE}")
 
     def codegen(self, prompt: str, do_sample: bool = True, num_samples: int = 200) -> list[str]:
         """Replies to one problem without reasoning, `num_samples` or `batch_size` of them, whichever is less.
@@ -64,7 +74,9 @@ class OpenAICodeDecoder(DecoderBase):
     def _asked(self, calls: Iterable[Call], silent: bool) -> dict[Call, Answer]:
         keys = {call: self._key(call) for call in calls}
         questions = {key: partial(self._ask, call) for call, key in keys.items()}
-        answers = answer_all(self.servers, questions, open_journal(of=self.name), "generating", silent=silent)
+        journal = open_journal(of=self.name)
+        ask_unconfirmed_anew(journal, questions)
+        answers = answer_all(self.servers, questions, journal, "generating", silent=silent, watch=self._watch)
         return {call: answers[key] for call, key in keys.items()}
 
     def _key(self, call: Call) -> str:

@@ -94,11 +94,18 @@ class DecoderSettings:
         """
         if self.backend != "openai":
             return None
+        if (question := self.identity_question()) is not None:
+            return evaluated_model_identity(question, self.revision)
+        provider = provider_at(self.servers().base_urls)
+        return ServerIdentity(id=self.model, root=provider.id if provider else None)
+
+    def identity_question(self) -> IdentityQuestion | None:
+        """How the server is asked who it is; None for a provider's, which is not."""
         servers = self.servers()
-        if (provider := provider_at(servers.base_urls)) and self.identify == "all":
-            return ServerIdentity(id=self.model, root=provider.id)
+        if provider_at(servers.base_urls) and self.identify == "all":
+            return None
         request = {"model": self.model, "max_tokens": PROBE_TOKENS, "temperature": 0}
-        return evaluated_model_identity(IdentityQuestion(servers, request, self.identify == "all"), self.revision)
+        return IdentityQuestion(servers, request, self.identify == "all")
 
     def local(self) -> dict[str, Any]:
         """The arguments of decoders that load the model themselves."""

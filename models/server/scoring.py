@@ -320,7 +320,7 @@ async def _unless_refused(question: Question, client: OpenAIClient) -> Answer | 
     try:
         return await question(client)
     except ServerError as error:
-        if not (error.refuses_content or isinstance(error, ContentFilter)):
+        if not (error.refuses_content or error.may_refuse_all or isinstance(error, ContentFilter)):
             raise
         return None
 

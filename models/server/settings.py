@@ -254,11 +254,16 @@ def identity_question(config: ServerModelConfig) -> IdentityQuestion | None:
     """How a model's servers are asked who they are; None for a provider's, which are not."""
     if config.provided_by and "identify" not in config.model_fields_set:
         return None
+    return short_question(config, config.servers())
+
+
+def short_question(config: ServerModelConfig, servers: ServerSettings) -> IdentityQuestion:
+    """A question of a few tokens to a model's servers."""
     extra = {name: value for name, value in config.extra_body.items() if not is_form(name)}
     request: dict[str, Any] = {"model": config.model, config.max_tokens_name: PROBE_TOKENS}
     request |= {} if "temperature" in config.left_out else {"temperature": 0}
     request |= {"extra_body": extra} if extra else {}
-    return IdentityQuestion(config.servers(), request, config.identify == "all")
+    return IdentityQuestion(servers, request, config.identify == "all")
 
 
 def _of_provider(config: ServerModelConfig, provider: Provider) -> ServerIdentity:

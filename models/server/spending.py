@@ -120,8 +120,14 @@ class Spending:
 
         return ask
 
-    def pay(self, key: str, answer: Answer) -> None:
-        """Counts an answer, once; where the server gave no counts, by the lengths of prompt and answer."""
+    def pay(self, key: str, answer: Answer, asked_anew: bool = False) -> None:
+        """Counts an answer, once; where the server gave no counts, by the lengths of prompt and answer.
+
+        Args:
+            key: Of the answer in the journal.
+            answer: Of the server.
+            asked_anew: Whether it is one of an earlier run whose question is asked again: both are paid.
+        """
         texts = [
             f"{completion['text']}{completion['reasoning'] or ''}"
             for completion in answer.get("completions", ())
@@ -133,6 +139,7 @@ class Spending:
         limits = (
             SpendingLimits(text, size.images, size.most, self._config.provided_by is not None) if text > 0 else None
         )
+        key = f"{key} before" if asked_anew else key
         self.budget.pay(key, answer.get("usage"), (size.input, sum(map(estimate_tokens, texts))), share, limits)
 
     def explain(self, error: BudgetSpent, answered: int, wanted: int) -> CulturevalError:

@@ -12,6 +12,7 @@ from cultureval.runtime.servers.replies import refusal_of
 _RETRIED_STATUS = {408, 409, 429}
 _REFUSING_STATUS = {401, 402, 404}
 _REFUSED_CONTENT = {400, 413, 415, 422}
+_REFUSING_ONE_OR_ALL = {401, 403, 404, 451}
 _FILTERING_STATUS = {400, 403, 422}
 _NOBODY_THERE = {502, 503, 504}
 
@@ -23,6 +24,8 @@ class ServerError(CulturevalError):
         cause: What the server said or did, in one line.
         refuses_all: Whether it would also refuse any other request (wrong key, no credit, unknown model or address).
         refuses_content: Whether it refused what this request holds (400, 413, 415, 422).
+        may_refuse_all: Whether only another question shows which of both it is (401, 403, 404, 451): some filters
+            answer so.
         unreachable: Whether there was no reply at all, or one that says that nobody is there (502, 503, 504).
         incomplete: Whether it was answered, at last, with something that is no answer.
         in_vain: Whether it was tried again until no try was left, other than by a server that asked to wait.
@@ -37,6 +40,7 @@ class ServerError(CulturevalError):
         unreachable: bool = False,
         incomplete: bool = False,
         in_vain: bool = False,
+        may_refuse_all: bool = False,
     ) -> None:
         self.cause = cause or message
         self.refuses_all = refuses_all
@@ -44,6 +48,7 @@ class ServerError(CulturevalError):
         self.unreachable = unreachable
         self.incomplete = incomplete
         self.in_vain = in_vain
+        self.may_refuse_all = may_refuse_all
         super().__init__(message)
 
 
@@ -113,6 +118,12 @@ def refuses_content(error: Exception) -> bool:
     """Whether the server refused what the request holds, such as an image that it cannot read: 400, 413, 415, 422."""
     known = isinstance(error, openai.APIStatusError) and error.status_code in _REFUSED_CONTENT
     return known and not refuses_all(error) and not is_content_filter(error)
+
+
+def may_refuse_all(error: Exception) -> bool:
+    """Whether the server may have refused this request alone, or would refuse every one: 401, 403, 404, 451."""
+    known = isinstance(error, openai.APIStatusError) and error.status_code in _REFUSING_ONE_OR_ALL
+    return known and error.code != "insufficient_quota" and not is_content_filter(error)
 
 
 def worth_retrying(error: BaseException) -> bool:

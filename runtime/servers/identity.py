@@ -9,6 +9,7 @@ import asyncio
 import json
 import logging
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
@@ -151,6 +152,14 @@ class IdentityQuestion:
     async def ask(self, url: str) -> ServerIdentity:
         """What one server says; raises ServerError where it does not answer."""
         return await _of_server(replace(self.settings, base_urls=(url,)), self.request, self.by_answer, False, True)
+
+    async def is_answered(self) -> bool:
+        """Whether the servers answer it, so that their key, model and address are right."""
+        async with OpenAIClient(self.settings) as client:
+            with suppress(ServerError):
+                await _continued(client, self.request, plain=True)
+                return True
+        return False
 
 
 def evaluated_model_identity(question: IdentityQuestion, revision: str | None) -> ServerIdentity:

@@ -4,24 +4,45 @@ Each reply names a model, and often a fingerprint; both are compared with those 
 server that says the same of itself whatever it serves is found by asking it again who it is: after a lost connection,
 from time to time, and after the last answer. Answers since the last time that it was known are then nobody's, and are
 taken out of the journal.
+
+So that a killed run leaves none of these behind, an answer names the check that is to follow it (`journal.CHECKS`), and
+counts as the model's once that is noted in the journal as passed; the next run asks anew what is not confirmed so.
 """
 
+import asyncio
 import logging
+import secrets
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
+from cultureval.runtime.journal import Journal
 from cultureval.runtime.servers.errors import ServerError
 from cultureval.runtime.servers.identity import IdentityQuestion, ServerIdentity
 
 logger = logging.getLogger(__name__)
 
-LEAST_PAUSE_S = 60.0  # between two questions who a server is, without a reason to ask
+LEAST_PAUSE_S = 10.0  # between two questions who a server is, without a reason to ask
 SHARE = 0.02  # of a run's time that such questions may take
+
+
+class Filed(NamedTuple):
+    """An answer in the journal that no check has confirmed yet.
+
+    Attributes:
+        key: In the journal.
+        asked: The key of the run's question, which is another one where another model answered.
+        named: Whether the replies named their model.
+        check: The name of the check that is to confirm it.
+    """
+
+    key: str
+    asked: str
+    named: bool
+    check: str
 
 
 class Reply(NamedTuple):
@@ -72,7 +93,7 @@ class IdentityWatch:
         question: How a server is asked who it is; None: it is not asked, as providers are not.
         goes_on: Whether answers of other models are taken, and counted (`--on-change continue`).
         advice: What to do where it does not go on, as sentences.
-        withdraw: Takes answers out of the journal, by their keys.
+        journal: Where the answers are filed.
         others: Key of an answer of this run that another model gave, or either -> that model, as text.
     """
 
@@ -80,11 +101,11 @@ class IdentityWatch:
     question: IdentityQuestion | None
     goes_on: bool = False
     advice: str = OF_MODELS
-    withdraw: Callable[[Sequence[str]], None] = lambda keys: None
+    journal: Journal | None = None
     others: dict[str, str] = field(default_factory=dict)
     _name: str | None = None
-    # url -> keys filed since it last said who it is, and whether the replies named their model
-    _recent: dict[str, list[tuple[str, bool]]] = field(default_factory=dict)
+    _recent: dict[str, list[Filed]] = field(default_factory=dict)  # url -> since it last said who it is
+    _next_check: dict[str, str] = field(default_factory=dict)  # url -> name
     _changes: Counter[str] = field(default_factory=Counter)
     _now: dict[str, ServerIdentity] = field(default_factory=dict)
     _named: dict[tuple[str | None, str | None], ServerIdentity] = field(default_factory=dict)
@@ -124,22 +145,33 @@ class IdentityWatch:
         """Asks a server who it is; whether it is who it was. Raises ServerError where it does not answer."""
         if self.question is None:
             return True
-        filed, started = len(self._recent.get(url, ())), time.monotonic()
+        recent, started = self._recent.get(url, []), time.monotonic()
+        before = list(recent)
+        self._next_check.pop(url, None)  # what is filed meanwhile waits for another check
         found = await self.question.ask(url)
         self._asked[url] = (time.monotonic(), time.monotonic() - started)
         if same := found.known == self._current(url).known:
-            del self._recent.get(url, [])[:filed]
+            del recent[: len(before)]
+            await self._confirm(before)
         return same
 
-    async def is_there(self) -> bool:
-        """Whether one of the servers answers the short question."""
-        if self.question is None:
-            return False
-        for url in self.question.settings.base_urls:
-            with suppress(ServerError):
-                await self.question.ask(url)
-                return True
-        return False
+    async def _confirm(self, filed: Iterable[Filed]) -> None:
+        """Notes in the journal that the checks of these answers were passed."""
+        if (checks := {one.check for one in filed}) and self.journal is not None:
+            await asyncio.to_thread(self.journal.confirm, checks)
+
+    def leave_unconfirmed(self) -> None:
+        """Marks the answers that no check has followed, and says how many they are; called at the end."""
+        left = {one.asked for recent in self._recent.values() for one in recent}
+        self.others |= dict.fromkeys(left, f"{self.first} or another")
+        self._recent.clear()
+        self._next_check.clear()
+        if left:
+            logger.warning(
+                "%s of the run's answers came after the last time that their server said who it is: the results mark "
+                "them, and the same command asks for them anew.",
+                f"{len(left):,}",
+            )
 
     async def has_changed(self, url: str) -> None:
         """Takes the answers out of the journal that may be of the model that a server has changed to.
@@ -151,9 +183,12 @@ class IdentityWatch:
         assert self.question is not None
         found = await self.question.ask(url)
         before, recent = self._current(url), self._recent.pop(url, [])
-        unsure = [key for key, named in recent if not (named and _told_apart(before, found))]
-        self.withdraw(unsure)
-        self.others |= dict.fromkeys(unsure, f"{before} or {found}")
+        self._next_check.pop(url, None)
+        unsure = [one for one in recent if not (one.named and _told_apart(before, found))]
+        if self.journal is not None:
+            self.journal.withdraw([one.key for one in unsure])
+        await self._confirm(one for one in recent if one not in unsure)
+        self.others |= {one.asked: f"{before} or {found}" for one in unsure}
         self._now[url] = self.first if found.known == self.first.known else found
         self._changes[url] += 1
         if not self.goes_on:
@@ -200,10 +235,15 @@ class IdentityWatch:
     def _current(self, url: str) -> ServerIdentity:
         return self._now.get(url, self.first)
 
-    def files(self, key: str, replies: Sequence[Reply]) -> None:
-        """Notes, before an answer of the run's model is filed, that it will be."""
-        for reply in replies:
-            self._recent.setdefault(reply.url, []).append((key, reply.model is not None))
+    def files(self, key: str, asked: str, replies: Sequence[Reply]) -> list[str]:
+        """Notes, before an answer is filed, that it will be; the names of the checks that are to confirm it."""
+        if self.question is None:
+            return []
+        named, checks = all(reply.model is not None for reply in replies), []
+        for url in dict.fromkeys(reply.url for reply in replies):
+            checks.append(self._next_check.setdefault(url, secrets.token_hex(8)))
+            self._recent.setdefault(url, []).append(Filed(key, asked, named, checks[-1]))
+        return checks
 
     def is_unsure(self, replies: Sequence[Reply]) -> bool:
         """Whether a server has changed since it gave one of these replies."""

@@ -7,20 +7,20 @@ answer.
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from cultureval.runtime.coroutines import run_coroutine
 from cultureval.runtime.errors import CulturevalError
-from cultureval.runtime.journal import Journal
+from cultureval.runtime.journal import CHECKS, Journal
 from cultureval.runtime.progress import Progress
 from cultureval.runtime.question_locks import QuestionLocks
 from cultureval.runtime.servers.answers import Answer
 from cultureval.runtime.servers.costs import read_usage
 from cultureval.runtime.servers.errors import ServerError
 from cultureval.runtime.servers.identity_watch import REPLIES, IdentityWatch, ModelChanged, Reply
-from cultureval.runtime.servers.openai_client import UNVERIFIED, OpenAIClient
+from cultureval.runtime.servers.openai_client import OpenAIClient
 from cultureval.runtime.servers.settings import ServerSettings
 
 logger = logging.getLogger(__name__)
@@ -75,7 +75,7 @@ def answer_all(
     found = {key: answer for key in questions if (answer := journal.get(key)) is not None}
     if watch is not None:
         watch.expect(list(found.values()))
-        watch.withdraw = journal.withdraw
+        watch.journal = journal
         found = {key: answer for key, answer in found.items() if watch.takes(key, answer)}
     missing = {key: question for key, question in questions.items() if key not in found}
     if missing:
@@ -85,6 +85,22 @@ def answer_all(
             run = _Run(journal, progress, waiting, locks, found, *more)
             run_coroutine(_ask(settings, run, min(settings.concurrency, len(missing)), first))
     return {key: found[key] for key in questions if key in found}
+
+
+def ask_unconfirmed_anew(journal: Journal, keys: Iterable[str]) -> dict[str, Answer]:
+    """Passes over answers of earlier runs that no check of who the server is followed, and says how many.
+
+    Returns:
+        Key -> answer, of these: they were paid, and their questions are asked again.
+    """
+    hidden = journal.hide_unconfirmed(keys)
+    if hidden:
+        logger.warning(
+            "%s answers of an earlier run are asked for anew: it ended before their server was asked again who it is, "
+            "so that nobody knows whether its model gave them.",
+            f"{len(hidden):,}",
+        )
+    return hidden
 
 
 @dataclass
@@ -123,7 +139,7 @@ class _Run:
         self.found[key] = answer
         if self.on_answered_elsewhere is not None:
             self.on_answered_elsewhere(key, answer)
-        self.progress.update()
+        self.progress.reuse()
 
 
 async def _ask(settings: ServerSettings, run: _Run, workers: int, first: Question | None) -> None:
@@ -142,9 +158,11 @@ async def _make_sure_at_the_end(client: OpenAIClient, run: _Run) -> None:
         async with asyncio.timeout(_LONGEST_AFTER_FAILURE_S if run.failures else None):
             await client.make_sure_of_all()
     except TimeoutError:
-        logger.warning("The servers do not say any more who they are: %s", UNVERIFIED)
+        logger.warning("The servers do not say any more who they are")
     except ServerError as error:
         run.failures.insert(0 if isinstance(error, ModelChanged) else len(run.failures), error)
+    if run.watch is not None:
+        run.watch.leave_unconfirmed()
 
 
 async def _work(client: OpenAIClient, run: _Run) -> None:
@@ -205,15 +223,16 @@ async def _file_by_model(run: _Run, watch: IdentityWatch, key: str, answer: Answ
         ModelChanged: That is not the run's, which does not go on.
     """
     other = next((reply for reply in replies if reply.who is not watch.first), None)
+    under = key if other is None else run.key_under(key, other.who.known) if run.key_under is not None else None
+    if under is not None and not watch.is_unsure(replies):
+        checks = watch.files(under, key, replies)
+        await _file(run, under, answer | {CHECKS: checks} if checks else answer)
+        if watch.is_unsure(replies):  # it changed while the disk was written
+            await asyncio.to_thread(run.journal.withdraw, [under])
     if other is None:
-        watch.files(key, replies)
-        await _file(run, key, answer)
         if watch.is_unsure(replies):
-            await asyncio.to_thread(run.journal.withdraw, [key])
             watch.others[key] = f"{watch.first} or another"
         return
-    if run.key_under is not None and not watch.is_unsure(replies):
-        await _file(run, run.key_under(key, other.who.known), answer)
     watch.others[key] = str(other.who)
     if not watch.goes_on:
         raise watch.error(other.url, other.who, 0)

@@ -31,6 +31,7 @@ from cultureval.runtime.servers.errors import (
     error_text,
     is_content_filter,
     is_loss,
+    may_refuse_all,
     refuses_all,
     refuses_content,
     retry_after,
@@ -51,11 +52,6 @@ _ASKS_TO_WAIT = (409, 429)
 _TRIES_WITHOUT_CHOICES = 3
 _POLL_S = 0.05
 _LONGEST_CAUSE = 400  # characters of a server's error message; some send HTML pages
-
-UNVERIFIED = (
-    "the answers since it was last asked are kept, but nobody can say whether it had changed its model by then. "
-    "If it may have, repeat the command with --no-resume."
-)
 
 
 class Watch(Protocol):
@@ -235,6 +231,7 @@ class OpenAIClient:
             unreachable=is_loss(error) and not isinstance(error, IncompleteAnswer),
             incomplete=isinstance(error, IncompleteAnswer),
             in_vain=worth_retrying(error) and getattr(error, "status_code", None) not in _ASKS_TO_WAIT,
+            may_refuse_all=may_refuse_all(error),
         )
 
     async def _try_once(self, call: Callable[[openai.AsyncOpenAI], Awaitable[T]], choices: int, deadline: float) -> T:
@@ -291,14 +288,18 @@ class OpenAIClient:
         Raises:
             ServerError: One has changed, and the run does not go on.
         """
+        wrong = None
         for server in self._servers if self._watch is not None else ():
             if server.asked:
                 try:
                     await self._make_sure(server, self._watch)
                 except ServerError as error:
-                    if not error.unreachable:
-                        raise
-                    logger.warning("%s does not say any more who it is (%s): %s", server.url, error.cause, UNVERIFIED)
+                    if error.unreachable:
+                        logger.warning("%s does not say any more who it is (%s)", server.url, error.cause)
+                    else:
+                        wrong = wrong or error
+        if wrong is not None:
+            raise wrong
 
     async def _free_server(self, deadline: float) -> _Server:
         """Wait for an available server; with several, the one with the fewest requests.

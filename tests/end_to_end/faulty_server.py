@@ -74,7 +74,7 @@ class FaultyServer(LoopbackServer):
         arrivals: (time, fault) of each request; most_at_once: the largest number of requests in flight.
         probes: Number of questions who the server is (`runtime/servers/identity.py`), which are in no other count.
         entry: Further fields of its model in the list of models; probe_answer: its answer to the question who it is.
-        features: "no_chat" refuses to be asked in a chat who it is; "mute" answers 500 to that question;
+        features: "no_chat" refuses to be asked in a chat who it is; "mute" answers 500 to that question, "revoked" 401;
             "no_images", "no_system", "no_temperature", "rejects_prompt_logprobs" refuse these; "top_logprobs" has them
             of first tokens;
             "unknown_models" answers 404 to questions for a model that is not its own; "counts" counts a prompt's words
@@ -153,6 +153,7 @@ class _Handler(Handler):
         held = prompt == SCHEMA_QUESTION and "schema" in state.features
         refusals = {
             "mute": (500, "broken"),
+            "revoked": (401, "revoked"),
             "no_schema": (400 if prompt == SCHEMA_QUESTION else 0, "response_format is not supported"),
             "no_images": (400 if "[image" in prompt else 0, "At most 0 image(s) may be provided"),
             "no_system": (400 if prompt.endswith(f" | {PROBE}") else 0, "System role not supported"),
@@ -210,6 +211,9 @@ class _Handler(Handler):
             "large": lambda: self.reply(200, gzip.compress(b" " * 2**21), {"Content-Encoding": "gzip"}),
             "hang": self._hang,
             "wrong_key": lambda: self.reply(401, {"error": {"message": "Incorrect API key provided"}}),
+            "forbidden": lambda: self.reply(403, {"error": {"message": "forbidden"}}),
+            "not_found": lambda: self.reply(404, {"error": {"message": "no route"}}),
+            "legal": lambda: self.reply(451, {"error": {"message": "legal reasons"}}),
             "no_credit": lambda: self.reply(429, {"error": {"message": "pay", "code": "insufficient_quota"}}),
         }
         if fault in faults:

@@ -12,7 +12,7 @@ from lighteval.tasks.requests import Doc
 from cultureval.models import openai_api
 from cultureval.models.openai_api import OpenAIModel
 from cultureval.runtime.errors import CulturevalError
-from cultureval.runtime.servers import identity_watch
+from cultureval.runtime.servers import identity_watch, journalled_answers
 from cultureval.runtime.servers.identity import ServerIdentity
 from cultureval.samples.tiny_models.text_parts import train_tokenizer
 
@@ -112,6 +112,51 @@ def test_a_change_is_found_also_where_the_run_fails_for_another_reason(load):
         server.becomes("A")
         server.plan = lambda prompt, count: None
         assert texts(load(server)) == [f"A: {query}" for query in QUERIES]
+
+
+@pytest.mark.parametrize("asked_often", [False, True])
+def test_a_killed_run_leaves_no_answer_that_may_be_of_another_model(load, monkeypatch, caplog, asked_often):
+    """Killed before the server was asked again who it is, which then has the first model once more."""
+    if asked_often:
+        monkeypatch.setattr(identity_watch, "LEAST_PAUSE_S", 0.0)
+        monkeypatch.setattr(identity_watch, "SHARE", 1.0)
+
+    async def killed(client, run):
+        pass
+
+    with Changing(change=("probe_answer",), at="" if asked_often else "q3", delay=0.05) as server:
+        server.becomes("A")
+        changes = server.plan
+        server.plan = lambda prompt, count: "bad_request" if prompt == "q5" else changes(prompt, count)
+        with monkeypatch.context() as patch, pytest.raises(CulturevalError, match="bad"):
+            patch.setattr(journalled_answers, "_make_sure_at_the_end", killed)
+            texts(load(server))
+        server.becomes("A")
+        server.plan = lambda prompt, count: None
+        assert texts(load(server)) == [f"A: {query}" for query in QUERIES]
+        anew = sum(server.answered.values()) - len(QUERIES)
+        assert f"{anew} answers of an earlier run are asked for anew" in caplog.text
+        assert 0 < anew < 5 if asked_often else anew == 5
+        assert texts(load(server)) == [f"A: {query}" for query in QUERIES]
+        assert sum(server.answered.values()) == len(QUERIES) + anew, "what a check has followed is not paid again"
+
+
+def test_answers_of_a_server_that_is_gone_at_the_end_are_marked_and_asked_anew(load, caplog):
+    with FaultyServer() as server:
+
+        def reply(prompt, index):
+            server.down = prompt == "q6"
+            return prompt
+
+        server.reply, model = reply, load(server, max_retries=1)
+        assert texts(model) == QUERIES and "7 of the run's answers came after the last time" in caplog.text
+        record = model.run_record()
+        assert record["tasks"]["t"]["of_other_models"] == sum(record["model"]["other_models"].values()) == 7
+        server.down, server.reply = False, lambda prompt, index: prompt
+        again = load(server)
+        assert texts(again) == QUERIES and {*server.answered.values()} == {2}
+        assert "of_other_models" not in again.run_record()["tasks"]["t"]
+        assert again.run_record()["tokens"]["tokens_in"] > 0
 
 
 @pytest.mark.parametrize(("change", "fault"), CHANGES)

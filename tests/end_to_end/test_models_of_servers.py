@@ -148,11 +148,11 @@ def test_prompts_too_long_to_be_answered_lose_their_beginning_where_the_server_c
 def test_code_is_of_the_model_that_wrote_it_too(tmp_path):
     entry, sizes = {"root": "/models/one", "max_model_len": 400}, {"max_new_tokens": 768}
 
-    def written(server, limit=None, **changes):
+    def written(server, limit=None, folder=tmp_path, **changes):
         others = {"dataset": "mbpp", "instruction_prefix": "i", "response_prefix": "r"} | sizes
         settings = DecoderSettings(MODEL, "openai", **others, base_url=server.url, **changes)
         problems = load_problems("mbpp", "samples", limit=limit)
-        file = generate_solutions(settings, problems, 1, tmp_path, True, lambda reply, entry: reply)
+        file = generate_solutions(settings, problems, 1, folder, True, lambda reply, entry: reply)
         made = json.loads(description_file(file).read_text(encoding="utf-8"))
         return made["server"], len(file.read_text(encoding="utf-8").splitlines())
 
@@ -167,6 +167,10 @@ def test_code_is_of_the_model_that_wrote_it_too(tmp_path):
             assert not other.asked
     with pytest.raises(CulturevalError, match="does not answer"):
         written(first)
+    with FaultyServer(entry=entry | {"root": "/models/three"}) as turning:
+        turning.plan = lambda prompt, count: turning.entry.update(root="/models/two")
+        with pytest.raises(CulturevalError, match="has changed its model during the run"):
+            written(turning, folder=tmp_path / "turning")
 
 
 def refuses(word):
@@ -192,6 +196,7 @@ def test_a_refused_prompt_is_named_with_what_to_do_or_left_unscored(load, tokeni
 
 
 UNUSABLE = {"bad_request": "server", "filter_prompt": "filter", "filter_answer": "filter", "refusal": "refusal"}
+UNUSABLE |= dict.fromkeys(("wrong_key", "forbidden", "not_found", "legal"), "server")
 UNUSABLE |= dict.fromkeys(("no_choices", "no_message", "cut_json", "page", "500", "drop", "hang"), "no_answer")
 
 
@@ -208,14 +213,14 @@ def test_every_unusable_reply_has_a_kind_and_ends_in_a_result(load, monkeypatch,
     assert tries == (3 if fault == "no_choices" else 6 if UNUSABLE[fault] == "no_answer" else 1)
 
 
-@pytest.mark.parametrize("fault", ["500", "drop", "rate_without_header"])
+@pytest.mark.parametrize("fault", ["500", "drop", "rate_without_header", "wrong_key"])
 def test_a_server_that_answers_nothing_any_more_stops_the_run(load, monkeypatch, fault):
     monkeypatch.setenv("CULTUREVAL_ON_REFUSED", "unscored")
     with FaultyServer() as server:
         model = load(server, max_retries=2, give_up_s=3)
 
         def plan(prompt, count):
-            server.features.add("mute")
+            server.features.add("revoked" if fault == "wrong_key" else "mute")
             return fault
 
         server.plan = plan

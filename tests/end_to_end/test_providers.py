@@ -73,10 +73,14 @@ def test_each_provider_is_asked_as_it_documents(model, style, monkeypatch):
         cached = sum(tokens_of(prompt) // 2 for prompt in answered) if style.startswith(("openai", "deepseek")) else 0
         cost = prices["input_token_price"] * (spent["tokens_in"] - cached) + prices["cached_token_price"] * cached
         assert spent["cost"] == pytest.approx(cost + prices["output_token_price"] * spent["tokens_out"])
-    assert spent.get("cost", 0) == pytest.approx(0.25 * len(answered)) or style != "openrouter"
+    assert spent.get("cost", 0) == pytest.approx(0.0025 * len(answered)) or style != "openrouter"
 
 
-@pytest.mark.parametrize("wrong", [{"completion_tokens": 10_000_000}, {"prompt_tokens": 10_000_000}])
+IMPOSSIBLE = [{"completion_tokens": 10_000_000}, {"prompt_tokens": 10_000_000}, {"cost": 1e6}]
+IMPOSSIBLE += [{"prompt_tokens": 0}, {"completion_tokens": 0}, {"prompt_tokens_details": {"cached_tokens": 10**9}}]
+
+
+@pytest.mark.parametrize("wrong", IMPOSSIBLE)
 def test_counts_that_cannot_be_are_estimated_and_told_and_do_not_end_the_budget(monkeypatch, wrong):
     usage = {"prompt_tokens": 5, "completion_tokens": 1} | wrong
     with ProviderServer("openai", fault=lambda prompt: "") as server:
@@ -84,10 +88,24 @@ def test_counts_that_cannot_be_are_estimated_and_told_and_do_not_end_the_budget(
         responses, loaded = ask("openai/gpt-4o", ["a", "b", "c"], server, monkeypatch, budget=0.01)
     assert [one.text for one in responses] == [["x"]] * 3
     spent = loaded.run_record()["tokens"]
-    assert spent["impossible_usage"] == 3 and spent["cost"] < 0.001
+    assert spent["impossible_usage"] == 3 and 1e-5 < spent["cost"] < 0.001
     tasks = loaded.run_record()["tasks"].values()
     for name in ("tokens_in", "tokens_out"):
         assert spent[name] == sum(task[name] for task in tasks) < 100
+
+
+@pytest.mark.parametrize("status", [401, 403, 404, 451])
+def test_a_prompt_refused_by_the_status_of_a_wrong_key_is_one_row_and_a_wrong_key_ends_the_run(monkeypatch, status):
+    monkeypatch.setenv("CULTUREVAL_ON_REFUSED", "unscored")
+    with ProviderServer("openai", fault=lambda prompt: "blocked" if prompt == "b" else "") as server:
+        server.style = replace(server.style, blocked=(status, {"error": {"message": "not this"}}))
+        responses, _ = ask("openai/gpt-4o", ["a", "b", "c"], server, monkeypatch, concurrency=1)
+        assert [getattr(one, "kind", "") for one in responses] == ["", "server", ""] and "not this" in responses[
+            1
+        ].reason
+        server.fault = lambda prompt: "blocked"
+        with pytest.raises(CulturevalError, match=f"{status}.*refuses a short question too: check the key"):
+            ask("openai/gpt-4o", ["d", "e", "f"], server, monkeypatch, concurrency=1)
 
 
 def test_what_a_model_does_not_take_is_refused_where_the_user_asked_for_it(monkeypatch):

@@ -139,17 +139,17 @@ def test_a_server_is_asked_for_all_problems_at_once_and_for_none_again(server):
     wanted = settings(model="m", backend="openai", base_url=url, temperature=0.5)
     prompts = [f"{SHORT}{number}\n" for number in range(40)]
     decoder = make_decoder(wanted)
-    decoder.ask_all(((prompt, 1) for prompt in prompts), 1, {"id": "m"})
+    decoder.ask_all(((prompt, 1) for prompt in prompts), 1, None)
     sent = [request["messages"][1]["content"] for request in asked]
     wrapped = [f"{render('qimma/templates/code_instruction')}\n```python\n{prompt.strip()}\n```" for prompt in prompts]
     assert sorted(sent) == sorted(wrapped)
     first = [decoder.codegen(prompt, num_samples=1) for prompt in prompts]
     again = make_decoder(wanted)
-    again.ask_all(((prompt, 1) for prompt in prompts), 1, {"id": "m"})
+    again.ask_all(((prompt, 1) for prompt in prompts), 1, None)
     assert [again.codegen(prompt, num_samples=1) for prompt in prompts] == first and len(asked) == 40
-    again.ask_all([(prompts[0], 1)], 2, {"id": "m"})  # the second of two samples is another one
+    again.ask_all([(prompts[0], 1)], 2, None)  # the second of two samples is another one
     assert again.codegen(prompts[0], num_samples=1) == ["```python\n40\n```"] and len(asked) == 41
-    again.ask_all([(prompts[1], 1)], 1, {"id": "another model"})
+    make_decoder(dataclasses.replace(wanted, revision="other")).ask_all([(prompts[1], 1)], 1, None)
     assert len(asked) == 42
 
 

@@ -47,6 +47,29 @@ def test_key_refuses_what_json_cannot_hold(value):
         answer_key(part=value)
 
 
+def test_answers_that_wait_for_a_check_are_passed_over_unless_it_came_or_their_run_goes_on(tmp_path):
+    written = Journal(tmp_path, of="m")
+    written.append({"a" * 64: {"checks": ["one"]}, "b" * 64: {"checks": ["one", "two"]}, "c" * 64: {"n": 1}})
+    written.confirm(["one"])
+    keys = [letter * 64 for letter in "abc"]
+
+    def hidden():
+        journal = Journal(tmp_path)
+        return [key[0] for key in journal.hide_unconfirmed(keys)], [key[0] for key in keys if journal.get(key) is None]
+
+    assert hidden() == (["b"], ["b"])
+    (file,) = tmp_path.glob("*.jsonl")
+    of_another = file.with_name(file.name.replace(f"-{os.getpid()}-", "-1-"))
+    file.rename(of_another)
+    assert hidden() == ([], []), "a process that holds the file's lock goes on"
+    os.close(written._descriptor)
+    assert hidden() == (["b"], ["b"])
+    journal = Journal(tmp_path)
+    journal.hide_unconfirmed(keys)
+    journal.append({"b" * 64: {"n": 2}})
+    assert journal.get("b" * 64) == {"n": 2} and len(journal) == 3
+
+
 @given(st.dictionaries(st.text(min_size=1), answers, max_size=6))
 def test_answers_come_back_as_they_were(records):
     with tempfile.TemporaryDirectory() as folder:
