@@ -20,7 +20,7 @@ from cultureval.runtime.data.user_cache import user_cache, write_atomically
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.sandbox import codec
 from cultureval.runtime.sandbox.jail import SandboxLimits, shown_packages
-from cultureval.runtime.sandbox.sandbox import OutputSize, Sandbox
+from cultureval.runtime.sandbox.sandbox import DiskFull, OutputSize, Sandbox, is_full
 
 # Limits are in CPU time, so that solutions do not fail on a busy machine. A call may take this many times its limit in
 # wall time: IDLE_FACTOR while it waits, WALL_FACTOR while it computes.
@@ -145,6 +145,7 @@ def compute_truth(problem: Mapping[str, Any], dataset: Dataset, key: str, sandbo
     """Run the canonical solution of a problem in a sandbox in which no other code runs, and keep its outputs by `key`.
 
     Raises:
+        DiskFull: Its outputs cannot be stored.
         SandboxBroken: The sandbox failed.
         SandboxUnavailable: It cannot be started.
         TruthInterrupted: A signal or a limit ended the canonical solution.
@@ -152,7 +153,12 @@ def compute_truth(problem: Mapping[str, Any], dataset: Dataset, key: str, sandbo
     body, digests, header = io.BytesIO(), bytearray(), {}
     with gzip.GzipFile(fileobj=body, mode="wb", compresslevel=1, mtime=0) as file:
         for name in TEST_SUITES:
-            header[name] = _compute(problem, dataset, name, sandbox, file, digests)
+            try:
+                header[name] = _compute(problem, dataset, name, sandbox, file, digests)
+            except OSError as error:  # also of closing a file that could not be written
+                if not is_full(error):
+                    raise
+                raise DiskFull(error) from error
     path = _path(key)
     content = bytes(digests) + body.getvalue()
     write_atomically(path, json.dumps({"bytes": len(content), **header}).encode() + b"\n" + content)

@@ -231,6 +231,19 @@ def test_a_disk_that_was_full_before_stops_the_run_and_loses_nothing(monkeypatch
     assert judged(*solutions[:5])[0] == [("pass", "pass")] * 5
 
 
+def test_a_disk_that_is_full_for_the_ground_truth_stops_the_run_and_is_named(monkeypatch):
+    run = Sandbox.run
+
+    def on_a_full_disk(sandbox, payload, wall_seconds, cpu_seconds, outputs, *size):
+        with open("/dev/full", "wb") as full:
+            os.dup2(full.fileno(), outputs.fileno())  # so that closing it fails too
+        return run(sandbox, payload, wall_seconds, cpu_seconds, outputs, *size)
+
+    monkeypatch.setattr(Sandbox, "run", on_a_full_disk)
+    with pytest.raises(DiskFull, match="No space left.*TMPDIR"):
+        judged(("add", RIGHT))
+
+
 def test_verdicts_of_the_same_program_problem_and_rules_are_used_again_and_no_others(monkeypatch):
     first = judged(("add", RIGHT), ("add", "def add(a, b): return a - b"))[1]
     count = len(open_journal())
