@@ -6,6 +6,9 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+from browser import Visited, barriers, chromium, needs_chromium
+
 ROOT = Path(__file__).parents[2]
 SOURCES = ("docs", "mkdocs.yml", "README.md", "CONTRIBUTING.md", "CHANGELOG.md", "CITATION.cff")
 
@@ -16,11 +19,26 @@ def build(root, folder):
     return subprocess.run([str(part) for part in command], capture_output=True, text=True, env=variables, check=False)
 
 
-def test_every_link_leads_somewhere_and_every_page_is_in_the_menu(tmp_path):
-    built = build(ROOT, tmp_path / "site")
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("built") / "site"
+    built = build(ROOT, folder)
     assert built.returncode == 0, built.stderr
     assert "not included in the" not in built.stderr  # a page that the menu lacks
-    assert "<h1" in (tmp_path / "site" / "index.html").read_text("utf-8")
+    return folder
+
+
+def test_every_link_leads_somewhere_and_every_page_is_in_the_menu(site):
+    assert "<h1" in (site / "index.html").read_text("utf-8")
+
+
+@needs_chromium
+@pytest.mark.parametrize(("width", "scheme"), [(390, "dark"), (1400, "light")])
+def test_the_site_keeps_nobody_out(site, width, scheme):
+    with chromium() as browser:
+        visit = Visited(browser, site, viewport={"width": width, "height": 900}, color_scheme=scheme)
+        for name in ("index.html", "commands.html", "leaderboard.html"):
+            assert barriers(visit.open(site / name)) == {}, name
 
 
 def test_a_broken_link_is_refused_with_its_page(tmp_path):
