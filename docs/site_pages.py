@@ -23,9 +23,9 @@ DEMO = {
 }
 EXAMPLES = """# Live examples
 
-They show what `make demo` has written, of a few rows that we made up: SmolLM2-135M-Instruct, a real model, answers the
-text suites, tiny models with random weights the vision suites. No score is comparable with a paper's. `make docs` makes
-them and this site.
+They show what `make demo` has written, of a few rows that we made up: SmolLM2-135M-Instruct, a real model, and beside
+it a tiny one of random weights answer the text suites, tiny random models the vision suites. No score is comparable
+with a paper's. `make docs` makes them and this site.
 """
 
 

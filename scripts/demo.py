@@ -37,14 +37,15 @@ from cultureval.tasks.running import quiet_libraries
 from cultureval.tasks.suite import Task
 
 RESULTS, PAGE = Path("results/demo"), Path("results/demo-leaderboard")
-# For the real model, so that all ends within four minutes on two cores: rows of a text task, tokens of an answer (the
-# form that qimma_gen asks for takes some 30), and benchmarks of qimma_gen with too many subsets.
+# Of the text suites, so that all ends within four minutes on two cores: rows of a task, tokens of an answer (the form
+# that qimma_gen asks for takes some 30), and benchmarks of qimma_gen with too many subsets.
 ROWS, NEW_TOKENS = 1, 48
 LEFT_OUT = {f"qimma_gen_{name}" for name in ("arabicmmlu", "medarabench", "arabculture", "gat")}
 TEXT, VISION = "QIMMA, its generated form, AL-QASIDA", "JEEM, M2CQA, AynVQA, CVLUE"
+RANDOM = "tiny-random-llama"
 REAL = (
-    f"{smollm2.NAME}, a real model, answers the text suites ({TEXT}); tiny models with random weights, which guess, "
-    f"answer the vision suites ({VISION})."
+    f"{smollm2.NAME}, a real model, answers the text suites ({TEXT}), and so does {RANDOM}, beside it; tiny "
+    f"models with random weights, which guess as it does, answer the vision suites ({VISION})."
 )
 TINY = (
     "Tiny models with random weights, which guess, answer all suites. For a real model in the text suites "
@@ -52,9 +53,10 @@ TINY = (
 )
 MEANING = (
     f"The questions are {{rows:,}} rows that we made up, and answers end after {NEW_TOKENS} tokens: no score is "
-    "comparable with a paper's. ADI2, ALDi, BERTScore and spBLEU mean nothing here, since the models behind them are "
-    "tiny and random, too, and JEEM's judge is a script on this machine. In QIMMA's generated form nearly all answers "
-    "are invalid because models this small repeat the question, or write noise, where a label is asked for."
+    "comparable with a paper's, and a row a task is too few for ranks. ADI2, ALDi, BERTScore and spBLEU mean nothing "
+    "here, since the models behind them are tiny and random, too, and JEEM's judge is a script on this machine. In "
+    "QIMMA's generated form nearly all answers are invalid because models this small repeat the question, or write "
+    "noise, where a label is asked for."
 )
 
 
@@ -68,19 +70,23 @@ def main() -> None:
     print_note(about)
     with tempfile.TemporaryDirectory() as scratch, scripted_judge() as judge:
         folder = Path(scratch)
-        tiny = folder / "tiny-random-llama"
-        text = smollm2.smollm2(gguf) if gguf else build_tiny_causal_lm(tiny, max_position_embeddings=2048)
+        guesser = build_tiny_causal_lm(folder / RANDOM, max_position_embeddings=2048)
+        texts = [*([smollm2.smollm2(gguf)] if gguf else []), guesser]
         vision = build_tiny_vision_lm(folder / "tiny-random-llava", max_position_embeddings=2048)
         encoder = build_tiny_dual_encoder(folder / "tiny-random-chinese-clip")
         with use_settings(tiny_settings(folder, judge)):
-            runs = [evaluate_samples(text, False, ROWS if gguf else None), evaluate_samples(vision, True, None)]
+            tasks = sample_tasks(images=False)
+            text, *others = [evaluate_samples(model, tasks, ROWS) for model in texts]
+            runs = [text, evaluate_samples(vision, sample_tasks(images=True), None)]
             retrieval = evaluate_gallery(encoder)
             for run in runs:
                 print_run(run.run, run.path)
             print_result(*retrieval)
+            for other in others:
+                print_note(f"{other.run.model}: `cultureval show {RESULTS}/results/{other.run.model}`, and on the page")
             rows = sum(task.rows for run in runs for task in run.run.record.tasks.values())
             about = f"{about} {MEANING.format(rows=rows)}"
-            write_page([text, vision, encoder], about, folder)
+            write_page([*texts, vision, encoder], about, folder)
     print_note(about)
 
 
@@ -99,11 +105,14 @@ def tiny_settings(folder: Path, judge: str) -> Settings:
     )
 
 
-def evaluate_samples(model: Path, images: bool, limit: int | None) -> SavedRun:
-    """Evaluates a model on samples of the suites with images, or without; a `limit` of rows leaves out tasks."""
-    left_out = LEFT_OUT if limit else ()
-    chosen = {name: one for name, one in all_tasks().items() if one.images == images and one.group not in left_out}
-    tasks = [name for name, task in chosen.items() if has_samples(task)]
+def sample_tasks(images: bool) -> list[str]:
+    """The tasks of the samples with images, or the text tasks but for those of `LEFT_OUT`."""
+    chosen = [task for task in all_tasks().values() if task.images == images and task.group not in LEFT_OUT]
+    return [task.task for task in chosen if has_samples(task)]
+
+
+def evaluate_samples(model: Path, tasks: list[str], limit: int | None) -> SavedRun:
+    """Evaluates a model on at most `limit` rows of tasks."""
     check = partial(check_model, str(model))
     return evaluate_tasks(str(model), check, tasks, limit, str(RESULTS), skip_unscorable=True)
 
@@ -129,7 +138,7 @@ def write_page(models: Sequence[Path], about: str, folder: Path) -> None:
 
 
 def has_samples(task: Task) -> bool:
-    """Whether the samples have the task: AL-QASIDA's cover four dialects; development sets are not run."""
+    """Whether the samples have the task (AL-QASIDA's: four dialects); development sets are not run."""
     try:
         find_subset(task, DataOptions(root=samples_root()))
     except SourceUnavailable:
