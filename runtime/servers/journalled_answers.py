@@ -8,6 +8,7 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -30,6 +31,7 @@ OnFailure = Callable[[str, CulturevalError], bool]
 KeyUnder = Callable[[str, Mapping[str, Any]], str]
 _TRIES = 3  # of a question to which two models replied in turns
 _LONGEST_AFTER_FAILURE_S = 30.0  # to wait for servers that do not say who they are
+_LONGEST_AFTER_INTERRUPTION_S = 3.0
 _POLL_S = 0.1  # while other runs ask all that is left
 
 
@@ -146,7 +148,13 @@ async def _ask(settings: ServerSettings, run: _Run, workers: int, first: Questio
     async with OpenAIClient(settings, run.watch) as client:
         if first is not None:
             await first(client)
-        await asyncio.gather(*(_work(client, run) for _ in range(workers)))
+        try:
+            await asyncio.gather(*(_work(client, run) for _ in range(workers)))
+        except asyncio.CancelledError:  # Ctrl-C, SIGTERM: what has come is confirmed, if the servers say so at once
+            with suppress(TimeoutError, CulturevalError):
+                async with asyncio.timeout(_LONGEST_AFTER_INTERRUPTION_S):
+                    await client.make_sure_of_all()
+            raise
         await _make_sure_at_the_end(client, run)
     if run.failures:
         raise run.failures[0]
