@@ -70,7 +70,7 @@ def _suite_row(name: str, findings: Iterable[Finding]) -> tuple[str, str, str]:
     told = [f"{fetched}: {mirror}"] if fetched else []
     told += [f"{one.needed}: {one.get}" for one in lacking if one.get]
     all_names = [task.task for task in all_tasks().values() if task.suite == name]
-    without = dict.fromkeys(task for one in lacking for task in one.tasks or all_names)
+    without = dict.fromkeys(task for one in lacking for task in one.tasks or all_names if task in all_names)
     if len(without) == len(all_names):
         return "missing", name, "; ".join(told)
     named = [*without][:MOST_NAMED]

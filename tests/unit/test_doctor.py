@@ -43,6 +43,8 @@ def test_what_is_missing_is_told_with_the_command_that_gets_it(row_of, tmp_path)
         f"missing  qimma  BERTScore model x: {mirror}; sandbox: apt-get install bubblewrap"
     )
     assert row_of("qimma", data_root=str(tmp_path)) == f"missing  qimma  data of 109 of 109 tasks: {mirror}"
+    of_another_suite = Finding("missing", "LID model", "no scores", "LID model", tasks=("alqasida_mt:btec_egy_to_eng",))
+    assert row_of("alqasida_dev", of_another_suite, data_root=str(tmp_path)).startswith("missing  alqasida_dev")
     assert row_of("qimma", form="curatd").startswith("missing  qimma  data: --form 'curatd' is not one of")
 
 
