@@ -81,7 +81,7 @@ def test_right_outputs_pass_in_whatever_form_and_size_and_wrong_ones_fail():
 
 
 BEYOND = {"loaded": True, "right": 0, "wrong": True, "error": "", "type_name": "", "slow": -1}
-PLACE = "in call 1 of 1, input (1000000)"
+PLACE = f"in call 1 of 1, input ({ROW['plus_input'][0][0]})"
 
 
 @pytest.mark.parametrize(
