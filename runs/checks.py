@@ -9,7 +9,7 @@ from typing import NamedTuple, ParamSpec, TypeVar
 import numpy as np
 
 from cultureval.metrics.judges.items import JUDGED, labels_of
-from cultureval.metrics.judges.verdicts import JudgeVerdict, label_shares, summarize
+from cultureval.metrics.judges.verdicts import JudgeVerdict, count_verdicts, label_shares, summarize
 from cultureval.metrics.paired_tests import Floats
 from cultureval.metrics.standard_errors import errors_of_clusters
 from cultureval.runs.comparable import ASKED, digest_of
@@ -459,8 +459,9 @@ def _of_subsets(
             known = [part for part in parts if part is not None]
             found = [errors[member, metric] for member in members if (member, metric) in errors]
             error = _error_of_average(name, found) if len(found) == len(members) else None
-            # Counts are added in the means that tables declare; undefined parts may be left out.
-            if any(agree(mean, claimed) for mean in (math.fsum(known) / max(len(known), 1), math.fsum(known))):
+            added = _is_count(members[0], metric)
+            whole = math.fsum(known) / (1 if added else max(len(known), 1))  # undefined parts may be left out
+            if known and agree(whole, claimed):
                 told = values.get(f"{metric}{ERROR}")
                 if told is not None and error is not None and not _errors_agree(told, error) and error == error:
                     changed = {f"{metric}{ERROR}": error}
@@ -468,11 +469,19 @@ def _of_subsets(
                 continue
             told_errors = [scores[member].get(f"{metric}{ERROR}") for member in members]
             mean = mean_of([Estimate(*part) for part in zip(known, told_errors, strict=False)]) if known else None
-            value = mean.value if mean and len(known) == len(parts) else math.nan
+            value = (whole if added else mean.value) if mean and len(known) == len(parts) else math.nan
             error = mean.stderr if mean and error is None else error
             error = None if error is None or math.isnan(error) else error
             found_values = {metric: value, f"{metric}{ERROR}": error} if value == value else {metric: None}
             yield Claim(name, metric, claimed, value, "subsets"), found_values
+
+
+def _is_count(task: str, metric: str) -> bool:
+    """Whether a metric is a number of items, which is added over subsets instead of averaged."""
+    if metric.startswith(JUDGED):
+        return metric.endswith(tuple(f"_{name}" for name in count_verdicts([])))
+    declared = declared_metric(task, metric)
+    return declared is not None and declared.role == "count" and not _is_bounded(task, metric)
 
 
 def _error_of_average(name: str, errors: Sequence[StandardError]) -> float:

@@ -14,7 +14,20 @@ import pyarrow.parquet as pq
 import pytest
 from inspect_ai.log import read_eval_log
 from m2cqa_runs import drawn_verdicts
-from planted_runs import CAPTION, CRITERION, DIALECTS, JUDGE, NAMES, TRUST, Folder, Plan, judge, write_folder, write_run
+from planted_runs import (
+    AVERAGE,
+    CAPTION,
+    CRITERION,
+    DIALECTS,
+    JUDGE,
+    NAMES,
+    TRUST,
+    Folder,
+    Plan,
+    judge,
+    write_folder,
+    write_run,
+)
 from test_leaderboard import Rows
 from test_one_truth import run, shown
 from viewer_runs import DATE, row, save
@@ -130,6 +143,17 @@ def test_a_groups_average_is_that_of_its_subsets(tmp_path):
     cells = {column["name"]: cell for column, cell in zip(table["columns"], ours["cells"], strict=True)}
     assert cells["AraDiCE-Culture"]["value"] == pytest.approx(100 * one.average("acc_norm"))
     assert "its file says 97.00, its subsets" in ours["warnings"][0]
+
+
+def test_a_groups_average_is_never_the_sum_of_its_subsets(tmp_path):
+    """Sums were accepted for every metric, as if it were a count: .52 in each of seven dialects was 3.6."""
+    (one,) = write_folder(tmp_path, Folder(6, (Plan(tasks=("dialects",)),)))
+    content = json.loads(one.file.read_text("utf-8"))
+    content["results"][AVERAGE]["acc_norm"] *= len(DIALECTS)
+    one.file.write_text(json.dumps(content), encoding="utf-8")
+    (found,) = load(one.file)
+    assert [(claim.task, claim.metric) for claim in found.claims] == [(AVERAGE, "acc_norm")]
+    assert found.value(AVERAGE, "acc_norm") == pytest.approx(one.average("acc_norm"))
 
 
 @pytest.mark.parametrize("edited", ["score's error", "average's error"])
