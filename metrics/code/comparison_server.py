@@ -42,7 +42,7 @@ LARGE_BYTES = 1 << 20  # of outputs; reading more can take all of MEMORY_BYTES
 _ANSWER_BYTES = 1 << 20
 _LONGEST_NAME = 81
 _OUT_OF_MEMORY = 3  # exit status, where a process has taken what it may,
-_REFUSED = 4  # and where the machine gave less
+_REFUSED = 4  # and where the machine has less, before any output is read
 _SIZE = struct.Struct("<Q")
 _LOADED = struct.Struct(f"{codec.FRAME.format}1s")  # the first frame of a program that could be loaded
 
@@ -259,11 +259,11 @@ def _why_not(code: int, limits: ComparisonLimits, late: bool, right: int) -> dic
         return {"problem": f"its outputs cannot be compared in {limits.wall:.0f} s"}
     if code == -signal.SIGXCPU:
         return asdict(SuiteResult(True, right, True, "", "", -1, "time"))
-    if code in (_OUT_OF_MEMORY, -signal.SIGSEGV):
+    if code in (_OUT_OF_MEMORY, -signal.SIGSEGV) and _gives(limits.memory):
         return asdict(SuiteResult(True, right, True, "", "", -1, "memory"))
     if code == -signal.SIGKILL:
         return {"problem": "the kernel ended their comparison, as where the machine has too little memory"}
-    if code == _REFUSED:
+    if code in (_REFUSED, _OUT_OF_MEMORY, -signal.SIGSEGV):
         return {"problem": f"the machine gives their comparison less than {limits.memory >> 20} MiB"}
     return {"failure": f"it ended with {code}"}
 
@@ -277,8 +277,9 @@ def _compare(
     progress: mmap.mmap,
 ) -> int:
     """Write the answer, in the forked process; the exit status."""
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     _limit(limits)
+    if not _gives(limits.memory):
+        return _REFUSED
     gc.disable()  # outputs hold no cycles, and looking for some takes longer than reading them
     rule, suite = OutputRule(request["dataset"], request["entry_point"], request["atol"]), request["suite"]
     try:
@@ -288,8 +289,16 @@ def _compare(
             file.write(json.dumps(asdict(result)).encode())
         return 0
     except MemoryError:
-        taken = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before << 10
-        return _OUT_OF_MEMORY if taken > limits.memory / 2 else _REFUSED
+        return _OUT_OF_MEMORY
+
+
+def _gives(memory: int) -> bool:
+    """Whether the machine has nearly so many bytes now, before an output has taken any of them, or after its end."""
+    try:
+        mmap.mmap(-1, memory - memory // 16, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS).close()
+    except OSError:
+        return False
+    return True
 
 
 def _limit(limits: ComparisonLimits) -> None:

@@ -229,6 +229,10 @@ def _numpy_tree(value: Any) -> tuple[str, Any] | None:
     if kind.__module__ != "numpy" or getattr(getattr(value, "dtype", None), "kind", "O") not in _NUMPY_KINDS:
         return None
     name = "array" if kind.__name__ == "ndarray" else "scalar"
+    if not value.dtype.itemsize:  # empty texts, of which any number would leave as no bytes
+        import numpy
+
+        value = numpy.asarray(value).astype(f"{value.dtype.kind}1")
     return (name, [value.dtype.str, list(value.shape), value.tobytes()])
 
 
@@ -479,7 +483,7 @@ class _Builder:
         import numpy
 
         _, (name, shape, data) = node
-        if not re.fullmatch(rf"[<>|=][{_NUMPY_NUMBERS}]\d{{1,2}}", _exact(str, name)) or not data:
+        if not re.fullmatch(rf"[<>|=][{_NUMPY_NUMBERS}][1-9]\d?", _exact(str, name)) or not data:
             raise BadEncoding("not a run of numbers")
         flat = numpy.frombuffer(_exact(bytes, data), dtype=numpy.dtype(name))
         items = flat.reshape((-1, *(_exact(int, size) for size in shape)))
@@ -533,17 +537,19 @@ def _exact(kind: type, content: Any) -> Any:
     return content
 
 
-def _numpy(content: Any, scalar: bool) -> Any:
+def _numpy(builder: _Builder, content: Any, scalar: bool) -> Any:
     import numpy
 
     name, shape, data = content
-    if not re.fullmatch(r"[<>|=][biufcSU]\d{1,5}", _exact(str, name)) or not all(type(size) is int for size in shape):
+    known = re.fullmatch(rf"[<>|=][{_NUMPY_KINDS}][1-9]\d{{0,4}}", _exact(str, name))
+    if not known or not all(type(size) is int for size in shape):
         raise BadEncoding("not an array of plain numbers or text")
     dtype = numpy.dtype(name)
     if any(size < 0 for size in shape) or math.prod(shape) * dtype.itemsize != len(_exact(bytes, data)):
         raise BadEncoding("the array's shape is not that of its data")
     if scalar and shape:
         raise BadEncoding("a scalar has no shape")
+    builder.limits.take(math.prod(shape))
     array = numpy.frombuffer(data, dtype=dtype).reshape(shape) if data else numpy.zeros(shape, dtype)
     return array[()] if scalar else array
 
@@ -574,8 +580,8 @@ _MAKERS: dict[str, Callable[[_Builder, Any], Any]] = {
     "Fraction": _Builder.fraction,
     "Decimal": _Builder.decimal,
     "keys": _from_distinct(lambda items: dict.fromkeys(items).keys()),
-    "scalar": lambda builder, content: _numpy(content, scalar=True),
-    "array": lambda builder, content: _numpy(content, scalar=False),
+    "scalar": lambda builder, content: _numpy(builder, content, scalar=True),
+    "array": lambda builder, content: _numpy(builder, content, scalar=False),
     "int": lambda builder, content: _SUBCLASSES[int](_exact(int, content)),
     "float": lambda builder, content: _SUBCLASSES[float](_exact(float, content)),
     "truth": lambda builder, content: Truth(_exact(bool, content)),

@@ -145,6 +145,17 @@ def test_values_that_take_more_than_a_right_one_are_wrong(compared):
     assert answer["wrong"] and answer["beyond"] == "time", answer
 
 
+def greedy(*_):
+    return bytes(1 << 48)
+
+
+def test_an_output_for_which_no_machine_has_memory_is_wrong(compared):
+    answer = compared([1], [1], compare_suite=greedy)
+    assert answer["wrong"] and answer["beyond"] == "memory", answer
+    answer = compared(numpy.zeros((60_000, 1)), FLOATS[:10_000])
+    assert answer["wrong"], answer
+
+
 def too_little(_):
     with open("/proc/self/statm", encoding="ascii") as file:
         space = int(file.read().split()[0]) * os.sysconf("SC_PAGESIZE") + (8 << 20)

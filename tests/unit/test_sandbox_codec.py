@@ -106,6 +106,7 @@ class LyingFloat(float):
         ([range(5), fractions.Fraction(1, 3)], [range(5), fractions.Fraction(1, 3)]),
         (decimal.Decimal("0.1"), decimal.Decimal("0.1")),
         ({"a": 1}.keys(), {"a"}),
+        ([numpy.str_(), numpy.bytes_(), numpy.zeros(1, [("a", "U0")])["a"]], ["", b"", [""]]),
     ],
 )
 def test_other_values_leave_as_what_they_hold(value, expected):
@@ -170,6 +171,8 @@ def test_what_is_not_data_equals_nothing():
         b"T" + marshal.dumps(("Decimal", "9" * 60_000), 2),
         b"T" + marshal.dumps(("array", ["|O8", [1], b"\1" * 8]), 2),
         b"T" + marshal.dumps(("array", ["<f8", [2**40], b""]), 2),
+        b"T" + marshal.dumps(("array", ["<U0", [2**40], b""]), 2),
+        b"T" + marshal.dumps(("array", ["|S1", [99_999], b" " * 99_999]), 2),
         b"P[\xff\xff\xff\x7f",
         b"P(" + b"\1\0\0\0(" * 100_000,
         b"P" + marshal.dumps(test_arrays_keep_type_and_shape.__code__),
