@@ -36,35 +36,63 @@ def sanitize_solution(code: str, entry_point: str) -> str:
     """EvalPlus's `sanitize`: the longest run of lines that is Python, reduced to what the entry point needs.
 
     Also from a program, top-level statements that are not an import, class, assignment or function with a return are
-    removed. Of a text of more than 250 lines the first 250 are read; a longer program is not changed, nor is a text
-    that the sanitiser cannot read (null bytes, thousands of brackets) or not in ten seconds. A byte-order mark is no
-    part of a program, and of a text that is none, fenced blocks lose the indentation of their fence, as in a list.
+    removed. A program of more than 250 lines is not changed, nor is a text that the sanitiser cannot read (null bytes,
+    thousands of brackets) or not in ten seconds. A byte-order mark is no part of a program. A text that is none is read
+    as it stands, then, where the entry point is not found, with fenced blocks outdented by the indentation of their
+    fence, as in a list; one of more than 250 lines by the last 250 of its fenced blocks, else its first, else its last.
     """
     code = code.removeprefix(BYTE_ORDER_MARK)
     if len(code) > MOST_CHARACTERS:
         return code
     if not is_program(code):
-        code = "\n".join(_outdented_blocks(code.split("\n")[:MOST_LINES]))
+        texts = _texts_to_search(code.split("\n"))
     elif code.count("\n") >= MOST_LINES:
         return code
+    else:
+        texts = [code]
+    found = None
     try:
         with _cpu_seconds(MOST_SECONDS):
-            return sanitize_with(longest_program, code, entry_point)
+            for text in texts:
+                program = sanitize_with(longest_program, text, entry_point)
+                if is_program(program, entry_point):
+                    return program
+                found = program if found is None else found
     except Exception:  # the text is untrusted and must not end the run
-        return code
+        pass
+    return texts[0] if found is None else found
 
 
-def _outdented_blocks(lines: list[str]) -> list[str]:
-    """Lines of a text, those of fenced blocks without their fence's indentation, and without byte-order marks."""
-    found, indent, inside = [], 0, False
+def _texts_to_search(lines: list[str]) -> list[str]:
+    """A text, given by its lines, in the forms in which a program is looked for, each of at most MOST_LINES."""
+    outdented, fenced = _outdented_blocks(lines)
+    if len(lines) <= MOST_LINES:
+        forms = [lines, outdented]
+    else:
+        forms = [fenced[-MOST_LINES:], outdented[:MOST_LINES], outdented[-MOST_LINES:]]
+    return list(dict.fromkeys("\n".join(form) for form in forms if form))
+
+
+def _outdented_blocks(lines: list[str]) -> tuple[list[str], list[str]]:
+    """Lines of a text, those of fenced blocks without their fence's indentation and byte-order marks; and these alone.
+
+    A fence that is indented more than the one that opened a block is part of the code, as in a docstring's example.
+    """
+    found, fenced, indent, inside = [], [], 0, False
     for line in lines:
-        if fence := FENCE.match(line):
-            inside, indent = not inside, fence.end() - len("```")
-            found.append(line[indent:])
-        else:
+        fence = FENCE.match(line)
+        if fence and not (inside and fence.end() - len("```") > indent):
+            opens = not inside or bool(line[fence.end() :].strip())  # what names a language closes no block
+            inside, indent = opens, fence.end() - len("```")
+            kept = line[indent:]
+            fenced.append(kept)
+        elif inside:
             kept = line[:indent].lstrip(f" {BYTE_ORDER_MARK}") + line[indent:].removeprefix(BYTE_ORDER_MARK)
-            found.append(kept if inside else line)
-    return found
+            fenced.append(kept)
+        else:
+            kept = line
+        found.append(kept)
+    return found, fenced
 
 
 @contextmanager

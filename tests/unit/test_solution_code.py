@@ -12,6 +12,10 @@ from cultureval.models.code.settings import first_code_block
 
 FUNCTION = "def add(a, b):\n    return a + b"
 PROMPT = 'def add(a, b):\n    """ اجمع """\n'
+EXAMPLE = '    """\n    ```{}\n    >>> add(2, 3)\n    5\n    ```\n    """\n'
+DOCUMENTED = FUNCTION.replace("    return", EXAMPLE + "    total = a\n    return").replace("return a", "return total")
+IN_A_LIST = "\n".join(f"   {line}" for line in DOCUMENTED.format("python").split("\n"))
+THOUGHTS = "\n".join(f"Step {number}: this line of prose is no program." for number in range(260))
 
 
 @pytest.mark.parametrize(
@@ -23,6 +27,11 @@ PROMPT = 'def add(a, b):\n    """ اجمع """\n'
         "    return a + b\n",
         "\treturn a + b",
         f"import math\n{FUNCTION}\n\nprint(add(1, 2))",
+        f"إليك الحل:\n```python\n{DOCUMENTED.format('')}\n```\n",
+        f"{DOCUMENTED.format('python')}\nThis works.",
+        f"1. ```python\n{IN_A_LIST}\n   ```\nThis works.",
+        f"{THOUGHTS}\n```python\n{DOCUMENTED.format('')}\n```\n{THOUGHTS}",
+        f"{THOUGHTS}\n{FUNCTION}",
     ],
 )
 def test_the_program_of_a_reply_solves_the_problem(reply):
