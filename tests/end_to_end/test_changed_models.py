@@ -1,5 +1,6 @@
 """Servers that change their model during a run: no answer is filed under another's name, or taken in silence."""
 
+import itertools
 import json
 import threading
 from types import SimpleNamespace
@@ -118,8 +119,8 @@ def test_a_change_is_found_also_where_the_run_fails_for_another_reason(load):
 def test_a_killed_run_leaves_no_answer_that_may_be_of_another_model(load, monkeypatch, caplog, asked_often):
     """Killed before the server was asked again who it is, which then has the first model once more."""
     if asked_often:
-        monkeypatch.setattr(identity_watch, "LEAST_PAUSE_S", 0.0)
-        monkeypatch.setattr(identity_watch, "SHARE", 1.0)
+        due = itertools.cycle([False, False, False, True])
+        monkeypatch.setattr(identity_watch.IdentityWatch, "is_due", lambda watch, url: next(due))
 
     async def killed(client, run):
         pass
@@ -221,7 +222,7 @@ def test_an_alias_of_a_provider_that_moves_on_is_noticed_and_may_be_gone_on_with
 
 def test_a_server_is_asked_again_from_time_to_time_and_its_name_behind_an_alias_counts(load, monkeypatch):
     monkeypatch.setattr(identity_watch, "LEAST_PAUSE_S", 0.0)
-    monkeypatch.setattr(identity_watch, "SHARE", 1.0)
+    monkeypatch.setattr(identity_watch, "SHARE", 1e6)
     with FaultyServer(delay=0.02) as server:
         server.served = "org/tiny-2026-11"
         model = load(server)
