@@ -150,7 +150,7 @@ def check_decisions(folder):
 
 
 def check_payments(server, judge):
-    """Each reply was paid for once, but for what no check of the server had followed at the kill, which is once more."""
+    """Each reply was paid for once, and once more where no check of the server had followed it at the kill."""
     for prompt, count in server.answered.items():
         how = manner(prompt, judge)
         wanted = 3 if how in BROKEN else 2 if how == "prose_first" else 1
