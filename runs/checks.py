@@ -236,9 +236,8 @@ def _of_items(run: Run, record: TaskRecord, file: Path) -> _Checked:
     counts = {metric: _scored(run, record, file, metric, len(column), read.rows) for metric, column in known.items()}
     headline = headline_of(record.task)
     if headline in record.metrics and headline not in counts and run.value(record.task, headline) is None:
-        items = _known_items(record, file, headline)
-        scored = zip(items.rows, items.scored, strict=True) if items else ()
-        counts[headline] = sum(len(rows) for rows, known in scored if known)
+        # a rate without a denominator (CFHR where no Q+ is right) is undefined, and no row of it unscored
+        counts[headline] = read.rows if _known_items(record, file, headline) else 0
     record = _with_counts(record, read.rows, counts, headline)
     errors: dict[str, StandardError] = {}
     counted: dict[str, int] = {}
@@ -460,8 +459,8 @@ def _of_subsets(
             found = [errors[member, metric] for member in members if (member, metric) in errors]
             error = _error_of_average(name, found) if len(found) == len(members) else None
             added = _is_count(members[0], metric)
-            whole = math.fsum(known) / (1 if added else max(len(known), 1))  # undefined parts may be left out
-            if known and agree(whole, claimed):
+            whole, mean_of_known = math.fsum(known), math.fsum(known) / max(len(known), 1)  # undefined ones left out
+            if known and (agree(mean_of_known, claimed) or added and agree(whole, claimed)):
                 told = values.get(f"{metric}{ERROR}")
                 if told is not None and error is not None and not _errors_agree(told, error) and error == error:
                     changed = {f"{metric}{ERROR}": error}
@@ -477,7 +476,7 @@ def _of_subsets(
 
 
 def _is_count(task: str, metric: str) -> bool:
-    """Whether a metric is a number of items, which is added over subsets instead of averaged."""
+    """Whether a metric is a number of items, which may be added over subsets."""
     if metric.startswith(JUDGED):
         return metric.endswith(tuple(f"_{name}" for name in count_verdicts([])))
     declared = declared_metric(task, metric)
