@@ -18,7 +18,8 @@ from pydantic import ValidationError
 from cultureval.runs.checks import checked, checked_judgement
 from cultureval.runs.files import LeftOut, find_results, judged_details, judged_of, output_folder
 from cultureval.runs.judged import added_scores, is_of_judge, signs
-from cultureval.runs.record import SCHEMA, SECTION, Run, RunRecord
+from cultureval.runs.record import SCHEMA, SECTION, Run, RunRecord, TaskRecord
+from cultureval.runs.rows import headline_of
 from cultureval.runs.task_records import task_records
 from cultureval.runs.warnings import run_warnings
 from cultureval.runtime.errors import CulturevalError, described, escaped, wrong_settings
@@ -279,8 +280,15 @@ def _record(content: Mapping[str, Any], general: Mapping[str, Any]) -> RunRecord
             f"its section `{SECTION}` has version {version}, and this cultureval reads up to {SCHEMA}: update it."
         )
     try:
-        return RunRecord.model_validate(section)
+        record = RunRecord.model_validate(section)
     except ValidationError as error:
         raise CulturevalError(
             f"its section `{SECTION}` cannot be read: {wrong_settings(error, values=True)}."
         ) from error
+    return record.model_copy(update={"tasks": {name: _with_headline(task) for name, task in record.tasks.items()}})
+
+
+def _with_headline(record: TaskRecord) -> TaskRecord:
+    """The record with the catalogue's headline as its first metric: a results file's list may be in any order."""
+    metrics = tuple(dict.fromkeys([*filter(None, [headline_of(record.task)]), *record.metrics]))
+    return record if metrics == record.metrics else record.model_copy(update={"metrics": metrics})

@@ -65,7 +65,16 @@ def test_files_are_found_from_any_path_and_come_newest_first(tmp_path):
 
 
 def test_our_section_is_read_as_written_and_keeps_fields_of_later_versions(tmp_path):
-    task = TaskRecord(task=TASK, suite="s", benchmark="b", group="qimma_palmx", subset="x", register="MSA", rows=4)
+    task = TaskRecord(
+        task=TASK,
+        suite="s",
+        benchmark="b",
+        group="qimma_palmx",
+        subset="x",
+        register="MSA",
+        metrics=["acc_norm"],
+        rows=4,
+    )
     signature = SignatureRecord(group="qimma_palmx|0", fields={"rows": 4}, text="rows:4")
     record = RunRecord(command=("cultureval", "eval"), tasks={TASK: task}, signatures=(signature,))
     section = record.model_dump(mode="json", by_alias=True)

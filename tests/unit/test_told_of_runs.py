@@ -682,6 +682,36 @@ def test_one_n_is_of_items_everywhere(tmp_path):
     assert {score.metadata["items"] for score in scores if score.name == "cfhr"} == {right}
 
 
+@pytest.mark.parametrize("said", ["false", "invalid"])
+def test_a_rate_without_a_denominator_leaves_no_row_unscored(tmp_path, said):
+    """Where no Q+ was judged right CFHR is undefined, and all rows were told as not scored."""
+    cells = drawn_verdicts(20, 0.8, 0.6, 1)
+    cells[:, 0] = said
+    file = m2cqa_runs.write_run(tmp_path, "lab/model", {"tf_en": cells}, recorded={})
+    content = json.loads(file.read_text("utf-8"))
+    content["results"] = {"m2cqa:tf_en|0": cell_report(cells)}
+    file.write_text(json.dumps(content), encoding="utf-8")
+    (found,) = load(tmp_path)
+    assert found.value("m2cqa:tf_en|0", "cfhr") is None and found.value("m2cqa:tf_en|0", "q_plus_acc") == 0
+    assert "unscored" not in [warning.kind for warning in run_warnings(found)]
+
+
+@pytest.mark.parametrize("listed", [["acc", "acc_norm"], ["acc"], []])
+def test_the_headline_is_the_catalogues(tmp_path, listed):
+    """The first metric of the file's list was shown and ranked by, another one compared; an empty list ended the page.
+
+    A file chooses neither: a task of the catalogue has one headline.
+    """
+    one, other = write_folder(tmp_path, Folder(6, (Plan(0, tasks=("trust", "dialects")), Plan(1, seed=3))))
+    edited_file(one, "acc", 0.5, metrics=listed)
+    (found,) = load(one.file)
+    assert found.record.tasks[f"{TRUST}|0"].metrics == ("acc_norm", "acc")[: 1 + bool(listed)]
+    (table,) = page(tmp_path / "out", "--out", tmp_path / "site").values()
+    (ours,) = [row for row in table["rows"] if row["label"] == "a-7B"]
+    cells = {column["name"]: cell for column, cell in zip(table["columns"], ours["cells"], strict=True)}
+    assert cells["AraTrust"]["value"] == pytest.approx(100 * one.truth(f"{TRUST}|0", "acc_norm")[0])
+
+
 def test_items_are_those_of_the_run_that_is_shown(tmp_path):
     """`show RESULTS TASK` took newer details whose results file was gone, and named the model by its folder."""
     old, new = write_folder(tmp_path, Folder(4, (Plan(2), Plan(2, seed=3))))
