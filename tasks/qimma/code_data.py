@@ -4,7 +4,7 @@ import csv
 import functools
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -176,11 +176,18 @@ def load_problems(
     return ProblemSet(known, kept, file, commit, refinements, content_hash, difference, shortened)
 
 
-def compare_with_published(dataset: CodeDataset, rows: Mapping[str, Mapping[str, Any]]) -> tuple[str, str]:
+def compare_with_published(
+    dataset: CodeDataset, rows: Mapping[str, Mapping[str, Any]], left_out: Collection[str] = ()
+) -> tuple[str, str]:
     """What problems are instead of those that 3LM published, and why fewer tests make their scores too good.
 
     Problems of other numbers than the published ones, such as the samples', are shortened only where they have no
     extra tests; a test that comes twice is one.
+
+    Args:
+        dataset: The data set.
+        rows: Its problems, by their ids.
+        left_out: Ids of problems that a manifest leaves out on purpose, which shortens nothing.
 
     Returns:
         A sentence, and a clause; both name the problems, and are "" where they do not apply.
@@ -201,8 +208,9 @@ def compare_with_published(dataset: CodeDataset, rows: Mapping[str, Mapping[str,
     if len(missing) < len(published):
         if missing:
             told.append(f"{len(missing)} missing: {shown_names(missing)}")
+        if gone := [task for task in missing if task not in left_out]:
             here = f"{len(published) - len(missing)} of the {counted(len(published), 'problem')}"
-            parts.append(f"these are {here} of {dataset.title}, without {shown_names(missing)}")
+            parts.append(f"these are {here} of {dataset.title}, without {shown_names(gone)}")
         if fewer:
             each = [f"{task} ({own[task]}, published {published[task]})" for task in fewer]
             parts.append(f"{counted(len(fewer), 'problem')} with fewer tests than published: {shown_names(each)}")
@@ -254,18 +262,22 @@ def find_problem_files(folder: Path, task: object = None, *, dataset: CodeDatase
 
 
 def check_problems(rows: Sequence[PreparedRow], dataset: CodeDataset) -> None:
-    """Refuses two problems of one id, and shortened data unless an option or a manifest asks for them."""
+    """Refuses two problems of one id, and shortened data unless an option asks for them.
+
+    A manifest excuses the problems that it leaves out of the data file, and no others.
+    """
     seen: set[str] = set()
     for row in rows:
         if row["task_id"] in seen:
             raise CulturevalError(f"{REPO}: {row['task_id']} is duplicated.")
         seen.add(row["task_id"])
     settings = current_settings()
-    if SHORTENED_CODE.read(settings) == "refuse" and not settings.manifest:
+    if SHORTENED_CODE.read(settings) == "refuse":
         stored = {row["task_id"]: stored_problem(row["problem"]) for row in rows}
-        require_whole(
-            compare_with_published(dataset, stored)[1], f"{SHORTENED_CODE.flag} score ({SHORTENED_CODE.variable}=score)"
-        )
+        in_file = read_rows(find_file(dataset, settings.data_root)[0]) if settings.manifest else []
+        left_out = {row.get("task_id") for row in in_file if isinstance(row, dict)} - set(stored)
+        shortened = compare_with_published(dataset, stored, left_out)[1]
+        require_whole(shortened, f"{SHORTENED_CODE.flag} score ({SHORTENED_CODE.variable}=score)")
 
 
 def require_whole(shortened: str, option: str) -> None:

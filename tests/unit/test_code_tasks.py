@@ -25,6 +25,7 @@ from cultureval.runtime.data.user_cache import user_cache
 from cultureval.runtime.data_options import samples_root
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.generation_hints import stop_strings
+from cultureval.tasks.manifest import write_manifest
 from cultureval.tasks.qimma.code_data import REPO
 
 PROBLEM = {"task_id": "Mbpp/9001", "prompt": '"""\nاجمع\n"""', "source_row": "x:0", "form": "original"}
@@ -81,8 +82,13 @@ def test_no_launcher_scores_shortened_data_unless_asked(monkeypatch, tmp_path, c
     (tmp_path / REPO).mkdir(parents=True)
     (tmp_path / REPO / "MBPPPlus.jsonl").write_text(json.dumps(row | {"task_id": "Mbpp/2"} | change), encoding="utf-8")
     monkeypatch.setenv("CULTUREVAL_DATA", str(tmp_path))
-    with pytest.raises(CulturevalError, match=r"shortened.*--shortened-code score \(CULTUREVAL_SHORTENED_CODE=score"):
-        _ = config.hf_repo
+    write_manifest(tmp_path / "empty.jsonl", [])
+    for manifest in ("", str(tmp_path / "empty.jsonl")):
+        monkeypatch.setenv("CULTUREVAL_MANIFEST", manifest)
+        with pytest.raises(
+            CulturevalError, match=r"shortened.*--shortened-code score \(CULTUREVAL_SHORTENED_CODE=score"
+        ):
+            _ = config.hf_repo
     monkeypatch.setenv("CULTUREVAL_SHORTENED_CODE", "score")
     assert config.hf_repo and "Shortened: " in config.rows_report["notes"][-1]
 
