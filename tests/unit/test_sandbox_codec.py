@@ -138,6 +138,30 @@ def test_objects_of_sympy_leave_as_the_plain_data_that_they_equal():
         assert isinstance(decode(encode(value)), Opaque)
 
 
+def test_numbers_of_mpmath_and_sympy_keep_the_digits_that_a_float_has_not():
+    import mpmath
+    import sympy
+
+    with mpmath.workdps(100):
+        tenth, large = mpmath.mpf("0.1"), mpmath.nint(((1 + mpmath.sqrt(5)) / 2) ** 200 / mpmath.sqrt(5))
+        negative = -large
+    exact = fractions.Fraction(tenth.man, 2**-tenth.exp)
+    for value, plain in (
+        (large, 280571172992510140037611932413038677189525),
+        (negative, -280571172992510140037611932413038677189525),
+        (sympy.Float(large, 100), 280571172992510140037611932413038677189525),
+        (tenth, exact),
+        (mpmath.mpf(0.1), 0.1),
+        (sympy.Float(-0.5), -0.5),
+        (mpmath.mpf(0), 0.0),
+        (mpmath.inf, math.inf),
+        (mpmath.mpf("1e-5000"), 0.0),
+    ):
+        result = decode(encode([value]))[0]
+        assert result == plain and type(result) is not float, value
+    assert exact != 0.1
+
+
 def test_arrays_keep_type_and_shape():
     array = numpy.arange(6, dtype=numpy.float32).reshape(2, 3)
     result = decode(encode(array))
