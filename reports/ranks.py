@@ -159,12 +159,20 @@ class Ranking:
         """`told_apart` of `neighbours`; None for a single model."""
         return self.told_apart / self.neighbours if self.neighbours else None
 
+    @property
+    def is_one_on_top(self) -> bool:
+        """Whether the best model is the best for sure, and no other can be."""
+        first, *others = self.rows
+        return first.high == 1 and not any(row.tied_for_top for row in others)
+
     def sentence(self) -> str:
         """What a reader of the table must know, in one sentence."""
         if not self.neighbours:
             return "A single model has no rank."
         top = sum(row.tied_for_top for row in self.rows)
-        tied = f"{top} models are tied for the top" if top > 1 else f"{self.rows[0].model} alone is at the top"
+        sure = self.is_one_on_top
+        alone = f"{self.rows[0].model} alone is at the top" if sure else "no model is alone at the top for sure"
+        tied = f"{top} models are tied for the top" if top > 1 else alone
         return (
             f"The data tell {self.told_apart} of {self.neighbours} neighbouring ranks apart "
             f"({self.share_told_apart:.0%}), and {tied}: {100 * self.level:.0f}% rank intervals for all together, "

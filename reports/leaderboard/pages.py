@@ -229,6 +229,7 @@ class Pages:
         return {
             "models": len(table.ranking.rows),
             "top": len(top),
+            "sure": table.ranking.is_one_on_top,
             "named": [(self._names[label], self._href(entries[label])) for label in named],
             "column": shown(table.columns[table.main].whole, 80),
             "unranked": len(entries) - len(table.ranking.rows),

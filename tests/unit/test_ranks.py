@@ -1,5 +1,7 @@
 """Ranks: intervals hold the true rank, ties are told, clusters widen intervals, leaderboards have a distance."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from rank_simulation import simulate
@@ -59,6 +61,8 @@ def test_a_clear_order_is_told_apart_and_identical_models_are_not() -> None:
         (2, 2, 3, False),
         (2, 2, 3, False),
     ]
+    unsure = replace(ranking, rows=(replace(ranking.rows[0], high=2), *ranking.rows[1:]))  # "alone", with ranks 1 to 2
+    assert "good alone" not in unsure.sentence() and "no model is alone at the top" in unsure.sentence()
     assert ranking.told_apart == 1 and ranking.share_told_apart == 0.5
     assert "1 of 2 neighbouring ranks apart (50%), and good alone is at the top" in ranking.sentence()
     lower = rank_models(("good", "twin", "other twin"), resample([SubsetScores(scores)]), higher_is_better=False)
