@@ -14,7 +14,7 @@ from cultureval.runs.files import LeftOut
 from cultureval.runs.load_runs import load_all
 from cultureval.runs.record import Run
 from cultureval.runs.table import OneRow, suite_rows
-from cultureval.runtime.errors import CulturevalError
+from cultureval.runtime.errors import CulturevalError, described
 from cultureval.tasks.catalogue import all_suites
 
 
@@ -99,7 +99,11 @@ def _section(division: Division, group: Group, published: bool, ranks: bool, fac
         charts += _forest(table, division, found, len(charts)) if found else []
     if tables and group.told:
         tables[0] = replace(tables[0], notes=[*tables[0].notes, group.told])
-    charts = [*_charts(division, group, tables, facts), *charts]
+    try:
+        charts = [*_charts(division, group, tables, facts), *charts]
+    except Exception as error:  # of another package's function, as for tables: one file never ends the page
+        problem = f"The suite's own charts cannot be made: {described(error)}."
+        tables[:1] = [replace(table, notes=[*table.notes, problem]) for table in tables[:1]]
     if division.shots:
         charts = [replace(chart, name=f"{chart.name}_{division.shots}_shot") for chart in charts]
     return Section(division, group, tables, charts)

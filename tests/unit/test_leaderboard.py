@@ -423,3 +423,15 @@ def test_scores_link_their_answers_in_the_viewer_and_the_viewer_links_back(tmp_p
         (site / "some where" / "answers" / "cultureval_viewer.json").write_text(bad)
         with pytest.raises(CulturevalError, match="write the bundle again"):
             write_site(read_board([root], ranks=False), site, "b", (), "some where/answers")
+
+
+def test_charts_that_cannot_be_made_do_not_end_the_page(tmp_path, monkeypatch):
+    """Tables were guarded for each suite, charts were not: one file ended the whole page."""
+
+    def fails(models):
+        raise IndexError("tuple index out of range")
+
+    monkeypatch.setattr("cultureval.reports.qimma.charts.charts", fails)
+    write_run(tmp_path, "lab/a", ["qimma_aratrust"], 0.5, 10, signed={})
+    (section,) = read_board([tmp_path]).sections
+    assert any("charts cannot be made" in note for note in section.tables[0].notes)
