@@ -227,7 +227,11 @@ def _read(file: Path, metrics: Sequence[str]) -> _Read:
 
 def _of_items(run: Run, record: TaskRecord, file: Path) -> _Checked:
     """What a task's scores are by its details."""
-    read = _read(file, record.metrics)
+    told = (
+        name for name in run.scores.get(record.task, {}) if not name.endswith(ERROR) and not name.startswith(JUDGED)
+    )
+    metrics = dict.fromkeys([*record.metrics, *told])  # the list of a file may be shorter than its scores
+    read = _read(file, list(metrics))
     changes: list[Change] = []
     if record.rows and read.rows != record.rows:
         changes.append((Claim(record.task, ROWS, record.rows, read.rows, "details"), {}))
@@ -242,7 +246,7 @@ def _of_items(run: Run, record: TaskRecord, file: Path) -> _Checked:
     errors: dict[str, StandardError] = {}
     counted: dict[str, int] = {}
     unchecked = ""
-    for metric in record.metrics:
+    for metric in metrics:
         try:
             changes += _of_metric(run, record, file, metric, read, errors)
             counted |= {} if metric in read.columns else _counted(record, file, metric)
@@ -263,9 +267,9 @@ def _of_metric(
     """
     claimed = run.value(record.task, metric)
     if claimed is None:
-        return []
+        return _restored(record, file, metric, read)
     if metric not in read.columns:
-        headline = metric == record.metrics[0]
+        headline = record.metrics[:1] == (metric,)
         if not headline and not _has_statistics(record):
             return []
         if (headline or _is_bounded(record.task, metric)) and not _known_items(record, file, metric):
@@ -283,6 +287,23 @@ def _of_metric(
     own = run.signature_of(record.task) and not math.isnan(error)  # others say 0 where all scores are alike
     errors[metric] = StandardError(0.0, len(column)) if alike and not own else error
     return _error_change(run, record.task, metric, errors[metric])
+
+
+def _restored(record: TaskRecord, file: Path, metric: str, read: _Read) -> list[Change]:
+    """A score that the details give and the file lacks, whose group's average it would leave."""
+    if metric in read.columns and declared_metric(record.task, metric):
+        column = read.columns[metric][np.isfinite(read.columns[metric])]
+        if not len(column) or not _is_mean(file, record.task, metric, float(column.mean())):
+            return []
+        found, error = float(column.mean()), float(_error_of_mean(record.task, metric, read))
+    else:
+        items = _known_items(record, file, metric) if metric == headline_of(record.task) else None
+        of_two = items is not None and items.parts.shape[1] == RATIO  # corpus scores may have lacked their instruments
+        found, error = float(items.score(items.parts.sum(axis=0))) if items and of_two else math.nan, math.nan
+    if math.isnan(found):
+        return []
+    values = {metric: found, f"{metric}{ERROR}": None if math.isnan(error) else error}
+    return [(Claim(record.task, metric, math.nan, found, "items"), values)]
 
 
 def _is_mean(file: Path, task: str, metric: str, mean: float) -> bool:
@@ -452,7 +473,11 @@ def _of_subsets(
     for name, values in scores.items():
         members = _members(name, scores)
         for metric, claimed in values.items() if members else ():
-            if metric.endswith(ERROR) or claimed is None or not all(metric in scores[member] for member in members):
+            if metric.endswith(ERROR) or claimed is None:
+                continue
+            if not all(metric in scores[member] for member in members):
+                if not metric.startswith(JUDGED):  # judges may have been asked about some subsets alone
+                    yield Claim(name, metric, claimed, math.nan, "subsets"), {metric: None, f"{metric}{ERROR}": None}
                 continue
             parts = [scores[member][metric] for member in members]
             known = [part for part in parts if part is not None]

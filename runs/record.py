@@ -324,10 +324,11 @@ class Claim:
         from cultureval.metrics.judges.items import JUDGED  # loads numpy
 
         declared = declared_metric(self.task, self.metric.removesuffix("_stderr"))
-        unknown = max(abs(self.claimed), abs(self.found)) <= 1 and not self.metric.startswith(JUDGED)
+        known = [abs(value) for value in (self.claimed, self.found) if not math.isnan(value)]
+        unknown = max(known, default=0.0) <= 1 and not self.metric.startswith(JUDGED)
         scale = 100 if (declared.range == SHARE if declared else unknown) else 1
         claimed, found = (
-            "none" if math.isnan(value) else printed(scale * value, 2) for value in (self.claimed, self.found)
+            "nothing" if math.isnan(value) else printed(scale * value, 2) for value in (self.claimed, self.found)
         )
         return f"{self.task} {self.metric}: its file says {claimed}, its {self.made_of} {found}"
 

@@ -156,6 +156,35 @@ def test_a_groups_average_is_never_the_sum_of_its_subsets(tmp_path):
     assert found.value(AVERAGE, "acc_norm") == pytest.approx(one.average("acc_norm"))
 
 
+@pytest.mark.parametrize("listed", [["acc_norm"], []])
+def test_scores_that_the_files_list_leaves_out_are_checked(tmp_path, listed):
+    """A score was believed once its name was out of the file's own list of metrics."""
+    (one,) = write_folder(tmp_path, Folder(6, (Plan(),)))
+    edited_file(one, "acc", 0.97, metrics=listed)
+    (found,) = load(one.file)
+    assert [claim.metric for claim in found.claims] == ["acc"]
+    assert found.value(f"{TRUST}|0", "acc") == pytest.approx(one.truth(f"{TRUST}|0", "acc")[0])
+
+
+@pytest.mark.parametrize("details", ["whole", "missing"])
+@pytest.mark.parametrize("left", ["none", "null"])
+def test_a_number_that_is_taken_out_of_the_file_hides_no_average(tmp_path, details, left):
+    """An average was believed once one of its subsets had no number in the file."""
+    (one,) = write_folder(tmp_path, Folder(6, (Plan(tasks=("dialects",), edited="average", details=details),)))
+    content = json.loads(one.file.read_text("utf-8"))
+    content["results"][f"{DIALECTS[0]}|0"]["acc_norm"] = None
+    if left == "none":
+        del content["results"][f"{DIALECTS[0]}|0"]["acc_norm"]
+    one.file.write_text(json.dumps(content), encoding="utf-8")
+    (found,) = load(one.file)
+    assert (AVERAGE, "acc_norm") in [(claim.task, claim.metric) for claim in found.claims]
+    if details == "whole":
+        assert found.claims[0].sentence.startswith(f"{DIALECTS[0]}|0 acc_norm: its file says nothing, its items ")
+        assert found.value(AVERAGE, "acc_norm") == pytest.approx(one.average("acc_norm"))
+    else:
+        assert found.value(AVERAGE, "acc_norm") is None
+
+
 @pytest.mark.parametrize("edited", ["score's error", "average's error"])
 def test_a_standard_error_that_the_items_do_not_give_is_told_and_replaced(tmp_path, edited):
     """A file that said ±0.1 where its items say ±20 was believed, and could be the best of its column."""
