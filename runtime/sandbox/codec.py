@@ -33,6 +33,7 @@ SPARE_ITEMS = 10_000
 SPARE_BYTES = 1 << 20
 MAX_INTEGER_DIGITS = 10_000  # of 15 bits, or as many as the value has that it is compared with
 MAX_FRACTION_BITS = 4096  # of the denominator
+MOST_DIGITS = 1 << 20  # binary ones, of a number of sympy
 MAX_EXPONENT = 1 << 24  # of 2, of a number of mpmath that is written with all of its digits
 DIGITS_OF_AN_ITEM = 32  # of an integer, counted before it is read: they take as long as another item
 SAME_HASH_LIMIT = 1000
@@ -265,15 +266,20 @@ def _number_tree(value: Any) -> tuple[str, Any] | None:
 
 def _binary_tree(value: Any) -> tuple[str, Any]:
     """A real number; one of mpmath or sympy, mantissa * 2**exponent, with all of its digits where a float has fewer."""
-    sign, mantissa, exponent, _ = getattr(value, "_mpf_", (0, 0, 0, 0))
+    number = value
+    if type(value).__module__.startswith("sympy."):
+        with sys.modules["mpmath"].workprec(MOST_DIGITS):  # `num` is rounded to what is worked with
+            number = value.num
+    mantissa, exponent = getattr(number, "man", 0), getattr(number, "exp", 0)
     nearest = float(value)
     if not mantissa or not -MAX_FRACTION_BITS < exponent < MAX_EXPONENT:
         return ("float", nearest)
-    number = fractions.Fraction(-int(mantissa) if sign else int(mantissa)) * fractions.Fraction(2) ** int(exponent)
-    if number == nearest:
+    size = fractions.Fraction(int(mantissa)) * fractions.Fraction(2) ** int(exponent)
+    exact = -size if value < 0 else size
+    if exact == nearest:
         return ("float", nearest)
-    whole = number.denominator == 1
-    return ("int", number.numerator) if whole else ("Fraction", [number.numerator, number.denominator])
+    whole = exact.denominator == 1
+    return ("int", exact.numerator) if whole else ("Fraction", [exact.numerator, exact.denominator])
 
 
 def _sympy_tree(value: Any, depth: int) -> tuple[str, Any] | None:

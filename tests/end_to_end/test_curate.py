@@ -156,7 +156,6 @@ def test_from_twelve_images_to_a_run_of_m2cqa_across_a_kill(place):
     assert sum(count - 1 for server in (one, two) for count in server.answered.values()) == 0
     wanted = Counter({prompt: wanted_answers(prompt) for prompt in writer.answered})
     assert all(0 <= writer.answered[prompt] - count <= 1 for prompt, count in wanted.items())
-    assert writer.answered.total() - wanted.total() <= 4
     check_rejects(place / "curated", text)
     assert run(*options).partition("Cost:")[0] == text.partition("Cost:")[0]  # no server is left, nothing is asked
     check_people(place, run, options)
