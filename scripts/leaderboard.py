@@ -8,6 +8,7 @@ import typer
 from cultureval.runtime.errors import did_you_mean
 from cultureval.runtime.extras import require_extra
 from cultureval.runtime.printing import print_note, print_result
+from cultureval.runtime.settings import current_settings, use_settings
 from cultureval.scripts.options import PublicRun, Strict
 
 
@@ -62,12 +63,13 @@ def leaderboard(
         check_space(space)
     allowed = [name.strip() for name in allow.split(",") if name.strip()]
     options = {"published": published, "partial": partial, "strict": strict, "ranks": ranks}
-    board = read_board(results, allowed=allowed, models=models, **options)
-    known = field_names(board.runs) if allowed else ()
-    for name in allowed:
-        if name not in known:
-            print_note(f"--allow {name}: no score here has such a field.{did_you_mean(name, known)}")
-    site = write_site(board, output_dir, title, formats, logs)
+    with use_settings(current_settings()):  # read once: every score asks the catalogue
+        board = read_board(results, allowed=allowed, models=models, **options)
+        known = field_names(board.runs) if allowed else ()
+        for name in allowed:
+            if name not in known:
+                print_note(f"--allow {name}: no score here has such a field.{did_you_mean(name, known)}")
+        site = write_site(board, output_dir, title, formats, logs)
     if logs and "://" not in logs and not (output_dir / logs).is_dir():
         print_note(f"--logs {logs}: the pages link {output_dir / logs}, which is not there: cultureval view --bundle.")
     print_result(json_text(board_data(board)).rstrip() if as_json else site_summary(board, site), site.index)

@@ -69,8 +69,8 @@ class Commands(TyperGroup):
         return super().parse_args(ctx, args)
 
     def invoke(self, ctx: typer.Context) -> Any:
-        """As typer does, which would say nothing at Ctrl-C; the environment is read once for all settings."""
-        with _interruption_told(), use_settings(current_settings()):
+        """As typer does, which would say nothing at Ctrl-C."""
+        with _interruption_told():
             return super().invoke(ctx)
 
 
