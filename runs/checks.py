@@ -269,7 +269,7 @@ def _of_metric(
     if claimed is None:
         return _restored(record, file, metric, read)
     if metric not in read.columns:
-        headline = record.metrics[:1] == (metric,)
+        headline = record.headline == metric
         if not headline and not _has_statistics(record):
             return []
         if (headline or _is_bounded(record.task, metric)) and not _known_items(record, file, metric):

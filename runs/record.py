@@ -126,6 +126,11 @@ class TaskRecord(Record):
     routes: dict[str, NonNegativeInt] = {}
     notes: tuple[str, ...] = ()
 
+    @property
+    def headline(self) -> str:
+        """The metric that the task is known by, its first; "" where it has none."""
+        return self.metrics[0] if self.metrics else ""
+
     def rows_with(self, metric: str) -> int:
         """How many rows a metric has a value for."""
         return self.scored.get(metric, self.rows)

@@ -295,10 +295,10 @@ def group_table(run: Run, suite: str) -> SuiteTable:
     for task in run.tasks_of(suite):
         groups.setdefault(f"{task.group}|{task.shots}", []).append(task)
     cells = {name: _group_cell(run, tasks) for name, tasks in groups.items()}
-    rows = [Row(name, (_headline(one[0]), cells[name], _coverage(one))) for name, one in groups.items()]
-    lower = any(not higher_is_better(run, one[0].task, _headline(one[0])) for one in groups.values())
+    rows = [Row(name, (one[0].headline, cells[name], _coverage(one))) for name, one in groups.items()]
+    lower = any(not higher_is_better(run, one[0].task, one[0].headline) for one in groups.values())
     if len(groups) > 1:
-        rows.append(Row(AVERAGE, (_headline(next(iter(groups.values()))[0]), _average(suite, groups, cells), None)))
+        rows.append(Row(AVERAGE, (next(iter(groups.values()))[0].headline, _average(suite, groups, cells), None)))
     main = Column(AVERAGE) if len(groups) > 1 else Column("score", next(iter(groups), ""))
     columns = ("Group", "metric", Column("score", lower=lower), "tasks")
     return SuiteTable(suite, "", columns, rows, main=replace(main, lower=lower))
@@ -327,12 +327,8 @@ def higher_is_better(run: Run, task: str, metric: str) -> bool:
     return True
 
 
-def _headline(task: TaskRecord) -> str:
-    return task.metrics[0] if task.metrics else ""
-
-
 def _group_cell(run: Run, tasks: Sequence[TaskRecord]) -> Cell:
-    metric = _headline(tasks[0])
+    metric = tasks[0].headline
     estimates = [estimate(run, task, metric) for task in tasks]
     known = [one for one in estimates if one]
     if len(known) < len(tasks):
@@ -350,7 +346,7 @@ def _average(suite: str, groups: Mapping[str, Sequence[TaskRecord]], cells: Mapp
 
     known = known_groups(suite) if any(suite == task.suite for tasks in groups.values() for task in tasks) else {}
     there = {name.partition("|")[0]: tasks for name, tasks in groups.items()}
-    metrics = {_headline(tasks[0]) for tasks in groups.values()}
+    metrics = {tasks[0].headline for tasks in groups.values()}
     missing = [name for name, tasks in known.items() if len(there.get(name, ())) < len(tasks)]
     values = [Estimate(cell.value, cell.stderr, cell.n) for cell in cells.values() if cell.value is not None]
     if missing or len(metrics) > 1 or len(values) < len(cells) or len(there) < len(groups):

@@ -263,8 +263,8 @@ def _between(run: Run, tasks: list[TaskRecord]) -> tuple[float, float] | None:
     """The lowest and the highest mean of a group's headline that the refused rows allow; None where unknown."""
     spans = []
     for task in tasks:
-        score = run.scores.get(task.task, {}).get(_headline(task))
-        span = task.bounds.get(_headline(task)) if task.refused else None if score is None else (score, score)
+        score = run.scores.get(task.task, {}).get(task.headline)
+        span = task.bounds.get(task.headline) if task.refused else None if score is None else (score, score)
         if span is None:
             return None
         spans.append(span)
@@ -339,7 +339,7 @@ def _few_shot(run: Run, tasks: list[TaskRecord]) -> Checks:
 
 
 def _unscored(run: Run, tasks: list[TaskRecord]) -> Checks:
-    found = _counted(tasks, lambda task: task.rows - task.rows_with(_headline(task)))
+    found = _counted(tasks, lambda task: task.rows - task.rows_with(task.headline))
     if found:
         yield (
             f"Rows that are not scored, and in no mean: {_shares(found)}. `cultureval show RESULTS TASK` lists them as "
@@ -465,10 +465,6 @@ def _of_earlier_runs(found: list[tuple[int, str | None]], of_all: float, what: s
         since = f", oldest of {min(dates)}" if dates else ""
         total = f" of {of_all:,g}" if of_all >= count else ""
         yield f"{count:,}{total} {what} reused{since}; --no-resume asks {whom} again."
-
-
-def _headline(task: TaskRecord) -> str:
-    return task.metrics[0] if task.metrics else ""
 
 
 def _counted(tasks: Iterable[TaskRecord], count: Callable[[TaskRecord], int]) -> dict[str, int]:

@@ -215,7 +215,7 @@ def _scores(files: AuditFiles) -> list[dict[str, Any]]:
         for name, record in run.record.tasks.items():
             gone = discarded.get((record.source, record.subset))
             if gone and record.metrics:
-                rows.append((run.model, name, record.metrics[0], *before_and_after(run, name, record.metrics[0], gone)))
+                rows.append((run.model, name, record.headline, *before_and_after(run, name, record.headline, gone)))
     columns = ("Model", "Task", "Metric", "All rows", "Without discarded", "Difference", "Rows", "Discarded")
     note = "n/a: no mean of rows' values, or no details are there; `cultureval eval --manifest` scores it."
     return [_table("before_after", "Scores before and after", columns, rows, note)]

@@ -248,7 +248,7 @@ class Pages:
                     + (f", group {letter}" if lettered else ""),
                     "tasks": [
                         {
-                            "metric": one.metrics[0],
+                            "metric": one.headline,
                             "items": one.n,
                             "href": f"tasks/{file_name(one.task)}.html",
                             "name": shown(one.task.partition("|")[0], 80),
@@ -263,9 +263,7 @@ class Pages:
 
     def _subset_row(self, entry: Entry, tasks: Sequence[TaskRecord]) -> dict[str, Any]:
         facts = self.board.models[entry.label]
-        scores = [
-            (entry.run.value(one.task, one.metrics[0]), entry.run.stderr(one.task, one.metrics[0])) for one in tasks
-        ]
+        scores = [(entry.run.value(one.task, one.headline), entry.run.stderr(one.task, one.headline)) for one in tasks]
         return {
             "label": self._names[entry.label],
             "href": self._href(entry),
@@ -330,7 +328,7 @@ class Pages:
             if not metric.endswith("_stderr")
         ]
         scale = _scales(scores)
-        headline = record.metrics[0] if record.metrics else ""
+        headline = record.headline
         letters = {id(entry): letter for _, letter, entry in places}
         several = len(set(letters.values())) > 1
         rows = sorted(

@@ -87,7 +87,7 @@ def tables(run: Run) -> list[SuiteTable]:
 
 
 def _table(run: Run, tasks: Sequence[TaskRecord], shots: int) -> SuiteTable:
-    found = {task.task.partition("|")[0]: percentage(run, task, task.metrics[0]) for task in tasks}
+    found = {task.task.partition("|")[0]: percentage(run, task, task.headline) for task in tasks}
     subsets = {name: estimate for name, estimate in found.items() if estimate is not None}
     written = _written(run, tasks, subsets)
     benchmarks = benchmark_scores(subsets) | written
@@ -128,7 +128,7 @@ def _parts(tasks: Sequence[TaskRecord]) -> dict[tuple[str, str], float]:
     if not all(task.task in records for members in benchmarks.values() for task in members):
         return {}
     return {
-        (records[task.task].task, records[task.task].metrics[0]): 1 / len(benchmarks) / len(members)
+        (records[task.task].task, records[task.task].headline): 1 / len(benchmarks) / len(members)
         for members in benchmarks.values()
         for task in members
     }
@@ -146,7 +146,7 @@ def _written(run: Run, tasks: Sequence[TaskRecord], subsets: Mapping[str, Estima
         if len(names) > 1 and {record.task.partition("|")[0] for record in records} == {*names} <= subsets.keys():
             mean = mean_of([subsets[one] for one in names])
             average = f"{members[0].group}:_average|{records[0].shots}"
-            found[name] = as_written(run, average, records[0].metrics[0], mean, 100)
+            found[name] = as_written(run, average, records[0].headline, mean, 100)
     return found
 
 
