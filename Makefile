@@ -12,7 +12,7 @@ STAMP := $(VENV)/.installed-$(shell cat pyproject.toml constraints.txt | cksum |
 MAKEFLAGS += --jobs=2
 export PYTHONDONTWRITEBYTECODE =
 
-.PHONY: demo docs test test-bounds setup lint sandbox vllm try-vllm chromium bytecode
+.PHONY: demo docs pictures test test-bounds setup lint sandbox vllm try-vllm chromium bytecode
 
 demo: setup
 	$(BIN)/python -m cultureval.scripts.demo
@@ -22,6 +22,11 @@ docs: setup
 	test -d results/demo-leaderboard || $(BIN)/python -m cultureval.scripts.demo
 	$(BIN)/cultureval view results/demo --bundle results/demo-answers
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build
+
+# All pictures of the docs, of the demo's runs and of invented ones.
+pictures: setup chromium
+	test -d results/demo || $(BIN)/python -m cultureval.scripts.demo
+	$(BIN)/python docs/make_pictures.py
 
 test: setup try-vllm chromium bytecode
 	$(BIN)/python -m pytest

@@ -14,6 +14,7 @@ from itertools import cycle, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from cultureval.reports.model_sizes import SIZE_LABEL, size_text, size_ticks
 from cultureval.runs.means import Estimate
 from cultureval.runs.record import Run
 from cultureval.runs.table import Cell
@@ -95,7 +96,7 @@ def scatter(
     axes: tuple[str, str],
     points: Sequence[Point],
     *,
-    log_x: bool = False,
+    sizes: bool = False,
     borders: tuple[float, float] | None = None,
     names: Sequence[tuple[float, float, str, str]] = (),
     limits: tuple[float, float] | None = None,
@@ -109,10 +110,10 @@ def scatter(
         title: Above it.
         axes: Labels of x and y.
         points: At least one.
-        log_x: Whether x is logarithmic.
+        sizes: Whether x is billions of parameters; its axis is logarithmic.
         borders: A vertical and a horizontal line.
         names: Texts in the chart: x, y, text, alignment.
-        limits: The ends of both axes, of y alone where x is logarithmic.
+        limits: The ends of both axes, of y alone where x is a size.
         lines: Whether lines join the points of a group.
         note: Below it, after what the bars are.
     """
@@ -121,15 +122,16 @@ def scatter(
     barred = any(point.x_error or point.y_error for point in points)
     note = f"{'One standard error on either side. ' if barred else ''}{note}".strip()
     panels = any(any(point.panel) for point in points)
-    groups = list(dict.fromkeys(point.group for point in points if point.group))
-    domains = _domains(points, limits, log_x)
-    x = alt.Scale(type="log" if log_x else "linear", domain=domains[0], nice=False)
+    groups = _groups(points)
+    domains = _domains(points, limits, sizes)
+    x = alt.Scale(type="log" if sizes else "linear", domain=domains[0], nice=False)
     y = alt.Scale(domain=domains[1], nice=False)
-    base = alt.Chart().encode(
-        alt.X("x:Q").title(axes[0]).scale(x).axis(tickCount=6), alt.Y("y:Q").title(axes[1]).scale(y)
-    )
-    colour = group_colour(groups) if panels or len(groups) > 1 else alt.value(COLOURS[0])
-    values = (alt.Tooltip(f"{axis}:Q", title=label, format=".4g") for axis, label in zip("xy", axes, strict=True))
+    ticks: Row = {"values": size_ticks(*domains[0]), "labelExpr": SIZE_LABEL} if sizes else {"tickCount": 6}
+    base = alt.Chart().encode(alt.X("x:Q").title(axes[0]).scale(x).axis(**ticks), alt.Y("y:Q").title(axes[1]).scale(y))
+    colour = _colour(groups, panels)
+    values = [alt.Tooltip(f"{axis}:Q", title=label, format=".4g") for axis, label in zip("xy", axes, strict=True)]
+    if sizes:
+        values[0] = alt.Tooltip("size:N", title=axes[0])
     marked = base.encode(color=colour, tooltip=[alt.Tooltip("model:N"), *values])
     marks = marked.mark_circle(size=70, opacity=0.9)
     if panels:
@@ -141,10 +143,10 @@ def scatter(
         base.mark_rule(opacity=0.5).encode(x="x1:Q", x2="x2:Q", y="y:Q", color=colour),
         base.mark_rule(opacity=0.5).encode(y="y1:Q", y2="y2:Q", x="x:Q", color=colour),
         marks,
-        *([] if panels else _labels(points, domains, log_x)),
+        *([] if panels else _labels(points, domains, sizes)),
         *_texts(names, 7 if panels else 10),
     ]
-    rows = list(map(_with_errors, points))
+    rows = [_with_errors(point) | ({"size": size_text(point.x)} if sizes else {}) for point in points]
     if panels:
         columns, below = (list(dict.fromkeys(point.panel[place] for point in points)) for place in (0, 1))
         facets = {"facet": facet("across", alt.Facet, columns), "columns": min(len(columns), MOST_PANELS)}
@@ -155,11 +157,11 @@ def scatter(
     return Chart(name, title, specification(chart), note)
 
 
-def _domains(points: Sequence[Point], limits: Ends | None, log_x: bool) -> tuple[Ends, Ends]:
+def _domains(points: Sequence[Point], limits: Ends | None, sizes: bool) -> tuple[Ends, Ends]:
     """The ends of both axes: the limits, else those of the points' bars with a margin around them."""
     rows = list(map(_with_errors, points))
     low, high = min(row["x1"] for row in rows), max(row["x2"] for row in rows)
-    if log_x:
+    if sizes:
         margin = max(high / low, 2) ** 0.08
         x = low / margin, high * margin
     else:
@@ -172,11 +174,11 @@ def _around(low: float, high: float) -> Ends:
     return low - margin, high + margin
 
 
-def _labels(points: Sequence[Point], domains: tuple[Ends, Ends], log_x: bool) -> list[Any]:
+def _labels(points: Sequence[Point], domains: tuple[Ends, Ends], sizes: bool) -> list[Any]:
     """The names of points, the first ones first, on a side where they touch no point, bar or other name, if any."""
     import altair as alt
 
-    place = math.log if log_x else float
+    place = math.log if sizes else float
     (left, right), (bottom, top) = map(place, domains[0]), domains[1]
 
     def across(x: float) -> float:
@@ -323,6 +325,7 @@ def dots(name: str, title: str, values: Mapping[str, Mapping[str, Interval]], *,
     lines = base.mark_rule(color=COLOURS[0], size=2).encode(alt.X("low:Q"), x2="high:Q")
     marks = base.mark_circle(size=45, color=COLOURS[0], opacity=1).encode(x).add_params(near)
     facets = {"facet": facet("column", alt.Facet, columns), "columns": min(len(columns), MOST_PANELS)}
+    facets["resolve"] = alt.Resolve(axis={"x": "independent"})  # a shared one stands below the last row's gaps too
     size = (DOTS_WIDTH, max(40, 16 * len(values)))
     return in_panels(name, title, [lines, marks], rows, facets, size=size, note=note)
 
@@ -410,7 +413,7 @@ def intervals(
     x = alt.X("x:Q").title(label).scale(zero=bars).axis(tickCount=8)
     marks = base.mark_bar(opacity=0.75, height={"band": 0.7}) if bars else base.mark_point(filled=True, size=50)
     ends = base.mark_rule().encode(alt.X("low:Q").title(label), x2="high:Q")
-    layers = [*([] if bars else _borders((0.0, None))), marks.encode(x, color=_colour(points)), ends]
+    layers = [*([] if bars else _borders((0.0, None))), marks.encode(x, color=_colour(_groups(points))), ends]
     chart = alt.layer(*layers).properties(width=WIDTH, height=max(60, 15 * len(rows)))
     return Chart(name, title, specification(chart), note)
 
@@ -531,12 +534,15 @@ def _without_middle(text: str, longest: int) -> str:
     return text if len(text) <= longest else f"{text[: longest // 2 - 1]}…{text[-(longest - longest // 2) :]}"
 
 
-def _colour(points: Sequence[Point]) -> Any:
-    """A colour for each group of a plot of one panel; one colour where there is one group."""
+def _groups(points: Sequence[Point]) -> list[str]:
+    return list(dict.fromkeys(point.group for point in points if point.group))
+
+
+def _colour(groups: Sequence[str], told: bool = False) -> Any:
+    """A colour for each group, with a legend; one colour without a legend where there is one group, unless `told`."""
     import altair as alt
 
-    groups = list(dict.fromkeys(point.group for point in points if point.group))
-    return group_colour(groups) if len(groups) > 1 else alt.value(COLOURS[0])
+    return group_colour(groups) if told or len(groups) > 1 else alt.value(COLOURS[0])
 
 
 def _borders(borders: tuple[float | None, float | None] | None) -> list[Any]:

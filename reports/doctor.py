@@ -1,14 +1,14 @@
 """Check what is installed on this machine, and what is impossible without the rest."""
 
 import contextlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from importlib.metadata import PackageNotFoundError, version
 from typing import Literal
 
 from cultureval.reports.terminal_tables import terminal_table, terminal_width
 from cultureval.runtime.data.hub import go_offline_if_unreachable, is_offline
-from cultureval.runtime.data_options import DataOptions
+from cultureval.runtime.data_options import DataOptions, samples_root
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.extras import PARTS, install_command, missing_packages, requirements_of
 from cultureval.runtime.patches.table import Patch, all_patches
@@ -51,20 +51,36 @@ def machine_report() -> tuple[str, bool]:
     """
     before = [finding for check in CHECKS for finding in check()]  # whether the hub answers, for the suites' data
     of_suites = {name: suite_findings(suite) for name, suite in all_suites().items()}
-    suites = [_suite_row(name, findings) for name, findings in of_suites.items()]
+    data = {name: _data_of(name) for name in of_suites}
+    suites = [_suite_row(name, [data[name], *findings]) for name, findings in of_suites.items()]
+    at_once = _samples_line([name for name, finding in data.items() if finding.state == "missing"])
     findings = list(dict.fromkeys([*(one for found in of_suites.values() for one in found), *before]))
     findings.sort(key=lambda one: ("wrong", "missing", "untried", "ok").index(one.state))
     rows = [(one.state, one.what if one.state == "ok" else f"{one.what} -> {one.cost}") for one in findings]
     tables = [terminal_table((), table, width=terminal_width()) for table in (suites, rows)]
-    return "\n\n".join(tables), all(finding.state != "wrong" for finding in findings)
+    return "\n\n".join([tables[0], *at_once, tables[1]]), all(finding.state != "wrong" for finding in findings)
 
 
-def _suite_row(name: str, findings: Iterable[Finding]) -> tuple[str, str, str]:
-    """("ready", "partly" or "missing", the suite, where its data are or what is missing and how it is got)."""
-    data = _data_of(name)
-    lacking = [one for one in (data, *findings) if one.needed and one.state != "ok"]
+def _samples_line(without_data: Sequence[str]) -> list[str]:
+    """How the first suite that has samples is tried at once; [] where none has."""
+    for name in without_data:
+        tasks = [task for task in all_tasks().values() if task.suite == name]
+        if tasks_held(tasks, DataOptions(root=samples_root())):
+            command = f"cultureval eval MODEL {name} --data samples --skip-unscorable"
+            return [f"At once, on a few rows of ours, also of other suites: `{command}`"]
+    return []
+
+
+def _suite_row(name: str, findings: Sequence[Finding]) -> tuple[str, str, str]:
+    """("ready", "partly" or "missing", the suite, where its data are or what is missing and how it is got).
+
+    Args:
+        name: The suite.
+        findings: Of its data, then of all else that it needs.
+    """
+    lacking = [one for one in findings if one.needed and one.state != "ok"]
     if not lacking:
-        return "ready", name, data.what
+        return "ready", name, findings[0].what
     fetched = ", ".join(one.needed for one in lacking if not one.get)
     mirror = f"`cultureval mirror {mirror_arguments(name)} --output-dir DIR` on a connected machine, then --data DIR"
     told = [f"{fetched}: {mirror}"] if fetched else []

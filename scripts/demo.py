@@ -43,9 +43,10 @@ ROWS, NEW_TOKENS = 1, 48
 LEFT_OUT = {f"qimma_gen_{name}" for name in ("arabicmmlu", "medarabench", "arabculture", "gat")}
 TEXT, VISION = "QIMMA, its generated form, AL-QASIDA", "JEEM, M2CQA, AynVQA, CVLUE"
 RANDOM = "tiny-random-llama"
+RANKED, SECOND = "cvlue", "tiny-random-qwen2-vl"  # a vision suite that a second model answers, whole: so ranks are seen
 REAL = (
-    f"{smollm2.NAME}, a real model, answers the text suites ({TEXT}), and so does {RANDOM}, beside it; tiny "
-    f"models with random weights, which guess as it does, answer the vision suites ({VISION})."
+    f"{smollm2.NAME}, a real model, and {RANDOM}, which guesses, answer the text suites ({TEXT}); tiny models with "
+    f"random weights answer the vision suites ({VISION})."
 )
 TINY = (
     "Tiny models with random weights, which guess, answer all suites. For a real model in the text suites "
@@ -53,10 +54,10 @@ TINY = (
 )
 MEANING = (
     f"The questions are {{rows:,}} rows that we made up, and answers end after {NEW_TOKENS} tokens: no score is "
-    "comparable with a paper's, and a row a task is too few for ranks. ADI2, ALDi, BERTScore and spBLEU mean nothing "
-    "here, since the models behind them are tiny and random, too, and JEEM's judge is a script on this machine. In "
-    "QIMMA's generated form nearly all answers are invalid because models this small repeat the question, or write "
-    "noise, where a label is asked for."
+    "comparable with a paper's. Text suites have a row a task, too few for ranks. ADI2, ALDi, BERTScore and spBLEU "
+    "mean nothing here, since the models behind them are tiny and random, too, and JEEM's judge is a script on this "
+    "machine. In QIMMA's generated form nearly all answers are invalid because models this small repeat the question, "
+    "or write noise, where a label is asked for."
 )
 
 
@@ -73,11 +74,13 @@ def main() -> None:
         guesser = build_tiny_causal_lm(folder / RANDOM, max_position_embeddings=2048)
         texts = [*([smollm2.smollm2(gguf)] if gguf else []), guesser]
         vision = build_tiny_vision_lm(folder / "tiny-random-llava", max_position_embeddings=2048)
+        second = build_tiny_vision_lm(folder / SECOND, "qwen2_vl", max_position_embeddings=2048)
         encoder = build_tiny_dual_encoder(folder / "tiny-random-chinese-clip")
         with use_settings(tiny_settings(folder, judge)):
-            tasks = sample_tasks(images=False)
+            tasks, images = sample_tasks(images=False), sample_tasks(images=True)
             text, *others = [evaluate_samples(model, tasks, ROWS) for model in texts]
-            runs = [text, evaluate_samples(vision, sample_tasks(images=True), None)]
+            runs = [text, evaluate_samples(vision, images, None)]
+            others.append(evaluate_samples(second, [task for task in images if task.startswith(RANKED)], None))
             retrieval = evaluate_gallery(encoder)
             for run in runs:
                 print_run(run.run, run.path)
@@ -86,7 +89,7 @@ def main() -> None:
                 print_note(f"{other.run.model}: `cultureval show {RESULTS}/results/{other.run.model}`, and on the page")
             rows = sum(task.rows for run in runs for task in run.run.record.tasks.values())
             about = f"{about} {MEANING.format(rows=rows)}"
-            write_page([*texts, vision, encoder], about, folder)
+            write_page([*texts, vision, second, encoder], about, folder)
     print_note(about)
 
 

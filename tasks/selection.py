@@ -47,6 +47,11 @@ def tasks_named(name: str) -> list[str]:
     if _plain(name) in spellings:
         return spellings[_plain(name)]
     _refuse_generative_form(name)
+    if "/" in name or os.path.isdir(name):
+        raise CulturevalError(
+            f"{name!r} is no task, group or suite, nor a file of them. If it is a model: `cultureval eval MODEL "
+            "TASKS...` takes one, ahead of the tasks; commands that read data alone, such as `check`, take none."
+        )
     known = dict.fromkeys([*suites(), *groups(), *all_tasks()])
     raise CulturevalError(
         f"There is no task, group or suite {name!r}.{did_you_mean(name, known)} `cultureval tasks` lists them."

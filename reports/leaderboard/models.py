@@ -36,6 +36,10 @@ class ModelFacts:
     licence: str
     counted: bool = False
 
+    def told(self) -> dict[str, str | float | None]:
+        """What filters and `leaderboard.json` have of them."""
+        return {"family": self.family, "billions": self.billions, "licence": self.licence}
+
 
 def facts_of(entries: Iterable[Entry], given: Mapping[str, Mapping[str, str]]) -> dict[str, ModelFacts]:
     """The facts of models, by the entries' labels.

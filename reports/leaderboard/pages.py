@@ -16,7 +16,7 @@ from cultureval.reports.leaderboard.exports import FORMATS
 from cultureval.reports.leaderboard.models import UNKNOWN, ModelFacts, family_of
 from cultureval.reports.leaderboard.tables import PAPER, BoardRow, BoardTable, best_cells, cell_text
 from cultureval.reports.leaderboard.texts import file_name, shown, shown_apart
-from cultureval.reports.model_sizes import billions_of
+from cultureval.reports.model_sizes import billions_of, size_text
 from cultureval.reports.viewer_links import PublishedAnswers
 from cultureval.runs.means import interval_of
 from cultureval.runs.record import TaskRecord
@@ -90,11 +90,11 @@ class Pages:
         for task in self._tasks:
             yield f"tasks/{file_name(task)}.html", self._task(task)
 
-    def tables(self) -> Iterator[tuple[Section, BoardTable, str]]:
+    def tables(self) -> Iterator[tuple[BoardTable, str]]:
         """Each table with the name of its files."""
         for section, letter in self._lettered:
             for table in section.tables:
-                yield section, table, _file_of(table.title, section, letter)
+                yield table, _file_of(table.title, section, letter)
 
     def charts_of(self, section: Section) -> Sequence[Chart]:
         """The charts of a section; those of the first group of a suite alone have some."""
@@ -152,7 +152,7 @@ class Pages:
             for number, (name, sections) in enumerate(suites.items())
         ]
         facts = [*self.board.models.values()]
-        labels = [row.label for _, table, _ in self.tables() for row in table.rows if not row.entry]
+        labels = [row.label for table, _ in self.tables() for row in table.rows if not row.entry]
         facts += map(_published_facts, dict.fromkeys(labels))
         return rendered(
             "index.html",
@@ -167,7 +167,7 @@ class Pages:
             licences=sorted({one.licence for one in facts}),
             charts=any(self.charts_of(section) for section in self.board.sections),
             subsets=self._subsets(),
-            published=any(row.entry is None for _, table, _ in self.tables() for row in table.rows),
+            published=any(row.entry is None for table, _ in self.tables() for row in table.rows),
             logs=self.answers.address,
             left_out=[shown(one.sentence, 400) for one in self.board.left_out],
         )
@@ -178,7 +178,7 @@ class Pages:
             "entries": len(section.group.entries),
             "differences": [shown(one, 400) for one in section.group.differences],
             "tables": [self._table(table, _file_of(table.title, section, letter)) for table in section.tables],
-            "charts": [_chart_data(chart) for chart in self.charts_of(section)],
+            "charts": self.charts_of(section),
             "formats": self.formats,
         }
 
@@ -208,10 +208,8 @@ class Pages:
             "top": row.top,
             "marks": [shown(one, 60) for one in row.entry.marks] if row.entry else [],
             "warnings": [(one.mark, shown(one, 1000)) for one in row.entry.warnings if one.mark] if row.entry else [],
-            "facts": _facts(row.entry, facts) if row.entry else "",
-            "family": facts.family,
-            "licence": facts.licence,
-            "billions": facts.billions,
+            "facts": _facts(row.entry, facts) if row.entry else [],
+            **facts.told(),
             "cells": [_cell(cell, (number, place) in best) for place, cell in enumerate(row.cells)],
             "notes": [shown(note, 400) for note in row.notes],
         }
@@ -267,9 +265,7 @@ class Pages:
         return {
             "label": self._names[entry.label],
             "href": self._href(entry),
-            "family": facts.family,
-            "licence": facts.licence,
-            "billions": facts.billions,
+            **facts.told(),
             "scores": [None if value is None else round(value, 6) for value, _ in scores],
             "errors": [None if error is None else round(error, 6) for _, error in scores],
         }
@@ -390,10 +386,6 @@ def _group_of(group: str) -> tuple[str, int]:
     return name, int(shots) if shots.isdigit() else 0
 
 
-def _chart_data(chart: Chart) -> dict[str, Any]:
-    return {"name": chart.name, "title": chart.title, "note": chart.note, "spec": chart.spec}
-
-
 def _scales(scores: Sequence[TaskScore]) -> Mapping[str, float]:
     """The value at the right end of a metric's bars: 1 for shares, else the next power of ten's step."""
     most: dict[str, float] = {}
@@ -418,16 +410,11 @@ def _published_facts(label: str) -> ModelFacts:
     return ModelFacts(family_of(name), billions_of(name), UNKNOWN)
 
 
-def _facts(entry: Entry, facts: ModelFacts) -> str:
-    """The line below a model's name: its size where it was counted or given, its licence where known, the run's day."""
+def _facts(entry: Entry, facts: ModelFacts) -> list[str]:
+    """Below a model's name: its size where it was counted or given, its licence where known, the run's day."""
     size = size_text(facts.billions) if facts.billions and facts.counted else ""
     licence = shown(facts.licence, 40) if facts.licence != UNKNOWN else ""
-    return " · ".join(part for part in (size, licence, f"run {shown(entry.run.date[:10])}") if part)
-
-
-def size_text(billions: float) -> str:
-    """Parameters in billions, or in millions: 7.62 B, 135 M."""
-    return f"{billions:.3g} B" if billions >= 1 else f"{1000 * billions:.3g} M"
+    return [part for part in (size, licence, f"run {shown(entry.run.date[:10])}") if part]
 
 
 def _cell(cell: Cell | str | None, best: bool) -> dict[str, Any]:

@@ -61,7 +61,7 @@ def write_site(board: Board, folder: Path, title: str, formats: Sequence[str], l
         for name, text in pages.all():
             _write(place / name, text)
             count += 1
-        for _, table, name in pages.tables():
+        for table, name in pages.tables():
             for suffix, make in FORMATS.items():
                 _write(place / "tables" / f"{name}.{suffix}", make(table))
             tables += 1
@@ -98,10 +98,7 @@ def site_summary(board: Board, site: Site) -> str:
 def board_data(board: Board) -> dict[str, Any]:
     """The leaderboard as data for JSON: every suite's groups with their tables, and the models."""
     return {
-        "models": {
-            label: {"family": facts.family, "billions": facts.billions, "licence": facts.licence}
-            for label, facts in board.models.items()
-        },
+        "models": {label: facts.told() for label, facts in board.models.items()},
         "left_out": [{"file": str(one.file), "reason": one.reason} for one in board.left_out],
         "sections": [
             {

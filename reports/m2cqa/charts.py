@@ -82,7 +82,7 @@ def regimes(rows: Sequence[Row], borders: Borders) -> list[Chart]:
 
 
 def sizes(rows: Sequence[Row]) -> list[Chart]:
-    """CFHR with standard errors against billions of parameters, a line for each model family.
+    """CFHR with standard errors against parameters, a line for each model family.
 
     A family is a model name without the size. Rows as for `regimes`; those without a size are named in the note; of
     the dialects the mean is drawn (paper, Figure 5).
@@ -91,8 +91,8 @@ def sizes(rows: Sequence[Row]) -> list[Chart]:
     shown = [row for row in rated if row["size_b"]]
     unknown = list(dict.fromkeys(row["model"] for row in rated if not row["size_b"]))
     points = _points(shown, lambda row: family(row["model"]), lambda row: (row["size_b"], None))
-    axes = ("parameters, billions", LOW_IS_BETTER)
-    settings: dict[str, Any] = {"log_x": True, "lines": True, "limits": (-0.04, 1.04), "note": without_size(unknown)}
+    axes = ("parameters", LOW_IS_BETTER)
+    settings: dict[str, Any] = {"sizes": True, "lines": True, "limits": (-0.04, 1.04), "note": without_size(unknown)}
     return [scatter("cfhr_by_size", "CFHR and model size", axes, points, **settings)] if points else []
 
 

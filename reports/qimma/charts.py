@@ -24,9 +24,9 @@ def charts(models: Sequence[Charted]) -> list[Chart]:
         if model.billions
     ]
     if len(points) > 1:
-        axes = ("parameters, billions", "QIMMA's average, percent")
+        axes = ("parameters", "QIMMA's average, percent")
         note = without_size([model.label for model, _ in averages if not model.billions])
-        found.append(scatter("qimma_size", "Average and size", axes, points, log_x=True, note=note))
+        found.append(scatter("qimma_size", "Average and size", axes, points, sizes=True, note=note))
     domains = {model.label: known for model, cells in rows if (known := _domains(cells))}
     if domains:
         found.append(dots("qimma_domains", "Domains, percent", domains))

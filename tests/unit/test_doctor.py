@@ -15,16 +15,16 @@ SUITES = {"qimma": ["extra code"], "qimma_gen": [], "m2cqa": ["extra vision"]}  
 
 @pytest.fixture
 def row_of(monkeypatch):
-    """The row of a suite in the report, with these findings in place of its own, and no other checks."""
+    """A suite's row in the report (or what follows), with these findings in place of its own, and no other checks."""
 
-    def row(suite, *findings, **settings):
+    def row(suite, *findings, place=0, **settings):
         monkeypatch.setattr(doctor, "CHECKS", ())
         monkeypatch.setattr(doctor, "all_suites", lambda: {suite: all_suites()[suite]})
         monkeypatch.setattr(doctor, "suite_findings", lambda suite: list(findings))
         with use_settings(current_settings().with_(**settings)):
             text, fits = machine_report()
         assert fits
-        return text.split("\n\n")[0]
+        return text.split("\n\n")[place]
 
     return row
 
@@ -43,6 +43,11 @@ def test_what_is_missing_is_told_with_the_command_that_gets_it(row_of, tmp_path)
         f"missing  qimma  BERTScore model x: {mirror}; sandbox: apt-get install bubblewrap"
     )
     assert row_of("qimma", data_root=str(tmp_path)) == f"missing  qimma  data of 109 of 109 tasks: {mirror}"
+    samples = "`cultureval eval MODEL qimma --data samples --skip-unscorable`"
+    assert (
+        row_of("qimma", place=1, data_root=str(tmp_path))
+        == f"At once, on a few rows of ours, also of other suites: {samples}"
+    )
     of_another_suite = Finding("missing", "LID model", "no scores", "LID model", tasks=("alqasida_mt:btec_egy_to_eng",))
     assert row_of("alqasida_dev", of_another_suite, data_root=str(tmp_path)).startswith("missing  alqasida_dev")
     assert row_of("qimma", form="curatd").startswith("missing  qimma  data: --form 'curatd' is not one of")
@@ -72,7 +77,7 @@ def test_a_suite_of_which_a_few_tasks_lack_their_scorer_is_ready_but_for_these(r
 def test_with_a_hub_that_answers_nothing_is_fetched_to_tell(row_of, monkeypatch, suite, row):
     monkeypatch.setenv("HF_HUB_OFFLINE", "0")
     monkeypatch.delenv("CULTUREVAL_DATA", raising=False)
-    monkeypatch.setattr(doctor, "tasks_held", None)
+    monkeypatch.setattr(doctor, "tasks_held", lambda tasks, options: options.root == samples_root() or 1 / 0)
     assert row_of(suite).startswith(row)
 
 

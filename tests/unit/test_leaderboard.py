@@ -126,7 +126,7 @@ def test_the_page_begins_with_how_many_may_be_the_best_and_says_what_is_known_of
     assert lead.partition(">")[2].startswith("Of 4 models, 2 cannot be told apart at the top by Average: ")
     assert {"good-7B", "also-good-9B"} == set(lead.rpartition(": ")[2].partition(".")[0].split(", "))
     assert lead.endswith("1 more has no rank.")
-    facts = re.findall(r'class="facts"><bdi>(.*?)</bdi>', text)
+    facts = [re.sub("<.*?>", "", one) for one in re.findall(r'class="facts">(.*?)</span>', text)]
     assert sorted(facts) == [
         "&lt;b&gt;ours-1.0&lt;/b&gt; · run 2026-11-01",
         "1.24 B · run 2026-11-01",

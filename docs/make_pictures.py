@@ -1,0 +1,127 @@
+"""Draws all pictures of the docs: `make pictures`, or after `make demo` `.venv/bin/python docs/make_pictures.py`.
+
+Summaries of the demo's runs as terminals of 80 and 120 columns (docs/summaries), the leaderboard's pages of invented
+runs (docs/leaderboard), an invented answer in Inspect's viewer (docs/viewer), the review page (docs/review.png).
+"""
+
+import io
+import json
+import re
+import sys
+import tempfile
+import threading
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.text import Text
+
+from cultureval.audit.review.server import Review, addresses, listening, new_desk, serve
+from cultureval.audit.sources import read_items
+from cultureval.reports import load
+from cultureval.reports.leaderboard.board import read_board
+from cultureval.reports.leaderboard.site import write_site
+from cultureval.reports.summary_text import shown_run
+from cultureval.reports.viewer.bundle import MARK, write_bundle
+from cultureval.reports.viewer.logs import write_logs
+from cultureval.runs.record import Run
+from cultureval.runtime.data.image_store import store_image, stored_image
+from cultureval.runtime.data_options import DataOptions, samples_root
+from cultureval.scripts.demo import RANDOM, RESULTS, SECOND
+from cultureval.tasks.catalogue import all_tasks
+
+DOCS = Path(__file__).parent
+sys.path.insert(0, str(DOCS.parent / "tests"))
+
+from board_runs import invented_models, write_run  # noqa: E402
+from browser import Visited, chromium, served  # noqa: E402
+from viewer_runs import row, save  # noqa: E402
+
+WIDTHS = (80, 120)
+SHOWN = {"qimma": "QIMMA", "alqasida": "AL-QASIDA", "m2cqa": "M2CQA"}  # suite -> its tab
+PICTURES = (("qimma", 1400, "light"), ("alqasida", 1400, "dark"), ("qimma", 400, "dark"), ("m2cqa", 400, "light"))
+MODELS, ITEMS = 20, 200
+REPLY = "في الصورة نخلة طويلة وفيها رطب أصفر، ووراها بيت طين قديم له باب خشب ودريشة صغيرة."
+VERDICT = {"outcome": "scored", "reason": "", "reply": "Consistency: 5/5\nRelevance: 4/5\nFluency: 5/5", "asked": 1}
+REVIEWED, REASONS = "qimma_arabicmmlu:Accounting (University)", ("judge:qwen:answer_alignment", "check:mixed_scripts")
+
+
+def main() -> None:
+    """Draws all of them."""
+    draw_summaries()
+    with chromium() as browser, tempfile.TemporaryDirectory() as scratch:
+        draw_leaderboard(browser, Path(scratch, "leaderboard"))
+        draw_viewer(browser, Path(scratch, "viewer"))
+        draw_review(browser, Path(scratch, "review"))
+
+
+def draw_summaries() -> None:
+    """The newest run of each suite of several tasks, but for the models that are there beside others."""
+    newest: dict[str, Run] = {}
+    for run in reversed([run for run in load(str(RESULTS)) if run.model not in (RANDOM, SECOND)]):
+        for suite in dict.fromkeys(task.suite for task in run.record.tasks.values() if len(run.record.tasks) > 1):
+            tasks = {name: task for name, task in run.record.tasks.items() if task.suite == suite}
+            newest[suite] = replace(run, record=run.record.model_copy(update={"tasks": tasks}))
+    for suite, run in newest.items():
+        for width in WIDTHS:
+            svg = terminal_as_svg(shown_run(run, width), width, f"cultureval show {RESULTS}")
+            (DOCS / "summaries" / f"{suite}_{width}.svg").write_text(svg, "utf-8")
+
+
+def terminal_as_svg(text: str, width: int, title: str) -> str:
+    """A terminal that shows a text; it loads no fonts from the web."""
+    console = Console(record=True, width=width, file=io.StringIO(), color_system=None)
+    console.print(Text(text))
+    drawn = console.export_svg(title=title).replace("font-family: arial;", "font-family: arial, sans-serif;")
+    return re.sub(r"@font-face \{.*?\}\s*", "", drawn, flags=re.DOTALL)
+
+
+def draw_leaderboard(browser: Any, scratch: Path) -> None:
+    """The pages of invented runs."""
+    results, site = scratch / "results", scratch / "site"
+    for name, able in invented_models(MODELS).items():
+        for day, suite in enumerate(SHOWN, start=1):
+            tasks = [task.task for task in all_tasks().values() if task.suite == suite]
+            write_run(results, name, tasks, able, ITEMS, signed={}, date=f"2026-11-0{day}T10-00-00")
+    write_site(read_board([results]), site, "Arabic models (invented runs)", ("svg",))
+    for suite, width, scheme in PICTURES:
+        page = Visited(browser, site, viewport={"width": width, "height": 900}, color_scheme=scheme).page
+        page.goto((site / "index.html").as_uri())
+        page.locator("[role=tab]", has_text=re.compile(f"^{SHOWN[suite]}$")).click()
+        page.screenshot(path=DOCS / "leaderboard" / f"{suite}_{width}_{scheme}.png")
+
+
+def draw_viewer(browser: Any, scratch: Path) -> None:
+    """An invented answer to a sample of JEEM."""
+    image = next(file for file in sorted(samples_root().rglob("*.png")) if "palm" in file.name)
+    facts = {"images": [str(stored_image(store_image(image.read_bytes())))], "id": "ae_palm", "country": "AE"}
+    metric = {"cider": 0.4, "rouge_l": 0.62, "judge_gpt": VERDICT, "judge_gpt_consistency": 5.0}
+    gold = ["نخلة طويلة جدام بيت طين قديم."]
+    query = "اوصف هالصورة باللهجة الإماراتية وصف مفصّل في فقرة وحدة."
+    save(scratch / "run", "jeem_caption:ae", [row(1, query, metric, answer=REPLY, choices=gold, **facts)])
+    site = scratch / "site"
+    write_bundle(write_logs([scratch / "run"]), site, gated=True)
+    (name,) = json.loads((site / MARK).read_text())["logs"]
+    with served(site) as address:
+        page = Visited(browser, address, viewport={"width": 1000, "height": 560}).page
+        page.goto(f"{address}index.html#/logs/{name}/samples/sample/ae_palm/1/messages")
+        page.wait_for_selector("img[src^='data:image/']")
+        page.wait_for_timeout(500)
+        page.screenshot(path=DOCS / "viewer" / "jeem.png")
+
+
+def draw_review(browser: Any, scratch: Path) -> None:
+    """A sample of ArabicMMLU on the review page."""
+    items = [(item, REASONS) for item in read_items([REVIEWED], DataOptions(root=samples_root()))]
+    review, opened = Review(items, [new_desk(scratch, "amal")], reasons=True), listening(0)
+    threading.Thread(target=serve, args=(review, opened), daemon=True).start()
+    (address,) = addresses(review, opened.getsockname()[1]).values()
+    page = Visited(browser, address, viewport={"width": 720, "height": 510}).page
+    page.goto(address)
+    page.wait_for_selector("html[data-ready]")
+    page.screenshot(path=DOCS / "review.png")
+
+
+if __name__ == "__main__":
+    main()
