@@ -25,11 +25,13 @@ class Declared:
             items), or "bound" (the score of a trivial answer).
         higher_is_better: Whether higher values are better.
         range: Of an item's score, and so of a mean.
+        of: The metrics whose product is the number of items that a rate is of; () where it is of all.
     """
 
     role: Role = "companion"
     higher_is_better: bool = True
     range: Range = SHARE
+    of: tuple[str, ...] = ()
 
 
 Metrics = dict[str, Declared]
@@ -42,6 +44,7 @@ def declare(
     bounds: Collection[str] = (),
     lower: Collection[str] = (),
     ranges: Mapping[str, Range] | None = None,
+    of: Mapping[str, tuple[str, ...]] | None = None,
 ) -> Metrics:
     """Declare the metrics of one set, in the order of tables: the headline, then the others.
 
@@ -52,12 +55,16 @@ def declare(
         bounds: Names of bounds.
         lower: Names of metrics for which lower is better.
         ranges: Of metrics that are no shares between 0 and 1.
+        of: Rates of some items -> the metrics whose product is their number.
 
     Raises:
         ValueError: A name is duplicated, or a role is given to an unknown name.
     """
-    names, known = (headline, *others), dict(ranges or {})
-    if len(set(names)) < len(names) or not {*counts, *bounds, *lower, *known} <= set(names):
+    names, known, of = (headline, *others), dict(ranges or {}), of or {}
+    if len(set(names)) < len(names) or not {*counts, *bounds, *lower, *known, *of} <= set(names):
         raise ValueError(f"names must be different, and roles must be of these: {', '.join(names)}")
     roles: dict[str, Role] = dict.fromkeys(counts, "count") | dict.fromkeys(bounds, "bound") | {headline: "headline"}
-    return {name: Declared(roles.get(name, "companion"), name not in lower, known.get(name, SHARE)) for name in names}
+    return {
+        name: Declared(roles.get(name, "companion"), name not in lower, known.get(name, SHARE), of.get(name, ()))
+        for name in names
+    }

@@ -22,7 +22,7 @@ from cultureval.runs.files import (
     own_details,
     read_details,
 )
-from cultureval.runs.items import CLUSTERS, ItemScores, clusters_of, item_scores, leaf, suite_statistics
+from cultureval.runs.items import CLUSTERS, ItemScores, clusters_of, item_scores, leaf, score_of_all, suite_statistics
 from cultureval.runs.judged import MISSING
 from cultureval.runs.means import ROUNDING, Estimate, agree, mean_of
 from cultureval.runs.record import Claim, Run, TaskRecord
@@ -92,7 +92,7 @@ def checked(run: Run) -> Run:
     """A run whose scores are those that its items, and for averages its subsets, give; `claims` has what differs.
 
     Means of rows' values and their standard errors are checked for every metric, other scores from their statistics.
-    What has no details stays as it is.
+    What has no details stays as it is; of how many items its rates are then is what the file says of it.
     """
     files = details_files_of_run(run)
     claims: list[Claim] = []
@@ -116,7 +116,7 @@ def checked(run: Run) -> Run:
     for claim, values in list(_of_subsets(scores, errors)):
         claims.append(claim)
         scores[claim.task] = {**scores[claim.task], **values}
-    tasks = run.record.tasks | {name: one.record for name, one in found.items()}
+    tasks = {name: found[name].record if name in found else _told(run, one) for name, one in run.record.tasks.items()}
     record = run.record.model_copy(update={"tasks": tasks})
     asked = {name: one.asked for name, one in found.items() if one.asked}
     impossible = {name: one.impossible for name, one in found.items() if one.impossible}
@@ -130,7 +130,7 @@ def checked_judgement(run: Run) -> Run:
     Means, standard errors, bounds and counts are made anew; `claims` has what its file says otherwise.
     """
     judged = [task for task, values in run.scores.items() if any(name.startswith(JUDGED) for name in values)]
-    judged = [task for task in judged if not _members(task, run.scores)]
+    judged = [task for task in judged if _members(task, run.scores) is None]
     files = details_by_task(own_details(run.file)) if judged and output_folder(run.file) else {}
     scores, tasks, claims, unchecked = dict(run.scores), dict(run.record.tasks), [*run.claims], dict(run.unchecked)
     for task in judged:
@@ -238,21 +238,21 @@ def _of_items(run: Run, record: TaskRecord, file: Path) -> _Checked:
         record = record.model_copy(update={"rows": read.rows, "items": None, "scored": {}})
     known = {metric: column[np.isfinite(column)] for metric, column in read.columns.items()}
     counts = {metric: _scored(run, record, file, metric, len(column), read.rows) for metric, column in known.items()}
+    made = _made_of_sums(record, file, [metric for metric in metrics if metric not in known])
+    counts |= {metric: read.rows - _rows_unscored(items) for metric, items in made.items()}
     headline = headline_of(record.task)
     if headline in record.metrics and headline not in counts and run.value(record.task, headline) is None:
-        # a rate without a denominator (CFHR where no Q+ is right) is undefined, and no row of it unscored
-        counts[headline] = read.rows if _known_items(record, file, headline) else 0
+        counts[headline] = 0
     record = _with_counts(record, read.rows, counts, headline)
     errors: dict[str, StandardError] = {}
-    counted: dict[str, int] = {}
     unchecked = ""
     for metric in metrics:
         try:
             changes += _of_metric(run, record, file, metric, read, errors)
-            counted |= {} if metric in read.columns else _counted(record, file, metric)
         except CulturevalError as error:
             unchecked = unchecked or f"{metric}: {str(error).rstrip('.')}"
     impossible = next(filter(None, (_impossible(record.task, name, column) for name, column in known.items())), "")
+    counted = {metric: count for metric, items in made.items() if (count := _counted(items)) < len(items.keys)}
     record = record if record.counted == counted else record.model_copy(update={"counted": counted})
     return _Checked(changes, record, errors, unchecked, impossible, read.asked)
 
@@ -290,16 +290,20 @@ def _of_metric(
 
 
 def _restored(record: TaskRecord, file: Path, metric: str, read: _Read) -> list[Change]:
-    """A score that the details give and the file lacks, whose group's average it would leave."""
-    if metric in read.columns and declared_metric(record.task, metric):
-        column = read.columns[metric][np.isfinite(read.columns[metric])]
-        if not len(column) or not _is_mean(file, record.task, metric, float(column.mean())):
-            return []
+    """A score that the details give and the file lacks, whose group's average it would leave.
+
+    Raises:
+        CulturevalError: As of `item_scores`.
+    """
+    column = read.columns.get(metric, np.empty(0))
+    column = column[np.isfinite(column)]
+    if metric != headline_of(record.task) and not (len(column) and declared_metric(record.task, metric)):
+        return []
+    if len(column) and _is_mean(file, record.task, metric, float(column.mean())):
         found, error = float(column.mean()), float(_error_of_mean(record.task, metric, read))
     else:
-        items = _known_items(record, file, metric) if metric == headline_of(record.task) else None
-        of_two = items is not None and items.parts.shape[1] == RATIO  # corpus scores may have lacked their instruments
-        found, error = float(items.score(items.parts.sum(axis=0))) if items and of_two else math.nan, math.nan
+        items = item_scores(file, record.task, metric)
+        found, error = score_of_all(items) if items else math.nan, _error_of_sums(items) or math.nan
     if math.isnan(found):
         return []
     values = {metric: found, f"{metric}{ERROR}": None if math.isnan(error) else error}
@@ -309,7 +313,7 @@ def _restored(record: TaskRecord, file: Path, metric: str, read: _Read) -> list[
 def _is_mean(file: Path, task: str, metric: str, mean: float) -> bool:
     """Whether a score that the rows' mean gives is that mean, and not one of the sums of all rows (BLEU)."""
     made = suite_statistics(file, task, metric)
-    return made is None or made.parts.shape[1] == RATIO and agree(float(made.score(made.parts.sum(axis=0))), mean)
+    return made is None or made.parts.shape[1] == RATIO and agree(score_of_all(made), mean)
 
 
 def _is_bounded(task: str, metric: str) -> bool:
@@ -337,7 +341,7 @@ def _by_statistics(run: Run, record: TaskRecord, file: Path, metric: str, mean: 
         CulturevalError: As of `item_scores`.
     """
     items, claimed = item_scores(file, record.task, metric), run.value(record.task, metric)
-    found = float(items.score(items.parts.sum(axis=0))) if items else mean.value if mean else None
+    found = score_of_all(items) if items else mean.value if mean else None
     if found is None or claimed is None:
         return []
     of_mean = mean is not None and (items is None or items.parts.shape[1] == RATIO) and agree(found, mean.value)
@@ -424,13 +428,31 @@ def _with_counts(record: TaskRecord, rows: int, counts: Mapping[str, int], headl
     return record if same else record.model_copy(update=changed)
 
 
-def _counted(record: TaskRecord, file: Path, metric: str) -> dict[str, int]:
-    """How many items a rate counts, by its name, where these are not all that have a score; {} of other metrics."""
-    items = _known_items(record, file, metric) if _has_statistics(record) else None
-    if items is None or items.parts.shape[1] != RATIO:
-        return {}
-    count = int((items.parts[:, 1] != 0).sum())
-    return {metric: count} if count < len(items.keys) else {}
+def _told(run: Run, record: TaskRecord) -> TaskRecord:
+    """The record of a task without details: its rates are of as many items as other scores of the file say."""
+    counted = {}
+    for metric in (name for name in run.scores.get(record.task, {}) if not name.endswith(ERROR)):
+        declared = declared_metric(record.task, metric)
+        values = [run.value(record.task, name) for name in declared.of] if declared else []
+        if values and None not in values:
+            counted[metric] = round(math.prod(value for value in values if value is not None))
+    return record.model_copy(update={"counted": counted}) if counted else record
+
+
+def _made_of_sums(record: TaskRecord, file: Path, metrics: Sequence[str]) -> dict[str, ItemScores]:
+    """The items of the metrics that details have no numbers of, whose task's suite knows what they are made of."""
+    known = {metric: _known_items(record, file, metric) for metric in metrics if _has_statistics(record)}
+    return {metric: items for metric, items in known.items() if items}
+
+
+def _rows_unscored(items: ItemScores) -> int:
+    """How many rows are of items without a score, as those whose unreadable answer a rate's denominator rests on."""
+    return sum(len(rows) for rows, scored in zip(items.rows, items.scored, strict=True) if not scored)
+
+
+def _counted(items: ItemScores) -> int:
+    """How many items a rate counts: those of its denominator; of other scores all."""
+    return int((items.parts[:, 1] != 0).sum()) if items.parts.shape[1] == RATIO else len(items.keys)
 
 
 def _has_statistics(record: TaskRecord) -> bool:
@@ -472,10 +494,10 @@ def _of_subsets(
     """
     for name, values in scores.items():
         members = _members(name, scores)
-        for metric, claimed in values.items() if members else ():
+        for metric, claimed in values.items() if members is not None else ():
             if metric.endswith(ERROR) or claimed is None:
                 continue
-            if not all(metric in scores[member] for member in members):
+            if not members or not all(metric in scores.get(member, {}) for member in members):
                 if not metric.startswith(JUDGED):  # judges may have been asked about some subsets alone
                     yield Claim(name, metric, claimed, math.nan, "subsets"), {metric: None, f"{metric}{ERROR}": None}
                 continue
@@ -515,16 +537,15 @@ def _error_of_average(name: str, errors: Sequence[StandardError]) -> float:
     return math.fsum(errors) / len(errors)
 
 
-def _members(name: str, scores: Scores) -> list[str]:
-    """The subsets that an average is of; [] of other names, and where a subset is missing."""
+def _members(name: str, scores: Scores) -> list[str] | None:
+    """The subsets that an average is of: those of a group that are there, or all of a declared mean; None for tasks."""
     bare, _, shots = name.partition("|")
     group, sign, mean = bare.partition(":_")
     if not sign:
-        return []
+        return None
     if mean == "average":
         return [task for task in scores if _is_subset(task, group, shots)]
-    wanted = [f"{task.task}|{shots}" for task in all_tasks().values() if task.mean == bare]
-    return wanted if all(task in scores for task in wanted) else []
+    return [f"{task.task}|{shots}" for task in all_tasks().values() if task.mean == bare] or None
 
 
 def _is_subset(task: str, group: str, shots: str) -> bool:

@@ -14,7 +14,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from cultureval.runs.record import Run
+from cultureval.runs.record import SECTION, Run
 from cultureval.runtime.errors import CulturevalError, did_you_mean, escaped
 from cultureval.runtime.printing import print_note
 
@@ -118,11 +118,13 @@ class _About(NamedTuple):
 
     Attributes:
         model: The model's name; "" where it says none.
+        version: Of its weights; "" where it says none.
         tasks: That have scores, with `|k`.
         judged: As of `judged_of`.
     """
 
     model: str
+    version: str
     tasks: frozenset[str]
     judged: tuple[str, ...]
 
@@ -134,12 +136,15 @@ def _about(file: Path, changed: int) -> _About:
         content = json.loads(file.read_bytes())
     except (OSError, ValueError, RecursionError):
         content = {}
-    general, results = (
-        part if isinstance(content, Mapping) and isinstance(part := content.get(name), Mapping) else {}
-        for name in ("config_general", "results")
-    )
-    model = escaped(str(general.get("model_name") or ""))
-    return _About(model, frozenset(map(str, results)), tuple(judged_of(content)))
+    general, results, section = (_part(content, name) for name in ("config_general", "results", SECTION))
+    model, version = escaped(str(general.get("model_name") or "")), str(_part(section, "model").get("version") or "")
+    return _About(model, version, frozenset(map(str, results)), tuple(judged_of(content)))
+
+
+def _part(content: Any, name: str) -> Mapping[str, Any]:
+    """A mapping within a file's content; {} where it has none of that name."""
+    part = content.get(name) if isinstance(content, Mapping) else None
+    return part if isinstance(part, Mapping) else {}
 
 
 def read_details(file: Path, paths: Sequence[str] | None = None) -> "pyarrow.Table":
@@ -227,8 +232,8 @@ def find_saved_tasks(paths: Sequence[Path], tell: Callable[[str], object] = prin
             place = (task.root, task.model, task.task)
             if place not in newest or newest[place].age < task.age:
                 newest[place] = task
-    named = _named_files(paths)
-    older = {one.file: run for one in newest.values() if (run := _newer_run(one, named))}
+    named, results = _named_files(paths), _results_of(paths)
+    older = {one.file: run for one in newest.values() if (run := _newer_run(one, named, results))}
     unverified = _of_older_runs([one for one in newest.values() if one.file in older], older)
     if len(older) == len(newest):
         raise CulturevalError("\n".join(unverified))
@@ -237,12 +242,18 @@ def find_saved_tasks(paths: Sequence[Path], tell: Callable[[str], object] = prin
     return [one for one in newest.values() if one.file not in older]
 
 
-def _newer_run(task: SavedTask, named: Collection[Path]) -> str:
+def _newer_run(task: SavedTask, named: Collection[Path], results: Collection[Path]) -> str:
     """The date of the newest later run of a task, whose scores are not of these details; "" for none.
 
-    None is looked for where `named` has the task's own run, as of `_named_files`.
+    None is looked for where `named` has the task's own run, as of `_named_files`; `results` are the results files of
+    the paths.
     """
-    return "" if task.file in named or task.file.parent in named else max(_later_runs(task), default="")
+    return "" if task.file in named or task.file.parent in named else max(_later_runs(task, results), default="")
+
+
+def _results_of(paths: Sequence[Path]) -> set[Path]:
+    """All results files in folders."""
+    return {file for path in paths if path.is_dir() for file in results_below(path)}
 
 
 def _named_files(paths: Sequence[Path]) -> set[Path]:
@@ -268,12 +279,19 @@ def more_tasks(others: Sequence[object]) -> str:
     return f" and {len(others)} more task{'s' * (len(others) > 1)}" if others else ""
 
 
-def _later_runs(task: SavedTask) -> list[str]:
-    """The dates of later runs, no judgements, whose results files have a task's scores, in order."""
-    later = []
-    for file in sorted(task.results_file.parent.glob("results_*.json")):
+def _later_runs(task: SavedTask, results: Collection[Path]) -> list[str]:
+    """The dates of later runs, no judgements, whose results files have a task's scores.
+
+    Beside the task's own results file all count; elsewhere those of the same model without details of the task.
+    """
+    own, later = task.results_file, []
+    mine = _about(own, own.stat().st_mtime_ns) if own.is_file() else None
+    for file in {*own.parent.glob("results_*.json"), *results}:
         date = file.stem.removeprefix("results_")
-        if date > task.date and not (said := _about(file, file.stat().st_mtime_ns)).judged and task.task in said.tasks:
+        if date <= task.date or (said := _about(file, file.stat().st_mtime_ns)).judged or task.task not in said.tasks:
+            continue
+        alike = mine and said.model == mine.model and len({said.version, mine.version} - {""}) < 2
+        if file.parent == own.parent or alike and task.task not in details_by_task(own_details(file)):
             later.append(date)
     return later
 
@@ -292,8 +310,8 @@ def find_details(path: Path, task: str) -> SavedTask:
         raise CulturevalError(f"{path} does not exist.")
     found, broken = _saved_tasks(path)
     files = [one for one in found if task in (one.task, one.task.partition("|")[0])]
-    named = _named_files([path])
-    newer = {one.file: date for one in files if (date := _newer_run(one, named))}
+    named, results = _named_files([path]), _results_of([path])
+    newer = {one.file: date for one in files if (date := _newer_run(one, named, results))}
     if own := [one for one in files if one.file not in newer]:
         return max(own, key=lambda one: (one.age, one.file.name))  # by the run's date; a copy has other times
     if files or broken:
@@ -450,9 +468,7 @@ def judged_details(file: Path) -> list[str]:
 
 def judged_of(content: Any) -> list[str]:
     """The details that a judgement was made from, as its results file's content names them; [] for other files."""
-    general = content.get("config_general") if isinstance(content, Mapping) else None
-    judged = general.get("judged") if isinstance(general, Mapping) else None
-    names = judged.get("details") if isinstance(judged, Mapping) else None
+    names = _part(_part(content, "config_general"), "judged").get("details")
     names = [str(name) for name in names] if isinstance(names, Sequence) and not isinstance(names, str) else []
     return [name for name in names if not Path(name).is_absolute() and ".." not in Path(name).parts]
 

@@ -12,13 +12,13 @@ from numpy.typing import NDArray
 from cultureval.metrics.item_statistics import ItemStatistics, of_mean
 from cultureval.metrics.paired_tests import Floats, ScoreOfSums
 from cultureval.runs.files import read_details
+from cultureval.runs.means import agree
 from cultureval.runs.rows import NAMES, NOT_ASKED, is_verdict, names_in_columns, owner_of, saved_reply
 from cultureval.tasks.catalogue import all_suites, all_tasks, declared_metric
 
 if TYPE_CHECKING:
     import pyarrow
 
-ROUNDING = 1e-6
 REGROUPED = "the runs' details disagree on which items share a cluster; items that do in any of them count together."
 NAME_PATHS = tuple(f"doc.specific.{name}" for name in (*NAMES, "cluster", "direction"))
 CLUSTERS = ("doc.specific.cluster", "doc.specific.task_id")  # solutions of one problem are a cluster
@@ -172,10 +172,14 @@ def suite_statistics(file: Path, task: str, metric: str) -> ItemStatistics | Non
     return suite.part("statistics")(file, task, metric) if suite and suite.statistics else None
 
 
+def score_of_all(items: ItemScores | ItemStatistics) -> float:
+    """The score of all items; nan where it is undefined."""
+    return float(items.score(items.parts.sum(axis=0)))
+
+
 def gives(items: ItemScores, value: float | None) -> bool:
     """Whether the items give the score of the results file, up to rounding: not every score is a mean of rows."""
-    found = float(items.score(items.parts.sum(axis=0)))
-    return value is not None and abs(found - value) <= ROUNDING * max(1.0, abs(value))
+    return value is not None and agree(score_of_all(items), value)
 
 
 def details_columns(file: Path, paths: Sequence[str]) -> dict[str, list[Any] | None]:

@@ -159,7 +159,11 @@ def _judged(run: Run, judgement: Run) -> Run:
     }
     names = {name for values in added.values() for name in values}
     new = [one for one in judgement.record.signatures if any(signs(one, name) for name in names)]
-    signatures = {one.group: one for one in (*run.record.signatures, *new)}
+    left_names = {name for task in tasks for name in scores.get(task, {}) if name not in added.get(task, {})}
+    staying = {one.group for one in run.record.signatures if any(signs(one, name) for name in left_names)}
+    replaced = {one.group for one in new} - staying  # else two judges of one name have scored a task each
+    old = [one for one in run.record.signatures if one.group not in replaced]
+    signatures = {(one.group, one.text): one for one in (*old, *new)}
     changed = {"tasks": tasks, "unjudged": unjudged, "signatures": tuple(signatures.values())}
     kept = [claim for claim in run.claims if claim.metric not in added.get(claim.task, {})]
     claims = [claim for claim in judgement.claims if claim.metric in added.get(claim.task, {})]
@@ -285,6 +289,9 @@ def _record(content: Mapping[str, Any], general: Mapping[str, Any]) -> RunRecord
         raise CulturevalError(
             f"its section `{SECTION}` cannot be read: {wrong_settings(error, values=True)}."
         ) from error
+    if other := next((name for name, task in record.tasks.items() if task.task != name), None):
+        told = f"its section `{SECTION}` has {record.tasks[other].task!r} under the name of {other!r}"
+        raise CulturevalError(f"{told}: it was changed. Its `tasks` need the record of each task under its own name.")
     return record.model_copy(update={"tasks": {name: _with_headline(task) for name, task in record.tasks.items()}})
 
 

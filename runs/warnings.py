@@ -28,6 +28,7 @@ MARKS = {
     "judged_in_part": "judged in part",
     "unparsable": "unreadable",
     "truncated": "cut answers",
+    "judges_of_one_name": "mixed judges",
     "flagged": "flagged",
     "judges_bounds": "judged in part",
 }
@@ -86,6 +87,7 @@ def run_warnings(run: Run) -> list[RunWarning]:
         _unscored,
         _unjudged,
         _judged_in_part,
+        _judges_of_one_name,
         _flagged,
         _judges_bounds,
         _unparsable,
@@ -342,8 +344,8 @@ def _unscored(run: Run, tasks: list[TaskRecord]) -> Checks:
     found = _counted(tasks, lambda task: task.rows - task.rows_with(task.headline))
     if found:
         yield (
-            f"Rows that are not scored, and in no mean: {_shares(found)}. `cultureval show RESULTS TASK` lists them as "
-            "n/a; a failure of the scorer is mended by running again, which asks the model nothing twice."
+            f"Rows that are not scored, and in no mean of the headline: {_shares(found)}. `cultureval show RESULTS "
+            "TASK` lists them; a failure of the scorer is mended by running again, which asks the model nothing twice."
         )
 
 
@@ -363,6 +365,19 @@ def _judged_in_part(run: Run, tasks: list[TaskRecord]) -> Checks:
             f"{sum(total(scores, 'items').values()):,g} were not asked for. `cultureval judge RESULTS` judges "
             "the rest, with a larger --budget if that was spent; --full has the bounds of the means of all."
         )
+
+
+def _judges_of_one_name(run: Run, tasks: list[TaskRecord]) -> Checks:
+    of: dict[str, dict[str, None]] = {}
+    for one in run.record.signatures:
+        if "/" in one.group:  # a judge and its template
+            of.setdefault(one.group, {})[one.text] = None
+    for name, lines in of.items():
+        if len(lines) > 1:
+            yield (
+                f"Scores of {len(lines)} judges under one name, {name}: {' / '.join(lines)}. They are not comparable: "
+                "judge all tasks by one of them, or give each a name of its own."
+            )
 
 
 def _flagged(run: Run, tasks: list[TaskRecord]) -> Checks:

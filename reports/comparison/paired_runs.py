@@ -8,8 +8,6 @@ from itertools import combinations
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from cultureval.metrics.judges.items import JUDGED
 from cultureval.metrics.paired_tests import Floats, PairedResult, PairedSubset, compare_paired
 from cultureval.metrics.proportions import holm
@@ -35,6 +33,7 @@ from cultureval.runs.items import (
     gives,
     item_scores,
     metric_names,
+    score_of_all,
     verdicts_asked,
 )
 from cultureval.runs.record import Run, RunRecord
@@ -151,6 +150,7 @@ class Pairs(NamedTuple):
         tasks: Their tasks.
         incompatible: What differs although it may.
         notes: Sentences on what is not compared.
+        shared: Whether they have any task in common.
     """
 
     first: str
@@ -158,6 +158,7 @@ class Pairs(NamedTuple):
     tasks: list[PairedTask]
     incompatible: list[Reason]
     notes: list[str]
+    shared: bool = True
 
 
 Weighted = Sequence[tuple[PairedTask, float]]  # tasks with their weights in an average
@@ -234,7 +235,8 @@ def _pair(first: Side, second: Side, metrics: Sequence[str], needed: bool) -> Pa
     tasks: list[PairedTask] = []
     found: list[Reason] = []
     left_out: dict[str, list[str]] = {}
-    for one, other in _shared_tasks(first, second):
+    shared = list(_shared_tasks(first, second))
+    for one, other in shared:
         names = metrics_of(one, metrics)
         reasons = [] if names else ["no such metric."]
         for metric in names:
@@ -263,7 +265,7 @@ def _pair(first: Side, second: Side, metrics: Sequence[str], needed: bool) -> Pa
                 )
                 if names
             ]
-    return Pairs(first.name, second.name, tasks, list(dict.fromkeys(found)), notes)
+    return Pairs(first.name, second.name, tasks, list(dict.fromkeys(found)), notes, bool(shared))
 
 
 def incompatibilities(first: ComparedTask, second: ComparedTask, names: tuple[str, str], metric: str) -> list[Reason]:
@@ -359,7 +361,7 @@ def _known_items(task: ComparedTask, metric: str) -> ItemScores:
     if items is None:
         raise CulturevalError(f"the details have no scores of items for {metric}.")
     value = task.run.value(task.saved.task, metric) if task.run else None
-    if value is None and items.scored.any() and np.isnan(items.score(items.parts.sum(axis=0))):
+    if value is None and items.scored.any() and math.isnan(score_of_all(items)):
         raise CulturevalError(f"{metric} is undefined.")
     if value is not None and not gives(items, value):
         raise CulturevalError(f"the items' scores do not give the {metric} of its results file.")

@@ -108,6 +108,8 @@ def compare_all(
     (output_dir / "comparison.json").write_text(content + "\n", encoding="utf-8")
     parts = [wrapped(LEAD + f" {draws} resamples, seed {seed}.")]
     for one in pairs:
+        if not any((row.first, row.second) == (one.first, one.second) for row in shown_rows):
+            continue
         parts.append(_table(one, shown_rows))
         if most_items:
             parts.append(shown_flips(flips, one.first, one.second, most_items, isolate))
@@ -268,7 +270,9 @@ def comparison_notes(
     """
     notes = [*named_twice(sides), *_warnings(sides)]
     notes += [f"compared all the same, {one.kind}: {one.text}" for pair in pairs for one in pair.incompatible]
-    notes += [note for pair in pairs for note in pair.notes]
+    notes += [note for pair in pairs if pair.shared for note in pair.notes]
+    if apart := [f"{pair.first} / {pair.second}" for pair in pairs if not pair.shared]:
+        notes.append(f"not compared, since they share no task: {shown_names(apart, 3)}.")
     named = Counter(row.result.interval for row in rows if row.result.interval)
     if named:
         kinds = ", ".join(f"{name} ({counted(count, 'row')})" for name, count in named.items())

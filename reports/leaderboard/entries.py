@@ -270,7 +270,7 @@ def _merged(track: _Track) -> Run:
             means = [name for name in run.scores if name.startswith(f"{group}:_") and name.endswith(f"|{shots}")]
             scores |= {name: run.scores[name] for name in means if whole}
     newest = track.runs[0]
-    signatures = {signature.group: signature for run in reversed(track.runs) for signature in run.record.signatures}
+    signatures = {(one.group, one.text): one for run in track.runs for one in run.record.signatures}
     unjudged = {judge: why for run in track.runs for judge, why in run.record.unjudged.items()}
     model = next((run.record.model for run in track.runs if run.record.model.backend), newest.record.model)
     record = newest.record.model_copy(

@@ -77,6 +77,17 @@ def test_identical_runs_have_no_difference_and_three_runs_three_pairs(tmp_path: 
     assert "identical on every item" in text and "Higher with model (a) than with model (b): 0 items" in text
 
 
+def test_models_that_share_no_task_are_told_in_one_sentence(tmp_path: Path) -> None:
+    """Models of texts and of images in one folder had a table without rows, and "0 items", for each two of them."""
+    for name, task in (("text a", TASK), ("text b", TASK), ("vision", "other:tiles|0")):
+        save_run(tmp_path / name, name, {task: items(0, 0.6)[TASK]})
+    text, document, notes = compare(tmp_path, "text a", "text b", "vision")
+    assert {(row["first"], row["second"]) for row in document["differences"]} == {("text a", "text b")}
+    assert "vision" not in text and [note for note in notes if "vision" in note] == [
+        "not compared, since they share no task: text a / vision, text b / vision."
+    ]
+
+
 RECORD = {"tasks": {TASK: {"task": TASK, "suite": "own", "benchmark": "own", "group": "own", "subset": "a"}}}
 
 

@@ -3,6 +3,7 @@
 import csv
 import json
 import re
+import shutil
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -40,8 +41,12 @@ from cultureval.reports.viewer.logs import write_logs
 from cultureval.runs.files import UNVERIFIED, details_files_of_run, find_saved_tasks
 from cultureval.runs.items import aligned, clusters_differ, details_columns, item_scores
 from cultureval.runs.load_runs import load, scores_table
-from cultureval.runs.record import Claim
+from cultureval.runs.record import Claim, RunRecord, SignatureRecord
+from cultureval.runs.recording import section_of
+from cultureval.runs.task_records import task_records
 from cultureval.runs.warnings import LEAVES_OUT, MARKS, PARTIAL, run_warnings
+from cultureval.runtime.errors import CulturevalError
+from cultureval.tasks.catalogue import means_of_subsets
 
 HARD, SHARED = 86, 314
 CAPTIONS = ("caption",)
@@ -560,6 +565,36 @@ def test_details_are_of_their_own_run_alone(tmp_path):
     cells = [[cell["value"] for cell in row["cells"] if isinstance(cell, dict)] for row in rows]
     (ours,) = [row for row, values in zip(rows, cells, strict=True) if 97.0 in values]
     assert not ours["rank"] and UNVERIFIED in " ".join(ours["warnings"])
+    rerun = one.file.parent / "results_2031-01-01T10-00-00.json"
+    (elsewhere := tmp_path / "later" / "results" / "x").mkdir(parents=True)
+    rerun.rename(elsewhere / rerun.name)  # in another output folder it is the same model's newest run, too
+    assert (NAMES[0], f"{TRUST}|0") not in {
+        (task.model_name, task.task) for task in find_saved_tasks([tmp_path], print)
+    }
+    assert len(find_saved_tasks([out], told.append)) == 4
+
+
+def test_two_judges_of_one_name_are_told_and_compared_with_neither(tmp_path):
+    """The second judge's signature stood for the first's scores of other tasks, too."""
+    tasks, judge_, date = [f"jeem_caption:{place}|0" for place in ("ae", "eg")], "gpt/image_reference", "2026-01-01T0"
+    (folder := tmp_path / "results" / "m").mkdir(parents=True)
+
+    def write(hour, results, signatures, **general):
+        record = RunRecord(tasks=task_records(dict.fromkeys(tasks, {}), None), signatures=signatures)
+        content = {"config_general": {"model_name": "m"} | general, "results": results} | section_of(record)
+        (folder / f"results_{date}{hour}-00-00.json").write_text(json.dumps(content), encoding="utf-8")
+
+    write(0, {task: {"cider": 1.0} for task in tasks}, [])
+    judged = {"details": [f"details/m/{date}0-00-00/details_x.parquet"]}
+    for hour, (model, of) in enumerate((("X", tasks), ("Y", tasks[1:]), ("Y", tasks)), start=1):
+        signature = SignatureRecord(group=judge_, fields={"judge": model}, text=f"judge {model}")
+        write(hour, {task: {f"{JUDGE}_n_items": 3, CRITERION: 2.0} for task in of}, [signature], judged=judged)
+        (found,) = load(tmp_path)
+        told = [warning for warning in run_warnings(found) if warning.kind == "judges_of_one_name"]
+        assert [one.text for one in found.record.signatures] == [["judge X"], ["judge X", "judge Y"], ["judge Y"]][
+            hour - 1
+        ]
+        assert [judge_ in one and "judge X / judge Y" in one for one in told] == [True] * (hour == 2)
 
 
 def test_a_corpus_score_and_its_error_are_those_of_its_sums(tmp_path):
@@ -580,6 +615,10 @@ def test_a_corpus_score_and_its_error_are_those_of_its_sums(tmp_path):
         assert [claim.metric for claim in found.claims] == claimed, name
         assert found.value(task, "bleu_4") == pytest.approx(honest.value(task, "bleu_4"))
         assert found.stderr(task, "bleu_4") == pytest.approx(error, rel=0.5)
+    edited_file(SimpleNamespace(file=file), "bleu_4", None, "jeem_caption:eg")
+    (found,) = load(file)  # a number that is taken out comes back
+    assert "bleu_4: its file says nothing" in found.claims[0].sentence
+    assert found.value(task, "bleu_4") == pytest.approx(honest.value(task, "bleu_4"))
 
 
 @pytest.mark.parametrize("first", [1.0, None])
@@ -686,13 +725,8 @@ def test_a_sampled_judgement_is_marked_and_never_stands_for_all(tmp_path):
 
 def test_one_n_is_of_items_everywhere(tmp_path):
     """Of M2CQA, whose items are three rows, some views counted rows; CFHR's n was of items that it does not count."""
-    (root, task), items = (tmp_path / "out", "m2cqa:tf_en|0"), 20
-    cells = drawn_verdicts(items, 0.8, 0.6, 1)
-    file = m2cqa_runs.write_run(root, "lab/model", {"tf_en": cells}, recorded={})
-    content = json.loads(file.read_text("utf-8"))
-    content["results"] = {task: {name: value for name, value in cell_report(cells).items()}}
-    content["cultureval"]["tasks"][task]["rows"] = 3 * items
-    file.write_text(json.dumps(content), encoding="utf-8")
+    root, items = tmp_path / "out", 20
+    file = run_of_m2cqa(root, {"tf_en": drawn_verdicts(items, 0.8, 0.6, 1)})
     (found,) = load(root)
     assert not found.claims and not found.unchecked
     table = scores_table([found])
@@ -711,18 +745,71 @@ def test_one_n_is_of_items_everywhere(tmp_path):
     assert {score.metadata["items"] for score in scores if score.name == "cfhr"} == {right}
 
 
+def run_of_m2cqa(root, cells, left=()):
+    """The results file of a run of verdicts by their tasks, without the results of some of these."""
+    file = m2cqa_runs.write_run(root, "lab/model", cells, recorded={})
+    content = json.loads(file.read_text("utf-8"))
+    scores = {f"m2cqa:{name}|0": cell_report(verdicts) for name, verdicts in cells.items()}
+    for name, verdicts in cells.items():
+        content["cultureval"]["tasks"][f"m2cqa:{name}|0"]["rows"] = verdicts.size
+    scores |= means_of_subsets(scores)
+    content["results"] = {name: values for name, values in scores.items() if name not in left}
+    file.write_text(json.dumps(content), encoding="utf-8")
+    return file
+
+
 @pytest.mark.parametrize("said", ["false", "invalid"])
-def test_a_rate_without_a_denominator_leaves_no_row_unscored(tmp_path, said):
+def test_a_rate_without_a_denominator_leaves_no_readable_row_unscored(tmp_path, said):
     """Where no Q+ was judged right CFHR is undefined, and all rows were told as not scored."""
     cells = drawn_verdicts(20, 0.8, 0.6, 1)
     cells[:, 0] = said
-    file = m2cqa_runs.write_run(tmp_path, "lab/model", {"tf_en": cells}, recorded={})
-    content = json.loads(file.read_text("utf-8"))
-    content["results"] = {"m2cqa:tf_en|0": cell_report(cells)}
-    file.write_text(json.dumps(content), encoding="utf-8")
-    (found,) = load(tmp_path)
+    (found,) = load(run_of_m2cqa(tmp_path, {"tf_en": cells}))
     assert found.value("m2cqa:tf_en|0", "cfhr") is None and found.value("m2cqa:tf_en|0", "q_plus_acc") == 0
-    assert "unscored" not in [warning.kind for warning in run_warnings(found)]
+    assert ("unscored" in [warning.kind for warning in run_warnings(found)]) == (said == "invalid")
+
+
+def test_an_item_whose_q_plus_is_unreadable_has_no_cfhr_in_any_view(tmp_path):
+    """`compare` and ranks left it out of CFHR; `show`, the library and its table told it as scored."""
+    task, cells = "m2cqa:tf_en|0", drawn_verdicts(20, 0.8, 0.6, 1)
+    cells[:5, 0], cells[5:9, 1] = "invalid", "invalid"
+    (found,) = load(run_of_m2cqa(tmp_path / "out", {"tf_en": cells}))
+    items = item_scores(details_files_of_run(found)[task], task, "cfhr")
+    record, right = found.record.tasks[task], int((cells[:, 0] == "true").sum())
+    assert int(items.scored.sum()) == record.items_with("cfhr") == 15 and record.n_of("cfhr") == right
+    assert not found.claims and record.items_with("q_plus_acc") == record.n_of("q_plus_acc") == 20
+    table = scores_table([found])
+    assert [*table[table.metric == "cfhr"].coverage, *table[table.metric == "f1"].coverage] == [0.75, 1.0]
+    (told,) = [warning for warning in run_warnings(found) if warning.kind == "unscored"]
+    assert "m2cqa 15." in told and told in shown("show", tmp_path / "out", "--json")["runs"][0]["warnings"]
+
+
+def test_the_n_of_a_rate_without_details_is_that_of_its_file(tmp_path):
+    """Without details, CFHR was of all items: its n was that of the accuracies."""
+    cells = drawn_verdicts(20, 0.8, 0.6, 1)
+    file = run_of_m2cqa(tmp_path, {"tf_en": cells})
+    shutil.rmtree(tmp_path / "details")
+    record = load(file)[0].record.tasks["m2cqa:tf_en|0"]
+    assert record.n_of("cfhr") == int((cells[:, 0] == "true").sum()) < record.n_of("f1") == 20
+
+
+@pytest.mark.parametrize("left", [["m2cqa:tf_arz|0"], ["m2cqa:tf_ajp|0", "m2cqa:tf_arz|0"]])
+def test_a_mean_whose_subsets_were_taken_out_of_the_file_is_told(tmp_path, left):
+    """M2CQA's Dialect was believed without the scores of one dialect, or of both."""
+    cells = {name: drawn_verdicts(20, 0.8, 0.6, seed) for seed, name in enumerate(("tf_ajp", "tf_arz"))}
+    whole, cut = (load(run_of_m2cqa(tmp_path / f"{len(out)}", cells, out))[0] for out in ([], left))
+    mean = "m2cqa:_dialect_tf|0"
+    assert not whole.claims and whole.value(mean, "f1") is not None
+    assert (mean, "f1") in [(claim.task, claim.metric) for claim in cut.claims] and cut.value(mean, "f1") is None
+
+
+def test_a_record_under_the_name_of_another_task_is_refused(tmp_path):
+    """The record of another task stood for it, with its rows, its suite and its prompts."""
+    (one,) = write_folder(tmp_path, Folder(6, (Plan(tasks=("trust", "caption")),)))
+    content = json.loads(one.file.read_text("utf-8"))
+    content["cultureval"]["tasks"][f"{TRUST}|0"]["task"] = f"{CAPTION}|0"
+    one.file.write_text(json.dumps(content), encoding="utf-8")
+    with pytest.raises(CulturevalError, match=f"has '{CAPTION}.0' under the name of '{TRUST}.0'"):
+        load(one.file)
 
 
 @pytest.mark.parametrize("listed", [["acc", "acc_norm"], ["acc"], []])
