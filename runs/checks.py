@@ -8,6 +8,7 @@ from typing import NamedTuple, ParamSpec, TypeVar
 
 import numpy as np
 
+from cultureval.metrics.item_statistics import ItemStatistics
 from cultureval.metrics.judges.items import JUDGED, labels_of
 from cultureval.metrics.judges.verdicts import JudgeVerdict, count_verdicts, label_shares, summarize
 from cultureval.metrics.paired_tests import Floats
@@ -241,8 +242,9 @@ def _of_items(run: Run, record: TaskRecord, file: Path) -> _Checked:
     made = _made_of_sums(record, file, [metric for metric in metrics if metric not in known])
     counts |= {metric: read.rows - _rows_unscored(items) for metric, items in made.items()}
     headline = headline_of(record.task)
-    if headline in record.metrics and headline not in counts and run.value(record.task, headline) is None:
-        counts[headline] = 0
+    if headline in record.metrics and headline not in known and run.value(record.task, headline) is None:
+        if headline not in made or not _is_ratio(made[headline]):  # a ratio without a denominator is undefined
+            counts[headline] = 0
     record = _with_counts(record, read.rows, counts, headline)
     errors: dict[str, StandardError] = {}
     unchecked = ""
@@ -303,7 +305,8 @@ def _restored(record: TaskRecord, file: Path, metric: str, read: _Read) -> list[
         found, error = float(column.mean()), float(_error_of_mean(record.task, metric, read))
     else:
         items = item_scores(file, record.task, metric)
-        found, error = score_of_all(items) if items else math.nan, _error_of_sums(items) or math.nan
+        whole = items and (len(column) or _is_ratio(items))  # without a column, a corpus score lacked its instrument
+        found, error = score_of_all(items) if items and whole else math.nan, _error_of_sums(items) or math.nan
     if math.isnan(found):
         return []
     values = {metric: found, f"{metric}{ERROR}": None if math.isnan(error) else error}
@@ -313,7 +316,12 @@ def _restored(record: TaskRecord, file: Path, metric: str, read: _Read) -> list[
 def _is_mean(file: Path, task: str, metric: str, mean: float) -> bool:
     """Whether a score that the rows' mean gives is that mean, and not one of the sums of all rows (BLEU)."""
     made = suite_statistics(file, task, metric)
-    return made is None or made.parts.shape[1] == RATIO and agree(score_of_all(made), mean)
+    return made is None or _is_ratio(made) and agree(score_of_all(made), mean)
+
+
+def _is_ratio(items: ItemScores | ItemStatistics) -> bool:
+    """Whether a score is a mean, or a ratio of two sums, and none of more sums (BLEU)."""
+    return items.parts.shape[1] == RATIO
 
 
 def _is_bounded(task: str, metric: str) -> bool:
@@ -344,7 +352,7 @@ def _by_statistics(run: Run, record: TaskRecord, file: Path, metric: str, mean: 
     found = score_of_all(items) if items else mean.value if mean else None
     if found is None or claimed is None:
         return []
-    of_mean = mean is not None and (items is None or items.parts.shape[1] == RATIO) and agree(found, mean.value)
+    of_mean = mean is not None and (items is None or _is_ratio(items)) and agree(found, mean.value)
     error = mean.stderr if mean and of_mean else _error_of_sums(items)
     error = None if error is None or math.isnan(error) else float(error)
     if not agree(found, claimed):
@@ -354,7 +362,7 @@ def _by_statistics(run: Run, record: TaskRecord, file: Path, metric: str, mean: 
     if told is None or items is None:
         return []
     if not error or len(items.keys) < FEW:  # nothing checks a corpus score's, which is not shown
-        return [] if items.parts.shape[1] == RATIO else [(None, {f"{metric}{ERROR}": None})]
+        return [] if _is_ratio(items) else [(None, {f"{metric}{ERROR}": None})]
     if 1 / FACTOR < told / error < FACTOR:
         return []
     return [(Claim(record.task, f"{metric}{ERROR}", told, error, "items"), {f"{metric}{ERROR}": error})]
@@ -452,7 +460,7 @@ def _rows_unscored(items: ItemScores) -> int:
 
 def _counted(items: ItemScores) -> int:
     """How many items a rate counts: those of its denominator; of other scores all."""
-    return int((items.parts[:, 1] != 0).sum()) if items.parts.shape[1] == RATIO else len(items.keys)
+    return int((items.parts[:, 1] != 0).sum()) if _is_ratio(items) else len(items.keys)
 
 
 def _has_statistics(record: TaskRecord) -> bool:
@@ -467,7 +475,7 @@ def _error_of_sums(items: ItemScores | None) -> float | None:
     """
     if items is None:
         return None
-    of_two, numbers = items.parts.shape[1] == RATIO, dict[Hashable, int]()
+    of_two, numbers = _is_ratio(items), dict[Hashable, int]()
     members = [numbers.setdefault(name or place, len(numbers)) for place, name in enumerate(items.clusters)]
     groups = len(numbers) if of_two else min(len(numbers), GROUPS)
     sums = np.zeros((groups, items.parts.shape[1]))

@@ -143,7 +143,7 @@ def test_models_that_share_no_task_are_shown_without_a_difference(tmp_path):
     save(tmp_path, "b", "accuracy_loose", [1.0, 0.0])
     text, notes, rows, scores = compare(tmp_path, "")
     assert not rows and {row["model"] for row in scores} == {"a", "b"} and "1/11" in text
-    assert "only a has cvlue_vg|0." in notes
+    assert "not compared, since they share no task: a / b." in notes
 
 
 def test_the_papers_numbers_are_marked():
