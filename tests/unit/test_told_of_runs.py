@@ -746,7 +746,7 @@ def test_one_n_is_of_items_everywhere(tmp_path):
 
 
 def run_of_m2cqa(root, cells, left=()):
-    """The results file of a run of verdicts by their tasks, without the results of some of these."""
+    """The results file of a run of verdicts by their tasks, without anything of some of these."""
     file = m2cqa_runs.write_run(root, "lab/model", cells, recorded={})
     content = json.loads(file.read_text("utf-8"))
     scores = {f"m2cqa:{name}|0": cell_report(verdicts) for name, verdicts in cells.items()}
@@ -754,6 +754,8 @@ def run_of_m2cqa(root, cells, left=()):
         content["cultureval"]["tasks"][f"m2cqa:{name}|0"]["rows"] = verdicts.size
     scores |= means_of_subsets(scores)
     content["results"] = {name: values for name, values in scores.items() if name not in left}
+    for name in left:
+        del content["cultureval"]["tasks"][name], content["config_tasks"][name]
     file.write_text(json.dumps(content), encoding="utf-8")
     return file
 
