@@ -12,7 +12,6 @@ from lighteval.models.model_output import ModelResponse
 from lighteval.tasks.requests import Doc
 
 from cultureval.models.answer_log import AnswerLog
-from cultureval.models.failures import failures_named
 from cultureval.models.generation.batch_size import BatchSize
 from cultureval.models.generation.choosing import TokenChooser
 from cultureval.models.generation.generation import Generation, Sampling, generate, pad_left
@@ -28,7 +27,7 @@ from cultureval.models.generation.route import (
 from cultureval.models.generation.rows import DecodingRow
 from cultureval.models.jobs import GenerationJob, JobModel, in_windows
 from cultureval.models.loading import LoadedModel
-from cultureval.models.memory import is_out_of_memory, recover
+from cultureval.models.memory import failures_named, is_out_of_memory, recover
 from cultureval.models.refused_images import ImagesRefused, reason_to_skip
 from cultureval.models.scoring.packed import images_end
 from cultureval.models.scoring.prefix_cache import longest_reusable

@@ -29,11 +29,10 @@ from lighteval.utils.cache_management import SampleCache
 
 from cultureval.models.answer_log import AnswerLog
 from cultureval.models.answering import Answer, Generator
-from cultureval.models.failures import failures_named
 from cultureval.models.generation.rendering import Renderer, all_images, open_images, scaled
 from cultureval.models.jobs import ScoringJob, encode_together, in_windows
 from cultureval.models.loading import BITS, LoadedModel, load
-from cultureval.models.memory import is_out_of_memory
+from cultureval.models.memory import failures_named, is_out_of_memory
 from cultureval.models.refused_images import ImagesRefused, could_be_refused
 from cultureval.models.scoring.packed import ChoiceScorer, ScoringRequest
 from cultureval.models.scoring.route_check import RouteCheck

@@ -1,12 +1,18 @@
-"""Memory: what is free, and how errors tell that there was too little."""
+"""Memory: what is free, and how errors tell that there was too little; other errors of a model's computation."""
 
 import gc
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import torch
+
+from cultureval.runtime.errors import CulturevalError, described
+
+if TYPE_CHECKING:
+    from lighteval.tasks.requests import Doc
 
 CGROUP = Path("/sys/fs/cgroup")
 # What PyTorch's allocators say, and oneDNN, which says more where a product is impossible.
@@ -20,6 +26,24 @@ def is_out_of_memory(error: BaseException) -> bool:
         return True
     said = str(error).lower()
     return isinstance(error, RuntimeError) and (said == ONEDNN_SAYS or any(sign in said for sign in SIGNS))
+
+
+@contextmanager
+def failures_named(model: str, docs: Sequence["Doc"]) -> Iterator[None]:
+    """A context in which an error inside the model's own computation names the model, a prompt, and what may help.
+
+    Memory that does not suffice is left to the caller, who can try with less.
+    """
+    try:
+        yield
+    except (RuntimeError, IndexError) as error:
+        if is_out_of_memory(error):
+            raise
+        raise CulturevalError(
+            f"{model} fails on a prompt of {docs[0].task_name} (item {docs[0].id}): {described(error)[:400]}. Its "
+            "config.json may not fit its weights or tokenizer, or this device lacks a kernel: try dtype: float32, "
+            "attn_implementation: eager or device: cpu. All answers so far are kept."
+        ) from error
 
 
 def recover(device: torch.device, error: BaseException) -> None:

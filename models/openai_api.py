@@ -30,7 +30,6 @@ from lighteval.utils.cache_management import SampleCache
 from cultureval.models.answer_log import AnswerLog
 from cultureval.models.generation.rendering import Renderer, all_images
 from cultureval.models.refused_images import ImagesRefused, skips_refused
-from cultureval.models.refused_prompts import PromptRefused
 from cultureval.models.server import scoring as server_scoring
 from cultureval.models.server.abilities import scoring_of
 from cultureval.models.server.batches import RunBatch
@@ -44,7 +43,7 @@ from cultureval.models.server.chat import (
 )
 from cultureval.models.server.first_token import ask_first_token, first_token_response, require_labels
 from cultureval.models.server.long_prompts import ask_to_fit
-from cultureval.models.server.refused_answers import refused_answers
+from cultureval.models.server.refused_answers import PromptRefused, refused_answers
 from cultureval.models.server.settings import (
     identity_question,
     load_tokenizer,
@@ -628,7 +627,8 @@ def _naming(doc: Doc, question: Question, watch: IdentityWatch | None, short: Id
             if error.may_refuse_all:
                 if meanwhile or await short.is_answered():
                     raise PromptRefused(doc, error.cause, "server") from error
-                error.args = (f"{error} It refuses a short question too: check the key, the model and the address.",)
+                advice = error.advice(short.settings.api_key_env)
+                error.args = (f"{error} It refuses a short question too: {advice}.",)
             raise
 
     return ask

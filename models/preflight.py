@@ -1,7 +1,6 @@
 """Everything that can be known of a model before its weights load: settings, files, device, server."""
 
 import json
-import logging
 import re
 import struct
 import zipfile
@@ -25,8 +24,6 @@ if TYPE_CHECKING:
 
     from cultureval.models.server.settings import ServerModelConfig
     from cultureval.models.settings import HFModelSettings
-
-logger = logging.getLogger(__name__)
 
 WEIGHTS = (".safetensors", ".bin")
 STARTS = tuple(f"{name}{end}" for name in ("model.safetensors", "pytorch_model.bin") for end in ("", ".index.json"))
@@ -249,6 +246,7 @@ def _tell_of_hub(model: str) -> None:
 def _check_server(model: str, images: bool, likelihoods: bool) -> tuple[str | None, str | None]:
     """Returns why tasks with images, and tasks with log-likelihoods, cannot be run, as sentences."""
     from cultureval.models.server.settings import read_config
+    from cultureval.runtime.servers.identity import require_answer
 
     config = read_config(model)
     config.servers()  # raises for a missing key
@@ -260,7 +258,7 @@ def _check_server(model: str, images: bool, likelihoods: bool) -> tuple[str | No
         )
     provider = config.provided_by
     if not config.dry_run and (provider is None or provider.lists_models):
-        _require_answer(model, config)
+        require_answer(config.model, config.servers(), config.model)
     if provider is not None or config.dry_run or config.budget is not None:
         return None, _why_not_scored(config) if likelihoods else None
     return _check_abilities(config, images, likelihoods)
@@ -284,12 +282,13 @@ def _check_abilities(config: "ServerModelConfig", images: bool, likelihoods: boo
     from cultureval.models.server.abilities import abilities, why_no_likelihoods
     from cultureval.models.server.settings import load_tokenizer
     from cultureval.runtime.servers.errors import ServerError
+    from cultureval.runtime.servers.identity import cannot_be_asked
 
     whose = f"{config.model} at {config.base_url[0]}"
     try:
         able = abilities(config, images, likelihoods)
     except ServerError as error:
-        raise CulturevalError(f"{whose} does not answer a short question ({error.cause}). Look into its log.") from None
+        raise cannot_be_asked(config.model, config.servers(), error) from None
     if able.chat and (not likelihoods or able.scoring is None):
         for field, setting in _instead(config).items():
             if re.search(rf"\b{field}\b", able.chat):
@@ -318,18 +317,6 @@ def _instead(config: "ServerModelConfig") -> dict[str, str]:
     other = "max_completion_tokens" if config.max_tokens_name == "max_tokens" else "max_tokens"
     fields = {config.max_tokens_name: f"max_tokens_name: {other}"}
     return fields if "temperature" in config.left_out else fields | {"temperature": "leave_out: [temperature]"}
-
-
-def _require_answer(model: str, config: "ServerModelConfig") -> None:
-    """Checks that a server answers and knows the model."""
-    from cultureval.runtime.servers.openai_client import health_check
-
-    failed = health_check(config.servers(), config.model)
-    reasons = [f"{url} cannot be asked for {config.model} ({reason})" for url, reason in failed.items()]
-    if failed and len(failed) == len(config.base_url):
-        raise CulturevalError(f"{'; '.join(reasons)}. Start the server, or correct model and base_url in {model}.")
-    for reason in reasons:
-        logger.warning("%s; the other servers are used until it answers.", reason)
 
 
 def _tell_of_provider(model: str, config: "ServerModelConfig", images: bool) -> None:

@@ -291,7 +291,7 @@ def check_judges() -> list[Finding]:
     for judge, settings in servers:
         problems = health_check(settings)
         what = f"judge {judge.name} ({judge.model})"
-        findings += [Finding("missing", f"{what} at {url}: {why}", "unscored") for url, why in problems.items()]
+        findings += [Finding("missing", f"{what} at {url}: {why.cause}", "unscored") for url, why in problems.items()]
         if not problems:
             findings.append(Finding("ok", f"{what} answers at {', '.join(judge.base_url)}"))
     return findings

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from cultureval.metrics.judges.identity import judge_watch
+from cultureval.metrics.judges.identity import judge_question, judge_watch
 from cultureval.metrics.judges.settings import JudgeSettings
 from cultureval.metrics.judges.verdicts import ItemImage
 from cultureval.runtime.errors import CulturevalError
@@ -100,6 +100,7 @@ class PaidCalls:
                     description,
                     on_failure=self._continue_after,
                     note=lambda: str(self.budget),
+                    on_answered_elsewhere=lambda key, answer: self.pay(key, calls[key], answer),
                     watch=self._watch,
                 )
             except (ServerError, BudgetSpent) as error:
@@ -113,14 +114,18 @@ class PaidCalls:
         extra = {"extra_body": fields} if fields else {}
 
         async def ask(client: OpenAIClient) -> Answer:
-            await self.budget.reserve(most)
+            before = client.answered
             try:
-                # Messages are made here, so that only the images of requests in flight are in memory.
-                answer = await client.chat(
-                    model=self.settings.model, messages=self._messages(call), **self.limits(), **extra
-                )
-            finally:
-                self.budget.release(most)
+                async with self.budget.reserved(most):
+                    # Messages are made here, so that only the images of requests in flight are in memory.
+                    answer = await client.chat(
+                        model=self.settings.model, messages=self._messages(call), **self.limits(), **extra
+                    )
+            except ServerError as error:
+                if error.may_refuse_all:
+                    answers = client.answered > before or await judge_question(self.settings).is_answered()
+                    error.refuses_all = not answers
+                raise
             self._failed_in_a_row = 0
             self.pay(key, call, answer)
             return answer | call.record

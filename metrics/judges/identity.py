@@ -12,18 +12,16 @@ from typing import Any
 from cultureval.judge_prompts.templates import JudgeTemplate
 from cultureval.metrics.judges.settings import JudgeSettings, configured_judges, find_judges
 from cultureval.runtime.errors import CulturevalError, all_of
-from cultureval.runtime.servers.errors import ServerError
 from cultureval.runtime.servers.identity import (
-    PROBE_TOKENS,
     IdentityQuestion,
     ServerIdentity,
     held_to,
     identify,
     is_form,
+    require_answer,
     schema_format,
 )
 from cultureval.runtime.servers.identity_watch import OF_JUDGES, IdentityWatch
-from cultureval.runtime.servers.openai_client import health_check
 from cultureval.runtime.servers.providers import provider_at
 from cultureval.runtime.settings import current_settings
 
@@ -33,30 +31,25 @@ _IDENTITIES: dict[str, ServerIdentity] = {}
 
 
 def judge_identity(settings: JudgeSettings) -> ServerIdentity:
-    """Ask a judge's servers who they are: one list of models and one answer of at most 16 tokens each.
+    """Ask a judge's servers who they are: their lists of models and one answer of at most 16 tokens each.
 
     Where replies shall be held to a form, other servers than vLLM and SGLang also get a question with a JSON schema.
 
     Raises:
         CulturevalError: None of the servers answers, or they serve different models.
     """
-    question = _question(settings)
-    try:
-        return identify(question.settings, question.request, question.by_answer, holds_to_form(settings))
-    except ServerError as error:
-        urls = " / ".join(settings.base_url)
-        raise CulturevalError(
-            f"The judge {settings.name} at {urls} does not answer ({error.cause}). Nothing was judged, and no earlier "
-            "verdict was reused, since nobody can say whose it is: start the server, or leave the judge out."
-        ) from None
+    whom, question, provider = f"The judge {settings.name}", judge_question(settings), provider_at(settings.base_url)
+    if provider is None or provider.lists_models:
+        require_answer(whom, question.settings, settings.model)
+    return identify(question, whom, holds_to_form(settings))
 
 
-def _question(settings: JudgeSettings) -> IdentityQuestion:
-    extra = {name: value for name, value in settings.extra_body.items() if not is_form(name)}
-    request: dict[str, Any] = {"model": settings.model, settings.max_tokens_name: PROBE_TOKENS}
-    request |= {"temperature": settings.temperature} if settings.temperature is not None else {}
-    request |= {"extra_body": extra} if extra else {}
-    return IdentityQuestion(settings.servers(), request, settings.identify == "all")
+def judge_question(settings: JudgeSettings) -> IdentityQuestion:
+    """A question of at most 16 tokens to a judge's servers."""
+    limit, by_answer = settings.max_tokens_name, settings.identify == "all"
+    return IdentityQuestion.of(
+        settings.servers(), settings.model, limit, settings.temperature, settings.extra_body, by_answer
+    )
 
 
 def judge_watch(settings: JudgeSettings, identity: ServerIdentity | None) -> IdentityWatch | None:
@@ -67,7 +60,7 @@ def judge_watch(settings: JudgeSettings, identity: ServerIdentity | None) -> Ide
     if identity is None:
         return None
     compared = settings.identify == "model" or settings.temperature == 0
-    question = _question(settings) if compared and provider_at(settings.base_url) is None else None
+    question = judge_question(settings) if compared and provider_at(settings.base_url) is None else None
     return IdentityWatch(identity, question, advice=OF_JUDGES)
 
 
@@ -132,13 +125,11 @@ def usable_judges() -> tuple[tuple[str, ...], dict[str, str]]:
 
 
 def _check_judge(judge: JudgeSettings) -> None:
-    for url, why in health_check(judge.servers(), judge.model).items():
-        raise CulturevalError(
-            f"The judge {judge.name} at {url} cannot be asked ({why}). Start its server or correct its address; "
-            "--skip-unscorable leaves its scores out."
-        )
     _IDENTITIES.pop(_key(judge), None)
-    identity_in_run(judge)
+    try:
+        identity_in_run(judge)
+    except CulturevalError as error:
+        raise CulturevalError(f"{error} --skip-unscorable leaves the judge's scores out.") from None
 
 
 def identity_in_run(judge: JudgeSettings) -> ServerIdentity:

@@ -5,12 +5,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from cultureval.runtime.reasoning import split_reasoning
-from cultureval.runtime.servers.identity import (
-    PROBE_TOKENS,
-    IdentityQuestion,
-    ServerIdentity,
-    evaluated_model_identity,
-)
+from cultureval.runtime.servers.identity import IdentityQuestion, ServerIdentity, evaluated_model_identity
 from cultureval.runtime.servers.providers import provider_at
 from cultureval.runtime.servers.settings import ServerSettings, openai_base_url
 
@@ -104,8 +99,7 @@ class DecoderSettings:
         servers = self.servers()
         if provider_at(servers.base_urls) and self.identify == "all":
             return None
-        request = {"model": self.model, "max_tokens": PROBE_TOKENS, "temperature": 0}
-        return IdentityQuestion(servers, request, self.identify == "all")
+        return IdentityQuestion.of(servers, self.model, by_answer=self.identify == "all")
 
     def local(self) -> dict[str, Any]:
         """The arguments of decoders that load the model themselves."""

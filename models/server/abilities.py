@@ -158,7 +158,7 @@ async def _why_not(ask: Callable[[], Awaitable[Any]], found: Callable[[Any], obj
     except ContentFilter:
         return ""
     except ServerError as error:
-        if error.unreachable or (error.refuses_all and "404" not in error.cause):  # an address that it does not have
+        if error.unreachable or (error.refuses_all and error.status != 404):  # an address that it does not have
             raise
         return error.cause.rstrip(".")
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 from lighteval.tasks.requests import Doc
 
 from cultureval.models.generation.rendering import all_images
-from cultureval.models.refused_prompts import PromptRefused
+from cultureval.models.server.refused_answers import PromptRefused
 from cultureval.models.server.settings import ServerModelConfig
 from cultureval.runtime.chat_messages import ImagePart
 from cultureval.runtime.errors import CulturevalError

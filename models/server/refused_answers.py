@@ -1,4 +1,4 @@
-"""Answers that are none: the model refused, or a provider's filter stopped prompt or answer. They are refused rows."""
+"""Refused rows: prompts to which a server gives no usable answer, and answers that refuse or that a filter stopped."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -8,11 +8,42 @@ from lighteval.tasks.requests import Doc
 from cultureval.runtime.errors import CulturevalError, shorten
 from cultureval.runtime.patches.lighteval.refused_docs import RefusedResponse, name_of
 from cultureval.runtime.servers.answers import Answer
+from cultureval.runtime.servers.errors import ServerError
 from cultureval.runtime.servers.providers import filters
 from cultureval.runtime.settings import current_settings
 
 NAMED = 3  # rows in one message
 OF_KIND = {"filter": "stopped by the provider's filter", "refusal": "refused by the model"}
+REASONS = {
+    "server": "the server refuses its prompt",
+    "filter": "the provider's filter refuses its prompt",
+    "no_answer": "the server gives no usable answer to it, but to others",
+}
+ADVICE = {
+    "server": "Correct the settings that it names (max_new_tokens, chat_template, extra_body, leave_out, or the "
+    "server's --max-model-len), or pass",
+    "no_answer": "Look into the server's log, or pass",
+}
+
+
+class PromptRefused(ServerError):
+    """A server refuses a prompt, for what it holds or for its length, or gives no usable answer to it.
+
+    Args:
+        doc: Of which the prompt is.
+        cause: What the server said, in one line.
+        kind: As of `RefusedResponse`.
+    """
+
+    def __init__(self, doc: Doc, cause: str, kind: str = "server") -> None:
+        self.kind, self.reason = kind, f"{REASONS[kind]}: {cause.rstrip('.')}"
+        super().__init__(
+            f"{name_of(doc)}: {self.reason}. All answers so far are kept: the same command resumes from here. "
+            f"{ADVICE.get(kind, 'Pass')} --on-refused unscored "
+            "(CULTUREVAL_ON_REFUSED=unscored) to leave such rows unscored and count them.",
+            cause,
+            refuses_content=True,
+        )
 
 
 class AnswersRefused(CulturevalError):

@@ -15,13 +15,7 @@ from cultureval.runtime.reasoning import THINK_TAGS
 from cultureval.runtime.servers.batch_files import MOST_BYTES, MOST_REQUESTS
 from cultureval.runtime.servers.costs import has_prices
 from cultureval.runtime.servers.data_urls import ImageFormat
-from cultureval.runtime.servers.identity import (
-    PROBE_TOKENS,
-    IdentityQuestion,
-    ServerIdentity,
-    evaluated_model_identity,
-    is_form,
-)
+from cultureval.runtime.servers.identity import IdentityQuestion, ServerIdentity, evaluated_model_identity
 from cultureval.runtime.servers.providers import Provider, provider_at, providers
 from cultureval.runtime.servers.settings import ServerSettings
 
@@ -259,11 +253,8 @@ def identity_question(config: ServerModelConfig) -> IdentityQuestion | None:
 
 def short_question(config: ServerModelConfig, servers: ServerSettings) -> IdentityQuestion:
     """A question of a few tokens to a model's servers."""
-    extra = {name: value for name, value in config.extra_body.items() if not is_form(name)}
-    request: dict[str, Any] = {"model": config.model, config.max_tokens_name: PROBE_TOKENS}
-    request |= {} if "temperature" in config.left_out else {"temperature": 0}
-    request |= {"extra_body": extra} if extra else {}
-    return IdentityQuestion(servers, request, config.identify == "all")
+    temperature, by_answer = None if "temperature" in config.left_out else 0, config.identify == "all"
+    return IdentityQuestion.of(servers, config.model, config.max_tokens_name, temperature, config.extra_body, by_answer)
 
 
 def _of_provider(config: ServerModelConfig, provider: Provider) -> ServerIdentity:

@@ -110,11 +110,8 @@ class Spending:
         most = price(self._config, size.input, size.most)
 
         async def ask(client: OpenAIClient) -> Answer:
-            await self.budget.reserve(most)
-            try:
+            async with self.budget.reserved(most):
                 answer = await question(client)
-            finally:
-                self.budget.release(most)
             self.pay(key, answer)
             return answer
 

@@ -2,7 +2,8 @@
 
 import asyncio
 import time
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
@@ -183,8 +184,9 @@ class Budget:
     _reserved: float = 0.0
     _paid: dict[str, Usage] = field(default_factory=dict)
 
-    async def reserve(self, amount: float) -> None:
-        """Reserves the maximal cost of a call; waits while running calls may still release enough.
+    @asynccontextmanager
+    async def reserved(self, amount: float) -> AsyncIterator[None]:
+        """Reserves the maximal cost of a call while it runs; waits as long as others may still leave enough.
 
         Raises:
             BudgetSpent: The budget would be exceeded, or is halted.
@@ -197,11 +199,11 @@ class Budget:
                 raise BudgetSpent(f"the budget of {budget:g} has no room for another call ({self.spent:.4g} spent)")
             await asyncio.sleep(_POLL_S)
         self._reserved += amount
-
-    def release(self, amount: float) -> None:
-        """Release a reserved amount."""
-        left = self._reserved - amount
-        self._reserved = left if left > 1e-12 else 0.0  # rounding is no call that still runs
+        try:
+            yield
+        finally:
+            left = self._reserved - amount
+            self._reserved = left if left > 1e-12 else 0.0  # rounding is no call that still runs
 
     def pay(
         self,

@@ -13,6 +13,8 @@ _RETRIED_STATUS = {408, 409, 429}
 _REFUSING_STATUS = {401, 402, 404}
 _REFUSED_CONTENT = {400, 413, 415, 422}
 _REFUSING_ONE_OR_ALL = {401, 403, 404, 451}
+_REFUSING_KEYS = {401, 403}
+_REFUSING_ACCOUNTS = {402, 429}
 _FILTERING_STATUS = {400, 403, 422}
 _NOBODY_THERE = {502, 503, 504}
 
@@ -24,11 +26,10 @@ class ServerError(CulturevalError):
         cause: What the server said or did, in one line.
         refuses_all: Whether it would also refuse any other request (wrong key, no credit, unknown model or address).
         refuses_content: Whether it refused what this request holds (400, 413, 415, 422).
-        may_refuse_all: Whether only another question shows which of both it is (401, 403, 404, 451): some filters
-            answer so.
         unreachable: Whether there was no reply at all, or one that says that nobody is there (502, 503, 504).
         incomplete: Whether it was answered, at last, with something that is no answer.
         in_vain: Whether it was tried again until no try was left, other than by a server that asked to wait.
+        status: The reply's HTTP status; None without a reply.
     """
 
     def __init__(
@@ -40,7 +41,7 @@ class ServerError(CulturevalError):
         unreachable: bool = False,
         incomplete: bool = False,
         in_vain: bool = False,
-        may_refuse_all: bool = False,
+        status: int | None = None,
     ) -> None:
         self.cause = cause or message
         self.refuses_all = refuses_all
@@ -48,8 +49,29 @@ class ServerError(CulturevalError):
         self.unreachable = unreachable
         self.incomplete = incomplete
         self.in_vain = in_vain
-        self.may_refuse_all = may_refuse_all
+        self.status = status
         super().__init__(message)
+
+    @property
+    def may_refuse_all(self) -> bool:
+        """Whether only another question shows if every request is refused: some filters answer 401, 403, 404 or 451."""
+        return self.status in _REFUSING_ONE_OR_ALL
+
+    def advice(self, key_variable: str | None) -> str:
+        """What to do where a server answers no question, as a clause.
+
+        Args:
+            key_variable: The environment variable with its key; None without one.
+        """
+        if self.status in _REFUSING_KEYS:
+            return f"set {key_variable} to a key that it takes" if key_variable else "name its key in api_key_env"
+        if self.status in _REFUSING_ACCOUNTS:
+            return "see to the account's credit and limits"
+        if self.status == 404:
+            return "correct model and base_url"
+        if self.refuses_content:
+            return "correct the setting that it names (max_tokens_name, temperature, extra_body)"
+        return "start the server, or correct base_url"
 
 
 class IncompleteAnswer(Exception):
@@ -118,12 +140,6 @@ def refuses_content(error: Exception) -> bool:
     """Whether the server refused what the request holds, such as an image that it cannot read: 400, 413, 415, 422."""
     known = isinstance(error, openai.APIStatusError) and error.status_code in _REFUSED_CONTENT
     return known and not refuses_all(error) and not is_content_filter(error)
-
-
-def may_refuse_all(error: Exception) -> bool:
-    """Whether the server may have refused this request alone, or would refuse every one: 401, 403, 404, 451."""
-    known = isinstance(error, openai.APIStatusError) and error.status_code in _REFUSING_ONE_OR_ALL
-    return known and error.code != "insufficient_quota" and not is_content_filter(error)
 
 
 def worth_retrying(error: BaseException) -> bool:

@@ -11,13 +11,14 @@ import logging
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, fields, replace
+from types import MappingProxyType
 from typing import Any
 
 from cultureval.runtime.coroutines import run_coroutine
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.servers.answers import completion_of
 from cultureval.runtime.servers.errors import ServerError
-from cultureval.runtime.servers.openai_client import OpenAIClient
+from cultureval.runtime.servers.openai_client import OpenAIClient, health_check
 from cultureval.runtime.servers.settings import ServerSettings
 from cultureval.runtime.text_templates import short_hash
 
@@ -116,38 +117,44 @@ class ServerIdentity:
         return ";".join(f"{name}={value}" for name, value in self.known.items())
 
 
-def identify(
-    settings: ServerSettings,
-    request: Mapping[str, Any],
-    by_answer: bool = True,
-    try_schema: bool = False,
-    plain: bool = False,
-) -> ServerIdentity:
-    """Ask the servers who they are; those that do not answer are left out, as long as one does.
+@dataclass(frozen=True)
+class IdentityQuestion:
+    """How the servers of a model are asked who they are, more than once.
 
-    Args:
+    Attributes:
         settings: The servers of one model.
         request: Fields of the short question besides its message: the model, temperature, limit.
         by_answer: Whether the answer and its fingerprint are part of the identity.
-        try_schema: Whether to find out, by a second short question, if replies are held to a schema; vLLM and SGLang
-            are not asked.
-        plain: Whether a model without a chat, such as a base model, is asked to continue the bare text; one that
-            refuses that as well is known by the other things.
-
-    Raises:
-        ServerError: No server answers.
-        CulturevalError: Two servers say different things.
     """
-    return run_coroutine(_identify(settings, request, by_answer, try_schema, plain))
-
-
-@dataclass(frozen=True)
-class IdentityQuestion:
-    """How the servers of a model are asked who they are, once more than once: the arguments of `identify`."""
 
     settings: ServerSettings
     request: Mapping[str, Any]
     by_answer: bool
+
+    @classmethod
+    def of(
+        cls,
+        servers: ServerSettings,
+        model: str,
+        limit: str = "max_tokens",
+        temperature: float | None = 0,
+        extra_body: Mapping[str, Any] = MappingProxyType({}),
+        by_answer: bool = True,
+    ) -> "IdentityQuestion":
+        """A question like a model's other requests, but for the form of the reply.
+
+        Args:
+            servers: Of the model.
+            model: Its id.
+            limit: Name of the field that limits a reply.
+            temperature: None sends none.
+            extra_body: Further fields of its requests.
+            by_answer: As the attribute.
+        """
+        extra = {name: value for name, value in extra_body.items() if not is_form(name)}
+        request: dict[str, Any] = {"model": model, limit: PROBE_TOKENS}
+        request |= {} if temperature is None else {"temperature": temperature}
+        return cls(servers, request | ({"extra_body": extra} if extra else {}), by_answer)
 
     async def ask(self, url: str) -> ServerIdentity:
         """What one server says; raises ServerError where it does not answer."""
@@ -162,30 +169,67 @@ class IdentityQuestion:
         return False
 
 
+def identify(question: IdentityQuestion, whom: str, try_schema: bool = False, plain: bool = False) -> ServerIdentity:
+    """Ask the servers who they are; those that do not answer are left out, as long as one does.
+
+    Args:
+        question: To the servers.
+        whom: The model in an error, such as "The judge jais".
+        try_schema: Whether to find out, by a second short question, if replies are held to a schema; vLLM and SGLang
+            are not asked.
+        plain: Whether a model without a chat, such as a base model, is asked to continue the bare text; one that
+            refuses that as well is known by the other things.
+
+    Raises:
+        CulturevalError: No server answers, or two of them say different things.
+    """
+    try:
+        return run_coroutine(_identify(question, try_schema, plain))
+    except ServerError as error:
+        raise cannot_be_asked(whom, question.settings, error) from None
+
+
+def cannot_be_asked(whom: str, settings: ServerSettings, error: ServerError) -> CulturevalError:
+    """The error that ends a command before anything is asked: what a model's servers said, and what to do."""
+    return CulturevalError(
+        f"{whom} at {' / '.join(settings.base_urls)} cannot be asked "
+        f"({error.cause.rstrip('.')}): {error.advice(settings.api_key_env)}. Nothing was asked, and no earlier answer "
+        "is reused, since nobody can say whose it is."
+    )
+
+
+def require_answer(whom: str, settings: ServerSettings, model: str) -> None:
+    """Checks that a server lists the model, by a request that costs nothing; says which others do not.
+
+    Raises:
+        CulturevalError: None does.
+    """
+    failed = health_check(settings, model)
+    if len(failed) == len(settings.base_urls):
+        raise cannot_be_asked(whom, settings, next(iter(failed.values())))
+    for url, error in failed.items():
+        logger.warning(
+            "%s at %s cannot be asked (%s); the other servers are used until it answers.", whom, url, error.cause
+        )
+
+
 def evaluated_model_identity(question: IdentityQuestion, revision: str | None) -> ServerIdentity:
     """Asks the servers of a model who they are, before any answer is looked up; says so where they tell nothing.
 
     Raises:
         CulturevalError: None of the servers answers, or they serve different models.
     """
-    model, settings = question.request["model"], question.settings
-    try:
-        found = identify(settings, question.request, question.by_answer, plain=True)
-    except ServerError as error:
-        raise CulturevalError(
-            f"{model} at {' / '.join(settings.base_urls)} does not answer ({error.cause}). Nothing was asked, and "
-            "no earlier answer was reused, since nobody can say whose it is: start the server, or correct its address."
-        ) from None
+    model = question.request["model"]
+    found = identify(question, model, plain=True)
     if told := found.anonymity(model, revision):
         logger.warning("%s", told)
     return found
 
 
-async def _identify(
-    settings: ServerSettings, request: Mapping[str, Any], by_answer: bool, try_schema: bool, plain: bool
-) -> ServerIdentity:
+async def _identify(question: IdentityQuestion, try_schema: bool, plain: bool) -> ServerIdentity:
+    settings = question.settings
     single = [replace(settings, base_urls=(url,)) for url in settings.base_urls]
-    asked = (_of_server(one, request, by_answer, try_schema, plain) for one in single)
+    asked = (_of_server(one, question.request, question.by_answer, try_schema, plain) for one in single)
     found = await asyncio.gather(*asked, return_exceptions=True)
     errors = [one for one in found if isinstance(one, BaseException)]
     answered = {url: one for url, one in zip(settings.base_urls, found, strict=True) if isinstance(one, ServerIdentity)}

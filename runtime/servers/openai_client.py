@@ -31,7 +31,6 @@ from cultureval.runtime.servers.errors import (
     error_text,
     is_content_filter,
     is_loss,
-    may_refuse_all,
     refuses_all,
     refuses_content,
     retry_after,
@@ -127,8 +126,8 @@ class OpenAIClient:
                 server.watcher.cancel()
             await server.client.close()
 
-    async def health_check(self, model: str = "") -> dict[str, str]:
-        """Asks each server once for its list of models: URL -> error in one line, for servers that cannot be used.
+    async def health_check(self, model: str = "") -> dict[str, ServerError]:
+        """Asks each server once for its list of models: URL -> error, for servers that cannot be used.
 
         A server that answers but has no such list, or is busy (429), passes; with `model`, it must serve that id.
         """
@@ -137,10 +136,11 @@ class OpenAIClient:
             try:
                 served = await _list_models(server.client)
                 if model and served and model not in served and await _is_unknown(server.client, model):
-                    found[server.url] = f"it does not serve {model!r}, but {shown_names(served)}"
+                    why = f"it does not serve {model!r}, but {shown_names(served)}"
+                    found[server.url] = ServerError(why, status=404)
             except (openai.OpenAIError, *NOT_JSON) as error:
                 if getattr(error, "status_code", None) not in _NO_LIST:
-                    found[server.url] = self._cause(error)
+                    found[server.url] = self._as_server_error(error)
         return found
 
     async def model_entry(self, model: str) -> dict[str, Any]:
@@ -231,7 +231,7 @@ class OpenAIClient:
             unreachable=is_loss(error) and not isinstance(error, IncompleteAnswer),
             incomplete=isinstance(error, IncompleteAnswer),
             in_vain=worth_retrying(error) and getattr(error, "status_code", None) not in _ASKS_TO_WAIT,
-            may_refuse_all=may_refuse_all(error),
+            status=getattr(error, "status_code", None),
         )
 
     async def _try_once(self, call: Callable[[openai.AsyncOpenAI], Awaitable[T]], choices: int, deadline: float) -> T:
@@ -409,10 +409,10 @@ async def _check_health(client: openai.AsyncOpenAI) -> None:
             raise
 
 
-def health_check(settings: ServerSettings, model: str = "") -> dict[str, str]:
+def health_check(settings: ServerSettings, model: str = "") -> dict[str, ServerError]:
     """As `OpenAIClient.health_check`, for synchronous code."""
 
-    async def ask() -> dict[str, str]:
+    async def ask() -> dict[str, ServerError]:
         async with OpenAIClient(settings) as client:
             return await client.health_check(model)
 

@@ -183,7 +183,7 @@ def test_an_answer_to_another_prompt_setting_or_row_is_never_taken(model, tmp_pa
         doc.query = change.get("query", doc.query)
         lm = model(batch_in=[str(file)], **settings)
         assert isinstance(lm.greedy_until([doc])[0], RefusedResponse)
-    with pytest.raises(CulturevalError, match="does not answer|did not answer"):
+    with pytest.raises(CulturevalError, match="did not answer"):
         model(batch_in=[str(file)], batch_missing="ask").greedy_until(docs(2))
     assert len(custom_id("q" * 99 + ":قانون", "r", "f" * 64)) <= 64
 

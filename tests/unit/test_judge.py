@@ -169,13 +169,21 @@ def test_each_fault_leaves_its_item_unscored_with_one_line_and_the_others_scored
 @pytest.mark.parametrize(("fault", "words"), [("wrong_key", "Incorrect API key"), ("no_credit", "pay")])
 def test_a_judge_that_refuses_everything_stops_and_keeps_what_it_had(journal, monkeypatch, fault, words):
     monkeypatch.setenv("JUDGE_KEY", "sk-secret-123")
-    with FaultyServer(lambda *_: fault if len(server.requests) >= 3 else None, reply=lambda *_: GOOD) as server:
+
+    def plan(*_):
+        if len(server.requests) >= 3:
+            server.features.add("revoked")
+            return fault
+        return None
+
+    with FaultyServer(plan, reply=lambda *_: GOOD) as server:
         found = judge(server, journal, [item(n) for n in range(40)], concurrency=1, api_key_env="JUDGE_KEY")
         assert found.outcomes() == {"scored": 3, "not_asked": 37}
         assert words in found.stopped and "\n" not in found.stopped and "sk-secret" not in found.stopped
         assert all(words in verdict.reason for verdict in found.verdicts if verdict.outcome == "not_asked")
         assert len(server.requests) <= 5
         server.plan = lambda *_: None
+        server.features.remove("revoked")
         assert judge(server, journal, [item(n) for n in range(40)], api_key_env="JUDGE_KEY").outcomes() == {
             "scored": 40
         }
@@ -192,10 +200,11 @@ def test_a_dead_server_is_given_up_after_a_few_items(journal):
 
 
 def test_a_judge_that_has_stopped_is_not_asked_again_through_the_same_budget(journal):
-    with FaultyServer(lambda *_: "wrong_key", reply=lambda *_: GOOD) as server:
+    with FaultyServer(lambda *_: server.features.add("revoked") or "wrong_key", reply=lambda *_: GOOD) as server:
         settings = settings_of(server, concurrency=1)
         budget = Budget(settings)
         first = judge_items(settings, TEMPLATE, [item(0), item(1)], journal, budget)
+        server.features.remove("revoked")
         then = judge_items(settings, TEMPLATE, [item(2)], journal, budget)
     assert first.failed and not then.failed and len(server.requests) == 1
     assert "Incorrect API key" in then.verdicts[0].reason and then.outcomes() == {"not_asked": 1}

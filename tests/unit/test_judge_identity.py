@@ -1,6 +1,7 @@
 """Two judges are two judges: by name and by what their servers say, never by an address; none answers for the dead."""
 
 import itertools
+import json
 import re
 
 import pytest
@@ -11,6 +12,7 @@ from cultureval.metrics.judges.identity import anonymity, judge_identity
 from cultureval.metrics.judges.judge import judge_items, judge_signature, judge_with_all
 from cultureval.metrics.judges.settings import JudgeSettings
 from cultureval.metrics.judges.verdicts import JudgeItem, reuse_line, summarize
+from cultureval.models.preflight import check_model
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.journal import Journal
 
@@ -55,7 +57,7 @@ def test_two_judges_of_one_model_name_keep_their_verdicts_in_every_order(tmp_pat
             assert means(order, tmp_path) == expected
         assert len(four.requests) == len(one.requests) == len(ITEMS)
         one.down = True
-        with pytest.raises(CulturevalError, match="The judge one at .* does not answer.*no earlier verdict was reused"):
+        with pytest.raises(CulturevalError, match="The judge one at .* cannot be asked.*no earlier answer is reused"):
             means(judges, tmp_path)
         assert means(judges[:1], tmp_path) == {"four": 4.0}
     with always(4, entry=entries[0], **told) as again:  # on another port
@@ -103,8 +105,43 @@ def test_a_dead_judge_is_an_error_with_a_full_journal(tmp_path):
     with always(4) as four:
         settings = settings_of(four)
         means([settings], tmp_path)
-    with pytest.raises(CulturevalError, match="does not answer"):
+    with pytest.raises(CulturevalError, match="cannot be asked .*: start the server"):
         means([settings], tmp_path)
+
+
+def test_a_refused_key_and_an_unknown_model_are_told_alike_of_judges_and_models_before_anything_is_asked(
+    tmp_path, monkeypatch
+):
+    monkeypatch.setenv("SOME_KEY", "sk-0123456789abcdef")
+    refused = ("revoked", MODEL, "401.*: set SOME_KEY to a key that it takes")
+    unknown = ("unknown_models", "org/other", f"does not serve 'org/other', but {MODEL}.*: correct model and base_url")
+    for feature, model, words in (refused, unknown):
+        with always(4, features=[feature]) as server:
+            given = {"model": model, "api_key_env": "SOME_KEY"}
+            (tmp_path / "model.yaml").write_text(json.dumps({"base_url": server.url, **given}))
+            with pytest.raises(CulturevalError, match=f"^The judge .* cannot be asked .*{words}") as of_judge:
+                means([settings_of(server, **given)], tmp_path)
+            with pytest.raises(CulturevalError, match=f"^{model} at .* cannot be asked .*{words}") as of_model:
+                check_model(str(tmp_path / "model.yaml"), images=False, likelihoods=False)
+            assert not server.requests and "sk-0" not in f"{of_judge.value}{of_model.value}"
+
+
+@pytest.mark.parametrize("fault", ["wrong_key", "forbidden", "not_found"])
+def test_the_status_of_a_wrong_key_leaves_one_item_out_where_others_are_answered_and_else_stops(tmp_path, fault):
+    with always(4) as server:
+        settings = settings_of(server, concurrency=1)
+        server.plan = lambda prompt, count: fault if "رقم 1" in prompt else None
+        found = judge_items(settings, TEMPLATE, ITEMS, Journal(tmp_path / "one"))
+        assert [one.outcome for one in found.verdicts] == ["scored", "no_answer", "scored", "scored"]
+        assert found.stopped is None
+
+        def revoke(prompt, count):
+            server.features.add("revoked")
+            return fault
+
+        server.plan = revoke
+        found = judge_items(settings, TEMPLATE, ITEMS, Journal(tmp_path / "other"))
+        assert {one.outcome for one in found.verdicts} == {"not_asked"} and len(server.requests) == 5
 
 
 def test_servers_of_one_judge_serve_one_model_and_one_of_them_may_be_down():

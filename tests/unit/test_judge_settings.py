@@ -101,7 +101,7 @@ def test_the_check_before_a_run_and_the_doctor_tell_what_is_wrong(monkeypatch, t
         assert finding.state == "ok" and server.url in finding.what
         assert "template:jeem_vqa#" in signatures_of_judges("jeem_vqa") and "|" not in signatures_of_judges("jeem_vqa")
         server.down = True
-        with pytest.raises(CulturevalError, match=r"cannot be asked .*Start its server.*--skip-unscorable"):
+        with pytest.raises(CulturevalError, match=r"cannot be asked .*start the server.*--skip-unscorable"):
             check_judges()
         assert doctor()[0].state == "missing" and not server.requests
     monkeypatch.delenv("JUDGE_KEY")

@@ -497,7 +497,7 @@ def test_a_server_must_answer_have_the_model_and_for_choices_a_tokenizer(model, 
             check_model(settings(server.url, "org/other"), images=True, likelihoods=False)
     with pytest.raises(Problems, match="tokeniser.*\n.*concurrency"):
         check_model(settings(server.url, more="tokeniser: x\nconcurrency: 0"), images=True, likelihoods=False)
-    with pytest.raises(CulturevalError, match="Start the server"):
+    with pytest.raises(CulturevalError, match="start the server"):
         check_model(settings(server.url), images=True, likelihoods=False)
 
 
