@@ -9,6 +9,7 @@ import yaml
 from chaos_proxy import FAULTS, ChaosProxy, through_faults
 from lighteval.tasks.requests import Doc
 from real_servers import GGUF, llama_server, transformers_server
+from result_files import results_of
 
 from cultureval.models.hf import HFModel
 from cultureval.models.openai_api import OpenAIModel
@@ -101,6 +102,19 @@ def test_the_same_rows_have_the_same_texts_and_scores(
         found[name] = [row["text"][0] for row in rows]
     assert len(found["transformers"]) == 4 and found["transformers serve"] == found["transformers"]
     assert len(found["llama.cpp"]) == 4 and all(found["llama.cpp"])
+
+
+@pytest.mark.parametrize("no_network", [[]])
+def test_arabic_letters_that_a_server_cannot_tell_are_unscored(cultureval, no_network, servers, tmp_path):
+    """llama.cpp gives no log-probabilities of a token that is a part of a character, as SmolLM2's of most letters."""
+    model = settings_file(tmp_path, *servers["llama.cpp"])
+    arguments = ("--data", "samples", "--limit", "4", "--on-refused", "unscored", "--output-dir", "letters")
+    done = cultureval("eval", model, "qimma_aratrust", *arguments)
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert "log-probabilities of the first token" in done.stdout and "between" in done.stdout
+    record = results_of(tmp_path / "letters")["cultureval"]["tasks"]["qimma_aratrust|0"]
+    assert 1 <= record["items"] < 4 and record["refused_by"] == {"no_answer": 4 - record["items"]}
+    assert record["routes"] == {"first token": record["items"]} and record["bounds"]["acc"][1] < 1
 
 
 @pytest.mark.parametrize("name", ["transformers serve", "llama.cpp"])
