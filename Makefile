@@ -23,9 +23,8 @@ docs: setup
 	$(BIN)/cultureval view results/demo --bundle results/demo-answers
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build
 
-# All pictures of the docs, of the demo's runs and of invented ones.
+# All pictures of the docs, of runs on the samples and of invented ones.
 pictures: setup chromium
-	test -d results/demo || $(BIN)/python -m cultureval.scripts.demo
 	$(BIN)/python docs/make_pictures.py
 
 test: setup try-vllm chromium bytecode

@@ -1,7 +1,7 @@
-"""Draws all pictures of the docs: `make pictures`, or after `make demo` `.venv/bin/python docs/make_pictures.py`.
+"""Draws all pictures of the docs: `make pictures`.
 
-Summaries of the demo's runs as terminals of 80 and 120 columns (docs/summaries), the leaderboard's pages of invented
-runs (docs/leaderboard), an invented answer in Inspect's viewer (docs/viewer), the review page (docs/review.png).
+Summaries of the samples as terminals of 80 and 120 columns (docs/summaries), the leaderboard's pages of invented runs
+(docs/leaderboard), an invented answer in Inspect's viewer (docs/viewer), the review page (docs/review.png).
 """
 
 import io
@@ -10,7 +10,7 @@ import re
 import sys
 import tempfile
 import threading
-from dataclasses import replace
+from contextlib import chdir
 from pathlib import Path
 from typing import Any
 
@@ -19,19 +19,22 @@ from rich.text import Text
 
 from cultureval.audit.review.server import Review, addresses, listening, new_desk, serve
 from cultureval.audit.sources import read_items
-from cultureval.reports import load
 from cultureval.reports.leaderboard.board import read_board
 from cultureval.reports.leaderboard.site import write_site
 from cultureval.reports.summary_text import shown_run
 from cultureval.reports.viewer.bundle import MARK, write_bundle
 from cultureval.reports.viewer.logs import write_logs
-from cultureval.runs.record import Run
+from cultureval.runtime.data.hub import go_offline
 from cultureval.runtime.data.image_store import store_image, stored_image
 from cultureval.runtime.data_options import DataOptions, samples_root
-from cultureval.scripts.demo import RANDOM, RESULTS, SECOND
+from cultureval.runtime.settings import use_settings
+from cultureval.samples.scripted_judge import scripted_judge
+from cultureval.samples.tiny_models.language_models import build_tiny_causal_lm, build_tiny_vision_lm
+from cultureval.scripts.demo import RANDOM, RESULTS, evaluate_samples, has_samples, tiny_settings
 from cultureval.tasks.catalogue import all_tasks
+from cultureval.tasks.suite import Task
 
-DOCS = Path(__file__).parent
+DOCS = Path(__file__).resolve().parent
 sys.path.insert(0, str(DOCS.parent / "tests"))
 
 from board_runs import invented_models, write_run  # noqa: E402
@@ -49,24 +52,28 @@ REVIEWED, REASONS = "qimma_arabicmmlu:Accounting (University)", ("judge:qwen:ans
 
 def main() -> None:
     """Draws all of them."""
-    draw_summaries()
     with chromium() as browser, tempfile.TemporaryDirectory() as scratch:
+        draw_summaries(Path(scratch))
         draw_leaderboard(browser, Path(scratch, "leaderboard"))
         draw_viewer(browser, Path(scratch, "viewer"))
         draw_review(browser, Path(scratch, "review"))
 
 
-def draw_summaries() -> None:
-    """The newest run of each suite of several tasks, but for the models that are there beside others."""
-    newest: dict[str, Run] = {}
-    for run in reversed([run for run in load(str(RESULTS)) if run.model not in (RANDOM, SECOND)]):
-        for suite in dict.fromkeys(task.suite for task in run.record.tasks.values() if len(run.record.tasks) > 1):
-            tasks = {name: task for name, task in run.record.tasks.items() if task.suite == suite}
-            newest[suite] = replace(run, record=run.record.model_copy(update={"tasks": tasks}))
-    for suite, run in newest.items():
-        for width in WIDTHS:
-            svg = terminal_as_svg(shown_run(run, width), width, f"cultureval show {RESULTS}")
-            (DOCS / "summaries" / f"{suite}_{width}.svg").write_text(svg, "utf-8")
+def draw_summaries(scratch: Path) -> None:
+    """The tiny random models of the demo on all rows of the samples, a suite a run."""
+    go_offline()
+    text = build_tiny_causal_lm(scratch / RANDOM, max_position_embeddings=2048)
+    vision = build_tiny_vision_lm(scratch / "tiny-random-llava", max_position_embeddings=2048)
+    suites: dict[str, list[Task]] = {}
+    for task in filter(has_samples, all_tasks().values()):
+        suites.setdefault(task.suite, []).append(task)
+    with scripted_judge() as judge, chdir(scratch), use_settings(tiny_settings(scratch, judge).with_(resume=False)):
+        for suite, tasks in suites.items():
+            model = vision if tasks[0].images else text
+            run = evaluate_samples(model, [task.task for task in tasks], None).run
+            for width in WIDTHS:
+                svg = terminal_as_svg(shown_run(run, width), width, f"cultureval show {RESULTS}")
+                (DOCS / "summaries" / f"{suite}_{width}.svg").write_text(svg, "utf-8")
 
 
 def terminal_as_svg(text: str, width: int, title: str) -> str:

@@ -10,7 +10,7 @@ from cultureval.samples import smollm2
 from cultureval.scripts import demo
 
 GGUF = smollm2.gguf_file()
-FEW = ("qimma_aratrust", "qimma_gen_aratrust", "alqasida_mt:btec_egy_to_eng", "m2cqa:tf_arz", "cvlue_en_vg")
+FEW = ("qimma_aratrust", "qimma_gen_aratrust", "alqasida_mt:btec_egy_to_eng", "m2cqa:tf_arz", "cvlue_vg")
 
 
 @pytest.fixture(scope="module")
