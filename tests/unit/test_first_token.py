@@ -6,6 +6,7 @@ import math
 from types import SimpleNamespace
 
 import pytest
+from lighteval.models.model_output import ModelResponse
 from lighteval.tasks.requests import Doc
 
 from cultureval.models.openai_api import OpenAIModel
@@ -17,7 +18,7 @@ from cultureval.models.server.first_token import (
     undecided,
 )
 from cultureval.runtime.errors import CulturevalError
-from cultureval.runtime.patches.lighteval.refused_docs import RefusedResponse
+from cultureval.runtime.patches.lighteval.refused_docs import RefusedResponse, leave_out_refused
 from cultureval.runtime.servers.errors import ServerError
 
 
@@ -27,6 +28,16 @@ def top(**logprobs):
 
 def doc(choices="أ ب ج د", gold=0):
     return Doc(task_name="qimma_palmx", query="س", choices=choices.split(), gold_index=gold, id="1")
+
+
+def test_all_tasks_of_which_no_row_is_left_are_named():
+    docs = [doc() for _ in "abc"]
+    for one, name in zip(docs, ("one", "two", "three"), strict=True):
+        one.task_name = name
+    outputs = {"m": [RefusedResponse(reason="why"), RefusedResponse(reason="no"), ModelResponse()]}
+    pipeline = SimpleNamespace(sampling_docs={"m": docs}, tasks_dict={})
+    with pytest.raises(CulturevalError, match=r"left to score of one \(.*: why\); two \(.*: no\)\. Leave them out"):
+        leave_out_refused(pipeline, outputs)
 
 
 def test_each_token_is_of_one_label_and_the_exact_one_comes_first():

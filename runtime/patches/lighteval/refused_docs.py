@@ -64,7 +64,7 @@ def leave_out_refused(pipeline: Any, outputs: Mapping[Any, list[ModelResponse]])
     `outputs` are the responses by method, in the order of `pipeline.sampling_docs`; changed in place.
 
     Raises:
-        CulturevalError: Nothing is left of a task.
+        CulturevalError: Nothing is left of some tasks.
     """
     refused: dict[int, tuple[Any, RefusedResponse]] = {}
     for method, responses in outputs.items():
@@ -82,13 +82,20 @@ def _leave_out(
         pipeline.sampling_docs[method] = [docs[place] for place in kept]
         if method in outputs:
             outputs[method][:] = [outputs[method][place] for place in kept]
+    empty = []
     for task in dict.fromkeys(doc.task_name for doc, _ in refused.values()):
         own = [(doc, response) for doc, response in refused.values() if doc.task_name == task]
         if not any(doc.task_name == task for docs in pipeline.sampling_docs.values() for doc in docs):
             first, response = own[0]
             named = image_of(first) if first.images else name_of(first)
-            raise CulturevalError(f"{task}: no row is left to score; {named}: {response.reason}.")
-        _list_in_report(pipeline.tasks_dict[task].config, own)
+            empty.append(f"{task} ({named}: {response.reason})")
+        else:
+            _list_in_report(pipeline.tasks_dict[task].config, own)
+    if empty:
+        raise CulturevalError(
+            f"No row is left to score of {'; '.join(empty)}. Leave {'it' if len(empty) == 1 else 'them'} out of TASKS: "
+            "the answers to other tasks are kept."
+        )
 
 
 def _list_in_report(config: Any, refused: list[tuple[Any, RefusedResponse]]) -> None:
