@@ -352,15 +352,9 @@ def _told(
     """The models [M] that are better than a model for sure, and those that are worse for sure.
 
     Models that differ alike on every cluster have no spread; their difference counts as sure where a sign test over
-    `clusters` [M], of the subsets in which the two differ, is below 5%.
-
-    Args:
-        scores: [M], higher is better.
-        spread: [B, M] of resamples, around them.
-        place: The model.
-        clusters: [M] that differ.
-        unsure: What the items that it has no score for could change of the variance of a difference.
-        bounds: What a studentised difference exceeds to be sure, where the other is better, and where the model is.
+    `clusters` [M], of the subsets in which the two differ, is below 5%. `scores` are [M], `spread` [B, M] around them;
+    `unsure` is what items without a score could change of a difference's variance, and `bounds` what a studentised
+    difference exceeds to be sure, where the other is better, and where the model is.
     """
     differences = scores[place] - scores
     variances = np.square((spread[:, [place]] - spread).std(axis=0))
@@ -403,12 +397,7 @@ def _bound(largest: Floats, level: float, freedom: float) -> float:
     """What the largest of some studentised differences exceeds by chance, widened for few clusters as by Student.
 
     Not less than for a single difference by the normal distribution: few items have few different draws. B draws know
-    their quantile up to some error: the one 1.96 errors higher is taken.
-
-    Args:
-        largest: [B] the largest in each resample, as absolute values.
-        level: Of confidence.
-        freedom: Degrees of freedom.
+    their quantile up to some error: the one 1.96 errors higher is taken. `largest` is [B], absolute values.
     """
     from scipy import stats
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from cultureval.metrics.paired_tests import ratio
 from cultureval.metrics.resampling import LEAST_DEFINED
-from cultureval.reports.ranks import ITERATIONS, LEVEL, Ranking, Resamples, SubsetScores, rank_models, resample
+from cultureval.reports.ranks import ITERATIONS, Ranking, Resamples, SubsetScores, rank_models, resample
 from cultureval.runs.comparable import hashes_of_rows, is_content_alike
 from cultureval.runs.files import details_files_of_run
 from cultureval.runs.items import REGROUPED, ItemScores, aligned, clusters_differ, gives, item_scores
@@ -99,8 +99,6 @@ def rank_runs(
     weights: Mapping[str, float] | None = None,
     names: Sequence[str] | None = None,
     iterations: int = ITERATIONS,
-    seed: int = 0,
-    level: float = LEVEL,
     higher_is_better: bool = True,
 ) -> RankedRuns:
     """Ranks runs by the weighted average of tasks, on the items that any of them has; see `rank_items`.
@@ -113,8 +111,6 @@ def rank_runs(
         weights: Of the tasks, as of `average_weights`; None: all alike.
         names: Of the runs; None: their models' names.
         iterations: Resamples.
-        seed: Of the resamples.
-        level: Of confidence.
         higher_is_better: Whether the largest score is first.
 
     Returns:
@@ -123,19 +119,14 @@ def rank_runs(
     labels = names or [run.model for run in runs]
     models = [(label, dict.fromkeys(metrics, run)) for label, run in zip(labels, runs, strict=True)]
     parts = {(task, metric): weights[task] if weights else 1.0 for task, metric in metrics.items()}
-    found = rank_items(models, parts, iterations, seed, level, higher_is_better)
+    found = rank_items(models, parts, iterations, higher_is_better)
     without = [f"{label} has no rank: {why}." for label, why in found.without]
     marked = [f"{label}: {sentence}" for label, sentence in found.left_out.items()]
     return RankedRuns(found.ranking, [*without, *marked, *found.notes])
 
 
 def rank_items(
-    models: Sequence[Model],
-    parts: Parts,
-    iterations: int = ITERATIONS,
-    seed: int = 0,
-    level: float = LEVEL,
-    higher_is_better: bool = True,
+    models: Sequence[Model], parts: Parts, iterations: int = ITERATIONS, higher_is_better: bool = True
 ) -> RankedItems:
     """Ranks models by the weighted average of scores of tasks, on the items that any of them has.
 
@@ -146,8 +137,6 @@ def rank_items(
         models: Comparable ones (the caller's to see).
         parts: The scores, each a mean or a ratio of sums over items. Those of one task are drawn together.
         iterations: Resamples.
-        seed: Of the resamples.
-        level: Of confidence.
         higher_is_better: Whether the largest score is first.
     """
     sources = {run.file: run for _, runs in models for run in runs.values()}
@@ -162,23 +151,17 @@ def rank_items(
         return RankedItems(without=without)
     labels = [label for label, _ in models]
     try:
-        resamples = resample(subsets, iterations, seed)
+        resamples = resample(subsets, iterations)
         undefined = {
             label: why
             for label, why in zip(labels, map(_undefined, resamples.values, resamples.draws.T), strict=True)
             if why
         }
         if undefined:
-            rest = rank_items(
-                [model for model in models if model[0] not in undefined],
-                parts,
-                iterations,
-                seed,
-                level,
-                higher_is_better,
-            )
+            defined = [model for model in models if model[0] not in undefined]
+            rest = rank_items(defined, parts, iterations, higher_is_better)
             return replace(rest, without=[*without, *sorted(undefined.items()), *rest.without])
-        ranking = rank_models(labels, resamples, level, higher_is_better)
+        ranking = rank_models(labels, resamples, higher_is_better=higher_is_better)
     except ValueError as error:
         return RankedItems(without=without, notes=[*notes, f"there are no ranks: {error}."])
     marked = {label: _marked(counts) for label, counts in left_out.items()}

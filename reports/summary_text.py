@@ -18,7 +18,7 @@ from cultureval.runs.files import output_folder
 from cultureval.runs.record import Run
 from cultureval.runs.table import MOST_LINES, Cell, Content, Coverage, SuiteTable, names_of_columns, suite_tables
 from cultureval.runs.warnings import run_notes, run_warnings
-from cultureval.runtime.errors import escaped
+from cultureval.runtime.errors import counted, escaped
 from cultureval.runtime.printing import as_printed
 from cultureval.runtime.rounding import printed
 
@@ -58,7 +58,7 @@ def summary_text(run: Run, width: int, full: bool = False) -> str:
     lines += _unbroken("Results:", _shortest(run.file), width)
     if not full:
         notes = run_notes(run)
-        also = f", {len(notes)} note{'s' * (len(notes) > 1)} on the data" if notes else ""
+        also = f", {counted(len(notes), 'note')} on the data" if notes else ""
         lines += _unbroken(f"All scores, signatures{also}:", f"cultureval show {_folder(run)} --full", width)
     return "\n".join(lines)
 

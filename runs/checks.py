@@ -158,10 +158,6 @@ def checked_judgement(run: Run) -> Run:
 def _of_verdicts(values: Mapping[str, float | None], file: Path) -> tuple[dict[str, float], dict[str, int]]:
     """The numbers of judges by the verdicts in details, and for each score the number of verdicts that it is of.
 
-    Args:
-        values: A task's scores in the results file, whose names say how far the scales reach.
-        file: Its details.
-
     Raises:
         CulturevalError: They have no verdicts.
     """
@@ -336,14 +332,7 @@ def _of_nothing(task: str, metric: str, claimed: float) -> Change:
 
 
 def _by_statistics(run: Run, record: TaskRecord, file: Path, metric: str, mean: Estimate | None) -> list[Change]:
-    """What the file says otherwise of a score that may count items otherwise than their mean does.
-
-    Args:
-        run: The run.
-        record: A task of it.
-        file: The task's details.
-        metric: The score.
-        mean: Of the rows' numbers, where they are numbers.
+    """What the file says otherwise of a score that may count items otherwise than the mean of the rows' numbers does.
 
     Raises:
         CulturevalError: As of `item_scores`.
@@ -494,12 +483,7 @@ def _error_of_sums(items: ItemScores | None) -> float | None:
 def _of_subsets(
     scores: Scores, errors: Mapping[tuple[str, str], StandardError]
 ) -> Iterator[tuple[Claim, dict[str, float | None]]]:
-    """The averages, and their standard errors, that are not those of their subsets.
-
-    Args:
-        scores: By tasks and averages.
-        errors: Task and metric -> the error, of means that were read.
-    """
+    """The averages, and their standard errors, that are not those of their subsets; `errors` are of means only."""
     for name, values in scores.items():
         members = _members(name, scores)
         for metric, claimed in values.items() if members is not None else ():

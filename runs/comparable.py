@@ -347,15 +347,13 @@ def _prompt_of(file: Path, key: str) -> str:
     return next((text or "" for name, text in zip(row_keys(file), prompts, strict=False) if name == key), "")
 
 
-def _differing(first: Protocol, second: Protocol) -> dict[str, tuple[Kind, str, str]]:
+def _differing(first: Protocol, second: Protocol) -> Differing:
     one, other = ({name: (kind, value) for kind, name, value in each.fields} for each in (first, second))
-    found: dict[str, tuple[Kind, str, str]] = {}
-    for name, (kind, value) in one.items():
-        if other.get(name, (kind, NOT_TOLD))[1] != value:
-            found[name] = kind, value, other.get(name, (kind, NOT_TOLD))[1]
-    for name, (kind, value) in other.items():
-        if name not in one:
-            found[name] = kind, NOT_TOLD, value
+    found: Differing = {}
+    for name, (kind, _) in (one | other).items():
+        here, there = (each[name][1] if name in each else NOT_TOLD for each in (one, other))
+        if here != there:
+            found[name] = kind, here, there
     return found
 
 

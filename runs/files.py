@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cultureval.runs.record import SECTION, Run
-from cultureval.runtime.errors import CulturevalError, did_you_mean, escaped
+from cultureval.runtime.errors import CulturevalError, counted, did_you_mean, escaped
 from cultureval.runtime.printing import print_note
 
 if TYPE_CHECKING:
@@ -276,7 +276,7 @@ def _of_older_runs(tasks: Sequence[SavedTask], newer: Mapping[Path, str]) -> lis
 
 def more_tasks(others: Sequence[object]) -> str:
     """How many more tasks there are than the one that is named: " and 2 more tasks"."""
-    return f" and {len(others)} more task{'s' * (len(others) > 1)}" if others else ""
+    return f" and {counted(len(others), 'more task')}" if others else ""
 
 
 def _later_runs(task: SavedTask, results: Collection[Path]) -> list[str]:

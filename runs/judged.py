@@ -135,9 +135,12 @@ def signs(signature: SignatureRecord, metric: str) -> bool:
     return bool(template) and metric.startswith(f"{JUDGED}{judge}_{f'{known.short}_' if known else ''}")
 
 
-def judges_of(scores: Iterable[JudgeScores]) -> list[str]:
-    """The judges that scored something."""
-    return list(dict.fromkeys(one.judge for one in scores))
+def by_judge(scores: Iterable[JudgeScores]) -> dict[str, list[JudgeScores]]:
+    """The scores of each judge that scored something."""
+    found: dict[str, list[JudgeScores]] = {}
+    for one in scores:
+        found.setdefault(one.judge, []).append(one)
+    return found
 
 
 def total(scores: Iterable[JudgeScores], count: str) -> dict[str, int]:

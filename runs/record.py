@@ -372,6 +372,12 @@ class Run:
     impossible: Mapping[str, str] = field(default_factory=dict)
     asked: Mapping[str, str] = field(default_factory=dict)
 
+    @property
+    def claimed(self) -> str:
+        """The first of `claims`, and how many more there are; "" without any."""
+        others = f", and {len(self.claims) - 1} more such numbers" if self.claims[1:] else ""
+        return f"{self.claims[0].sentence}{others}" if self.claims else ""
+
     def signature_of(self, task: str) -> SignatureRecord | None:
         """The signature of the group of a task, or of an average, with `|k`; None where the file has none."""
         record, (bare, _, shots) = self.record.tasks.get(task), task.partition("|")

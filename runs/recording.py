@@ -226,14 +226,7 @@ def _instruments(signatures: Iterable[SignatureRecord]) -> dict[str, str]:
 def _counted(
     record: TaskRecord, rows: Sequence[Any], scores: Mapping[str, Any], answers: Mapping[str, Any]
 ) -> TaskRecord:
-    """The record of a task with the counts of its rows.
-
-    Args:
-        record: Of the task.
-        rows: LightEval's `Detail` of each.
-        scores: Of the task, as its metrics made them.
-        answers: What the model says of its answers: fields of the record.
-    """
+    """A task's record with the counts of LightEval's `Detail` of each row; `answers` are the model's own fields."""
     kind = kind_of(record.task)
     reasons = [specific_of(row.doc).get("finish_reasons") or () for row in rows]
     unreadable = kind.unreadable

@@ -15,7 +15,7 @@ from typing_extensions import TypedDict
 from cultureval.runs.files import SavedTask, derived_from, read_details
 from cultureval.runtime.data.image_store import stored_image
 from cultureval.runtime.doc_fields import specific_of
-from cultureval.runtime.errors import CulturevalError, shorten
+from cultureval.runtime.errors import CulturevalError, shorten, shown_names
 from cultureval.tasks.catalogue import all_tasks
 
 # Fields of `doc.specific` that name a row, the first that all rows of its task have; a row without it is its place.
@@ -215,8 +215,8 @@ def places_of(item: str, rows: Sequence[Row], task: str) -> list[int]:
     for field in OTHER_NAMES:
         if found := [place for place, one in enumerate(specifics) if str(one.get(field)) == item]:
             return found
-    some = ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
-    raise CulturevalError(f"{task} has no item {item!r} among its {len(rows)}: {some}. '#0' (in quotes) is the first.")
+    told = f"{task} has no item {item!r} among its {len(rows)}: {shown_names(names)}"
+    raise CulturevalError(f"{told}. '#0' (in quotes) is the first.")
 
 
 def golds_of(row: Row) -> list[str]:

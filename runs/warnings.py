@@ -7,6 +7,7 @@ from cultureval.runs.files import judged_of, more_tasks
 from cultureval.runs.judged import CriterionScore, JudgeScores, bounds, incomplete, is_of_judge, judge_scores, total
 from cultureval.runs.record import Run, TaskRecord
 from cultureval.runs.task_records import is_sample
+from cultureval.runtime.errors import counted
 from cultureval.runtime.rows_report import KEPT_KINDS, KINDS
 from cultureval.tasks.catalogue import all_tasks, groups
 
@@ -132,10 +133,9 @@ Checks = Iterable[str]
 
 def _claims(run: Run, tasks: list[TaskRecord]) -> Checks:
     if run.claims:
-        others = f"; and {len(run.claims) - 1} more such numbers" if run.claims[1:] else ""
         yield (
-            f"{run.claims[0].sentence}{others}. The numbers here are those of the details, and the run is not ranked: "
-            "the results file or its details were changed, or are not of one run."
+            f"{run.claimed}. The numbers here are those of the details, and the run is not ranked: the results file "
+            "or its details were changed, or are not of one run."
         )
 
 
@@ -173,10 +173,9 @@ def _mixed(run: Run, tasks: list[TaskRecord]) -> Checks:
 
 def _incomplete(run: Run, tasks: list[TaskRecord]) -> Checks:
     if missing := run.record.missing:
-        tasks_missing = f"{len(missing)} task{'s' * (len(missing) > 1)} without data"
         yield (
-            f"Incomplete, so not comparable: {_named(_groups(missing))} ({tasks_missing}). "
-            "`cultureval mirror SUITE` fetches them or says where they are."
+            f"Incomplete, so not comparable: {_named(_groups(missing))} ({counted(len(missing), 'task')} without "
+            "data). `cultureval mirror SUITE` fetches them or says where they are."
         )
 
 
@@ -211,29 +210,27 @@ def _limits(tasks: list[TaskRecord]) -> list[int]:
 
 
 def _skipped(run: Run, tasks: list[TaskRecord]) -> Checks:
-    found = _counted(tasks, lambda task: task.skipped_rows)
-    if found:
-        yield (
-            f"{sum(found.values())} broken rows skipped: {_shares(found)}. The results file lists them with the "
-            "reasons; mend or replace the data."
-        )
+    return _told(
+        _counted(tasks, lambda task: task.skipped_rows),
+        "{total} broken rows skipped: {shares}. The results file lists them with the reasons; mend or replace the "
+        "data.",
+    )
 
 
 def _repeated(run: Run, tasks: list[TaskRecord]) -> Checks:
-    found = _counted(tasks, lambda task: task.duplicate_rows)
-    if found:
-        yield (
-            f"{sum(found.values())} rows ask the same as an earlier one: {_shares(found)}. They are scored, and count "
-            "as one in the errors; `cultureval check SUITE --rows FILE` lists them."
-        )
+    return _told(
+        _counted(tasks, lambda task: task.duplicate_rows),
+        "{total} rows ask the same as an earlier one: {shares}. They are scored, and count as one in the errors; "
+        "`cultureval check SUITE --rows FILE` lists them.",
+    )
 
 
 def _unread(run: Run, tasks: list[TaskRecord]) -> Checks:
     found = {f"{task.source}/{file}" for task in tasks for file in task.unread_files}
     if found:
         yield (
-            f"{len(found)} data file{'s' * (len(found) > 1)} that no task reads: {_named(sorted(found), 'file')}. A "
-            "copy, another name or another split: rename it, or move it out of the folder."
+            f"{counted(len(found), 'data file')} that no task reads: {_named(sorted(found), 'file')}. A copy, another "
+            "name or another split: rename it, or move it out of the folder."
         )
 
 
@@ -341,20 +338,19 @@ def _few_shot(run: Run, tasks: list[TaskRecord]) -> Checks:
 
 
 def _unscored(run: Run, tasks: list[TaskRecord]) -> Checks:
-    found = _counted(tasks, lambda task: task.rows - task.rows_with(task.headline))
-    if found:
-        yield (
-            f"Rows that are not scored, and in no mean of the headline: {_shares(found)}. `cultureval show RESULTS "
-            "TASK` lists them; a failure of the scorer is mended by running again, which asks the model nothing twice."
-        )
+    return _told(
+        _counted(tasks, lambda task: task.rows - task.rows_with(task.headline)),
+        "Rows that are not scored, and in no mean of the headline: {shares}. `cultureval show RESULTS TASK` lists "
+        "them; a failure of the scorer is mended by running again, which asks the model nothing twice.",
+    )
 
 
 def _unjudged(run: Run, tasks: list[TaskRecord]) -> Checks:
-    if found := total(judge_scores(run, tasks), "unscored"):
-        yield (
-            f"Verdicts without a judge's score: {_shares(found)}. Running again asks the judge again where its reply "
-            "was the reason; the bounds (`_missing_as_1`, `_missing_as_5`) are in --full."
-        )
+    return _told(
+        total(judge_scores(run, tasks), "unscored"),
+        "Verdicts without a judge's score: {shares}. Running again asks the judge again where its reply was the "
+        "reason; the bounds (`_missing_as_1`, `_missing_as_5`) are in --full.",
+    )
 
 
 def _judged_in_part(run: Run, tasks: list[TaskRecord]) -> Checks:
@@ -438,12 +434,11 @@ def _unparsable(run: Run, tasks: list[TaskRecord]) -> Checks:
 
 
 def _truncated(run: Run, tasks: list[TaskRecord]) -> Checks:
-    found = _counted(tasks, lambda task: task.truncated)
-    if found:
-        yield (
-            f"Answers cut at the token limit: {_shares(found)}. Raise max_new_tokens (generation_parameters of the "
-            "model's YAML file)."
-        )
+    return _told(
+        _counted(tasks, lambda task: task.truncated),
+        "Answers cut at the token limit: {shares}. Raise max_new_tokens (generation_parameters of the model's YAML "
+        "file).",
+    )
 
 
 def _reused(run: Run, tasks: list[TaskRecord]) -> Checks:
@@ -482,6 +477,11 @@ def _of_earlier_runs(found: list[tuple[int, str | None]], of_all: float, what: s
         yield f"{count:,}{total} {what} reused{since}; --no-resume asks {whom} again."
 
 
+def _told(counts: Mapping[str, int], sentence: str) -> Checks:
+    """A sentence with the `total` of some counts, and their `shares` by group; none without counts."""
+    return [sentence.format(total=sum(counts.values()), shares=_shares(counts))] if counts else []
+
+
 def _counted(tasks: Iterable[TaskRecord], count: Callable[[TaskRecord], int]) -> dict[str, int]:
     """The sum of a count over each group's tasks, where it is not 0."""
     sums: dict[str, int] = {}
@@ -503,4 +503,4 @@ def _named(words: Iterable[str], what: str = "group") -> str:
     """The words of the first groups, and how many more groups there are."""
     listed = list(words)
     others = len(listed) - NAMED
-    return ", ".join(listed[:NAMED]) + (f" and {others} more {what}{'s' * (others > 1)}" if others > 0 else "")
+    return ", ".join(listed[:NAMED]) + (f" and {counted(others, f'more {what}')}" if others > 0 else "")

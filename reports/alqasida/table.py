@@ -12,10 +12,11 @@ from pathlib import Path
 from cultureval.metrics.alqasida.countries import NAMES
 from cultureval.metrics.alqasida.names import GAIN, ZERO
 from cultureval.reports.paper_numbers import published_model, published_rows, published_scores
-from cultureval.runs.judged import BOUNDS_NOTE, JudgeScores, bounded_mean, incomplete, judge_scores, judges_of
+from cultureval.runs.judged import BOUNDS_NOTE, JudgeScores, bounded_mean, by_judge, incomplete, judge_scores
 from cultureval.runs.means import Estimate, as_written, estimate, mean_of, percentage
 from cultureval.runs.record import Run, TaskRecord
 from cultureval.runs.table import NO_AVERAGE, Cell, Column, Content, Coverage, Row, SuiteTable, cell_of, table_of_cells
+from cultureval.runtime.errors import shown_names
 from cultureval.tasks.alqasida.benchmarks import direction_of
 from cultureval.tasks.alqasida.published_prompts import NOT_PUBLISHED
 from cultureval.tasks.alqasida.sets import OWN_ITEMS
@@ -59,9 +60,7 @@ def tables(run: Run, suite: str = SUITE) -> list[SuiteTable]:
         published = published_scores(PUBLISHED, run.model) if shots == 0 else {}
         found = [_requests(run, suite, tasks, published), _translations(run, suite, tasks, published)]
         made += [table for table in found if table]
-    scores = judge_scores(run, records)
-    by_judge = {judge: [one for one in scores if one.judge == judge] for judge in judges_of(scores)}
-    return made + [_judge_table(judge, of_judge) for judge, of_judge in by_judge.items()]
+    return made + [_judge_table(*of_judge) for of_judge in by_judge(judge_scores(run, records)).items()]
 
 
 development_tables = partial(tables, suite="alqasida_dev")
@@ -100,8 +99,8 @@ def _other_prompts(records: Sequence[TaskRecord]) -> list[str]:
     others = [one.task.partition("_")[2].partition("|")[0] for one in records if one.prompt_hash == NOT_PUBLISHED]
     if not others:
         return []
-    shown = f"{', '.join(others[:3])}{f' and {len(others) - 3} more' if len(others) > 3 else ''}"
-    return [f"{NOT_PUBLISHED[0].upper()}{NOT_PUBLISHED[1:]}: {shown} ({len(others)} of {len(records)} sets)."]
+    told = f"{NOT_PUBLISHED[0].upper()}{NOT_PUBLISHED[1:]}: {shown_names(others, 3)}"
+    return [f"{told} ({len(others)} of {len(records)} sets)."]
 
 
 def _sets(suite: str, kind: str, records: Mapping[str, TaskRecord]) -> list[Task]:

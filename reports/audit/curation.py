@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from cultureval.audit.m2cqa.people import Decided
     from cultureval.metrics.rater_agreement import Coefficient
 
+MOST_DISPUTED = 10  # statements that are named
 PUBLISHED = {"statements": (0.71, 0.19), "options": (0.39, 0.16)}  # M2CQA, A.2.3: within, across
 PUBLISHED_AGREEMENT = {  # Table 1: AC1, raw
     ("need_image", "q_plus"): (0.996, 0.996),
@@ -87,8 +88,8 @@ def people_text(decided: "Mapping[str, Decided]", file: Path, root: Path) -> str
     )
 
 
-def disputed_lines(keys: "Sequence[tuple[str, str, str]]", most: int = 10) -> list[str]:
+def disputed_lines(keys: "Sequence[tuple[str, str, str]]") -> list[str]:
     """Statements on which annotators have no majority, for a further one."""
-    lines = [f"  {item} ({variety}, {role})" for item, variety, role in keys[:most]]
-    more = [f"  and {len(keys) - most} more"] if len(keys) > most else []
+    lines = [f"  {item} ({variety}, {role})" for item, variety, role in keys[:MOST_DISPUTED]]
+    more = [f"  and {len(keys) - MOST_DISPUTED} more"] if len(keys) > MOST_DISPUTED else []
     return [f"{len(keys):,} statements without a majority, for a further annotator:", *lines, *more] if keys else []

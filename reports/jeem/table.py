@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from cultureval.reports.paper_numbers import published_rows, published_rows_of
-from cultureval.runs.judged import BOUNDS_NOTE, JudgeScores, bounded_mean, incomplete, judge_scores, judges_of
+from cultureval.runs.judged import BOUNDS_NOTE, JudgeScores, bounded_mean, by_judge, incomplete, judge_scores
 from cultureval.runs.means import estimate
 from cultureval.runs.record import Run, TaskRecord
 from cultureval.runs.table import Cell, Column, Row, SuiteTable, cell_of, table_of_cells, with_mean_of_rows
@@ -49,8 +49,7 @@ def tables(run: Run) -> list[SuiteTable]:
         found.append(_metric_table(run, "captions", captions, published))
         if not scores:
             found.append(_metric_table(run, "answers", answers, {}))
-        by_judge = {judge: [one for one in scores if one.judge == judge] for judge in judges_of(scores)}
-        found += [_judge_table(run, judge, of_judge) for judge, of_judge in by_judge.items()]
+        found += [_judge_table(run, *of_judge) for of_judge in by_judge(scores).items()]
     return [table for table in found if table.rows]
 
 

@@ -14,7 +14,7 @@ from cultureval.runs.files import LeftOut
 from cultureval.runs.load_runs import load_all
 from cultureval.runs.record import Run
 from cultureval.runs.table import OneRow, suite_rows
-from cultureval.runtime.errors import CulturevalError, described
+from cultureval.runtime.errors import CulturevalError, described, shown_names
 from cultureval.tasks.catalogue import all_suites
 
 
@@ -176,8 +176,7 @@ def _sentences(found: ItemRanks) -> list[str]:
     for label, reason in found.without.items():
         reasons.setdefault(reason, []).append(label)
     for reason, labels in reasons.items():
-        shown = f"{', '.join(labels[:3])}{f' and {len(labels) - 3} more' if len(labels) > 3 else ''}"
-        sentences.append(f"No rank for {shown}: {reason}.")
+        sentences.append(f"No rank for {shown_names(labels, 3)}: {reason}.")
     return [*sentences, *(f"{note[0].upper()}{note[1:]}" for note in found.notes)]
 
 

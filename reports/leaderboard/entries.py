@@ -225,8 +225,7 @@ def _entries(tracks: Sequence[_Track]) -> list[Entry]:
 def _unranked(track: _Track, run: Run) -> str:
     """Why an entry has no rank whatever its scores."""
     if run.claims:
-        others = f", and {len(run.claims) - 1} more such numbers" if run.claims[1:] else ""
-        return f"{run.claims[0].sentence}{others}"
+        return run.claimed
     if any(task.of_other_models for task in run.record.tasks.values()):
         return "its answers are of more than one model"
     if run.impossible:
@@ -258,14 +257,9 @@ def _common(protocols: Iterable[Protocol]) -> dict[str, str]:
 def _merged(track: _Track) -> Run:
     """The track as one run. A group's average is kept where one file has all tasks of the group that are here."""
     scores: dict[str, Mapping[str, float | None]] = dict(track.scores)
-    here: dict[tuple[str, int], set[str]] = {}
-    for record in track.records.values():
-        here.setdefault((record.group, record.shots), set()).add(record.task)
     for run in track.runs:
-        there: dict[tuple[str, int], set[str]] = {}
-        for record in run.record.tasks.values():
-            there.setdefault((record.group, record.shots), set()).add(record.task)
-        for (group, shots), tasks in here.items():
+        there = _tasks_of_groups(run.record.tasks)
+        for (group, shots), tasks in _tasks_of_groups(track.records).items():
             whole = tasks == there.get((group, shots)) and all(track.sources[task] is run for task in tasks)
             means = [name for name in run.scores if name.startswith(f"{group}:_") and name.endswith(f"|{shots}")]
             scores |= {name: run.scores[name] for name in means if whole}
@@ -293,6 +287,14 @@ def _merged(track: _Track) -> Run:
     impossible = {task: run.impossible[task] for run, task in own if task in run.impossible}
     told = {"claims": claims, "judgements": judgements, "unchecked": unchecked, "impossible": impossible}
     return replace(newest, scores=scores, record=record, **told)
+
+
+def _tasks_of_groups(records: Mapping[str, TaskRecord]) -> dict[tuple[str, int], set[str]]:
+    """The tasks of each group with its number of few-shot examples."""
+    found: dict[tuple[str, int], set[str]] = {}
+    for record in records.values():
+        found.setdefault((record.group, record.shots), set()).add(record.task)
+    return found
 
 
 def _groups(entries: Sequence[Entry], allowed: Collection[str], texts: Texts) -> list[Group]:

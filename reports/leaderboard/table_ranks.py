@@ -32,13 +32,12 @@ class ItemRanks:
     behind: dict[str, tuple[float, float, float]] = field(default_factory=dict)
 
 
-def item_ranks(rows: Sequence[tuple[Entry, OneRow]], main: Column, seed: int = 0) -> ItemRanks:
+def item_ranks(rows: Sequence[tuple[Entry, OneRow]], main: Column) -> ItemRanks:
     """Ranks with intervals by a paired bootstrap of items within subsets.
 
     Args:
         rows: Comparable entries, each with its row; those whose rows have no `parts` get no rank.
         main: The column by which they are ranked; rows that are ranked by another get no rank.
-        seed: Of the resamples.
     """
     parts = next((row.parts for _, row in rows if row.parts and row.main == main), {})
     without = {entry.label: "it has no score in the main column" for entry, row in rows if not row.parts}
@@ -46,7 +45,7 @@ def item_ranks(rows: Sequence[tuple[Entry, OneRow]], main: Column, seed: int = 0
     models = [
         (entry.label, {task: entry.sources[task] for task, _ in parts}) for entry, row in rows if row.parts == parts
     ]
-    found = rank_items(models if parts else [], parts, seed=seed, higher_is_better=not main.lower)
+    found = rank_items(models if parts else [], parts, higher_is_better=not main.lower)
     unproven = dict(found.without)
     ranks = ItemRanks(found.ranking, without | unproven, frozenset(unproven), found.notes, found.left_out)
     return replace(ranks, behind=_behind(found))

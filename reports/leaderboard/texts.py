@@ -22,11 +22,14 @@ def shown(text: str, longest: int = LONGEST) -> str:
     return plain if len(plain) <= longest else f"{plain[: longest - 1]}…"
 
 
-def shown_apart(texts: Iterable[str], longest: int = LONGEST_NAME) -> dict[str, str]:
+def shown_apart(texts: Iterable[str]) -> dict[str, str]:
     """Names for pages, of which long ones lack their middle; whole where two would be alike."""
     whole = {text: shown(text, len(text) * ESCAPED + 1) for text in dict.fromkeys(texts)}
-    half = longest // 2
-    cut = {text: name if len(name) <= longest else f"{name[: half - 1]}…{name[-half:]}" for text, name in whole.items()}
+    half = LONGEST_NAME // 2
+    cut = {
+        text: name if len(name) <= LONGEST_NAME else f"{name[: half - 1]}…{name[-half:]}"
+        for text, name in whole.items()
+    }
     taken = Counter(cut.values())
     return {text: name if taken[name] == 1 else whole[text] for text, name in cut.items()}
 

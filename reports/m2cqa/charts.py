@@ -99,13 +99,7 @@ def sizes(rows: Sequence[Row]) -> list[Chart]:
 def _points(
     rows: Sequence[Row], series: Callable[[Row], str], across: Callable[[Row], tuple[float, float | None]]
 ) -> list[Point]:
-    """Points of CFHR in the panels of varieties and prompts.
-
-    Args:
-        rows: With a CFHR.
-        series: The model or family of a row.
-        across: The value of a row on the horizontal axis, and its standard error.
-    """
+    """Points of CFHR in panels of varieties and prompts; `across` is a row's value, with error, on the other axis."""
     short = short_names(list(dict.fromkeys(map(series, rows))))
     varieties, prompts = list(VARIETY_LABELS), list(PROMPTS)
     ordered = sorted(rows, key=lambda row: (varieties.index(row["variety"]), prompts.index(row["prompt"])))

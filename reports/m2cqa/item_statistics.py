@@ -45,7 +45,7 @@ def item_statistics(file: Path, task: str, metric: str) -> ItemStatistics | None
     items, counts, unread = found
     parts = _parts(counts, rate)
     left_out = _unread_of(rate, unread) & (parts[:, -1] == 0) if rate in CONDITIONAL else np.zeros(len(parts), bool)
-    score = ratio if parts.shape[-1] == 2 else _score(rate)
+    score = ratio if parts.shape[-1] == 2 else partial(_rate, name=rate)
     worst, best = (np.tile(_parts(ends, rate), (len(parts), 1)) for ends in _ends(rate))
     return ItemStatistics(parts, score, items, ~left_out, worst=worst, best=best)
 
@@ -91,10 +91,6 @@ def _ends(rate: str) -> tuple[Floats, Floats]:
     fooled, wrong, unread, best = item_counts(*right_judgements(table), table == "invalid").astype(np.float64)
     worst = unread if rate == INVALID_RATE else fooled if rate.startswith(LOWER) else wrong
     return worst, best
-
-
-def _score(rate: str) -> "partial[Floats]":
-    return partial(_rate, name=rate)
 
 
 def _rate(sums: Floats, name: str) -> Floats:

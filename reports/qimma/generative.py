@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from cultureval.reports.run_ranks import average_weights
 from cultureval.runs.means import Estimate, mean_of, percentage
 from cultureval.runs.record import Run, TaskRecord
 from cultureval.runs.table import NO_AVERAGE, Cell, Column, Coverage, Row, SuiteTable, cell_of
@@ -28,11 +29,8 @@ def generative_benchmarks() -> dict[str, list[Task]]:
 def tables(run: Run) -> list[SuiteTable]:
     """One table for each number of few-shot examples in the run."""
     tasks = run.tasks_of(SUITE)
-    return [_table(run, [task for task in tasks if task.shots == shots], shots) for shots in _shots(tasks)]
-
-
-def _shots(tasks: Sequence[TaskRecord]) -> list[int]:
-    return list(dict.fromkeys(task.shots for task in tasks))
+    counts = dict.fromkeys(task.shots for task in tasks)
+    return [_table(run, [task for task in tasks if task.shots == shots], shots) for shots in counts]
 
 
 def _table(run: Run, tasks: Sequence[TaskRecord], shots: int) -> SuiteTable:
@@ -54,18 +52,8 @@ def _average(whole: Sequence[Mapping[str, Estimate | None]], tasks: Sequence[Tas
         return [Cell(None, words=NO_AVERAGE), None, None]
     means = [mean_of([one[column] for one in whole if one[column]]) for column in COLUMNS]
     first, *others = (cell_of(mean._replace(n=None)) for mean in means)
-    return [replace(first, parts=_parts(tasks)), *others]
-
-
-def _parts(tasks: Sequence[TaskRecord]) -> dict[tuple[str, str], float]:
-    """Every subset with the strict accuracy and its weight in the average."""
-    benchmarks, records = generative_benchmarks(), {task.task.partition("|")[0]: task for task in tasks}
-    return {
-        (records[task.task].task, COLUMNS["strict"]): 1 / len(benchmarks) / len(members)
-        for members in benchmarks.values()
-        for task in members
-        if task.task in records
-    }
+    parts = {(task, COLUMNS["strict"]): weight for task, weight in average_weights(tasks).items()}
+    return [replace(first, parts=parts), *others]
 
 
 def _mean(run: Run, tasks: Sequence[TaskRecord], metric: str) -> Estimate | None:

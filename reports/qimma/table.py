@@ -11,6 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from cultureval.reports.paper_numbers import published_rows, published_scores
+from cultureval.reports.run_ranks import average_weights
 from cultureval.runs.means import Estimate, as_written, mean_of, percentage
 from cultureval.runs.record import Run, RunRecord, TaskRecord
 from cultureval.runs.table import NO_AVERAGE, Cell, Column, Coverage, Row, SuiteTable, cell_of
@@ -53,12 +54,7 @@ OF_FIRST_TOKENS = (
 
 def benchmark_scores(subsets: Mapping[str, Estimate]) -> dict[str, Estimate]:
     """Scores of the benchmarks whose subsets (tasks without `|k`) all have one: their unweighted means."""
-    names = {benchmark: [task.task for task in tasks] for benchmark, tasks in benchmark_tasks().items()}
-    return {
-        benchmark: mean_of([subsets[task] for task in tasks])
-        for benchmark, tasks in names.items()
-        if all(task in subsets for task in tasks)
-    }
+    return _means({name: [task.task for task in tasks] for name, tasks in benchmark_tasks().items()}, subsets)
 
 
 def domain_scores(benchmarks: Mapping[str, Estimate]) -> dict[str, Estimate]:
@@ -66,17 +62,21 @@ def domain_scores(benchmarks: Mapping[str, Estimate]) -> dict[str, Estimate]:
     domains: dict[str, list[str]] = {}
     for benchmark, tasks in benchmark_tasks().items():
         domains.setdefault(tasks[0].domain, []).append(benchmark)
-    return {
-        domain: mean_of([benchmarks[name] for name in names])
-        for domain, names in domains.items()
-        if all(name in benchmarks for name in names)
-    }
+    return _means(domains, benchmarks)
 
 
 def average(benchmarks: Mapping[str, Estimate]) -> Estimate | None:
     """The unweighted mean of the fourteen benchmarks, by the paper's names; None unless all have a score."""
-    names = list(benchmark_tasks())
-    return mean_of([benchmarks[name] for name in names]) if all(name in benchmarks for name in names) else None
+    return _means({AVERAGE: list(benchmark_tasks())}, benchmarks).get(AVERAGE)
+
+
+def _means(members: Mapping[str, Sequence[str]], scores: Mapping[str, Estimate]) -> dict[str, Estimate]:
+    """The unweighted means of those whose members all have a score."""
+    return {
+        name: mean_of([scores[one] for one in own])
+        for name, own in members.items()
+        if all(one in scores for one in own)
+    }
 
 
 def tables(run: Run) -> list[SuiteTable]:
@@ -109,7 +109,9 @@ def _table(run: Run, tasks: Sequence[TaskRecord], shots: int) -> SuiteTable:
         )
         rows.append(Row(domain if first else "", cells))
         shown = domain
-    rows.append(_average_row(benchmarks, published.get(AVERAGE), _parts(tasks)))
+    weights = average_weights(tasks)
+    parts = {(task.task, task.headline): weights[task.task] for task in tasks}
+    rows.append(_average_row(benchmarks, published.get(AVERAGE), parts))
     notes = [*_forms(tasks), *_parity(tasks)]
     heading = f"QIMMA, percent, {shots}-shot"
     return SuiteTable("QIMMA", "percent", COLUMNS, rows, notes, heading, main=MAIN, order=_order())
@@ -119,19 +121,6 @@ def _order() -> list[Column]:
     domains = dict.fromkeys(members[0].domain for members in benchmark_tasks().values())
     of_benchmarks = (Column(name, BENCHMARKS) for name in ORDER)
     return [MAIN, COVERAGE, *of_benchmarks, *(Column(name, DOMAINS) for name in domains)]
-
-
-def _parts(tasks: Sequence[TaskRecord]) -> dict[tuple[str, str], float]:
-    """Every subset with its headline metric and its weight in the average; {} where one is missing."""
-    records = {record.task.partition("|")[0]: record for record in tasks}
-    benchmarks = benchmark_tasks()
-    if not all(task.task in records for members in benchmarks.values() for task in members):
-        return {}
-    return {
-        (records[task.task].task, records[task.task].headline): 1 / len(benchmarks) / len(members)
-        for members in benchmarks.values()
-        for task in members
-    }
 
 
 def _written(run: Run, tasks: Sequence[TaskRecord], subsets: Mapping[str, Estimate]) -> dict[str, Estimate]:

@@ -11,6 +11,7 @@ import unicodedata
 from cultureval.runtime.errors import escaped
 
 LONGEST = 100_000  # letters of a text; the whole is in the details
+LINE = 200  # of a text in a table
 _MARKUP = re.compile(r"[\\`*_{}\[\]()#+\-.!|~$:=^]")  # the viewer itself writes & < > and quotes as entities
 _ISOLATE, _END = "\u2067", "\u2069"
 
@@ -27,9 +28,9 @@ def markdown_text(text: str) -> str:
     return "\n".join(_line(line) for line in plain_text(text).split("\n"))
 
 
-def one_line(text: str, longest: int = 200) -> str:
+def one_line(text: str) -> str:
     """The beginning of a text in one line, for tables."""
-    return plain_text(" ".join(text[: 2 * longest].split()), longest).partition("\n")[0]
+    return plain_text(" ".join(text[: 2 * LINE].split()), LINE).partition("\n")[0]
 
 
 def _line(line: str) -> str:

@@ -3,7 +3,7 @@
 import pytest
 from summary_runs import run_of
 
-from cultureval.runs.judged import bounded_mean, judge_scores, judges_of
+from cultureval.runs.judged import bounded_mean, by_judge, judge_scores
 from cultureval.runs.means import Estimate
 from cultureval.runs.task_records import task_records
 from cultureval.tasks.catalogue import all_tasks
@@ -38,7 +38,7 @@ def judged(tmp_path, monkeypatch):
 def test_judges_with_a_template_of_another_package_have_their_scores(judged):
     (record,) = judged.tasks_of("urdu_sums")
     (score,) = judge_scores(judged, [record])
-    assert judges_of([score]) == ["gpt-4o"] and (score.template, score.scored) == ("wording", 6)
+    assert by_judge([score]) == {"gpt-4o": [score]} and (score.template, score.scored) == ("wording", 6)
     assert score.criteria["fluency"].mean == Estimate(3.5, 0.5, 6) and list(score.criteria) == ["fluency"]
     judged.scores["urdu_sums|0"] |= {PREFIX: 3.125, f"{PREFIX}_missing_as_1": 1.125, f"{PREFIX}_missing_as_5": 4.875}
     assert bounded_mean(judge_scores(judged), "fluency") == "3.13 [1.13, 4.88]", "as summaries round"
