@@ -6,6 +6,7 @@ from collections.abc import Hashable, Sequence
 import numpy as np
 
 from cultureval.metrics.proportions import interval_of_error, wilson_error
+from cultureval.runtime.patches.lighteval.group_averages import StandardError
 
 Bounds = tuple[float, float]  # the lowest and the highest score that there can be
 
@@ -72,6 +73,24 @@ def errors_of_clusters(
     residual_sums = np.bincount(members, weights=scores - scores.mean())
     factor = np.sqrt(len(numbers) / (len(numbers) - 1)) / scores.size
     return dict(zip(numbers, (factor * residual_sums).tolist(), strict=True))
+
+
+def error_that_adds(
+    values: Sequence[float], clusters: Sequence[str | int], bounds: Bounds | None = None
+) -> StandardError:
+    """The standard error of a task's mean, which adds to those of other tasks of its group as LightEval averages them.
+
+    Arguments and errors as of `clustered_standard_error`; clusters with names may be of several tasks (a request in
+    each dialect), numbered ones are items that share nothing.
+
+    Returns:
+        The error; nan for fewer than two clusters, and where all scores are the same and have no bounds, which says
+        nothing of it.
+    """
+    unknown = bounds is None and min(values) == max(values)
+    parts = {} if unknown else errors_of_clusters(values, clusters, bounds)
+    named = {cluster: part for cluster, part in parts.items() if isinstance(cluster, str)}
+    return StandardError(math.hypot(*parts.values()) if parts else math.nan, len(values), named)
 
 
 def clustered_interval(values: Sequence[float], clusters: Sequence[Hashable]) -> tuple[float, float]:

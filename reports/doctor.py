@@ -9,7 +9,7 @@ from typing import Literal
 from cultureval.reports.terminal_tables import terminal_table, terminal_width
 from cultureval.runtime.data.hub import go_offline_if_unreachable, is_offline
 from cultureval.runtime.data_options import DataOptions, samples_root
-from cultureval.runtime.errors import CulturevalError
+from cultureval.runtime.errors import CulturevalError, shown_names
 from cultureval.runtime.extras import PARTS, install_command, missing_packages, requirements_of
 from cultureval.runtime.patches.table import Patch, all_patches
 from cultureval.runtime.settings import Settings
@@ -89,9 +89,7 @@ def _suite_row(name: str, findings: Sequence[Finding]) -> tuple[str, str, str]:
     without = dict.fromkeys(task for one in lacking for task in one.tasks or all_names if task in all_names)
     if len(without) == len(all_names):
         return "missing", name, "; ".join(told)
-    named = [*without][:MOST_NAMED]
-    more = f" and {len(without) - len(named)} more" if len(without) > len(named) else ""
-    what = f"ready but for {len(without)} of {len(all_names)} tasks ({', '.join(named)}{more})"
+    what = f"ready but for {len(without)} of {len(all_names)} tasks ({shown_names([*without], MOST_NAMED)})"
     return "partly", name, "; ".join([what, *told])
 
 

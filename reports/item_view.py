@@ -22,6 +22,7 @@ from cultureval.runs.rows import (
 )
 from cultureval.runtime.doc_fields import specific_of
 from cultureval.runtime.errors import MARKS, escaped, shorten
+from cultureval.runtime.rounding import without_nan
 from cultureval.tasks.catalogue import all_suites, all_tasks
 
 TOP = 5  # choices to show of a scored sample
@@ -39,9 +40,8 @@ def names_of(rows: Sequence[Row]) -> list[str]:
 def item_data(place: int, rows: Sequence[Row], task: str) -> dict[str, Any]:
     """An item, by its place from 0, as data for JSON: name, prompt, gold and answer in full, and all scores."""
     row = rows[place]
-    scores = {name: None if value != value else value for name, value in row["metric"].items()}
     data = {"item": names_of(rows)[place], "place": place, "prompt": row["doc"]["query"], "gold": gold_of(row)}
-    return data | {"answer": answer_of(row, headline_of(task)), "scores": scores}
+    return data | {"answer": answer_of(row, headline_of(task)), "scores": without_nan(row["metric"])}
 
 
 def items_table(rows: Sequence[Row], task: str, run: str, width: int | None, limit: int) -> str:

@@ -12,7 +12,7 @@ from cultureval.metrics.item_statistics import ItemStatistics
 from cultureval.metrics.judges.items import JUDGED, labels_of
 from cultureval.metrics.judges.verdicts import JudgeVerdict, count_verdicts, label_shares, summarize
 from cultureval.metrics.paired_tests import Floats
-from cultureval.metrics.standard_errors import errors_of_clusters
+from cultureval.metrics.standard_errors import error_that_adds
 from cultureval.runs.comparable import ASKED, digest_of
 from cultureval.runs.files import (
     UNVERIFIED,
@@ -358,17 +358,12 @@ def _by_statistics(run: Run, record: TaskRecord, file: Path, metric: str, mean: 
 
 
 def _error_of_mean(task: str, metric: str, read: _Read) -> StandardError:
-    """The standard error of a mean of rows, as `metrics.lighteval.clustered_means` has it."""
+    """The standard error of a mean of rows."""
     column, declared = read.columns[metric], declared_metric(task, metric)
     known = np.isfinite(column)
     bounds = declared.range if declared and _is_bounded(task, metric) else None
-    values = column[known]
-    if bounds is None and values.min() == values.max():
-        return StandardError(math.nan, len(values))
-    clusters: list[Hashable] = [read.clusters[row] or place for place, row in enumerate(np.flatnonzero(known))]
-    parts = errors_of_clusters(values, clusters, bounds)
-    named = {cluster: part for cluster, part in parts.items() if isinstance(cluster, str)}
-    return StandardError(math.hypot(*parts.values()) if parts else math.nan, len(values), named)
+    clusters = [read.clusters[row] or place for place, row in enumerate(np.flatnonzero(known))]
+    return error_that_adds(column[known], clusters, bounds)
 
 
 def _error_change(run: Run, task: str, metric: str, error: float) -> list[Change]:

@@ -5,7 +5,6 @@ An output folder has results/<model>/results_<date>.json and details/<model>/<da
 
 import errno
 import json
-import math
 import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,6 +17,7 @@ from cultureval.runs.files import DERIVED, SavedTask
 from cultureval.runs.record import RunRecord
 from cultureval.runs.recording import record_of, section_of
 from cultureval.runtime.patches.lighteval.run_results import scores_of
+from cultureval.runtime.rounding import without_nan
 from cultureval.runtime.saving import summary_file
 from cultureval.tasks.catalogue import OVERALL, is_gated, means_of_subsets, mixed_averages
 
@@ -49,7 +49,7 @@ def write_results(root: Path, model: str, date: str, content: Mapping[str, Any],
     folder = root / "results" / model.strip("/")
     folder.mkdir(parents=True, exist_ok=True)
     file = folder / f"results_{date}.json"
-    content = {**content, "results": undefined_as_null(content["results"])} | section_of(record)
+    content = {**content, "results": without_nan(content["results"])} | section_of(record)
     text = json.dumps(content, ensure_ascii=False, indent=2, default=str)
     if file.exists():
         raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(file))
@@ -129,7 +129,7 @@ def complete_results(pipeline: "Pipeline", record: RunRecord) -> None:
         record: Of the run.
     """
     scores = scores_of(pipeline)
-    scores.update(undefined_as_null({**scores, **means_of_subsets(scores)}))
+    scores.update(without_nan({**scores, **means_of_subsets(scores)}))
     ours = len(record.tasks) == len(pipeline.tasks_dict)
     for name in mixed_averages(scores):
         if ours or name != OVERALL:
@@ -137,15 +137,6 @@ def complete_results(pipeline: "Pipeline", record: RunRecord) -> None:
     pipeline.evaluation_tracker.sections |= section_of(record)
     gated = {name for name, task in record.tasks.items() if is_gated(name.partition("|")[0], task.source)}
     pipeline.evaluation_tracker.withheld = gated
-
-
-def undefined_as_null(scores: Scores) -> dict[str, dict[str, float | None]]:
-    """The scores with None for undefined values (nan): null in the results file, since NaN is not JSON."""
-
-    def known(value: float | None) -> float | None:
-        return None if value is None or math.isnan(value) else value
-
-    return {task: {name: known(value) for name, value in values.items()} for task, values in scores.items()}
 
 
 def complete_stock_run(pipeline: "Pipeline") -> None:

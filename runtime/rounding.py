@@ -1,7 +1,9 @@
 """Numbers as tables print them, everywhere alike: one value never stands with two roundings in two tables."""
 
 import math
+from collections.abc import Mapping
 from decimal import ROUND_HALF_UP, Decimal
+from typing import Any
 
 NOISE = 7  # digits after the last that is printed; what follows those is the error of binary sums
 LARGEST = 1e15  # of larger numbers no decimal place is known
@@ -27,3 +29,12 @@ def printed(value: float, digits: int, signed: bool = False) -> str:
 def printed_or_na(value: float | None, digits: int = 2, signed: bool = False) -> str:
     """As `printed`; `n/a` for None and nan."""
     return "n/a" if value is None or math.isnan(value) else printed(value, digits, signed)
+
+
+def without_nan(value: Any) -> Any:
+    """The value with None for each nan, which JSON does not have."""
+    if isinstance(value, Mapping):
+        return {name: without_nan(item) for name, item in value.items()}
+    if isinstance(value, list):
+        return [without_nan(item) for item in value]
+    return None if isinstance(value, float) and math.isnan(value) else value

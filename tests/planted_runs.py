@@ -23,7 +23,8 @@ from cultureval.runs.files import find_saved_tasks
 from cultureval.runs.record import ModelRecord, RunRecord
 from cultureval.runs.signature import signature_record
 from cultureval.runs.task_records import task_records
-from cultureval.runs.writing import undefined_as_null, write_derived, write_details, write_results
+from cultureval.runs.writing import write_derived, write_details, write_results
+from cultureval.runtime.rounding import without_nan
 from cultureval.tasks.catalogue import all_tasks
 
 TRUST, CAPTION = "qimma_aratrust", "jeem_caption:ae"
@@ -334,7 +335,7 @@ def _write_results(root: Path, place: str, date: str, scores: dict[str, Any], pl
     }
     content = {
         "config_general": {"model_name": model, "max_samples": plan.limit},
-        "results": undefined_as_null(scores),
+        "results": without_nan(scores),
         "config_tasks": configs,
         "versions": dict.fromkeys(configs, 0),
     }

@@ -5,13 +5,11 @@ the highest, the error is not 0 but Wilson's (`metrics/standard_errors.py`). Lig
 too small by the square root of its number of draws, does not run, since our aggregators return a dict.
 """
 
-import math
-
 import numpy as np
 from lighteval.metrics.metrics_corpus import CorpusLevelComputation
 from lighteval.tasks.requests import Doc
 
-from cultureval.metrics.standard_errors import errors_of_clusters
+from cultureval.metrics.standard_errors import error_that_adds
 from cultureval.runtime.doc_fields import specific_of
 from cultureval.runtime.patches.lighteval.group_averages import (
     NotApplicable,
@@ -46,17 +44,9 @@ class ClusteredMean(CorpusLevelComputation):
         self.bounds = None if highest is None else (0.0, highest)
 
     def compute_corpus(self, items: list[float]) -> dict[str, float]:
-        """The mean and the clustered standard error.
-
-        It is nan for fewer than two clusters, and where all scores are the same and have no bounds, which says nothing
-        of it. The error is always present, since LightEval expects the same keys from all subsets of a group.
-        """
+        """The mean and its `error_that_adds`, always present: LightEval expects the same keys of all subsets."""
         clusters = [getattr(item, "cluster", "") or index for index, item in enumerate(items)]
-        unknown = self.bounds is None and min(items) == max(items)
-        parts = {} if unknown else errors_of_clusters(items, clusters, self.bounds)
-        # Items of one name in several tasks of a group (a request in each dialect) are one cluster of its average.
-        named = {cluster: part for cluster, part in parts.items() if isinstance(cluster, str)}
-        error = StandardError(math.hypot(*parts.values()) if parts else math.nan, len(items), named)
+        error = error_that_adds(items, clusters, self.bounds)
         return {self.name: float(np.mean(items)), f"{self.name}_stderr": error}
 
 

@@ -1,7 +1,6 @@
 """Solutions judged in the sandbox and scored by EvalPlus's rules: the report, its files, and its text."""
 
 import json
-import math
 import os
 import time
 from dataclasses import asdict
@@ -150,15 +149,6 @@ def model_of(samples: Path, given: str | None) -> str:
     if not isinstance(name, str) or not name.strip("/. "):
         name = samples.resolve().name.removesuffix(".gz").removesuffix(".jsonl")
     return "/".join(part for part in name.split("/") if part not in ("..", "."))
-
-
-def without_nan(value: Any) -> Any:
-    """The value with None for each nan, which JSON does not have."""
-    if isinstance(value, dict):
-        return {name: without_nan(item) for name, item in value.items()}
-    if isinstance(value, list):
-        return [without_nan(item) for item in value]
-    return None if isinstance(value, float) and math.isnan(value) else value
 
 
 def write_files(

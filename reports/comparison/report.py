@@ -29,7 +29,7 @@ from cultureval.reports.terminal_tables import narrowest, terminal_table, termin
 from cultureval.runs.warnings import run_warnings
 from cultureval.runtime.csv_files import write_csv
 from cultureval.runtime.errors import CulturevalError, counted, did_you_mean, escaped, shown_names
-from cultureval.runtime.rounding import printed_or_na
+from cultureval.runtime.rounding import printed_or_na, without_nan
 
 MOST_SENTENCES = 5  # on items left out, below a table
 COULD_TURN = "items left out could turn it"
@@ -108,10 +108,9 @@ def compare_all(
     (output_dir / "comparison.json").write_text(content + "\n", encoding="utf-8")
     parts = [wrapped(LEAD + f" {draws} resamples, seed {seed}.")]
     for one in pairs:
-        if not any((row.first, row.second) == (one.first, one.second) for row in shown_rows):
-            continue
-        parts.append(_table(one, shown_rows))
-        if most_items:
+        ours = [row for row in shown_rows if (row.first, row.second) == (one.first, one.second)]
+        parts += [_table(one, ours)] if ours else []
+        if ours and most_items:
             parts.append(shown_flips(flips, one.first, one.second, most_items, isolate))
     return ComparedRuns(escaped("\n\n".join(parts), keep="\n\t\u2068\u2069"), document, notes)
 
@@ -160,16 +159,15 @@ def _require_metrics(metrics: Sequence[str], sides: Sequence[Side]) -> None:
 
 
 def _table(pairs: Pairs, rows: Sequence[TestedDifference]) -> str:
-    ours = [row for row in rows if (row.first, row.second) == (pairs.first, pairs.second)]
     width = terminal_width() or sys.maxsize
     for left_out in NARROWER:
-        cells = [_without(left_out, row) for row in (HEADER, *map(_cells, ours))]
+        cells = [_without(left_out, row) for row in (HEADER, *map(_cells, rows))]
         if narrowest(cells) <= width:
             break
     table = terminal_table(cells[0], cells[1:], "lr" if left_out else "llr", f"{pairs.first} minus {pairs.second}")
     gone = ", ".join(left_out[1:])
     lines = [table, *([f"({gone}: no room here; differences.csv has them)"] if gone else [])]
-    return "\n".join([*lines, *map(wrapped, left_out_sentences(ours))])
+    return "\n".join([*lines, *map(wrapped, left_out_sentences(rows))])
 
 
 def left_out_sentences(rows: Sequence[TestedDifference]) -> list[str]:
@@ -245,7 +243,7 @@ def row_record(row: TestedDifference) -> dict[str, Any]:
     record = head | {"subsets": row.subsets} | scores | found | {"p_holm": row.p_holm}
     record |= {"left_out_first": first, "left_out_second": second} | bounds
     record |= {"only_first_right": flips[0], "only_second_right": flips[1]}
-    return {name: None if isinstance(value, float) and value != value else value for name, value in record.items()}
+    return without_nan(record)
 
 
 def _warnings(sides: Sequence[Side]) -> list[str]:

@@ -44,7 +44,8 @@ def item_statistics(file: Path, task: str, metric: str) -> ItemStatistics | None
         return None
     items, counts, unread = found
     parts = _parts(counts, rate)
-    left_out = _unread_of(rate, unread) & (parts[:, -1] == 0) if rate in CONDITIONAL else np.zeros(len(parts), bool)
+    unreadable = unread[:, 0] if rate == CFHR else unread.any(axis=1)  # what decides on a place in the denominator
+    left_out = unreadable & (parts[:, -1] == 0) & (rate in CONDITIONAL)
     score = ratio if parts.shape[-1] == 2 else partial(_rate, name=rate)
     worst, best = (np.tile(_parts(ends, rate), (len(parts), 1)) for ends in _ends(rate))
     return ItemStatistics(parts, score, items, ~left_out, worst=worst, best=best)
@@ -66,11 +67,6 @@ def _judged(file: Path, key: str, *state: int) -> tuple[dict[str, tuple[int, ...
             rows[name].append(row)
     items = {name: tuple(places) for name, places in rows.items()}
     return items, item_counts(*right_judgements(verdicts), unread).astype(np.float64), unread
-
-
-def _unread_of(rate: str, unread: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """[N] whether an output that decides on a place in a rate's denominator is unreadable, of [N, 1 + K] outputs."""
-    return unread[:, 0] if rate == CFHR else unread.any(axis=1)
 
 
 def _parts(counts: Floats, rate: str) -> Floats:

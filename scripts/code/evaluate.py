@@ -8,6 +8,7 @@ import typer
 
 from cultureval.runtime.output_folder import require_output_folder
 from cultureval.runtime.printing import print_result
+from cultureval.runtime.rounding import without_nan
 from cultureval.scripts.code.options import (
     Data,
     Dataset,
@@ -46,7 +47,7 @@ def evaluate(
     """Judges and scores solutions. Example: cultureval code evaluate SAMPLES.jsonl --dataset humaneval"""
     with data_in_settings(data) as root:
         prepare_hub(root)
-        from cultureval.reports.code.evaluation import evaluate_solutions, report_text, without_nan
+        from cultureval.reports.code.evaluation import evaluate_solutions, report_text
         from cultureval.runs.writing import write_summary
         from cultureval.tasks.qimma.code_data import load_problems
 
