@@ -15,6 +15,7 @@ from cultureval.metrics.judges.verdicts import (
     JudgeVerdict,
     label_shares,
     metric_part,
+    numbers_of_judge,
     reuse_line,
     summarize,
     unscored_lines,
@@ -210,15 +211,8 @@ def _task_metrics(job: Job) -> dict[str, float]:
     values: dict[str, float] = {}
     for (name, template), found in job.found.items():
         row = judge_template(template)
-        prefix = metric_prefix(name, row)
-        values |= {
-            f"{prefix}_{key}": value for key, value in summarize(found.verdicts, row.criteria, row.highest).items()
-        }
-        if row.form == "label":
-            values |= {
-                f"{prefix}_{key}": value
-                for key, value in label_shares([one.label for one in found.verdicts], row.labels).items()
-            }
+        labels = row.labels if row.form == "label" else {}
+        values |= numbers_of_judge(metric_prefix(name, row), found.verdicts, row.criteria, row.highest, labels)
     return values
 
 

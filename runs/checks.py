@@ -10,7 +10,7 @@ import numpy as np
 
 from cultureval.metrics.item_statistics import ItemStatistics
 from cultureval.metrics.judges.items import JUDGED, labels_of
-from cultureval.metrics.judges.verdicts import JudgeVerdict, count_verdicts, label_shares, summarize
+from cultureval.metrics.judges.verdicts import JudgeVerdict, count_verdicts, numbers_of_judge
 from cultureval.metrics.paired_tests import Floats
 from cultureval.metrics.standard_errors import error_that_adds
 from cultureval.runs.comparable import ASKED, digest_of
@@ -181,16 +181,14 @@ def _of_verdicts(values: Mapping[str, float | None], file: Path) -> tuple[dict[s
                 outcome=one["outcome"],
                 flags=tuple(one.get("flags") or ()),
                 cluster=clusters[row] or "",
+                label=one.get("label"),
             )
             for row, one in enumerate(verdicts)
             if one
         ]
         tops = {name: top for name in marks if (top := _top_of(f"{prefix}_{name}", values))}
-        found |= {f"{prefix}_{name}": value for name, value in summarize(read, list(marks), tops).items()}
+        found |= numbers_of_judge(prefix, read, list(marks), tops, labels_of(prefix) or {})
         scored |= {f"{prefix}_{name}": sum(name in one.scores for one in read) for name in marks}
-        labels = labels_of(prefix)
-        shares = label_shares([one.get("label") for one in verdicts if one], labels) if labels else {}
-        found |= {f"{prefix}_{name}": share for name, share in shares.items()}
     told = (name for name, value in values.items() if value is not None and owner_of(name, records))
     if others := [name for name in told if name not in found]:
         raise CulturevalError(f"{others[0]}: its details have no verdicts that give it")

@@ -207,6 +207,19 @@ def label_shares(given: Sequence[str | None], labels: Mapping[str, Sequence[str]
     return {name: counts[label] / max(1, len(given)) for label, name in names.items()}
 
 
+def numbers_of_judge(
+    prefix: str,
+    verdicts: Sequence[JudgeVerdict],
+    criteria: Sequence[str],
+    highest: Mapping[str, int],
+    labels: Mapping[str, Sequence[str]],
+) -> dict[str, float]:
+    """A judge's numbers of a task by one template, with names as in results files: `summarize` and `label_shares`."""
+    found = summarize(verdicts, criteria, highest)
+    found |= label_shares([one.label for one in verdicts], labels) if labels else {}
+    return {f"{prefix}_{name}": value for name, value in found.items()}
+
+
 def metric_part(criterion: str) -> str:
     """A criterion's part of a metric's name: "Dialect Authenticity" -> "dialect_authenticity"."""
     return "_".join(criterion.lower().split())

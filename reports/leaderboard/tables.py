@@ -187,6 +187,4 @@ def cell_text(cell: Cell | str | None, errors: bool = True) -> str:
 
 def cell_data(cell: Cell | str | None) -> object:
     """A cell as data for JSON."""
-    if not isinstance(cell, Cell):
-        return cell
-    return {"value": cell.value, "stderr": cell.stderr, "n": cell.n}
+    return {"value": cell.value, "stderr": cell.stderr, "n": cell.n} if isinstance(cell, Cell) else cell
