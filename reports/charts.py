@@ -515,7 +515,7 @@ def short_names(names: Sequence[str], longest: int = LONGEST_NAME) -> dict[str, 
     A name is whole where it would be another one's as well.
     """
     last = _while_unique({name: name.rstrip("/").rpartition("/")[2] or name for name in names})
-    cut = _while_unique({name: _without_middle(short, longest) for name, short in last.items()})
+    cut = _while_unique({name: without_middle(short, longest) for name, short in last.items()})
     return {name: isolated(short) for name, short in cut.items()}
 
 
@@ -530,7 +530,8 @@ def _while_unique(short: Mapping[str, str]) -> dict[str, str]:
     return {name: text if taken.count(text) == 1 else name for name, text in short.items()}
 
 
-def _without_middle(text: str, longest: int) -> str:
+def without_middle(text: str, longest: int) -> str:
+    """A text of at most so many letters."""
     return text if len(text) <= longest else f"{text[: longest // 2 - 1]}…{text[-(longest - longest // 2) :]}"
 
 

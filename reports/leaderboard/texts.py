@@ -5,6 +5,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable
 
+from cultureval.reports.charts import without_middle
 from cultureval.runtime.errors import escaped
 
 LONGEST = 300  # letters of a text in a page
@@ -25,11 +26,7 @@ def shown(text: str, longest: int = LONGEST) -> str:
 def shown_apart(texts: Iterable[str]) -> dict[str, str]:
     """Names for pages, of which long ones lack their middle; whole where two would be alike."""
     whole = {text: shown(text, len(text) * ESCAPED + 1) for text in dict.fromkeys(texts)}
-    half = LONGEST_NAME // 2
-    cut = {
-        text: name if len(name) <= LONGEST_NAME else f"{name[: half - 1]}…{name[-half:]}"
-        for text, name in whole.items()
-    }
+    cut = {text: without_middle(name, LONGEST_NAME) for text, name in whole.items()}
     taken = Counter(cut.values())
     return {text: name if taken[name] == 1 else whole[text] for text, name in cut.items()}
 
