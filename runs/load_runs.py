@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import ValidationError
 
 from cultureval.runs.checks import checked, checked_judgement
-from cultureval.runs.files import LeftOut, find_results, judged_details, judged_of, output_folder
+from cultureval.runs.files import LeftOut, SavedTask, find_results, judged_details, judged_of, output_folder
 from cultureval.runs.judged import added_scores, is_of_judge, signs
 from cultureval.runs.record import SCHEMA, SECTION, Run, RunRecord, TaskRecord
 from cultureval.runs.rows import headline_of
@@ -108,6 +108,11 @@ def read_run(file: Path) -> Run:
         CulturevalError: It is not a results file of LightEval, or its section `cultureval` cannot be read.
     """
     return load(file, strict=True)[0]
+
+
+def runs_of(saved: Iterable[SavedTask]) -> dict[Path, Run]:
+    """The runs of saved tasks by their results files, each read and checked once; without files that are missing."""
+    return {file: read_run(file) for file in {one.results_file for one in saved} if file.is_file()}
 
 
 def _with_relatives(files: Sequence[Path]) -> list[Path]:

@@ -10,7 +10,7 @@ from typing import Any
 from cultureval.metrics.alqasida.names import ADI2, ADI2_MACRO, ALDI, ARABIC_RATE, NADI, PROMPT_ALDI
 from cultureval.metrics.standard_errors import clustered_standard_error
 from cultureval.runs.files import SavedTask, find_saved_tasks
-from cultureval.runs.load_runs import read_run
+from cultureval.runs.load_runs import runs_of
 from cultureval.runtime.doc_fields import specific_of
 from cultureval.runtime.errors import CulturevalError
 
@@ -40,20 +40,15 @@ def samples_of(paths: Sequence[Path]) -> tuple[list[Sample], list[Sample]]:
         CulturevalError: A path has no details of AL-QASIDA.
     """
     samples, tasks = [], []
-    for saved in find_saved_tasks(paths):
-        found = TASK.fullmatch(saved.task)
-        if found:
-            about = _about(saved, found)
-            samples += list(_samples(saved, about))
-            tasks.append(about | {"metrics": _scores(saved)})
+    found = [(saved, match) for saved in find_saved_tasks(paths) if (match := TASK.fullmatch(saved.task))]
+    runs = runs_of(saved for saved, _ in found)
+    for saved, match in found:
+        about, run = _about(saved, match), runs.get(saved.results_file)
+        samples += list(_samples(saved, about))
+        tasks.append(about | {"metrics": run.scores.get(saved.task, {}) if run else {}})
     if not samples:
         raise CulturevalError(f"{', '.join(map(str, paths))}: no details of AL-QASIDA's tasks (alqasida_...).")
     return samples, tasks
-
-
-def _scores(saved: SavedTask) -> Mapping[str, float | None]:
-    """The scores of a task in its run; {} where its results file is missing."""
-    return read_run(saved.results_file).scores.get(saved.task, {}) if saved.results_file.is_file() else {}
 
 
 def _about(saved: SavedTask, found: re.Match[str]) -> Sample:

@@ -15,7 +15,7 @@ from cultureval.reports.viewer.samples import Maker
 from cultureval.reports.viewer.texts import plain_text
 from cultureval.runs.files import SavedTask, derived_from, find_saved_tasks, names_of_runs
 from cultureval.runs.items import row_keys
-from cultureval.runs.load_runs import read_run
+from cultureval.runs.load_runs import runs_of
 from cultureval.runs.record import Run, TaskRecord
 from cultureval.runs.rows import Row, headline_of, judged_metrics, key_of, rows_in_parts
 from cultureval.runs.warnings import run_warnings
@@ -72,9 +72,11 @@ def write_logs(paths: Sequence[Path], task: str | None = None) -> list[TaskLog]:
         some = ", ".join(sorted({one.task.partition("|")[0] for one in saved})[:5])
         raise CulturevalError(f"There are no details of {task}; there are some of {some}.")
     names = names_of_runs(saved)
+    runs = runs_of(chosen)
     logs = []
     for one in progressing(chosen, len(chosen), "Inspect's logs", "task"):
-        logs.append(_write(one, f"{file_name(names[one.root, one.model])}/{file_name(one.task)}.eval"))
+        name = f"{file_name(names[one.root, one.model])}/{file_name(one.task)}.eval"
+        logs.append(_write(one, name, runs.get(one.results_file)))
     return logs
 
 
@@ -84,9 +86,8 @@ def _names(task: str) -> tuple[str, str, str]:
     return task, plain, plain.partition(":")[0]
 
 
-def _write(saved: SavedTask, name: str) -> TaskLog:
+def _write(saved: SavedTask, name: str, run: Run | None) -> TaskLog:
     derived = derived_from(saved)
-    run = read_run(saved.results_file) if saved.results_file.is_file() else None
     record = run.record.tasks.get(saved.task) if run else None
     gated = is_gated(saved.task.partition("|")[0], record.source if record else "")
     file = saved.root / FOLDER / file_name(saved.model) / f"{file_name(saved.task)}.eval"

@@ -11,6 +11,7 @@ from viewer_runs import ARABIC, DATE, row, save, save_all
 from cultureval.reports.viewer.bundle import MARK, check_bundle, serve, write_bundle
 from cultureval.reports.viewer.logs import write_logs
 from cultureval.reports.viewer.texts import markdown_text, plain_text
+from cultureval.runs import load_runs
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.interruption import Interrupted
 
@@ -30,6 +31,12 @@ def run(tmp_path_factory):
 def sample_of(logs, task, place=0):
     (log,) = [log for log in logs if log.task == f"{task}|0"]
     return read_eval_log(str(log.file), resolve_attachments=True).samples[place]
+
+
+def test_a_run_is_read_once_whatever_the_number_of_its_tasks(run, monkeypatch):
+    read, before = [], load_runs.read_run
+    monkeypatch.setattr(load_runs, "read_run", lambda file: read.append(file) or before(file))
+    assert len(write_logs([run[0]])) == len(run[1]) > len(read) == len({*read})
 
 
 def test_choices_have_probabilities_and_gold(run):
