@@ -29,6 +29,14 @@ with a paper's. `make docs` makes them and this site.
 """
 
 
+class Copied(File):
+    """A file that is copied as it is, a table in Markdown too, which pages link."""
+
+    def is_documentation_page(self) -> bool:
+        """No."""
+        return False
+
+
 def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Adds the pages, and the demo's leaderboard and answers (`make docs` makes them first)."""
     for source, page in PAGES.items():
@@ -37,7 +45,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     for place, (folder, what) in DEMO.items():
         for file in sorted(file for file in folder.rglob("*") if file.is_file()):
             name = f"{place}/{file.relative_to(folder).as_posix()}"
-            files.append(File.generated(config, name, abs_src_path=str(file)))
+            files.append(Copied.generated(config, name, abs_src_path=str(file)))
         examples += f"\n- [{what}]({place}/index.html)" if folder.is_dir() else ""
     files.append(File.generated(config, "examples.md", content=examples))
     return files

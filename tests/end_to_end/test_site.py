@@ -41,10 +41,17 @@ def test_the_site_keeps_nobody_out(site, width, scheme):
             assert barriers(visit.open(site / name)) == {}, name
 
 
-def test_a_broken_link_is_refused_with_its_page(tmp_path):
+def test_the_demo_is_copied_as_it_is_and_a_broken_link_is_refused_with_its_page(tmp_path):
     for name in SOURCES:
         source = ROOT / name
         (shutil.copytree if source.is_dir() else shutil.copy)(source, tmp_path / name)
+    board = tmp_path / "results" / "demo-leaderboard"
+    board.mkdir(parents=True)
+    for name in ("index.html", "README.md"):
+        (board / name).write_text(f"the board's {name}", "utf-8")
+    assert build(tmp_path, tmp_path / "site").returncode == 0
+    copied = tmp_path / "site" / "demo" / "leaderboard"
+    assert all((copied / file.name).read_bytes() == file.read_bytes() for file in board.iterdir())
     page = tmp_path / "docs" / "jeem.md"
     page.write_text(page.read_text("utf-8") + "\n[nowhere](no_such_page.md)\n", "utf-8")
     built = build(tmp_path, tmp_path / "site")
