@@ -36,11 +36,14 @@ class QuestionLocks:
             return True
         return True
 
-    def wait_for(self, key: str, tell: Callable[[], None]) -> None:
-        """Locks a key as soon as it is free; where it is not at once, `tell` is called first."""
+    def wait_for(self, key: str, tell: Callable[[], None], gives_up: Callable[[], bool] = lambda: False) -> None:
+        """Locks a key as soon as it is free; where it is not at once, `tell` is called first.
+
+        It goes on without the lock where `gives_up` says so, which is asked several times a second.
+        """
         if not self.take(key):
             tell()
-            while not self.take(key):
+            while not (gives_up() or self.take(key)):
                 time.sleep(_POLL_S)
 
     def give_back(self, key: str) -> None:

@@ -10,6 +10,7 @@ import contextlib
 import math
 import queue
 import tempfile
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -37,6 +38,7 @@ from cultureval.metrics.code.outcomes import NOT_JUDGED, evalplus_status, failur
 from cultureval.metrics.code.pass_at_k import Outcome
 from cultureval.metrics.code.rules import TEST_SUITES, Dataset
 from cultureval.runtime.errors import CulturevalError
+from cultureval.runtime.printing import print_note
 from cultureval.runtime.progress import progressing
 from cultureval.runtime.sandbox.sandbox import (
     DiskFull,
@@ -53,6 +55,7 @@ FAIL: Outcome = "fail"
 
 _SPARE_SECONDS = 2.0
 _MOST_WAITING_SECONDS = 120.0
+_MOST_SECONDS_OF_ANOTHER_RUN = 600.0  # with one program, which may be stopped for good
 
 
 @dataclass(frozen=True)
@@ -266,7 +269,10 @@ class _Judging:
         if self.kept is None:
             return judge.verdict(solution)
         if wait:
-            self.kept.locks.wait_for(key, lambda: None)
+            latest = time.monotonic() + _MOST_SECONDS_OF_ANOTHER_RUN
+            told = f"another run is judging {solution.task_id}; this one waits for its verdict."
+            gives_up = lambda: judge.sandbox.is_interrupted or time.monotonic() > latest  # noqa: E731
+            self.kept.locks.wait_for(key, lambda: print_note(told), gives_up)
         elif not self.kept.locks.take(key):
             return None
         try:
@@ -358,7 +364,9 @@ class _Judge:
         return replace(self._verdict(solution, base, plus, reason), **values)
 
     def _run(self, code: str, suite: str, truth: GroundTruth, outputs: IO[bytes]) -> JobEnd:
-        """Run a solution on a suite, a second time if its sandbox fails or the kernel kills it.
+        """Run a solution on a suite, a second time if its sandbox fails, the kernel kills it or it meets a wall limit.
+
+        A machine that is busy, or was suspended meanwhile, makes a program meet a limit of wall time.
 
         Raises:
             _BrokenBySolution: The sandbox fails again, and only with this solution.
@@ -370,9 +378,11 @@ class _Judge:
                 outputs.seek(0)
                 outputs.truncate()
                 end = self._run_once(code, suite, truth, outputs)
-                self.is_of_the_program &= not end.waits_for_the_machine
-                if not (end.is_kill and self.sandbox.safe):
+                if not (end.waits_for_the_machine or end.is_kill and self.sandbox.safe):
                     return end
+        if end is not None and end.waits_for_the_machine:
+            self.is_of_the_program = False
+            return end
         if end is not None:
             raise _KilledByKernel(end.describe())
         with tempfile.TemporaryFile() as nothing:

@@ -186,7 +186,7 @@ def _tree(value: Any, depth: int) -> Any:
         return ("Fraction", [value.numerator, value.denominator])
     if kind is decimal.Decimal:
         return ("Decimal", str(value))
-    if kind is collections.ChainMap:  # no subclass of dict, but equal to one
+    if isinstance(value, collections.ChainMap):  # no subclass of dict, but equal to one
         return ("subdict", _tree_items(dict(value), dict, depth))
     if kind is type({}.keys()):
         return ("keys", [_tree(item, depth + 1) for item in value])
@@ -240,6 +240,9 @@ def _numpy_tree(value: Any) -> tuple[str, Any] | None:
 
 def _subclass_tree(value: Any, depth: int) -> tuple[str, Any] | None:
     """Read a subclass instance by its base class's methods: overridden ones are not trusted."""
+    for base in (collections.Counter, collections.OrderedDict):  # whose equality is not that of dict
+        if issubclass(type(value), base):
+            return (_NAMED[base], _tree_items(value, base, depth))
     for base in (*_SUBCLASSES, frozenset):
         if not issubclass(type(value), base):
             continue

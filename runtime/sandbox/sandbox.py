@@ -233,6 +233,11 @@ class Sandbox:
             self._errors.close()
         self._process = self._control = self._errors = None
 
+    @property
+    def is_interrupted(self) -> bool:
+        """Whether it has been ended for good."""
+        return self._ended
+
     def interrupt(self) -> None:
         """End the jail for good, from another thread, so that the thread that reads from it continues."""
         self._ended = True

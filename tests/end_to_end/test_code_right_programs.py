@@ -109,8 +109,8 @@ def test_what_the_machine_ends_is_not_judged_and_what_takes_too_much_fails(
     assert judged(("row", "def row(n): return list(range(n))"))[0] == [("pass", again)]
 
 
-def kill_first(monkeypatch, times, memory=0):
-    """Let the first jobs end as those do that the kernel kills when they have so much memory."""
+def kill_first(monkeypatch, times, number=signal.SIGKILL, memory=0):
+    """Let the first jobs end by a signal, as those do that the kernel kills when they have so much memory."""
     run, left = Sandbox.run, iter(range(times))
 
     def killed(sandbox, payload, *limits):
@@ -119,7 +119,7 @@ def kill_first(monkeypatch, times, memory=0):
             return end
         limits[2].seek(0)
         limits[2].truncate()
-        return JobEnd("done", signal.SIGKILL, memory=memory)
+        return JobEnd("done", number, memory=memory)
 
     monkeypatch.setattr(Sandbox, "run", killed)
 
@@ -141,6 +141,9 @@ def test_a_solution_that_the_kernel_kills_is_tried_again_then_not_judged_and_no_
     judged(("add", RIGHT))  # so that the ground truth is known
     kill_first(monkeypatch, 1)
     assert judged(("add", f"{RIGHT}  # once"))[0] == [("pass", "pass")]
+    monkeypatch.undo()
+    kill_first(monkeypatch, 1, signal.SIGALRM)
+    assert judged(("add", f"{RIGHT}  # on a machine that was suspended"))[0] == [("pass", "pass")]
     monkeypatch.undo()
     kill_first(monkeypatch, 4)
     outcomes, (verdict,) = judged(("add", f"{RIGHT}  # always"))
@@ -260,6 +263,39 @@ def test_verdicts_of_the_same_program_problem_and_rules_are_used_again_and_no_ot
     monkeypatch.setattr(Sandbox, "start", lambda *_: (_ for _ in ()).throw(CulturevalError("asked anew")))
     with pytest.raises(CulturevalError, match="asked anew"):
         judged(("add", RIGHT))
+
+
+def test_a_damaged_ground_truth_is_computed_anew(tmp_path):
+    judged(("add", RIGHT))
+    (file,) = (tmp_path / "cache/code_ground_truth").iterdir()
+    content = file.read_bytes()
+    file.write_bytes(content[:-40] + bytes(40))
+    assert judged(("add", "def add(a, b): return float(a + b)"))[0] == [("pass", "pass")]
+    assert file.read_bytes() != content[:-40] + bytes(40)
+
+
+HOLDS = (
+    "import fcntl, sys, time\nfile = open(sys.argv[1], 'ab')\nfcntl.lockf(file, fcntl.LOCK_EX)\nprint(1, flush=True)\n"
+)
+WAITS = (
+    "import json, sys\nfrom cultureval.metrics.code.judging import Solution, judge_solutions\n"
+    f"judge_solutions(json.loads(sys.argv[1]), [Solution('add', 0, {RIGHT!r})], 'humaneval', workers=1, progress=False)"
+)
+
+
+def test_a_run_waits_for_another_for_some_time_and_can_be_stopped_meanwhile(tmp_path, monkeypatch, capfd):
+    judged(("add", "def add(a, b): return 0"))
+    command = [sys.executable, "-c", f"{HOLDS}time.sleep(999)", str(tmp_path / "cache/journal/claims")]
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as other:
+        other.stdout.readline()
+        with subprocess.Popen([sys.executable, "-c", WAITS, json.dumps({"add": ADD})], stderr=subprocess.PIPE) as run:
+            assert b"another run is judging add" in run.stderr.readline()
+            run.send_signal(signal.SIGINT)
+            assert run.wait(timeout=20)
+        monkeypatch.setattr("cultureval.metrics.code.judging._MOST_SECONDS_OF_ANOTHER_RUN", 0.5)
+        assert judged(("add", RIGHT))[0] == [("pass", "pass")]
+        other.kill()
+    assert "another run is judging add" in capfd.readouterr().err
 
 
 def test_two_runs_at_the_same_time_judge_no_program_twice(tmp_path):

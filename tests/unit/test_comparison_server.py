@@ -87,8 +87,8 @@ def compared(tmp_path, fresh):
         output = codec.encode(expected)
         known = {"seconds": [0.0], "defect": "", "sizes": [len(output)], "plain": True}
         content = digest(output) + gzip.compress(output)
-        header = {"bytes": len(content), "base": known, "plus": known | {"seconds": [], "sizes": []}}
-        (tmp_path / "truth").write_bytes(json.dumps(header).encode() + b"\n" + content)
+        header = {"base": known, "plus": known | {"seconds": [], "sizes": []}}
+        (tmp_path / "truth").write_bytes(b"its hash\n" + json.dumps(header).encode() + b"\n" + content)
         frames = (codec.FRAME.pack(0.0, len(frame)) + frame for frame in (b"L", codec.encode(value)))
         (tmp_path / "outputs").write_bytes(b"".join(frames))
         request = {"truth": tmp_path / "truth", "suite": "base", "dataset": "humaneval", "atol": 0}
