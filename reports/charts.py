@@ -515,8 +515,12 @@ def short_names(names: Sequence[str], longest: int = LONGEST_NAME) -> dict[str, 
     A name is whole where it would be another one's as well.
     """
     last = _while_unique({name: name.rstrip("/").rpartition("/")[2] or name for name in names})
-    cut = _while_unique({name: without_middle(short, longest) for name, short in last.items()})
-    return {name: isolated(short) for name, short in cut.items()}
+    return _while_unique({name: without_middle(short, longest) for name, short in last.items()})
+
+
+def chart_names(names: Sequence[str], longest: int = LONGEST_NAME) -> dict[str, str]:
+    """`short_names` as charts draw them, those from right to left isolated."""
+    return {name: isolated(short) for name, short in short_names(names, longest).items()}
 
 
 def isolated(text: str) -> str:

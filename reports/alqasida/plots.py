@@ -12,13 +12,13 @@ from cultureval.reports.charts import (
     PANEL,
     Chart,
     Row,
+    chart_names,
     facet,
     group_colour,
     in_panels,
     polygon,
     radar_grid,
     radar_places,
-    short_names,
     specification,
 )
 from cultureval.runtime.errors import counted
@@ -63,7 +63,7 @@ def means(
     import altair as alt
 
     names = sorted({name for members in points.values() for name in members})
-    short = short_names(everyone)
+    short = chart_names(everyone)
     order = [short[name] for name in sorted(names, key=lambda name: -_mean_over(points, name))]
     rows = [_mean_row(group, short[name], point) for group, found in points.items() for name, point in found.items()]
     base = alt.Chart().encode(alt.Y("group:N").title(None).sort(order).axis(labelLimit=260))
@@ -109,7 +109,7 @@ def distribution(
     import altair as alt
     import numpy as np
 
-    short = short_names(everyone, PANEL_NAME)
+    short = chart_names(everyone, PANEL_NAME)
     edges = np.linspace(0, 1, BINS + 1).tolist()
     shares = {series: np.histogram(scores, edges)[0] / len(scores) for series, scores in values.items()}
     every = np.mean(list(shares.values()), axis=0)
@@ -145,7 +145,7 @@ def density(
     """
     import altair as alt
 
-    short, side = short_names(list(points), PANEL_NAME), 150
+    short, side = chart_names(list(points), PANEL_NAME), 150
     rows = [
         {"group": short[series], "x": x, "y": y, "samples": count}
         for series, pairs in points.items()
@@ -199,7 +199,7 @@ def radars(name: str, title: str, axes_of: Mapping[str, Mapping[str, float]], ev
     names = [series for series in everyone if len(scores[series]) > 2]
     if not names:
         return None
-    short, axes = short_names(everyone, PANEL_NAME), list(axes_of)
+    short, axes = chart_names(everyone, PANEL_NAME), list(axes_of)
     average = {axis: sum(found.values()) / len(found) for axis, found in axes_of.items()}
     highest = max(value for found in axes_of.values() for value in found.values())
     top = max(0.1, math.ceil(10 * highest) / 10)
@@ -276,7 +276,7 @@ def _rule_lines(rule: str) -> list[str]:
     feature, is_category, category = rule.partition(" = ")
     if is_category:
         name = feature.removeprefix("not ")
-        return [f"{name} {'is' if name == feature else 'is not'}", short_names([category], 20)[category] or "(none)"]
+        return [f"{name} {'is' if name == feature else 'is not'}", chart_names([category], 20)[category] or "(none)"]
     feature, sign, threshold = rule.rsplit(" ", 2)
     return [f"{feature} {'≤' if sign == '<=' else '>'} {float(threshold):.3g}"]
 

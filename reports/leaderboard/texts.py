@@ -14,12 +14,8 @@ ESCAPED = 10  # letters of an escaped one, at most
 
 
 def shown(text: str, longest: int = LONGEST) -> str:
-    """A text with control characters and signs of direction as escapes, cut where it is too long.
-
-    A name's own isolates, which terminals and figures need, are taken off: pages isolate names by markup.
-    """
-    plain = text.removeprefix("\u2068").removesuffix("\u2069").encode("utf-8", "backslashreplace").decode("utf-8")
-    plain = escaped(plain)
+    """A text with control characters and signs of direction as escapes, cut where it is too long."""
+    plain = escaped(text.encode("utf-8", "backslashreplace").decode("utf-8"))
     return plain if len(plain) <= longest else f"{plain[: longest - 1]}…"
 
 

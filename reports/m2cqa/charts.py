@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from cultureval.metrics.m2cqa.names import CFHR, Q_PLUS_ACC
-from cultureval.reports.charts import Chart, Charted, Point, scatter, short_names, without_size
+from cultureval.reports.charts import Chart, Charted, Point, chart_names, scatter, without_size
 from cultureval.reports.m2cqa.comparison_rows import Borders
 from cultureval.reports.m2cqa.table import VARIETIES
 from cultureval.reports.model_sizes import family
@@ -100,7 +100,7 @@ def _points(
     rows: Sequence[Row], series: Callable[[Row], str], across: Callable[[Row], tuple[float, float | None]]
 ) -> list[Point]:
     """Points of CFHR in panels of varieties and prompts; `across` is a row's value, with error, on the other axis."""
-    short = short_names(list(dict.fromkeys(map(series, rows))))
+    short = chart_names(list(dict.fromkeys(map(series, rows))))
     varieties, prompts = list(VARIETY_LABELS), list(PROMPTS)
     ordered = sorted(rows, key=lambda row: (varieties.index(row["variety"]), prompts.index(row["prompt"])))
     return [

@@ -10,6 +10,7 @@ from cultureval.reports.charts import (
     Point,
     chart_files,
     chart_formats,
+    chart_names,
     dots,
     draws,
     scatter,
@@ -46,7 +47,8 @@ def test_names_are_short_where_they_still_differ():
     short = short_names(names, 12)
     assert [short[name] for name in names[:3]] == ["model-7B", "a/same", "b/same"]
     assert short["x" * 50] == "xxxxx…xxxxxx"
-    assert short["org/فنار-9B"] == "\u2068فنار-9B\u2069"  # set apart from text that is written from left to right
+    assert short["org/فنار-9B"] == "فنار-9B"
+    assert chart_names(names)["org/فنار-9B"] == "\u2068فنار-9B\u2069"  # set apart from text from left to right
 
 
 def test_sizes_are_written_as_people_do_in_ticks_and_tooltips(tmp_path):

@@ -134,10 +134,12 @@ def test_the_page_begins_with_how_many_may_be_the_best_and_says_what_is_known_of
     ]
 
 
-def test_a_column_without_a_score_of_any_model_is_not_shown_and_backticks_are_code(tmp_path):
-    write_run(tmp_path / "results", "lab/one", ["qimma_aratrust"], 0.5, 12, signed={})
+def test_columns_without_a_score_are_not_shown_names_are_as_they_are_and_backticks_are_code(tmp_path):
+    for model, ability in (("lab/فنار", 0.9), ("lab/one", 0.1)):
+        write_run(tmp_path / "results", model, ["qimma_aratrust"], ability, 12, signed={})
     board = read_board([tmp_path / "results"])
     (table,) = board.sections[0].tables
+    assert {row.label for row in table.rows} == {"فنار", "one"}  # as they are, without marks of direction
     assert [column.name for column in table.columns] == ["Coverage", "AraTrust", "Safety"] and table.main is None
     write_site(board, tmp_path / "site", "Ours", (), about="made by `a <b>`")
     assert "made by <code>a &lt;b&gt;</code>" in (tmp_path / "site" / "index.html").read_text("utf-8")
