@@ -90,8 +90,8 @@ def main() -> None:
                 print_note(f"{other.run.model}: `cultureval show {RESULTS}/results/{other.run.model}`, and on the page")
             rows = sum(task.rows for run in runs for task in run.run.record.tasks.values())
             about = f"{about} {MEANING.format(rows=rows)}"
+            print_note(about)
             write_page([*texts, vision, second, encoder], about, folder)
-    print_note(about)
 
 
 def tiny_settings(folder: Path, judge: str) -> Settings:

@@ -22,5 +22,5 @@ def new_benchmark(
     place, samples = shlex.quote(str(folder)), shlex.quote(str(folder / "samples"))
     print(f"Written: {folder}, a package with the suite {name!r}. Try it, then add your rows and texts:")
     print(f"  cultureval eval MODEL {name} --custom-suites {place} --data {samples}")
-    print(f"  python -m pytest {place}")
+    print(f"  python -m pytest {place}    # after pip install pytest")
     print(f"  pip install --editable {place}    # then --custom-suites is not needed")

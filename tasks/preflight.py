@@ -13,7 +13,7 @@ from cultureval.metrics.judges.optional_judges import check_judges, usable_judge
 from cultureval.runtime.checked_model import CheckedModel, ModelCheck
 from cultureval.runtime.data.user_cache import user_cache
 from cultureval.runtime.data_options import DataOptions
-from cultureval.runtime.errors import CulturevalError, ProblemList, SourceUnavailable, all_of, counted
+from cultureval.runtime.errors import CulturevalError, ProblemList, SourceUnavailable, all_of, counted, shown_names
 from cultureval.runtime.extras import MissingExtra
 from cultureval.runtime.gc_pause import no_collection
 from cultureval.runtime.output_folder import require_folder, require_output_folder
@@ -273,7 +273,8 @@ def _unscorable(
     counts = Counter(chain.from_iterable(reasons.values()))
     for text, error in errors.items():
         if skip and not none_left:
-            print_note(f"{counts[text]} of {count} tasks cannot be scored and are left out. {text}")
+            named = shown_names([name for name, found in reasons.items() if text in found])
+            print_note(f"{counts[text]} of {count} tasks cannot be scored and are left out: {named}. {text}")
         else:
             problems.add(error)
     return {name: " ".join(found) for name, found in reasons.items()} if skip else {}

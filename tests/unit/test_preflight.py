@@ -146,7 +146,7 @@ def test_what_cannot_be_scored_is_left_out_if_wanted(plan_of, capsys):
     assert plan.tasks == ["qimma_aratrust|0"]
     assert "FLORES-200" in plan.unscorable["alqasida_mt:btec_eng_to_egy|0"]
     assert "takes text only" in plan.unscorable["jeem_caption:eg|0"]
-    assert "1 of 3 tasks cannot be scored and are left out. spBLEU needs" in capsys.readouterr().err
+    assert f"1 of 3 tasks cannot be scored and are left out: {names[1]}|0. spBLEU needs" in capsys.readouterr().err
     lacking = {"flores200_model": "/no/such/model", "lid_model": "/no/such/lid"}
     with pytest.raises(Problems) as error:
         plan_of(names[1], "alqasida_mt:btec_egy_to_eng", skip=True, **lacking)

@@ -14,6 +14,7 @@ from cultureval.metrics.m2cqa.lighteval import ItemMetrics, statement_metrics
 from cultureval.metrics.m2cqa.statement_items import ROLES
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.patches.lighteval.group_averages import Rate
+from cultureval.runtime.patches.lighteval.refused_docs import RefusedResponse, leave_out_refused
 
 ANSWERS = {True: "The final answer is: True", False: "The final answer is: False", None: "I cannot tell."}
 
@@ -50,6 +51,26 @@ def test_an_invalid_output_is_right_in_neither_direction():
     values = strict((None, None, None), (True, None, None))
     assert (values["q_plus_acc"], values["q_minus_acc"], values["cfhr"]) == (0.5, 0.0, 1.0)
     assert math.isnan(values["cfhr_valid_only"])
+
+
+def test_an_item_with_a_refused_statement_is_left_out_whole_and_counted():
+    """Three of its statements are one item; with two alone the scores of the whole task were refused."""
+    places = [(item, role, {"source_row": f"a.jsonl:{item}", "id": item}) for item in "01" for role in ROLES]
+    docs = [
+        Doc(query="?", choices=[], gold_index=0, task_name="m2cqa:tf_en|0", specific=specific, id=item + role)
+        for item, role, place in places
+        for specific in [{"item_id": item, "role": role, "language": "en", "rows_of_task": 6, **place}]
+    ]
+    config = SimpleNamespace(rows_report={"row_counts": {"scored": 2}})
+    pipeline = SimpleNamespace(sampling_docs={"g": docs}, tasks_dict={"m2cqa:tf_en|0": SimpleNamespace(config=config)})
+    answers = [ModelResponse(text=[ANSWERS[True]]) for _ in docs]
+    answers[1] = RefusedResponse(reason="a filter stopped it", kind="filter")
+    outputs = {"g": answers}
+    leave_out_refused(pipeline, outputs)
+    assert [doc.specific["item_id"] for doc in pipeline.sampling_docs["g"]] == ["1"] * 3 and len(outputs["g"]) == 3
+    assert config.rows_report["row_counts"] == {"scored": 1, "refused": 1}
+    reasons = [row["reason"] for row in config.rows_report["refused_rows"]]
+    assert len(reasons) == 3 and reasons.count("another statement of its item has no answer") == 2
 
 
 def test_a_missing_or_doubled_statement_is_an_error():

@@ -3,8 +3,9 @@
 Before the first question, docs are taken out whose images have a size that the model's processor refuses, or for which
 a metric cannot read the answer: they are unscored in any case, and never stop a run. A doc that a model or its server
 refuses when it is asked is answered with a `RefusedResponse`; after the last answer, such docs and responses are taken
-out, so that no metric sees them. Both are added to the task's report: to its skipped rows with `--bad-rows skip`, else
-to its refused rows, which the bounds of the scores count.
+out, so that no metric sees them, with the other docs of the same item, where an item is several. Both are added to the
+task's report: to its skipped rows with `--bad-rows skip`, else to its refused rows, which the bounds of the scores
+count.
 """
 
 from collections.abc import Mapping
@@ -77,6 +78,7 @@ def leave_out_refused(pipeline: Any, outputs: Mapping[Any, list[ModelResponse]])
 def _leave_out(
     pipeline: Any, refused: Mapping[int, tuple[Any, RefusedResponse]], outputs: Mapping[Any, list[ModelResponse]]
 ) -> None:
+    refused = {**refused, **_of_the_same_items(pipeline, refused)}
     for method, docs in pipeline.sampling_docs.items() if refused else ():
         kept = [place for place, doc in enumerate(docs) if id(doc) not in refused]
         pipeline.sampling_docs[method] = [docs[place] for place in kept]
@@ -96,6 +98,26 @@ def _leave_out(
             f"No row is left to score of {'; '.join(empty)}. Leave {'it' if len(empty) == 1 else 'them'} out of TASKS: "
             "the answers to other tasks are kept."
         )
+
+
+def _of_the_same_items(
+    pipeline: Any, refused: Mapping[int, tuple[Any, RefusedResponse]]
+) -> dict[int, tuple[Any, RefusedResponse]]:
+    """The other docs of items that are several docs, such as M2CQA's of three statements: no score without each."""
+    lacking = {(doc.task_name, _item_of(doc)): response.kind for doc, response in refused.values() if _item_of(doc)}
+    reason = "another statement of its item has no answer"
+    return {
+        id(doc): (doc, RefusedResponse(reason=reason, kind=lacking[doc.task_name, _item_of(doc)]))
+        for docs in (pipeline.sampling_docs.values() if lacking else ())
+        for doc in docs
+        if id(doc) not in refused and (doc.task_name, _item_of(doc)) in lacking
+    }
+
+
+def _item_of(doc: Any) -> str:
+    """The item that a doc is a part of, where items are several docs (`rows_before_shuffle`); else ""."""
+    specific = specific_of(doc)
+    return specific["item_id"] if "rows_of_task" in specific else ""
 
 
 def _list_in_report(config: Any, refused: list[tuple[Any, RefusedResponse]]) -> None:
