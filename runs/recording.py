@@ -83,6 +83,7 @@ def record_of(
     }
     model = ModelRecord(**{"backend": type(pipeline.model).__name__} | said.get("model", {}))
     generation = getattr(pipeline.model.config, "generation_parameters", None)
+    left_out: dict[str, str] = getattr(pipeline, "unanswered", {})
     return run_record(
         started,
         tasks,
@@ -91,7 +92,7 @@ def record_of(
         missing=tuple(missing),
         seeds={"rows": LIGHTEVAL_SEED, "generation": getattr(generation, "seed", None)},
         timing={**getattr(pipeline, "seconds", {}), **said.get("seconds", {}), **tokens},
-    ).model_copy(update={"unscorable": dict(unscorable or {}), "unjudged": dict(unjudged or {})})
+    ).model_copy(update={"unscorable": {**(unscorable or {}), **left_out}, "unjudged": dict(unjudged or {})})
 
 
 def count_problems(tasks: Mapping[str, TaskRecord]) -> list[str]:

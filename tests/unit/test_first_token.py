@@ -30,14 +30,19 @@ def doc(choices="أ ب ج د", gold=0):
     return Doc(task_name="qimma_palmx", query="س", choices=choices.split(), gold_index=gold, id="1")
 
 
-def test_all_tasks_of_which_no_row_is_left_are_named():
+def test_tasks_of_which_no_row_is_left_are_left_out_and_end_the_run_where_there_is_no_other():
     docs = [doc() for _ in "abc"]
     for one, name in zip(docs, ("one", "two", "three"), strict=True):
         one.task_name = name
     outputs = {"m": [RefusedResponse(reason="why"), RefusedResponse(reason="no"), ModelResponse()]}
-    pipeline = SimpleNamespace(sampling_docs={"m": docs}, tasks_dict={})
-    with pytest.raises(CulturevalError, match=r"left to score of one \(.*: why\); two \(.*: no\)\. Leave them out"):
-        leave_out_refused(pipeline, outputs)
+    pipeline = SimpleNamespace(sampling_docs={"m": docs}, tasks_dict=dict.fromkeys(("one", "two", "three")))
+    leave_out_refused(pipeline, outputs)
+    assert [*pipeline.tasks_dict] == ["three"] and pipeline.sampling_docs == {"m": docs[2:]} and len(outputs["m"]) == 1
+    assert [*pipeline.unanswered] == ["one", "two"] and "why" in pipeline.unanswered["one"]
+    alone = SimpleNamespace(sampling_docs={"m": docs[:2]}, tasks_dict=dict.fromkeys(("one", "two")))
+    outputs = {"m": [RefusedResponse(reason="why"), RefusedResponse(reason="no")]}
+    with pytest.raises(CulturevalError, match=r"left to score of one \(.*: why\); two \(.*: no\)\."):
+        leave_out_refused(alone, outputs)
 
 
 def test_each_token_is_of_one_label_and_the_exact_one_comes_first():

@@ -62,10 +62,11 @@ def leave_out_unseen(pipeline: Any) -> None:
 def leave_out_refused(pipeline: Any, outputs: Mapping[Any, list[ModelResponse]]) -> None:
     """Takes the docs that were not asked out of a pipeline, and lists them in the reports of their tasks.
 
-    `outputs` are the responses by method, in the order of `pipeline.sampling_docs`; changed in place.
+    Tasks of which nothing is left are taken out too; `pipeline.unanswered` has the reason of each. `outputs` are the
+    responses by method, in the order of `pipeline.sampling_docs`; changed in place.
 
     Raises:
-        CulturevalError: Nothing is left of some tasks.
+        CulturevalError: Nothing is left of any task.
     """
     refused: dict[int, tuple[Any, RefusedResponse]] = {}
     for method, responses in outputs.items():
@@ -84,20 +85,21 @@ def _leave_out(
         pipeline.sampling_docs[method] = [docs[place] for place in kept]
         if method in outputs:
             outputs[method][:] = [outputs[method][place] for place in kept]
-    empty = []
+    empty = {}
     for task in dict.fromkeys(doc.task_name for doc, _ in refused.values()):
         own = [(doc, response) for doc, response in refused.values() if doc.task_name == task]
         if not any(doc.task_name == task for docs in pipeline.sampling_docs.values() for doc in docs):
             first, response = own[0]
             named = image_of(first) if first.images else name_of(first)
-            empty.append(f"{task} ({named}: {response.reason})")
+            empty[task] = f"{named}: {response.reason}"
         else:
             _list_in_report(pipeline.tasks_dict[task].config, own)
-    if empty:
-        raise CulturevalError(
-            f"No row is left to score of {'; '.join(empty)}. Leave {'it' if len(empty) == 1 else 'them'} out of TASKS: "
-            "the answers to other tasks are kept."
-        )
+    if empty and not any(pipeline.sampling_docs.values()):
+        named = "; ".join(f"{task} ({reason})" for task, reason in empty.items())
+        raise CulturevalError(f"No row is left to score of {named}.")
+    for task, reason in empty.items():
+        del pipeline.tasks_dict[task]
+        vars(pipeline).setdefault("unanswered", {})[task] = f"No row has an answer ({reason})."
 
 
 def _of_the_same_items(
