@@ -20,6 +20,7 @@ Item = TypeVar("Item")
 
 FIRST_SIGN = 3.0  # seconds before the first sign of life, where nothing has ended
 LONGEST_PAUSE = 10.0  # seconds between two signs
+FEW_TOKENS = 100  # before which the pace is that of the prompts
 SHORTEST_PAUSE = 5.0  # seconds before a line at the next tenth
 LIBRARIES = ("TQDM_DISABLE", "HF_HUB_DISABLE_PROGRESS_BARS", "HF_DATASETS_DISABLE_PROGRESS_BARS", "NO_COLOR")
 
@@ -141,7 +142,7 @@ class Progress:
         parts = [f"{self.tokens:,} tokens"] if self.tokens else []
         if ended and self.done < self.total:
             parts.append(f"about {_duration(took * (self.total - self.done) / ended)} left")
-        elif not ended and 0 < self.tokens < self.most_tokens:
+        elif not ended and FEW_TOKENS <= self.tokens < self.most_tokens:
             parts.append(f"at most {_duration(took * (self.most_tokens - self.tokens) / self.tokens)} left")
         return [*parts, self._note] if self._note else parts
 
