@@ -9,12 +9,13 @@ import glob
 import json
 import os
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cultureval.runs.record import SECTION, Run
+from cultureval.runs.same_model import ModelFacts, ModelOfRun, facts_of_models, facts_told
 from cultureval.runtime.errors import CulturevalError, counted, did_you_mean, escaped
 from cultureval.runtime.printing import print_note
 
@@ -54,6 +55,7 @@ class SavedTask:
         model: The model's folder in them.
         date: Date of the run.
         task: The task name with `|k`.
+        facts: What tells its model from others of the name, where `find_saved_tasks` keeps them apart.
     """
 
     file: Path
@@ -61,6 +63,7 @@ class SavedTask:
     model: str
     date: str
     task: str
+    facts: ModelFacts = ()
 
     @property
     def run_name(self) -> str:
@@ -118,13 +121,13 @@ class _About(NamedTuple):
 
     Attributes:
         model: The model's name; "" where it says none.
-        version: Of its weights; "" where it says none.
+        facts: As of `facts_told`.
         tasks: That have scores, with `|k`.
         judged: As of `judged_of`.
     """
 
     model: str
-    version: str
+    facts: ModelFacts
     tasks: frozenset[str]
     judged: tuple[str, ...]
 
@@ -137,8 +140,8 @@ def _about(file: Path, changed: int) -> _About:
     except (OSError, ValueError, RecursionError):
         content = {}
     general, results, section = (_part(content, name) for name in ("config_general", "results", SECTION))
-    model, version = escaped(str(general.get("model_name") or "")), str(_part(section, "model").get("version") or "")
-    return _About(model, version, frozenset(map(str, results)), tuple(judged_of(content)))
+    model, facts = escaped(str(general.get("model_name") or "")), facts_told(_part(section, "model"))
+    return _About(model, facts, frozenset(map(str, results)), tuple(judged_of(content)))
 
 
 def _part(content: Any, name: str) -> Mapping[str, Any]:
@@ -204,7 +207,9 @@ def results_below(folder: Path) -> set[Path]:
     return set(_below(folder.absolute(), "results_*.json"))
 
 
-def find_saved_tasks(paths: Sequence[Path], tell: Callable[[str], object] = print_note) -> list[SavedTask]:
+def find_saved_tasks(
+    paths: Sequence[Path], tell: Callable[[str], object] = print_note, apart: bool = False
+) -> list[SavedTask]:
     """The details of each model and task in the paths: those of its newest run, if that has some of its own.
 
     Args:
@@ -212,11 +217,12 @@ def find_saved_tasks(paths: Sequence[Path], tell: Callable[[str], object] = prin
             (such as judgements) are skipped; the results file of a judgement is that of its run.
         tell: Gets a sentence on each file that cannot be read, and on tasks whose newest run has no details of its own,
             which are left out: an older run's details do not belong to its scores.
+        apart: Whether models of one name (other weights, another dtype) are told apart, as of `facts_of_models`.
 
     Raises:
         CulturevalError: A path does not exist, or has no details that can be read and are of the newest run.
     """
-    newest: dict[tuple[Path, str, str], SavedTask] = {}
+    saved: list[SavedTask] = []
     for path in paths:
         found, broken = _saved_tasks(path)
         if broken and not found:
@@ -228,12 +234,16 @@ def find_saved_tasks(paths: Sequence[Path], tell: Callable[[str], object] = prin
                 f"{path} has no details of LightEval (details/<model>/<date>/details_<task>_<date>.parquet): run "
                 "`cultureval eval`, or lighteval with --save-details."
             )
-        for task in found:
-            place = (task.root, task.model, task.task)
-            if place not in newest or newest[place].age < task.age:
-                newest[place] = task
+        saved += found
     named, results = _named_files(paths), _results_of(paths)
-    older = {one.file: run for one in newest.values() if (run := _newer_run(one, named, results))}
+    facts = _facts_of_files(saved, results) if apart else {}
+    newest: dict[tuple[Path, str, str, ModelFacts], SavedTask] = {}
+    for task in saved:
+        task = replace(task, facts=facts.get(task.results_file, ()))
+        place = (task.root, task.model, task.task, task.facts)
+        if place not in newest or newest[place].age < task.age:
+            newest[place] = task
+    older = {one.file: run for one in newest.values() if (run := _newer_run(one, named, results, facts))}
     unverified = _of_older_runs([one for one in newest.values() if one.file in older], older)
     if len(older) == len(newest):
         raise CulturevalError("\n".join(unverified))
@@ -242,13 +252,35 @@ def find_saved_tasks(paths: Sequence[Path], tell: Callable[[str], object] = prin
     return [one for one in newest.values() if one.file not in older]
 
 
-def _newer_run(task: SavedTask, named: Collection[Path], results: Collection[Path]) -> str:
+def _facts_of_files(saved: Sequence[SavedTask], results: Collection[Path]) -> dict[Path, ModelFacts]:
+    """What tells the model of each results file apart, of details' ones also where they are missing."""
+    own = {task.results_file: task for task in saved}
+    beside = {file for folder in {file.parent for file in own} for file in folder.glob("results_*.json")}
+    about = {file: _about(file, file.stat().st_mtime_ns) for file in {*results, *beside}}
+    named = {file.parent: one.model for file, one in about.items() if one.model}
+    told = [
+        ModelOfRun(file, one.model or named.get(file.parent, ""), file.stem.removeprefix("results_"), one.facts)
+        for file, one in about.items()
+    ]
+    told += [
+        ModelOfRun(file, named.get(file.parent, task.model), task.date, facts_told({}))
+        for file, task in own.items()
+        if file not in about
+    ]
+    return facts_of_models(told)
+
+
+def _newer_run(
+    task: SavedTask, named: Collection[Path], results: Collection[Path], facts: Mapping[Path, ModelFacts]
+) -> str:
     """The date of the newest later run of a task, whose scores are not of these details; "" for none.
 
     None is looked for where `named` has the task's own run, as of `_named_files`; `results` are the results files of
-    the paths.
+    the paths, and `facts` what tells models of one name apart, whose runs do not count.
     """
-    return "" if task.file in named or task.file.parent in named else max(_later_runs(task, results), default="")
+    if task.file in named or task.file.parent in named:
+        return ""
+    return max((date for file, date in _later_runs(task, results) if facts.get(file, ()) == task.facts), default="")
 
 
 def _results_of(paths: Sequence[Path]) -> set[Path]:
@@ -279,8 +311,8 @@ def more_tasks(others: Sequence[object]) -> str:
     return f" and {counted(len(others), 'more task')}" if others else ""
 
 
-def _later_runs(task: SavedTask, results: Collection[Path]) -> list[str]:
-    """The dates of later runs, no judgements, whose results files have a task's scores.
+def _later_runs(task: SavedTask, results: Collection[Path]) -> list[tuple[Path, str]]:
+    """The files and dates of later runs, no judgements, whose results files have a task's scores.
 
     Beside the task's own results file all count; elsewhere those of the same model without details of the task.
     """
@@ -290,9 +322,9 @@ def _later_runs(task: SavedTask, results: Collection[Path]) -> list[str]:
         date = file.stem.removeprefix("results_")
         if date <= task.date or (said := _about(file, file.stat().st_mtime_ns)).judged or task.task not in said.tasks:
             continue
-        alike = mine and said.model == mine.model and len({said.version, mine.version} - {""}) < 2
+        alike = mine and said.model == mine.model and len({said.facts[0], mine.facts[0]} - {""}) < 2
         if file.parent == own.parent or alike and task.task not in details_by_task(own_details(file)):
-            later.append(date)
+            later.append((file, date))
     return later
 
 
@@ -311,7 +343,7 @@ def find_details(path: Path, task: str) -> SavedTask:
     found, broken = _saved_tasks(path)
     files = [one for one in found if task in (one.task, one.task.partition("|")[0])]
     named, results = _named_files([path]), _results_of([path])
-    newer = {one.file: date for one in files if (date := _newer_run(one, named, results))}
+    newer = {one.file: date for one in files if (date := _newer_run(one, named, results, {}))}
     if own := [one for one in files if one.file not in newer]:
         return max(own, key=lambda one: (one.age, one.file.name))  # by the run's date; a copy has other times
     if files or broken:

@@ -9,6 +9,7 @@ from pathlib import Path
 from cultureval.runs.files import SavedTask, find_saved_tasks, told_apart
 from cultureval.runs.load_runs import read_run
 from cultureval.runs.record import Run, TaskRecord
+from cultureval.runs.same_model import ModelFacts, facts_that_differ
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.printing import print_note
 
@@ -86,57 +87,50 @@ def sides_of(paths: Sequence[Path], broken: list[str] | None = None) -> list[Sid
     """The models of some paths.
 
     Args:
-        paths: Output folders, results files, or folders in them; one with several models is a side for each. Models of
-            one name in several output folders are one where their versions do not differ, the newest of each task.
+        paths: Output folders, results files, or folders in them; one with several models is a side for each. Runs of
+            one name, in one output folder or several, are one model as `facts_of_models` judges, as on the page: the
+            newest details of each task.
         broken: Gets a sentence for each results file that cannot be read, whose tasks are left out; None: it stops.
 
     Raises:
         CulturevalError: A path has no details.
     """
-    found: list[tuple[str, Path, dict[str, ComparedTask]]] = []
+    found: list[tuple[ModelFacts, Path, dict[str, ComparedTask]]] = []
     unread: dict[Path, list[str]] = {path: [] for path in paths}
     for path in paths:
-        tasks = [task for task in find_saved_tasks([path], unread[path].append) if _is_readable(task, broken)]
-        keys = _keys(tasks)
-        of_model: dict[tuple[str, str], dict[str, ComparedTask]] = {key: {} for key in keys.values()}
-        for saved in sorted(tasks, key=lambda task: task.age):
-            of_model[keys[saved.root, saved.model]][saved.task] = ComparedTask(saved, _run_of(saved))
-        found += [(model, path, of_one) for (model, _), of_one in of_model.items()]
+        of_model: dict[tuple[str, ModelFacts], dict[str, ComparedTask]] = {}
+        for saved in sorted(find_saved_tasks([path], unread[path].append, apart=True), key=lambda task: task.age):
+            if task := _read_task(saved, broken):
+                of_model.setdefault((saved.model, saved.facts), {})[saved.task] = task
+        found += [(facts, path, of_one) for (_, facts), of_one in of_model.items()]
     first = [next(iter(tasks.values())).saved for _, _, tasks in found]
+    models = [task.model_name for task in first]
     folders, dates = [task.root.name for task in first], [task.date for task in first]
     places = [str(task.root) for task in first]
-    dated = [[f"{one} {date}" for one, date in zip(told, dates, strict=True)] for told in (folders, places)]
-    names = told_apart([task.model_name for task in first], folders, dates, dated[0], places, dated[1])
+    dated = [[f"{one} {date}" for one, date in zip(each, dates, strict=True)] for each in (folders, places)]
+    told = _facts_told(models, [one for one, _, _ in found], folders)
+    names = told_apart(models, told, folders, dates, dated[0], places, dated[1])
     return [Side(name, tasks, path, tuple(unread[path])) for name, (_, path, tasks) in zip(names, found, strict=True)]
 
 
-def _is_readable(saved: SavedTask, broken: list[str] | None) -> bool:
-    """Whether the results file of a task can be read, or is not there."""
+def _facts_told(models: Sequence[str], facts: Sequence[ModelFacts], otherwise: Sequence[str]) -> list[str]:
+    """What stands behind each model's name as on the page: in which facts it differs from others of the name."""
+    of_name: dict[str, list[ModelFacts]] = {}
+    for name, one in zip(models, facts, strict=True):
+        of_name.setdefault(name, []).append(one)
+    rows = zip(models, facts, otherwise, strict=True)
+    return [", ".join(facts_that_differ(one, of_name[name])[:2]) or folder for name, one, folder in rows]
+
+
+def _read_task(saved: SavedTask, broken: list[str] | None) -> ComparedTask | None:
+    """A task with its results file, where there is one; None where that cannot be read."""
     try:
-        _run_of(saved)
+        return ComparedTask(saved, _read(saved.results_file) if saved.results_file.is_file() else None)
     except CulturevalError as error:
         if broken is None:
             raise
         broken.append(str(error))
-        return False
-    return True
-
-
-def _keys(tasks: Sequence[SavedTask]) -> dict[tuple[Path, str], tuple[str, str]]:
-    """Output folder and model -> the model and the version of its weights, the first known where a run tells none."""
-    versions: dict[tuple[Path, str], str] = {}
-    for task in sorted(tasks, key=lambda task: task.date):
-        place, run = (task.root, task.model), _run_of(task)
-        versions[place] = (run.record.model.version if run else None) or versions.get(place, "")
-    known: dict[str, str] = {}
-    for (_, model), version in versions.items():
-        known[model] = known.get(model) or version
-    places = dict.fromkeys((task.root, task.model) for task in tasks)
-    return {(root, model): (model, versions[root, model] or known[model]) for root, model in places}
-
-
-def _run_of(saved: SavedTask) -> Run | None:
-    return _read(saved.results_file) if saved.results_file.is_file() else None
+        return None
 
 
 @lru_cache(maxsize=64)

@@ -21,11 +21,11 @@ from cultureval.runs.comparable import (
     texts_that_differ,
 )
 from cultureval.runs.record import Run, TaskRecord
+from cultureval.runs.same_model import ModelFacts, ModelOfRun, facts_of_models, facts_that_differ, facts_told
 from cultureval.runs.warnings import RunWarning, is_partial, leaves_items_out, run_warnings
 from cultureval.runtime.errors import shorten
 
 Protocols = Mapping[tuple[str, str], Protocol]  # task and metric -> everything but the model that a score depends on
-MODEL_FACTS = ("version", "dtype", "quantisation", "chat template")  # what tells two models of one name apart
 
 
 @dataclass(frozen=True)
@@ -105,7 +105,7 @@ class _Track:
     """An entry while runs are added to it, the newest first."""
 
     model: str
-    facts: tuple[Any, ...]
+    facts: ModelFacts
     runs: list[Run] = field(default_factory=list)
     protocols: dict[tuple[str, str], Protocol] = field(default_factory=dict)
     sources: dict[str, Run] = field(default_factory=dict)
@@ -113,11 +113,11 @@ class _Track:
     records: dict[str, TaskRecord] = field(default_factory=dict)
     superseded: int = 0
 
-    def fits(self, facts: tuple[Any, ...], protocols: Protocols, texts: Texts) -> bool:
+    def fits(self, facts: ModelFacts, protocols: Protocols, texts: Texts) -> bool:
         """Whether scores of a run may stand beside those that are here."""
         shared = protocols.keys() & self.protocols.keys()
         told = all(protocols[place].told == self.protocols[place].told for place in shared)
-        return told and _agree(protocols, self.protocols, texts) and (facts == self.facts or () in (facts, self.facts))
+        return told and facts == self.facts and _agree(protocols, self.protocols, texts)
 
     def add(self, run: Run, tasks: Sequence[TaskRecord], protocols: Protocols) -> None:
         """Adds the scores that are not here yet."""
@@ -143,14 +143,16 @@ def divisions(runs: Iterable[Run], allowed: Collection[str] = ()) -> list[Divisi
     """
     runs = list(runs)
     texts = texts_that_differ(runs)
+    models = facts_of_models(
+        ModelOfRun(run.file, run.model, run.date, facts_told(run.record.model.model_dump())) for run in runs
+    )
     tracks: dict[tuple[str, int], list[_Track]] = {}
     for run in sorted(runs, key=lambda run: run.date, reverse=True):
-        facts = _model_facts(run)
         parts: dict[tuple[str, int], list[TaskRecord]] = {}
         for task in run.record.tasks.values():
             parts.setdefault((task.suite, task.shots), []).append(task)
         for place, tasks in parts.items():
-            _add_to(tracks.setdefault(place, []), run, tasks, facts, _protocols(run, tasks, allowed), texts)
+            _add_to(tracks.setdefault(place, []), run, tasks, models[run.file], _protocols(run, tasks, allowed), texts)
     return [
         Division(suite, shots, _groups(_entries(found), allowed, texts))
         for (suite, shots), found in sorted(tracks.items(), key=_order)
@@ -179,7 +181,7 @@ def _add_to(
     tracks: list[_Track],
     run: Run,
     tasks: Sequence[TaskRecord],
-    facts: tuple[Any, ...],
+    facts: ModelFacts,
     protocols: Protocols,
     texts: Texts,
 ) -> None:
@@ -189,15 +191,7 @@ def _add_to(
     if track is None:
         track = _Track(run.model, facts)
         tracks.append(track)
-    track.facts = track.facts or facts
     track.add(run, tasks, protocols)
-
-
-def _model_facts(run: Run) -> tuple[Any, ...]:
-    """The values of `MODEL_FACTS`; () where the run does not say them (of code, of judgements)."""
-    model = run.record.model
-    told = (model.version, model.dtype, model.quantisation, model.chat_template)
-    return told if model.version and model.dtype else ()
 
 
 def _order(item: tuple[tuple[str, int], Any]) -> tuple[int, str, int]:
@@ -235,8 +229,7 @@ def _unranked(track: _Track, run: Run) -> str:
 
 def _what_differs(track: _Track, others: Sequence[_Track]) -> str:
     """What an entry has that the others of its model do not have; its date where nothing is known."""
-    mine, *theirs = (dict(zip(MODEL_FACTS, one.facts, strict=False)) for one in (track, *others))
-    told = [f"{name} {str(value)[:8]}" for name, value in mine.items() if {one.get(name) for one in theirs} != {value}]
+    told = facts_that_differ(track.facts, [other.facts for other in others])
     if not told:
         fields = [_common(other.protocols.values()) for other in others]
         here = _common(track.protocols.values())

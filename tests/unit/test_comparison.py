@@ -17,9 +17,14 @@ from cultureval.metrics.m2cqa.statement_items import cell_report, right_judgemen
 from cultureval.reports.comparison.boards import compare_boards
 from cultureval.reports.comparison.planning import plan
 from cultureval.reports.comparison.report import compare_all
+from cultureval.reports.comparison.sides import sides_of
+from cultureval.reports.leaderboard.entries import divisions
 from cultureval.runs.items import item_scores
+from cultureval.runs.record import Run
+from cultureval.runs.task_records import task_records
 from cultureval.runs.writing import write_details
 from cultureval.runtime.errors import CulturevalError
+from cultureval.tasks.catalogue import all_tasks
 
 TASK, CLUSTERED = "own:a|0", "own:b|0"
 
@@ -205,7 +210,36 @@ def test_two_models_of_one_name_below_a_folder_are_two(tmp_path: Path) -> None:
         save_run(tmp_path / "plan" / folder, "final", tasks, record=record, date=f"{date}T00-00-00")
     _, document, _ = compare(tmp_path, "plan")
     whole = document["differences"][0]
-    assert (whole["first"], whole["second"], whole["subsets"]) == ("final (base)", "final (tuned)", 2)
+    assert (whole["first"], whole["second"], whole["subsets"]) == ("final (version aa)", "final (version bb)", 2)
+
+
+@pytest.mark.parametrize(
+    ("changed", "told"),
+    [
+        ({"version": "bb"}, "version"),
+        ({"dtype": "bfloat16"}, "dtype"),
+        ({"quantisation": "gptq"}, "quantisation"),
+        ({"chat_template": True}, "chat template"),
+    ],
+)
+def test_one_folder_is_one_model_where_the_page_says_so(tmp_path: Path, changed: dict, told: str) -> None:
+    first = {"version": "aa", "dtype": "float32", "quantisation": "", "chat_template": False}
+    names = [f"{task}|0" for task in list(all_tasks())[:3]]
+    rows = {name: items(0, 0.6)[TASK] for name in names}
+
+    def save(model: dict, asked: list[str], day: int) -> Run:
+        tasks = {name: one.model_dump() for name, one in task_records(dict.fromkeys(asked), None).items()}
+        record = {"schema": 1, "tasks": tasks, "model": model}
+        kept = {name: rows[name] for name in asked}
+        return save_run(tmp_path / "r", "tiny", kept, record=record, date=f"2026-01-0{day}T00-00-00")
+
+    runs = [save(first, names[:2], 1), save(first | changed, names[:1], 2), save({}, names[2:], 3)]
+    (division,) = divisions(runs)
+    labels = {entry.label for group in division.groups for entry in group.entries}
+    sides = sides_of([tmp_path / "r"])
+    assert {side.name for side in sides} == labels and len(sides) == 2
+    assert all(f"({told} " in side.name for side in sides)
+    assert sorted(len(side.tasks) for side in sides) == [2, 2], "what tells nothing is of the newest that does"
 
 
 def test_what_cannot_be_compared_is_said(tmp_path: Path) -> None:
