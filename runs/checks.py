@@ -8,6 +8,7 @@ from typing import NamedTuple, ParamSpec, TypeVar
 
 import numpy as np
 
+from cultureval.metrics.declared import SHARE
 from cultureval.metrics.item_statistics import ItemStatistics
 from cultureval.metrics.judges.items import JUDGED, labels_of
 from cultureval.metrics.judges.verdicts import JudgeVerdict, count_verdicts, numbers_of_judge
@@ -36,6 +37,7 @@ ROWS = "rows"
 ERROR = "_stderr"
 FEW = 10  # items, below which the error of a score of sums is too rough for a check
 RATIO = 2  # sums that a mean, or a ratio, is made of
+NO_ANSWER = "no_answer"  # the kind of refused rows of which a record tells none
 GROUPS = 100  # of clusters at most, that a jackknife leaves out one after another
 FACTOR = 2.0  # between a bootstrapped error of such a score and the one that its items give
 Change = tuple[Claim | None, dict[str, float | None]]  # what the file says otherwise, and the values that stand instead
@@ -79,6 +81,7 @@ class _Checked(NamedTuple):
         unchecked: Why a score is not checked; "" where all are.
         impossible: What is wrong with the items' scores; "" for nothing.
         asked: As of `_Read`.
+        means: Metric -> the mean of the rows' values and their number, where these are the score.
     """
 
     changes: list[Change]
@@ -87,6 +90,7 @@ class _Checked(NamedTuple):
     unchecked: str
     impossible: str
     asked: str
+    means: dict[str, tuple[float, int]]
 
 
 def checked(run: Run) -> Run:
@@ -100,7 +104,8 @@ def checked(run: Run) -> Run:
     unchecked = dict(run.unchecked)  # of judgements
     scores: dict[str, Mapping[str, float | None]] = dict(run.scores)
     found: dict[str, _Checked] = {}
-    for name, record in run.record.tasks.items():
+    records = {name: _of_counts(one, claims) for name, one in run.record.tasks.items()}
+    for name, record in records.items():
         if name not in files:
             unchecked |= {name: UNVERIFIED} if run.scores.get(name) else {}
             continue
@@ -117,7 +122,9 @@ def checked(run: Run) -> Run:
     for claim, values in list(_of_subsets(scores, errors)):
         claims.append(claim)
         scores[claim.task] = {**scores[claim.task], **values}
-    tasks = {name: found[name].record if name in found else _told(run, one) for name, one in run.record.tasks.items()}
+    tasks = {name: found[name].record if name in found else _told(run, one) for name, one in records.items()}
+    means = {name: one.means for name, one in found.items()}
+    tasks = {name: _with_bounds(one, scores.get(name, {}), means.get(name, {}), claims) for name, one in tasks.items()}
     record = run.record.model_copy(update={"tasks": tasks})
     asked = {name: one.asked for name, one in found.items() if one.asked}
     impossible = {name: one.impossible for name, one in found.items() if one.impossible}
@@ -250,7 +257,60 @@ def _of_items(run: Run, record: TaskRecord, file: Path) -> _Checked:
     impossible = next(filter(None, (_impossible(record.task, name, column) for name, column in known.items())), "")
     counted = {metric: count for metric, items in made.items() if (count := _counted(items)) < len(items.keys)}
     record = record if record.counted == counted else record.model_copy(update={"counted": counted})
-    return _Checked(changes, record, errors, unchecked, impossible, read.asked)
+    means = {metric: (float(column.mean()), len(column)) for metric, column in known.items() if len(column)}
+    return _Checked(changes, record, errors, unchecked, impossible, read.asked, means)
+
+
+def _of_counts(record: TaskRecord, claims: list[Claim]) -> TaskRecord:
+    """The record with the refused rows that its other counts tell; what it says otherwise is added to `claims`."""
+    counts = record.row_counts
+    parts = sum(count for part, count in counts.items() if part != ROWS)
+    refused, skipped = counts.get("refused", 0), record.skipped_rows + record.skipped_few_shot_rows
+    kinds, scored = sum(record.refused_by.values()), counts.get("scored", 0)
+    rules = {  # name of the count -> what the record says of it, what its other counts say, and whether both can be
+        ROWS: (counts.get(ROWS, parts), parts, counts.get(ROWS, parts) == parts),
+        "scored rows": (scored, record.rows, record.limit is not None or scored <= record.rows),
+        "refused rows": (record.refused, refused, not counts or _are_of_rows(record.refused, refused)),
+        "refused rows by kind": (kinds, record.refused, not record.refused_by or kinds == record.refused),
+        "skipped rows": (skipped, counts.get("skipped", 0), _are_of_rows(skipped, counts.get("skipped", skipped))),
+    }
+    found = [Claim(record.task, name, *values, "row counts") for name, (*values, holds) in rules.items() if not holds]
+    claims += found
+    if record.refused >= refused:
+        return record
+    return record.model_copy(update={"refused": refused, "refused_by": {NO_ANSWER: refused}})
+
+
+def _are_of_rows(docs: int, rows: int) -> bool:
+    """Whether so many questions can be of so many rows, each of which asks one or more."""
+    return docs >= rows and bool(docs) == bool(rows)
+
+
+def _with_bounds(
+    record: TaskRecord, scores: Mapping[str, float | None], means: Mapping[str, tuple[float, int]], claims: list[Claim]
+) -> TaskRecord:
+    """The record with the means that its refused rows allow; what it says otherwise is added to `claims`.
+
+    Of a mean of rows (`means`, as of `_Checked`) they are made anew; of other scores only those that can be are kept.
+    """
+    bounds: dict[str, tuple[float, float]] = {}
+    for metric in dict.fromkeys([*record.bounds, record.headline]) if record.refused or record.bounds else ():
+        told, score, declared = record.bounds.get(metric), scores.get(metric), declared_metric(record.task, metric)
+        score = math.nan if score is None else score
+        low, high = declared.range if declared else (-math.inf, math.inf)
+        mean, count = means.get(metric, (math.nan, 0))
+        if agree(mean, score) and _is_bounded(record.task, metric) and (told or (low, high) == SHARE):
+            ends = [(mean * count + end * record.refused) / (count + record.refused) for end in (low, high)]
+            bounds[metric] = ends[0], ends[1]
+        elif told and low <= told[0] <= score + ROUNDING and score - ROUNDING <= told[1] <= high:
+            bounds[metric] = told
+        made = bounds.get(metric, (score, score))
+        claims += [
+            Claim(record.task, f"{metric} {end}", claimed, own, "items" if means else "score")
+            for end, claimed, own in zip(("lowest", "highest"), told or (), made, strict=bool(told))
+            if not agree(claimed, own)
+        ]
+    return record if bounds == record.bounds else record.model_copy(update={"bounds": bounds})
 
 
 def _of_metric(

@@ -16,6 +16,7 @@ from cultureval.runtime.rounding import printed
 from cultureval.tasks.catalogue import declared_metric, rows_per_item
 
 SCHEMA = 1
+OF_COUNTS = ("details", "row counts")  # `Claim.made_of` of numbers of rows
 SECTION = "cultureval"  # its key in a results file
 
 
@@ -311,10 +312,10 @@ class Claim:
 
     Attributes:
         task: The task with `|k`, or the average over subsets.
-        metric: Its metric.
+        metric: Its metric, also with `_stderr`, " lowest" or " highest" (bounds); or what is counted: "rows".
         claimed: In the file.
         found: From the items in the details, or for an average from its subsets.
-        made_of: "items" or "subsets".
+        made_of: "items", "subsets", "details", "row counts" or "score".
     """
 
     task: str
@@ -328,12 +329,14 @@ class Claim:
         """What people are told: `group:subset|0 acc_norm: its file says 97.00, its items 51.86`."""
         from cultureval.metrics.judges.items import JUDGED  # loads numpy
 
-        declared = declared_metric(self.task, self.metric.removesuffix("_stderr"))
+        metric = self.metric.removesuffix(" lowest").removesuffix(" highest").removesuffix("_stderr")
+        declared = declared_metric(self.task, metric)
         known = [abs(value) for value in (self.claimed, self.found) if not math.isnan(value)]
         unknown = max(known, default=0.0) <= 1 and not self.metric.startswith(JUDGED)
         scale = 100 if (declared.range == SHARE if declared else unknown) else 1
+        scale, digits = (1, 0) if self.made_of in OF_COUNTS else (scale, 2)
         claimed, found = (
-            "nothing" if math.isnan(value) else printed(scale * value, 2) for value in (self.claimed, self.found)
+            "nothing" if math.isnan(value) else printed(scale * value, digits) for value in (self.claimed, self.found)
         )
         return f"{self.task} {self.metric}: its file says {claimed}, its {self.made_of} {found}"
 

@@ -277,7 +277,7 @@ def _other_counts(run: Run, tasks: list[TaskRecord]) -> Checks:
     found = [name for name, rows in asked.items() if rows and counts.get(name, rows) != rows]
     if found:
         yield (
-            f"Not the number of rows of the published data: {found[0]} ({run.record.tasks[found[0]].rows:,} rows, "
+            f"Not the number of rows of the published data: {found[0]} ({counts[found[0]]:,} rows, "
             f"published: {asked[found[0]]:,}){more_tasks(found[1:])}. Compare with runs on the same data only."
         )
 

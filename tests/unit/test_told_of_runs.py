@@ -864,6 +864,46 @@ def test_clusters_that_differ_are_told_and_joined(tmp_path):
     assert any("isagree on which items share a cluster" in note for note in table["notes"])
 
 
+COUNTS = {"rows": 7, "scored": 5, "few_shot": 1, "skipped": 0, "not_selected": 0, "refused": 1}
+ERASED = {"refused": 0, "refused_by": {}, "bounds": {}}
+
+
+@pytest.mark.parametrize(
+    ("edited", "said", "refused"),
+    [
+        ({}, "", 1),
+        ({"bounds": {"acc_norm": [0.95, 0.99]}}, "acc_norm lowest: its file says 95.00, its items ", 1),
+        ({"bounds": {}}, "", 1),
+        (ERASED, "refused rows: its file says 0, its row counts 1", 1),
+        (ERASED | {"row_counts": COUNTS | {"refused": 0}}, "rows: its file says 7, its row counts 6", 0),
+        (
+            ERASED | {"row_counts": COUNTS | {"refused": 0, "scored": 6}},
+            "scored rows: its file says 6, its row coun",
+            0,
+        ),
+        ({"refused_by": {"server": 3}}, "refused rows by kind: its file says 3, its row counts 1", 1),
+        ({"skipped_rows": 2}, "skipped rows: its file says 2, its row counts 0", 1),
+    ],
+)
+@pytest.mark.parametrize("details", ["whole", "missing"])
+def test_refused_rows_and_their_bounds_are_those_of_the_items_and_counts(tmp_path, edited, said, refused, details):
+    """Edited bounds were printed everywhere, and refusals that were erased from the record were told nowhere."""
+    (one,) = write_folder(tmp_path, Folder(6, (Plan(refused=(1,), details=details),)))
+    score = load(one.file)[0].value(f"{TRUST}|0", "acc_norm")
+    edited_file(one, "acc_norm", score, **{"row_counts": COUNTS} | edited)
+    (found,) = load(one.file)
+    made = said.replace("its items", "its score") if details == "missing" else said
+    assert found.claimed.startswith(f"{TRUST}|0 {made}") if said else not found.claims
+    record = found.record.tasks[f"{TRUST}|0"]
+    assert record.refused == refused
+    if refused and details == "whole":
+        assert record.bounds["acc_norm"] == pytest.approx([score * 5 / 6, (score * 5 + 1) / 6])
+        (told,) = [warning for warning in run_warnings(found) if warning.kind == "refused"]
+        assert f"from {score * 5 / 6:.4g} to {(score * 5 + 1) / 6:.4g}." in told
+    (other,) = [warning for warning in run_warnings(found) if warning.kind == "other_counts"]
+    assert f"({5 + refused + 2 * ('skipped_rows' in edited)} rows, published: 522)" in other
+
+
 def test_counts_below_nothing_are_refused_and_skipped_rows_hide_no_others(tmp_path):
     """`refused: -3` made rows that other counts lack; `skipped_rows: 1` silenced the sentence on other rows."""
     one, other = write_folder(tmp_path, Folder(6, (Plan(0), Plan(1))))
