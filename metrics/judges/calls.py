@@ -106,7 +106,14 @@ class PaidCalls:
             except (ServerError, BudgetSpent) as error:
                 self.stopped, self.server_failed = _cause(error), isinstance(error, ServerError)
         found = {key: answer for key in calls if (answer := self.journal.get(key)) is not None}
-        return {key: answer for key, answer in found.items() if self._watch is None or self._watch.is_own(answer)}
+        if self._watch is None:
+            return found
+        unplaced = sum(key in self._watch.others for key in found)
+        if unplaced and self.stopped is None:
+            self.stopped = f"it does not say any more who it is, so that {unplaced:,} of its answers are not used"
+            self.server_failed = True
+        others = self._watch.others
+        return {key: answer for key, answer in found.items() if self._watch.is_own(answer) and key not in others}
 
     def _question(self, key: str, call: Call) -> Question:
         most = price(self.settings, self.tokens(call), self.settings.max_tokens)

@@ -168,8 +168,8 @@ class IdentityWatch:
         self._next_check.clear()
         if left:
             logger.warning(
-                "%s of the run's answers came after the last time that their server said who it is: the results mark "
-                "them, and the same command asks for them anew.",
+                "%s of the run's answers came after the last time that their server said who it is: nobody knows "
+                "whether its model gave them, and the same command asks for them anew.",
                 f"{len(left):,}",
             )
 

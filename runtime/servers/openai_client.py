@@ -144,14 +144,23 @@ class OpenAIClient:
         return found
 
     async def model_entry(self, model: str) -> dict[str, Any]:
-        """What the first server's list of models says of one; {} without. Raises ServerError without an answer."""
-        try:
-            entries = await _model_entries(self._servers[0].client)
-        except (openai.OpenAIError, *NOT_JSON) as error:
-            if getattr(error, "status_code", None) in _NO_LIST:
-                return {}
-            raise self._as_server_error(error) from None
-        return next((entry for entry in entries if entry["id"] == model), {})
+        """What the list of models of the first server that answers says of one; {} without.
+
+        Raises:
+            ServerError: No server answers.
+        """
+        lost = None
+        for server in self._servers:
+            try:
+                entries = await _model_entries(server.client)
+            except (openai.OpenAIError, *NOT_JSON) as error:
+                if getattr(error, "status_code", None) in _NO_LIST:
+                    return {}
+                lost = lost or error
+            else:
+                return next((entry for entry in entries if entry["id"] == model), {})
+        assert lost is not None
+        raise self._as_server_error(lost)
 
     async def token_count(self, **prompt: Any) -> tuple[int, int] | None:
         """How many tokens a prompt has, and how many it and its answer may have together; None where no server says it.

@@ -6,10 +6,12 @@ import math
 from types import SimpleNamespace
 
 import pytest
+from faulty_server import MODEL, FaultyServer
 from lighteval.models.model_output import ModelResponse
 from lighteval.tasks.requests import Doc
 
 from cultureval.models.openai_api import OpenAIModel
+from cultureval.models.server.abilities import abilities
 from cultureval.models.server.first_token import (
     ask_first_token,
     first_token_response,
@@ -17,6 +19,7 @@ from cultureval.models.server.first_token import (
     require_labels,
     undecided,
 )
+from cultureval.models.server.settings import ServerModelConfig
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.patches.lighteval.refused_docs import RefusedResponse, leave_out_refused
 from cultureval.runtime.servers.errors import ServerError
@@ -116,3 +119,11 @@ def test_what_a_model_does_not_take_is_not_sent(left_out, monkeypatch, tmp_path)
     assert asyncio.run(question(client))["top"] == [list(entry) for entry in top(أ=-0.5)]
     (request,) = client.requests
     assert ("temperature" in request) == (not left_out) and request["top_logprobs"] == 20
+
+
+def test_a_context_is_told_by_the_servers_that_answer():
+    with FaultyServer() as gone, FaultyServer(entry={"max_model_len": 64}) as there:
+        gone.down = True
+        for urls in ([gone.url, there.url], [there.url, gone.url]):
+            config = ServerModelConfig(model_name=MODEL, model=MODEL, base_url=urls, backoff_s=0.01)
+            assert abilities(config, False, False).longest == 64

@@ -101,6 +101,23 @@ def test_a_judge_that_changes_its_model_stops_and_no_verdict_of_the_other_is_use
         assert asked == (5 if change == "served" else 8), "what the first model answered is asked once"
 
 
+def test_verdicts_of_a_judge_that_is_gone_at_the_end_are_not_used_and_asked_anew(tmp_path):
+    with always(4) as server:
+
+        def reply(prompt, index):
+            server.down = "رقم 3" in prompt
+            return "\n".join(f"{name}: 4/5" for name in CRITERIA)
+
+        server.reply = reply
+        settings = settings_of(server, concurrency=1)
+        found = judge_items(settings, TEMPLATE, ITEMS, Journal(tmp_path))
+        assert found.failed and "does not say any more who it is, so that 4 of its answers" in found.stopped
+        assert {one.outcome for one in found.verdicts} == {"not_asked"}
+        server.down, server.reply = False, lambda *_: "\n".join(f"{name}: 3/5" for name in CRITERIA)
+        again = judge_items(settings, TEMPLATE, ITEMS, Journal(tmp_path))
+        assert summarize(again.verdicts, CRITERIA)["fluency"] == 3.0 and sum(server.asked.values()) == 8
+
+
 def test_a_refused_key_and_an_unknown_model_are_told_alike_of_judges_and_models_before_anything_is_asked(
     tmp_path, monkeypatch
 ):
