@@ -1,6 +1,6 @@
 """What differs between the records of two runs, or between a run's record and this machine."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -65,18 +65,30 @@ def differences(first: Run, second: Run) -> list[Difference]:
     """
     found = [] if first.model == second.model else [Difference("model name", first.model, second.model)]
     one, other = (record.model_dump(mode="json", by_alias=True) for record in (first.record, second.record))
-    for section in ("schema", "versions", "options", "seeds", "model", "machine"):
-        found += _of_values(section, one[section], other[section])
+    found += _of_sections(one, other, ("schema", "versions", "options", "seeds", "model", "machine"))
+    found += _of_members("tasks", one["tasks"], other["tasks"])
+    signed = [{each.group: each.fields for each in record.signatures} for record in (first.record, second.record)]
+    return found + _of_members("signatures", *signed)
+
+
+def setting_names_that_differ(first: Run, second: Run) -> list[str]:
+    """The names of what differs of options, seeds and the model's settings, but for which model it is."""
+    sections = ("options", "seeds", "model")
+    dumped = [record.model_dump(mode="json", include=set(sections)) for record in (first.record, second.record)]
+    names = [one.what for one in _of_sections(dumped[0], dumped[1], sections)]
+    return [name for name in names if name not in ("model.version", "model.parameters")]
+
+
+def _of_sections(one: Mapping[str, Any], other: Mapping[str, Any], sections: Sequence[str]) -> list[Difference]:
+    """Differences of some sections of two records."""
+    found = [each for section in sections for each in _of_values(section, one[section], other[section])]
     # A run that reuses all its answers has no route; what a route's choice rests on depends on the first prompts.
-    found = [
+    return [
         each
         for each in found
         if not each.what.startswith("model.route_checks")
         and (not each.what.startswith("model.routes.") or None not in (each.first, each.second))
     ]
-    found += _of_members("tasks", one["tasks"], other["tasks"])
-    signed = [{each.group: each.fields for each in record.signatures} for record in (first.record, second.record)]
-    return found + _of_members("signatures", *signed)
 
 
 def differences_from_here(run: Run) -> list[Difference]:

@@ -235,7 +235,7 @@ def _pair(first: Side, second: Side, metrics: Sequence[str], needed: bool) -> Pa
     tasks: list[PairedTask] = []
     found: list[Reason] = []
     left_out: dict[str, list[str]] = {}
-    shared = list(_shared_tasks(first, second))
+    shared = list(shared_tasks(first, second))
     for one, other in shared:
         names = metrics_of(one, metrics)
         reasons = [] if names else ["no such metric."]
@@ -285,7 +285,7 @@ def incompatibilities(first: ComparedTask, second: ComparedTask, names: tuple[st
     return [*found, *reasons(*protocols, task, records=not found)]  # the texts say more than hashes of them
 
 
-def _shared_tasks(first: Side, second: Side) -> Iterator[tuple[ComparedTask, ComparedTask]]:
+def shared_tasks(first: Side, second: Side) -> Iterator[tuple[ComparedTask, ComparedTask]]:
     """The tasks of both sides, by name with the number of examples, or without it where that differs."""
     by_name = {name.partition("|")[0]: task for name, task in second.tasks.items()}
     for name, task in first.tasks.items():

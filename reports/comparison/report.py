@@ -6,6 +6,7 @@ import sys
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict
+from itertools import combinations
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -21,10 +22,11 @@ from cultureval.reports.comparison.paired_runs import (
     family_of,
     metrics_of,
     pair_sides,
+    shared_tasks,
     tested_differences,
 )
 from cultureval.reports.comparison.sides import Side, named_twice, read_sides
-from cultureval.reports.settings_diff import differences
+from cultureval.reports.settings_diff import setting_names_that_differ
 from cultureval.reports.terminal_tables import narrowest, terminal_table, terminal_width, wrapped
 from cultureval.runs.warnings import run_warnings
 from cultureval.runtime.csv_files import write_csv
@@ -251,8 +253,25 @@ def _warnings(sides: Sequence[Side]) -> list[str]:
     found = [sentence for side in sides for sentence in side.unread]
     for side in sides:
         runs = {task.run.file: task.run for task in side.tasks.values() if task.run}
-        found += [f"{side.name}: {one}" for run in runs.values() for one in run_warnings(run) if one.mark]
+        found += [f"{side.name}: {one}" for run in runs.values() for one in run_warnings(run)]
     return found
+
+
+def _settings_note(first: Side, second: Side) -> str:
+    """In which settings the runs of the tasks that two sides share differ; "" where in none."""
+    runs = {
+        (one.run.file, other.run.file): (one.run, other.run)
+        for one, other in shared_tasks(first, second)
+        if one.run and other.run
+    }
+    found = {files: setting_names_that_differ(*pair) for files, pair in runs.items()}
+    names = list(dict.fromkeys(name for some in found.values() for name in some))
+    if not names:
+        return ""
+    widest = max(found, key=lambda files: len(found[files]))
+    told = "all" if len(found[widest]) == len(names) else f"{len(found[widest])} of {len(names)}, of two of the runs"
+    command = shlex.join(["cultureval", "doctor", *map(str, widest)])
+    return f"{first.name} and {second.name} also differ in {shown_names(names, 4)} ({command} shows {told})."
 
 
 def comparison_notes(
@@ -275,20 +294,7 @@ def comparison_notes(
     if named:
         kinds = ", ".join(f"{name} ({counted(count, 'row')})" for name, count in named.items())
         notes.append(f"95% intervals: {kinds}; `interval` in differences.csv names each row's.")
-    first = next(iter(sides[0].tasks.values())).run
-    for side in sides[1:]:
-        run = next(iter(side.tasks.values())).run
-        if not (first and run):
-            continue
-        settings = [
-            one.what for one in differences(first, run) if one.what.startswith(("model.", "options.", "seeds."))
-        ]
-        settings = [name for name in settings if name not in ("model.version", "model.parameters")]
-        if settings:
-            names = f"{sides[0].name} and {side.name} also differ in {shown_names(settings, 4)}"
-            places = [sides[0].path, side.path] if sides[0].path != side.path else [first.file, run.file]
-            command = shlex.join(["cultureval", "doctor", *map(str, places)])
-            notes.append(f"{names} ({command} shows all).")
+    notes += [note for pair in combinations(sides, 2) if (note := _settings_note(*pair))]
     hidden = sum(row.level == SUBSET for row in rows)
     if hidden and not subsets:
         notes.append(

@@ -177,17 +177,22 @@ def test_items_of_files_of_other_names_are_not_matched_by_place_where_that_may_b
         compare(tmp_path, "a", "b")
 
 
-def test_the_command_that_shows_all_settings_can_be_pasted_where_a_folder_has_spaces(tmp_path: Path) -> None:
-    rows = items(0, 0.6)[TASK]
-    save_run(tmp_path / "a run", "one", {TASK: rows}, record=signed() | {"seeds": {"rows": 1}})
-    save_run(tmp_path / "b", "other", {TASK: rows}, record=signed() | {"seeds": {"rows": 2}})
-    _, _, notes = compare(tmp_path, "a run", "b")
-    command = f"cultureval doctor '{tmp_path / 'a run'}' {tmp_path / 'b'}"
-    assert f"one and other also differ in seeds.rows ({command} shows all)." in notes
-    save_run(tmp_path / "b", "third", {TASK: rows}, record=signed() | {"seeds": {"rows": 1}})
-    _, _, notes = compare(tmp_path, "b")  # two models of one folder: doctor is given their files
-    (command,) = [note for note in notes if "cultureval doctor" in note]
-    assert all(f"{tmp_path}/b/results/{name}/results_" in command for name in ("other", "third"))
+def test_settings_of_all_runs_of_all_models_are_compared_and_every_warning_is_told(tmp_path: Path) -> None:
+    rows, files = items(0, 0.6), {}
+    for model, newer in (("one", {}), ("other", {"options": {"max_new_tokens": 9}}), ("third", {})):
+        older = signed(reused=300) | {"seeds": {"rows": 1 + (model == "other")}}
+        save_run(tmp_path / "a run", model, {TASK: rows[TASK]}, record=older)
+        newest = {**older, "tasks": {}, "signatures": []} | newer
+        later = {CLUSTERED: rows[CLUSTERED]}
+        files[model] = save_run(tmp_path / "a run", model, later, record=newest, date="2027-01-01T00-00-00").file
+    _, document, notes = compare(tmp_path, "a run", metrics=[METRIC], allowed=["items", "prompts", "scorers"])
+    for first, second in (("one", "other"), ("other", "third")):  # doctor is given the two files that differ most
+        command = f"cultureval doctor '{files[first]}' '{files[second]}'"
+        names = "seeds.rows, options.max_new_tokens"
+        assert f"{first} and {second} also differ in {names} ({command} shows all)." in notes
+    assert not [note for note in notes if note.startswith("one and third also")]
+    for model in files:
+        assert [note for note in document["notes"] if note.startswith(f"{model}: ") and "300 answers" in note]
 
 
 def test_a_line_break_in_the_name_of_a_model_forges_no_line(tmp_path: Path) -> None:
