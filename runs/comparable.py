@@ -34,7 +34,6 @@ ITEMS = ("limit", "manifest", "gold", "captions")  # fields of signatures that c
 SCORERS = ("scorer", "options", "judge", "data_hash", "evalplus")
 UNVERIFIED = "it has neither a signature nor details that say what was asked"
 NOT_TOLD = "not told"
-OF_DETAILS: dict[Kind, str] = {"items": "golds", "prompts": "prompts"}  # what differs in details, by kind
 TEXTS = ("doc.query", "doc.choices", "doc.gold_index")
 ASKED = (*TEXTS, *NAME_PATHS)  # the columns of details that say what was asked of which item
 WORDS = {
@@ -46,7 +45,7 @@ WORDS = {
 
 
 Differing = dict[str, tuple[Kind, str, str]]  # name of what differs -> its kind and both values
-Texts = Mapping[tuple[str, Path, Path], frozenset[Kind]]  # as of `texts_that_differ`
+Texts = Mapping[tuple[str, Path, Path], Differing]  # as of `texts_that_differ`
 
 
 @dataclass(frozen=True)
@@ -136,8 +135,8 @@ def texts_that_differ(runs: Iterable[Run]) -> Texts:
         runs: As `load` gives them.
 
     Returns:
-        The task and both runs' files, in either order -> whether items (with their golds), prompts, or both differ;
-        without pairs that asked the same.
+        The task and both runs' files, in either order -> what differs: "items" where one lacks some of the other's,
+        "golds", "prompts"; without pairs that asked the same.
     """
     members: dict[str, list[Run]] = {}
     for run in runs:
@@ -152,25 +151,28 @@ def texts_that_differ(runs: Iterable[Run]) -> Texts:
             for run in (one, other):
                 if run.file not in files:
                     files[run.file] = details_files_of_run(run)
-            if kinds := _kinds_in_texts(one, other, task, (files[one.file][task], files[other.file][task])):
-                found[task, one.file, other.file] = found[task, other.file, one.file] = kinds
+            if differing := _differing_texts(one, other, task, (files[one.file][task], files[other.file][task])):
+                found[task, one.file, other.file] = differing
+                turned = {name: (kind, there, here) for name, (kind, here, there) in differing.items()}
+                found[task, other.file, one.file] = turned
     return found
 
 
-def _kinds_in_texts(first: Run, second: Run, task: str, files: tuple[Path, Path]) -> frozenset[Kind]:
-    """Whether items (with their golds), prompts, or both differ between two runs of a task: kinds of `_in_texts`."""
+def _differing_texts(first: Run, second: Run, task: str, files: tuple[Path, Path]) -> Differing:
+    """In which items, golds (with choices) and prompts the details of two runs of a task differ, as in `_in_texts`."""
     records = [run.record.tasks[task] for run in (first, second)]
     one, other = (_hashes(file, *state_of(file)) for file in files)
     if one == other or is_content_alike(*records, *files):
-        return frozenset()
+        return {}
+    found: Differing = {}
     shared = one.keys() & other.keys()
-    found: dict[Kind, bool] = {
-        "items": not rows_are_the_same(*records)
-        and not len(shared) == len(one) == len(other)
-        or any(one[key][1] != other[key][1] for key in shared),
-        "prompts": any(one[key][0] != other[key][0] for key in shared),
-    }
-    return frozenset(kind for kind, differs in found.items() if differs)
+    if not rows_are_the_same(*records) and not len(shared) == len(one) == len(other):
+        here, there = (f"{len(items):,} items, {len(shared):,} of them in both" for items in (one, other))
+        found["items"] = "items", here, there
+    for place, name, kind in ((1, "golds", KINDS[0]), (0, "prompts", KINDS[1])):
+        if any(one[key][place] != other[key][place] for key in shared):
+            found[name] = kind, first.asked[task], second.asked[task]
+    return found
 
 
 def rows_are_the_same(one: TaskRecord, other: TaskRecord) -> bool:
@@ -227,8 +229,7 @@ def fields_that_differ(first: Protocol, second: Protocol, texts: Texts) -> dict[
         return {}
     found = _differing(first, second) | _recorded_differences(first, second)
     if first.digest and second.digest:
-        kinds = texts.get((first.place[0], first.place[1], second.place[1]), ())
-        found |= {OF_DETAILS[kind]: (kind, first.digest, second.digest) for kind in kinds}
+        found |= texts.get((first.place[0], first.place[1], second.place[1]), {})
     elif not (first.asked and second.asked) and not (first.unverified and second.unverified):
         found["prompts"] = "prompts", first.digest or NOT_TOLD, second.digest or NOT_TOLD
     return {

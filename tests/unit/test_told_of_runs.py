@@ -38,6 +38,7 @@ from cultureval.metrics.alqasida import translation
 from cultureval.metrics.alqasida.names import CORPUS
 from cultureval.metrics.m2cqa.statement_items import cell_report
 from cultureval.reports.viewer.logs import write_logs
+from cultureval.runs.comparable import fields_that_differ, protocol_of, texts_that_differ
 from cultureval.runs.files import UNVERIFIED, details_files_of_run, find_saved_tasks
 from cultureval.runs.items import aligned, clusters_differ, details_columns, item_scores
 from cultureval.runs.load_runs import load, scores_table
@@ -239,6 +240,16 @@ def test_runs_of_other_texts_share_no_ranking(tmp_path, asked, signed):
         and groups[1] == [NAMES[2]]
         and data["sections"][1]["differs_from_first_group"]
     )
+
+
+def test_a_group_that_lacks_items_is_not_said_to_have_other_golds(tmp_path):
+    """The page said "golds: 0a697b91 here, 11f7eb52 there" where all golds were alike and an item was missing."""
+    one, other = (load(planted.file)[0] for planted in write_folder(tmp_path, Folder(6, (Plan(0), Plan(1, limit=4)))))
+    first, second = (protocol_of(each, each.record.tasks[f"{TRUST}|0"], "acc_norm", ["limit"]) for each in (one, other))
+    texts = texts_that_differ([one, other])
+    words = "6 items, 4 of them in both", "4 items, 4 of them in both"
+    assert fields_that_differ(first, second, texts) == {"items": words}
+    assert fields_that_differ(second, first, texts) == {"items": words[::-1]}
 
 
 def test_unsigned_runs_without_details_are_shown_and_not_ranked(tmp_path):
