@@ -43,7 +43,7 @@ from cultureval.models.server.chat import (
 )
 from cultureval.models.server.first_token import ask_first_token, first_token_response, require_labels
 from cultureval.models.server.long_prompts import ask_to_fit
-from cultureval.models.server.refused_answers import PromptRefused, refused_answers
+from cultureval.models.server.refused_answers import PromptRefused, naming, refused_answers
 from cultureval.models.server.settings import (
     identity_question,
     load_tokenizer,
@@ -64,8 +64,7 @@ from cultureval.runtime.patches.lighteval.refused_docs import RefusedResponse
 from cultureval.runtime.reasoning import split_reasoning
 from cultureval.runtime.servers.answers import Answer
 from cultureval.runtime.servers.costs import BudgetSpent
-from cultureval.runtime.servers.errors import ContentFilter, ServerError
-from cultureval.runtime.servers.identity import IdentityQuestion, ServerIdentity
+from cultureval.runtime.servers.identity import ServerIdentity
 from cultureval.runtime.servers.identity_watch import IdentityWatch, ModelChanged
 from cultureval.runtime.servers.journalled_answers import OnFailure, Question, answer_all, ask_unconfirmed_anew
 from cultureval.runtime.servers.openai_client import OpenAIClient
@@ -300,7 +299,7 @@ class OpenAIModel(LightevalModel):
 
         short = short_question(self.config, self._servers)
         questions = {
-            key: _naming(doc, question, self._watch, short)
+            key: naming(doc, question, self._watch, short)
             for doc, own in zip(docs, asked, strict=True)
             for key, question in own.items()
         }
@@ -598,37 +597,3 @@ def _tell_of_cut(docs: Sequence[Doc], responses: Sequence[ModelResponse]) -> Non
     cut = Counter(doc.task_name for doc, response in pairs if response.truncated_tokens_count)
     for task, count in sorted(cut.items()):
         logger.warning("%s: of %d prompts, the beginnings were cut, since they are too long for the model", task, count)
-
-
-def _naming(doc: Doc, question: Question, watch: IdentityWatch | None, short: IdentityQuestion) -> Question:
-    """A question whose error names the doc, where the server answers others.
-
-    Args:
-        doc: The doc.
-        question: Of it.
-        watch: Who is asked; a provider, which is not asked who it is, is not asked in vain whether it is there.
-        short: A short question, which shows whether the key, the model and the address are right.
-    """
-    asks = watch is not None and watch.question is not None
-
-    async def ask(client: OpenAIClient) -> Answer:
-        before = client.answered
-        try:
-            return await question(client)
-        except ServerError as error:
-            if error.refuses_content and all_images(doc):
-                raise ImagesRefused([doc], f"the server refuses it: {error.cause.rstrip('.')}") from error
-            if error.refuses_content or isinstance(error, ContentFilter):
-                kind = "filter" if isinstance(error, ContentFilter) else "server"
-                raise PromptRefused(doc, error.cause, kind) from error
-            meanwhile = client.answered > before
-            if error.in_vain and (error.incomplete or (await short.is_answered() if asks else meanwhile)):
-                raise PromptRefused(doc, error.cause, "no_answer") from error
-            if error.may_refuse_all:
-                if meanwhile or await short.is_answered():
-                    raise PromptRefused(doc, error.cause, "server") from error
-                advice = error.advice(short.settings.api_key_env)
-                error.args = (f"{error} It refuses a short question too: {advice}.",)
-            raise
-
-    return ask

@@ -3,8 +3,10 @@
 import dataclasses
 import json
 import os
+import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -54,7 +56,7 @@ def generate_solutions(
     output_dir: Path,
     resume: bool,
     sanitize: Callable[[str, str], str],
-) -> Path:
+) -> tuple[Path, dict[str, str]]:
     """Generates the missing solutions of a run.
 
     Args:
@@ -66,22 +68,29 @@ def generate_solutions(
         sanitize: From a solution's text and the entry point's name to a program; accepts any text.
 
     Returns:
-        The file of solutions, named as EvalPlus names it.
+        The file of solutions, named as EvalPlus names it; and task id -> why, of problems that have no
+        usable answer and get no solution (`--on-refused unscored`).
 
     Raises:
         CulturevalError: The earlier run had other settings or was of another model of this name, the model cannot be
-            loaded, or its server does not answer.
+            loaded, or its server does not answer or refuses a problem.
     """
     samples, identity = samples_file(settings, output_dir), settings.server_identity()
     description = describe(settings, problems, n_samples) | {"server": identity.known if identity else None}
     prepare_resume(samples, description, resume)
     decoder = make_decoder(settings)
     description |= {"prompt": prompt_mode(decoder, settings), "loaded": _loaded(decoder)}
-    description_file(samples).write_text(json.dumps(description, ensure_ascii=False, indent=1), encoding="utf-8")
+    _describe_in(description_file(samples), description)
     kept_when_interrupted(samples, lambda: counted(_count_lines(samples), "solution"), resume)
+    refused: dict[str, str] = {}
     if ask_all := getattr(decoder, "ask_all", None):
-        ask_all(_calls(samples, problems, settings, n_samples), n_samples, identity)
-    with codegen_reads(settings.dataset, problems.file, sanitize):
+        calls = list(_calls(samples, problems, settings, n_samples))
+        found = ask_all({call: task for task, call in calls}, n_samples, identity)
+        refused = {task: found[call].reason for task, call in calls if call in found}
+        _describe_in(description_file(samples), description | {"refused": refused})
+    if len(refused) == len(problems.rows):
+        raise CulturevalError(f"No problem has a usable answer, such as {next(iter(refused))}: {refused.popitem()[1]}.")
+    with _file_without(refused, problems) as file, codegen_reads(settings.dataset, file, sanitize):
         from evalplus.codegen import codegen
 
         codegen(
@@ -91,18 +100,35 @@ def generate_solutions(
             greedy=settings.temperature == 0,
             n_samples=n_samples,
         )
-    return samples
+    return samples, refused
+
+
+def _describe_in(file: Path, description: Mapping[str, Any]) -> None:
+    file.write_text(json.dumps(description, ensure_ascii=False, indent=1), encoding="utf-8")
+
+
+@contextmanager
+def _file_without(refused: Mapping[str, str], problems: CodeProblems) -> Iterator[Path]:
+    """The problems in EvalPlus's format, but for those that are refused."""
+    if not refused:
+        yield problems.file
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "problems.jsonl"
+        kept = [json.dumps(row) + "\n" for task, row in problems.rows.items() if task not in refused]
+        file.write_text("".join(kept), encoding="utf-8")
+        yield file
 
 
 def _calls(
     samples: Path, problems: CodeProblems, settings: DecoderSettings, n_samples: int
-) -> Iterator[tuple[str, int]]:
-    """Prompt and number of missing solutions of each call that `evalplus.codegen` will make of its decoder."""
+) -> Iterator[tuple[str, tuple[str, int]]]:
+    """Task id, prompt and number of missing solutions of each call that `evalplus.codegen` will make of its decoder."""
     lines = samples.read_text(encoding="utf-8").splitlines() if samples.is_file() else []
     done = Counter(json.loads(line)["task_id"] for line in lines if line.strip())
     for task, row in problems.rows.items():
         for missing in range(n_samples - done[task], 0, -settings.batch_size):
-            yield row["prompt"].strip() + "\n", missing
+            yield task, (row["prompt"].strip() + "\n", missing)
 
 
 def samples_file(settings: DecoderSettings, output_dir: Path) -> Path:
@@ -198,6 +224,8 @@ def decoder_settings(
     """
     given = decoder_model_settings(model, base_url=base_url, dtype=dtype)
     url = given.get("base_url")
+    if url is not None and not (url and all(isinstance(one, str) for one in (url if isinstance(url, list) else [url]))):
+        raise CulturevalError(f"base_url is {url!r} in the model's settings, but must be an address or a list of them.")
     settings = DecoderSettings(
         model=given["model"],
         backend=backend or ("openai" if url else "hf"),

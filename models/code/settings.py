@@ -32,7 +32,7 @@ class DecoderSettings:
         dtype: Name of a torch dtype.
         thinking: Whether the model writes reasoning before its answer.
         force_base_prompt: Use plain completion even if there is a chat template.
-        base_url: The server, up to and including `/v1`.
+        base_url: The server, or several of the same model, each up to and including `/v1`.
         api_key_env: Environment variable with the server's key; None sends no key.
         revision: Your name for the weights that a server has under the model's name.
         identify: What tells a server's model apart from another one of its name, as in `ServerModelConfig`.
@@ -52,7 +52,7 @@ class DecoderSettings:
     dtype: str = "bfloat16"
     thinking: bool = False
     force_base_prompt: bool = False
-    base_url: str | None = None
+    base_url: str | list[str] | None = None
     api_key_env: str | None = None
     revision: str | None = None
     identify: Literal["all", "model"] = "all"
@@ -77,9 +77,10 @@ class DecoderSettings:
         Raises:
             CulturevalError: The URL is wrong or contains a password, or the key's variable is not set.
         """
-        url = self.base_url or openai_base_url()
+        given = self.base_url or openai_base_url()
+        urls = (given,) if isinstance(given, str) else tuple(given)
         timeout_s = 100 if not self.thinking else 3600  # 100 s is EvalPlus's limit per request
-        return ServerSettings((url,), self.api_key_env, timeout_s=timeout_s, max_retries=7)
+        return ServerSettings(urls, self.api_key_env, timeout_s=timeout_s, max_retries=7)
 
     def server_identity(self) -> ServerIdentity | None:
         """Who the server is, before anything is asked of it or reused; None without one; a provider's is not asked.

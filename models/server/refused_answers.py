@@ -5,10 +5,16 @@ from collections.abc import Mapping, Sequence
 
 from lighteval.tasks.requests import Doc
 
+from cultureval.models.generation.rendering import all_images
+from cultureval.models.refused_images import ImagesRefused
 from cultureval.runtime.errors import CulturevalError, shorten
 from cultureval.runtime.patches.lighteval.refused_docs import RefusedResponse, name_of
 from cultureval.runtime.servers.answers import Answer
-from cultureval.runtime.servers.errors import ServerError
+from cultureval.runtime.servers.errors import ContentFilter, ServerError
+from cultureval.runtime.servers.identity import IdentityQuestion
+from cultureval.runtime.servers.identity_watch import IdentityWatch
+from cultureval.runtime.servers.journalled_answers import Question
+from cultureval.runtime.servers.openai_client import OpenAIClient
 from cultureval.runtime.servers.providers import filters
 from cultureval.runtime.settings import current_settings
 
@@ -30,15 +36,15 @@ class PromptRefused(ServerError):
     """A server refuses a prompt, for what it holds or for its length, or gives no usable answer to it.
 
     Args:
-        doc: Of which the prompt is.
+        doc: Of which the prompt is, or the name of a problem that is none.
         cause: What the server said, in one line.
         kind: As of `RefusedResponse`.
     """
 
-    def __init__(self, doc: Doc, cause: str, kind: str = "server") -> None:
+    def __init__(self, doc: Doc | str, cause: str, kind: str = "server") -> None:
         self.kind, self.reason = kind, f"{REASONS[kind]}: {cause.rstrip('.')}"
         super().__init__(
-            f"{name_of(doc)}: {self.reason}. All answers so far are kept: the same command resumes from here. "
+            f"{_name(doc)}: {self.reason}. All answers so far are kept: the same command resumes from here. "
             f"{ADVICE.get(kind, 'Pass')} --on-refused unscored "
             "(CULTUREVAL_ON_REFUSED=unscored) to leave such rows unscored and count them.",
             cause,
@@ -51,12 +57,12 @@ class AnswersRefused(CulturevalError):
 
 
 def refused_answers(
-    docs: Sequence[Doc], asked: Sequence[Mapping[str, object]], answers: Mapping[str, Answer]
+    docs: Sequence[Doc | str], asked: Sequence[Mapping[str, object]], answers: Mapping[str, Answer]
 ) -> dict[int, RefusedResponse]:
     """What stands for docs whose answers are refusals, by place.
 
     Args:
-        docs: The docs.
+        docs: The docs, or the names of problems that are none.
         asked: The keys of each doc's answers.
         answers: Key -> answer; those of docs that are refused already are missing.
 
@@ -70,7 +76,7 @@ def refused_answers(
     }
     if found and current_settings().on_refused != "unscored":
         kinds = Counter(why.kind for why in found.values())
-        rows = [f"{name_of(docs[place])}: {why.reason}" for place, why in list(found.items())[:NAMED]]
+        rows = [f"{_name(docs[place])}: {why.reason}" for place, why in list(found.items())[:NAMED]]
         more = f"; and {len(found) - NAMED:,} more" if len(found) > NAMED else ""
         counts = ", ".join(f"{count:,} {OF_KIND[kind]}" for kind, count in kinds.items())
         raise AnswersRefused(
@@ -79,6 +85,10 @@ def refused_answers(
             "unscored, count them, and bound the scores."
         )
     return found
+
+
+def _name(doc: Doc | str) -> str:
+    return doc if isinstance(doc, str) else name_of(doc)
 
 
 def _why(answer: Answer) -> RefusedResponse | None:
@@ -91,3 +101,37 @@ def _why(answer: Answer) -> RefusedResponse | None:
         if refusal:
             return RefusedResponse(reason=f"the model refused: {shorten(refusal)}", kind="refusal")
     return None
+
+
+def naming(doc: Doc | str, question: Question, watch: IdentityWatch | None, short: IdentityQuestion) -> Question:
+    """A question whose error names the doc, where the server answers others.
+
+    Args:
+        doc: The doc, or the name of a problem that is none.
+        question: Of it.
+        watch: Who is asked; a provider, which is not asked who it is, is not asked in vain whether it is there.
+        short: A short question, which shows whether the key, the model and the address are right.
+    """
+    asks = watch is not None and watch.question is not None
+
+    async def ask(client: OpenAIClient) -> Answer:
+        before = client.answered
+        try:
+            return await question(client)
+        except ServerError as error:
+            if error.refuses_content and not isinstance(doc, str) and all_images(doc):
+                raise ImagesRefused([doc], f"the server refuses it: {error.cause.rstrip('.')}") from error
+            if error.refuses_content or isinstance(error, ContentFilter):
+                kind = "filter" if isinstance(error, ContentFilter) else "server"
+                raise PromptRefused(doc, error.cause, kind) from error
+            meanwhile = client.answered > before
+            if error.in_vain and (error.incomplete or (await short.is_answered() if asks else meanwhile)):
+                raise PromptRefused(doc, error.cause, "no_answer") from error
+            if error.may_refuse_all:
+                if meanwhile or await short.is_answered():
+                    raise PromptRefused(doc, error.cause, "server") from error
+                advice = error.advice(short.settings.api_key_env)
+                error.args = (f"{error} It refuses a short question too: {advice}.",)
+            raise
+
+    return ask

@@ -24,7 +24,7 @@ from cultureval.runtime.rows_report import RowsReport
 BACKENDS = {"hf": "transformers", "openai": "server"}
 # Of what `code generate` saves: fields of the record, the problems' data, and what is no setting of the model.
 NOT_SETTINGS = ("model", "model_hash", "backend", "batch_size", "loaded", "base_url", "api_key_env", "dataset")
-NOT_SETTINGS += ("problems", "data_hash", "data_revision", "server", "revision", "identify")
+NOT_SETTINGS += ("problems", "data_hash", "data_revision", "server", "revision", "identify", "refused")
 
 if TYPE_CHECKING:
     from lighteval.models.model_output import ModelResponse

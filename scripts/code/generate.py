@@ -9,6 +9,7 @@ import typer
 from cultureval.runtime.data.hub import go_offline_if_unreachable
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.output_folder import require_output_folder
+from cultureval.runtime.printing import print_note
 from cultureval.runtime.settings import current_settings, use_settings
 from cultureval.scripts.code.options import Data, Dataset, Prompts, data_in_settings, notes_on_stderr
 
@@ -48,6 +49,10 @@ def generate(
     trust_remote_code: Annotated[
         bool, typer.Option("--trust-remote-code", help="Run the model's own Python code from the hub or its folder.")
     ] = False,
+    on_refused: Annotated[
+        Literal["error", "unscored"] | None,
+        typer.Option(help="A problem that the model's server refuses stops the run, or gets no solution and is named."),
+    ] = None,
     limit: Annotated[int | None, typer.Option(min=1, help="Only the first N problems.")] = None,
     output_dir: Annotated[Path, typer.Option(help="Output folder of the solutions.")] = Path("evalplus_results"),
     resume: Annotated[bool, typer.Option(help="Continue an earlier run with the same settings.")] = True,
@@ -79,11 +84,15 @@ def generate(
     )
     require_output_folder(output_dir)
     go_offline_if_unreachable()
-    started_over = current_settings().with_(resume=None if resume else False)
+    started_over = current_settings().with_(resume=None if resume else False, on_refused=on_refused)
     with use_settings(started_over), data_in_settings(data) as root:
         problems = load_problems(dataset, prompts=prompts, limit=limit)
         with notes_on_stderr():
-            samples = generate_solutions(settings, problems, n_samples, output_dir, resume, sanitize_solution)
+            samples, refused = generate_solutions(settings, problems, n_samples, output_dir, resume, sanitize_solution)
         print(f"Solutions: {samples}")
+        if refused:
+            told = "; ".join(f"{task}: {why}" for task, why in refused.items())
+            print_note(f"{len(refused)} of {len(problems.rows)} problems have no solution: {told}.")
         command = ["cultureval", "code", "evaluate", str(samples), "--dataset", dataset]
-        print(f"Judge them: {shlex.join(command + (['--data', str(root)] if root else []))}")
+        command += (["--data", str(root)] if root else []) + (["--partial"] if refused else [])
+        print(f"Judge them: {shlex.join(command)}")

@@ -3,6 +3,7 @@
 import json
 import logging
 import shutil
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -152,7 +153,7 @@ def test_code_is_of_the_model_that_wrote_it_too(tmp_path):
         others = {"dataset": "mbpp", "instruction_prefix": "i", "response_prefix": "r"} | sizes
         settings = DecoderSettings(MODEL, "openai", **others, base_url=server.url, **changes)
         problems = load_problems("mbpp", "samples", limit=limit)
-        file = generate_solutions(settings, problems, 1, folder, True, lambda reply, entry: reply)
+        file, _ = generate_solutions(settings, problems, 1, folder, True, lambda reply, entry: reply)
         made = json.loads(description_file(file).read_text(encoding="utf-8"))
         return made["server"], len(file.read_text(encoding="utf-8").splitlines())
 
@@ -171,6 +172,27 @@ def test_code_is_of_the_model_that_wrote_it_too(tmp_path):
         turning.plan = lambda prompt, count: turning.entry.update(root="/models/two")
         with pytest.raises(CulturevalError, match="has changed its model during the run"):
             written(turning, folder=tmp_path / "turning")
+
+
+@pytest.mark.parametrize("fault", ["bad_request", "no_choices", "filter_answer", "refusal"])
+def test_code_of_a_refused_problem_is_named_or_left_out_and_never_an_empty_solution(tmp_path, monkeypatch, fault):
+    problems = load_problems("mbpp", "samples")
+    refused, *others = problems.rows
+    words = problems.rows[refused]["prompt"].strip()
+    others_of = {"dataset": "mbpp", "instruction_prefix": "i", "response_prefix": "r"}
+    with FaultyServer(lambda prompt, count: fault if words in prompt else None) as server:
+        settings = DecoderSettings(MODEL, "openai", **others_of, base_url=[server.url, server.url])
+        arguments = (settings, problems, 1, tmp_path, True, lambda reply, entry: reply)
+        with pytest.raises(CulturevalError, match=f"{refused}: .*--on-refused unscored"):
+            generate_solutions(*arguments)
+        monkeypatch.setenv("CULTUREVAL_ON_REFUSED", "unscored")
+        file, left_out = generate_solutions(*arguments)
+        assert [*left_out] == [refused] == [*json.loads(description_file(file).read_text("utf-8"))["refused"]]
+        written = [json.loads(line) for line in file.read_text("utf-8").splitlines()]
+        assert [one["task_id"] for one in written] == others and all(one["solution"] for one in written)
+        server.plan = lambda prompt, count: "bad_request"
+        with pytest.raises(CulturevalError, match="No problem has a usable answer"):
+            generate_solutions(replace(settings, revision="other"), problems, 1, tmp_path / "none", *arguments[4:])
 
 
 def refuses(word):

@@ -66,6 +66,13 @@ def test_a_file_names_a_servers_model(tmp_path, monkeypatch):
     others = {"dataset": "mbpp", "instruction_prefix": "i", "response_prefix": "r"}
     served = DecoderSettings("m", "openai", **others, base_url="http://localhost:2/v1", api_key_env="KEY")
     assert decoder_settings(str(file), base_url="http://localhost:2/v1", **others) == served
+    several = ["http://localhost:1/v1", "http://localhost:2/v1"]
+    file.write_text(f"model: m\nbase_url: {several}\n", encoding="utf-8")
+    assert decoder_settings(str(file), **others).servers().base_urls == tuple(several)
+    for wrong in ("[]", "5", "[5]"):
+        file.write_text(f"model: m\nbase_url: {wrong}\n", encoding="utf-8")
+        with pytest.raises(CulturevalError, match=r"base_url is .*an address or a list"):
+            decoder_settings(str(file), **others)
     local = DecoderSettings("org/model", "hf", **others, dtype="float32")
     assert decoder_settings("org/model", dtype="float32", **others) == local
     file.write_text("model: m\nbase_ur: x\n", encoding="utf-8")
