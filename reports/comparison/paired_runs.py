@@ -8,6 +8,8 @@ from itertools import combinations
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from scipy.stats import norm
+
 from cultureval.metrics.judges.items import JUDGED
 from cultureval.metrics.paired_tests import Floats, PairedResult, PairedSubset, compare_paired
 from cultureval.metrics.proportions import holm
@@ -40,9 +42,10 @@ from cultureval.runs.record import Run, RunRecord
 from cultureval.runs.table import averages
 from cultureval.runs.task_records import task_records
 from cultureval.runtime.errors import CulturevalError, did_you_mean, shown_names
-from cultureval.tasks.catalogue import all_tasks
+from cultureval.tasks.catalogue import all_tasks, declared_metric
 
 MOST_REASONS = 8
+POWER = float(norm.ppf(0.975) + norm.ppf(0.8))  # standard errors of a difference that is found 4 times in 5
 GROUP, SUBSET, AVERAGE = "group", "subset", "average"
 
 
@@ -118,6 +121,10 @@ class TestedDifference:
         highest: The largest.
         p_left_out: The largest p-value that the left-out items allow: that of `lowest` or `highest`, or 1 where they
             could turn the difference or nothing bounds them; None where nothing is left out.
+        counted: Of a rate that is over fewer items than have a score (CFHR), how many the first's is over, and the
+            second's; None of other metrics.
+        can_show: The difference that so many items find 4 times in 5; None where nothing tells it, or it is larger
+            than scores within the metric's range can differ.
     """
 
     level: str
@@ -132,6 +139,8 @@ class TestedDifference:
     lowest: float | None = None
     highest: float | None = None
     p_left_out: float | None = None
+    counted: tuple[int, int] | None = None
+    can_show: float | None = None
 
     @property
     def could_turn(self) -> bool:
@@ -382,16 +391,35 @@ def _tested_rows(rows: Iterable[RowTasks], pairs: Pairs, draws: int, seed: int) 
         else:
             if found["result"].undefined > 1 - LEAST_DEFINED:
                 pairs.notes.append(_often_undefined(name, pairs, weighted, found["result"].undefined))
+            found |= {"counted": _counted(weighted), "can_show": _can_show(found["result"], weighted)}
             yield TestedDifference(level, name, metric, pairs.first, pairs.second, subsets=len(weighted), **found)
+
+
+def _in_rates(tasks: Iterable[PairedTask]) -> tuple[int, int]:
+    """Over how many items the ratios of both sides are: those that count in their denominators."""
+    both = [tuple(int((items.parts[:, -1] != 0).sum()) for items in (task.first, task.second)) for task in tasks]
+    return sum(first for first, _ in both), sum(second for _, second in both)
+
+
+def _counted(weighted: Weighted) -> tuple[int, int] | None:
+    """As of `TestedDifference`: where a record says so of a task."""
+    tasks = [task for task, _ in weighted]
+    told = any(side.record and task.metric in side.record.counted for task in tasks for side in task.sides)
+    return _in_rates(tasks) if told and len({task.metric for task in tasks}) == 1 else None
+
+
+def _can_show(result: PairedResult, weighted: Weighted) -> float | None:
+    """As of `TestedDifference`."""
+    if result.identical or not result.stderr:
+        return None
+    declared = [declared_metric(task.task, task.metric) for task, _ in weighted]
+    widest = max(one.range[1] - one.range[0] if one else math.inf for one in declared)
+    return found if (found := POWER * result.stderr) <= widest else None
 
 
 def _often_undefined(name: str, pairs: Pairs, weighted: Weighted, share: float) -> str:
     """Why a row has no test: of how few items a ratio is."""
-    tasks = [task for task, _ in weighted]
-    counts = [
-        sum(int((items.parts[:, -1] != 0).sum()) for items in side)
-        for side in zip(*((task.first, task.second) for task in tasks), strict=True)
-    ]
+    counts = _in_rates(task for task, _ in weighted)
     return (
         f"{name}: no test: the difference is not defined in {share:.0%} of resamples of the items. "
         f"The score of {pairs.first} is of {counts[0]} items, that of {pairs.second} of {counts[1]}."

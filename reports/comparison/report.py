@@ -10,8 +10,6 @@ from itertools import combinations
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from scipy.stats import norm
-
 from cultureval.metrics.paired_tests import DRAWS
 from cultureval.reports.charts import Chart, Point, chart_files, intervals
 from cultureval.reports.comparison.flips import shown_flips, write_flips
@@ -38,7 +36,6 @@ COULD_TURN = "items left out could turn it"
 HEADER = ("", "metric", "items", "first", "second", "difference", "95% interval", "p", "p (Holm)", "can show")
 # Columns that are left out where a terminal is narrow, then where it is narrower.
 NARROWER = ((), ("metric",), ("metric", "first", "second"), ("metric", "first", "second", "can show"))
-POWER = float(norm.ppf(0.975) + norm.ppf(0.8))  # standard errors of a difference that is found 4 times in 5
 LEAD = (
     "First minus second on the same items, paired; clusters (items that share an image, a poem, a passage) are drawn "
     "and swapped whole. `can show`: the difference that this many items find 4 times in 5."
@@ -204,6 +201,8 @@ def _without(names: Sequence[str], cells: Sequence[str]) -> list[str]:
 def _cells(row: TestedDifference) -> list[str]:
     found = row.result
     items = f"{found.items}" if found.clusters == found.items else f"{found.items} in {found.clusters}"
+    if row.counted and row.counted != (found.items, found.items):
+        items = f"{' and '.join(map(str, dict.fromkeys(row.counted)))} of {items}"
     if any(row.left_out):
         items += f", {sum(row.left_out)} left out"
     large = max(abs(found.first), abs(found.second)) > 1.5
@@ -225,8 +224,7 @@ def _cells(row: TestedDifference) -> list[str]:
     if found.identical:
         bounds = "identical on every item" if found.low == found.high else f"identical on every item; {bounds}"
         return [*cells, bounds, p_text(found.p_value), p_text(row.p_holm), ""]
-    can_show = None if not found.stderr else POWER * found.stderr
-    return [*cells, bounds, p_text(found.p_value), p_text(row.p_holm), number(can_show)]
+    return [*cells, bounds, p_text(found.p_value), p_text(row.p_holm), number(row.can_show)]
 
 
 def p_text(p_value: float | None) -> str:
@@ -244,6 +242,7 @@ def row_record(row: TestedDifference) -> dict[str, Any]:
     head = {"level": row.level, "name": row.name, "metric": row.metric, "first": row.first, "second": row.second}
     record = head | {"subsets": row.subsets} | scores | found | {"p_holm": row.p_holm}
     record |= {"left_out_first": first, "left_out_second": second} | bounds
+    record |= dict(zip(("first_counted", "second_counted"), row.counted or (None, None), strict=True))
     record |= {"only_first_right": flips[0], "only_second_right": flips[1]}
     return without_nan(record)
 

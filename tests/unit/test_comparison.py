@@ -14,6 +14,7 @@ from m2cqa_runs import drawn_verdicts, write_run
 from cultureval.metrics.alqasida.translation import bleu, chrf_plus_plus
 from cultureval.metrics.m2cqa.counterfactual import paired_cfhr_difference
 from cultureval.metrics.m2cqa.statement_items import cell_report, right_judgements
+from cultureval.reports.comparison import paired_runs
 from cultureval.reports.comparison.boards import compare_boards
 from cultureval.reports.comparison.planning import plan
 from cultureval.reports.comparison.report import compare_all
@@ -26,6 +27,7 @@ from cultureval.runs.writing import write_details
 from cultureval.runtime.errors import CulturevalError
 from cultureval.tasks.catalogue import all_tasks
 
+VG = "cvlue_vg|0"  # METRIC is a share there
 TASK, CLUSTERED = "own:a|0", "own:b|0"
 
 
@@ -195,6 +197,15 @@ def test_settings_of_all_runs_of_all_models_are_compared_and_every_warning_is_to
         assert [note for note in document["notes"] if note.startswith(f"{model}: ") and "300 answers" in note]
 
 
+def test_no_difference_that_is_larger_than_the_metric_s_range_is_promised(tmp_path: Path) -> None:
+    rows = [[(f"row {place}", None, float(score)) for place, score in enumerate(one)] for one in ([1, 0, 1], [0, 1, 0])]
+    for name, some in zip("ab", rows, strict=True):
+        save_run(tmp_path / name, name, {VG: some})
+    (pairs,) = paired_runs.pair_sides(sides_of([tmp_path / "a", tmp_path / "b"]), [METRIC], ())
+    (row,) = paired_runs.tested_differences([pairs], 500, 0)
+    assert paired_runs.POWER * row.result.stderr > 1 and row.can_show is None
+
+
 def test_a_line_break_in_the_name_of_a_model_forges_no_line(tmp_path: Path) -> None:
     rows = items(0, 0.6)[TASK]
     for name in ("one\nforged", "other"):
@@ -355,6 +366,9 @@ def test_m2cqa_is_a_case_whose_items_are_three_rows_and_whose_score_is_a_ratio(t
     assert (row["low"], row["high"]) == pytest.approx((wanted["ci_low"], wanted["ci_high"]), abs=0.02)
     assert row["p_value"] == pytest.approx(wanted["p_value"], abs=0.03)
     assert "prompt: ? / ? / ?" in text
+    counted = [int((cell[read, 0] == "true").sum()) for cell in cells]  # as other views count CFHR: right on Q+
+    assert [row["first_counted"], row["second_counted"]] == counted
+    assert f" {counted[0]} and {counted[1]} of {read.sum()}, " in text
     file = next((tmp_path / "a").rglob("*.parquet"))
     for name, value in cell_report(cells[0]).items():
         if not name.endswith("_stderr") and not name.startswith("n_"):
