@@ -20,6 +20,7 @@ MARKS = {
     "judgements_alone": "judgements only",
     "incomplete": "incomplete",
     "unscorable": "incomplete",
+    "in_part": "some subsets",
     "skipped": "rows skipped",
     "refused": "refusals",
     "other_counts": "other rows",
@@ -75,6 +76,7 @@ def run_warnings(run: Run) -> list[RunWarning]:
         _mixed,
         _incomplete,
         _unscorable,
+        _in_part,
         _without_judges,
         _limited,
         _skipped,
@@ -185,6 +187,14 @@ def _unscorable(run: Run, tasks: list[TaskRecord]) -> Checks:
         tasks_of.setdefault(reason, []).append(task)
     for reason, names in tasks_of.items():
         yield f"Left out, since they cannot be scored: {_named(_groups(names))}. {reason}"
+
+
+def _in_part(run: Run, tasks: list[TaskRecord]) -> Checks:
+    present = {task.group: {one.subset for one in tasks if one.group == task.group} for task in tasks}
+    whole = {group: len(groups().get(group, ())) for group in present}
+    parts = {group: len(some) for group, some in present.items() if 1 < len(some) < whole[group]}
+    if found := [f"{group} {count} of {whole[group]}" for group, count in parts.items()]:
+        yield f"Means of some subsets only, which are not comparable with those of all: {_named(found)}."
 
 
 def _without_judges(run: Run, tasks: list[TaskRecord]) -> Checks:

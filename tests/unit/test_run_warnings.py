@@ -55,6 +55,13 @@ def test_each_problem_is_one_sentence_with_what_to_do(fields, words):
     assert all(word in sentence for word in words), sentence
 
 
+def test_a_mean_of_some_subsets_is_told():
+    """A benchmark without two of its nine subsets had a higher score in `show`, without a word."""
+    names = [f"qimma_gat:{name}" for name in ("Algebra", "Analogy", "Arithmetic")]
+    (told,) = [one for one in run_warnings(run_of([*names, TASK])) if one.kind == "in_part"]
+    assert "some subsets only" in told and told.endswith(": qimma_gat 3 of 9.") and told.mark == "some subsets"
+
+
 def test_all_limits_of_a_merged_run_are_told():
     run = run_of([TASK, "qimma_aratrust"], limit=20)
     tasks = {
