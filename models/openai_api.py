@@ -283,8 +283,7 @@ class OpenAIModel(LightevalModel):
 
         `first` makes a question, of those without an answer yet, that is asked before them.
         """
-        for key, answer in ask_unconfirmed_anew(self._journal, chain(*asked)).items():
-            self._spending.pay(key, answer, asked_anew=True)
+        ask_unconfirmed_anew(self._journal, chain(*asked))
         missing = {key: question for own in asked for key, question in own.items() if key not in self._journal}
         reasons: dict[str, RefusedResponse] = {}
 
@@ -370,8 +369,7 @@ class OpenAIModel(LightevalModel):
             for key in own:
                 if key not in self._counted:
                     self._counted.add(key)
-                    self._spending.pay(key, answers[key])
-                    self.log.used(doc.task_name, self._spending.budget.used(key))
+                    self.log.used(doc.task_name, self._spending.pay(key, answers[key], filed=True))
         for answer in answers.values():
             self._served |= {answer["model"]} if answer.get("model") else set()
         self.log.count(self._spending.budget)

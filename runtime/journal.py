@@ -17,7 +17,7 @@ import secrets
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -33,6 +33,7 @@ logger = logging.getLogger(__name__)
 
 WITHDRAWN = "withdrawn answers"  # the label of lines that take an answer back
 CHECKS = "checks"  # of an answer: the names of those that its servers were to pass after it
+BEFORE = "before"  # of an answer: what earlier ones of its key cost that were withdrawn or passed over, oldest first
 PLAIN = {int, float, str, bool, type(None)}
 Records = Mapping[str, Mapping[str, Any]]  # answer_key -> the answer
 Append = Callable[[Records], None]
@@ -99,6 +100,7 @@ class Journal:
         self._opened = self._index.last_sequence()
         self._hidden = -1 if resumes else self._opened  # the last sequence that is not found
         self._hidden_of: dict[str, int] = {}  # likewise, of single keys
+        self._before: dict[str, list[dict[str, Any]]] = {}
         if self.dropped and resumes:
             logger.warning("journal %s: %d half-written record(s) skipped", self.folder, self.dropped)
 
@@ -136,31 +138,63 @@ class Journal:
             "Start it again: what is left is reused, and the rest is asked anew."
         )
 
-    def withdraw(self, keys: Sequence[str]) -> None:
-        """Take answers back, which turned out not to be what their keys say; they are then not in the journal."""
-        self.append({key: {} for key in keys}, WITHDRAWN)
+    def withdraw(self, keys: Iterable[str], unwritten: Mapping[str, Any] | None = None) -> None:
+        """Take answers back, which turned out not to be what their keys say; they are then not in the journal.
+
+        What they cost is kept. `unwritten` is the answer of the only key where it was not written yet.
+        """
+        taken = {key: unwritten or self.get(key) for key in keys}
+        for key, answer in taken.items():
+            self._take_back(key, answer)
+        self.append({key: {} for key in taken}, WITHDRAWN)
+
+    def _take_back(self, key: str, answer: Mapping[str, Any] | None) -> None:
+        if answer:  # with counts, the text is not needed to tell what it cost
+            cost = {name: answer[name] for name in ("usage", "batch") if answer.get(name)}
+            left_out = (CHECKS, BEFORE)
+            whole = {name: value for name, value in answer.items() if name not in left_out}
+            self._before[key] = [*self._earlier(key), cost if "usage" in cost else whole]
+
+    def _earlier(self, key: str) -> list[dict[str, Any]]:
+        if key not in self._before:
+            entry = self._index.find(key)
+            answer = self._read(entry) if entry and entry.sequence > self._hidden else None
+            self._before[key] = (answer or {}).get(BEFORE, [])
+        return self._before[key]
+
+    def paid(self, key: str, answer: Mapping[str, Any] | None) -> dict[str, Mapping[str, Any]]:
+        """All answers to a question that were paid: those withdrawn or passed over, and `answer` as the last.
+
+        Returns:
+            A name of each payment -> the answer, or of an earlier one what tells its cost.
+        """
+        every = [*self._earlier(key), *([answer] if answer is not None else [])]
+        return {f"{key} {place}" if place else key: one for place, one in enumerate(every)}
 
     def confirm(self, checks: Iterable[str]) -> None:
         """Note that servers were, at these checks, still who they were: so the answers that name them are confirmed."""
         self.append({check_key(check): {} for check in checks})
 
-    def hide_unconfirmed(self, keys: Iterable[str]) -> dict[str, dict[str, Any]]:
+    def hide_unconfirmed(self, keys: Iterable[str]) -> list[str]:
         """Pass over the answers that no check of who the server is followed, as if they were not here.
 
         Those of another process that is still running are not among them: its check is to come.
 
         Returns:
-            Key -> answer, of those that are now hidden. They stay in the files until newer ones are written.
+            The keys of those that are now hidden. They stay in the files until newer ones are written.
         """
-        found: dict[str, dict[str, Any]] = {}
+        found = []
         passed: set[str] = set()
         for key in keys:
             answer = self.get(key)
             checks = set(answer.get(CHECKS, ()) if answer else ()) - passed
             passed |= {check for check in checks if check_key(check) in self}
             if answer and checks - passed and (entry := self._find(key)) and not self._is_being_written(entry.file):
+                self._take_back(key, answer)
                 self._hidden_of[key] = entry.sequence
-                found[key] = answer
+                found.append(key)
+            elif answer is None:
+                self._earlier(key)
         return found
 
     def _is_being_written(self, name: str) -> bool:
@@ -190,6 +224,8 @@ class Journal:
         if not records:
             return
         of = self.of if of is None else of
+        again = {key: {**records[key], BEFORE: self._before[key]} for key in records if self._before.get(key)}
+        records = {**records, **again} if again else records
         with self._lock:
             try:
                 self._prepare_file()

@@ -70,12 +70,13 @@ class PaidCalls:
             self.settings, f"{call.system}\n{call.text}" if call.system else call.text, len(call.images)
         )
 
-    def pay(self, key: str, call: Call, answer: Answer) -> None:
-        """Count the cost of an answer, once a key."""
-        written = sum(estimate_tokens(completion["text"]) for completion in answer["completions"])
+    def pay(self, key: str, call: Call, answer: Answer | None) -> None:
+        """Count the cost of an answer, and of earlier ones that were withdrawn or are asked for anew, each once."""
         text = prompt_tokens(self.settings, f"{call.system}\n{call.text}", 0)
         limits = SpendingLimits(text, len(call.images), self.settings.max_tokens, reasons=True)
-        self.budget.pay(key, answer["usage"], (self.tokens(call), written), limits=limits)
+        for name, one in self.journal.paid(key, answer).items():
+            written = sum(estimate_tokens(completion["text"]) for completion in one.get("completions", ()))
+            self.budget.pay(name, one.get("usage"), (self.tokens(call), written), limits=limits)
 
     def answers(self, calls: Mapping[str, Call], description: str, processes: int = 1) -> dict[str, Answer]:
         """The answers to calls, from the journal or the servers; those that have none are left out.
@@ -85,11 +86,9 @@ class PaidCalls:
             description: Of the calls, for the progress bar.
             processes: How many share the servers' concurrency.
         """
-        for key, answer in ask_unconfirmed_anew(self.journal, calls).items():
-            self.pay(f"{key} before", calls[key], answer)
+        ask_unconfirmed_anew(self.journal, calls)
         for key, call in calls.items():
-            if (known := self.journal.get(key)) is not None:
-                self.pay(key, call, known)
+            self.pay(key, call, self.journal.get(key))
         if self.stopped is None:
             servers = self.settings.servers()
             try:

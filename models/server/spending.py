@@ -20,6 +20,7 @@ from cultureval.runtime.servers.costs import (
     Budget,
     BudgetSpent,
     SpendingLimits,
+    Usage,
     estimate_tokens,
     has_prices,
     price,
@@ -97,8 +98,7 @@ class Spending:
             )
             self._alone = True
         for key in keys:
-            if (known := self._journal.get(key)) is not None:
-                self.pay(key, known)
+            self.pay(key, self._journal.get(key))
 
     def guarded(self, key: str, question: Question) -> Question:
         """The question, asked only if the budget has room for its longest answer, and counted."""
@@ -117,27 +117,37 @@ class Spending:
 
         return ask
 
-    def pay(self, key: str, answer: Answer, asked_anew: bool = False) -> None:
-        """Counts an answer, once; where the server gave no counts, by the lengths of prompt and answer.
+    def pay(self, key: str, answer: Answer | None, filed: bool = False) -> Usage:
+        """Counts an answer, once, with earlier ones of its question that were withdrawn or are asked for anew.
+
+        Where the server gave no counts, they are estimated by the lengths of prompt and answer.
 
         Args:
             key: Of the answer in the journal.
-            answer: Of the server.
-            asked_anew: Whether it is one of an earlier run whose question is asked again: both are paid.
+            answer: Of the server; None: only the earlier ones.
+            filed: Whether the journal had it; if it has been withdrawn since, it is among the earlier ones.
+
+        Returns:
+            The tokens of the last of them.
         """
+        paid = self._journal.paid(key, None) if filed and key not in self._journal else {}
+        paid = paid or self._journal.paid(key, answer)
+        for name, one in paid.items():
+            self._count(name, self._sizes.get(key, Size(0, None)), one)
+        return self.budget.used(list(paid)[-1]) if paid else Usage(0, 0)
+
+    def _count(self, name: str, size: Size, answer: Mapping[str, Any]) -> None:
         texts = [
             f"{completion['text']}{completion['reasoning'] or ''}"
             for completion in answer.get("completions", ())
             if completion["finish_reason"] != "content_filter"
         ]
-        size = self._sizes.get(key, Size(0, None))
         share = self._config.batch_price if answer.get("batch") else 1.0
         text = size.input - size.images * self._config.image_tokens
         limits = (
             SpendingLimits(text, size.images, size.most, self._config.provided_by is not None) if text > 0 else None
         )
-        key = f"{key} before" if asked_anew else key
-        self.budget.pay(key, answer.get("usage"), (size.input, sum(map(estimate_tokens, texts))), share, limits)
+        self.budget.pay(name, answer.get("usage"), (size.input, sum(map(estimate_tokens, texts))), share, limits)
 
     def explain(self, error: BudgetSpent, answered: int, wanted: int) -> CulturevalError:
         """The error that ends a run whose budget is spent."""
@@ -157,8 +167,9 @@ class Spending:
         for doc, own in zip(docs, asked, strict=True):
             counts = self._planned.setdefault(re.split("[:|]", doc.task_name)[0], Counter())
             for key in own:
-                if (known := self._journal.get(key)) is not None:
-                    self.pay(key, known)
+                known = self._journal.get(key)
+                self.pay(key, known)
+                if known is not None:
                     counts["known"] += 1
                 elif key not in missing:
                     size = self._sizes.get(key, Size(0, 0))

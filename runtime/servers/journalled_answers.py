@@ -44,7 +44,7 @@ def answer_all(
     on_failure: OnFailure | None = None,
     note: Callable[[], str] | None = None,
     silent: bool = False,
-    on_answered_elsewhere: Callable[[str, Answer], None] | None = None,
+    on_answered_elsewhere: Callable[[str, Answer], object] | None = None,
     watch: IdentityWatch | None = None,
     key_under: KeyUnder | None = None,
 ) -> dict[str, Answer]:
@@ -89,12 +89,8 @@ def answer_all(
     return {key: found[key] for key in questions if key in found}
 
 
-def ask_unconfirmed_anew(journal: Journal, keys: Iterable[str]) -> dict[str, Answer]:
-    """Passes over answers of earlier runs that no check of who the server is followed, and says how many.
-
-    Returns:
-        Key -> answer, of these: they were paid, and their questions are asked again.
-    """
+def ask_unconfirmed_anew(journal: Journal, keys: Iterable[str]) -> None:
+    """Passes over answers of earlier runs that no check of who the server is followed, and says how many."""
     hidden = journal.hide_unconfirmed(keys)
     if hidden:
         logger.warning(
@@ -102,7 +98,6 @@ def ask_unconfirmed_anew(journal: Journal, keys: Iterable[str]) -> dict[str, Ans
             "so that nobody knows whether its model gave them.",
             f"{len(hidden):,}",
         )
-    return hidden
 
 
 @dataclass
@@ -116,7 +111,7 @@ class _Run:
     found: dict[str, Answer]
     on_failure: OnFailure | None
     note: Callable[[], str] | None
-    on_answered_elsewhere: Callable[[str, Answer], None] | None
+    on_answered_elsewhere: Callable[[str, Answer], object] | None
     watch: IdentityWatch | None
     key_under: KeyUnder | None
     failures: list[Exception] = field(default_factory=list)
@@ -232,7 +227,9 @@ async def _file_by_model(run: _Run, watch: IdentityWatch, key: str, answer: Answ
     """
     other = next((reply for reply in replies if reply.who is not watch.first), None)
     under = key if other is None else run.key_under(key, other.who.known) if run.key_under is not None else None
-    if under is not None and not watch.is_unsure(replies):
+    if under is None or watch.is_unsure(replies):  # of nobody's use, but paid
+        await asyncio.to_thread(run.journal.withdraw, [under or key], answer)
+    else:
         checks = watch.files(under, key, replies)
         await _file(run, under, answer | {CHECKS: checks} if checks else answer)
         if watch.is_unsure(replies):  # it changed while the disk was written

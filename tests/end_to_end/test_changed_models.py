@@ -157,7 +157,7 @@ def test_answers_of_a_server_that_is_gone_at_the_end_are_marked_and_asked_anew(l
         again = load(server)
         assert texts(again) == QUERIES and {*server.answered.values()} == {2}
         assert "of_other_models" not in again.run_record()["tasks"]["t"]
-        assert again.run_record()["tokens"]["tokens_in"] > 0
+        assert again.run_record()["tokens"]["tokens_in"] == 3 * 2 * len(QUERIES), "both answers were paid"
 
 
 @pytest.mark.parametrize(("change", "fault"), CHANGES)
@@ -168,6 +168,7 @@ def test_a_run_that_goes_on_is_marked_as_mixed_and_files_nothing_wrongly(load, c
         model = load(server)
         assert texts(model) == [f"A: {query}" for query in QUERIES[:3]] + [f"B: {query}" for query in QUERIES[3:]]
         record, signature = model.run_record(), model.signature_fields()["server"]
+        assert record["tokens"]["tokens_in"] == 3 * len(QUERIES)
         unseen = change == ("probe_answer",)
         if unseen and fault:  # what came before the lost connection may be of either as well
             assert record["tasks"]["t"]["of_other_models"] == 7

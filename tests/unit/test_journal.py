@@ -22,6 +22,7 @@ from typer.testing import CliRunner
 from cultureval.runtime import journal_index
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.journal import Journal, answer_key, open_journal
+from cultureval.runtime.journal_pruning import prune
 from cultureval.scripts.main import app
 
 json_values = st.recursive(
@@ -67,7 +68,28 @@ def test_answers_that_wait_for_a_check_are_passed_over_unless_it_came_or_their_r
     journal = Journal(tmp_path)
     journal.hide_unconfirmed(keys)
     journal.append({"b" * 64: {"n": 2}})
-    assert journal.get("b" * 64) == {"n": 2} and len(journal) == 3
+    assert journal.get("b" * 64) == {"n": 2, "before": [{}]} and len(journal) == 3
+
+
+def test_what_was_paid_for_answers_that_are_not_used_is_kept_through_every_later_one(tmp_path):
+    key = "a" * 64
+    for run in range(3):  # each is killed before a check follows its answer
+        journal = Journal(tmp_path)
+        assert journal.hide_unconfirmed([key]) == [key] * bool(run)
+        journal.append({key: {"usage": {"n": run}, "completions": ["text"], "checks": [f"check {run}"]}})
+        os.close(journal._descriptor)
+    journal = Journal(tmp_path)
+    journal.confirm(["check 2"])
+    journal.withdraw([key])
+    assert journal.get(key) is None and len(journal.paid(key, None)) == 3
+    os.close(journal._descriptor)
+    prune(tmp_path)
+    journal = Journal(tmp_path)
+    assert journal.hide_unconfirmed([key]) == [] and journal.get(key) is None
+    journal.append({key: {"usage": {"n": 3}}})
+    last = Journal(tmp_path)
+    paid = last.paid(key, last.get(key))
+    assert [one["usage"]["n"] for one in paid.values()] == [0, 1, 2, 3] and len(paid) == 4
 
 
 @given(st.dictionaries(st.text(min_size=1), answers, max_size=6))

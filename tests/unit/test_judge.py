@@ -167,7 +167,7 @@ def test_each_fault_leaves_its_item_unscored_with_one_line_and_the_others_scored
 
 
 @pytest.mark.parametrize(("fault", "words"), [("wrong_key", "Incorrect API key"), ("no_credit", "pay")])
-def test_a_judge_that_refuses_everything_stops_and_keeps_what_it_had(journal, monkeypatch, fault, words):
+def test_a_judge_that_refuses_everything_stops_and_what_nobody_confirms_is_not_used(journal, monkeypatch, fault, words):
     monkeypatch.setenv("JUDGE_KEY", "sk-secret-123")
 
     def plan(*_):
@@ -178,7 +178,7 @@ def test_a_judge_that_refuses_everything_stops_and_keeps_what_it_had(journal, mo
 
     with FaultyServer(plan, reply=lambda *_: GOOD) as server:
         found = judge(server, journal, [item(n) for n in range(40)], concurrency=1, api_key_env="JUDGE_KEY")
-        assert found.outcomes() == {"scored": 3, "not_asked": 37}
+        assert found.outcomes() == {"not_asked": 40}, "it does not say any more who gave the first three"
         assert words in found.stopped and "\n" not in found.stopped and "sk-secret" not in found.stopped
         assert all(words in verdict.reason for verdict in found.verdicts if verdict.outcome == "not_asked")
         assert len(server.requests) <= 5

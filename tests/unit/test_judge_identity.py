@@ -88,7 +88,7 @@ def test_a_judge_that_changes_its_model_stops_and_no_verdict_of_the_other_is_use
     with always(4) as server:
         before = getattr(server, change)
         server.plan = lambda prompt, count: setattr(server, change, "m-B") if "رقم 2" in prompt else None
-        settings = settings_of(server, concurrency=1)
+        settings = settings_of(server, concurrency=1, output_token_price=1.0)
         stopped = judge_items(settings, TEMPLATE, ITEMS, Journal(tmp_path))
         assert "has changed its model during the run" in stopped.stopped and stopped.failed
         assert [one.outcome for one in stopped.verdicts].count("scored") == (2 if change == "served" else 0)
@@ -99,6 +99,7 @@ def test_a_judge_that_changes_its_model_stops_and_no_verdict_of_the_other_is_use
         assert all(one.outcome == "scored" for one in again.verdicts)
         asked = sum(server.asked.values())
         assert asked == (5 if change == "served" else 8), "what the first model answered is asked once"
+        assert again.cost == 5.0 * asked, "5 tokens each, also of those that are not used"
 
 
 def test_verdicts_of_a_judge_that_is_gone_at_the_end_are_not_used_and_asked_anew(tmp_path):
