@@ -8,6 +8,7 @@ from cultureval.runs.judged import CriterionScore, JudgeScores, bounds, incomple
 from cultureval.runs.record import Run, TaskRecord
 from cultureval.runs.task_records import is_sample
 from cultureval.runtime.errors import counted
+from cultureval.runtime.journal_lines import UNCONFIRMED
 from cultureval.runtime.rows_report import KEPT_KINDS, KINDS
 from cultureval.tasks.catalogue import all_tasks, groups
 
@@ -166,7 +167,14 @@ def _judgements_alone(run: Run, tasks: list[TaskRecord]) -> Checks:
 
 def _mixed(run: Run, tasks: list[TaskRecord]) -> Checks:
     if found := _counted(tasks, lambda task: task.of_other_models):
-        others = "; ".join(f"{count:,} of {who}" for who, count in run.record.model.other_models.items())
+        models = run.record.model.other_models
+        if models and all(who.endswith(UNCONFIRMED) for who in models):
+            yield (
+                f"Scores that may be of more than one model: {_shares(found)} rows were answered after the last time "
+                "that the server said who it is, and nobody could be asked again. The same command asks for them anew."
+            )
+            return
+        others = "; ".join(f"{count:,} of {who}" for who, count in models.items())
         yield (
             f"Scores of more than one model: the server changed it during the run, and {_shares(found)} rows are of "
             f"another, or may be ({others}). Compare it with nothing; run again with one model for scores to report."

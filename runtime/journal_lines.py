@@ -14,6 +14,7 @@ from typing import Any
 _HEAD = b'{"checksum": "'
 _CHECKSUM_DIGITS = 16
 CHECK = "check "  # begins the keys of lines that are no answers
+UNCONFIRMED = " or another, since nobody could be asked"  # behind a model: whose the answers without a check are
 _BODY_START = len(_HEAD) + _CHECKSUM_DIGITS + len(b'", ')
 
 

@@ -20,6 +20,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from cultureval.runtime.journal import Journal
+from cultureval.runtime.journal_lines import UNCONFIRMED
 from cultureval.runtime.servers.errors import ServerError
 from cultureval.runtime.servers.identity import IdentityQuestion, ServerIdentity
 
@@ -163,7 +164,7 @@ class IdentityWatch:
     def leave_unconfirmed(self) -> None:
         """Marks the answers that no check has followed, and says how many they are; called at the end."""
         left = {one.asked for recent in self._recent.values() for one in recent}
-        self.others |= dict.fromkeys(left, f"{self.first} or another")
+        self.others |= dict.fromkeys(left, f"{self.first}{UNCONFIRMED}")
         self._recent.clear()
         self._next_check.clear()
         if left:

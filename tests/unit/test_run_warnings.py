@@ -10,6 +10,7 @@ from cultureval.reports.jeem.table import tables
 from cultureval.reports.summary_text import shown_run
 from cultureval.runs.record import RunRecord, TimingRecord
 from cultureval.runs.warnings import run_notes, run_warnings
+from cultureval.runtime.journal_lines import UNCONFIRMED
 
 TASK = "qimma_palmx:islamic"
 
@@ -81,6 +82,14 @@ def test_a_cost_without_tokens_as_somebody_edited_it_stops_no_summary():
     record = run.record.model_copy(update={"timing": TimingRecord(cost=1.25, tokens_cached=7)})
     (sentence,) = run_warnings(replace(run, record=record))
     assert sentence.startswith("All answers cost 1.25,") and "0 tokens of prompts (7 cached)" in sentence
+
+
+def test_a_server_that_was_gone_at_the_end_is_not_told_as_one_that_changed_its_model():
+    run = run_of([TASK], of_other_models=3)
+    for who, words in ((f"m{UNCONFIRMED}", "nobody could be asked again. The same command"), ("m or b", "changed it")):
+        model = run.record.model.model_copy(update={"other_models": {who: 3}})
+        (sentence,) = run_warnings(replace(run, record=run.record.model_copy(update={"model": model})))
+        assert words in sentence and "qimma_palmx 3" in sentence
 
 
 def test_what_was_not_run_and_not_judged():
