@@ -292,6 +292,7 @@ def _with_bounds(
     """The record with the means that its refused rows allow; what it says otherwise is added to `claims`.
 
     Of a mean of rows (`means`, as of `_Checked`) they are made anew; of other scores only those that can be are kept.
+    Without details, or without a score, they stay as they are.
     """
     bounds: dict[str, tuple[float, float]] = {}
     for metric in dict.fromkeys([*record.bounds, record.headline]) if record.refused or record.bounds else ():
@@ -302,6 +303,9 @@ def _with_bounds(
         if agree(mean, score) and _is_bounded(record.task, metric) and (told or (low, high) == SHARE):
             ends = [(mean * count + end * record.refused) / (count + record.refused) for end in (low, high)]
             bounds[metric] = ends[0], ends[1]
+        elif told and (not means or math.isnan(score)):  # nothing to check them with; the run is not verified
+            bounds[metric] = told
+            continue
         elif told and low <= told[0] <= score + ROUNDING and score - ROUNDING <= told[1] <= high:
             bounds[metric] = told
         made = bounds.get(metric, (score, score))

@@ -237,7 +237,8 @@ def scores_table(runs: Iterable[Run]) -> "pandas.DataFrame":
     """
     import pandas
 
-    return pandas.DataFrame([row for run in runs for row in _rows(run)], columns=list(COLUMNS))
+    table = pandas.DataFrame([row for run in runs for row in _rows(run)], columns=list(COLUMNS))
+    return table.astype(dict.fromkeys(("value", "stderr"), float))  # also where none has any
 
 
 def _rows(run: Run) -> Iterator[tuple[Any, ...]]:

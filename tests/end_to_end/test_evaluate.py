@@ -187,7 +187,7 @@ def test_a_missing_scorer_stops_before_the_model_runs(refusal, tiny_lm):
 def test_doctor_says_what_is_missing_and_what_it_costs(cultureval):
     run = cultureval("doctor", CULTUREVAL_DATA="samples", from_scratch=True)
     assert run.returncode == 0, run.stdout + run.stderr
-    suites, rest = run.stdout.split("\n\n")
+    suites, rest = run.stdout.split("\n\n", 1)
     states = {line.split()[1]: line.split()[0] for line in suites.splitlines()}
     assert list(states) == list(all_suites())
     code = {"qimma"} if "ok       sandbox" in rest else set()
