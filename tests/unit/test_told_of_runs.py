@@ -903,7 +903,7 @@ def test_refused_rows_and_their_bounds_are_those_of_the_items_and_counts(tmp_pat
     score = load(one.file)[0].value(f"{TRUST}|0", "acc_norm")
     edited_file(one, "acc_norm", score, **{"row_counts": COUNTS} | edited)
     (found,) = load(one.file)
-    said = "" if "bounds" in edited and details == "missing" else said  # with nothing to check them by
+    said = "" if edited.get("bounds") and details == "missing" else said  # with nothing to check them by
     assert found.claimed.startswith(f"{TRUST}|0 {said}") if said else not found.claims
     record = found.record.tasks[f"{TRUST}|0"]
     assert record.refused == refused
