@@ -8,7 +8,7 @@ from typing import NamedTuple, ParamSpec, TypeVar
 
 import numpy as np
 
-from cultureval.metrics.declared import SHARE
+from cultureval.metrics.declared import SHARE, bounds_of_mean
 from cultureval.metrics.item_statistics import ItemStatistics
 from cultureval.metrics.judges.items import JUDGED, labels_of
 from cultureval.metrics.judges.verdicts import JudgeVerdict, count_verdicts, numbers_of_judge
@@ -24,7 +24,16 @@ from cultureval.runs.files import (
     own_details,
     read_details,
 )
-from cultureval.runs.items import CLUSTERS, ItemScores, clusters_of, item_scores, leaf, score_of_all, suite_statistics
+from cultureval.runs.items import (
+    CLUSTERS,
+    ItemScores,
+    clusters_of,
+    in_denominator,
+    item_scores,
+    leaf,
+    score_of_all,
+    suite_statistics,
+)
 from cultureval.runs.judged import MISSING
 from cultureval.runs.means import ROUNDING, Estimate, agree, mean_of
 from cultureval.runs.record import Claim, Run, TaskRecord
@@ -301,8 +310,7 @@ def _with_bounds(
         low, high = declared.range if declared else (-math.inf, math.inf)
         mean, count = means.get(metric, (math.nan, 0))
         if agree(mean, score) and _is_bounded(record.task, metric) and (told or (low, high) == SHARE):
-            ends = [(mean * count + end * record.refused) / (count + record.refused) for end in (low, high)]
-            bounds[metric] = ends[0], ends[1]
+            bounds[metric] = bounds_of_mean(mean * count, count, record.refused, (low, high))
         elif told and (not means or math.isnan(score)):  # nothing to check them with; the run is not verified
             bounds[metric] = told
             continue
@@ -506,7 +514,7 @@ def _rows_unscored(items: ItemScores) -> int:
 
 def _counted(items: ItemScores) -> int:
     """How many items a rate counts: those of its denominator; of other scores all."""
-    return int((items.parts[:, 1] != 0).sum()) if _is_ratio(items) else len(items.keys)
+    return in_denominator(items) if _is_ratio(items) else len(items.keys)
 
 
 def _has_statistics(record: TaskRecord) -> bool:

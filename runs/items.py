@@ -177,6 +177,11 @@ def score_of_all(items: ItemScores | ItemStatistics) -> float:
     return float(items.score(items.parts.sum(axis=0)))
 
 
+def in_denominator(items: ItemScores | ItemStatistics) -> int:
+    """How many items count in the denominator of a mean or a ratio."""
+    return int((items.parts[:, -1] != 0).sum())
+
+
 def gives(items: ItemScores, value: float | None) -> bool:
     """Whether the items give the score of the results file, up to rounding: not every score is a mean of rows."""
     return value is not None and agree(score_of_all(items), value)

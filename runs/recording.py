@@ -12,6 +12,7 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from cultureval.metrics.declared import bounds_of_mean
 from cultureval.metrics.judges.items import metrics_of_judge
 from cultureval.runs.means import agree
 from cultureval.runs.record import (
@@ -123,8 +124,7 @@ def _bounds(
         values = [row.metric.get(name) for row in rows] if limits else []
         values = [value for value in values if isinstance(value, int | float) and not math.isnan(value)]
         if values and math.isclose(sum(values) / len(values), scores.get(name) or 0.0, abs_tol=1e-6):
-            low, high = ((sum(values) + limit * refused) / (len(values) + refused) for limit in limits)
-            found[name] = (low, high)
+            found[name] = bounds_of_mean(sum(values), len(values), refused, limits)
     return found
 
 

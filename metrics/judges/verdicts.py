@@ -1,5 +1,6 @@
 """Items and verdicts of judges, and their means, bounds and counts."""
 
+import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, Union
 
 from cultureval.judge_prompts.replies import HIGHEST, LOWEST
 from cultureval.judge_prompts.suspicions import SUSPICIOUS
+from cultureval.metrics.declared import bounds_of_mean
 from cultureval.metrics.standard_errors import clustered_standard_error
 
 if TYPE_CHECKING:
@@ -186,12 +188,13 @@ def score_summary(
     """
     missing, total = items - len(scores), sum(scores)
     clean = [score for score, of_flagged in zip(scores, flagged, strict=True) if not of_flagged]
+    lowest, best = bounds_of_mean(total, len(scores), missing, (LOWEST, highest)) if items else (math.nan, math.nan)
     return {
         name: total / len(scores) if scores else float("nan"),
         f"{name}_stderr": clustered_standard_error(scores, clusters, (LOWEST, highest)) if scores else float("nan"),
         f"{name}_unflagged": sum(clean) / len(clean) if clean else float("nan"),
-        f"{name}_missing_as_1": (total + LOWEST * missing) / items if items else float("nan"),
-        f"{name}_missing_as_{highest}": (total + highest * missing) / items if items else float("nan"),
+        f"{name}_missing_as_1": lowest,
+        f"{name}_missing_as_{highest}": best,
     }
 
 

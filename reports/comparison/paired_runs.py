@@ -33,6 +33,7 @@ from cultureval.runs.items import (
     aligned,
     clusters_differ,
     gives,
+    in_denominator,
     item_scores,
     metric_names,
     score_of_all,
@@ -397,7 +398,7 @@ def _tested_rows(rows: Iterable[RowTasks], pairs: Pairs, draws: int, seed: int) 
 
 def _in_rates(tasks: Iterable[PairedTask]) -> tuple[int, int]:
     """Over how many items the ratios of both sides are: those that count in their denominators."""
-    both = [tuple(int((items.parts[:, -1] != 0).sum()) for items in (task.first, task.second)) for task in tasks]
+    both = [(in_denominator(task.first), in_denominator(task.second)) for task in tasks]
     return sum(first for first, _ in both), sum(second for _, second in both)
 
 
