@@ -235,7 +235,7 @@ def find_saved_tasks(
                 "`cultureval eval`, or lighteval with --save-details."
             )
         saved += found
-    named, results = _named_files(paths), _results_of(paths)
+    named, results = _named_files(paths), _results_near(paths, saved)
     facts = _facts_of_files(saved, results) if apart else {}
     newest: dict[tuple[Path, str, str, ModelFacts], SavedTask] = {}
     for task in saved:
@@ -255,8 +255,7 @@ def find_saved_tasks(
 def _facts_of_files(saved: Sequence[SavedTask], results: Collection[Path]) -> dict[Path, ModelFacts]:
     """What tells the model of each results file apart, of details' ones also where they are missing."""
     own = {task.results_file: task for task in saved}
-    beside = {file for folder in {file.parent for file in own} for file in folder.glob("results_*.json")}
-    about = {file: _about(file, file.stat().st_mtime_ns) for file in {*results, *beside}}
+    about = {file: _about(file, file.stat().st_mtime_ns) for file in results}
     named = {file.parent: one.model for file, one in about.items() if one.model}
     told = [
         ModelOfRun(file, one.model or named.get(file.parent, ""), file.stem.removeprefix("results_"), one.facts)
@@ -275,17 +274,19 @@ def _newer_run(
 ) -> str:
     """The date of the newest later run of a task, whose scores are not of these details; "" for none.
 
-    None is looked for where `named` has the task's own run, as of `_named_files`; `results` are the results files of
-    the paths, and `facts` what tells models of one name apart, whose runs do not count.
+    None is looked for where `named` has the task's own run, as of `_named_files`; `results` are those of
+    `_results_near`, and `facts` what tells models of one name apart, whose runs do not count.
     """
     if task.file in named or task.file.parent in named:
         return ""
     return max((date for file, date in _later_runs(task, results) if facts.get(file, ()) == task.facts), default="")
 
 
-def _results_of(paths: Sequence[Path]) -> set[Path]:
-    """All results files in folders."""
-    return {file for path in paths if path.is_dir() for file in results_below(path)}
+def _results_near(paths: Sequence[Path], saved: Iterable[SavedTask]) -> set[Path]:
+    """All results files in folders, and beside those of saved tasks."""
+    beside = {task.results_file.parent for task in saved}
+    found = {file for path in paths if path.is_dir() for file in results_below(path)}
+    return found | {file for folder in beside for file in folder.glob("results_*.json")}
 
 
 def _named_files(paths: Sequence[Path]) -> set[Path]:
@@ -318,7 +319,7 @@ def _later_runs(task: SavedTask, results: Collection[Path]) -> list[tuple[Path, 
     """
     own, later = task.results_file, []
     mine = _about(own, own.stat().st_mtime_ns) if own.is_file() else None
-    for file in {*own.parent.glob("results_*.json"), *results}:
+    for file in results:
         date = file.stem.removeprefix("results_")
         if date <= task.date or (said := _about(file, file.stat().st_mtime_ns)).judged or task.task not in said.tasks:
             continue
@@ -342,7 +343,7 @@ def find_details(path: Path, task: str) -> SavedTask:
         raise CulturevalError(f"{path} does not exist.")
     found, broken = _saved_tasks(path)
     files = [one for one in found if task in (one.task, one.task.partition("|")[0])]
-    named, results = _named_files([path]), _results_of([path])
+    named, results = _named_files([path]), _results_near([path], files)
     newer = {one.file: date for one in files if (date := _newer_run(one, named, results, {}))}
     if own := [one for one in files if one.file not in newer]:
         return max(own, key=lambda one: (one.age, one.file.name))  # by the run's date; a copy has other times

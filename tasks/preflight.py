@@ -1,11 +1,9 @@
 """All checks before a model loads: settings, model, tasks, data, scorers and the output folder, in one list."""
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import chain
 from threading import Thread
 from typing import Any
 
@@ -270,11 +268,11 @@ def _unscorable(
             reasons.setdefault(name, {}).update(dict.fromkeys(failed.found))
     if none_left := skip and bool(reasons) and len(reasons) == count:
         problems.add(CulturevalError("No task is left: none of them can be scored."))
-    counts = Counter(chain.from_iterable(reasons.values()))
     for text, error in errors.items():
         if skip and not none_left:
-            named = shown_names([name for name, found in reasons.items() if text in found])
-            print_note(f"{counts[text]} of {count} tasks cannot be scored and are left out: {named}. {text}")
+            named = [name for name, found in reasons.items() if text in found]
+            told = f"{len(named)} of {count} tasks cannot be scored and are left out: {shown_names(named)}."
+            print_note(f"{told} {text}")
         else:
             problems.add(error)
     return {name: " ".join(found) for name, found in reasons.items()} if skip else {}

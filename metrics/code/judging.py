@@ -271,8 +271,9 @@ class _Judging:
         if wait:
             latest = time.monotonic() + _MOST_SECONDS_OF_ANOTHER_RUN
             told = f"another run is judging {solution.task_id}; this one waits for its verdict."
-            gives_up = lambda: judge.sandbox.is_interrupted or time.monotonic() > latest  # noqa: E731
-            self.kept.locks.wait_for(key, lambda: print_note(told), gives_up)
+            self.kept.locks.wait_for(
+                key, lambda: print_note(told), lambda: judge.sandbox.is_interrupted or time.monotonic() > latest
+            )
         elif not self.kept.locks.take(key):
             return None
         try:
