@@ -1,7 +1,6 @@
 """The files of `cultureval code evaluate`: EvalPlus's results, our verdicts, and LightEval's files."""
 
 import json
-import math
 from collections.abc import Mapping
 from dataclasses import asdict
 from datetime import datetime
@@ -12,6 +11,8 @@ from pydantic import ValidationError
 
 from cultureval.metrics.code.report import sample_scores, verdict_in_details
 from cultureval.metrics.code.rules import TEST_SUITES
+from cultureval.metrics.declared import SHARE
+from cultureval.metrics.standard_errors import error_that_adds
 from cultureval.reports.code.samples import Sample
 from cultureval.runs.record import ModelRecord, RunRecord
 from cultureval.runs.recording import run_record
@@ -102,7 +103,7 @@ def lighteval_results(
     write_details(output_dir, model, date, name, pyarrow.Table.from_pylist(rows))
     # LightEval's encoder knows functions, metrics and enumerations in the task's configuration.
     settings = json.loads(json.dumps(asdict(config), cls=EnhancedJSONEncoder))
-    content = content_of_tasks({name: _task_scores(report, len(samples))}, {"model_name": model}, {name: settings})
+    content = content_of_tasks({name: _task_scores(report, verdicts)}, {"model_name": model}, {name: settings})
     record = _record(name, config, report, len(samples), model_record, started)
     return write_results(output_dir, model, date, content, record)
 
@@ -157,13 +158,14 @@ def _doc_and_response(task: str, prompt: str, sample: Sample) -> "tuple[Doc, Mod
     return doc, ModelResponse(text=[sample.code])
 
 
-def _task_scores(report: dict[str, Any], samples: int) -> dict[str, float]:
-    scores = {}
+def _task_scores(report: dict[str, Any], verdicts: "list[SolutionVerdict]") -> dict[str, float]:
+    scores: dict[str, float] = {}
     for suite in ("plus", "base"):
         for name, value in report["pass_at_k"][suite].items():
             scores |= {f"{suite}_{name}": value, f"{suite}_{name}_stderr": report["standard_errors"][suite][name]}
-    share = len(report["not_judged"]) / samples
-    return scores | {"not_judged": share, "not_judged_stderr": math.sqrt(share * (1 - share) / max(samples - 1, 1))}
+    unknown, problems = [sample_scores(one)["not_judged"] for one in verdicts], [one.task_id for one in verdicts]
+    error = error_that_adds(unknown, problems, SHARE)
+    return scores | {"not_judged": sum(unknown) / len(unknown), "not_judged_stderr": float(error)}
 
 
 def _task_config(problem_set: "ProblemSet", report: dict[str, Any]) -> Any:

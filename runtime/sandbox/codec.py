@@ -186,7 +186,7 @@ def _tree(value: Any, depth: int) -> Any:
         return ("Fraction", [value.numerator, value.denominator])
     if kind is decimal.Decimal:
         return ("Decimal", str(value))
-    if isinstance(value, collections.ChainMap):  # no subclass of dict, but equal to one
+    if issubclass(kind, collections.ChainMap):  # no subclass of dict, but equal to one
         return ("subdict", _tree_items(dict(value), dict, depth))
     if kind is type({}.keys()):
         return ("keys", [_tree(item, depth + 1) for item in value])

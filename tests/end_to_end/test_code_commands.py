@@ -68,6 +68,7 @@ def test_a_model_generates_and_its_solutions_are_judged(cultureval, refusal, tin
     assert "|backend:hf|prompt:chat, response prefix|temperature:0.0|" in report["signature"]
     assert ", which has numpy " in report["signature"] and ", sympy " in report["signature"]
     (run,) = reports.load(tmp_path / "results")
+    assert not run.claims, "its numbers are those of its own details"
     model, made = run.record.model, json.loads(samples.with_suffix(".generation.json").read_text())
     assert (model.backend, model.model_class, model.dtype) == ("transformers", "LlamaForCausalLM", "float32")
     assert (model.version, model.attention, model.devices) == (made["model_hash"], "eager", ("cpu",))
