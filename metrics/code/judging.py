@@ -365,9 +365,9 @@ class _Judge:
         return replace(self._verdict(solution, base, plus, reason), **values)
 
     def _run(self, code: str, suite: str, truth: GroundTruth, outputs: IO[bytes]) -> JobEnd:
-        """Run a solution on a suite, a second time if its sandbox fails, the kernel kills it or it meets a wall limit.
+        """Run a solution on a suite, again if its sandbox fails, the kernel kills it or a call is late.
 
-        A machine that is busy, or was suspended meanwhile, makes a program meet a limit of wall time.
+        A machine that is busy, or was suspended meanwhile, makes a call late: no verdict is kept that it had a part in.
 
         Raises:
             _BrokenBySolution: The sandbox fails again, and only with this solution.
@@ -379,10 +379,10 @@ class _Judge:
                 outputs.seek(0)
                 outputs.truncate()
                 end = self._run_once(code, suite, truth, outputs)
-                if not (end.waits_for_the_machine or end.is_kill and self.sandbox.safe):
+                self.is_of_the_program &= not end.waits_for_the_machine
+                if not (end.is_late_call or end.is_kill and self.sandbox.safe):
                     return end
-        if end is not None and end.waits_for_the_machine:
-            self.is_of_the_program = False
+        if end is not None and end.is_late_call:
             return end
         if end is not None:
             raise _KilledByKernel(end.describe())

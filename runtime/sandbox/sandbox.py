@@ -105,7 +105,12 @@ class JobEnd:
     @property
     def waits_for_the_machine(self) -> bool:
         """Whether a limit of wall time ended it, which a busy machine reaches sooner."""
-        return self.outcome == "wall" or self.outcome == "done" and self.signal == signal.SIGALRM
+        return self.outcome == "wall" or self.is_late_call
+
+    @property
+    def is_late_call(self) -> bool:
+        """Whether the limit of wall time of a call ended it."""
+        return self.outcome == "done" and self.signal == signal.SIGALRM
 
     def describe(self) -> str:
         """What ended the job, in a few words, for the reason of a verdict."""
