@@ -180,13 +180,6 @@ def test_a_server_that_never_answers_stops_the_run_with_everything_so_far_kept(l
         assert server.answered == dict.fromkeys(queries, 1)
 
 
-def test_a_wrong_request_is_not_repeated(load):
-    with FaultyServer(lambda prompt, count: "bad_request") as server:
-        with pytest.raises(ServerError, match="bad"):
-            texts(load(server), ["q"])
-        assert server.asked == {"q": 1}
-
-
 def test_refusals_and_filters_are_an_outcome_of_their_own(load, monkeypatch):
     queries = ["filter_prompt", "other_filter", "filter_answer", "refusal", "plain"]
     with FaultyServer(lambda prompt, count: prompt) as server:

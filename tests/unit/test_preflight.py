@@ -199,7 +199,11 @@ def test_weights_that_do_not_fit_the_configuration_are_named(model, tmp_path, te
 
 @pytest.mark.parametrize(
     ("name", "message"),
-    [("./no/model", "There is no model folder"), ("http://localhost:8000/v1", "YAML file with `base_url`")],
+    [
+        ("./no/model", "There is no model folder"),
+        ("http://localhost:8000/v1", "YAML file with `base_url`"),
+        *((name, "cannot be loaded|no model folder") for name in ("nothing/", "['a']", "a b")),
+    ],
 )
 def test_a_model_that_is_not_there_is_one_problem(name, message):
     with pytest.raises(CulturevalError, match=message) as error:
@@ -472,12 +476,6 @@ def test_weights_of_more_layers_are_an_error_also_where_only_loading_shows_them(
     check_model(str(folder), images=False, likelihoods=True)
     with pytest.raises(CulturevalError, match=r"more layers than its config.json says.*model.layers.2"):
         load(settings)
-
-
-@pytest.mark.parametrize("name", ["nothing/", "['a']", "a b"])
-def test_a_name_that_is_no_model_is_refused(name):
-    with pytest.raises(CulturevalError, match="cannot be loaded|no model folder"):
-        check_model(name, images=False, likelihoods=True)
 
 
 def test_a_server_must_answer_have_the_model_and_for_choices_a_tokenizer(model, tmp_path):
