@@ -4,14 +4,16 @@ import contextlib
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
 from typing import Literal
 
 from cultureval.reports.terminal_tables import terminal_table, terminal_width
-from cultureval.runtime.data.hub import go_offline_if_unreachable, is_offline
+from cultureval.runtime.data.hub import cached_file, go_offline_if_unreachable, is_offline
+from cultureval.runtime.data.scorers import local_copy
 from cultureval.runtime.data_options import DataOptions, samples_root
 from cultureval.runtime.errors import CulturevalError, shown_names
 from cultureval.runtime.extras import PARTS, install_command, missing_packages, requirements_of
-from cultureval.runtime.patches.table import Patch, all_patches
+from cultureval.runtime.patches.table import TRIED, all_patches, installed_version
 from cultureval.runtime.settings import Settings
 from cultureval.tasks.catalogue import all_suites, all_tasks, kind_of
 from cultureval.tasks.kinds import Instrument
@@ -19,7 +21,11 @@ from cultureval.tasks.options import read_data_options
 from cultureval.tasks.registration import mirror_arguments
 from cultureval.tasks.suite import Suite, Task
 
-MOST_NAMED = 4  # tasks of a suite that cannot be scored
+WIDTH = 80  # cells, where standard output is no terminal
+MOST_NAMED = 2  # tasks of a suite that cannot be scored
+STATES = ("wrong", "missing", "untried", "ok")
+MIRROR = "`mirror` needs internet, here or elsewhere; runs then take --data DIR."
+REST = "Why, all versions and patches: cultureval doctor --all"
 
 
 @dataclass(frozen=True)
@@ -43,8 +49,11 @@ class Finding:
     tasks: tuple[str, ...] = ()
 
 
-def machine_report() -> tuple[str, bool]:
-    """A line a suite, then all checks, those first that found something.
+def machine_report(everything: bool = False) -> tuple[str, bool]:
+    """A line a suite, then what does not work, in the terminal's width.
+
+    Args:
+        everything: Whether what was found in order (versions, patches) is listed, too.
 
     Returns:
         (report, fits): the text for people, and whether no check found something wrong.
@@ -53,12 +62,22 @@ def machine_report() -> tuple[str, bool]:
     of_suites = {name: suite_findings(suite) for name, suite in all_suites().items()}
     data = {name: _data_of(name) for name in of_suites}
     suites = [_suite_row(name, [data[name], *findings]) for name, findings in of_suites.items()]
-    at_once = _samples_line([name for name, finding in data.items() if finding.state == "missing"])
     findings = list(dict.fromkeys([*(one for found in of_suites.values() for one in found), *before]))
-    findings.sort(key=lambda one: ("wrong", "missing", "untried", "ok").index(one.state))
-    rows = [(one.state, one.what if one.state == "ok" else f"{one.what} -> {one.cost}") for one in findings]
-    tables = [terminal_table((), table, width=terminal_width()) for table in (suites, rows)]
-    return "\n\n".join([tables[0], *at_once, tables[1]]), all(finding.state != "wrong" for finding in findings)
+    findings.sort(key=lambda one: STATES.index(one.state))
+    told = [one for one in findings if everything or not (one.state == "ok" or one.needed)]  # needed: told of suites
+    rows = [(one.state, one.what if one.state == "ok" else f"{one.what} -> {one.cost}") for one in told]
+    parts = [
+        _table(suites),
+        *([MIRROR] if any("cultureval mirror" in what for _, _, what in suites) else []),
+        *_samples_line([name for name, finding in data.items() if finding.state == "missing"]),
+        *([_table(rows)] if rows else []),
+        *([] if everything else [REST]),
+    ]
+    return "\n\n".join(parts), all(finding.state != "wrong" for finding in findings)
+
+
+def _table(rows: Sequence[Sequence[str]]) -> str:
+    return terminal_table((), rows, width=terminal_width() or WIDTH)
 
 
 def _samples_line(without_data: Sequence[str]) -> list[str]:
@@ -67,12 +86,12 @@ def _samples_line(without_data: Sequence[str]) -> list[str]:
         tasks = [task for task in all_tasks().values() if task.suite == name]
         if tasks_held(tasks, DataOptions(root=samples_root())):
             command = f"cultureval eval MODEL {name} --data samples --skip-unscorable"
-            return [f"At once, on a few rows of ours, also of other suites: `{command}`"]
+            return [f"At once, on a few rows of ours, also of other suites:\n  {command}"]
     return []
 
 
 def _suite_row(name: str, findings: Sequence[Finding]) -> tuple[str, str, str]:
-    """("ready", "partly" or "missing", the suite, where its data are or what is missing and how it is got).
+    """("ready", "partly" or "missing", the suite, where its data are or what is missing and below it the commands).
 
     Args:
         name: The suite.
@@ -81,16 +100,16 @@ def _suite_row(name: str, findings: Sequence[Finding]) -> tuple[str, str, str]:
     lacking = [one for one in findings if one.needed and one.state != "ok"]
     if not lacking:
         return "ready", name, findings[0].what
+    mirror = f"cultureval mirror {mirror_arguments(name)} --output-dir DIR"
     fetched = ", ".join(one.needed for one in lacking if not one.get)
-    mirror = f"`cultureval mirror {mirror_arguments(name)} --output-dir DIR` on a connected machine, then --data DIR"
-    told = [f"{fetched}: {mirror}"] if fetched else []
-    told += [f"{one.needed}: {one.get}" for one in lacking if one.get]
+    told = [f"{fetched}\n  {mirror}"] if fetched else []
+    told += [f"{one.needed}\n  {one.get}" for one in lacking if one.get]
     all_names = [task.task for task in all_tasks().values() if task.suite == name]
     without = dict.fromkeys(task for one in lacking for task in one.tasks or all_names if task in all_names)
     if len(without) == len(all_names):
-        return "missing", name, "; ".join(told)
-    what = f"ready but for {len(without)} of {len(all_names)} tasks ({shown_names([*without], MOST_NAMED)})"
-    return "partly", name, "; ".join([what, *told])
+        return "missing", name, "\n".join(told)
+    what = f"all but {len(without)} of {len(all_names)} tasks ({shown_names([*without], MOST_NAMED)})"
+    return "partly", name, "\n".join([what, *told])
 
 
 def _data_of(suite: str) -> Finding:
@@ -107,7 +126,8 @@ def _data_of(suite: str) -> Finding:
     else:
         without = len(tasks) - tasks_held(tasks, options)
         place = f"data in {options.root or 'the cache of the hub'}"
-    return Finding("missing" if without else "ok", place, needed=f"data of {without} of {len(tasks)} tasks")
+    needed = "data" if without == len(tasks) else f"data of {without} of {len(tasks)} tasks"
+    return Finding("missing" if without else "ok", place, needed=needed)
 
 
 def check_versions() -> list[Finding]:
@@ -142,38 +162,25 @@ def check_extra(extra: str) -> Finding:
 
 
 def check_patches() -> list[Finding]:
-    """One line per patched library: whether the patches were tried with the installed version."""
+    """One line per patched library: whether the patches were tried with the installed version; loads none of them."""
     findings = []
-    for library, entries in patches_by_library().items():
-        if found := entries[0].installed():
-            untried = [patch for patch in entries if not patch.is_tested()]
-            what = f"patches of {library} {found}: {len(entries)}"
-            cost = f"tried with {entries[0].version}; `cultureval doctor --patches` tries whether they fit"
-            findings.append(
-                Finding("untried" if untried else "ok", what if untried else f"{what}, tried with this version", cost)
-            )
+    for library, tried_with in TRIED.items():
+        if found := installed_version(library):
+            cost = f"tried with {tried_with}; `cultureval doctor --patches` tries whether they fit"
+            findings.append(Finding("ok" if found == tried_with else "untried", f"patches of {library} {found}", cost))
     return findings
 
 
 def patches_table() -> tuple[str, bool]:
     """All patches with the results of their canaries, and whether all of them fit."""
     rows, fits = [], True
-    for library, entries in patches_by_library().items():
-        for patch in entries:
-            found = patch.installed()
-            problem = patch.problem() if found else "not installed"
-            fits = fits and (not found or problem is None)
-            rows.append((library, found or "-", patch.version, patch.target, patch.reason, problem or "fits"))
+    for patch in all_patches():
+        found = patch.installed()
+        problem = patch.problem() if found else "not installed"
+        fits = fits and (not found or problem is None)
+        rows.append((patch.library, found or "-", patch.version, patch.target, patch.reason, problem or "fits"))
     header = ("library", "installed", "tried with", "changed or used", "why", "canary")
     return terminal_table(header, rows, cut_words=True), fits
-
-
-def patches_by_library() -> dict[str, list[Patch]]:
-    """The table of patches, library by library."""
-    found: dict[str, list[Patch]] = {}
-    for patch in all_patches():
-        found.setdefault(patch.library, []).append(patch)
-    return found
 
 
 def check_sandbox() -> list[Finding]:
@@ -262,13 +269,33 @@ def scored_by(suite: str, instrument: Instrument) -> tuple[str, ...]:
     return tuple(task.task for task in tasks if kind_of(task.task).instrument == instrument)
 
 
-def tried(what: str, check: Callable[[], object], cost: str, tasks: tuple[str, ...] = ()) -> Finding:
-    """A finding of a check that raises CulturevalError where something is missing; `cost` does not work without it."""
+def tried(needed: str, check: Callable[[], object], cost: str, tasks: tuple[str, ...] = (), name: str = "") -> Finding:
+    """What a check tells that raises CulturevalError where something is missing.
+
+    Args:
+        needed: What is checked.
+        check: The check.
+        cost: What does not work without it.
+        tasks: Those that cannot be scored without it; empty: all of the suite.
+        name: The hub id or folder of a scoring model: it is loaded only where it is on this machine.
+    """
+    what = f"{needed} {name}".strip()
+    if name and not _on_machine(name):
+        if not is_offline():
+            return Finding("missing", f"{what}: not on this machine yet", "the first task that needs it fetches it")
+        cost = f"{cost}; its variable (docs/settings.md) may name a folder"
+        return Finding("missing", f"{what}: not on this machine", cost, needed, tasks=tasks)
     try:
         check()
     except CulturevalError as error:
-        return Finding("missing", f"{what}: {error}", cost, needed=what, tasks=tasks)
-    return Finding("ok", what, needed=what)
+        return Finding("missing", f"{what}: {error}", cost, needed, tasks=tasks)
+    return Finding("ok", what, needed=needed)
+
+
+def _on_machine(name: str) -> bool:
+    """Whether a scoring model is in a folder or in the hub's cache; loads no library of models."""
+    cached = (cached_file(name, file) for file in ("config.json", "model.bin"))
+    return Path(local_copy(name)).expanduser().exists() or any(cached)
 
 
 def check_judges() -> list[Finding]:

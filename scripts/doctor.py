@@ -14,6 +14,7 @@ def doctor(
         list[Path] | None,
         typer.Argument(metavar="[RESULTS...]", help="A run to compare with this machine, or two with each other."),
     ] = None,
+    everything: Annotated[bool, typer.Option("--all", help="Print also what is in order: versions, patches.")] = False,
     patches: Annotated[
         bool, typer.Option("--patches", help="Print all patches of other libraries, and whether they fit.")
     ] = False,
@@ -29,6 +30,6 @@ def doctor(
         from cultureval.reports.doctor import machine_report, patches_table
 
         with working("Looking at this machine"):
-            text, fits = patches_table() if patches else machine_report()
+            text, fits = patches_table() if patches else machine_report(everything)
     print(text)
     raise SystemExit(not fits)

@@ -6,6 +6,6 @@ from cultureval.reports.doctor import Finding, tried
 
 def findings() -> list[Finding]:
     """BERTScore's model of captions."""
-    model, layer = semantic.caption_bertscore_model()
-    what = f"BERTScore model of captions {model}, layer {layer}"
-    return [tried(what, semantic.check_caption_bertscore, "JEEM's tasks cannot be scored")]
+    model, _ = semantic.caption_bertscore_model()
+    check, cost = semantic.check_caption_bertscore, "JEEM's tasks cannot be scored"
+    return [tried("BERTScore model of captions", check, cost, name=model)]

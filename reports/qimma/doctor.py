@@ -13,6 +13,6 @@ def findings() -> list[Finding]:
     cost = "QA and FannOrFlop tasks cannot be scored"
     check, scored, code = semantic.check_bertscore_model, scored_by("qimma", BERTSCORE), scored_by("qimma", SANDBOX)
     return [
-        tried(f"BERTScore model {model}", lambda: check(model), cost, scored),
+        tried("BERTScore model", lambda: check(model), cost, scored, model),
         *(replace(one, tasks=code) for one in check_sandbox()),
     ]

@@ -64,13 +64,8 @@ class Patch:
     canary: Canary
 
     def installed(self) -> str | None:
-        """The library's version without its local part (torch's "+cpu"); None where it is not installed."""
-        if self.library == "python":
-            return python_version()
-        try:
-            return version(self.library).partition("+")[0]
-        except PackageNotFoundError:
-            return None
+        """The library's version; None where it is not installed."""
+        return installed_version(self.library)
 
     def problem(self) -> str | None:
         """The canary's error, in a sentence; None where the patch fits and is needed."""
@@ -85,10 +80,15 @@ class Patch:
             logging.disable(disabled)
         return None
 
-    def is_tested(self) -> bool:
-        """Whether the patch was tried with the installed version (for Python: with its minor version)."""
-        found = self.installed() or ""
-        return self.version == (found.rpartition(".")[0] if self.library == "python" else found)
+
+def installed_version(library: str) -> str | None:
+    """A library's version without its local part (torch's "+cpu"), Python's minor one; None where not installed."""
+    if library == "python":
+        return python_version().rpartition(".")[0]
+    try:
+        return version(library).partition("+")[0]
+    except PackageNotFoundError:
+        return None
 
 
 _entries: list[Patch] = []
