@@ -11,6 +11,7 @@ import sys
 import tempfile
 import threading
 from contextlib import chdir
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -29,10 +30,10 @@ from cultureval.runtime.data.image_store import store_image, stored_image
 from cultureval.runtime.data_options import DataOptions, samples_root
 from cultureval.runtime.settings import use_settings
 from cultureval.samples.scripted_judge import scripted_judge
-from cultureval.samples.tiny_models.language_models import build_tiny_causal_lm, build_tiny_vision_lm
-from cultureval.scripts.demo import RANDOM, RESULTS, evaluate_samples, has_samples, tiny_settings
+from cultureval.samples.smollm2 import INSTALL, NAME, gguf_file, smollm2
+from cultureval.samples.tiny_models.language_models import build_tiny_vision_lm
+from cultureval.scripts.demo import EXPECTED, RESULTS, ROWS, evaluate_samples, sample_tasks, tiny_settings
 from cultureval.tasks.catalogue import all_tasks
-from cultureval.tasks.suite import Task
 
 DOCS = Path(__file__).resolve().parent
 sys.path.insert(0, str(DOCS.parent / "tests"))
@@ -60,19 +61,20 @@ def main() -> None:
 
 
 def draw_summaries(scratch: Path) -> None:
-    """The tiny random models of the demo on all rows of the samples, a suite a run."""
+    """What `make demo` prints of the first text model, which is real, and of the first vision model, a suite a run."""
     go_offline()
-    text = build_tiny_causal_lm(scratch / RANDOM, max_position_embeddings=2048)
-    vision = build_tiny_vision_lm(scratch / "tiny-random-llava", max_position_embeddings=2048)
-    suites: dict[str, list[Task]] = {}
-    for task in filter(has_samples, all_tasks().values()):
-        suites.setdefault(task.suite, []).append(task)
+    gguf = gguf_file()
+    if gguf is None:
+        raise SystemExit(f"The pictures are of a real model ({NAME}): {INSTALL}")
+    text, vision = smollm2(gguf), build_tiny_vision_lm(scratch / "tiny-random-llava", max_position_embeddings=2048)
     with scripted_judge() as judge, chdir(scratch), use_settings(tiny_settings(scratch, judge).with_(resume=False)):
-        for suite, tasks in suites.items():
-            model = vision if tasks[0].images else text
-            run = evaluate_samples(model, [task.task for task in tasks], None).run
+        tasks = [*sample_tasks(images=False), *sample_tasks(images=True)]
+        for suite, some in groupby(tasks, lambda task: all_tasks()[task].suite):
+            names = list(some)
+            model, limit = (vision, None) if all_tasks()[names[0]].images else (text, ROWS)
+            run = evaluate_samples(model, names, limit).run
             for width in WIDTHS:
-                svg = terminal_as_svg(shown_run(run, width), width, f"cultureval show {RESULTS}")
+                svg = terminal_as_svg(shown_run(run, width, untold=EXPECTED), width, f"cultureval show {RESULTS}")
                 (DOCS / "summaries" / f"{suite}_{width}.svg").write_text(svg, "utf-8")
 
 

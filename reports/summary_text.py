@@ -8,7 +8,7 @@ left out, and a line says so; `--json` has them at any width.
 
 import json
 import shlex
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 from typing import Any, TypeGuard
 
@@ -28,25 +28,27 @@ UNDEFINED = "n/a"
 PLAIN_WIDTH = 120  # where standard output is no terminal
 
 
-def shown_run(run: Run, width: int | None, full: bool = False) -> str:
+def shown_run(run: Run, width: int | None, full: bool = False, untold: Collection[str] = ()) -> str:
     """What people read of a run: the summary, which comes last, after all scores, notes and signatures where `full`."""
-    summary = summary_text(run, width or PLAIN_WIDTH, full)
+    summary = summary_text(run, width or PLAIN_WIDTH, full, untold)
     return escaped(f"{full_text(run, width)}\n\n{summary}" if full else summary, keep="\n")
 
 
-def summary_text(run: Run, width: int, full: bool = False) -> str:
+def summary_text(run: Run, width: int, full: bool = False, untold: Collection[str] = ()) -> str:
     """The summary of a run.
 
     Args:
         run: A results file.
         width: Width of the terminal in cells.
         full: Whether all scores and notes stand above it.
+        untold: Kinds of warnings that are left out.
 
     Returns:
         The lines, joined. The tables of each suite have at most `MOST_LINES`.
     """
     lines = _wrapped(f"{run.model}, {run.date}", width)
-    lines += [line for sentence in run_warnings(run) for line in _listed(sentence, width)]
+    warnings = [warning for warning in run_warnings(run) if warning.kind not in untold]
+    lines += [line for warning in warnings for line in _listed(warning, width)]
     published, suites = False, suite_tables(run)
     if not suites:
         lines += _wrapped("None of its tasks is of a suite that is known here: --full has all scores.", width)

