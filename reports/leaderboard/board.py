@@ -153,7 +153,7 @@ def _with_ranks(table: BoardTable, found: ItemRanks) -> list[BoardRow]:
         replace(
             row,
             rank=texts.get(row.label, "") if row.entry else "",
-            unproven=bool(row.entry) and row.label in {*found.unproven, *found.left_out},
+            unproven=bool(row.entry) and row.label in found.left_out,
             top=bool(row.entry) and row.label in ranks and ranks[row.label].tied_for_top,
             notes=[*row.notes, *([found.left_out[row.label]] if row.entry and row.label in found.left_out else [])],
         )

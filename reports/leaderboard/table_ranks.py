@@ -18,7 +18,6 @@ class ItemRanks:
     Attributes:
         ranking: Of the models whose items could be compared, by their labels; None for fewer than two.
         without: Models without a rank interval -> why.
-        unproven: Those of them that have all subsets.
         notes: Sentences on what the ranks count.
         left_out: Model -> a sentence on the items that it has no score for, which count as wrong in its rank.
         behind: How far each other model is behind the best, with a 95 % interval: model -> difference, low, high.
@@ -26,7 +25,6 @@ class ItemRanks:
 
     ranking: Ranking | None
     without: dict[str, str]
-    unproven: frozenset[str] = frozenset()
     notes: Sequence[str] = ()
     left_out: dict[str, str] = field(default_factory=dict)
     behind: dict[str, tuple[float, float, float]] = field(default_factory=dict)
@@ -46,8 +44,7 @@ def item_ranks(rows: Sequence[tuple[Entry, OneRow]], main: Column) -> ItemRanks:
         (entry.label, {task: entry.sources[task] for task, _ in parts}) for entry, row in rows if row.parts == parts
     ]
     found = rank_items(models if parts else [], parts, higher_is_better=not main.lower)
-    unproven = dict(found.without)
-    ranks = ItemRanks(found.ranking, without | unproven, frozenset(unproven), found.notes, found.left_out)
+    ranks = ItemRanks(found.ranking, without | dict(found.without), found.notes, found.left_out)
     return replace(ranks, behind=_behind(found))
 
 

@@ -26,7 +26,7 @@ class BoardRow:
         rank: "1" or "2–5"; "" where unknown.
         top: Whether the data leave open that it is the best.
         notes: On this row alone.
-        unproven: Whether its scores have no rank although it has all subsets: none of them is called the best.
+        unproven: Whether its rank counts items without a score as wrong: none of its scores is called the best.
     """
 
     label: str
@@ -154,8 +154,8 @@ def column_spans(table: BoardTable) -> list[tuple[str, int]]:
 
 
 def best_cells(table: BoardTable) -> set[tuple[int, int]]:
-    """Row and column of the best value of each column among our rows of all items; none where fewer than two have
-    one. A value of fewer items than another's is not among them.
+    """Row and column of the best value of each column among our rows of all items, where the row has a rank; none
+    where fewer than two have one. A value of fewer items than another's is not among them.
     """
     best = set()
     limit = max((row.entry.limit for row in table.rows if row.entry), default=0)
@@ -167,11 +167,11 @@ def best_cells(table: BoardTable) -> set[tuple[int, int]]:
             number: cell.value
             for number, cell in cells.items()
             if isinstance(cell, Cell) and cell.value is not None and (cell.n is None or (cell.asked or cell.n) == most)
-            if (entry := table.rows[number].entry) and entry.may_be_best and not table.rows[number].unproven
+            if (row := table.rows[number]).entry and row.entry.may_be_best and not row.unproven
         }
         if len(values) > 1:
             top = min(values.values()) if column.lower else max(values.values())
-            best |= {(number, place) for number, value in values.items() if value == top}
+            best |= {(number, place) for number, value in values.items() if value == top and table.rows[number].rank}
     return best
 
 

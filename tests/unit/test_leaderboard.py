@@ -20,7 +20,7 @@ from cultureval.reports.leaderboard.board import read_board
 from cultureval.reports.leaderboard.exports import FORMATS, as_csv, as_latex, as_markdown
 from cultureval.reports.leaderboard.publishing import push_space
 from cultureval.reports.leaderboard.site import PARTS, Site, site_summary, write_site
-from cultureval.reports.leaderboard.tables import BoardRow, BoardTable
+from cultureval.reports.leaderboard.tables import BoardRow, BoardTable, best_cells
 from cultureval.reports.paper_numbers import published_rows
 from cultureval.reports.qimma.table import PUBLISHED
 from cultureval.reports.run_ranks import rank_items
@@ -108,6 +108,8 @@ def test_ranks_are_intervals_and_an_incomplete_run_has_coverage_but_no_average(f
         and rows["no-code"].rank == ""
         and rows["no-code"].cells[:2] == ["no average", "12/14"]
     )
+    bold = best_cells(table)
+    assert bold and all(table.rows[row].rank for row, _ in bold), "nothing is called the best without a rank"
     assert table.notes[0].startswith("The data tell 1 of 2 neighbouring ranks apart (50%)")
     assert table.notes[1] == "No rank for no-code: it has no score in the main column."
     assert {chart.name for chart in section.charts} == {"qimma_size", "qimma_domains", "qimma_differences"}
@@ -126,10 +128,10 @@ def test_the_page_begins_with_how_many_may_be_the_best_and_says_what_is_known_of
     assert lead.partition(">")[2].startswith("Of 4 models, 2 cannot be told apart at the top by Average: ")
     assert {"good-7B", "also-good-9B"} == set(lead.rpartition(": ")[2].partition(".")[0].split(", "))
     assert lead.endswith("1 more has no rank.")
-    facts = [re.sub("<.*?>", "", one) for one in re.findall(r'class="facts">(.*?)</span>', text)]
+    facts = [re.sub("<.*?>", "", one).strip() for one in re.findall(r'class="facts">(.*?)</span>', text)]
     assert sorted(facts) == [
-        "&lt;b&gt;ours-1.0&lt;/b&gt; · run 2026-11-01",
-        "1.24 B · run 2026-11-01",
+        "&lt;b&gt;ours-1.0&lt;/b&gt; run 2026-11-01",
+        "1.24 B run 2026-11-01",
         *["run 2026-11-01"] * 3,
     ]
 
@@ -215,6 +217,7 @@ def test_exports_hold_hostile_names_as_text(tmp_path):
     board = read_board([tmp_path], ranks=False)
     site = write_site(board, tmp_path / "site", HOSTILE, ())
     (table,) = board.sections[0].tables
+    assert not best_cells(table)
     rows = list(csv.reader(as_csv(table).splitlines()))
     assert len(rows) == 3 and any(row[0] == "'=1+1" for row in rows[1:])
     latex = as_latex(table)

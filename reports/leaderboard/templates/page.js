@@ -6,6 +6,15 @@
   const all = (selector, from = document) => [...from.querySelectorAll(selector)];
   root.classList.add("script");
 
+  // Names break after their separators and before capitals, not within words.
+  const breaks = /(?<=[-_:/|@])(?=[\p{L}\p{N}])|(?<=\p{Ll}{2})(?=\p{Lu})/u;
+  function breakable(name) {
+    const [first, ...rest] = name.textContent.split(breaks);
+    name.replaceChildren(first, ...rest.flatMap((part) => [document.createElement("wbr"), part]));
+    return name;
+  }
+  all("h1 bdi, .lead bdi, th.model > bdi, th.model > a > bdi").forEach(breakable);
+
   // Dark and light: as the system, or as chosen; a page from a file system may have no storage.
   const stored = () => { try { return localStorage.getItem("theme"); } catch { return null; } };
   const keep = (name) => { try { localStorage.setItem("theme", name); } catch { /* it holds for this page */ } };
@@ -189,7 +198,7 @@
       Object.assign(line.dataset, { model: model.label, family: model.family, licence: model.licence, size: model.billions ?? "" });
       const head = element("th", null, { className: "model", scope: "row" });
       const link = element("a", null, { href: model.href });
-      link.append(element("bdi", model.label));
+      link.append(breakable(element("bdi", model.label)));
       head.append(link);
       const cell = element("td", mean === null ? "n/a" : mean.toFixed(4));
       cell.dataset.order = mean ?? -1e9;
@@ -203,7 +212,7 @@
     byId("chosen").textContent = `${places.length} of ${suite.tasks.length} subsets. The error takes subsets as independent.${mixed}`;
     byId("chosen-tasks").replaceChildren(...places.map((place) => {
       const item = element("li", null), link = element("a", null, { href: suite.tasks[place].href });
-      link.append(element("bdi", suite.tasks[place].name));
+      link.append(breakable(element("bdi", suite.tasks[place].name)));
       item.append(link);
       return item;
     }));
