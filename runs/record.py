@@ -74,6 +74,7 @@ class TaskRecord(Record):
         routes: Route of answering -> rows: `packed`, `cached`, `plain` or `single_pass` for scored choices,
             `queue`, `batches` or `one_by_one` for generated texts (`generation` for a server's), `server`; reused
             answers, and repeated prompts, are in none.
+        other_data: A sentence where its rows are not the published ones, by their contents.
         notes: Sentences on the data.
     """
 
@@ -125,6 +126,7 @@ class TaskRecord(Record):
     tokens_in: NonNegativeInt | None = None
     tokens_out: NonNegativeInt | None = None
     routes: dict[str, NonNegativeInt] = {}
+    other_data: str = ""
     notes: tuple[str, ...] = ()
 
     @property

@@ -75,5 +75,6 @@ def _task_record(name: str, config: Mapping[str, Any], limit: int | None) -> Tas
         refused=len(report.get("refused_rows", ())),
         refused_by=Counter(row.get("kind", "server") for row in report.get("refused_rows", ())),
         few_shot_rows=report.get("few_shot_rows"),
+        other_data=report.get("other_data", ""),
         notes=(*report.get("notes", ()), *filter(None, [report.get("caveat")])),
     )

@@ -26,6 +26,7 @@ MARKS = {
     "refused": "refusals",
     "other_counts": "other rows",
     "other_sums": "other rows",
+    "other_data": "other data",
     "unscored": "unscored",
     "unjudged": "judged in part",
     "judged_in_part": "judged in part",
@@ -35,7 +36,8 @@ MARKS = {
     "flagged": "flagged",
     "judges_bounds": "judged in part",
 }
-PARTIAL = ("samples", "limited", "other_counts", "other_sums", "incomplete", "skipped", "judgements_alone")
+PARTIAL = ("samples", "limited", "other_counts", "other_sums", "other_data", "incomplete", "skipped")
+PARTIAL += ("judgements_alone",)
 LEAVES_OUT = ("claims", "mixed", "unchecked", "impossible", "skipped", "refused", "unscored", "unjudged")
 LEAVES_OUT += ("judged_in_part", "judgements_alone")
 UNPARSABLE = 0.02  # shares of answers above this are told
@@ -87,6 +89,7 @@ def run_warnings(run: Run) -> list[RunWarning]:
         _unselected,
         _other_counts,
         _other_sums,
+        _other_data,
         _few_shot,
         _unscored,
         _unjudged,
@@ -343,6 +346,11 @@ def _other_sums(run: Run, tasks: list[TaskRecord]) -> Checks:
             found.append(f"{group} has {rows:,} of {wanted.pop():,}")
     if found:
         yield f"Other sums of rows than published: {_named(found)}. Compare with runs on the same data only."
+
+
+def _other_data(run: Run, tasks: list[TaskRecord]) -> Checks:
+    told = [task for task in tasks if task.other_data and not is_sample(task)]
+    yield from (f"{task.task}: {task.other_data}" for task in told)
 
 
 def _few_shot(run: Run, tasks: list[TaskRecord]) -> Checks:

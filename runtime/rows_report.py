@@ -46,6 +46,7 @@ class RowsReport(TypedDict, total=False):
         not_selected: Why rows of the same files are not the task's -> how many.
         notes: Sentences on all rows together.
         caveat: A sentence on the source itself; "" without one.
+        other_data: A sentence where the rows are not the published ones; "" where they are, or nobody knows.
         manifest: The audits whose decisions left rows out: name, hash, discarded, for_review.
         signature: Of generated code: the run's signature.
         tasks: Of generated code: the number of problems; `samples`: of solutions.
@@ -74,6 +75,7 @@ class RowsReport(TypedDict, total=False):
     not_selected: Mapping[str, int]
     notes: list[str]
     caveat: str
+    other_data: str
     manifest: Mapping[str, Any]
     signature: str
     tasks: int

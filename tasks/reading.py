@@ -223,6 +223,7 @@ def _rows_report(
             *missing_numbers(found.files),
         ],
         "caveat": found.source.caveat,
+        "other_data": found.source.other_data(rows) if found.source.other_data else "",
     }
 
 
@@ -777,7 +778,7 @@ def _front_matter(splits: list[str]) -> str:
 def _warn(task: Task, report: RowsReport, found: FoundSource) -> None:
     if report["skipped_rows"]:
         logger.warning("%s: skipped %d broken rows.", where(task, found), len(report["skipped_rows"]))
-    for note in report["notes"]:
+    for note in filter(None, [*report["notes"], report["other_data"]]):
         logger.info("%s: %s", where(task, found), note)
     strange = {why: count for why, count in report["not_selected"].items() if why.startswith("no task")}
     for why, count in strange.items():

@@ -61,6 +61,7 @@ class Source:
         check: Checks all prepared rows together (for a duplicated id), by raising
             CulturevalError.
         notes: Sentences for the results about all prepared rows.
+        other_data: A sentence where the prepared rows are not the published ones; "" where they are.
         prompts: What signatures call the prompts of all prepared rows, where the template's hash does not tell.
         caveat: What a reader of scores on this copy must know, printed once below the table of a run.
         reorder: Puts all prepared rows into the order in which they are written (`patches/lighteval/row_order.py`).
@@ -90,6 +91,7 @@ class Source:
     read: "Callable[[Sequence[Path], Task], Iterable[PlacedRow]] | None" = None
     check: Callable[[Sequence[PreparedRow]], None] | None = None
     notes: Callable[[Sequence[PreparedRow]], list[str]] | None = None
+    other_data: Callable[[Sequence[PreparedRow]], str] | None = None
     prompts: Callable[[Sequence[PreparedRow]], str] | None = None
     caveat: str = ""
     reorder: Callable[[list[PreparedRow]], list[PreparedRow]] | None = None

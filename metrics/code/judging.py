@@ -162,23 +162,25 @@ def judge_solutions(
 
 
 def check_canonical_solutions(
-    problems: Mapping[str, Mapping[str, Any]],
-    dataset: Dataset,
-    *,
-    workers: int | None = None,
-    sandboxed: bool = True,
-    progress: bool = True,
+    problems: Mapping[str, Mapping[str, Any]], dataset: Dataset, **options: Any
 ) -> dict[str, SolutionVerdict]:
-    """Judge the problems' canonical solutions: a failing one is a defect of the data or of its limits.
+    """By task the verdict on its canonical solution: a failing one is a defect of the data or of its limits.
 
-    The arguments are those of `judge_solutions`.
-
-    Returns:
-        A verdict for each task.
+    Arguments (`options` too) and errors are those of `judge_solutions`.
     """
-    solutions = [Solution(task, 0, canonical_code(problem)) for task, problem in problems.items()]
-    verdicts = judge_solutions(problems, solutions, dataset, workers=workers, sandboxed=sandboxed, progress=progress)
-    return {verdict.task_id: verdict for verdict in verdicts}
+    return judge_with_canonicals(problems, [], dataset, **options)[1]
+
+
+def judge_with_canonicals(
+    problems: Mapping[str, Mapping[str, Any]], solutions: Sequence[Solution], dataset: Dataset, **options: Any
+) -> tuple[list[SolutionVerdict], dict[str, SolutionVerdict]]:
+    """The verdicts on solutions, and on the canonical solution of each problem, all judged side by side.
+
+    Arguments (`options` too) and errors are those of `judge_solutions`.
+    """
+    canonical = [Solution(task, 0, canonical_code(problem)) for task, problem in problems.items()]
+    found = judge_solutions(problems, [*canonical, *solutions], dataset, **options)
+    return found[len(canonical) :], {verdict.task_id: verdict for verdict in found[: len(canonical)]}
 
 
 @dataclass(frozen=True)

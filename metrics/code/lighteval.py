@@ -7,7 +7,7 @@ import numpy as np
 from lighteval.metrics.utils.metric_utils import SampleLevelMetric
 from lighteval.tasks.requests import Doc
 
-from cultureval.metrics.code.report import is_sandboxed, judge_name, sample_scores, verdict_in_details
+from cultureval.metrics.code.report import is_sandboxed, judge_name, problem_scores, verdict_in_details
 from cultureval.metrics.code.solution_code import program_of, programs_in_parallel
 from cultureval.metrics.lighteval.batched import batched_metric
 from cultureval.metrics.lighteval.clustered_means import ClusteredMean, MeanOfScored
@@ -43,7 +43,7 @@ def code_metrics() -> list[SampleLevelMetric]:
 
 def _judge(docs: list[Doc], replies: list[str]) -> Columns:
     """Judge one task's replies: 1, 0 or nan for each metric."""
-    from cultureval.metrics.code.judging import Solution, check_canonical_solutions, judge_solutions
+    from cultureval.metrics.code.judging import Solution, judge_with_canonicals
 
     asked: list[CodeSpecific] = [specific_of(doc) for doc in docs]
     dataset = asked[0]["dataset"]
@@ -55,16 +55,16 @@ def _judge(docs: list[Doc], replies: list[str]) -> Columns:
     for row, program in zip(stored, programs_in_parallel(program_of, texts, replies), strict=True):
         number = counts[row["task_id"]] = counts.get(row["task_id"], -1) + 1
         solutions.append(Solution(row["task_id"], number, program))
-    for verdict in check_canonical_solutions(problems, dataset, sandboxed=is_sandboxed()).values():
+    found, canonical = judge_with_canonicals(problems, solutions, dataset, sandboxed=is_sandboxed())
+    for verdict in canonical.values():
         if not verdict.base == verdict.plus == "pass":
             logger.warning("%s: its canonical solution does not pass: %s.", verdict.task_id, verdict.reason)
-    found = judge_solutions(problems, solutions, dataset, sandboxed=is_sandboxed())
     for verdict in found:
         if verdict.differs:
             logger.warning("%s: EvalPlus's verdict differs from ours; ours is used.", verdict.task_id)
         if "not_judged" in (verdict.base, verdict.plus):
             logger.warning("%s was not judged: %s.", verdict.task_id, verdict.reason)
     for doc, verdict in zip(docs, found, strict=True):
-        specific_of(doc)["verdict"] = verdict_in_details(verdict)  # so that the details say why
-    scores = [sample_scores(verdict) for verdict in found]
+        specific_of(doc)["verdict"] = verdict_in_details([verdict])  # so that the details say why
+    scores = [problem_scores([verdict]) for verdict in found]
     return {name: np.array([score[name] for score in scores]) for name in scores[0]}

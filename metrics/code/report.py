@@ -2,13 +2,11 @@
 
 import contextlib
 import logging
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from cultureval.metrics.code.pass_at_k import Outcome, offered_k, pass_at_k, plus_outcome
 from cultureval.metrics.code.rules import TEST_SUITES
-from cultureval.metrics.qimma.names import CODE
 from cultureval.runtime.extras import require_extra
 from cultureval.runtime.sandbox.jail import packages_and_versions
 from cultureval.runtime.settings import Settings, current_settings
@@ -87,17 +85,26 @@ def failing_canonicals(verdicts: "Mapping[str, SolutionVerdict]") -> list[dict[s
     return [_named(verdict) for verdict in verdicts.values() if not verdict.base == verdict.plus == "pass"]
 
 
-def verdict_in_details(verdict: "SolutionVerdict") -> dict[str, str]:
-    """A verdict as the details keep it in `doc.specific["verdict"]`: both outcomes, and why, with the failing input."""
-    return {"base": verdict.base, "plus": verdict.plus, "reason": verdict.reason}
+def verdict_in_details(verdicts: "Sequence[SolutionVerdict]") -> dict[str, str]:
+    """The verdicts on a problem's solutions as the details keep them in `doc.specific["verdict"]`: the outcomes, and
+    why, with the failing input.
+    """
+    parts = {name: [getattr(one, name) for one in verdicts] for name in TEST_SUITES}
+    reasons = [f"solution {one.sample_index}: {one.reason}" if verdicts[1:] else one.reason for one in verdicts]
+    told = [reason for one, reason in zip(verdicts, reasons, strict=True) if one.reason]
+    return {name: ", ".join(outcomes) for name, outcomes in parts.items()} | {"reason": "; ".join(told)}
 
 
-def sample_scores(verdict: "SolutionVerdict") -> dict[str, float]:
-    """The metrics of one sample: 1 or 0, and nan if it was not judged."""
-    values = {"pass": 1.0, "fail": 0.0, "not_judged": math.nan}
-    plus = plus_outcome(verdict.base, verdict.plus)
-    unknown = float("not_judged" in (plus, verdict.base))
-    return dict(zip(CODE, (values[plus], values[verdict.base], unknown), strict=True))
+def problem_scores(verdicts: "Sequence[SolutionVerdict]", ks: Iterable[int] = (1,)) -> dict[str, float]:
+    """The metrics of one problem by the verdicts on its solutions: pass@k of each k, the headline first; nan where
+    fewer than k were judged. `not_judged` is the share of those that were not.
+    """
+    scores = {}
+    for suite in reversed(TEST_SUITES):
+        outcomes = outcomes_by_task(verdicts, suite)
+        scores |= {f"{suite}_pass@{k}": pass_at_k(outcomes, k).value for k in ks}
+    unknown = sum("not_judged" in (one.base, plus_outcome(one.base, one.plus)) for one in verdicts)
+    return scores | {"not_judged": unknown / len(verdicts)}
 
 
 def _named(verdict: "SolutionVerdict") -> dict[str, Any]:

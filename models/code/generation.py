@@ -23,6 +23,8 @@ from cultureval.runtime.weight_files import fingerprint
 if TYPE_CHECKING:
     from evalplus.provider.base import DecoderBase
 
+    from cultureval.runtime.patches.lighteval.refused_docs import RefusedResponse
+
 MODEL_SETTINGS = {"model", "model_name", "base_url", "api_key_env", "dtype", "trust_remote_code"}
 MODEL_SETTINGS |= {"revision", "identify"}
 # Fields that may change when a run is resumed: answers do not depend on them, or more are added.
@@ -56,7 +58,7 @@ def generate_solutions(
     output_dir: Path,
     resume: bool,
     sanitize: Callable[[str, str], str],
-) -> tuple[Path, dict[str, str]]:
+) -> "tuple[Path, dict[str, RefusedResponse]]":
     """Generates the missing solutions of a run.
 
     Args:
@@ -68,8 +70,8 @@ def generate_solutions(
         sanitize: From a solution's text and the entry point's name to a program; accepts any text.
 
     Returns:
-        The file of solutions, named as EvalPlus names it; and task id -> why, of problems that have no
-        usable answer and get no solution (`--on-refused unscored`).
+        The file of solutions, named as EvalPlus names it; and task id -> why, of problems that lack a usable answer
+        and get no more solutions (`--on-refused unscored`).
 
     Raises:
         CulturevalError: The earlier run had other settings or was of another model of this name, the model cannot be
@@ -82,14 +84,16 @@ def generate_solutions(
     description |= {"prompt": prompt_mode(decoder, settings), "loaded": _loaded(decoder)}
     _describe_in(description_file(samples), description)
     kept_when_interrupted(samples, lambda: counted(_count_lines(samples), "solution"), resume)
-    refused: dict[str, str] = {}
+    refused: dict[str, RefusedResponse] = {}
     if ask_all := getattr(decoder, "ask_all", None):
         calls = list(_calls(samples, problems, settings, n_samples))
         found = ask_all({call: task for task, call in calls}, n_samples, identity)
-        refused = {task: found[call].reason for task, call in calls if call in found}
-        _describe_in(description_file(samples), description | {"refused": refused})
+        refused = {task: found[call] for task, call in calls if call in found}
+        told = {task: {"reason": one.reason, "kind": one.kind} for task, one in refused.items()}
+        _describe_in(description_file(samples), description | {"refused": told})
     if len(refused) == len(problems.rows):
-        raise CulturevalError(f"No problem has a usable answer, such as {next(iter(refused))}: {refused.popitem()[1]}.")
+        task, one = next(iter(refused.items()))
+        raise CulturevalError(f"No problem has a usable answer, such as {task}: {one.reason}.")
     with _file_without(refused, problems) as file, codegen_reads(settings.dataset, file, sanitize):
         from evalplus.codegen import codegen
 

@@ -7,13 +7,15 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from cultureval.metrics.code.judging import Solution, SolutionVerdict, check_canonical_solutions, judge_solutions
+from cultureval.metrics.code.judging import Solution, SolutionVerdict, judge_with_canonicals
 from cultureval.metrics.code.report import failing_canonicals, score_verdicts, scorer_name
+from cultureval.metrics.declared import SHARE, bounds_of_mean
 from cultureval.reports.code.result_files import evalplus_results, generating_model, lighteval_results
 from cultureval.reports.code.samples import Sample, Sanitize, check_complete, read_samples
 from cultureval.runtime.data.user_cache import write_json_lines
-from cultureval.runtime.errors import CulturevalError, counted
+from cultureval.runtime.errors import CulturevalError, counted, escaped, shown_names
 from cultureval.runtime.rounding import printed
+from cultureval.runtime.rows_report import KINDS
 from cultureval.runtime.signatures import installed_versions, signature
 from cultureval.tasks.qimma.code_data import ProblemSet, require_whole
 
@@ -59,10 +61,18 @@ def evaluate_solutions(
     """
     require_whole("" if partial else problem_set.shortened, "--partial")
     started = time.time()
-    found = read_samples(samples, problem_set.rows, sanitize, workers)
-    missing = check_complete(found, problem_set.rows, partial)
+    refused = refused_problems(samples, problem_set)
+    found = [one for one in read_samples(samples, problem_set.rows, sanitize, workers) if one.task_id not in refused]
+    missing, unequal = check_complete(found, [name for name in problem_set.rows if name not in refused], partial)
     verdicts, canonical = _judged(found, problem_set, workers, sandboxed)
-    report = make_report(samples, problem_set, found, verdicts, canonical, missing, sandboxed)
+    report = make_report(samples, problem_set, found, verdicts, canonical, sandboxed)
+    report |= {"refused": refused, "missing_tasks": missing, "unequal_samples": unequal}
+    for of_suite in report["bounds"].values() if refused else ():
+        for name, (worst, best) in of_suite.items():
+            count = report["tasks"]
+            lowest, _ = bounds_of_mean(worst * count, count, len(refused), SHARE)
+            _, highest = bounds_of_mean(best * count, count, len(refused), SHARE)
+            of_suite[name] = [lowest, highest]
     report["model"] = model_of(samples, model_name)
     return report | write_files(samples, output_dir, problem_set, found, verdicts, report, started)
 
@@ -74,9 +84,8 @@ def _judged(
     task_ids = {sample.task_id for sample in samples}
     problems = {task_id: problem for task_id, problem in problem_set.problems().items() if task_id in task_ids}
     name = problem_set.dataset.name
-    canonical = check_canonical_solutions(problems, name, workers=workers, sandboxed=sandboxed)
     solutions = [Solution(sample.task_id, sample.number, sample.code) for sample in samples]
-    return judge_solutions(problems, solutions, name, workers=workers, sandboxed=sandboxed), canonical
+    return judge_with_canonicals(problems, solutions, name, workers=workers, sandboxed=sandboxed)
 
 
 def make_report(
@@ -85,7 +94,6 @@ def make_report(
     found: list[Sample],
     verdicts: list[SolutionVerdict],
     canonical: dict[str, SolutionVerdict],
-    missing: list[str],
     sandboxed: bool,
 ) -> dict[str, Any]:
     """Scores, data and reliability: the object that `--json` prints.
@@ -103,7 +111,6 @@ def make_report(
         "tasks": len({sample.task_id for sample in found}),
         "samples": len(found),
         **scores,
-        "missing_tasks": missing,
         "data_difference": problem_set.difference,
         "canonical_failures": failing_canonicals(canonical),
         "sandboxed": sandboxed,
@@ -138,6 +145,19 @@ def generation_of(samples: Path) -> dict[str, Any]:
     except (OSError, ValueError):
         return {}
     return content if isinstance(content, dict) else {}
+
+
+def refused_problems(samples: Path, problem_set: ProblemSet) -> dict[str, dict[str, str]]:
+    """The problems that `code generate --on-refused unscored` left out, each with the `reason` and its kind.
+
+    The name is the problem's; a file that somebody edited may hold anything, of which only what has this form counts.
+    """
+    told = generation_of(samples).get("refused")
+    return {
+        task_id: {"reason": escaped(str(one.get("reason", ""))[:500]), "kind": str(one["kind"])}
+        for task_id, one in (told.items() if isinstance(told, dict) else ())
+        if task_id in problem_set.rows and isinstance(one, dict) and one.get("kind") in KINDS
+    }
 
 
 def model_of(samples: Path, given: str | None) -> str:
@@ -183,8 +203,8 @@ def report_text(report: dict[str, Any]) -> str:
             error = report["standard_errors"][level][name]
             worst, best = report["bounds"][level][name]
             doubt = (
-                f", between {printed(worst, 4)} and {printed(best, 4)} depending on the unjudged ones"
-                if report["not_judged"]
+                f", between {printed(worst, 4)} and {printed(best, 4)} if those without a verdict failed or passed"
+                if report["not_judged"] or report["refused"]
                 else ""
             )
             lines.append(f"  {name} ({title}): {printed(value, 4)} ± {printed(error, 4)}{doubt}")
@@ -193,10 +213,12 @@ def report_text(report: dict[str, Any]) -> str:
             lines.append(f"{len(report[name])} {text}:")
             lines += [_note(entry) for entry in report[name][:MOST_NOTES]]
             lines += [f"  and {len(report[name]) - MOST_NOTES} more"] if len(report[name]) > MOST_NOTES else []
+    if report["refused"]:
+        each = [f"{task_id} ({one['reason']})" for task_id, one in report["refused"].items()]
+        lines.append(f"{counted(len(each), 'problem')} without a usable answer, not scored: {shown_names(each)}.")
     if report["missing_tasks"]:
         lines.append(f"Incomplete, so not comparable: {len(report['missing_tasks'])} problems have no solution.")
-    if report["data_difference"]:
-        lines.append(report["data_difference"])
+    lines += [report[name] for name in ("unequal_samples", "data_difference") if report[name]]
     if not report["sandboxed"]:
         lines.append("JUDGED WITHOUT A SANDBOX: the solutions could do anything, so trust neither scores nor machine.")
     lines.append(f"Signature: {report['signature']}")

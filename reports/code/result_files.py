@@ -1,7 +1,8 @@
 """The files of `cultureval code evaluate`: EvalPlus's results, our verdicts, and LightEval's files."""
 
 import json
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from datetime import datetime
 from pathlib import Path
@@ -9,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
-from cultureval.metrics.code.report import sample_scores, verdict_in_details
+from cultureval.metrics.code.report import problem_scores, verdict_in_details
 from cultureval.metrics.code.rules import TEST_SUITES
-from cultureval.metrics.declared import SHARE
+from cultureval.metrics.declared import SHARE, bounds_of_mean
+from cultureval.metrics.qimma.names import CODE
 from cultureval.metrics.standard_errors import error_that_adds
 from cultureval.reports.code.samples import Sample
 from cultureval.runs.record import ModelRecord, RunRecord
@@ -84,7 +86,10 @@ def lighteval_results(
     model_record: ModelRecord,
     started: float,
 ) -> Path:
-    """Writes LightEval's results and details files, as a run of the task would, and returns the results file."""
+    """Writes LightEval's results and details files, as a run of the task would, and returns the results file.
+
+    A row of the details is a problem with all of its solutions, as LightEval has docs of several samples.
+    """
     from cultureval.runtime.patches.lighteval.start_up import prepare_lighteval
     from cultureval.tasks.own_tasks import OWN_TASKS
 
@@ -94,17 +99,25 @@ def lighteval_results(
 
     name = f"{problem_set.dataset.task}|0"
     config = _task_config(problem_set, report)
-    rows = []
+    solutions: dict[str, list[tuple[Sample, SolutionVerdict]]] = {}
     for sample, verdict in zip(samples, verdicts, strict=True):
-        doc, response = _doc_and_response(name, problem_set.rows[sample.task_id]["prompt"], sample)
-        doc.specific["verdict"] = verdict_in_details(verdict)
-        rows.append({"doc": asdict(doc), "metric": sample_scores(verdict), "model_response": asdict(response)})
+        solutions.setdefault(sample.task_id, []).append((sample, verdict))
+    ks = [int(metric.removeprefix("pass@")) for metric in report["pass_at_k"]["plus"]]
+    rows = []
+    for task_id, found in solutions.items():
+        own = [verdict for _, verdict in found]
+        doc, response = _doc_and_response(
+            name, task_id, problem_set.rows[task_id]["prompt"], [sample.code for sample, _ in found]
+        )
+        doc.specific["verdict"] = verdict_in_details(own)
+        rows.append({"doc": asdict(doc), "metric": problem_scores(own, ks), "model_response": asdict(response)})
+    scores = {metric: [row["metric"][metric] for row in rows] for metric in rows[0]["metric"]}
     model, date = report["model"], date_of_now()
     write_details(output_dir, model, date, name, pyarrow.Table.from_pylist(rows))
     # LightEval's encoder knows functions, metrics and enumerations in the task's configuration.
     settings = json.loads(json.dumps(asdict(config), cls=EnhancedJSONEncoder))
-    content = content_of_tasks({name: _task_scores(report, verdicts)}, {"model_name": model}, {name: settings})
-    record = _record(name, config, report, len(samples), model_record, started)
+    content = content_of_tasks({name: _task_scores(scores)}, {"model_name": model}, {name: settings})
+    record = _record(name, config, report["signature"], scores, model_record, started)
     return write_results(output_dir, model, date, content, record)
 
 
@@ -133,39 +146,36 @@ def generating_model(made: Mapping[str, Any]) -> ModelRecord:
 
 
 def _record(
-    name: str, config: Any, report: dict[str, Any], samples: int, model: ModelRecord, started: float
+    name: str, config: Any, line: str, scores: Mapping[str, list[float]], model: ModelRecord, started: float
 ) -> RunRecord:
-    """The record of the run: its rows are the solutions, its items the problems."""
-    counted = {"rows": samples, "items": report["tasks"]}
-    tasks = {task: one.model_copy(update=counted) for task, one in task_records({name: vars(config)}, None).items()}
-    signature = signature_of_line(f"{name.partition(':')[0].partition('|')[0]}|0", report["signature"])
-    return run_record(started, tasks, [signature], model)
+    """The record of the run: its rows are the problems."""
+    (task,) = task_records({name: vars(config)}, None).values()
+    bounds = {}
+    for metric in (one for one, declared in CODE.items() if task.refused and declared.role != "count"):
+        known = [value for value in scores[metric] if not math.isnan(value)]
+        bounds[metric] = bounds_of_mean(sum(known), len(known), task.refused, SHARE)
+    task = task.model_copy(update={"items": task.rows, "bounds": bounds})
+    signature = signature_of_line(f"{name.partition(':')[0].partition('|')[0]}|0", line)
+    return run_record(started, {name: task}, [signature], model)
 
 
-def _doc_and_response(task: str, prompt: str, sample: Sample) -> "tuple[Doc, ModelResponse]":
-    """A sample as LightEval's own run of the task would log it."""
+def _doc_and_response(task: str, task_id: str, prompt: str, programs: Sequence[str]) -> "tuple[Doc, ModelResponse]":
+    """A problem and its solutions as LightEval's own run of the task would log them."""
     from lighteval.models.model_output import ModelResponse
     from lighteval.tasks.requests import Doc
 
-    doc = Doc(
-        task_name=task,
-        query=prompt,
-        choices=[""],
-        gold_index=0,
-        id=f"{sample.task_id}#{sample.number}",
-        specific={"task_id": sample.task_id, "sample": sample.number},
-    )
-    return doc, ModelResponse(text=[sample.code])
+    doc = Doc(task_name=task, query=prompt, choices=[""], gold_index=0, id=task_id, specific={"task_id": task_id})
+    return doc, ModelResponse(text=[*programs])
 
 
-def _task_scores(report: dict[str, Any], verdicts: "list[SolutionVerdict]") -> dict[str, float]:
-    scores: dict[str, float] = {}
-    for suite in ("plus", "base"):
-        for name, value in report["pass_at_k"][suite].items():
-            scores |= {f"{suite}_{name}": value, f"{suite}_{name}_stderr": report["standard_errors"][suite][name]}
-    unknown, problems = [sample_scores(one)["not_judged"] for one in verdicts], [one.task_id for one in verdicts]
-    error = error_that_adds(unknown, problems, SHARE)
-    return scores | {"not_judged": sum(unknown) / len(unknown), "not_judged_stderr": float(error)}
+def _task_scores(scores: Mapping[str, list[float]]) -> dict[str, float]:
+    """The means over problems that have a score, each with its standard error."""
+    means = {}
+    for metric, values in scores.items():
+        known = [value for value in values if not math.isnan(value)]
+        means[metric] = sum(known) / len(known) if known else math.nan
+        means[f"{metric}_stderr"] = float(error_that_adds(known, range(len(known)), SHARE)) if known else math.nan
+    return means
 
 
 def _task_config(problem_set: "ProblemSet", report: dict[str, Any]) -> Any:
@@ -187,7 +197,9 @@ def _task_config(problem_set: "ProblemSet", report: dict[str, Any]) -> Any:
         "few_shot_rows": 0,
         "skipped_rows": [],
         "skipped_few_shot_rows": [],
-        "notes": [report["data_difference"]] if report["data_difference"] else [],
+        "refused_rows": [{"item": item, **refusal} for item, refusal in report["refused"].items()],
+        "notes": [report["unequal_samples"]] if report["unequal_samples"] else [],
+        "other_data": report["data_difference"],
         "signature": report["signature"],
     }
     config.rows_report = known | {name: report[name] for name in kept}

@@ -3,12 +3,12 @@
 import gzip
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from cultureval.runtime.errors import CulturevalError, shorten, shown_names
+from cultureval.runtime.errors import CulturevalError, counted, shorten, shown_names
 
 Sanitize = Literal["auto", "always", "never"]
 
@@ -70,8 +70,13 @@ def read_samples(
     return [Sample(task, number, code, place) for (task, number, place), code in zip(read, programs, strict=True)]
 
 
-def check_complete(samples: list[Sample], problems: Mapping[str, Any], partial: bool) -> list[str]:
-    """The problems without a solution.
+def check_complete(samples: list[Sample], problems: Collection[str], partial: bool) -> tuple[list[str], str]:
+    """The problems without a solution, and a sentence where the others have different numbers of solutions.
+
+    Args:
+        samples: The solutions.
+        problems: The problems that need one.
+        partial: Whether incomplete samples are scored.
 
     Raises:
         CulturevalError: `partial` is not set and a problem has no solution, or fewer than another.
@@ -80,8 +85,10 @@ def check_complete(samples: list[Sample], problems: Mapping[str, Any], partial: 
     for sample in samples:
         counts[sample.task_id] += 1
     missing = [task_id for task_id, count in counts.items() if not count]
+    fewest, most = (end(filter(None, counts.values()), default=0) for end in (min, max))
+    unequal = f"Some problems have {counted(fewest, 'solution')}, others up to {most}; each problem counts as one."
     if partial:
-        return missing
+        return missing, unequal * (fewest < most)
     if missing:
         raise CulturevalError(
             f"{len(missing)} of {len(problems)} problems have no solution: {shown_names(missing)}. Generate them "
@@ -91,10 +98,10 @@ def check_complete(samples: list[Sample], problems: Mapping[str, Any], partial: 
     odd = [f"{task_id} ({count})" for task_id, count in counts.items() if count != usual]
     if odd:
         raise CulturevalError(
-            f"Most problems have {usual} solutions, others not: {shown_names(odd)}. Duplicated lines, or an unfinished "
-            "run? Pass --partial to score them anyway."
+            f"Most problems have {counted(usual, 'solution')}, others not: {shown_names(odd)}. Duplicated "
+            "lines, or an unfinished run? Pass --partial to score them anyway."
         )
-    return missing
+    return missing, ""
 
 
 def _lines(path: Path) -> Iterator[tuple[str, str, dict[str, Any]]]:

@@ -240,8 +240,8 @@ def _numpy_tree(value: Any) -> tuple[str, Any] | None:
 
 def _subclass_tree(value: Any, depth: int) -> tuple[str, Any] | None:
     """Read a subclass instance by its base class's methods: overridden ones are not trusted."""
-    for base in (collections.Counter, collections.OrderedDict):  # whose equality is not that of dict
-        if issubclass(type(value), base):
+    for base in type(value).__mro__ if type(value).__eq__ is not dict.__eq__ else ():
+        if base in (collections.Counter, collections.OrderedDict):  # whose equality is not that of dict
             return (_NAMED[base], _tree_items(value, base, depth))
     for base in (*_SUBCLASSES, frozenset):
         if not issubclass(type(value), base):

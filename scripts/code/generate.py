@@ -91,8 +91,8 @@ def generate(
             samples, refused = generate_solutions(settings, problems, n_samples, output_dir, resume, sanitize_solution)
         print(f"Solutions: {samples}")
         if refused:
-            told = "; ".join(f"{task}: {why}" for task, why in refused.items())
-            print_note(f"{len(refused)} of {len(problems.rows)} problems have no solution: {told}.")
+            told = "; ".join(f"{task}: {one.reason}" for task, one in refused.items())
+            print_note(f"Of {len(problems.rows)} problems, {len(refused)} have no usable answer, so no score: {told}.")
         command = ["cultureval", "code", "evaluate", str(samples), "--dataset", dataset]
-        command += (["--data", str(root)] if root else []) + (["--partial"] if refused else [])
+        command += (["--data", str(root)] if root else []) + (["--partial"] if len(problems.rows) == limit else [])
         print(f"Judge them: {shlex.join(command)}")

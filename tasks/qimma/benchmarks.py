@@ -19,7 +19,7 @@ from cultureval.metrics import choice_names
 from cultureval.metrics.qimma import names
 from cultureval.prompts.preparation import Prepare
 from cultureval.prompts.qimma import code_problems, rows
-from cultureval.tasks.qimma.code_data import CODE_DATASETS, REPO, check_problems, find_problem_files, notes_on_problems
+from cultureval.tasks.qimma.code_data import CODE_DATASETS, REPO, check_problems, find_problem_files, other_data
 from cultureval.tasks.suite import Benchmark, MetricSet, Source, Subset
 
 MCQ = "qimma/templates/mcq"
@@ -376,7 +376,7 @@ BENCHMARKS = (
                     caveat="",  # the prompts are 3LM's, as QIMMA's are
                     find=partial(find_problem_files, dataset=dataset),
                     check=partial(check_problems, dataset=dataset),
-                    notes=partial(notes_on_problems, dataset=dataset),
+                    other_data=partial(other_data, dataset=dataset),
                     licence="Falcon LLM",
                 ),
             ),

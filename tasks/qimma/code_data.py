@@ -223,11 +223,11 @@ def _sum(problems: Mapping[str, JudgedContent]) -> JudgedContent:
     return JudgedContent(*(sum(getattr(one, name) for one in problems.values()) for name in ("base", "extra")), "")
 
 
-def notes_on_problems(rows: Sequence[PreparedRow], dataset: CodeDataset) -> list[str]:
-    """What a reader of scores must know of a task's prepared rows."""
+def other_data(rows: Sequence[PreparedRow], dataset: CodeDataset) -> str:
+    """What differs between a task's prepared rows and the published problems; "" for nothing."""
     stored = {row["task_id"]: stored_problem(row["problem"]) for row in rows}
     difference, shortened = compare_with_published(dataset, stored)
-    return [text for text in (difference, f"Shortened: {shortened}." if shortened else "") if text]
+    return f"{difference} Shortened: {shortened}." if shortened else difference
 
 
 def find_file(dataset: CodeDataset, root: Path | None) -> tuple[Path, str]:

@@ -127,8 +127,35 @@ def test_wrong_forged_and_several_solutions(cultureval, tmp_path):
     assert set(written["eval"][names[1]][1]) == fields
     assert written["eval"][names[1]][1]["base_fail_tests"] == [[2750]]
     (rows,) = details_of((tmp_path / report["results"]).parents[len(Path(report["model"]).parts) + 1]).values()
-    reasons = {row["doc"]["id"]: row["doc"]["specific"]["verdict"]["reason"] for row in rows}
-    assert "wrong output" in reasons[f"{names[1]}#1"] and "input (2750)" in reasons[f"{names[1]}#1"]
+    told = {row["doc"]["id"]: row["doc"]["specific"]["verdict"] for row in rows}[names[1]]
+    assert told["base"] == "pass, fail" and told["reason"].startswith("solution 1: base: wrong output")
+    assert "input (2750)" in told["reason"]
+
+
+def test_unequal_solutions_and_refused_problems_are_one_mean_of_problems_everywhere(cultureval, tmp_path):
+    programs = canonical("mbpp")
+    names = list(programs)
+    wrong = programs | {name: "def no(): pass" for name in names}
+    few = {name: programs[name] for name in names[1:]}
+    records = solutions(few) + [one for one in solutions(wrong) if one["task_id"] in names[1:3]]
+    samples = write_samples(tmp_path / "some.jsonl", records)
+    refusal = {names[0]: {"kind": "filter", "reason": "content_filter"}, "HumanEval/1": 3}
+    (tmp_path / "some.generation.json").write_text(json.dumps({"model": "some", "refused": refusal}))
+    command = ("code", "evaluate", samples, "--dataset", "mbpp", "--data", "samples")
+    stopped = cultureval(*command)
+    assert stopped.returncode == 2 and "Most problems have 1 solution" in stopped.stderr
+    run = cultureval(*command, "--partial")
+    assert run.returncode == 0, run.stderr
+    assert "pass@1 (base and extra tests): 0.8000" in run.stdout, "(1/2 + 1/2 + 3) of 5 problems"
+    assert "between 0.6667 and 0.8333 if those without a verdict failed or passed" in run.stdout
+    assert f"1 problem without a usable answer, not scored: {names[0]} (content_filter)." in run.stdout
+    assert "Some problems have 1 solution, others up to 2" in run.stdout
+    (loaded,) = reports.load(tmp_path / "results")
+    (record,) = loaded.record.tasks.values()
+    assert not loaded.claims and (record.rows, record.items, record.refused) == (5, 5, 1)
+    assert record.refused_by == {"filter": 1} and record.bounds["plus_pass@1"] == pytest.approx((2 / 3, 5 / 6))
+    assert "from 0.6667 to 0.8333" in cultureval("show", "results").stdout.replace("\n", " ")
+    assert cultureval("show", "results", record.task.partition("|")[0], names[1]).returncode == 0
 
 
 def test_a_defect_of_the_data_is_named(cultureval, tmp_path):
@@ -184,7 +211,10 @@ def test_shortened_data_are_refused_and_other_data_are_told_everywhere(cultureva
     told = "Not the published HumanEval+, so not comparable with its scores: 1 problem with"
     assert run.returncode == 0 and told in run.stdout, run.stderr
     (record,) = results_of(tmp_path / "results")["cultureval"]["tasks"].values()
-    assert record["notes"][0].startswith(told)
+    assert record["other_data"].startswith(told)
+    assert told in " ".join(cultureval("show", "results").stdout.split())
+    board = cultureval("leaderboard", "results", "--out", "board")
+    assert board.returncode == 0 and "other data" in (tmp_path / "board" / "index.html").read_text()
     assert told in cultureval("code", "check-data", "--dataset", "humaneval", "--data", folder).stderr
 
 

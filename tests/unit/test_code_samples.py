@@ -101,8 +101,10 @@ def test_missing_and_repeated_solutions_are_named(tmp_path):
     samples = read_samples(lines(tmp_path / "a.jsonl", one), PROBLEMS, "auto")
     with pytest.raises(CulturevalError, match="1 of 2 problems have no solution: Mbpp/2"):
         check_complete(samples, PROBLEMS, partial=False)
-    assert check_complete(samples, PROBLEMS, partial=True) == ["Mbpp/2"]
+    assert check_complete(samples, PROBLEMS, partial=True) == (["Mbpp/2"], "")
     problems = PROBLEMS | {"Mbpp/3": PROBLEMS["Mbpp/1"]}
     several = lines(tmp_path / "b.jsonl", one, one, one | {"task_id": "Mbpp/2"}, one | {"task_id": "Mbpp/3"})
-    with pytest.raises(CulturevalError, match=r"Most problems have 1 solutions, others not: Mbpp/1 \(2\)"):
+    with pytest.raises(CulturevalError, match=r"Most problems have 1 solution, others not: Mbpp/1 \(2\)"):
         check_complete(read_samples(several, problems, "auto"), problems, partial=False)
+    told = check_complete(read_samples(several, problems, "auto"), problems, partial=True)[1]
+    assert told.startswith("Some problems have 1 solution, others up to 2")

@@ -90,7 +90,7 @@ def test_no_launcher_scores_shortened_data_unless_asked(monkeypatch, tmp_path, c
         ):
             _ = config.hf_repo
     monkeypatch.setenv("CULTUREVAL_SHORTENED_CODE", "score")
-    assert config.hf_repo and "Shortened: " in config.rows_report["notes"][-1]
+    assert config.hf_repo and "Shortened: " in config.rows_report["other_data"]
 
 
 def test_a_stored_problem_that_was_changed_is_not_used():
@@ -132,11 +132,10 @@ def test_metrics_take_their_scores_of_one_pass(monkeypatch):
     passes = []
 
     def judge_solutions(problems, solutions, dataset, **_):
-        passes.append([solution.code for solution in solutions])
+        passes.append([solution.code for solution in solutions[1:]])  # after the canonical one
         return [SolutionVerdict(one.task_id, one.sample_index, "pass", "fail", "", "pass", "fail") for one in solutions]
 
     monkeypatch.setattr(judging, "judge_solutions", judge_solutions)
-    monkeypatch.setattr(judging, "check_canonical_solutions", lambda *_, **__: {})
     responses = [ModelResponse(text=["code = 1"])]
     metrics = code_metrics.code_metrics()
     scores = {metric.metric_name: metric.sample_level_fn.compute([doc], responses) for metric in metrics}

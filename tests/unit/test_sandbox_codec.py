@@ -103,6 +103,8 @@ class LyingFloat(float):
         (collections.OrderedDict(a=1, b=[2]), {"a": 1, "b": [2]}),
         (type("Count", (collections.Counter,), {})(a=2, b=0), collections.Counter(a=2)),
         (type("Ordered", (collections.OrderedDict,), {})(a=1), collections.OrderedDict(a=1)),
+        (type("Both", (collections.OrderedDict, collections.Counter), {})(a=1, b=0), collections.OrderedDict(a=1, b=0)),
+        (type("Plain", (collections.Counter,), {"__eq__": dict.__eq__, "__hash__": None})(a=0), {"a": 0}),
         (type("Layers", (collections.ChainMap,), {})({"a": 1}, {"b": 2}), {"a": 1, "b": 2}),
         (collections.defaultdict(int, {1: 2}), {1: 2}),
         (collections.deque([1, (2,)]), collections.deque([1, (2,)])),
