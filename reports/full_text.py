@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from cultureval.metrics.judges.items import JUDGED
 from cultureval.reports.terminal_tables import terminal_table
 from cultureval.runs.judged import judge_scores
+from cultureval.runs.means import count_of
 from cultureval.runs.record import Run
 from cultureval.runs.warnings import run_notes
 from cultureval.runtime.rounding import printed, printed_or_na
@@ -19,8 +20,8 @@ def full_text(run: Run, width: int | None) -> str:
         width: Of the terminal in cells; None: no limit.
     """
     cut = width is not None
-    header = ("Task", "metric", "value", "±")
-    lines = [terminal_table(header, _score_rows(run), "llrr", width=width, cut_words=cut)]
+    header = ("Task", "metric", "value", "±", "n")
+    lines = [terminal_table(header, _score_rows(run), "llrrr", width=width, cut_words=cut)]
     lines += [*left_out_of_means(run), *judges_means(run), *run_notes(run)]
     if run.record.signatures:
         lines += ["Signatures:", *(f"  {signature.text}" for signature in run.record.signatures)]
@@ -59,19 +60,15 @@ def judges_means(run: Run) -> list[str]:
     return ["Judges' means, from 1 to 5 (the table above has their bounds and errors):", *lines] if lines else []
 
 
-def _score_rows(run: Run) -> Iterator[tuple[str, str, str, str]]:
+def _score_rows(run: Run) -> Iterator[tuple[str, str, str, str, str]]:
     for task in sorted(run.scores):
         values, shown = run.scores[task], task
         for metric, value in values.items():
             if task == OVERALL or metric.endswith("_stderr"):
                 continue
-            error = run.stderr(task, metric)
-            yield (
-                shown,
-                metric,
-                printed_or_na(value, 4),
-                "" if error is None else printed(error, 4),
-            )
+            error, (n, _) = run.stderr(task, metric), count_of(run, task, metric)
+            told = "" if error is None else printed(error, 4), "" if n is None else f"{n:,}"
+            yield shown, metric, printed_or_na(value, 4), *told
             shown = ""
         for metric in run.record.tasks[task].left_out if task in run.record.tasks else ():
-            yield "", metric, "left out", ""
+            yield "", metric, "left out", "", ""

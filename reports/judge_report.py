@@ -111,7 +111,7 @@ def _table(key: tuple[str, str], work: Sequence[Job]) -> list[str]:
             cells = [
                 f"{criterion} {_cell(values, metric_part(criterion), row.top(criterion))}" for criterion in row.criteria
             ]
-        lines.append("  ".join([f"  {job.task.model}  {job.task.task}", *cells, counts]))
+        lines.append("  ".join([f"  {job.task.label}  {job.task.task}", *cells, counts]))
         if found.stopped:
             lines.append(f"    {_incomplete(found)}")
     return lines
@@ -147,9 +147,9 @@ def write_judgements(
     Returns:
         The results files.
     """
-    groups: dict[tuple[Path, str], list[Job]] = {}
+    groups: dict[tuple[Path, str, str], list[Job]] = {}
     for job in work:
-        groups.setdefault((job.task.root, job.task.model), []).append(job)
+        groups.setdefault((job.task.root, job.task.model, job.task.told), []).append(job)
     files = []
     for jobs in groups.values():
         date, run = date_of_now(), jobs[0].task

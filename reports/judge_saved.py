@@ -99,7 +99,7 @@ def estimates(judges: Sequence[JudgeSettings], work: Sequence[Job]) -> str:
                     continue
                 found = vars(estimate(one, name, items, journal, identity))
                 sums.update(found)
-                lines.append(f"{one.name}  {job.task.model}  {job.task.task}  {name}: {_estimate_line(one, found)}")
+                lines.append(f"{one.name}  {job.task.label}  {job.task.task}  {name}: {_estimate_line(one, found)}")
         lines.append(f"{one.name}  total: {_estimate_line(one, sums)}")
     asked_twice = [judge_template(name) for name in dict.fromkeys(name for job in work for name in job.questions)]
     lines += [

@@ -41,7 +41,7 @@ class SavedText:
     metrics: dict[str, float]
 
 
-Key = tuple[str, str]  # the model's folder in the results, the item
+Key = tuple[str, str]  # the model's name in the results, the item
 
 
 def saved_texts(tasks: Sequence[SavedTask], suite: str, rated: HumanRatings) -> dict[Key, SavedText]:
@@ -53,7 +53,7 @@ def saved_texts(tasks: Sequence[SavedTask], suite: str, rated: HumanRatings) -> 
     found: dict[Key, SavedText] = {}
     for task in tasks:
         if task.task.startswith(rated.tasks):
-            found |= {(task.model, item): saved for item, saved in _texts_of_task(task, rated).items()}
+            found |= {(task.model_name, item): saved for item, saved in _texts_of_task(task, rated).items()}
     if not found:
         names = ", ".join(f"{name}..." for name in rated.tasks)
         raise CulturevalError(f"The results have no texts of {suite} that people rate (tasks {names}).")
@@ -129,18 +129,25 @@ def join_ratings(
 
 
 def folder_of(name: str, known: Sequence[str]) -> str | None:
-    """The model of the results with this name or last name part; the only model for "".
+    """The model of the results with this name or last name part, with or without what is told behind it in brackets;
+    the only model for "".
 
     Raises:
         CulturevalError: Several models match.
     """
     plain = name.lower()
-    fitting = [model for model in known if plain in ("", model.lower(), model.lower().rsplit("/", 1)[-1])]
+    fitting = [model for model in known if not plain or plain in _names(model.lower())]
     if len(fitting) > 1:
         raise CulturevalError(
             f"The ratings' model {name!r} may be {' or '.join(fitting)}: give the results of one model, or use --model."
         )
     return fitting[0] if fitting else None
+
+
+def _names(model: str) -> set[str]:
+    """How people may call a model: with organisation or without, with what is told in brackets or without."""
+    whole = {model, model.rpartition(" (")[0] or model}
+    return whole | {name.rsplit("/", 1)[-1] for name in whole}
 
 
 def _mean_scores(members: Sequence[Rating]) -> dict[str, float]:

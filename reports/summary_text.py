@@ -28,25 +28,26 @@ UNDEFINED = "n/a"
 PLAIN_WIDTH = 120  # where standard output is no terminal
 
 
-def shown_run(run: Run, width: int | None, full: bool = False, untold: Collection[str] = ()) -> str:
+def shown_run(run: Run, width: int | None, full: bool = False, name: str = "", untold: Collection[str] = ()) -> str:
     """What people read of a run: the summary, which comes last, after all scores, notes and signatures where `full`."""
-    summary = summary_text(run, width or PLAIN_WIDTH, full, untold)
+    summary = summary_text(run, width or PLAIN_WIDTH, full, name, untold)
     return escaped(f"{full_text(run, width)}\n\n{summary}" if full else summary, keep="\n")
 
 
-def summary_text(run: Run, width: int, full: bool = False, untold: Collection[str] = ()) -> str:
+def summary_text(run: Run, width: int, full: bool = False, name: str = "", untold: Collection[str] = ()) -> str:
     """The summary of a run.
 
     Args:
         run: A results file.
         width: Width of the terminal in cells.
         full: Whether all scores and notes stand above it.
+        name: The model's, with what tells it from others of the name; "": as in the file.
         untold: Kinds of warnings that are left out.
 
     Returns:
         The lines, joined. The tables of each suite have at most `MOST_LINES`.
     """
-    lines = _wrapped(f"{run.model}, {run.date}", width)
+    lines = _wrapped(f"{name or run.model}, {run.date}", width)
     warnings = [warning for warning in run_warnings(run) if warning.kind not in untold]
     lines += [line for warning in warnings for line in _listed(warning, width)]
     published, suites = False, suite_tables(run)

@@ -35,12 +35,12 @@ from cultureval.runs.items import (
     suite_statistics,
 )
 from cultureval.runs.judged import MISSING
-from cultureval.runs.means import ROUNDING, Estimate, agree, mean_of
+from cultureval.runs.means import ROUNDING, Estimate, agree, mean_of, members_of
 from cultureval.runs.record import Claim, Run, TaskRecord
 from cultureval.runs.rows import headline_of, owner_of
 from cultureval.runtime.errors import CulturevalError, shorten
 from cultureval.runtime.patches.lighteval.group_averages import StandardError
-from cultureval.tasks.catalogue import all_suites, all_tasks, declared_metric
+from cultureval.tasks.catalogue import all_suites, declared_metric
 
 ROWS = "rows"
 ERROR = "_stderr"
@@ -109,11 +109,11 @@ def checked(run: Run) -> Run:
     What has no details stays as it is; of how many items its rates are then is what the file says of it.
     """
     files = details_files_of_run(run)
-    claims: list[Claim] = []
+    claims = [claim for one in run.record.tasks.values() for claim in count_claims(one)]
     unchecked = dict(run.unchecked)  # of judgements
     scores: dict[str, Mapping[str, float | None]] = dict(run.scores)
     found: dict[str, _Checked] = {}
-    records = {name: _of_counts(one, claims) for name, one in run.record.tasks.items()}
+    records = {name: _with_refused(one) for name, one in run.record.tasks.items()}
     for name, record in records.items():
         if name not in files:
             unchecked |= {name: UNVERIFIED} if run.scores.get(name) else {}
@@ -147,7 +147,7 @@ def checked_judgement(run: Run) -> Run:
     Means, standard errors, bounds and counts are made anew; `claims` has what its file says otherwise.
     """
     judged = [task for task, values in run.scores.items() if any(name.startswith(JUDGED) for name in values)]
-    judged = [task for task in judged if _members(task, run.scores) is None]
+    judged = [task for task in judged if members_of(task, run.scores) is None]
     files = details_by_task(own_details(run.file)) if judged and output_folder(run.file) else {}
     scores, tasks, claims, unchecked = dict(run.scores), dict(run.record.tasks), [*run.claims], dict(run.unchecked)
     for task in judged:
@@ -270,21 +270,32 @@ def _of_items(run: Run, record: TaskRecord, file: Path) -> _Checked:
     return _Checked(changes, record, errors, unchecked, impossible, read.asked, means)
 
 
-def _of_counts(record: TaskRecord, claims: list[Claim]) -> TaskRecord:
-    """The record with the refused rows that its other counts tell; what it says otherwise is added to `claims`."""
-    counts = record.row_counts
-    parts = sum(count for part, count in counts.items() if part != ROWS)
+def count_claims(record: TaskRecord) -> list[Claim]:
+    """The counts of a record that its other counts contradict."""
+    counts, scored = record.row_counts, record.row_counts.get("scored", 0)
+    parts = [count for part, count in counts.items() if part != ROWS]
     refused, skipped = counts.get("refused", 0), record.skipped_rows + record.skipped_few_shot_rows
-    kinds, scored = sum(record.refused_by.values()), counts.get("scored", 0)
+    kinds, asked, whole = sum(record.refused_by.values()), record.rows + record.refused, record.limit is None
+    left_out, least, most = counts.get("not_asked", 0), min(parts, default=0), max(record.scored.values(), default=0)
+    routes = sum(record.routes.values())
     rules = {  # name of the count -> what the record says of it, what its other counts say, and whether both can be
-        ROWS: (counts.get(ROWS, parts), parts, counts.get(ROWS, parts) == parts),
-        "scored rows": (scored, record.rows, record.limit is not None or scored <= record.rows),
+        ROWS: (counts.get(ROWS, sum(parts)), sum(parts), counts.get(ROWS, sum(parts)) == sum(parts)),
+        "parts of its rows": (least, 0, least >= 0),
+        "scored rows": (scored, record.rows, not whole or scored <= record.rows),
+        "rows that were not asked": (left_out, 0, not whole or not left_out),
         "refused rows": (record.refused, refused, not counts or _are_of_rows(record.refused, refused)),
         "refused rows by kind": (kinds, record.refused, not record.refused_by or kinds == record.refused),
         "skipped rows": (skipped, counts.get("skipped", 0), _are_of_rows(skipped, counts.get("skipped", skipped))),
+        "reused rows": (record.reused, asked, record.reused <= asked),
+        "rows by route": (routes, asked, routes <= asked),
+        "rows with a score": (most, record.rows, most <= record.rows),
     }
-    found = [Claim(record.task, name, *values, "row counts") for name, (*values, holds) in rules.items() if not holds]
-    claims += found
+    return [Claim(record.task, name, *values, "row counts") for name, (*values, holds) in rules.items() if not holds]
+
+
+def _with_refused(record: TaskRecord) -> TaskRecord:
+    """The record with the refused rows that its other counts tell."""
+    refused = record.row_counts.get("refused", 0)
     if record.refused >= refused:
         return record
     return record.model_copy(update={"refused": refused, "refused_by": {NO_ANSWER: refused}})
@@ -550,7 +561,7 @@ def _of_subsets(
 ) -> Iterator[tuple[Claim, dict[str, float | None]]]:
     """The averages, and their standard errors, that are not those of their subsets; `errors` are of means only."""
     for name, values in scores.items():
-        members = _members(name, scores)
+        members = members_of(name, scores)
         for metric, claimed in values.items() if members is not None else ():
             if metric.endswith(ERROR) or claimed is None:
                 continue
@@ -592,19 +603,3 @@ def _error_of_average(name: str, errors: Sequence[StandardError]) -> float:
     if name.partition("|")[0].endswith(":_average"):
         return float(sum(errors[1:], start=errors[0]) / len(errors))
     return math.fsum(errors) / len(errors)
-
-
-def _members(name: str, scores: Scores) -> list[str] | None:
-    """The subsets that an average is of: those of a group that are there, or all of a declared mean; None for tasks."""
-    bare, _, shots = name.partition("|")
-    group, sign, mean = bare.partition(":_")
-    if not sign:
-        return None
-    if mean == "average":
-        return [task for task in scores if _is_subset(task, group, shots)]
-    return [f"{task.task}|{shots}" for task in all_tasks().values() if task.mean == bare] or None
-
-
-def _is_subset(task: str, group: str, shots: str) -> bool:
-    bare, _, own = task.partition("|")
-    return own == shots and bare.startswith(f"{group}:") and not bare.startswith(f"{group}:_")

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cultureval.runs.record import SECTION, Run
-from cultureval.runs.same_model import ModelFacts, ModelOfRun, facts_of_models, facts_told
-from cultureval.runtime.errors import CulturevalError, counted, did_you_mean, escaped
+from cultureval.runs.same_model import ModelFacts, ModelOfRun, facts_of_models, facts_told, told_behind
+from cultureval.runtime.errors import CulturevalError, counted, did_you_mean, escaped, shown_names
 from cultureval.runtime.printing import print_note
 
 if TYPE_CHECKING:
@@ -55,7 +55,10 @@ class SavedTask:
         model: The model's folder in them.
         date: Date of the run.
         task: The task name with `|k`.
-        facts: What tells its model from others of the name, where `find_saved_tasks` keeps them apart.
+        name: The model's name as in results files; of its folder where no run in it tells one.
+        facts: What tells its model from others of the name, as of `facts_of_models`.
+        told: In which facts it differs from others of the name that were found with it; "" in none.
+        label: As `model_name`, with its folder where that does not tell it apart.
     """
 
     file: Path
@@ -63,12 +66,21 @@ class SavedTask:
     model: str
     date: str
     task: str
+    name: str = ""
     facts: ModelFacts = ()
+    told: str = ""
+    label: str = ""
+
+    @property
+    def model_name(self) -> str:
+        """The model's name as on the page, with what tells it from others of the name behind it."""
+        name = self.name or self.model
+        return f"{name} ({self.told})" if self.told else name
 
     @property
     def run_name(self) -> str:
         """Model and date, as people name a run."""
-        return f"{self.model_name}, {self.date}"
+        return f"{self.label or self.model_name}, {self.date}"
 
     @property
     def age(self) -> tuple[bool, str]:
@@ -79,15 +91,6 @@ class SavedTask:
     def results_file(self) -> Path:
         """Where the run's results file is, if there is one."""
         return self.root / "results" / self.model / f"results_{self.date}.json"
-
-    @property
-    def model_name(self) -> str:
-        """The model's name in its results file, as every view has it; the folder's where there is no such file."""
-        file = self.results_file
-        try:
-            return _about(file, file.stat().st_mtime_ns).model or self.model
-        except OSError:
-            return self.model
 
     def table(self) -> "pyarrow.Table":
         """The details: columns `doc`, `metric`, `model_response`.
@@ -208,78 +211,111 @@ def results_below(folder: Path) -> set[Path]:
 
 
 def find_saved_tasks(
-    paths: Sequence[Path], tell: Callable[[str], object] = print_note, apart: bool = False
+    paths: Sequence[Path], tell: Callable[[str], object] = print_note, task: str | None = None
 ) -> list[SavedTask]:
     """The details of each model and task in the paths: those of its newest run, if that has some of its own.
+
+    Models of one folder or name are told apart as on the page (`facts_of_models`): other weights are another model.
 
     Args:
         paths: Output folders, results files, folders of details or details files. Files that were derived from details
             (such as judgements) are skipped; the results file of a judgement is that of its run.
         tell: Gets a sentence on each file that cannot be read, and on tasks whose newest run has no details of its own,
             which are left out: an older run's details do not belong to its scores.
-        apart: Whether models of one name (other weights, another dtype) are told apart, as of `facts_of_models`.
+        task: Only this task, or group of tasks; `|k` may follow.
 
     Raises:
         CulturevalError: A path does not exist, or has no details that can be read and are of the newest run.
     """
-    saved: list[SavedTask] = []
-    for path in paths:
-        found, broken = _saved_tasks(path)
-        if broken and not found:
-            raise CulturevalError("\n".join(one.reason for one in broken))
-        for one in broken:
-            tell(one.sentence)
-        if not found:
-            raise CulturevalError(
-                f"{path} has no details of LightEval (details/<model>/<date>/details_<task>_<date>.parquet): run "
-                "`cultureval eval`, or lighteval with --save-details."
-            )
-        saved += found
-    named, results = _named_files(paths), _results_near(paths, saved)
-    facts = _facts_of_files(saved, results) if apart else {}
+    saved = [one for path in paths for one in _saved_tasks(path, task, tell)]
+    if not saved:
+        raise CulturevalError(_without_details(paths, task or ""))
+    abouts = {file: _about(file, file.stat().st_mtime_ns) for file in _results_near(paths, saved)}
+    models = _models_of_files(saved, abouts)
+    facts = facts_of_models(models.values())
     newest: dict[tuple[Path, str, str, ModelFacts], SavedTask] = {}
-    for task in saved:
-        task = replace(task, facts=facts.get(task.results_file, ()))
-        place = (task.root, task.model, task.task, task.facts)
-        if place not in newest or newest[place].age < task.age:
-            newest[place] = task
-    older = {one.file: run for one in newest.values() if (run := _newer_run(one, named, results, facts))}
-    unverified = _of_older_runs([one for one in newest.values() if one.file in older], older)
-    if len(older) == len(newest):
+    for one in saved:
+        one = replace(one, name=models[one.results_file].name, facts=facts[one.results_file])
+        place = (one.root, one.model, one.task, one.facts)
+        if place not in newest or newest[place].age < one.age:
+            newest[place] = one
+    found = labelled([*newest.values()])
+    newer = _newer_runs(found, _named_files(paths), abouts, facts)
+    unverified = _of_older_runs([one for one in found if one.file in newer], newer)
+    if len(newer) == len(found):
         raise CulturevalError("\n".join(unverified))
     for sentence in unverified:
         tell(sentence)
-    return [one for one in newest.values() if one.file not in older]
+    return [one for one in found if one.file not in newer]
 
 
-def _facts_of_files(saved: Sequence[SavedTask], results: Collection[Path]) -> dict[Path, ModelFacts]:
-    """What tells the model of each results file apart, of details' ones also where they are missing."""
-    own = {task.results_file: task for task in saved}
-    about = {file: _about(file, file.stat().st_mtime_ns) for file in results}
-    named = {file.parent: one.model for file, one in about.items() if one.model}
-    told = [
-        ModelOfRun(file, one.model or named.get(file.parent, ""), file.stem.removeprefix("results_"), one.facts)
-        for file, one in about.items()
-    ]
-    told += [
-        ModelOfRun(file, named.get(file.parent, task.model), task.date, facts_told({}))
-        for file, task in own.items()
-        if file not in about
-    ]
-    return facts_of_models(told)
+def labelled(saved: Sequence[SavedTask]) -> list[SavedTask]:
+    """Saved tasks with `told` and the labels of their models."""
+    models = list(dict.fromkeys((one.root, one.model, one.name, one.facts) for one in saved))
+    roots, folders, names, facts = zip(*models, strict=True)
+    told = told_behind(list(zip(names, facts, strict=True)))
+    behind = [one or root.name for one, root in zip(told, roots, strict=True)]
+    labels = told_apart(names, behind, [root.name for root in roots], list(map(str, roots)), folders)
+    found = {model: {"told": one, "label": label} for model, one, label in zip(models, told, labels, strict=True)}
+    return [replace(one, **found[one.root, one.model, one.name, one.facts]) for one in saved]
 
 
-def _newer_run(
-    task: SavedTask, named: Collection[Path], results: Collection[Path], facts: Mapping[Path, ModelFacts]
-) -> str:
-    """The date of the newest later run of a task, whose scores are not of these details; "" for none.
+def _without_details(paths: Sequence[Path], task: str) -> str:
+    """Why nothing is found of a task, with the tasks that there are details of."""
+    there = sorted({one.task for path in paths for file in _details_files(path) if (one := _saved_task(file))})
+    names = list(dict.fromkeys(name.partition("|")[0] for name in there))
+    hint = did_you_mean(task, names)
+    return f"{', '.join(map(str, paths))} has no details of {task}; it has {shown_names(there, 5)}.{hint}"
 
-    None is looked for where `named` has the task's own run, as of `_named_files`; `results` are those of
-    `_results_near`, and `facts` what tells models of one name apart, whose runs do not count.
+
+def _models_of_files(saved: Sequence[SavedTask], abouts: Mapping[Path, "_About"]) -> dict[Path, ModelOfRun]:
+    """The model of each results file, and of details whose results file is gone."""
+    named = {file.parent: about.model for file, about in abouts.items() if about.model}
+    gone = {one.results_file: _About("", facts_told({}), frozenset(), ()) for one in saved}
+    found = {}
+    for file, about in (gone | dict(abouts)).items():
+        name = about.model or named.get(file.parent) or model_folder(file) or ""
+        found[file] = ModelOfRun(file, name, date_of(file), about.facts)
+    return found
+
+
+def date_of(file: Path) -> str:
+    """The date of a run in the name of its results file."""
+    return file.stem.removeprefix("results_")
+
+
+def _newer_runs(
+    saved: Sequence[SavedTask],
+    named: Collection[Path],
+    abouts: Mapping[Path, "_About"],
+    facts: Mapping[Path, ModelFacts],
+) -> dict[Path, str]:
+    """Details file -> the date of the newest later run of its task and model whose scores are not of these details.
+
+    Beside a task's own results file all runs count but judgements; elsewhere those without details of the task. None
+    is looked for where `named` has the task's own run, as of `_named_files`.
     """
-    if task.file in named or task.file.parent in named:
-        return ""
-    return max((date for file, date in _later_runs(task, results) if facts.get(file, ()) == task.facts), default="")
+    runs: dict[tuple[str, Path | str], list[Path]] = {}
+    for file, about in abouts.items():
+        for task in () if about.judged else about.tasks:
+            runs.setdefault((task, file.parent), []).append(file)
+            runs.setdefault((task, about.model), []).append(file)
+    details: dict[Path, Collection[str]] = {}
+    found: dict[Path, str] = {}
+    for one in saved:
+        if one.file in named or one.file.parent in named:
+            continue
+        own = one.results_file
+        files = {*runs.get((one.task, own.parent), ()), *(runs.get((one.task, one.name), ()) if own in abouts else ())}
+        for file in sorted(files, key=date_of, reverse=True):
+            if date_of(file) <= one.date:
+                break
+            if file.parent != own.parent and file not in details:
+                details[file] = details_by_task(own_details(file) if output_folder(file) else ())
+            if facts[file] == one.facts and (file.parent == own.parent or one.task not in details[file]):
+                found[one.file] = date_of(file)
+                break
+    return found
 
 
 def _results_near(paths: Sequence[Path], saved: Iterable[SavedTask]) -> set[Path]:
@@ -297,11 +333,11 @@ def _named_files(paths: Sequence[Path]) -> set[Path]:
 
 def _of_older_runs(tasks: Sequence[SavedTask], newer: Mapping[Path, str]) -> list[str]:
     """A sentence for each model with tasks whose newest run, of the date in `newer`, has no details of its own."""
-    found: dict[tuple[Path, str], list[SavedTask]] = {}
+    found: dict[str, list[SavedTask]] = {}
     for task in tasks:
-        found.setdefault((task.root, task.model), []).append(task)
+        found.setdefault(task.label, []).append(task)
     return [
-        f"{task.model_name}, {task.task}{more_tasks(others)}: {UNVERIFIED} (the run of {newer[task.file]}). To see the "
+        f"{task.label}, {task.task}{more_tasks(others)}: {UNVERIFIED} (the run of {newer[task.file]}). To see the "
         f"items of the run of {task.date}, name its results file: {task.results_file}"
         for task, *others in found.values()
     ]
@@ -312,60 +348,32 @@ def more_tasks(others: Sequence[object]) -> str:
     return f" and {counted(len(others), 'more task')}" if others else ""
 
 
-def _later_runs(task: SavedTask, results: Collection[Path]) -> list[tuple[Path, str]]:
-    """The files and dates of later runs, no judgements, whose results files have a task's scores.
-
-    Beside the task's own results file all count; elsewhere those of the same model without details of the task.
-    """
-    own, later = task.results_file, []
-    mine = _about(own, own.stat().st_mtime_ns) if own.is_file() else None
-    for file in results:
-        date = file.stem.removeprefix("results_")
-        if date <= task.date or (said := _about(file, file.stat().st_mtime_ns)).judged or task.task not in said.tasks:
-            continue
-        alike = mine and said.model == mine.model and len({said.facts[0], mine.facts[0]} - {""}) < 2
-        if file.parent == own.parent or alike and task.task not in details_by_task(own_details(file)):
-            later.append((file, date))
-    return later
-
-
-def find_details(path: Path, task: str) -> SavedTask:
+def find_details(path: Path, task: str, tell: Callable[[str], object] = print_note) -> SavedTask:
     """The newest details of a task.
 
     Args:
         path: As of `find_saved_tasks`.
         task: With `|k`, or without it for any number of few-shot examples.
+        tell: Gets a sentence where other models have details of the task too, and where the results file is gone.
 
     Raises:
         CulturevalError: There are no such details; the message names the tasks that have some.
     """
-    if not path.exists():
-        raise CulturevalError(f"{path} does not exist.")
-    found, broken = _saved_tasks(path)
-    files = [one for one in found if task in (one.task, one.task.partition("|")[0])]
-    named, results = _named_files([path]), _results_near([path], files)
-    newer = {one.file: date for one in files if (date := _newer_run(one, named, results, {}))}
-    if own := [one for one in files if one.file not in newer]:
-        return max(own, key=lambda one: (one.age, one.file.name))  # by the run's date; a copy has other times
-    if files or broken:
-        newest = {(one.root, one.model): one for one in sorted(files, key=lambda one: one.age)}
-        told = [*_of_older_runs([*newest.values()], newer), *(one.reason for one in broken)]
-        raise CulturevalError("\n".join(told))
-    names = sorted({one.task for one in found})
-    there = f"it has {', '.join(names[:5])}{', ...' if len(names) > 5 else ''}" if names else "it has none at all"
-    hint = did_you_mean(task, list(dict.fromkeys(name.partition("|")[0] for name in names)))
-    raise CulturevalError(f"{path} has no details of {task}; {there}.{hint}")
-
-
-def names_of_runs(saved: Sequence[SavedTask]) -> dict[tuple[Path, str], str]:
-    """A name for each run, by its output folder and the model's folder in it.
-
-    It is the model's, with its output folder if several have that model.
-    """
-    newest = {(task.root, task.model): task for task in sorted(saved, key=lambda task: task.age)}
-    runs = {place: newest[place] for place in dict.fromkeys((task.root, task.model) for task in saved)}
-    folders = [root.name for root, _ in runs], [str(root) for root, _ in runs], [model for _, model in runs]
-    return dict(zip(runs, told_apart([task.model_name for task in runs.values()], *folders), strict=True))
+    saved = find_saved_tasks([path], tell, task)
+    found = [one for one in saved if task in (one.task, one.task.partition("|")[0])]
+    if not found:
+        some = shown_names(sorted({one.task for one in saved}), 3)
+        raise CulturevalError(f"{task} is a group of tasks: name one of them ({some}).")
+    newest = max(found, key=lambda one: (one.age, one.file.name))  # by the run's date; a copy has other times
+    if others := [one for one in found if one is not newest]:
+        other = max(others, key=lambda one: one.age)
+        tell(
+            f"{newest.run_name} is the newest of {len(found)} runs with details of {task}. Another is "
+            f"{other.run_name}: name {other.results_file if other.results_file.is_file() else other.file} to see it."
+        )
+    if not newest.results_file.is_file():
+        tell(f"{newest.run_name}: its results file is gone, so nothing says what its scores are: {newest.results_file}")
+    return newest
 
 
 def told_apart(names: Sequence[str], *tells: Sequence[str]) -> list[str]:
@@ -401,19 +409,33 @@ def derived_from(task: SavedTask) -> list[SavedTask]:
     return sorted(found, key=lambda other: other.date)
 
 
-def _saved_tasks(path: Path) -> tuple[list[SavedTask], list[LeftOut]]:
-    """The details of a path that no other details were made from, and the files that cannot be read."""
+def _saved_tasks(path: Path, task: str | None, tell: Callable[[str], object]) -> list[SavedTask]:
+    """The details of a path that no other details were made from; as of `find_saved_tasks`.
+
+    Raises:
+        CulturevalError: There are none, of no task at all, or none of them can be read.
+    """
+    there = [one for file in _details_files(path) if (one := _saved_task(file))]
     found: list[SavedTask] = []
     broken: list[LeftOut] = []
-    for file in _details_files(path):
-        task = _saved_task(file)
-        if task is None:
+    for one in there:
+        plain = one.task.partition("|")[0]
+        if task not in (None, one.task, plain, plain.partition(":")[0]):
             continue
         try:
-            found += [] if _source_of(file) else [task]
+            found += [] if _source_of(one.file) else [one]
         except CulturevalError as error:
-            broken.append(LeftOut(file, str(error).rstrip(".")))
-    return found, broken
+            broken.append(LeftOut(one.file, str(error).rstrip(".")))
+    if broken and not found:
+        raise CulturevalError("\n".join(one.reason for one in broken))
+    if not found and (task is None or not there):
+        raise CulturevalError(
+            f"{path} has no details of LightEval (details/<model>/<date>/details_<task>_<date>.parquet): run "
+            "`cultureval eval`, or lighteval with --save-details."
+        )
+    for one in broken:
+        tell(one.sentence)
+    return found
 
 
 def _details_files(path: Path) -> list[Path]:
@@ -482,7 +504,7 @@ def own_details(file: Path) -> list[Path]:
     root, model = output_folder(file), model_folder(file)
     if root is None or model is None or not file.name.startswith("results_"):
         raise CulturevalError(f"{file} is not a results file of LightEval (results/<model>/results_<date>.json).")
-    return sorted((root / "details" / model / file.stem.removeprefix("results_")).glob("details_*.parquet"))
+    return sorted((root / "details" / model / date_of(file)).glob("details_*.parquet"))
 
 
 def _details_of_results(file: Path, judged: Sequence[str]) -> list[Path]:

@@ -16,10 +16,12 @@ from typing import TYPE_CHECKING, Any
 from pydantic import ValidationError
 
 from cultureval.runs.checks import checked, checked_judgement
-from cultureval.runs.files import LeftOut, SavedTask, find_results, judged_details, judged_of, output_folder
+from cultureval.runs.files import LeftOut, SavedTask, date_of, find_results, judged_details, judged_of, output_folder
 from cultureval.runs.judged import added_scores, is_of_judge, signs
+from cultureval.runs.means import count_of
 from cultureval.runs.record import SCHEMA, SECTION, Run, RunRecord, TaskRecord
 from cultureval.runs.rows import headline_of
+from cultureval.runs.same_model import facts_of_runs, told_behind
 from cultureval.runs.task_records import task_records
 from cultureval.runs.warnings import run_warnings
 from cultureval.runtime.errors import CulturevalError, described, escaped, wrong_settings
@@ -115,6 +117,15 @@ def runs_of(saved: Iterable[SavedTask]) -> dict[Path, Run]:
     return {file: read_run(file) for file in {one.results_file for one in saved} if file.is_file()}
 
 
+def newest_runs(runs: Sequence[Run]) -> list[tuple[str, Run]]:
+    """The newest run of each model in each output folder, with the model's name as the page tells it from others."""
+    facts = facts_of_runs(runs)
+    newest = {(run.file.parent, run.model, facts[run.file]): run for run in sorted(runs, key=lambda run: run.date)}
+    found = sorted(newest.values(), key=lambda run: (run.date, run.model), reverse=True)
+    told = told_behind([(run.model, facts[run.file]) for run in found])
+    return [(f"{run.model} ({one})" if one else run.model, run) for run, one in zip(found, told, strict=True)]
+
+
 def _with_relatives(files: Sequence[Path]) -> list[Path]:
     """The files; of a single one also the judgements of its run, or the run that it judged."""
     if len(files) > 1 or output_folder(files[0]) is None:
@@ -123,8 +134,8 @@ def _with_relatives(files: Sequence[Path]) -> list[Path]:
     beside = [other for other in sorted(file.parent.glob("results_*.json")) if other != file]
     dates = {Path(name).parent.name for name in judged_details(file)}
     if dates:
-        return [file, *(other for other in beside if other.stem.removeprefix("results_") in dates)]
-    date = file.stem.removeprefix("results_")
+        return [file, *(other for other in beside if date_of(other) in dates)]
+    date = date_of(file)
     made_later = [other for other in beside if other.stem > file.stem]
     return [file, *(one for one in made_later if any(Path(n).parent.name == date for n in judged_details(one)))]
 
@@ -217,7 +228,7 @@ def run_of(content: Any, file: Path) -> Run:
     return Run(
         file=file,
         model=escaped(str(general.get("model_name") or "?")),
-        date=file.stem.removeprefix("results_"),
+        date=date_of(file),
         scores={str(task): _scores(str(task), values) for task, values in content["results"].items()},
         record=_record(content, general),
         content=content,
@@ -233,7 +244,7 @@ def scores_table(runs: Iterable[Run]) -> "pandas.DataFrame":
     Returns:
         The columns of `COLUMNS`: `n` is the number of items that the score is of, as in all views (rows, or items
         of several rows), `coverage` their share of all, `signature` that of the task's group, `warnings` what a reader
-        must know of the run; averages, and metrics that do not apply to a task, have no `n` and `coverage`.
+        must know of the run; an average's `n` is that of its tasks; metrics that do not apply to a task have none.
     """
     import pandas
 
@@ -245,17 +256,13 @@ def _rows(run: Run) -> Iterator[tuple[Any, ...]]:
     suites = {record.group: record.suite for record in run.record.tasks.values()}
     warnings = " ".join(run_warnings(run))
     for task, values in run.scores.items():
-        record = run.record.tasks.get(task)
         group = task.partition("|")[0].partition(":")[0]
         signature = signed.text if (signed := run.signature_of(task)) else None
         for metric, value in values.items():
             if metric.endswith("_stderr") and metric.removesuffix("_stderr") in values:
                 continue
-            counted = None if record and value is None and metric in record.not_applicable else record
-            n = counted.n_of(metric) if counted and counted.rows else None
-            coverage = counted.items_with(metric) / counted.n if counted and n is not None and counted.n else None
-            about = (run.model, run.date, suites.get(group), group, task, metric)
-            yield (*about, value, run.stderr(task, metric), n, coverage, signature, warnings, str(run.file))
+            about = (run.model, run.date, suites.get(group), group, task, metric, value, run.stderr(task, metric))
+            yield (*about, *count_of(run, task, metric), signature, warnings, str(run.file))
 
 
 def _whole_number(digits: str) -> int:

@@ -1,14 +1,14 @@
 """Means of scores with their standard errors: of items, of subsets, of benchmarks, of domains."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from cultureval.metrics.declared import Range
 from cultureval.metrics.proportions import NORMAL_95, interval_of_error
 from cultureval.runs.record import Run, TaskRecord
 from cultureval.runtime.patches.lighteval.group_averages import square_of_unknown
-from cultureval.tasks.catalogue import declared_metric
+from cultureval.tasks.catalogue import all_tasks, declared_metric
 
 ROUNDING = 1e-6  # by which a score may differ from what it is made of, relative to itself where that is above 1
 
@@ -102,6 +102,41 @@ def _squared_error(estimate: Estimate, known: Sequence[Estimate]) -> float:
     if estimate.stderr is not None:
         return estimate.stderr**2
     return square_of_unknown(estimate.n, [(other.stderr, other.n) for other in known])
+
+
+def members_of(name: str, scores: Iterable[str]) -> list[str] | None:
+    """The tasks with `|k` that an average is of: those of a group that are in `scores`, or all of a declared mean.
+
+    None of what is no average.
+    """
+    bare, _, shots = name.partition("|")
+    group, sign, mean = bare.partition(":_")
+    if not sign:
+        return None
+    if mean != "average":
+        return [f"{task.task}|{shots}" for task in all_tasks().values() if task.mean == bare] or None
+    found = ((task, *task.partition("|")[::2]) for task in scores)
+    return [
+        task
+        for task, plain, own in found
+        if own == shots and plain.startswith(f"{group}:") and not plain.startswith(f"{group}:_")
+    ]
+
+
+def count_of(run: Run, name: str, metric: str) -> tuple[int | None, float | None]:
+    """Of how many items a score of a task or an average is, and the share of all its items that have one.
+
+    Both are None where nobody knows, and of a metric that does not apply to the task.
+    """
+    members = members_of(name, run.scores)
+    records = [run.record.tasks.get(task) for task in ([name] if members is None else members)]
+    known = [one for one in records if one and one.rows]
+    if len(known) < len(records):
+        return None, None
+    known = [one for one in known if metric not in one.not_applicable or run.value(one.task, metric) is not None]
+    total = sum(one.n for one in known)
+    n = sum(one.n_of(metric) for one in known) if known else None
+    return n, sum(one.items_with(metric) for one in known) / total if total else None
 
 
 def as_written(run: Run, name: str, metric: str, mean: Estimate, scale: float = 1.0) -> Estimate:

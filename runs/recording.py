@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from cultureval.metrics.declared import bounds_of_mean
 from cultureval.metrics.judges.items import metrics_of_judge
+from cultureval.runs.checks import count_claims
 from cultureval.runs.means import agree
 from cultureval.runs.record import (
     SECTION,
@@ -77,8 +78,9 @@ def record_of(
         rows = details.get(name, ())
         in_run["bounds"] = _bounds(pipeline.tasks_dict[name].metrics, rows, scores, one.refused) if one.refused else {}
         tasks[name] = _counted(one.model_copy(update=in_run), rows, scores, counts.get(name, {}))
-    for problem in count_problems(tasks):
-        logger.error("The counts of the run's record do not agree, which is our mistake; please report it: %s", problem)
+    for wrong in chain(*map(count_claims, tasks.values())):
+        told = "The counts of the run's record do not agree, which is our mistake; please report it: %s"
+        logger.error(told, wrong.sentence)
     tokens = said.get("tokens", {}) | {
         name: sum(getattr(task, name) or 0 for task in tasks.values()) for name in ("tokens_in", "tokens_out")
     }
@@ -94,24 +96,6 @@ def record_of(
         seeds={"rows": LIGHTEVAL_SEED, "generation": getattr(generation, "seed", None)},
         timing={**getattr(pipeline, "seconds", {}), **said.get("seconds", {}), **tokens},
     ).model_copy(update={"unscorable": {**(unscorable or {}), **left_out}, "unjudged": dict(unjudged or {})})
-
-
-def count_problems(tasks: Mapping[str, TaskRecord]) -> list[str]:
-    """A clause for each pair of counts in tasks' records that contradict each other."""
-    found = []
-    for name, task in tasks.items():
-        parts = {part: count for part, count in task.row_counts.items() if part != "rows"}
-        rules = {
-            "rows of its files and their parts": not parts or sum(parts.values()) == task.row_counts["rows"],
-            "parts below 0": all(count >= 0 for count in parts.values()),
-            "refused rows and their kinds": task.refused == sum(task.refused_by.values()),
-            "rows and rows that were reused": task.reused <= task.rows + task.refused,
-            "rows and rows with a score": all(count <= task.rows for count in task.scored.values()),
-            "rows and rows by route": sum(task.routes.values()) <= task.rows + task.refused,
-            "no limit and rows beyond it": task.limit is not None or not parts.get("not_asked"),
-        }
-        found += [f"{name}: {rule}" for rule, holds in rules.items() if not holds]
-    return found
 
 
 def _bounds(

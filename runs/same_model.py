@@ -1,10 +1,13 @@
-"""Whether runs of one name are of one model: the only judgement of it, which page and comparisons ask."""
+"""Whether runs of one name are of one model: the only judgement of it, which every view asks."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from cultureval.runs.record import Run
+
 MODEL_FACTS = ("version", "dtype", "quantisation", "chat template")  # what tells two models of one name apart
+MOST_FACTS = 2  # behind a name
 ModelFacts = tuple[Any, ...]  # their values; () where no run tells them
 
 
@@ -41,6 +44,21 @@ def facts_of_models(runs: Iterable[ModelOfRun]) -> dict[Path, ModelFacts]:
         for place in places if facts else ():
             known.setdefault(place, []).append(facts)
     return found
+
+
+def facts_of_runs(runs: Iterable[Run]) -> dict[Path, ModelFacts]:
+    """`facts_of_models` of runs that were read."""
+    return facts_of_models(
+        ModelOfRun(run.file, run.model, run.date, facts_told(run.record.model.model_dump())) for run in runs
+    )
+
+
+def told_behind(models: Sequence[tuple[str, ModelFacts]]) -> list[str]:
+    """What stands behind the name of each model: in which facts it differs from others of the name; "" in none."""
+    of_name: dict[str, list[ModelFacts]] = {}
+    for name, facts in models:
+        of_name.setdefault(name, []).append(facts)
+    return [", ".join(facts_that_differ(facts, of_name[name])[:MOST_FACTS]) for name, facts in models]
 
 
 def facts_that_differ(facts: ModelFacts, others: Iterable[ModelFacts]) -> list[str]:

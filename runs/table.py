@@ -82,8 +82,8 @@ class Cell:
         digits: Decimal places.
         published_digits: Those of the paper's number; None: as `digits`.
         column: Where it stands in one row a run; None: in the column of its row's label and its column's name.
-        coverage: Of a mean of which parts are missing: in one row a run it stands in place of the number, whose mean
-            would be of other parts than other runs'.
+        coverage: How many of its parts a mean has; where some are missing it stands behind the number in one row a
+            run, since other runs' means are of others.
         parts: The scores that it is the weighted mean of; empty where it is no such mean.
         words: What stands in place of a value that is not there.
     """
@@ -99,6 +99,11 @@ class Cell:
     parts: Parts = field(default_factory=dict)
     words: str = "n/a"
     asked: int | None = field(default=None, compare=False)
+
+    @property
+    def in_part(self) -> str:
+        """How many of its parts it is of, where some are missing: `3/7`; else ""."""
+        return str(self.coverage) if self.coverage and not self.coverage.whole and self.coverage.present else ""
 
 
 Content = Cell | Coverage | str | None
@@ -205,13 +210,11 @@ def one_row(table: SuiteTable) -> OneRow:
 
 
 def _shown(content: Content) -> Cell | str | None:
-    """A cell of one row a run: of a mean without all of its parts the coverage, since other runs' are of others."""
+    """A cell of one row a run: the coverage, or the words, that stand in place of a number."""
     if isinstance(content, Coverage):
         return str(content)
-    if isinstance(content, Cell) and content.coverage and not content.coverage.whole and content.coverage.present:
-        return str(content.coverage)
-    if isinstance(content, Cell) and content.value is None and content.words != "n/a":
-        return content.words
+    if isinstance(content, Cell) and content.value is None:
+        return content.in_part or (content if content.words == "n/a" else content.words)
     return content
 
 
@@ -353,7 +356,7 @@ def _average(suite: str, groups: Mapping[str, Sequence[TaskRecord]], cells: Mapp
         return Cell(None, column=Column(AVERAGE), words=NO_AVERAGE)
     mean = mean_of(values)
     parts = {part: weight / len(cells) for cell in cells.values() for part, weight in cell.parts.items()}
-    return Cell(mean.value, mean.stderr, None, digits=4, column=Column(AVERAGE), parts=parts)
+    return replace(cell_of(mean, digits=4), column=Column(AVERAGE), parts=parts)
 
 
 def with_mean_of_rows(table: SuiteTable, name: str, tasks: Mapping[str, str], metric: str) -> SuiteTable:

@@ -47,16 +47,16 @@ def show(
 def _show_runs(results: Path, full: bool, as_json: bool, strict: bool) -> None:
     """The newest run of each model in each output folder."""
     from cultureval.reports.summary_text import shown_run, summaries_json
-    from cultureval.runs.load_runs import load
+    from cultureval.runs.load_runs import load, newest_runs
 
     runs = load(results, strict)
     for one in runs.left_out:
         print_note(one.sentence)
-    newest = list({(run.model, run.file.parent): run for run in reversed(runs)}.values())[::-1]
+    newest = newest_runs(runs)
     if as_json:
-        print(summaries_json(newest))
+        print(summaries_json([run for _, run in newest]))
     else:
-        print("\n\n".join(shown_run(run, terminal_width(), full) for run in newest))
+        print("\n\n".join(shown_run(run, terminal_width(), full, name) for name, run in newest))
 
 
 def _show_items(results: Path, task: str, limit: int, as_json: bool) -> None:
@@ -68,7 +68,8 @@ def _show_items(results: Path, task: str, limit: int, as_json: bool) -> None:
     rows = rows_with_judgements(saved)
     if as_json:
         items = [item_data(place, rows, saved.task) for place in range(min(limit, len(rows)))]
-        print(json.dumps({"task": task, "rows": len(rows), "items": items}, ensure_ascii=False, indent=2))
+        content = {"task": task, "run": saved.run_name, "rows": len(rows), "items": items}
+        print(json.dumps(content, ensure_ascii=False, indent=2))
     else:
         print(items_table(rows, task, saved.run_name, terminal_width(), limit))
 

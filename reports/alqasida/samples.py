@@ -55,7 +55,7 @@ def _about(saved: SavedTask, found: re.Match[str]) -> Sample:
     source, _, target = found["languages"].partition("_to_")
     dialect = next((code for code in (source, target) if code not in ("", "eng", "msa")), source)
     return {
-        "model": saved.model,
+        "model": saved.model_name,
         "task": saved.task,
         "kind": found["kind"],
         "genre": found["genre"],

@@ -145,7 +145,8 @@ def _mean_cells(
         return None, Coverage(0, len(sets)) if sets else ""
     mean = mean_of([scores[task.task] for task in present], _share_items(present))
     mean = written(mean) if written and len(present) == len(sets) else mean
-    return cell_of(mean, _published_mean(present, published), digits=1), Coverage(len(present), len(sets))
+    coverage = Coverage(len(present), len(sets))
+    return replace(cell_of(mean, _published_mean(present, published), digits=1), coverage=coverage), coverage
 
 
 def _average_cells(

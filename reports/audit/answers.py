@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cultureval.metrics.likelihood import scores_of_options
-from cultureval.runs.files import SavedTask, find_saved_tasks, names_of_runs
+from cultureval.runs.files import SavedTask, find_saved_tasks
 from cultureval.runs.items import details_columns, metric_names, row_keys
 from cultureval.runs.rows import headline_of
 from cultureval.runtime.errors import CulturevalError
@@ -83,8 +83,7 @@ def read_answers(paths: Sequence[Path]) -> Answers:
         CulturevalError: There are no details, or two runs have one item with other options or another gold.
     """
     saved = find_saved_tasks(paths)
-    names = names_of_runs(saved)
-    models = tuple(dict.fromkeys(names[one.root, one.model] for one in saved))
+    models = tuple(dict.fromkeys(one.label for one in saved))
     items: dict[tuple[str, str], AnsweredItem] = {}
     found: list[tuple[int, tuple[str, str], _AnswerRow]] = []
     left_out: dict[str, None] = {}
@@ -96,7 +95,7 @@ def read_answers(paths: Sequence[Path]) -> Answers:
         for row in rows:
             key = (row.item.task, row.item.name)
             _require_same(items.setdefault(key, row.item), row.item, one.file)
-            found.append((models.index(names[one.root, one.model]), key, row))
+            found.append((models.index(one.label), key, row))
     places = {key: place for place, key in enumerate(items)}
     right = np.full((len(models), len(items)), np.nan)
     chosen = np.full((len(models), len(items)), -1)

@@ -9,7 +9,7 @@ from pathlib import Path
 from cultureval.runs.files import SavedTask, find_saved_tasks, told_apart
 from cultureval.runs.load_runs import read_run
 from cultureval.runs.record import Run, TaskRecord
-from cultureval.runs.same_model import ModelFacts, facts_that_differ
+from cultureval.runs.same_model import ModelFacts, told_behind
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.printing import print_note
 
@@ -95,31 +95,23 @@ def sides_of(paths: Sequence[Path], broken: list[str] | None = None) -> list[Sid
     Raises:
         CulturevalError: A path has no details.
     """
-    found: list[tuple[ModelFacts, Path, dict[str, ComparedTask]]] = []
+    found: list[tuple[Path, dict[str, ComparedTask]]] = []
     unread: dict[Path, list[str]] = {path: [] for path in paths}
     for path in paths:
         of_model: dict[tuple[str, ModelFacts], dict[str, ComparedTask]] = {}
-        for saved in sorted(find_saved_tasks([path], unread[path].append, apart=True), key=lambda task: task.age):
+        for saved in sorted(find_saved_tasks([path], unread[path].append), key=lambda task: task.age):
             if task := _read_task(saved, broken):
                 of_model.setdefault((saved.model, saved.facts), {})[saved.task] = task
-        found += [(facts, path, of_one) for (_, facts), of_one in of_model.items()]
-    first = [next(iter(tasks.values())).saved for _, _, tasks in found]
-    models = [task.model_name for task in first]
+        found += [(path, of_one) for of_one in of_model.values()]
+    first = [next(iter(tasks.values())).saved for _, tasks in found]
+    models = [task.name for task in first]
     folders, dates = [task.root.name for task in first], [task.date for task in first]
     places = [str(task.root) for task in first]
     dated = [[f"{one} {date}" for one, date in zip(each, dates, strict=True)] for each in (folders, places)]
-    told = _facts_told(models, [one for one, _, _ in found], folders)
+    told = told_behind([(task.name, task.facts) for task in first])
+    told = [one or folder for one, folder in zip(told, folders, strict=True)]
     names = told_apart(models, told, folders, dates, dated[0], places, dated[1])
-    return [Side(name, tasks, path, tuple(unread[path])) for name, (_, path, tasks) in zip(names, found, strict=True)]
-
-
-def _facts_told(models: Sequence[str], facts: Sequence[ModelFacts], otherwise: Sequence[str]) -> list[str]:
-    """What stands behind each model's name as on the page: in which facts it differs from others of the name."""
-    of_name: dict[str, list[ModelFacts]] = {}
-    for name, one in zip(models, facts, strict=True):
-        of_name.setdefault(name, []).append(one)
-    rows = zip(models, facts, otherwise, strict=True)
-    return [", ".join(facts_that_differ(one, of_name[name])[:2]) or folder for name, one, folder in rows]
+    return [Side(name, tasks, path, tuple(unread[path])) for name, (path, tasks) in zip(names, found, strict=True)]
 
 
 def _read_task(saved: SavedTask, broken: list[str] | None) -> ComparedTask | None:

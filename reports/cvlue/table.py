@@ -79,7 +79,9 @@ def macro_estimate(numbers: Mapping[str, Estimate]) -> Estimate | None:
     scores = {task: {metric: numbers[f"{task}:{metric}"].value for metric in MACRO[task]} for task in MACRO}
     errors = [[numbers[name].stderr for name in names] for names in wanted.values()]
     known = all(error is not None for task in errors for error in task)
-    return Estimate(macro_average(scores), math.hypot(*map(sum, errors)) / count if known else None)
+    rows = {name.partition("@")[0]: numbers[name].n for names in wanted.values() for name in names}  # of the table
+    n = None if None in rows.values() else sum(one or 0 for one in rows.values())
+    return Estimate(macro_average(scores), math.hypot(*map(sum, errors)) / count if known else None, n)
 
 
 def _table(run: Run, tasks: Mapping[str, TaskRecord], prefix: str, shown: Shown, shots: int) -> SuiteTable:

@@ -21,7 +21,7 @@ from cultureval.runs.comparable import (
     texts_that_differ,
 )
 from cultureval.runs.record import Run, TaskRecord
-from cultureval.runs.same_model import ModelFacts, ModelOfRun, facts_of_models, facts_that_differ, facts_told
+from cultureval.runs.same_model import MOST_FACTS, ModelFacts, facts_of_runs, facts_that_differ
 from cultureval.runs.warnings import RunWarning, is_partial, leaves_items_out, run_warnings
 from cultureval.runtime.errors import shorten
 
@@ -143,9 +143,7 @@ def divisions(runs: Iterable[Run], allowed: Collection[str] = ()) -> list[Divisi
     """
     runs = list(runs)
     texts = texts_that_differ(runs)
-    models = facts_of_models(
-        ModelOfRun(run.file, run.model, run.date, facts_told(run.record.model.model_dump())) for run in runs
-    )
+    models = facts_of_runs(runs)
     tracks: dict[tuple[str, int], list[_Track]] = {}
     for run in sorted(runs, key=lambda run: run.date, reverse=True):
         parts: dict[tuple[str, int], list[TaskRecord]] = {}
@@ -234,7 +232,7 @@ def _what_differs(track: _Track, others: Sequence[_Track]) -> str:
         fields = [_common(other.protocols.values()) for other in others]
         here = _common(track.protocols.values())
         told = [f"{name} {value[:24]}" for name, value in here.items() if {one.get(name) for one in fields} != {value}]
-    return ", ".join(told[:2]) or track.runs[0].date[:16]
+    return ", ".join(told[:MOST_FACTS]) or track.runs[0].date[:16]
 
 
 def _common(protocols: Iterable[Protocol]) -> dict[str, str]:

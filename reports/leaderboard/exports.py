@@ -34,7 +34,10 @@ def as_csv(table: BoardTable) -> str:
     for row in table.rows:
         values: list[Any] = [row.label, row.rank, " ".join([*row.entry.warnings, *row.notes]) if row.entry else ""]
         for cell in row.cells:
-            values += [cell.value, cell.stderr, cell.n] if isinstance(cell, Cell) else [cell, None, None]
+            if isinstance(cell, Cell):
+                values += [cell_text(cell, errors=False) if cell.in_part else cell.value, cell.stderr, cell.n]
+            else:
+                values += [cell, None, None]
         lines.append(values)
     return csv_lines(lines)
 
@@ -117,4 +120,5 @@ def _latex_cell(cell: Cell | str | None, best: bool) -> str:
         return _latex(cell_text(cell))
     value = printed(cell.value, cell.digits)
     value = rf"\textbf{{{value}}}" if best else value
+    value = f"{value} ({cell.in_part})" if cell.in_part else value
     return value if cell.stderr is None else rf"{value} {{\scriptsize$\pm${printed(cell.stderr, cell.digits)}}}"

@@ -14,7 +14,7 @@ from cultureval.reports.leaderboard.board import Board, Section
 from cultureval.reports.leaderboard.entries import Entry
 from cultureval.reports.leaderboard.exports import FORMATS
 from cultureval.reports.leaderboard.models import UNKNOWN, ModelFacts, family_of
-from cultureval.reports.leaderboard.tables import PAPER, BoardRow, BoardTable, best_cells, cell_text
+from cultureval.reports.leaderboard.tables import PAPER, BoardRow, BoardTable, best_cells, cell_text, whole_number
 from cultureval.reports.leaderboard.texts import file_name, shown, shown_apart
 from cultureval.reports.model_sizes import billions_of, size_text
 from cultureval.reports.viewer_links import PublishedAnswers
@@ -421,7 +421,8 @@ def _cell(cell: Cell | str | None, best: bool) -> dict[str, Any]:
     if not isinstance(cell, Cell):
         return {"text": shown(cell or "", 60), "value": None, "error": "", "best": False, "n": None}
     error = "" if cell.stderr is None or cell.value is None else printed(cell.stderr, cell.digits)
-    return {"text": cell_text(cell, errors=False), "value": cell.value, "error": error, "best": best, "n": cell.n}
+    text = cell_text(cell, errors=False)
+    return {"text": text, "value": whole_number(cell), "error": error, "best": best, "n": cell.n}
 
 
 def _suite_name(suite: str, shots: int) -> str:

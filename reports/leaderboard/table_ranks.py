@@ -37,7 +37,7 @@ def item_ranks(rows: Sequence[tuple[Entry, OneRow]], main: Column) -> ItemRanks:
         rows: Comparable entries, each with its row; those whose rows have no `parts` get no rank.
         main: The column by which they are ranked; rows that are ranked by another get no rank.
     """
-    parts = next((row.parts for _, row in rows if row.parts and row.main == main), {})
+    parts = max((row.parts for _, row in rows if row.main == main), key=len, default={})
     without = {entry.label: "it has no score in the main column" for entry, row in rows if not row.parts}
     without |= {entry.label: "it has other subsets" for entry, row in rows if row.parts and row.parts != parts}
     models = [

@@ -104,7 +104,7 @@ def _table(name: str, rows: Sequence[tuple[str, Entry | None, Sequence[OneRow]]]
             notes=[note for note in row.notes if entry and note not in shared],
         )
         for label, entry, row in found
-        if entry or any(_number(row.cells.get(column)) is not None for column in columns)
+        if entry or any(whole_number(row.cells.get(column)) is not None for column in columns)
     ]
     place = columns.index(main) if main else None
     if main and place is not None:
@@ -135,16 +135,17 @@ def _columns(rows: Sequence[OneRow]) -> list[Column]:
 
 def _tells(cell: Cell | str | None) -> bool:
     """Whether a cell has a number, or how much there is of one; a column of other cells alone is not shown."""
-    return _number(cell) is not None or (isinstance(cell, str) and cell not in ("", NO_AVERAGE))
+    return cell.value is not None if isinstance(cell, Cell) else cell not in (None, "", NO_AVERAGE)
 
 
 def _sorting(cell: Cell | str | None, lower: bool) -> tuple[bool, float]:
-    value = _number(cell)
+    value = whole_number(cell)
     return value is None, 0.0 if value is None else value if lower else -value
 
 
-def _number(cell: Cell | str | None) -> float | None:
-    return cell.value if isinstance(cell, Cell) else None
+def whole_number(cell: Cell | str | None) -> float | None:
+    """The number of a cell that may be compared with others of its column: none of a mean without all of its parts."""
+    return cell.value if isinstance(cell, Cell) and not cell.in_part else None
 
 
 def column_spans(table: BoardTable) -> list[tuple[str, int]]:
@@ -164,9 +165,10 @@ def best_cells(table: BoardTable) -> set[tuple[int, int]]:
         cells = {number: row.cells[place] for number, row in rows if row.entry and row.entry.limit == limit}
         most = max((cell.asked or cell.n or 0 for cell in cells.values() if isinstance(cell, Cell)), default=0)
         values = {
-            number: cell.value
+            number: value
             for number, cell in cells.items()
-            if isinstance(cell, Cell) and cell.value is not None and (cell.n is None or (cell.asked or cell.n) == most)
+            if (value := whole_number(cell)) is not None and isinstance(cell, Cell)
+            if cell.n is None or (cell.asked or cell.n) == most
             if (row := table.rows[number]).entry and row.entry.may_be_best and not row.unproven
         }
         if len(values) > 1:
@@ -176,15 +178,18 @@ def best_cells(table: BoardTable) -> set[tuple[int, int]]:
 
 
 def cell_text(cell: Cell | str | None, errors: bool = True) -> str:
-    """A cell as text: `65.81 ± 0.32`."""
+    """A cell as text: `65.81 ± 0.32`; of a mean without all of its parts with how many it has: `65.81 (3/7)`."""
     if not isinstance(cell, Cell):
         return cell or ""
     if cell.value is None:
         return UNDEFINED
     error = f" ± {printed(cell.stderr, cell.digits)}" if errors and cell.stderr is not None else ""
-    return f"{printed(cell.value, cell.digits)}{error}"
+    return f"{printed(cell.value, cell.digits)}{error}{f' ({cell.in_part})' if cell.in_part else ''}"
 
 
 def cell_data(cell: Cell | str | None) -> object:
-    """A cell as data for JSON."""
-    return {"value": cell.value, "stderr": cell.stderr, "n": cell.n} if isinstance(cell, Cell) else cell
+    """A cell as data for JSON; `coverage` is there where a mean lacks some of its parts."""
+    if not isinstance(cell, Cell):
+        return cell
+    found = {"value": cell.value, "stderr": cell.stderr, "n": cell.n}
+    return found | {"coverage": cell.in_part} if cell.in_part else found

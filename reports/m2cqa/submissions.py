@@ -193,7 +193,7 @@ def write_submissions(runs: Sequence[Path], gold: Gold, output_dir: Path) -> lis
     for task in find_saved_tasks(runs):
         group = task.task.partition(":")[0]
         if group.startswith(AYNVQA) and group != AYNVQA_JOINT and (rows := _rows(task, gold)):
-            name = re.sub(r"[^\w.-]+", "_", f"{task.model}_{task.task.partition('|')[0]}")
+            name = re.sub(r"[^\w.-]+", "_", f"{task.label}_{task.task.partition('|')[0]}")
             output_dir.mkdir(parents=True, exist_ok=True)
             files.append(output_dir / f"{name}.csv")
             write_csv(files[-1], rows, COLUMNS, exact=True)

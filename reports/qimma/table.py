@@ -100,7 +100,7 @@ def _table(run: Run, tasks: Sequence[TaskRecord], shots: int) -> SuiteTable:
         domain, coverage = members[0].domain, Coverage(len(present), len(members))
         first = domain != shown
         score = cell_of(written.get(name) or (mean_of(present) if present else None), published.get(name))
-        of_domain = cell_of(_uncounted(domains.get(domain)), published.get(domain))
+        of_domain = cell_of(domains.get(domain), published.get(domain))
         cells = (
             name,
             replace(score, column=Column(name, BENCHMARKS), coverage=coverage),
@@ -146,13 +146,8 @@ def _average_row(
     coverage = Coverage(len(benchmarks), len(benchmark_tasks()), COVERAGE, words if mean is None else "")
     if mean is None:
         return Row(AVERAGE, (coverage, Cell(None, column=MAIN, words=NO_AVERAGE), None, None))
-    cell = replace(cell_of(_uncounted(mean), published), column=MAIN, parts=parts)
+    cell = replace(cell_of(mean, published), column=MAIN, parts=parts)
     return Row(AVERAGE, (coverage, cell, None, None))
-
-
-def _uncounted(estimate: Estimate | None) -> Estimate | None:
-    """Without its count: a mean of benchmarks is not one of items."""
-    return estimate and estimate._replace(n=None)
 
 
 def _parity(tasks: Sequence[TaskRecord]) -> list[str]:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from cultureval.reports.leaderboard.texts import file_name
 from cultureval.reports.viewer.samples import Maker
 from cultureval.reports.viewer.texts import plain_text
-from cultureval.runs.files import SavedTask, derived_from, find_saved_tasks, names_of_runs
+from cultureval.runs.files import SavedTask, derived_from, find_saved_tasks
 from cultureval.runs.items import row_keys
 from cultureval.runs.load_runs import runs_of
 from cultureval.runs.record import Run, TaskRecord
@@ -66,31 +66,20 @@ def write_logs(paths: Sequence[Path], task: str | None = None) -> list[TaskLog]:
     Raises:
         CulturevalError: There are no details, or some cannot be read.
     """
-    saved = find_saved_tasks(paths)
-    chosen = [one for one in saved if task in (None, *_names(one.task))]
-    if not chosen:
-        some = ", ".join(sorted({one.task.partition("|")[0] for one in saved})[:5])
-        raise CulturevalError(f"There are no details of {task}; there are some of {some}.")
-    names = names_of_runs(saved)
-    runs = runs_of(chosen)
+    saved = find_saved_tasks(paths, task=task)
+    runs = runs_of(saved)
     logs = []
-    for one in progressing(chosen, len(chosen), "Inspect's logs", "task"):
-        name = f"{file_name(names[one.root, one.model])}/{file_name(one.task)}.eval"
-        logs.append(_write(one, name, runs.get(one.results_file)))
+    for one in progressing(saved, len(saved), "Inspect's logs", "task"):
+        folder = f"{one.model} ({one.told})" if one.told else one.model
+        file = one.root / FOLDER / file_name(folder) / f"{file_name(one.task)}.eval"
+        logs.append(_write(one, file, f"{file_name(one.label)}/{file_name(one.task)}.eval", runs.get(one.results_file)))
     return logs
 
 
-def _names(task: str) -> tuple[str, str, str]:
-    """What a task may be called: itself, without `|k`, its group."""
-    plain = task.partition("|")[0]
-    return task, plain, plain.partition(":")[0]
-
-
-def _write(saved: SavedTask, name: str, run: Run | None) -> TaskLog:
+def _write(saved: SavedTask, file: Path, name: str, run: Run | None) -> TaskLog:
     derived = derived_from(saved)
     record = run.record.tasks.get(saved.task) if run else None
     gated = is_gated(saved.task.partition("|")[0], record.source if record else "")
-    file = saved.root / FOLDER / file_name(saved.model) / f"{file_name(saved.task)}.eval"
     log = TaskLog(file, name, saved.task, saved.model, gated, tuple(one.date for one in (saved, *derived)))
     made_from = _made_from(saved, derived, run)
     if _made_from_of(file) == made_from:
@@ -98,7 +87,7 @@ def _write(saved: SavedTask, name: str, run: Run | None) -> TaskLog:
     rows = rows_in_parts(saved.file)
     first = next(rows, [])
     headline = headline_of(saved.task)
-    maker = Maker(saved.task, saved.model, headline, any(row["doc"].get("images") for row in first))
+    maker = Maker(saved.task, saved.model_name, headline, any(row["doc"].get("images") for row in first))
     results = _scores_of(saved, run, headline)
     _make_folder(saved.root, file)
     write_log(
@@ -134,7 +123,7 @@ def _make_folder(root: Path, file: Path) -> None:
 
 def _made_from(saved: SavedTask, derived: Sequence[SavedTask], run: Run | None) -> str:
     """Changes with every file that a log is made of."""
-    parts: list[Any] = [VERSION, saved.model]
+    parts: list[Any] = [VERSION, saved.model_name]
     for file in (saved.file, *(one.file for one in derived), *((run.file, *run.judgements) if run else ())):
         about = file.stat()
         parts.append([file.name, about.st_size, about.st_mtime_ns])

@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow
 import pytest
 from caption_scores import corpus_scores
+from inspect_ai.log import read_eval_log
 from item_runs import METRIC, save_run
 from m2cqa_runs import drawn_verdicts, write_run
 
@@ -20,7 +21,10 @@ from cultureval.reports.comparison.planning import plan
 from cultureval.reports.comparison.report import compare_all
 from cultureval.reports.comparison.sides import sides_of
 from cultureval.reports.leaderboard.entries import divisions
+from cultureval.reports.viewer.logs import write_logs
+from cultureval.runs.files import find_details, find_saved_tasks
 from cultureval.runs.items import item_scores
+from cultureval.runs.load_runs import load, newest_runs
 from cultureval.runs.record import Run
 from cultureval.runs.task_records import task_records
 from cultureval.runs.writing import write_details
@@ -256,6 +260,22 @@ def test_one_folder_is_one_model_where_the_page_says_so(tmp_path: Path, changed:
     assert {side.name for side in sides} == labels and len(sides) == 2
     assert all(f"({told} " in side.name for side in sides)
     assert sorted(len(side.tasks) for side in sides) == [2, 2], "what tells nothing is of the newest that does"
+    saved, notes = find_saved_tasks([tmp_path]), []
+    assert {one.label for one in saved} == labels and len(saved) == 4, "judges, logs and exports take both"
+    assert {name for name, _ in newest_runs(load(tmp_path))} == labels, "show prints both"
+    logs = {str(log.file) for log in write_logs([tmp_path], names[0])}
+    assert {read_eval_log(one, header_only=True).eval.model for one in logs} == labels, "and the viewer has both"
+    newest = find_details(tmp_path, names[0], notes.append)
+    assert newest.run_name.startswith(f"tiny ({told} ") and newest.date.startswith("2026-01-02")
+    assert len(notes) == 1 and f"tiny ({told} " in notes[0].partition("Another is")[2]
+    assert str(tmp_path / "r/results/tiny/results_2026-01-01T00-00-00.json") in notes[0]
+    newest.results_file.unlink()
+    gone = find_details(tmp_path, names[0], notes.append)
+    assert gone.date.startswith("2026-01-01") and len(notes) == 1, "details whose results file is gone stand behind"
+    for file in (tmp_path / "r").rglob("results_2026-01-01*.json"):
+        file.unlink()
+    assert find_details(tmp_path, names[0], notes.append).date.startswith("2026-01-02")
+    assert "its results file is gone" in notes[-1]
 
 
 def test_what_cannot_be_compared_is_said(tmp_path: Path) -> None:

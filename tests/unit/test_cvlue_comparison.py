@@ -13,7 +13,7 @@ from cultureval.metrics.paired_tests import PairedSubset, compare_paired
 from cultureval.metrics.proportions import holm
 from cultureval.metrics.standard_errors import clustered_interval
 from cultureval.reports.cvlue.comparison import compare_runs_of_cvlue, paper_rows
-from cultureval.runs.files import SavedTask, names_of_runs
+from cultureval.runs.files import SavedTask, labelled
 from cultureval.runs.writing import write_details
 from cultureval.runtime.errors import CulturevalError
 
@@ -85,8 +85,8 @@ def test_differences_are_paired_and_adjusted_for_their_number(tmp_path):
 def test_runs_of_one_model_have_their_folders_names_and_equal_ones_their_paths():
     """Runs in `a/out` and `b/out` were one column of the table, with the numbers of the second."""
     places = [("a/out", "m"), ("b/out", "m"), ("c/other", "m"), ("a/out", "n"), ("d/out", "m (other)")]
-    saved = [SavedTask(Path("f"), Path(root), model, "2026-01-01", "cvlue_vqa|0") for root, model in places]
-    names = [names_of_runs(saved)[task.root, task.model] for task in saved]
+    saved = [SavedTask(Path("f"), Path(root), model, "2026", "cvlue_vqa|0", model) for root, model in places]
+    names = [task.label for task in labelled(saved)]
     assert names == ["m (a/out)", "m (b/out)", "m (c/other)", "n", "m (other)"], "no model takes another's name"
 
 

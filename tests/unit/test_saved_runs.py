@@ -97,7 +97,7 @@ def test_scores_as_a_table(tmp_path):
         TASK, "acc"
     ].isna().value
     average = table.loc["qimma_palmx:_average|0", "acc_norm"]
-    assert (average.value, average.suite) == (0.5, "qimma") and average.isna().n
+    assert (average.value, average.suite, average.n, average.coverage) == (0.5, "qimma", 4, 1), "n beside every score"
     section["tasks"][TASK] |= {"scored": {}, "not_applicable": ["acc"]}
     table = reports.scores_table(reports.load(write(tmp_path, cultureval=section))).set_index(["task", "metric"])
     assert table.loc[TASK, "acc"].isna()[["n", "coverage"]].all() and table.loc[TASK, "acc_norm"].coverage == 1

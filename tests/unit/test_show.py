@@ -83,7 +83,7 @@ def test_a_judge_s_verdict_is_told_in_a_line_of_its_own(row):
 
 
 def test_what_is_not_there_is_named(row, tmp_path, monkeypatch):
-    with pytest.raises(CulturevalError, match="has no details of cvlue_vg; it has none at all"):
+    with pytest.raises(CulturevalError, match="has no details of LightEval"):
         find_details(tmp_path, "cvlue_vg")
     monkeypatch.setattr(
         "cultureval.runs.files.find_details", lambda *names: SavedTask(tmp_path, tmp_path, "m", "1", "cvlue_vg|0")

@@ -564,7 +564,7 @@ def test_details_are_of_their_own_run_alone(tmp_path):
     assert code and UNVERIFIED in err and str(one.file) in err
     assert not run("show", one.file, TRUST)[2] and not run("show", out, CAPTION)[2]
     told = []
-    left = {(task.model_name, task.task) for task in find_saved_tasks([out], told.append)}
+    left = {(task.name, task.task) for task in find_saved_tasks([out], told.append)}
     assert (NAMES[0], f"{TRUST}|0") not in left and len(left) == 3 and UNVERIFIED in told[0]
     found = shown("compare", out, "--output-dir", tmp_path / "c", "--charts", "none", "--json")
     assert {row["name"] for row in found["differences"] if row["level"] == "group"} == {f"{CAPTION}|0"}
@@ -579,9 +579,7 @@ def test_details_are_of_their_own_run_alone(tmp_path):
     rerun = one.file.parent / "results_2031-01-01T10-00-00.json"
     (elsewhere := tmp_path / "later" / "results" / "x").mkdir(parents=True)
     rerun.rename(elsewhere / rerun.name)  # in another output folder it is the same model's newest run, too
-    assert (NAMES[0], f"{TRUST}|0") not in {
-        (task.model_name, task.task) for task in find_saved_tasks([tmp_path], print)
-    }
+    assert (NAMES[0], f"{TRUST}|0") not in {(task.name, task.task) for task in find_saved_tasks([tmp_path], print)}
     assert len(find_saved_tasks([out], told.append)) == 4
 
 
