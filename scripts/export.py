@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from cultureval.runtime.errors import CulturevalError
-from cultureval.scripts.custom_suites import GroupWithCustomSuites, WithCustomSuites
+from cultureval.scripts.suite_options import GroupWithCustomSuites, WithCustomSuites
 
 export = typer.Typer(
     cls=GroupWithCustomSuites,

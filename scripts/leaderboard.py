@@ -1,4 +1,4 @@
-"""`cultureval leaderboard`: a static site, tables and charts of any number of results."""
+"""`cultureval leaderboard` and `publish`: a static site, tables and charts of any results; results on the hub."""
 
 from pathlib import Path
 from typing import Annotated
@@ -75,3 +75,20 @@ def leaderboard(
     print_result(json_text(board_data(board)).rstrip() if as_json else site_summary(board, site), site.index)
     if space:
         print_note(f"uploaded: {push_space(output_dir, space, public_run)}")
+
+
+def publish_results(
+    results: Annotated[list[Path], typer.Argument(metavar="RESULTS...", help="Output folders, or results files.")],
+    results_org: Annotated[str, typer.Option(metavar="ORG", help="Account or organisation on the hub.")],
+    public_run: PublicRun = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be sent.")] = False,
+) -> None:
+    """Uploads finished results, as eval --push-to-hub. Example: cultureval publish results --results-org lab"""
+    from cultureval.reports.hub_upload import publications, publish
+
+    found = publications(results, results_org, public_run)
+    if dry_run:
+        for one in found:
+            print(one.sentence())
+        return
+    publish(found, public_run, print_note)

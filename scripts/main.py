@@ -9,6 +9,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext, suppress
 from difflib import get_close_matches
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -21,30 +22,13 @@ from cultureval.runtime.interruption import exit_code, interruption_message, ord
 from cultureval.runtime.printing import print_message, print_note, steady_streams
 from cultureval.runtime.progress import is_terminal, plain_libraries
 from cultureval.runtime.settings import current_settings, use_settings
-from cultureval.scripts import (
-    bench,
-    check,
-    doctor,
-    evaluate,
-    judge,
-    leaderboard,
-    list_tasks,
-    mirror,
-    new_benchmark,
-    publish,
-    retrieval,
-    run,
-    show,
-    suite_commands,
-    view,
-)
+from cultureval.scripts import doctor, evaluate, judge, leaderboard, retrieval, run, show, suite_commands, tasks
 from cultureval.scripts.audit import audit
 from cultureval.scripts.code import code
 from cultureval.scripts.curate import curate
-from cultureval.scripts.custom_suites import WithCustomSuites, custom_suites_of
 from cultureval.scripts.export import export
 from cultureval.scripts.journal import journal
-from cultureval.scripts.suite_options import WithSuiteOptions
+from cultureval.scripts.suite_options import WithCustomSuites, WithSuiteOptions, custom_suites_of
 from cultureval.tasks.options import check_variables
 
 NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EFBIG}
@@ -98,22 +82,17 @@ app = typer.Typer(
 
 app.command("eval", cls=WithSuiteOptions)(evaluate.evaluate)
 app.command("run", cls=WithCustomSuites)(run.run)
-app.command("tasks", cls=WithCustomSuites)(list_tasks.list_tasks)
-app.command("check", cls=WithCustomSuites)(check.check)
+app.command("tasks", cls=WithCustomSuites)(tasks.list_tasks)
+app.command("check", cls=WithCustomSuites)(tasks.check)
 app.command("doctor", cls=WithCustomSuites)(doctor.doctor)
-app.command("new-benchmark")(new_benchmark.new_benchmark)
-app.command("mirror", cls=WithCustomSuites)(mirror.mirror)
+app.command("new-benchmark")(tasks.new_benchmark)
+app.command("mirror", cls=WithCustomSuites)(tasks.mirror)
 app.command("retrieval")(retrieval.retrieval)
 app.command("show", cls=WithCustomSuites)(show.show)
 app.command("leaderboard", cls=WithCustomSuites)(leaderboard.leaderboard)
-app.command("view", cls=WithCustomSuites)(view.view)
-app.command("publish", cls=WithCustomSuites)(publish.publish_results)
+app.command("view", cls=WithCustomSuites)(show.view)
+app.command("publish", cls=WithCustomSuites)(leaderboard.publish_results)
 app.command("judge", cls=WithCustomSuites)(judge.judge)
-app.command(
-    "bench",
-    add_help_option=False,
-    context_settings={"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []},
-)(bench.bench)
 app.add_typer(code, name="code")
 app.add_typer(audit, name="audit")
 app.add_typer(curate, name="curate")
@@ -153,6 +132,25 @@ def lighteval(context: typer.Context) -> None:
 
     own = INSPECT_TASKS if context.args[:1] == ["eval"] else OWN_TASKS
     raise typer.Exit(lighteval_command(list(context.args), own) or 0)
+
+
+@app.command(
+    "bench",
+    add_help_option=False,
+    context_settings={"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []},
+)
+def bench(context: typer.Context) -> None:
+    """Benchmarks ours against other harnesses (in a checkout). Example: cultureval bench scoring --help"""
+    folder = Path(cultureval.__file__).resolve().parents[2]
+    if not (folder / "benchmarks" / "commands.py").is_file():
+        raise CulturevalError(
+            "`cultureval bench` runs from a checkout of the repository, whose folder `benchmarks` is not in the "
+            "installed package: install the checkout (`pip install --editable .[lm-eval]`)."
+        )
+    sys.path.append(str(folder))
+    from benchmarks.commands import app as benchmarks
+
+    benchmarks(context.args, prog_name="cultureval bench", standalone_mode=False)
 
 
 def main() -> None:

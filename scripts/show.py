@@ -1,4 +1,4 @@
-"""`cultureval show`: the summary of finished runs, the items of one of their tasks, or one item whole."""
+"""`cultureval show` and `view`: finished runs, their items and single answers, also in Inspect's viewer."""
 
 import json
 import re
@@ -10,7 +10,7 @@ import typer
 
 from cultureval.reports.terminal_tables import terminal_width
 from cultureval.runtime.errors import CulturevalError, counted
-from cultureval.runtime.printing import print_note
+from cultureval.runtime.printing import print_note, print_result
 from cultureval.scripts.options import AsJson, Full, Strict
 
 
@@ -115,3 +115,39 @@ def _show_item(results: Path, task: str, item: str, output: Path | None, as_json
         path = output or saved.root / "pictures" / f"{name}.svg"
         if colours := save_picture(rows[place], task, path):
             print(f"Picture ({colours}): {path.resolve()}")
+
+
+def view(
+    results: Annotated[
+        list[Path], typer.Argument(metavar="RESULTS...", help="Output folders of runs, results files or details.")
+    ],
+    task: Annotated[str | None, typer.Option(help="Only this task, or this group of tasks.")] = None,
+    bundle: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Write the viewer with the logs as a static site instead.")
+    ] = None,
+    gated: Annotated[
+        bool, typer.Option("--gated", help="Tasks of gated data are in the bundle too: not for publishing.")
+    ] = False,
+    serve: Annotated[bool, typer.Option(help="Open the viewer; --no-serve only writes the logs.")] = True,
+    port: Annotated[int, typer.Option(min=1, max=65535, help="Of the viewer, on 127.0.0.1.")] = 7575,
+) -> None:
+    """Shows every answer with images, gold and verdicts in Inspect's viewer. Example: cultureval view results"""
+    from cultureval.reports.viewer.bundle import check_bundle, write_bundle
+    from cultureval.reports.viewer.bundle import serve as open_viewer
+    from cultureval.reports.viewer.logs import write_logs
+
+    if bundle:
+        check_bundle(bundle)
+    logs = write_logs(results, task)
+    folders = sorted({log.file.parent.parent for log in logs})
+    written = f"{counted(len(logs), 'log')}: {', '.join(str(folder.resolve()) for folder in folders)}"
+    if bundle:
+        if left_out := write_bundle(logs, bundle, gated):
+            names = ", ".join(sorted({log.task.partition("|")[0].partition(":")[0] for log in left_out}))
+            print_note(f"{counted(len(left_out), 'task')} left out, since their data are gated: {names}")
+        print_result(f"{written}\nViewer: {bundle.resolve()} (needs a web server)", bundle)
+    elif serve:
+        print_result(f"{written}\nViewer: http://127.0.0.1:{port} (Ctrl+C ends it)", folders[0])
+        open_viewer(logs, port)
+    else:
+        print_result(written, folders[0])

@@ -1,25 +1,110 @@
-"""Commands of suites: `cultureval compare SUITE ...`, and `analyze`, `agreement` and `score` in the same way.
+"""Commands of suites: `cultureval compare SUITE ...`, `analyze`, `agreement` and `score` in the same way.
 
 They are fields of the registered suites; the function of a command is loaded when it is called or listed.
 """
 
 import os
-from collections.abc import Callable
-from typing import Annotated, Any, ClassVar
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import typer
 from typer.core import TyperGroup
 
-from cultureval.runtime.errors import CulturevalError, did_you_mean
-from cultureval.scripts.agreement import agreement_with
+from cultureval.runtime.errors import CulturevalError, did_you_mean, shorten
+from cultureval.runtime.output_folder import require_output_folder
+from cultureval.runtime.printing import print_result
 from cultureval.scripts.compare import compare_runs
-from cultureval.scripts.custom_suites import FLAG, WithCustomSuites, with_option
-from cultureval.scripts.score import score_outputs_with, score_submissions_with
+from cultureval.scripts.suite_options import FLAG, WithCustomSuites, with_option
 from cultureval.tasks.catalogue import all_suites
 from cultureval.tasks.registration import unknown_suite_hint
 from cultureval.tasks.suite import Suite
 
+if TYPE_CHECKING:
+    from cultureval.reports.submissions import ScoredSubmissions
+
 RUNS = "runs"  # the comparison of any runs
+
+
+def agreement_with(suite: str) -> Callable[..., None]:
+    """The command for the human ratings of a suite."""
+
+    def agreement(
+        human: Annotated[
+            Path, typer.Argument(metavar="HUMAN.csv", help="The human ratings; columns: see the suite's page in docs/.")
+        ],
+        results: Annotated[
+            list[Path] | None,
+            typer.Argument(metavar="RESULTS...", help="Output folders or results files of the models."),
+        ] = None,
+        model: Annotated[
+            list[str] | None,
+            typer.Option("--model", help="HUMAN_NAME=RESULTS_NAME, if the names of a model differ. Repeatable."),
+        ] = None,
+        output: Annotated[Path | None, typer.Option(help="CSV file for all correlations with their intervals.")] = None,
+        resamples: Annotated[int, typer.Option(min=100, help="Resamples of items for each interval.")] = 1000,
+    ) -> None:
+        from cultureval.reports.agreement import agreement_report
+
+        print(agreement_report(suite, human, results or [], dict(map(_pair, model or ())), resamples, output))
+
+    return agreement
+
+
+def _pair(text: str) -> tuple[str, str]:
+    name, sign, other = text.partition("=")
+    if not sign or not name or not other:
+        raise CulturevalError(f"--model {text!r}: write HUMAN_NAME=RESULTS_NAME.")
+    return name, other
+
+
+Gold = Annotated[Path, typer.Option(help="The gold file, or a folder with the released layout.")]
+Pred = Annotated[list[Path], typer.Option(help="A submission file, or a folder. Repeatable.")]
+OutputDir = Annotated[Path, typer.Option(help="Output folder of results, tables (JSON, CSV) and plots.")]
+ModelName = Annotated[
+    str | None, typer.Option(help="Name in the results; default: that of the submission's file or folder.")
+]
+FOLDER = Path("results/score")
+
+
+def score_outputs_with(name: str, scorer: Callable[[Sequence[Path], Path], str]) -> Callable[..., None]:
+    """The command that prints what a scorer of outputs returns, which writes the results files itself."""
+
+    def score(pred: Pred, output_dir: OutputDir = FOLDER) -> None:
+        require_output_folder(output_dir)
+        _finish(name, scorer(pred, output_dir), output_dir)
+
+    return score
+
+
+def score_submissions_with(
+    name: str, scorer: "Callable[[Path, Sequence[Path], Path], ScoredSubmissions]"
+) -> Callable[..., None]:
+    """The command that saves and prints what a scorer of submission files returns."""
+
+    def score(gold: Gold, pred: Pred, output_dir: OutputDir = FOLDER, model_name: ModelName = None) -> None:
+        from cultureval.reports.submissions import ScoredSubmissions, save_submissions
+
+        started = time.time()
+        require_output_folder(output_dir)
+        output_dir.mkdir(parents=True, exist_ok=True)
+        scored = scorer(gold, pred, output_dir)
+        if not isinstance(scored, ScoredSubmissions):
+            raise CulturevalError(f"The scorer of {name} returned {shorten(scored)}, not ScoredSubmissions.")
+        files = save_submissions(scored, gold, output_dir, started, model_name)
+        results = "\n".join(f"Results: {file.resolve()}" for file in files)
+        _finish(name, f"{scored.text}\nTables and plots: {output_dir.resolve()}\n{results}", output_dir)
+        if scored.problems:
+            raise CulturevalError("\n".join(["Not scored:", *(f"  {problem}" for problem in scored.problems)]))
+
+    return score
+
+
+def _finish(name: str, text: str, output_dir: Path) -> None:
+    path = output_dir / f"{name}.txt"
+    path.write_text(f"{text}\n", encoding="utf-8")
+    print_result(text, path)
 
 
 class SuiteCommands(TyperGroup):

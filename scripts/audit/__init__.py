@@ -2,19 +2,8 @@
 
 import typer
 
-from cultureval.scripts.audit import (
-    apply,
-    check,
-    code,
-    export,
-    import_verdicts,
-    report,
-    responses,
-    review,
-    run,
-    shortcuts,
-)
-from cultureval.scripts.custom_suites import GroupWithCustomSuites, WithCustomSuites
+from cultureval.scripts.audit import check, code, review, run
+from cultureval.scripts.suite_options import GroupWithCustomSuites, WithCustomSuites
 
 audit = typer.Typer(
     cls=GroupWithCustomSuites,
@@ -24,11 +13,11 @@ audit = typer.Typer(
 )
 audit.command("check", cls=WithCustomSuites)(check.check)
 audit.command("run", cls=WithCustomSuites)(run.run)
-audit.command("responses", cls=WithCustomSuites)(responses.responses)
-audit.command("shortcuts", cls=WithCustomSuites)(shortcuts.shortcuts)
-audit.command("export", cls=WithCustomSuites)(export.export)
+audit.command("responses", cls=WithCustomSuites)(check.responses)
+audit.command("shortcuts", cls=WithCustomSuites)(check.shortcuts)
+audit.command("export", cls=WithCustomSuites)(review.export)
 audit.command("review", cls=WithCustomSuites)(review.review)
-audit.command("import", cls=WithCustomSuites)(import_verdicts.import_verdicts)
-audit.command("apply", cls=WithCustomSuites)(apply.apply)
-audit.command("report", cls=WithCustomSuites)(report.report)
+audit.command("import", cls=WithCustomSuites)(review.import_verdicts)
+audit.command("apply", cls=WithCustomSuites)(run.apply)
+audit.command("report", cls=WithCustomSuites)(run.report)
 audit.command("code", cls=WithCustomSuites)(code.code)

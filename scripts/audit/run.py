@@ -1,4 +1,4 @@
-"""`cultureval audit run`: LLM judges on ten criteria, and a rule that decides from their scores."""
+"""`cultureval audit run`, `apply` and `report`: judges on ten criteria, data without what is discarded, a page."""
 
 from pathlib import Path
 from typing import Annotated, Literal
@@ -7,7 +7,7 @@ import typer
 
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.printing import print_note, print_result
-from cultureval.scripts.audit.options import Columns, SourceNames, read_sources, require_no_people
+from cultureval.scripts.audit.options import Columns, SourceNames, given_manifest, read_sources, require_no_people
 from cultureval.scripts.options import (
     Data,
     Delimit,
@@ -87,3 +87,64 @@ def run(
         raise CulturevalError(
             "; ".join(audit.stopped) + ". Verdicts so far are saved: run the same command to continue."
         )
+
+
+def report(
+    audits: Annotated[
+        list[Path], typer.Argument(metavar="AUDIT...", help="Output folders of `audit run`, and manifests.")
+    ],
+    results: Annotated[
+        list[Path] | None, typer.Option(help="Results of models, for scores before and after. Repeatable.")
+    ] = None,
+    output_dir: OutputDir = "audit-report",
+    title: Annotated[str, typer.Option(help="Heading of the page.")] = "Audit",
+    examples: Annotated[
+        bool,
+        typer.Option("--examples/--no-examples", help="Show items' texts; not where the data may not be published."),
+    ] = True,
+) -> None:
+    """Writes a page: kept and discarded, reasons, examples, judges' agreement, scores of models before and after.
+
+    Example: cultureval audit report audit --results results
+    """
+    from cultureval.reports.audit.page import read_audit, write_page
+
+    files = read_audit(audits, results or ())
+    page = write_page(files, Path(output_dir).expanduser(), title, examples)
+    counts = [f"{files.manifest.count(name):,} {told}" for name, told in (("keep", "kept"), ("discard", "discarded"))]
+    print_result(f"{', '.join(counts)}, {files.manifest.count('review'):,} to review: {page}", page)
+
+
+def apply(
+    source: SourceNames,
+    manifest: Annotated[
+        list[Path],
+        typer.Option(metavar="FILE", help="Manifest of an audit, whose discarded rows are left out. Repeatable."),
+    ],
+    output_dir: OutputDir = "cleaned",
+    file_format: Annotated[
+        Literal["parquet", "arrow", "jsonl"], typer.Option(help="Form of the data; arrow is that of load_from_disk.")
+    ] = "parquet",
+    push_to: Annotated[
+        str | None, typer.Option(metavar="ORG/NAME", help="Also upload it as a private data set of the hub.")
+    ] = None,
+    data: Data = None,
+    form: Form = None,
+    columns: Columns = None,
+    sources: SourcesFile = None,
+) -> None:
+    """Writes data without the rows that manifests discard, as a data root for `cultureval eval --data`.
+
+    Example: cultureval audit apply qimma_arabicmmlu --manifest manifest.jsonl --output-dir cleaned
+    """
+    from cultureval.audit.cleaning import cleaned_subsets, push_cleaned, write_cleaned
+    from cultureval.reports.audit.texts import cleaned_text
+
+    decided = given_manifest(manifest)
+    with data_settings(data, form, sources):
+        items = read_sources(source, columns, each_task=True)
+    subsets = cleaned_subsets(items, decided)
+    folders = write_cleaned(subsets, decided, Path(output_dir).expanduser(), file_format)
+    if push_to:
+        push_cleaned(subsets, decided, push_to)
+    print(cleaned_text(subsets, decided, folders, push_to))

@@ -19,7 +19,7 @@ from cultureval.audit.review.server import Review, new_desk, review_app
 from cultureval.audit.review.verdicts import read_lines
 from cultureval.audit.sources import read_items
 from cultureval.runtime.data_options import DataOptions
-from cultureval.scripts.audit.import_verdicts import import_verdicts
+from cultureval.scripts.audit.review import import_verdicts
 from cultureval.tasks.manifest import read_manifest, write_manifest
 
 HOSTILE = '<img src=x onerror="document.title=\'owned\'"><script>document.title="owned"</script>'

@@ -1,4 +1,4 @@
-"""`cultureval curate m2cqa`: from a folder of images to a data set of counterfactual statements."""
+"""`cultureval curate`: from a folder of images to a data set of counterfactual statements, as M2CQA's paper does."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -9,6 +9,7 @@ from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.printing import print_note, print_result
 from cultureval.runtime.settings import current_settings, use_settings
 from cultureval.scripts.options import OutputDir, ReuseReplies, Seed
+from cultureval.scripts.suite_options import GroupWithCustomSuites, WithCustomSuites
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -164,3 +165,13 @@ def _write_sheet(items: "tuple[Item, ...]", plan: "CurationPlan", share: float) 
     file = plan.output / "sheet.csv"
     write_sheet(file, drawn, plan.varieties, plan.seed)
     return f"A sample of {len(drawn):,} items for people, a copy an annotator: {file}"
+
+
+curate = typer.Typer(
+    cls=GroupWithCustomSuites,
+    help="Makes data sets in the way of a paper. Example: cultureval curate m2cqa images --writer gpt.yaml ...",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+curate.command("m2cqa", cls=WithCustomSuites)(curate_m2cqa)
+curate.command("agreement", cls=WithCustomSuites)(people_agreement)

@@ -1,0 +1,111 @@
+"""What is evaluated: `cultureval tasks`, `check`, `mirror` and `new-benchmark`."""
+
+import json as json_format
+import shlex
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from cultureval.runtime.data.user_cache import write_json_lines
+from cultureval.runtime.errors import CulturevalError
+from cultureval.runtime.settings import current_settings, use_settings
+from cultureval.scripts.options import Data, Form, OnlyJson, SourcesFile, Tasks, data_settings, with_sources
+from cultureval.tasks.catalogue import all_tasks, require_suites, suites
+from cultureval.tasks.options import read_data_options
+from cultureval.tasks.registration import unknown_name_hint
+
+
+def list_tasks(
+    names: Annotated[
+        list[str] | None, typer.Argument(metavar="[NAMES...]", help="As of `eval`: suites, groups, tasks, files.")
+    ] = None,
+    suite: Annotated[str | None, typer.Option(help="Only this suite: its groups.")] = None,
+    all: Annotated[bool, typer.Option("--all", help="List every task, not suites or groups.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print the tasks as a JSON list and nothing else.")] = False,
+    sources: SourcesFile = None,
+) -> None:
+    """Lists the suites, a suite's groups, or a group's subsets. Example: cultureval tasks --suite qimma"""
+    with use_settings(with_sources(current_settings(), sources)):
+        print(_listed(names or [], suite, all, json))
+
+
+def _listed(names: list[str], suite: str | None, every: bool, json: bool) -> str:
+    from cultureval.reports.task_list import groups_text, suite_text, suites_text
+    from cultureval.tasks.selection import select_tasks
+
+    if suite is not None:
+        require_suites([suite], unknown_name_hint)
+    named = [name.rpartition("|")[0] for name in select_tasks(names)[0]] if names else all_tasks()
+    chosen = [one for one in dict.fromkeys(named) if suite in (None, all_tasks()[one].suite)]
+    if not chosen:
+        raise CulturevalError(f"{', '.join(names)} is not of the suite {suite}.")
+    if json:
+        return json_format.dumps([all_tasks()[one].as_record() for one in chosen], ensure_ascii=False, indent=2)
+    whole = [suite] if suite and not names else [name for name in names if name in suites()]
+    if every or len(whole) < len(names):
+        return groups_text(chosen)
+    return "\n\n".join(map(suite_text, whole)) or suites_text()
+
+
+def new_benchmark(
+    name: Annotated[
+        str, typer.Argument(metavar="NAME", help="Name of the package, the suite and its first benchmark.")
+    ],
+    labels: Annotated[str, typer.Option(help="The labels of options, in order; the model scores these.")] = "A B C D",
+    language: Annotated[str, typer.Option(help="ISO 639 code of its language.")] = "en",
+    output_dir: Annotated[Path, typer.Option(help="Folder in which it is created.")] = Path(),
+) -> None:
+    """Writes a small benchmark that already runs. Example: cultureval new-benchmark my_suite --language fa"""
+    from cultureval.tasks.new_suite import write_suite
+
+    folder = write_suite(name, labels.split(), language, output_dir)
+    place, samples = shlex.quote(str(folder)), shlex.quote(str(folder / "samples"))
+    print(f"Written: {folder}, a package with the suite {name!r}. Try it, then add your rows and texts:")
+    print(f"  cultureval eval MODEL {name} --custom-suites {place} --data {samples}")
+    print(f"  python -m pytest {place}    # after pip install pytest")
+    print(f"  pip install --editable {place}    # then --custom-suites is not needed")
+
+
+def mirror(
+    output_dir: Annotated[Path, typer.Option(help="Folder to fill; use it later as --data DIR.")],
+    suite: Annotated[list[str] | None, typer.Argument(help="Suites; default: all.")] = None,
+    sources: SourcesFile = None,
+) -> None:
+    """Copies the suites' data and scoring models, resumes, verifies counts.
+
+    Example: cultureval mirror qimma --output-dir DIR
+    """
+    from cultureval.tasks.mirroring import mirror_suites
+
+    with use_settings(with_sources(current_settings(), sources)):
+        lines, complete = mirror_suites(suite, output_dir)
+    print("\n".join(lines))
+    if not complete:
+        raise CulturevalError("Some sources could not be fetched (see above). The same command resumes.")
+
+
+def check(
+    tasks: Tasks,
+    data: Data = None,
+    form: Form = None,
+    full: Annotated[bool, typer.Option("--full", help="Print all subsets, files and listed rows.")] = False,
+    rows: Annotated[Path | None, typer.Option(help="Write all listed rows into this file, as JSON lines.")] = None,
+    json: OnlyJson = False,
+    sources: SourcesFile = None,
+) -> None:
+    """Reads every row of the tasks' data and lists what is broken, duplicate or read by no task.
+
+    Exit status 1: a row is broken, or the examples of TASK|2 are too few. Example: cultureval check qimma --data DIR
+    """
+    with data_settings(data, form, sources):
+        from cultureval.reports.data_check import data_check_text
+        from cultureval.tasks.checking import check_data
+
+        report = check_data(tasks, read_data_options())
+    if rows:
+        write_json_lines(rows, map(asdict, report.listed))
+    print(json_format.dumps(asdict(report), ensure_ascii=False, indent=2) if json else data_check_text(report, full))
+    if report.is_broken():
+        raise typer.Exit(1)
