@@ -44,15 +44,15 @@ from cultureval.models.settings import (
 from cultureval.models.tokens import Encoder, encoder_of
 from cultureval.runtime import processes
 from cultureval.runtime.data.image_store import image_size, pillow
+from cultureval.runtime.devices import hardware
 from cultureval.runtime.doc_fields import specific_of
 from cultureval.runtime.errors import CulturevalError, described
-from cultureval.runtime.hardware import hardware
 from cultureval.runtime.journal import Append, answer_key, open_journal
 from cultureval.runtime.journal_lines import check_key
-from cultureval.runtime.model_facts import changed_settings, changed_values, text_hash
 from cultureval.runtime.patches.transformers import loaded_facts
 from cultureval.runtime.progress import Progress, working
 from cultureval.runtime.servers.data_urls import image_hash
+from cultureval.runtime.signatures import changed_settings, changed_values, text_hash
 
 logger = logging.getLogger(__name__)
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")

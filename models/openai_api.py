@@ -59,7 +59,6 @@ from cultureval.runtime.doc_fields import specific_of
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.generation_hints import cut, stop_strings, with_plain_query
 from cultureval.runtime.journal import answer_key, open_journal
-from cultureval.runtime.model_facts import changed_settings, changed_values, text_hash
 from cultureval.runtime.patches.lighteval.refused_docs import RefusedResponse
 from cultureval.runtime.reasoning import split_reasoning
 from cultureval.runtime.servers.answers import Answer
@@ -70,6 +69,7 @@ from cultureval.runtime.servers.journalled_answers import OnFailure, Question, a
 from cultureval.runtime.servers.openai_client import OpenAIClient
 from cultureval.runtime.servers.settings import ServerSettings
 from cultureval.runtime.settings import current_settings
+from cultureval.runtime.signatures import changed_settings, changed_values, text_hash
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase

@@ -12,10 +12,9 @@ from typing import TYPE_CHECKING
 from cultureval.models.adapters import read_adapter, with_base_model
 from cultureval.models.choice import model_file
 from cultureval.models.weight_shapes import require_fitting_depth, require_fitting_shapes, safetensors_header
-from cultureval.runtime.checked_model import CheckedModel
 from cultureval.runtime.data.hub import cached_file, is_offline
 from cultureval.runtime.errors import CulturevalError, ProblemList, all_of
-from cultureval.runtime.model_settings import read_model_settings
+from cultureval.runtime.model_settings import CheckedModel, read_model_settings
 from cultureval.runtime.printing import print_note
 from cultureval.runtime.servers.providers import HUB, providers
 

@@ -33,7 +33,6 @@ from cultureval.models.tokens import tokens_read
 from cultureval.runtime import processes
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.generation_hints import may_reason, stop_strings
-from cultureval.runtime.model_facts import changed_settings, changed_values
 from cultureval.runtime.reasoning import split_reasoning
 from cultureval.runtime.servers.answers import Answer
 from cultureval.runtime.servers.errors import ServerError
@@ -41,6 +40,7 @@ from cultureval.runtime.servers.journalled_answers import Question
 from cultureval.runtime.servers.openai_client import OpenAIClient
 from cultureval.runtime.servers.settings import ServerSettings
 from cultureval.runtime.servers.vllm_process import VLLMServer, require_vllm, vllm_version
+from cultureval.runtime.signatures import changed_settings, changed_values
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase

@@ -9,8 +9,8 @@ from cultureval.runs.load_runs import read_run
 from cultureval.runs.record import Run, RunRecord
 from cultureval.runs.recording import record_of
 from cultureval.runs.writing import complete_results
-from cultureval.runtime.checked_model import ModelCheck
 from cultureval.runtime.errors import described
+from cultureval.runtime.model_settings import ModelCheck
 from cultureval.runtime.printing import for_files, print_note
 from cultureval.runtime.saving import Saving
 from cultureval.runtime.settings import current_settings, use_settings

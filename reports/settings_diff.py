@@ -10,9 +10,9 @@ from cultureval.runs.load_runs import load
 from cultureval.runs.record import Run, RunRecord, TaskRecord
 from cultureval.runs.recording import versions
 from cultureval.runs.signature import scorer_of
+from cultureval.runtime.devices import hardware
 from cultureval.runtime.doc_fields import PAPER
 from cultureval.runtime.errors import CulturevalError, escaped, shorten, shown_names
-from cultureval.runtime.hardware import hardware
 from cultureval.runtime.patches.lighteval.start_up import prepare_lighteval
 from cultureval.tasks.catalogue import all_suites, all_tasks
 from cultureval.tasks.options import all_options, read_data_options

@@ -27,8 +27,8 @@ from cultureval.runs.record import (
 )
 from cultureval.runs.signature import parity_in_run, signatures_of
 from cultureval.runs.task_records import task_records
+from cultureval.runtime.devices import hardware
 from cultureval.runtime.doc_fields import specific_of
-from cultureval.runtime.hardware import hardware
 from cultureval.runtime.patches.lighteval.group_averages import NotApplicable
 from cultureval.runtime.patches.lighteval.row_order import LIGHTEVAL_SEED
 from cultureval.runtime.patches.lighteval.run_results import details_of, scores_of

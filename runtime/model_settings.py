@@ -1,7 +1,8 @@
-"""Settings of a model: from a YAML file, overridden by the environment; unknown names are errors."""
+"""What is known of a model before it loads: its settings, from a YAML file below the environment's; checks."""
 
 import difflib
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,27 @@ from cultureval.runtime.data_options import expanded
 from cultureval.runtime.errors import CulturevalError, ProblemList
 from cultureval.runtime.servers.providers import hub_name, server_settings_of
 from cultureval.runtime.settings import current_settings
+
+
+@dataclass(frozen=True)
+class CheckedModel:
+    """A model that can be loaded.
+
+    Attributes:
+        file: The file with its class, as `lighteval custom` takes it.
+        no_images: Why tasks with images cannot be run, as a sentence; None where they can.
+        no_likelihoods: The same of tasks with log-likelihoods.
+        model_type: That of its configuration, such as `qwen3_vl`; "" where unknown, as behind a server.
+    """
+
+    file: Path
+    no_images: str | None = None
+    no_likelihoods: str | None = None
+    model_type: str = ""
+
+
+# (whether tasks show images, whether tasks need log-likelihoods) -> the model; raises CulturevalError
+ModelCheck = Callable[[bool, bool], CheckedModel]
 
 
 def read_model_settings(model: str, base_url: str | None = None) -> dict[str, Any]:

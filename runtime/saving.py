@@ -1,6 +1,8 @@
-"""What is kept of a run and where it goes besides the output folder: LightEval's options, with its names."""
+"""Where a run writes: its output folder, and what LightEval's options (with its names) keep and upload besides."""
 
 import os
+import shutil
+import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -12,6 +14,7 @@ from cultureval.runtime.data.hub import is_offline
 from cultureval.runtime.errors import CulturevalError, ProblemList
 
 PLACES = ("output_dir", "org", "model")
+LEAST_FREE = 64 * 2**20  # bytes; the details of a suite take some tens of MiB
 
 
 @dataclass(frozen=True)
@@ -103,3 +106,30 @@ def hub_problems(option: str, results_org: str | None) -> Iterator[str]:
         yield f"{option} needs a login at the hub: run `hf auth login`, or set HF_TOKEN."
     if is_offline():
         yield f"{option} needs the hub, which is off (HF_HUB_OFFLINE) or does not answer."
+
+
+def require_output_folder(folder: str | Path) -> None:
+    """As `require_folder`, of a command's output folder; fsspec addresses, which LightEval writes to, pass."""
+    if "://" not in str(folder):  # an fsspec address, which LightEval writes to
+        require_folder(Path(folder), "--output-dir")
+
+
+def require_folder(folder: Path, option: str) -> None:
+    """Checks that the folder of an option, or the one it will be made in, is writable and has room; leaves no file.
+
+    Raises:
+        CulturevalError: Nothing can be written there.
+    """
+    path = folder.absolute()
+    try:
+        place = next(place for place in (path, *path.parents) if place.exists())
+        tempfile.TemporaryFile(dir=place).close()
+        free = shutil.disk_usage(place).free
+    except OSError as error:
+        raise CulturevalError(
+            f"Nothing can be written into {option} {folder} ({error.strerror}): name another folder."
+        ) from error
+    if free < LEAST_FREE:
+        raise CulturevalError(
+            f"{option} {folder} has room for {free / 2**20:.0f} MiB only: free some, or name another folder."
+        )

@@ -4,8 +4,16 @@ Two scores may be compared only if their signatures differ in nothing but the mo
 """
 
 import hashlib
-from collections.abc import Iterable
+import json
+import re
+from collections.abc import Collection, Iterable
 from importlib.metadata import version
+from typing import TYPE_CHECKING, Any
+
+from cultureval.runtime.text_templates import short_hash
+
+if TYPE_CHECKING:
+    from lighteval.models.abstract_model import ModelConfig
 
 PACKAGES = ("cultureval", "lighteval", "transformers", "torch")
 
@@ -24,3 +32,36 @@ def combined_hash(hashes: Iterable[str]) -> str:
 def installed_versions(packages: Iterable[str] = PACKAGES) -> dict[str, str]:
     """Versions of the packages that scores depend on."""
     return {name: version(name) for name in packages}
+
+
+def changed_settings(settings: "ModelConfig", left_out: Collection[str]) -> str:
+    """For a signature: `name=value` of all settings that differ from their defaults, generation parameters included.
+
+    In alphabetical order; a value that is no short word becomes eight digits of its SHA-256; "default" without any.
+    `left_out` are those that a score does not depend on, or that the signature shows elsewhere.
+    """
+    changed = changed_values(settings, left_out)
+    return ",".join(f"{name}={_short(value)}" for name, value in sorted(changed.items())) or "default"
+
+
+def changed_values(settings: "ModelConfig", left_out: Collection[str]) -> dict[str, Any]:
+    """The settings, generation parameters included, that differ from their defaults; `left_out` are not considered."""
+    from lighteval.models.model_input import GenerationParameters
+
+    changed = {
+        name: getattr(settings, name)
+        for name, field in type(settings).model_fields.items()
+        if name not in left_out and getattr(settings, name) != field.get_default(call_default_factory=True)
+    }
+    generation, usual = changed.pop("generation_parameters", None), GenerationParameters()
+    return changed | {name: value for name, value in generation or () if value != getattr(usual, name)}
+
+
+def text_hash(text: str | None) -> str:
+    """Eight hexadecimal digits of a text's SHA-256; "" for none."""
+    return short_hash(text) if text else ""
+
+
+def _short(value: Any) -> str:
+    text = value if isinstance(value, str) else json.dumps(value, sort_keys=True)
+    return text if re.fullmatch(r"[\w.+-]{1,32}", text) else short_hash(text)

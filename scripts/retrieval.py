@@ -6,8 +6,8 @@ from typing import Annotated, Literal
 import typer
 
 from cultureval.runtime.data.hub import go_offline_if_unreachable
-from cultureval.runtime.output_folder import require_output_folder
 from cultureval.runtime.printing import print_result
+from cultureval.runtime.saving import require_output_folder
 from cultureval.runtime.settings import current_settings, use_settings
 from cultureval.tasks.cvlue.gallery import TASKS, read_gallery
 

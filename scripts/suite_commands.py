@@ -13,8 +13,8 @@ import typer
 from typer.core import TyperGroup
 
 from cultureval.runtime.errors import CulturevalError, did_you_mean, shorten
-from cultureval.runtime.output_folder import require_output_folder
 from cultureval.runtime.printing import print_result
+from cultureval.runtime.saving import require_output_folder
 from cultureval.scripts.compare import compare_runs
 from cultureval.scripts.suite_options import FLAG, WithCustomSuites, with_option
 from cultureval.tasks.catalogue import all_suites

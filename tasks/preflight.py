@@ -8,15 +8,15 @@ from threading import Thread
 from typing import Any
 
 from cultureval.metrics.judges.optional_judges import check_judges, usable_judges
-from cultureval.runtime.checked_model import CheckedModel, ModelCheck
 from cultureval.runtime.data.user_cache import user_cache
 from cultureval.runtime.data_options import DataOptions
 from cultureval.runtime.errors import CulturevalError, ProblemList, SourceUnavailable, all_of, counted, shown_names
 from cultureval.runtime.extras import MissingExtra
 from cultureval.runtime.gc_pause import no_collection
-from cultureval.runtime.output_folder import require_folder, require_output_folder
+from cultureval.runtime.model_settings import CheckedModel, ModelCheck
 from cultureval.runtime.patches.transformers_start_up import prepare_transformers
 from cultureval.runtime.printing import print_note
+from cultureval.runtime.saving import require_folder, require_output_folder
 from cultureval.runtime.settings import Settings, current_settings, use_settings
 from cultureval.tasks.catalogue import all_suites, all_tasks, kind_of
 from cultureval.tasks.kinds import Kind

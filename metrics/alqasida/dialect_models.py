@@ -14,10 +14,9 @@ import numpy as np
 from cultureval.metrics.alqasida.countries import COUNTRIES, COUNTRY_NAMES, REGIONS
 from cultureval.metrics.alqasida.fasttext_file import labels_of
 from cultureval.runtime import processes
-from cultureval.runtime.data.scorers import local_copy
+from cultureval.runtime.data.scorers import local_copy, versioned_name
 from cultureval.runtime.devices import scoring_device
 from cultureval.runtime.errors import CulturevalError, all_of
-from cultureval.runtime.model_identity import versioned_name
 from cultureval.runtime.progress import Progress
 from cultureval.runtime.settings import Settings, current_settings
 from cultureval.runtime.transformers_loading import missing_vocabulary, missing_weights, unusable_weights

@@ -16,7 +16,7 @@ from cultureval.runtime.chat_messages import IMAGE_MARK, Placement, message_part
 from cultureval.runtime.data.image_store import pillow, upright
 from cultureval.runtime.errors import CulturevalError, described
 from cultureval.runtime.generation_hints import answer_prefix, may_reason, with_chat_query, with_plain_query
-from cultureval.runtime.model_facts import text_hash
+from cultureval.runtime.signatures import text_hash
 
 if TYPE_CHECKING:
     from PIL.Image import Image

@@ -18,7 +18,7 @@ from cultureval.reports.leaderboard.publishing import space_card
 from cultureval.reports.leaderboard.texts import shown
 from cultureval.reports.viewer_links import link_back, read_published
 from cultureval.runtime.errors import CulturevalError, counted, shown_names
-from cultureval.runtime.output_folder import require_folder
+from cultureval.runtime.saving import require_folder
 
 MARK = ".cultureval-leaderboard"  # a folder with it may be written again
 MOST_GROUPS = 8  # that the last message names

@@ -6,9 +6,9 @@ from typing import Annotated, Literal
 
 import typer
 
-from cultureval.runtime.output_folder import require_output_folder
 from cultureval.runtime.printing import print_result
 from cultureval.runtime.rounding import without_nan
+from cultureval.runtime.saving import require_output_folder
 from cultureval.scripts.code.options import (
     Data,
     Dataset,

@@ -8,8 +8,8 @@ import typer
 
 from cultureval.runtime.data.hub import go_offline_if_unreachable
 from cultureval.runtime.errors import CulturevalError
-from cultureval.runtime.output_folder import require_output_folder
 from cultureval.runtime.printing import print_note
+from cultureval.runtime.saving import require_output_folder
 from cultureval.runtime.settings import current_settings, use_settings
 from cultureval.scripts.code.options import Data, Dataset, Prompts, data_in_settings, notes_on_stderr
 

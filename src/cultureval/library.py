@@ -143,7 +143,7 @@ def score(
     with use_settings(_settings(options, None)):
         from cultureval.runs.files import results_below
         from cultureval.runs.load_runs import read_run
-        from cultureval.runtime.output_folder import require_output_folder
+        from cultureval.runtime.saving import require_output_folder
 
         suite, takes_gold = _scorer_of(name)
         if takes_gold != (gold is not None):

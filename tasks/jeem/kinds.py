@@ -2,8 +2,8 @@
 
 from cultureval.metrics.semantic import caption_bertscore_model, check_caption_bertscore
 from cultureval.prompts.jeem import docs
+from cultureval.runtime.data.scorers import versioned_name
 from cultureval.runtime.dotted_names import lazy_call
-from cultureval.runtime.model_identity import versioned_name
 from cultureval.tasks.kinds import Instrument, Kind
 
 

@@ -7,8 +7,8 @@ from cultureval.metrics.code.report import check_sandbox, judge_name
 from cultureval.metrics.semantic import bertscore_model, try_bertscore
 from cultureval.prompts.choices import choice_prompt, multi_select_prompt
 from cultureval.prompts.qimma import code_problems, docs
+from cultureval.runtime.data.scorers import versioned_name
 from cultureval.runtime.dotted_names import lazy_call
-from cultureval.runtime.model_identity import versioned_name
 from cultureval.tasks.kinds import Instrument, Kind
 
 CHOICES = "cultureval.metrics.lighteval.multiple_choice"

@@ -20,8 +20,8 @@ from cultureval.models.settings import NOT_IN_ANSWER_KEY, HFModelSettings, read_
 from cultureval.runtime import extras, weight_files
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.generation_hints import cut
-from cultureval.runtime.model_facts import changed_settings
 from cultureval.runtime.settings import Settings, use_settings
+from cultureval.runtime.signatures import changed_settings
 from cultureval.runtime.weight_files import fingerprint
 
 VARIABLE = "CULTUREVAL_MODEL_SETTINGS"

@@ -14,11 +14,10 @@ from typer.testing import CliRunner
 
 from cultureval.reports import evaluation
 from cultureval.runs.record import Run
-from cultureval.runtime.checked_model import CheckedModel
 from cultureval.runtime.data.user_cache import user_cache
 from cultureval.runtime.data_options import samples_root
 from cultureval.runtime.errors import CulturevalError, Problems
-from cultureval.runtime.model_settings import read_model_settings
+from cultureval.runtime.model_settings import CheckedModel, read_model_settings
 from cultureval.runtime.settings import Option, Settings, current_settings, use_settings
 from cultureval.scripts import evaluate as command
 from cultureval.scripts.main import app

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from cultureval.runtime.dotted_names import load_attribute
 from cultureval.runtime.errors import described
-from cultureval.runtime.model_facts import changed_settings, changed_values, text_hash
 from cultureval.runtime.patches.table import expect, patched
 from cultureval.runtime.patches.transformers import loaded_facts
+from cultureval.runtime.signatures import changed_settings, changed_values, text_hash
 from cultureval.runtime.weight_files import fingerprint
 
 if TYPE_CHECKING:
