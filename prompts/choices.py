@@ -1,17 +1,29 @@
 """Prompt functions of multiple-choice questions: from a prepared row (`choice_rows`) to a LightEval Doc.
 
 The query is the row's `prompt`, the continuations scored are the options' labels; there is no instruction and no
-system prompt.
+system prompt. Where the answer is generated, the query also says how to answer, in the task's language (a text of the
+folder `templates/generated_choices`).
 """
 
+import re
 from collections.abc import Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from cultureval.prompts.preparation import make_doc
+from cultureval.prompts.templates import load_template
 from cultureval.runtime.doc_fields import DocSpecific, fields_of
 from cultureval.runtime.errors import CulturevalError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from lighteval.tasks.requests import Doc
+
+
+# The word that asks for the label to be continued, which questions with generated answers lack.
+_CUE = re.compile(r"\s*\n[^\S\n]*(?:الإجابة|الاجابة|الجواب|Answer|答案)(?: الصحيحة)?[^\S\n]*[:：]?\s*\Z")
+SEPARATORS = {"ar": "، ", "zh": "、"}
 
 
 class ChoiceSpecific(DocSpecific, total=False):
@@ -38,17 +50,46 @@ def multi_select_prompt(row: Mapping[str, Any], task_name: str | None = None) ->
 
 
 def _labelled_doc(row: Mapping[str, Any], task_name: str | None, gold: int | list[int]) -> "Doc":
-    from lighteval.tasks.requests import Doc
-
     if "labels" not in row:
         where = row.get("source_row", "a row")
         raise CulturevalError(
             f"{task_name}, {where}: no labels to score; make such rows with `choice_rows.choice_row`."
         )
-    return Doc(
-        task_name=task_name or "",
-        query=row["prompt"],
-        choices=list(row["labels"]),
-        gold_index=gold,
-        specific=dict(ChoiceSpecific(**fields_of(row, ChoiceSpecific), options=list(row["choices"]))),
+    specific = ChoiceSpecific(**fields_of(row, ChoiceSpecific), options=list(row["choices"]))
+    return make_doc(row, task_name, list(row["labels"]), gold, specific)
+
+
+class ChoiceReplySpecific(ChoiceSpecific):
+    """A question whose answer is generated.
+
+    Attributes:
+        labels: The labels that the prompt shows, one an option.
+        right: Positions of the right options, from 0.
+    """
+
+    labels: list[str]
+    right: list[int]
+
+
+def instruction_name(language: str, several: bool) -> str:
+    """The template of the instruction in a language, for questions with one or with several right options."""
+    return f"generated_choices/{language}_{'several' if several else 'one'}"
+
+
+def choice_reply_prompt(language: str, several: bool) -> "Callable[..., Doc]":
+    """The prompt function of a language with an instruction (ar, en or zh); `several`: several options may be right."""
+    return partial(_reply_doc, instruction=instruction_name(language, several), language=language)
+
+
+def _reply_doc(row: Mapping[str, Any], task_name: str | None = None, *, instruction: str, language: str) -> "Doc":
+    """The Doc of a row; its one choice is the right last line, which few-shot examples show."""
+    labels, separator = [label.strip() for label in row["labels"]], SEPARATORS.get(language, ", ")
+    asked = load_template(instruction).render(labels=separator.join(labels)).strip()
+    last_line = asked.rpartition("\n")[2]
+    right = sorted(row["index"])
+    answer = last_line.replace(re.search(r"<[^<>]*>", last_line)[0], separator.join(labels[place] for place in right))
+    specific = ChoiceReplySpecific(
+        **fields_of(row, ChoiceSpecific), options=list(row["choices"]), labels=labels, right=right
     )
+    query = f"{_CUE.sub('', row['prompt']).rstrip()}\n\n{asked}\n"
+    return make_doc(row, task_name, [answer], 0, specific, query)

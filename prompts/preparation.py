@@ -1,11 +1,15 @@
-"""The types of a conversion from rows of sources to prepared rows, from which Docs are made."""
+"""From rows of sources to prepared rows, from these to LightEval Docs: the types, and how every Doc is made."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from cultureval.runtime.data.image_store import stored_image
 from cultureval.runtime.data_options import DataOptions
+
+if TYPE_CHECKING:
+    from lighteval.tasks.requests import Doc
 
 Row = Mapping[str, Any]
 PreparedRow = dict[str, Any]
@@ -30,3 +34,24 @@ class Preparation:
 
 # One prepared row, or several where a row holds several items to ask (M2CQA: three statements on one image).
 Prepare = Callable[[Row, Preparation], PreparedRow | list[PreparedRow]]
+
+
+def make_doc(
+    row: Mapping[str, Any],
+    task_name: str | None,
+    choices: list[str],
+    gold: int | list[int],
+    specific: Mapping[str, Any],
+    query: str | None = None,
+) -> "Doc":
+    """The Doc of a prepared row, with its image if it has one; the query is the row's `prompt` where none is given."""
+    from lighteval.tasks.requests import Doc
+
+    return Doc(
+        task_name=task_name or "",
+        query=row["prompt"] if query is None else query,
+        choices=choices,
+        gold_index=gold,
+        images=[str(stored_image(row["image"]))] if "image" in row else None,
+        specific=dict(specific),
+    )

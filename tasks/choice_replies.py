@@ -8,14 +8,14 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from cultureval.metrics.choice_names import CHOICE_REPLIES
-from cultureval.prompts.choice_replies import choice_reply_prompt, instruction_name
+from cultureval.prompts.choices import choice_reply_prompt, instruction_name
 from cultureval.runtime.dotted_names import lazy_call
 from cultureval.tasks.kinds import Instrument, Kind
 from cultureval.tasks.suite import Benchmark, MetricSet
 
 SEVERAL = {"multiple_choice": False, "multi_select": True}  # kinds with such a form -> whether several may be right
 NEW_TOKENS = 2048  # reasoning included
-METRICS = "cultureval.metrics.lighteval.choice_replies:choice_reply_metrics"
+METRICS = "cultureval.metrics.lighteval.multiple_choice:choice_reply_metrics"
 PARSER = Instrument(name=lambda: "labels(strict, v5)", check=lambda: None)
 
 

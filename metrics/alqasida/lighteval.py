@@ -46,7 +46,7 @@ from cultureval.runtime.doc_fields import specific_of
 from cultureval.runtime.patches.lighteval.group_averages import StandardError
 
 if TYPE_CHECKING:
-    from cultureval.prompts.alqasida.specific import RequestSpecific, TranslationSpecific
+    from cultureval.prompts.alqasida.docs import RequestSpecific, TranslationSpecific
 
 
 def fidelity_metrics() -> list[Metric]:

@@ -18,7 +18,7 @@ from cultureval.runtime.doc_fields import specific_of
 from cultureval.runtime.patches.evalplus import evalplus_problems
 
 if TYPE_CHECKING:
-    from cultureval.prompts.qimma.specific import CodeSpecific
+    from cultureval.prompts.qimma.docs import CodeSpecific
 
 logger = logging.getLogger(__name__)
 

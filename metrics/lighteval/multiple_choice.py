@@ -1,22 +1,31 @@
-"""LightEval metrics of multiple-choice and multi-select questions, from the log-probabilities of the options."""
+"""LightEval metrics of multiple-choice and multi-select questions: from log-probabilities, or from generated labels."""
 
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
+import numpy as np
 from lighteval.metrics.metrics_sample import SampleLevelComputation
 from lighteval.metrics.utils.metric_utils import SampleLevelMetric
 from lighteval.models.model_output import ModelResponse
 from lighteval.tasks.requests import Doc, SamplingMethod
 from lighteval.utils.utils import as_list
 
-from cultureval.metrics.choice_names import MULTI_SELECT, MULTIPLE_CHOICE
+from cultureval.metrics.choice_names import CHOICE_REPLIES, MULTI_SELECT, MULTIPLE_CHOICE
+from cultureval.metrics.choice_replies import parse_labels
+from cultureval.metrics.lighteval.batched import batched_metric
 from cultureval.metrics.lighteval.clustered_means import ClusteredMean, ClusteredScore
+from cultureval.metrics.lighteval.shared_pass import Columns, SharedScore, pass_over_replies
 from cultureval.metrics.likelihood import (
     argmax_accuracy,
     char_normalized_accuracy,
     gold_probability_mass,
     gold_set_match,
 )
+from cultureval.runtime.doc_fields import specific_of
 from cultureval.runtime.errors import CulturevalError
+
+if TYPE_CHECKING:
+    from cultureval.prompts.choices import ChoiceReplySpecific
 
 ScoreOptions = Callable[[Sequence[float], Sequence[str], int | Sequence[int]], float]
 
@@ -75,3 +84,31 @@ def _argmax_of_options(logprobs: Sequence[float], choices: Sequence[str], gold: 
     if len(logprobs) != len(choices):
         raise ValueError(f"there are {len(logprobs)} log-probabilities but {len(choices)} choices")
     return argmax_accuracy(logprobs, gold)
+
+
+def choice_reply_metrics(several: bool = False) -> list[SampleLevelMetric]:
+    """`acc_strict`, the headline, and `acc_lenient`: the shares of right answers under each profile of `parse_labels`.
+
+    A reply that cannot be read is wrong, and is counted apart: `invalid_strict` and `invalid_lenient`.
+
+    Args:
+        several: Whether several options may be right; a right answer is then exactly these.
+    """
+
+    def score(docs: list[Doc], replies: list[str]) -> Columns:
+        columns: dict[str, list[float]] = {name: [] for name in CHOICE_REPLIES}
+        for doc, reply in zip(docs, replies, strict=True):
+            asked: ChoiceReplySpecific = specific_of(doc)
+            for profile in ("strict", "lenient"):
+                found = parse_labels(reply, asked["labels"], asked["options"], profile, several)
+                columns[f"acc_{profile}"].append(float(found == tuple(asked["right"])))
+                columns[f"invalid_{profile}"].append(float(found is None))
+        return {name: np.array(values) for name, values in columns.items()}
+
+    shared = pass_over_replies(score)
+    return [
+        batched_metric(
+            name, SharedScore(name, name, shared, "labels of replies"), ClusteredMean(name), declared.higher_is_better
+        )
+        for name, declared in CHOICE_REPLIES.items()
+    ]

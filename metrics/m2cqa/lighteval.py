@@ -25,7 +25,7 @@ from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.patches.lighteval.group_averages import Rate, Total
 
 if TYPE_CHECKING:
-    from cultureval.prompts.m2cqa.specific import StatementSpecific
+    from cultureval.prompts.m2cqa.docs import StatementSpecific
 
 
 Parts = Mapping[str, Mapping[str, str]]

@@ -9,21 +9,65 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from cultureval.prompts.alqasida.rows import LANGUAGES
-from cultureval.prompts.alqasida.specific import PromptFeatures, RequestSpecific, TranslationSpecific
-from cultureval.runtime.doc_fields import JudgeRequest, fields_of
+from cultureval.prompts.preparation import make_doc
+from cultureval.runtime.doc_fields import DocSpecific, JudgeRequest, fields_of
 
 if TYPE_CHECKING:
     from lighteval.tasks.requests import Doc
 
 
+class PromptFeatures(DocSpecific):
+    """Fields of all of AL-QASIDA's items.
+
+    Attributes:
+        dialect: Three-letter code of the requested dialect's country; "msa" or "eng" in translations.
+        genre: The source's genre.
+        prompt_length: Characters of the request.
+    """
+
+    dialect: str
+    genre: str
+    prompt_length: int
+
+
+class RequestSpecific(PromptFeatures, total=False):
+    """A request for an answer in a dialect.
+
+    Attributes:
+        prompt: The bare request, copies of which are detected in replies.
+        template: The request's template, if any.
+        location: Where the template names the dialect.
+        phrasing: How the template asks.
+    """
+
+    prompt: str
+    template: str
+    location: str
+    phrasing: str
+
+
+class TranslationSpecific(PromptFeatures, total=False):
+    """A sentence to be translated; the template's fields are as in `RequestSpecific`.
+
+    Attributes:
+        source: The sentence.
+    """
+
+    source: str
+    template: str
+    location: str
+    phrasing: str
+
+
 def request_prompt(row: Mapping[str, Any], task_name: str | None = None) -> "Doc":
     """Doc of a request in a dialect, or in English for an answer in a dialect; there is no gold answer."""
-    return _doc(row, task_name, row["prompt"], _request(row))
+    return make_doc(row, task_name, [row["answer"]], 0, _request(row))
 
 
 def request_prompt_few_shot(row: Mapping[str, Any], task_name: str | None = None) -> "Doc":
     """As `request_prompt`, after few-shot examples; an example's answer is the Doc's choice."""
-    return _doc(row, task_name, f"Q: {row['prompt']}\nA:", {**_request(row), "chat_query": row["prompt"]})
+    query, specific = f"Q: {row['prompt']}\nA:", {**_request(row), "chat_query": row["prompt"]}
+    return make_doc(row, task_name, [row["answer"]], 0, specific, query)
 
 
 def translation_prompt(row: Mapping[str, Any], task_name: str | None = None) -> "Doc":
@@ -36,8 +80,8 @@ def translation_prompt(row: Mapping[str, Any], task_name: str | None = None) -> 
     templates += ["alqasida_dialectal_fidelity"] if target not in ("eng", "msa") else []
     slots = {"dialect": LANGUAGES[target], "source": row["source"], "reference": row["answer"]}
     judge: JudgeRequest = {"templates": templates, "slots": slots}
-    fields = fields_of(row, TranslationSpecific)
-    return _doc(row, task_name, row["prompt"], TranslationSpecific(**fields, **_length(row), judge=judge))
+    specific = TranslationSpecific(**fields_of(row, TranslationSpecific), **_length(row), judge=judge)
+    return make_doc(row, task_name, [row["answer"]], 0, specific)
 
 
 def _request(row: Mapping[str, Any]) -> RequestSpecific:
@@ -50,15 +94,3 @@ def _request(row: Mapping[str, Any]) -> RequestSpecific:
 
 def _length(row: Mapping[str, Any]) -> dict[str, int]:
     return {"prompt_length": len(row["prompt"])}
-
-
-def _doc(row: Mapping[str, Any], task_name: str | None, query: str, specific: PromptFeatures) -> "Doc":
-    from lighteval.tasks.requests import Doc
-
-    return Doc(
-        task_name=task_name or "",
-        query=query,
-        choices=[row["answer"]],
-        gold_index=0,
-        specific=dict(specific),
-    )

@@ -4,9 +4,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from cultureval.prompts.jeem.rows import COUNTRIES
-from cultureval.prompts.jeem.specific import CaptionSpecific, QuestionSpecific
-from cultureval.runtime.data.image_store import stored_image
-from cultureval.runtime.doc_fields import JudgeRequest, fields_of
+from cultureval.prompts.preparation import make_doc
+from cultureval.runtime.doc_fields import DocSpecific, JudgeRequest, fields_of
 
 if TYPE_CHECKING:
     from lighteval.tasks.requests import Doc
@@ -14,6 +13,37 @@ if TYPE_CHECKING:
 CAPTION_TEMPLATES = ("jeem_caption_image_reference", "jeem_caption_reference")
 MSA_TEMPLATES = ("jeem_caption_image_reference_msa", "jeem_caption_reference_msa")
 VQA_TEMPLATES = ("jeem_vqa",)
+
+
+class CaptionSpecific(DocSpecific):
+    """A caption of an image.
+
+    Attributes:
+        country: Two-letter code of the image's country.
+        variety: "MSA" or the dialect requested for the caption.
+        shared: Whether the image was captioned in every country.
+        reference_set: Name, in the store of texts, of all reference captions of the variety (CIDEr's statistics).
+    """
+
+    country: str
+    variety: str
+    image_id: str
+    shared: bool
+    reference_set: str
+
+
+class QuestionSpecific(CaptionSpecific):
+    """A question on an image, with the annotators' answer.
+
+    Attributes:
+        question_number: Its position among the image's questions.
+        answerable: Whether the annotators could tell the answer from the image.
+    """
+
+    question: str
+    question_number: int
+    answer: str
+    answerable: bool
 
 
 def caption_prompt(row: Mapping[str, Any], task_name: str | None = None) -> "Doc":
@@ -44,14 +74,5 @@ def question_prompt(row: Mapping[str, Any], task_name: str | None = None) -> "Do
 
 
 def _doc(row: Mapping[str, Any], task_name: str | None, specific: CaptionSpecific) -> "Doc":
-    from lighteval.tasks.requests import Doc
-
     references = list(row["references"])
-    return Doc(
-        task_name=task_name or "",
-        query=row["prompt"],
-        choices=references,
-        gold_index=list(range(len(references))),
-        images=[str(stored_image(row["image"]))],
-        specific=dict(specific),
-    )
+    return make_doc(row, task_name, references, list(range(len(references))), specific)

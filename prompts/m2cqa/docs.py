@@ -4,12 +4,11 @@ The texts are those of the paper's Table 8, verbatim; the three Arabic varieties
 put the image before the text unless their setting `image_placement` says "last".
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from cultureval.prompts.m2cqa.specific import JointSpecific, LabelledStatementSpecific, StatementSpecific
+from cultureval.prompts.preparation import make_doc
 from cultureval.prompts.templates import render
-from cultureval.runtime.data.image_store import stored_image
 from cultureval.runtime.doc_fields import DocSpecific, fields_of
 
 if TYPE_CHECKING:
@@ -17,6 +16,61 @@ if TYPE_CHECKING:
 
 # The gold answers in Table 8: true, false.
 GOLD_WORDS = {"en": ["True", "False"], "msa": ["صحيح", "خطأ"], "ajp": ["صحيح", "غلط"], "arz": ["صحيح", "غلط"]}
+
+
+class StatementSpecific(DocSpecific):
+    """One of the statements of an item.
+
+    Attributes:
+        item_id: The item's id; its statements are scored together.
+        role: "q_plus", the true statement, or "q_minus_1", "q_minus_2", the false ones.
+        statement: The statement's text.
+        language: "en", "msa", "ajp" or "arz".
+        country: The image's country, "" where the source does not state it.
+        category: The image's category, likewise.
+        subcategory: The image's subcategory, likewise.
+        image: Name of the image in the store of images.
+        rows_of_task: Number of rows of the task without a limit.
+    """
+
+    item_id: str
+    role: str
+    statement: str
+    language: str
+    country: str
+    category: str
+    subcategory: str
+    image: str
+    rows_of_task: int
+
+
+class LabelledStatementSpecific(StatementSpecific):
+    """One of the three statements of an item of AynVQA.
+
+    Attributes:
+        statement_index: Its place among the item's statements in the source, from 0, as submissions count.
+    """
+
+    statement_index: int
+
+
+class JointSpecific(DocSpecific):
+    """An item of AynVQA whose three statements are shown together; other fields are as in `StatementSpecific`.
+
+    Attributes:
+        statements: The statements, in the source's order.
+        answer: The place of the true one, from 0.
+        language: "en" or "msa".
+    """
+
+    item_id: str
+    statements: list[str]
+    answer: int
+    language: str
+    country: str
+    category: str
+    subcategory: str
+    image: str
 
 
 def true_or_false_prompt(row: Mapping[str, Any], task_name: str | None = None) -> "Doc":
@@ -42,14 +96,15 @@ def labelled_prompt(row: Mapping[str, Any], task_name: str | None = None, prompt
 def one_word_prompt(row: Mapping[str, Any], task_name: str | None = None) -> "Doc":
     """Doc of a statement of AynVQA under the organisers' prompt, which is English in both languages."""
     query = render("m2cqa/templates/aynvqa/one_word", statement=row["statement"])
-    return _doc(row, task_name, query, GOLD_WORDS["en"], row["role"] != "q_plus", LabelledStatementSpecific)
+    gold, specific = row["role"] != "q_plus", fields_of(row, LabelledStatementSpecific)
+    return make_doc(row, task_name, list(GOLD_WORDS["en"]), int(gold), specific, query)
 
 
 def joint_prompt(row: Mapping[str, Any], task_name: str | None = None) -> "Doc":
     """Doc of an item of AynVQA whose three statements are shown together; the prompt is ours."""
     texts = dict(zip(("first", "second", "third"), row["statements"], strict=True))
     query = render("m2cqa/templates/aynvqa/joint", **texts)
-    return _doc(row, task_name, query, ["1", "2", "3"], row["answer"], JointSpecific)
+    return make_doc(row, task_name, ["1", "2", "3"], row["answer"], fields_of(row, JointSpecific), query)
 
 
 def _statement_doc(
@@ -57,24 +112,5 @@ def _statement_doc(
 ) -> "Doc":
     script = "en" if row["language"] == "en" else "ar"
     query = render(f"m2cqa/templates/{script}/{prompt}", statement=row["statement"])
-    return _doc(row, task_name, query, GOLD_WORDS[row["language"]], row["role"] != "q_plus", kept)
-
-
-def _doc(
-    row: Mapping[str, Any],
-    task_name: str | None,
-    query: str,
-    choices: Sequence[str],
-    gold: int,
-    kept: type[DocSpecific],
-) -> "Doc":
-    from lighteval.tasks.requests import Doc
-
-    return Doc(
-        task_name=task_name or "",
-        query=query,
-        choices=list(choices),
-        gold_index=int(gold),
-        images=[str(stored_image(row["image"]))],
-        specific=fields_of(row, kept),
-    )
+    words, gold = list(GOLD_WORDS[row["language"]]), int(row["role"] != "q_plus")
+    return make_doc(row, task_name, words, gold, fields_of(row, kept), query)

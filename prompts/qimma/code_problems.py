@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from cultureval.prompts.cells import column_name, is_empty, readable
-from cultureval.prompts.preparation import Preparation, PreparedRow, Row
-from cultureval.prompts.qimma.specific import CodeSpecific
+from cultureval.prompts.preparation import Preparation, PreparedRow, Row, make_doc
+from cultureval.prompts.qimma.docs import CodeSpecific
 from cultureval.prompts.templates import render
 from cultureval.runtime.data.content_store import store_problem
 from cultureval.runtime.doc_fields import fields_of
@@ -80,8 +80,6 @@ def prepare_problem(row: Row, preparation: Preparation, dataset: str, prefix: st
 
 def code_prompt(row: Mapping[str, Any], task_name: str | None = None) -> "Doc":
     """Doc of a code problem; the tests of the answer are stored under `specific["problem"]`."""
-    from lighteval.tasks.requests import Doc
-
     problem = row["prompt"].strip()
     specific = CodeSpecific(
         **fields_of(row, CodeSpecific),
@@ -90,10 +88,4 @@ def code_prompt(row: Mapping[str, Any], task_name: str | None = None) -> "Doc":
         answer_prefix=f"{render(RESPONSE)}\n```python\n",
         prefixed_stops=list(FENCE_STOPS),
     )
-    return Doc(
-        task_name=task_name or "",
-        query=f"{render(INSTRUCTION)}\n```\n{problem}\n```\n",
-        choices=[""],
-        gold_index=0,
-        specific=dict(specific),
-    )
+    return make_doc(row, task_name, [""], 0, specific, f"{render(INSTRUCTION)}\n```\n{problem}\n```\n")

@@ -4,13 +4,48 @@ As in QIMMA's own task code, the query is the row's `prompt`; there is no instru
 """
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, NotRequired
 
-from cultureval.prompts.qimma.specific import PoemSpecific
+from typing_extensions import TypedDict
+
+from cultureval.prompts.preparation import make_doc
 from cultureval.runtime.doc_fields import DocSpecific, fields_of
 
 if TYPE_CHECKING:
     from lighteval.tasks.requests import Doc
+
+
+class GoldExplanation(TypedDict):
+    """A verse and its explanation."""
+
+    verse: str
+    explanation: str
+
+
+class PoemSpecific(DocSpecific):
+    """A poem to be explained.
+
+    Attributes:
+        gold_explanations: Its verses with their explanations, in order.
+    """
+
+    gold_explanations: list[GoldExplanation]
+
+
+class CodeSpecific(DocSpecific):
+    """A code problem.
+
+    Attributes:
+        task_id: EvalPlus's id, as in "HumanEval/0".
+        dataset: EvalPlus's name of the data set.
+        problem: Name of the full problem in the store of problems.
+        verdict: Once judged, the outcomes on `base` and `plus` inputs, and the `reason` with the failing input.
+    """
+
+    task_id: str
+    dataset: Literal["humaneval", "mbpp"]
+    problem: str
+    verdict: NotRequired[dict[str, str]]
 
 
 def answer_prompt(row: Mapping[str, Any], task_name: str | None = None) -> "Doc":
@@ -19,16 +54,9 @@ def answer_prompt(row: Mapping[str, Any], task_name: str | None = None) -> "Doc"
     The stop string (a newline) does not apply to chat prompts: LightEval's backends, which QIMMA used, drop stop
     strings there.
     """
-    from lighteval.tasks.requests import Doc
-
     references = list(row["choices"])
-    return Doc(
-        task_name=task_name or "",
-        query=row["prompt"],
-        choices=references,
-        gold_index=list(range(len(references))),
-        specific=dict(DocSpecific(**fields_of(row, DocSpecific), stop_in_chat=False)),
-    )
+    specific = DocSpecific(**fields_of(row, DocSpecific), stop_in_chat=False)
+    return make_doc(row, task_name, references, list(range(len(references))), specific)
 
 
 def poem_prompt(row: Mapping[str, Any], task_name: str | None = None) -> "Doc":
@@ -36,13 +64,6 @@ def poem_prompt(row: Mapping[str, Any], task_name: str | None = None) -> "Doc":
 
     Models generate no reasoning (paper, section 5.2.1).
     """
-    from lighteval.tasks.requests import Doc
-
     specific = PoemSpecific(**fields_of(row, PoemSpecific), thinking=False)
-    return Doc(
-        task_name=task_name or "",
-        query=row["prompt"],
-        choices=[" ".join(pair["explanation"] for pair in specific["gold_explanations"])],
-        gold_index=0,
-        specific=dict(specific),
-    )
+    gold = " ".join(pair["explanation"] for pair in specific["gold_explanations"])
+    return make_doc(row, task_name, [gold], 0, specific)

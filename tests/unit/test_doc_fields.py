@@ -3,13 +3,12 @@
 import pytest
 from pydantic import ConfigDict, TypeAdapter
 
-from cultureval.prompts.alqasida.specific import RequestSpecific, TranslationSpecific
-from cultureval.prompts.choice_replies import ChoiceReplySpecific
-from cultureval.prompts.choices import ChoiceSpecific
-from cultureval.prompts.cvlue.specific import BoxSpecific, DialogueSpecific, GallerySpecific, ImageSpecific
-from cultureval.prompts.jeem.specific import CaptionSpecific, QuestionSpecific
-from cultureval.prompts.m2cqa.specific import JointSpecific, LabelledStatementSpecific, StatementSpecific
-from cultureval.prompts.qimma.specific import CodeSpecific, PoemSpecific
+from cultureval.prompts.alqasida.docs import RequestSpecific, TranslationSpecific
+from cultureval.prompts.choices import ChoiceReplySpecific, ChoiceSpecific
+from cultureval.prompts.cvlue.docs import BoxSpecific, DialogueSpecific, GallerySpecific, ImageSpecific
+from cultureval.prompts.jeem.docs import CaptionSpecific, QuestionSpecific
+from cultureval.prompts.m2cqa.docs import JointSpecific, LabelledStatementSpecific, StatementSpecific
+from cultureval.prompts.qimma.docs import CodeSpecific, PoemSpecific
 from cultureval.runtime.data_options import DataOptions, samples_root
 from cultureval.runtime.doc_fields import DocSpecific
 from cultureval.runtime.errors import SourceUnavailable
