@@ -30,8 +30,8 @@ from cultureval.runs.task_records import task_records
 from cultureval.runtime.devices import hardware
 from cultureval.runtime.doc_fields import specific_of
 from cultureval.runtime.patches.lighteval.group_averages import NotApplicable
+from cultureval.runtime.patches.lighteval.pipeline import details_of, scores_of
 from cultureval.runtime.patches.lighteval.row_order import LIGHTEVAL_SEED
-from cultureval.runtime.patches.lighteval.run_results import details_of, scores_of
 from cultureval.runtime.patches.lighteval.stock_runs import stock_facts
 from cultureval.runtime.settings import current_settings
 from cultureval.tasks.catalogue import kind_of

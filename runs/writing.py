@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from cultureval.runs.files import DERIVED, SavedTask
 from cultureval.runs.record import RunRecord
 from cultureval.runs.recording import record_of, section_of
-from cultureval.runtime.patches.lighteval.run_results import scores_of
+from cultureval.runtime.patches.lighteval.pipeline import scores_of
 from cultureval.runtime.rounding import without_nan
 from cultureval.runtime.saving import summary_file
 from cultureval.tasks.catalogue import OVERALL, is_gated, means_of_subsets, mixed_averages

@@ -15,15 +15,22 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any, Literal, get_args
 
-from cultureval.samples.injections import judge_injections
+from cultureval.metrics.judges.injections import Injection
 
 MODEL = "scripted-judge"
 Manner = Literal["overlap", "ignore", "obey", "quote"]
 _CRITERION = re.compile(r"^(.+): X/5$", re.MULTILINE)
 _MARKED = re.compile(r"<<<text ([0-9a-f]{32})\n(.*?)\n\1 text>>>", re.DOTALL)
 _LAST_LABEL = re.compile(r"^(.+):\s*$")
+INJECTIONS = Path(__file__).with_name("judge_injections") / "captions.jsonl"
+
+
+def judge_injections() -> list[Injection]:
+    """Captions that try to influence a judge, and harmless ones that look like it; all are our own."""
+    return [Injection(**json.loads(line)) for line in INJECTIONS.read_text(encoding="utf-8").splitlines()]
 
 
 @contextmanager
@@ -32,7 +39,7 @@ def scripted_judge(port: int = 0, manner: Manner = "overlap") -> Iterator[str]:
 
     Args:
         port: Port on this machine; 0 takes a free one.
-        manner: What it does with the hostile captions of `samples/injections.py`: score them as any other text,
+        manner: What it does with the hostile captions of `judge_injections`: score them as any other text,
             "ignore" the sentence for the judge, "obey" it (all criteria 5), or "quote" the caption and rate nothing.
 
     Yields:

@@ -79,7 +79,7 @@ def _judges(names: list[str], budget: float | None, delimit: str | None) -> list
 def _selftest(names: list[str], budget: float | None, delimit: str | None) -> None:
     """Prints how far our hostile captions move each judge."""
     from cultureval.reports.judge_selftest import selftest
-    from cultureval.samples.injections import judge_injections
+    from cultureval.samples.scripted_judge import judge_injections
 
     captions = judge_injections()
     for one in _judges(names, budget, delimit):

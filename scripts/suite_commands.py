@@ -16,6 +16,7 @@ from cultureval.runtime.errors import CulturevalError, did_you_mean, shorten
 from cultureval.runtime.printing import print_result
 from cultureval.runtime.saving import require_output_folder
 from cultureval.scripts.compare import compare_runs
+from cultureval.scripts.options import ALL_FORMATS, Figures
 from cultureval.scripts.suite_options import FLAG, WithCustomSuites, with_option
 from cultureval.tasks.catalogue import all_suites
 from cultureval.tasks.registration import unknown_suite_hint
@@ -105,6 +106,30 @@ def _finish(name: str, text: str, output_dir: Path) -> None:
     path = output_dir / f"{name}.txt"
     path.write_text(f"{text}\n", encoding="utf-8")
     print_result(text, path)
+
+
+def analyze_alqasida(
+    results: Annotated[
+        list[Path] | None, typer.Argument(metavar="RESULTS...", help="Output folders, results or details files.")
+    ] = None,
+    human: Annotated[
+        list[Path] | None, typer.Option(help="Human judgements in upstream's format (*_humeval.csv). Repeatable.")
+    ] = None,
+    output_dir: Annotated[Path, typer.Option(help="Output folder of tables (CSV) and plots.")] = Path(
+        "results/analysis"
+    ),
+    figures: Figures = ALL_FORMATS,
+) -> None:
+    """Correlations, analysis of variance, trees, plots, human scores. Example: cultureval analyze alqasida results"""
+    if not results and not human:
+        raise CulturevalError("Give output folders of `cultureval eval`, or files of human judgements with --human.")
+    from cultureval.reports.alqasida.analysis import write_analysis
+    from cultureval.reports.charts import chart_formats
+
+    formats = chart_formats(figures, "--figures")
+    saved, judged = ([path.expanduser() for path in paths or ()] for paths in (results, human))
+    print(write_analysis(saved, judged, output_dir, formats))
+    print(f"Tables and plots: {output_dir.resolve()}")
 
 
 class SuiteCommands(TyperGroup):

@@ -44,8 +44,8 @@ def load_pipeline(
     Raises:
         CulturevalError: A source cannot be read, or the model cannot be loaded.
     """
+    from cultureval.runtime.patches.lighteval.pipeline import timed_pipeline
     from cultureval.runtime.patches.lighteval.start_up import prepare_lighteval
-    from cultureval.runtime.patches.lighteval.timed_pipeline import timed_pipeline
     from cultureval.tasks.own_tasks import OWN_TASKS
 
     prepare_lighteval(OWN_TASKS)

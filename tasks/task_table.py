@@ -13,7 +13,7 @@ from lighteval.tasks.requests import Doc
 from cultureval.metrics.judges.optional_judges import judge_metrics
 from cultureval.runtime.doc_fields import specific_of
 from cultureval.runtime.errors import CulturevalError, described
-from cultureval.runtime.patches.lighteval.copied_configs import RunAwareConfig
+from cultureval.runtime.patches.lighteval.start_up import RunAwareConfig
 from cultureval.runtime.patches.lighteval.stock_runs import record_stock_runs
 from cultureval.runtime.rows_report import RowsReport
 from cultureval.runtime.settings import Settings, current_settings

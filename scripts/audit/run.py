@@ -56,8 +56,7 @@ def run(
 
     Example: cultureval audit run qimma_arabicmmlu --judges qwen.yaml,deepseek.yaml
     """
-    from cultureval.audit.decisions import Rule
-    from cultureval.audit.judging import audit_items, auditing, estimates
+    from cultureval.audit.judging import Rule, audit_items, auditing, estimates
     from cultureval.audit.sources import sampled_items
     from cultureval.metrics.judges.settings import configured_judges, find_judges
     from cultureval.reports.audit.verdicts import MANIFEST, estimates_text, write_audit

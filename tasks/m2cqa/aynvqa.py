@@ -17,10 +17,22 @@ from cultureval.prompts.m2cqa.rows import joint_row, labelled_rows
 from cultureval.prompts.preparation import PreparedRow
 from cultureval.runtime.data.row_files import files_matching, files_of_split, rows_of_files
 from cultureval.runtime.patches.lighteval.row_order import rows_before_shuffle
-from cultureval.runtime.settings import current_settings
+from cultureval.runtime.settings import Option, current_settings
 from cultureval.tasks.m2cqa.benchmarks import PROMPTS, aynvqa_sources, check_items
-from cultureval.tasks.m2cqa.options import ITEMS, SPLIT
 from cultureval.tasks.suite import Benchmark, MetricSet, Source, Subset, Task
+
+# Items of each split with labels (overview of ImageEval 2026, Table 1).
+ITEMS = {"test": 1000, "dev": 500, "train": 3000}
+SPLIT = Option(
+    "aynvqa_split",
+    "CULTUREVAL_AYNVQA_SPLIT",
+    "test",
+    "split of AynVQA: `test` (default; drawn from M2CQA), `dev` or `train` (from OASIS)",
+    values=tuple(ITEMS),
+    signed=False,
+)
+OPTIONS = (SPLIT,)
+
 
 LANGUAGES = {"en": "standard", "msa": "MSA"}
 CAVEAT = "AynVQA: contrastive instability is the share of items not wholly right among those with a right verdict."

@@ -19,6 +19,7 @@ from cultureval.metrics import choice_names
 from cultureval.metrics.qimma import names
 from cultureval.prompts.preparation import Prepare
 from cultureval.prompts.qimma import code_problems, rows
+from cultureval.tasks.choice_replies import in_generative_form
 from cultureval.tasks.qimma.code_data import CODE_DATASETS, REPO, check_problems, find_problem_files, other_data
 from cultureval.tasks.suite import Benchmark, MetricSet, Source, Subset
 
@@ -387,3 +388,5 @@ BENCHMARKS = (
         for name, dataset in CODE_DATASETS.items()
     ),
 )
+# The ten multiple-choice and multi-select benchmarks with generated answers; not in the paper.
+GENERATIVE_BENCHMARKS = in_generative_form(BENCHMARKS, "qimma")

@@ -9,6 +9,7 @@ from cultureval.prompts.choices import choice_prompt, multi_select_prompt
 from cultureval.prompts.qimma import code_problems, docs
 from cultureval.runtime.data.scorers import versioned_name
 from cultureval.runtime.dotted_names import lazy_call
+from cultureval.tasks.choice_replies import generative_kinds
 from cultureval.tasks.kinds import Instrument, Kind
 
 CHOICES = "cultureval.metrics.lighteval.multiple_choice"
@@ -40,3 +41,4 @@ KINDS: dict[str, Kind] = {
     "code_humaneval": _code("humaneval"),
     "code_mbpp": _code("mbpp"),
 }
+GENERATIVE_KINDS = generative_kinds("ar")

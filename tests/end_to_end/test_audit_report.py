@@ -5,9 +5,8 @@ import re
 import pytest
 from browser import Visited, barriers, chromium, needs_chromium
 
-from cultureval.audit.decisions import Rule
 from cultureval.audit.items import AuditItem
-from cultureval.audit.judging import Audit, JudgedItem, Opinion
+from cultureval.audit.judging import Audit, JudgedItem, Opinion, Rule
 from cultureval.judge_prompts.templates import judge_template
 from cultureval.metrics.judges.settings import JudgeSettings
 from cultureval.reports.audit.page import before_and_after, read_audit, write_page

@@ -10,7 +10,7 @@ from faulty_server import MODEL, FaultyServer
 from forked_commands import StartedCommand, own_variables, run_forked
 from waiting import wait_until
 
-from cultureval.audit.decisions import Rule
+from cultureval.audit.judging import Rule
 from cultureval.judge_prompts.templates import judge_template
 from cultureval.tasks.manifest import read_manifest
 

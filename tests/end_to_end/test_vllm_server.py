@@ -35,9 +35,8 @@ from waiting import PATIENCE, own_port
 
 from benchmarks.end_to_end_runs import compare, data_root
 from benchmarks.real_model import write_subset
-from cultureval.audit.decisions import Rule
 from cultureval.audit.items import AuditItem
-from cultureval.audit.judging import audit_items
+from cultureval.audit.judging import Rule, audit_items
 from cultureval.audit.m2cqa.curation import Models
 from cultureval.audit.m2cqa.items import Item
 from cultureval.audit.m2cqa.questions import write_questions

@@ -7,9 +7,8 @@ import httpx
 import pytest
 from loopback import Handler, LoopbackServer
 
-from cultureval.runtime.data.archives import unpack
 from cultureval.tasks.catalogue import all_tasks
-from cultureval.tasks.mirroring import fetch
+from cultureval.tasks.mirroring import fetch, unpack
 from cultureval.tasks.suite import Source
 
 

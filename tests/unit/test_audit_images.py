@@ -13,8 +13,7 @@ from faulty_server import MODEL, FaultyServer
 from PIL import Image
 from starlette.testclient import TestClient
 
-from cultureval.audit.decisions import Rule
-from cultureval.audit.judging import audit_items, auditing, estimates
+from cultureval.audit.judging import Rule, audit_items, auditing, estimates
 from cultureval.audit.review import server
 from cultureval.audit.review.formats import write_export
 from cultureval.audit.review.server import Review, new_desk, review_app

@@ -10,8 +10,7 @@ from cultureval.metrics.judges.identity import judge_identity
 from cultureval.metrics.judges.injections import try_injections
 from cultureval.metrics.judges.settings import JudgeSettings
 from cultureval.metrics.judges.verdicts import summarize
-from cultureval.samples.injections import judge_injections
-from cultureval.samples.scripted_judge import MODEL, scripted_judge
+from cultureval.samples.scripted_judge import MODEL, judge_injections, scripted_judge
 from cultureval.scripts.main import app
 
 CAPTIONS = judge_injections()

@@ -6,6 +6,7 @@ doing so. Here imports are lazy (`deferred_imports`), built-in tasks are importe
 nothing is downloaded at start-up. No file of another package is changed.
 """
 
+import copy
 import difflib
 import inspect
 import os
@@ -18,7 +19,7 @@ from functools import cache, partial, wraps
 from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.patches.lighteval.deferred_imports import defer_imports
@@ -372,3 +373,42 @@ for module in DEFERRED:
         f"{module} (its imports)",
         "It imports at start-up what most runs never use: those imports are deferred.",
     )(partial(expect_imports, module, DEFERRED[module]))
+
+
+class RunAwareConfig:
+    """A task configuration that knows whether LightEval runs it: it deep-copies those that it runs, and only those.
+
+    Listing and dumping tasks handle the configurations of the table itself. One that reads its data lazily must do so
+    only in a run, and LightEval has no hook for that.
+
+    Attributes:
+        is_run: True in a deep copy, False in the table of tasks.
+    """
+
+    is_run: ClassVar[bool] = False
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        copied = copy.copy(self)
+        memo[id(self)] = copied
+        vars(copied).update({name: copy.deepcopy(value, memo) for name, value in vars(self).items()})
+        vars(copied)["is_run"] = True
+        return copied
+
+
+class _Config(RunAwareConfig):
+    name, metrics = "canary", ()
+
+
+@patched(
+    "lighteval",
+    "lighteval.tasks.registry.Registry._update_task_configs",
+    "It deep-copies exactly the configurations that it runs: a copy may therefore read its data.",
+)
+def _only_runs_are_copied() -> None:
+    in_table = _Config()
+    registry = registry_without_builtin_tasks("canary|2", [in_table])
+    (run,) = registry.task_to_configs["canary"]
+    expect(run.is_run, "LightEval no longer deep-copies the configurations that it runs")
+    listed = registry_without_builtin_tasks(None, [in_table])
+    expect(not listed.task_to_configs, "LightEval prepares all configurations for a list of tasks as for a run")
+    expect(not in_table.is_run, "LightEval changes the configurations of the table itself")
