@@ -20,7 +20,7 @@ def bench_retrieval(
     dimensions: Annotated[int, typer.Option(min=1, help="Dimensions of the embeddings.")] = 512,
 ) -> None:
     """Recall in both directions on random embeddings. Example: cultureval bench retrieval --captions 6000"""
-    from cultureval.metrics.cvlue.full_gallery import rank_both_ways, recalls
+    from cultureval.metrics.cvlue.retrieval import rank_both_ways, recalls
 
     image_vectors, caption_vectors = random_embeddings(captions, images, dimensions)
     of_captions = [[caption % images] for caption in range(captions)]

@@ -1,4 +1,4 @@
-"""Image-text retrieval: recall of dual encoders, computed blockwise, and of ranked lists.
+"""Image-text retrieval: ranks and recall of dual encoders over the full gallery, and of ranked lists.
 
 CVLUE (paper section 3, Table 10) and COCO 5K report R@1, R@5 and R@10 of text retrieval (TR: the query is
 an image, any of its captions is correct) and image retrieval (IR: the query is a caption). As in CVLUE's released
@@ -6,64 +6,139 @@ scorer (evaluation/eval_itr.py), captions are compared as strings: one that seve
 """
 
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from cultureval.metrics.cvlue.names import KS
+from cultureval.metrics.standard_errors import clustered_standard_error
 
-BLOCK_BYTES = 128 * 2**20
+BLOCK_BYTES = 64 * 2**20  # approximate memory for the scores of one block of queries
 
 
-def recall(
-    queries: ArrayLike,
-    gallery: ArrayLike,
-    correct: Sequence[int | Sequence[int]],
-    ks: Sequence[int] = KS,
-    block_bytes: int = BLOCK_BYTES,
-) -> dict[int, float]:
-    """The share of queries with a correct item among the first k of the gallery, for each k.
+class Direction(NamedTuple):
+    """The queries of one direction.
 
-    Items are ranked by dot product; ties keep the gallery's order. The full score matrix is never in memory.
+    Attributes:
+        ranks: [Q] rank of each query's best-ranked correct item, from 1.
+        top: [Q, k] gallery indices of the first items, the best first.
+        correct: For each query the indices of its correct items.
+    """
+
+    ranks: np.ndarray
+    top: np.ndarray
+    correct: list[list[int]]
+
+
+def rank_both_ways(
+    images: ArrayLike, texts: ArrayLike, of_images: list[list[int]], of_texts: list[list[int]], kept: int
+) -> dict[str, Direction]:
+    """Ranks by dot product; half-precision embeddings are multiplied in single precision.
 
     Args:
-        queries: [Q, D] embeddings (normalised ones for cosine similarity).
-        gallery: [G, D] embeddings.
-        correct: For each query the gallery index of its correct item, or several indices.
-        ks: Positive numbers.
-        block_bytes: Approximate memory for the scores of one block of queries.
+        images: [I, D] embeddings of the images (normalised ones for cosine similarity).
+        texts: [T, D] embeddings of the captions.
+        of_images: For each image the indices of its captions.
+        of_texts: For each caption the indices of its images.
+        kept: Number of first items to keep.
+
+    Returns:
+        "TR" and "IR".
 
     Raises:
-        ValueError: As in `best_ranks`, or a k below 1.
+        ValueError: Shapes that do not match, embeddings that are not finite, or a query without a correct item.
     """
-    if any(k < 1 for k in ks):
-        raise ValueError(f"k must be at least 1, not {min(ks)}")
-    ranks = best_ranks(queries, gallery, correct, block_bytes)
-    return {k: float(np.mean(ranks <= k)) for k in ks}
+    one, other = checked_embeddings(images, texts)
+    return {"TR": ranked(one, other, of_images, kept), "IR": ranked(other, one, of_texts, kept)}
 
 
-def best_ranks(
-    queries: ArrayLike, gallery: ArrayLike, correct: Sequence[int | Sequence[int]], block_bytes: int = BLOCK_BYTES
-) -> np.ndarray:
-    """The rank of each query's best-ranked correct item: [Q] numbers from 1 to G; arguments as in `recall`.
+def ranked(
+    queries: np.ndarray, gallery: np.ndarray, correct: list[list[int]], kept: int, block_bytes: int = BLOCK_BYTES
+) -> Direction:
+    """Ranks and first items of each query; ties keep the gallery's order.
+
+    The full score matrix is never in memory: queries are scored in blocks of about `block_bytes`.
 
     Raises:
-        ValueError: Shapes that do not match, embeddings that are not finite, or a query without a correct item or
-            with one that is not in the gallery.
+        ValueError: A set is empty, or a query has no correct item, or one that is not in the gallery.
     """
-    queries, gallery = checked_embeddings(queries, gallery)
-    places = [np.atleast_1d(np.asarray(items, dtype=np.int64)) for items in correct]
-    check_correct(places, len(queries), len(gallery))
-    block = max(1, block_bytes // (gallery.shape[0] * queries.dtype.itemsize))
-    transposed = gallery.T
-    ranks = np.empty(len(queries), dtype=np.int64)
-    scores = np.empty((min(block, len(queries)), gallery.shape[0]), dtype=np.result_type(queries, gallery))
-    for start in range(0, len(queries), block):
-        stop = min(start + block, len(queries))
-        part = np.matmul(queries[start:stop], transposed, out=scores[: stop - start])
-        for row, items in zip(range(start, stop), places[start:stop], strict=True):
-            ranks[row] = _best_rank(part[row - start], items)
-    return ranks
+    if not len(queries) or not len(gallery):
+        raise ValueError("there is nothing to rank: a set is empty")
+    check_correct(correct, len(queries), len(gallery))
+    kept, block = min(kept, len(gallery)), max(1, block_bytes // (len(gallery) * queries.itemsize))
+    found = [
+        _ranked_block(queries[start : start + block] @ gallery.T, correct[start : start + block], kept)
+        for start in range(0, len(queries), block)
+    ]
+    ranks, top = (np.concatenate(parts) for parts in zip(*found, strict=True))
+    return Direction(ranks, top, correct)
+
+
+def _ranked_block(scores: np.ndarray, correct: list[list[int]], kept: int) -> tuple[np.ndarray, np.ndarray]:
+    """(ranks, top) of a block of queries from its scores [queries, gallery]."""
+    owner = np.repeat(np.arange(len(correct)), [len(items) for items in correct])
+    item = np.concatenate([np.asarray(items, dtype=np.int64) for items in correct])
+    own, best = scores[owner, item], np.full(len(correct), -np.inf, dtype=scores.dtype)
+    np.maximum.at(best, owner, own)
+    is_best, position = own == best[owner], np.full(len(correct), scores.shape[1])
+    np.minimum.at(position, owner[is_best], item[is_best])
+    ranks = 1 + np.count_nonzero(scores > best[:, None], axis=1)
+    tied = np.flatnonzero(np.count_nonzero(scores >= best[:, None], axis=1) > ranks)
+    for row in tied:
+        ranks[row] += np.count_nonzero(scores[row, : position[row]] == best[row])
+    rows, columns = np.nonzero(scores >= np.partition(scores, -kept, axis=1)[:, -kept, None])
+    order = np.lexsort((columns, -scores[rows, columns], rows))
+    first = order[np.searchsorted(rows[order], np.arange(len(correct)))[:, None] + np.arange(kept)]
+    return ranks, columns[first]
+
+
+def recalls(directions: Mapping[str, Direction], suffix: str = "") -> dict[str, float]:
+    """Recall at 1, 5 and 10 of each direction, 0 to 1, with standard errors; metric names end with the suffix.
+
+    Raises:
+        ValueError: There is no direction, or one without a query.
+    """
+    if not directions or not all(len(direction.ranks) for direction in directions.values()):
+        raise ValueError("there is no query")
+    values: dict[str, float] = {}
+    for name, direction in directions.items():
+        for k in KS:
+            hits = (direction.ranks <= k).astype(float)
+            values[f"{name}@{k}{suffix}"] = float(np.mean(hits))
+            # Captions of one image are one cluster; each image is a separate one.
+            clusters = [items[0] for items in direction.correct] if name == "IR" else range(len(hits))
+            values[f"{name}@{k}{suffix}_stderr"] = clustered_standard_error(hits, list(clusters), (0, 1))
+    return values
+
+
+def pairs_at_the_top(directions: Mapping[str, Direction], top_k: int) -> list[tuple[int, int]]:
+    """The distinct (image, caption) pairs among the first k items of any query, sorted by image."""
+    of_images = {(image, int(text)) for image, texts in enumerate(directions["TR"].top[:, :top_k]) for text in texts}
+    of_texts = {(int(image), text) for text, images in enumerate(directions["IR"].top[:, :top_k]) for image in images}
+    return sorted(of_images | of_texts)
+
+
+def reranked(
+    directions: Mapping[str, Direction], top_k: int, pairs: Sequence[tuple[int, int]], scores: Sequence[float]
+) -> dict[str, Direction]:
+    """Rerank the first k items of every query, in both directions; the others keep their ranks.
+
+    Args:
+        directions: "TR" and "IR".
+        top_k: k.
+        pairs: The result of `pairs_at_the_top`.
+        scores: One per pair, higher is better.
+    """
+    score_of = dict(zip(pairs, scores, strict=True))
+    ordered: dict[str, Direction] = {}
+    for name, direction in directions.items():
+        first, rest = direction.top[:, :top_k], direction.top[:, top_k:]
+        pair = (lambda query, item: (query, item)) if name == "TR" else (lambda query, item: (item, query))
+        table = np.array([[score_of[pair(query, int(item))] for item in row] for query, row in enumerate(first)])
+        ranks, items = reranked_ranks(direction.ranks, first, table, direction.correct)
+        ordered[name] = Direction(ranks, np.concatenate([items, rest], axis=1), direction.correct)
+    return ordered
 
 
 def reranked_ranks(
@@ -72,7 +147,7 @@ def reranked_ranks(
     """Ranks after reranking the first k items of each query by another model's scores.
 
     Args:
-        ranks: [Q] ranks of the best-ranked correct items before reranking (`best_ranks`).
+        ranks: [Q] ranks of the best-ranked correct items before reranking.
         top: [Q, k] indices of the first k items, best first.
         scores: [Q, k] the other model's scores of these items; ties keep their order.
         correct: For each query the gallery indices of its correct items.
@@ -134,13 +209,6 @@ def list_ranks(ranked: Mapping[str, Sequence[str]], correct: Mapping[str, Sequen
     return ranks
 
 
-def _best_rank(scores: np.ndarray, items: np.ndarray) -> int:
-    own = scores[items]
-    best = own.max()
-    position = items[own == best].min()
-    return 1 + int(np.count_nonzero(scores > best)) + int(np.count_nonzero(scores[:position] == best))
-
-
 def checked_embeddings(queries: ArrayLike, gallery: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
     """Embeddings as arrays of single or double precision: products of half precision would be summed in it.
 
@@ -159,10 +227,10 @@ def checked_embeddings(queries: ArrayLike, gallery: ArrayLike) -> tuple[np.ndarr
     return one, other
 
 
-def check_correct(correct: Sequence[Sequence[int] | np.ndarray], queries: int, gallery: int) -> None:
+def check_correct(correct: Sequence[Sequence[int]], queries: int, gallery: int) -> None:
     """Checks that each query has correct items, all of them indices of the gallery."""
     if len(correct) != queries:
         raise ValueError(f"there are {queries} queries but correct items of {len(correct)}")
     for number, items in enumerate(correct):
-        if not len(items) or min(items) < 0 or max(items) >= gallery:
+        if not items or min(items) < 0 or max(items) >= gallery:
             raise ValueError(f"query {number} has no correct item in the gallery of {gallery}: {list(items[:5])}")

@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from cultureval.metrics.cvlue.full_gallery import Direction, pairs_at_the_top, rank_both_ways, recalls, reranked
 from cultureval.metrics.cvlue.names import KS, RECALLS
+from cultureval.metrics.cvlue.retrieval import Direction, pairs_at_the_top, rank_both_ways, recalls, reranked
 from cultureval.reports.cvlue.table import DUAL_ENCODER
 from cultureval.reports.terminal_tables import terminal_table
 from cultureval.runs.record import ModelRecord, RunRecord, SignatureRecord

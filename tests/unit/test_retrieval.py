@@ -4,9 +4,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cultureval.metrics.cvlue.full_gallery import Direction, rank_both_ways
-from cultureval.metrics.cvlue.one_product import rank_two_ways
-from cultureval.metrics.cvlue.retrieval import best_ranks, correct_items, list_ranks, recall, reranked_ranks
+from cultureval.metrics.cvlue.retrieval import (
+    Direction,
+    correct_items,
+    list_ranks,
+    rank_both_ways,
+    ranked,
+    reranked_ranks,
+)
 from cultureval.reports.cvlue.retrieval import details_rows
 from cultureval.reports.judge_saved import saved_jobs
 from cultureval.runs.writing import write_details
@@ -20,44 +25,28 @@ def dense_ranks(queries, gallery, correct):
     return [min(list(row).index(item) for item in items) + 1 for row, items in zip(order, correct, strict=True)]
 
 
-def test_blockwise_equals_dense_on_2000_items_with_ties():
+def test_blocks_equal_a_sort_of_the_whole_table_with_ties():
     """Whole-numbered embeddings, so that equal scores are exactly equal and ties are everywhere."""
     numbers = np.random.default_rng(0)
     captions, images = (numbers.integers(-1, 2, (size, 8)).astype(np.float32) for size in (2000, 400))
     of_images = [list(range(5 * image, 5 * image + 5)) for image in range(400)]
     of_captions = [[caption // 5] for caption in range(2000)]
     for queries, gallery, correct in ((captions, images, of_captions), (images, captions, of_images)):
-        ranks = best_ranks(queries, gallery, correct, block_bytes=300_000)
-        expected = dense_ranks(queries, gallery, correct)
-        assert ranks.tolist() == expected
-        assert (
-            queries @ gallery.T == np.take_along_axis(queries @ gallery.T, np.array(correct)[:, :1], 1)
-        ).sum() > 9000
-        wanted = {k: float(np.mean(ranks <= k)) for k in (1, 5, 10)}
-        assert recall(queries, gallery, correct, block_bytes=1) == wanted
-
-
-@given(st.integers(1, 9), st.integers(1, 9), st.integers(1, 400), st.integers(0, 10**6))
-def test_any_block_size_gives_the_same_ranks(queries, gallery, block_bytes, seed):
-    numbers = np.random.default_rng(seed)
-    asked, items = (numbers.integers(-2, 3, (size, 3)).astype(np.float32) for size in (queries, gallery))
-    correct = [sorted(set(numbers.integers(0, gallery, 2).tolist())) for _ in range(queries)]
-    assert best_ranks(asked, items, correct, block_bytes).tolist() == dense_ranks(asked, items, correct)
+        assert ranked(queries, gallery, correct, 3, block_bytes=300_000).ranks.tolist() == dense_ranks(
+            queries, gallery, correct
+        )
+        table = queries @ gallery.T
+        assert (table == np.take_along_axis(table, np.array(correct)[:, :1], 1)).sum() > 9000
 
 
 @given(st.integers(1, 9), st.integers(1, 60), st.integers(1, 4), st.integers(1, 4000), st.integers(0, 10**6))
-def test_one_product_gives_what_two_of_each_direction_give(images, texts, kept, tile_bytes, seed):
-    """Whole numbers, so that ties are everywhere."""
+def test_any_block_size_gives_the_same_ranks_and_first_items(queries, gallery, kept, block_bytes, seed):
     numbers = np.random.default_rng(seed)
-    one, other = (numbers.integers(-1, 2, (size, 3)).astype(np.float32) for size in (images, texts))
-    of_one = [sorted(set(numbers.integers(0, texts, 2).tolist())) for _ in range(images)]
-    of_other = [sorted(set(numbers.integers(0, images, 2).tolist())) for _ in range(texts)]
-    found = rank_two_ways(one, other, of_one, of_other, kept, tile_bytes)
-    for (ranks, top), (asked, items, correct) in zip(
-        found, ((one, other, of_one), (other, one, of_other)), strict=True
-    ):
-        assert ranks.tolist() == dense_ranks(asked, items, correct)
-        assert np.array_equal(top, np.argsort(-(asked @ items.T), axis=1, kind="stable")[:, :kept])
+    asked, items = (numbers.integers(-1, 2, (size, 3)).astype(np.float32) for size in (queries, gallery))
+    correct = [sorted(set(numbers.integers(0, gallery, 2).tolist())) for _ in range(queries)]
+    ranks, top, _ = ranked(asked, items, correct, kept, block_bytes)
+    assert ranks.tolist() == dense_ranks(asked, items, correct)
+    assert np.array_equal(top, np.argsort(-(asked @ items.T), axis=1, kind="stable")[:, :kept])
 
 
 def test_half_precision_is_summed_in_single():
@@ -66,11 +55,6 @@ def test_half_precision_is_summed_in_single():
     items[0, -1] = 0
     directions = rank_both_ways(items[1:], items, [[1]], [[0], [0]], 1)
     assert directions["TR"].ranks.tolist() == [1] and directions["TR"].top.tolist() == [[1]]
-    assert best_ranks(items[1:], items, [[1]]).tolist() == [1]
-
-
-def test_lists_and_single_positions_are_taken_too():
-    assert recall([[1.0, 0.0], [0.0, 1.0]], [[0.0, 1.0], [1.0, 0.0]], [1, [1]], ks=[1, 2]) == {1: 0.5, 2: 1.0}
 
 
 def test_correctness_is_a_matter_of_strings():
@@ -91,9 +75,7 @@ def test_impossible_input_is_refused():
         (one * np.nan, one, [[0], [0]]),
     ):
         with pytest.raises(ValueError):
-            recall(queries, gallery, correct)
-    with pytest.raises(ValueError, match="k must be"):
-        recall(one, one, [[0], [1]], ks=(0,))
+            rank_both_ways(queries, gallery, correct, [[0], [0]], 1)
 
 
 @given(st.integers(1, 6), st.integers(1, 12), st.integers(1, 12), st.integers(0, 10**6))
@@ -104,7 +86,7 @@ def test_the_new_order_of_the_first_items(queries, gallery, k, seed):
     whole = np.argsort(-(asked @ items.T), axis=1, kind="stable")
     top = whole[:, :k]
     scores = numbers.integers(0, 3, top.shape).astype(float)
-    ranks, anew = reranked_ranks(best_ranks(asked, items, correct), top, scores, correct)
+    ranks, anew = reranked_ranks(ranked(asked, items, correct, k).ranks, top, scores, correct)
     for query, row in enumerate(whole):
         order = sorted(range(top.shape[1]), key=lambda place: -scores[query, place])
         expected = [*(row[place] for place in order), *row[top.shape[1] :]]
