@@ -247,9 +247,10 @@ def _outcome(content: Mapping[str, Any]) -> tuple[str, dict[str, Any] | None]:
     """Why a line is no answer, and the body of one that is."""
     response = content.get("response")
     response = response if isinstance(response, Mapping) else {}
-    status, body = response.get("status_code", 200), response.get("body")
+    status, body = response.get("status_code"), response.get("body")
     error = content.get("error") or (body.get("error") if isinstance(body, Mapping) else None)
-    if error or status != 200:
+    if error or status not in (None, 200):
         told = error.get("message") or error.get("code") if isinstance(error, Mapping) else error
-        return f"the batch says {status}: {shorten(str(told or 'no reason'))}", None
+        code = "" if status in (None, 200) else f" {shorten(str(status)) if isinstance(status, str) else status}"
+        return f"the batch says{code}: {shorten(str(told or 'no reason'))}", None
     return ("", dict(body)) if isinstance(body, Mapping) else ("the batch's line has no body", None)

@@ -68,8 +68,8 @@ def answer(request, text="الإجابة النهائية: ب"):
 
 def test_answers_in_any_order_are_scored_and_what_is_wrong_with_them_is_named(model, tmp_path, capsys):
     out, back = tmp_path / "out" / "requests.jsonl", tmp_path / "answers.jsonl"
-    requests = written(model(batch_out=str(out)), docs())
-    assert list(requests) == [f"سؤال {number}؟" for number in range(6)] and not list(out.parent.glob("*.part"))
+    requests = written(model(batch_out=str(out)), docs(7))
+    assert list(requests) == [f"سؤال {number}؟" for number in range(7)] and not list(out.parent.glob("*.part"))
     first = next(iter(requests.values()))
     assert (first["method"], first["url"]) == ("POST", "/v1/chat/completions")
     assert first["body"]["model"] == "org/closed" and first["body"]["max_tokens"] == 20
@@ -80,48 +80,42 @@ def test_answers_in_any_order_are_scored_and_what_is_wrong_with_them_is_named(mo
         "response": {"status_code": 429, "body": {}},
         "error": {"code": "late"},
     }
+    late = {"custom_id": asked[4]["custom_id"], "response": None, "error": {"message": "expired"}}
     foreign = answer({"custom_id": "another-run\x1b[31m"})
-    lines = [
-        answer(asked[0]),
-        answer(asked[0]),
-        answer(asked[1]),
-        answer(asked[1], "أ"),
-        answer(asked[2]),
-        failed,
-        foreign,
-    ]
+    lines = [*map(answer, (asked[0], asked[0], asked[1], asked[2])), answer(asked[1], "أ"), failed, late, foreign]
     lines.append({"custom_id": asked[5]["custom_id"], "response": {"status_code": 200, "body": {"choices": "none"}}})
     random.Random(1).shuffle(lines)
     back.write_text("\n".join([*map(json.dumps, lines), "{half a line", "[1, 2]", "[" * 100_000, ""]), "utf-8")
 
     lm = model(batch_in=[str(back)])
-    found = lm.greedy_until(docs())
+    found = lm.greedy_until(docs(7))
     assert [one.text for one in (found[0], found[2])] == [["الإجابة النهائية: ب"]] * 2
     reasons = {place: one.reason for place, one in enumerate(found) if isinstance(one, RefusedResponse)}
-    assert list(reasons) == [1, 3, 4, 5] and "different answers" in reasons[1] and "429: 'late'" in reasons[3]
-    assert reasons[4] == "the batch has no answer to it" and "cannot be read" in reasons[5]
+    assert list(reasons) == [1, 3, 4, 5, 6] and "different answers" in reasons[1] and "429: 'late'" in reasons[3]
+    assert reasons[4] == "the batch says: 'expired'" and "cannot be read" in reasons[5]
+    assert reasons[6] == "the batch has no answer to it"
     kinds = [getattr(one, "kind", "") for one in found]
-    assert kinds == ["", "batch_different", "", "batch_failed", "batch_missing", "batch_failed"]
+    assert kinds == ["", "batch_different", "", "batch_failed", "batch_failed", "batch_failed", "batch_missing"]
     lm.cleanup()
     told = capsys.readouterr().err
     for part in (
         "1 have no answer",
-        "3 failed",
+        "4 failed",
         "1 are there more than once",
         "1 are answers to other",
         "3 are lines that",
     ):
         assert part in told
-    assert all(asked[place]["custom_id"] in told for place in (0, 1, 3, 4, 5)) and "\x1b" not in told
+    assert all(asked[place]["custom_id"] in told for place in (0, 1, 3, 4, 5, 6)) and "\x1b" not in told
     assert lm.run_record()["model"]["served_models"] == ["closed-2026"]
 
     # What is missing goes into a second batch; the rest is in the journal and is not asked again.
-    second = written(model(batch_in=[str(back)], batch_out=str(tmp_path / "more.jsonl")), docs())
-    assert list(second) == [f"سؤال {number}؟" for number in (1, 3, 4, 5)]
+    second = written(model(batch_in=[str(back)], batch_out=str(tmp_path / "more.jsonl")), docs(7))
+    assert list(second) == [f"سؤال {number}؟" for number in (1, 3, 4, 5, 6)]
     rest = tmp_path / "rest.jsonl"
     rest.write_text("\n".join(json.dumps(answer(one)) for one in second.values()), "utf-8")
     done = model(batch_in=[str(rest)])
-    assert all(one.text == ["الإجابة النهائية: ب"] for one in done.greedy_until(docs()))
+    assert all(one.text == ["الإجابة النهائية: ب"] for one in done.greedy_until(docs(7)))
     done.cleanup()
 
 
