@@ -10,6 +10,7 @@ from cultureval.runtime.servers.rate_limits import wait_after_refusal
 from cultureval.runtime.servers.replies import refusal_of
 
 _RETRIED_STATUS = {408, 409, 429}
+ASKING_TO_WAIT = {409, 429}
 _REFUSING_STATUS = {401, 402, 404}
 _REFUSED_CONTENT = {400, 413, 415, 422}
 _REFUSING_ONE_OR_ALL = {401, 403, 404, 451}
@@ -28,7 +29,7 @@ class ServerError(CulturevalError):
         refuses_content: Whether it refused what this request holds (400, 413, 415, 422).
         unreachable: Whether there was no reply at all, or one that says that nobody is there (502, 503, 504).
         incomplete: Whether it was answered, at last, with something that is no answer.
-        in_vain: Whether it was tried again until no try was left, other than by a server that asked to wait.
+        in_vain: Whether no try brought an answer, other than by a server that asked to wait.
         status: The reply's HTTP status; None without a reply.
     """
 
@@ -151,6 +152,14 @@ def worth_retrying(error: BaseException) -> bool:
     if refusal_of(error):
         return False
     return isinstance(error, (openai.APIConnectionError, IncompleteAnswer, NobodySaysWho, TimeoutError))
+
+
+def is_in_vain(error: Exception) -> bool:
+    """Whether no try of a request brought an answer, other than by a server that asked to wait."""
+    refused = refusal_of(error)
+    if refused is not None:
+        return not refused.of_all
+    return worth_retrying(error) and getattr(error, "status_code", None) not in ASKING_TO_WAIT
 
 
 def is_loss(error: BaseException) -> bool:

@@ -156,9 +156,10 @@ class IdentityQuestion:
         request |= {} if temperature is None else {"temperature": temperature}
         return cls(servers, request | ({"extra_body": extra} if extra else {}), by_answer)
 
-    async def ask(self, url: str) -> ServerIdentity:
-        """What one server says; raises ServerError where it does not answer."""
-        return await _of_server(replace(self.settings, base_urls=(url,)), self.request, self.by_answer, False, True)
+    async def ask(self, url: str, patient: bool = True) -> ServerIdentity:
+        """What one server says; raises ServerError where it does not answer, also to another try if `patient`."""
+        settings = replace(self.settings, base_urls=(url,), max_retries=self.settings.max_retries if patient else 0)
+        return await _of_server(settings, self.request, self.by_answer, False, True)
 
     async def is_answered(self) -> bool:
         """Whether the servers answer it, so that their key, model and address are right."""

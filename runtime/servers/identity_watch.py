@@ -142,14 +142,17 @@ class IdentityWatch:
         asked, took = self._asked.setdefault(url, (time.monotonic(), 0.0))
         return time.monotonic() - asked > max(LEAST_PAUSE_S, took / SHARE)
 
-    async def still(self, url: str) -> bool:
-        """Asks a server who it is; whether it is who it was. Raises ServerError where it does not answer."""
+    async def still(self, url: str, patient: bool = True) -> bool:
+        """Asks a server who it is; whether it is who it was. Raises ServerError where it does not answer.
+
+        `patient`: It is tried as often as with a request; else once.
+        """
         if self.question is None:
             return True
         recent, started = self._recent.get(url, []), time.monotonic()
         before = list(recent)
         self._next_check.pop(url, None)  # what is filed meanwhile waits for another check
-        found = await self.question.ask(url)
+        found = await self.question.ask(url, patient)
         self._asked[url] = (time.monotonic(), time.monotonic() - started)
         if same := found.known == self._current(url).known:
             del recent[: len(before)]
@@ -207,8 +210,10 @@ class IdentityWatch:
         self._name = self._name or model
         who = self._who(url, model, fingerprint)
         if who is None:
-            who = self._named[model, fingerprint] = await self._learned(url, model, fingerprint)
-            logger.warning("%s", self._told(url, who, 0))
+            found = await self._learned(url, model, fingerprint)
+            if (model, fingerprint) not in self._named:  # nor has another reply told it meanwhile
+                logger.warning("%s", self._told(url, found, 0))
+            who = self._named.setdefault((model, fingerprint), found)
         if who is self.first:
             self._now.pop(url, None)
         if (replies := REPLIES.get()) is not None:

@@ -8,7 +8,9 @@ key.
 import asyncio
 import json
 import logging
+import math
 import time
+from collections import defaultdict
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -22,6 +24,7 @@ from cultureval.runtime.coroutines import run_coroutine
 from cultureval.runtime.errors import shown_names
 from cultureval.runtime.servers.answers import NOT_JSON, Answer, answer_of, checked_answer
 from cultureval.runtime.servers.errors import (
+    ASKING_TO_WAIT,
     ContentFilter,
     IncompleteAnswer,
     NobodySaysWho,
@@ -30,6 +33,7 @@ from cultureval.runtime.servers.errors import (
     ServerError,
     error_text,
     is_content_filter,
+    is_in_vain,
     is_loss,
     refuses_all,
     refuses_content,
@@ -47,9 +51,9 @@ T = TypeVar("T")
 _LONGEST_WAIT_S = 60.0
 _HEALTH_TIMEOUT_S = 10.0
 _NO_LIST = (404, 405, 429, 500, 501)  # answers of servers that can be asked all the same
-_ASKS_TO_WAIT = (409, 429)
 _TRIES_WITHOUT_CHOICES = 3
 _POLL_S = 0.05
+_QUIET_S = 60.0  # after a line about a server's failures, before another
 _LONGEST_CAUSE = 400  # characters of a server's error message; some send HTML pages
 
 
@@ -59,14 +63,41 @@ class Watch(Protocol):
     def is_due(self, url: str) -> bool:
         """Whether a server is to be asked again who it is."""
 
-    async def still(self, url: str) -> bool:
-        """Whether a server says that it is who it was."""
+    async def still(self, url: str, patient: bool) -> bool:
+        """Whether a server says that it is who it was; `patient`: it is tried as often as with a request."""
 
     async def has_changed(self, url: str) -> None:
         """Called for a server that said twice that it is not; raises an error where the run does not go on."""
 
     async def took(self, url: str, response: Any) -> None:
         """Notes whose reply it is."""
+
+
+@dataclass
+class _Outages:
+    """What this process has said of a server's failures: a line as it fails, and one as it answers again."""
+
+    failed: int = 0  # tries since the last line
+    told: bool = False  # whether the last line says that it fails
+    quiet_until: float = -math.inf
+
+    def note_failure(self, url: str, cause: str, then: str) -> None:
+        """Says that a server does not answer, and what follows, unless it was said of this outage, or just before."""
+        self.failed += 1
+        if not self.told and time.monotonic() >= self.quiet_until:
+            tries = f"; {self.failed:,} failed tries" if self.failed > 1 else ""
+            logger.warning("%s does not answer (%s%s); %s", url, cause, tries, then)
+            self.failed, self.told, self.quiet_until = 1, True, time.monotonic() + _QUIET_S
+
+    def note_answer(self, url: str) -> None:
+        """Says that a server answers again, where it was said that it does not."""
+        if self.told:
+            tries = "1 failed try" if self.failed == 1 else f"{self.failed:,} failed tries"
+            logger.warning("%s answers again, after %s", url, tries)
+            self.failed, self.told = 0, False
+
+
+_OUTAGES: defaultdict[str, _Outages] = defaultdict(_Outages)  # by address: of all clients of this process
 
 
 @dataclass
@@ -78,7 +109,6 @@ class _Server:
     in_flight: int = 0
     asked: int = 0
     times_skipped: int = 0  # since its last answer
-    failure_logged: bool = False  # whether a failure was logged; a server with many is logged once
     paused_until: float = 0.0
     pause: Exception | None = None  # the error with Retry-After
     watcher: asyncio.Task[None] | None = field(default=None, repr=False)
@@ -89,6 +119,10 @@ class _Server:
         """Leaves the server alone where its answer says that a limit is used up."""
         if pause := pause_after_answer(headers):
             self.paused_until = max(self.paused_until, time.monotonic() + pause)
+
+    @property
+    def outages(self) -> _Outages:
+        return _OUTAGES[self.url]
 
     @property
     def left_out(self) -> bool:
@@ -239,7 +273,7 @@ class OpenAIClient:
             refuses_content(error),
             unreachable=is_loss(error) and not isinstance(error, IncompleteAnswer),
             incomplete=isinstance(error, IncompleteAnswer),
-            in_vain=worth_retrying(error) and getattr(error, "status_code", None) not in _ASKS_TO_WAIT,
+            in_vain=is_in_vain(error),
             status=getattr(error, "status_code", None),
         )
 
@@ -261,17 +295,18 @@ class OpenAIClient:
         finally:
             server.in_flight -= 1
         server.times_skipped = 0
+        server.outages.note_answer(server.url)
         self.answered += 1
         if self._watch is not None:
             await self._watch.took(server.url, response)
         return response
 
-    async def _make_sure(self, server: _Server, watch: Watch) -> None:
+    async def _make_sure(self, server: _Server, watch: Watch, patient: bool = True) -> None:
         """Asks a server who it is; once more on its own, since its answers in a batch may be rounded differently."""
-        if not await watch.still(server.url):
+        if not await watch.still(server.url, patient):
             while server.in_flight:
                 await asyncio.sleep(_POLL_S)
-            if not await watch.still(server.url):
+            if not await watch.still(server.url, patient):
                 await watch.has_changed(server.url)
         server.doubted = False
 
@@ -283,9 +318,9 @@ class OpenAIClient:
             ServerError: It has changed, and the run does not go on; or it refuses to say who it is.
         """
         try:
-            await self._make_sure(server, watch)
+            await self._make_sure(server, watch, patient=False)
         except ServerError as error:
-            if not error.unreachable:
+            if error.refuses_all or not (error.in_vain or error.status in ASKING_TO_WAIT):
                 raise
             server.doubted, lost = True, NobodySaysWho(error.cause)
             self._note_failure(server, lost)
@@ -339,12 +374,9 @@ class OpenAIClient:
             return
         if not worth_retrying(error) or server.left_out:
             return
-        if len(self._servers) == 1:
-            if not server.failure_logged:
-                logger.warning("%s does not answer (%s); retrying", server.url, self._cause(error))
-            server.failure_logged = True
-        else:
-            logger.warning("%s does not answer (%s); skipped until it does", server.url, type(error).__name__)
+        only = len(self._servers) == 1
+        server.outages.note_failure(server.url, self._cause(error), "retrying" if only else "skipped until it does")
+        if not only:
             server.times_skipped += 1
             server.watcher = asyncio.create_task(self._await_recovery(server))
 
@@ -356,7 +388,7 @@ class OpenAIClient:
             wait=tenacity.wait_random_exponential(multiplier=self.settings.backoff_s, max=_LONGEST_WAIT_S)
         )
         await retrying(_check_health, server.client)
-        logger.warning("%s answers again", server.url)
+        server.outages.note_answer(server.url)
         server.watcher = None
 
     def _cause(self, error: Exception) -> str:

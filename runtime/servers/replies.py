@@ -7,6 +7,7 @@ from urllib.parse import urljoin, urlsplit
 import openai
 
 LARGEST_REPLY = 64 * 2**20  # bytes, unpacked; log-probabilities of a prompt of 128,000 tokens are 16 MiB
+MOST_REDIRECTS = 3  # of one request
 SHORTEST_KEY = 16  # characters; shorter ones ("none", "x") are no secrets, and are words of answers
 OF_THE_PACKING = ("content-encoding", "content-length", "transfer-encoding")
 
@@ -20,7 +21,9 @@ class RefusedReply(Exception):
 
 
 class CarefulClient(openai.DefaultAsyncHttpxClient):
-    """Reads replies whole, up to a limit, and follows no redirect to another host, which would get prompts and keys.
+    """Reads replies whole, up to a limit, and follows few redirects, none to another host, or out of encryption.
+
+    Whoever is there would get prompts and keys.
 
     Where a reply repeats the key, as proxies do that show a request's headers, `[key]` is read.
     """
@@ -32,7 +35,7 @@ class CarefulClient(openai.DefaultAsyncHttpxClient):
             on_answer: Called with the headers of each reply that is no error.
             key: What no reply may bring into a journal or results file.
         """
-        super().__init__(event_hooks={"response": [_require_same_host]})
+        super().__init__(event_hooks={"response": [_check_redirect]})
         self._on_answer = on_answer
         self._secret = (key or "").encode() if len(key or "") >= SHORTEST_KEY else b""
 
@@ -40,7 +43,7 @@ class CarefulClient(openai.DefaultAsyncHttpxClient):
         """Sends a request; the reply is read, also where it was asked for as a stream.
 
         Raises:
-            openai.APIConnectionError: From a `RefusedReply`: the reply is too large, or leads to another host.
+            openai.APIConnectionError: From a `RefusedReply`: the reply is too large, or leads elsewhere.
         """
         try:
             response = await super().send(request, **{**arguments, "stream": True})
@@ -75,12 +78,18 @@ def refusal_of(error: BaseException | None) -> RefusedReply | None:
     return error
 
 
-async def _require_same_host(response: Any) -> None:
+async def _check_redirect(response: Any) -> None:
     if not response.has_redirect_location:
         return
-    asked = str(response.request.url)
-    target = urlsplit(urljoin(asked, response.headers["location"])).hostname
-    if target != urlsplit(asked).hostname:
-        raise RefusedReply(
-            f"it redirects to another host, {target}: if you trust that one, make it the base_url", of_all=True
-        )
+    address, extensions = str(response.request.url), response.request.extensions
+    extensions["redirects"] = extensions.get("redirects", 0) + 1  # they are handed on to the next request
+    if extensions["redirects"] > MOST_REDIRECTS:
+        raise RefusedReply(f"it redirects more than {MOST_REDIRECTS} times", of_all=False)
+    asked, target = urlsplit(address), urlsplit(urljoin(address, response.headers["location"]))
+    if target.hostname != asked.hostname:
+        where = f"to another host, {target.hostname}"
+    elif (asked.scheme, target.scheme) == ("https", "http"):
+        where = "to an address without encryption"
+    else:
+        return
+    raise RefusedReply(f"it redirects {where}: if you trust that one, make it the base_url", of_all=True)

@@ -81,6 +81,7 @@ class FaultyServer(LoopbackServer):
             as its tokens at /tokenize, refuses one that has more than `max_model_len` of its entry with its answer, and
             reads the end of one as vLLM does.
         served, fingerprint: What its answers call the model, and say of its build.
+        lists: How often its list of models was asked for.
         down: While True, every connection is dropped.
     """
 
@@ -101,7 +102,7 @@ class FaultyServer(LoopbackServer):
         self.entry, self.probe_answer, self.probes = entry or {}, probe_answer, 0
         self.asked, self.answered = Counter(), Counter()
         self.requests, self.authorizations, self.arrivals = [], [], []
-        self.most_at_once = self.in_flight = self.dropped_while_down = 0
+        self.most_at_once = self.in_flight = self.dropped_while_down = self.lists = 0
         self.down, self.served, self.fingerprint = False, MODEL, None
 
 
@@ -109,6 +110,7 @@ class _Handler(Handler):
     server: FaultyServer
 
     def do_GET(self):
+        self.server.lists += 1
         if self.server.down:
             return self._drop()
         if "unknown_models" in self.server.features and not self.path.endswith(("/models", MODEL)):
@@ -208,6 +210,7 @@ class _Handler(Handler):
             "elsewhere": lambda: self.reply(
                 307, {}, {"Location": f"http://localhost:{self.server.server_port}/v1/chat/completions"}
             ),
+            "circle": lambda: self.reply(307, {}, {"Location": self.path}),
             "large": lambda: self.reply(200, gzip.compress(b" " * 2**21), {"Content-Encoding": "gzip"}),
             "hang": self._hang,
             "wrong_key": lambda: self.reply(401, {"error": {"message": "Incorrect API key provided"}}),

@@ -89,11 +89,23 @@ def test_a_server_that_hangs_is_asked_again(load):
         assert server.asked["q1"] >= 2 and server.asked["q2"] >= 3  # more where this machine is slow
 
 
-def test_the_only_server_is_said_to_be_away_once(load, caplog):
+def test_a_server_that_fails_now_and_then_is_said_to_once_and_so_is_that_it_answers_again(load, caplog):
     with FaultyServer(lambda prompt, count: "drop" if count <= 2 else None) as server:
         assert texts(load(server, concurrency=2), ["a", "b", "c"]) == [[answer_text(query)] for query in "abc"]
-    (told,) = [record.getMessage() for record in caplog.records if "does not answer" in record.getMessage()]
-    assert told.startswith("http://") and told.endswith("retrying")
+    away, back = [record.getMessage() for record in caplog.records if record.name.endswith("openai_client")]
+    assert away.startswith(server.url) and away.endswith("retrying") and "answers again, after " in back
+
+
+def test_a_server_that_dies_is_told_once_and_not_asked_again_and_again(load, caplog):
+    def plan(prompt, count):
+        server.down = prompt == "q3"
+        return "drop" if server.down else None
+
+    with FaultyServer(plan) as server:
+        with pytest.raises(ServerError, match="did not answer"):
+            texts(load(server, concurrency=4, max_retries=2), [f"q{number}" for number in range(12)])
+    assert sum("does not answer" in record.getMessage() for record in caplog.records) == 1
+    assert server.lists < 4 * 3 + 3 + 3, "a try of each worker's requests, before the run, and at its end"
 
 
 def test_retry_after_holds_back_every_request_to_that_server(load):
@@ -398,14 +410,23 @@ def test_log_likelihoods_are_those_of_the_choice_tokens(load, tokenizer_folder):
 
 
 @pytest.mark.parametrize(
-    ("fault", "words"),
-    [("elsewhere", "redirects to another host, localhost: if you trust"), ("large", "reply is larger than 1 MiB")],
+    ("fault", "words", "asked"),
+    [
+        ("elsewhere", "redirects to another host, localhost: if you trust", 1),
+        ("large", "reply is larger than 1 MiB", 1),
+        ("circle", "redirects more than 3 times", 4),
+    ],
 )
-def test_replies_from_elsewhere_and_of_any_size_are_refused_at_once(load, monkeypatch, fault, words):
+def test_replies_from_elsewhere_and_of_any_size_are_refused_at_once(load, monkeypatch, fault, words, asked):
     monkeypatch.setattr(replies, "LARGEST_REPLY", 2**20)
-    with FaultyServer(lambda *_: fault) as server, pytest.raises(ServerError, match=words):
-        load(server).greedy_until(docs_of(["q"]))
-    assert sum(server.asked.values()) == 1 and len(open_journal()) == 0
+    with FaultyServer(lambda prompt, count: fault if prompt == "q" else None) as server:
+        with pytest.raises(ServerError, match=words):
+            texts(load(server), ["q"])
+        assert sum(server.asked.values()) == asked and len(open_journal()) == 0
+        if fault != "elsewhere":
+            monkeypatch.setenv("CULTUREVAL_ON_REFUSED", "unscored")
+            refused, answered = load(server).greedy_until(docs_of(["q", "other"]))
+            assert refused.kind == "no_answer" and answered.text == [answer_text("other")]
 
 
 def test_choices_after_images_are_scored_within_the_limits(load):
