@@ -79,16 +79,19 @@ def generate_solutions(
     """
     samples, identity = samples_file(settings, output_dir), settings.server_identity()
     description = describe(settings, problems, n_samples) | {"server": identity.known if identity else None}
-    prepare_resume(samples, description, resume)
+    earlier = prepare_resume(samples, description, resume).get("other_models", {})
+    done = _done(samples)
+    others = {task: who for task, who in earlier.items() if done[task]}  # solutions that are there stay what they are
     decoder = make_decoder(settings)
-    description |= {"prompt": prompt_mode(decoder, settings), "loaded": _loaded(decoder)}
+    description |= {"prompt": prompt_mode(decoder, settings), "loaded": _loaded(decoder), "other_models": others}
     _describe_in(description_file(samples), description)
     kept_when_interrupted(samples, lambda: counted(_count_lines(samples), "solution"), resume)
     refused: dict[str, RefusedResponse] = {}
     if ask_all := getattr(decoder, "ask_all", None):
-        calls = list(_calls(samples, problems, settings, n_samples))
+        calls = list(_calls(done, problems, settings, n_samples))
         found = ask_all({call: task for task, call in calls}, n_samples, identity)
         refused = {task: found[call] for task, call in calls if call in found}
+        others |= {task: decoder.others[call] for task, call in calls if call in decoder.others}
         told = {task: {"reason": one.reason, "kind": one.kind} for task, one in refused.items()}
         _describe_in(description_file(samples), description | {"refused": told})
     if len(refused) == len(problems.rows):
@@ -124,12 +127,16 @@ def _file_without(refused: Mapping[str, str], problems: CodeProblems) -> Iterato
         yield file
 
 
+def _done(samples: Path) -> Counter[str]:
+    """Task id -> solutions that are there."""
+    lines = samples.read_text(encoding="utf-8").splitlines() if samples.is_file() else []
+    return Counter(json.loads(line)["task_id"] for line in lines if line.strip())
+
+
 def _calls(
-    samples: Path, problems: CodeProblems, settings: DecoderSettings, n_samples: int
+    done: Mapping[str, int], problems: CodeProblems, settings: DecoderSettings, n_samples: int
 ) -> Iterator[tuple[str, tuple[str, int]]]:
     """Task id, prompt and number of missing solutions of each call that `evalplus.codegen` will make of its decoder."""
-    lines = samples.read_text(encoding="utf-8").splitlines() if samples.is_file() else []
-    done = Counter(json.loads(line)["task_id"] for line in lines if line.strip())
     for task, row in problems.rows.items():
         for missing in range(n_samples - done[task], 0, -settings.batch_size):
             yield task, (row["prompt"].strip() + "\n", missing)
@@ -160,10 +167,13 @@ def describe(settings: DecoderSettings, problems: CodeProblems, n_samples: int) 
     }
 
 
-def prepare_resume(samples: Path, description: dict[str, Any], resume: bool) -> None:
+def prepare_resume(samples: Path, description: dict[str, Any], resume: bool) -> dict[str, Any]:
     """Prepares the files of an earlier run for resuming, or renames them to *.bak if not resuming.
 
     A killed run may leave an incomplete last line, at which EvalPlus would stop. A larger --limit continues a smaller.
+
+    Returns:
+        The description of the earlier run; {} where there is none to resume.
 
     Raises:
         CulturevalError: The earlier run had other settings.
@@ -178,7 +188,7 @@ def prepare_resume(samples: Path, description: dict[str, Any], resume: bool) -> 
             content = file.read_bytes()
             file.write_bytes(content[: content.rfind(b"\n") + 1])
     if not samples.is_file() or not described.is_file():
-        return
+        return {}
     earlier = json.loads(described.read_text(encoding="utf-8"))
     differing = [name for name in description if name not in MAY_CHANGE and earlier.get(name) != description[name]]
     if differing:
@@ -186,6 +196,7 @@ def prepare_resume(samples: Path, description: dict[str, Any], resume: bool) -> 
             f"{samples} was generated with another {', '.join(differing)}. Use another --output-dir, or start again "
             "with --no-resume."
         )
+    return earlier
 
 
 def decoder_model_settings(model: str, **given: str | None) -> dict[str, Any]:

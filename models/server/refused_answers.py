@@ -30,6 +30,10 @@ ADVICE = {
     "server's --max-model-len), or pass",
     "no_answer": "Look into the server's log, or pass",
 }
+UNSCORED = (
+    "--on-refused unscored (CULTUREVAL_ON_REFUSED=unscored) to leave such rows unscored, count them, and bound the "
+)
+UNSCORED += "scores"
 
 
 class PromptRefused(ServerError):
@@ -45,8 +49,7 @@ class PromptRefused(ServerError):
         self.kind, self.reason = kind, f"{REASONS[kind]}: {cause.rstrip('.')}"
         super().__init__(
             f"{_name(doc)}: {self.reason}. All answers so far are kept: the same command resumes from here. "
-            f"{ADVICE.get(kind, 'Pass')} --on-refused unscored "
-            "(CULTUREVAL_ON_REFUSED=unscored) to leave such rows unscored and count them.",
+            f"{ADVICE.get(kind, 'Pass')} {UNSCORED}.",
             cause,
             refuses_content=True,
         )
@@ -81,8 +84,7 @@ def refused_answers(
         counts = ", ".join(f"{count:,} {OF_KIND[kind]}" for kind, count in kinds.items())
         raise AnswersRefused(
             f"{len(found):,} of {len(docs):,} answers are none ({counts}): {'; '.join(rows)}{more}. All answers are "
-            "kept and not paid again: pass --on-refused unscored (CULTUREVAL_ON_REFUSED=unscored) to leave such rows "
-            "unscored, count them, and bound the scores."
+            f"kept and not paid again: pass {UNSCORED}."
         )
     return found
 

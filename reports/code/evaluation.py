@@ -10,7 +10,7 @@ from typing import Any
 from cultureval.metrics.code.judging import Solution, SolutionVerdict, judge_with_canonicals
 from cultureval.metrics.code.report import failing_canonicals, score_verdicts, scorer_name
 from cultureval.metrics.declared import SHARE, bounds_of_mean
-from cultureval.reports.code.result_files import evalplus_results, generating_model, lighteval_results
+from cultureval.reports.code.result_files import evalplus_results, generating_model, lighteval_results, other_models
 from cultureval.reports.code.samples import Sample, Sanitize, check_complete, read_samples
 from cultureval.runtime.data.user_cache import write_json_lines
 from cultureval.runtime.errors import CulturevalError, counted, escaped, shown_names
@@ -123,7 +123,8 @@ def signature_of(samples: Path, problem_set: ProblemSet, found: list[Sample], sa
     made = generation_of(samples)
     fields = {name: made.get(name, "unknown") for name in ("backend", "prompt", "temperature", "max_new_tokens")}
     if isinstance(server := made.get("server"), dict):
-        fields["server"] = ";".join(f"{name}={value}" for name, value in server.items())
+        who = ";".join(f"{name}={value}" for name, value in server.items())
+        fields["server"] = " and ".join(dict.fromkeys([who, *other_models(made)]))
     return signature(
         task=f"{problem_set.dataset.task}/0-shot",
         problems=len({sample.task_id for sample in found}),

@@ -53,6 +53,10 @@ def generate(
         Literal["error", "unscored"] | None,
         typer.Option(help="A problem that the model's server refuses stops the run, or gets no solution and is named."),
     ] = None,
+    on_change: Annotated[
+        Literal["stop", "continue"] | None,
+        typer.Option(help="A server that changes its model stops the run, or both models are taken, marked as mixed."),
+    ] = None,
     limit: Annotated[int | None, typer.Option(min=1, help="Only the first N problems.")] = None,
     output_dir: Annotated[Path, typer.Option(help="Output folder of the solutions.")] = Path("evalplus_results"),
     resume: Annotated[bool, typer.Option(help="Continue an earlier run with the same settings.")] = True,
@@ -84,8 +88,8 @@ def generate(
     )
     require_output_folder(output_dir)
     go_offline_if_unreachable()
-    started_over = current_settings().with_(resume=None if resume else False, on_refused=on_refused)
-    with use_settings(started_over), data_in_settings(data) as root:
+    own = current_settings().with_(resume=None if resume else False, on_refused=on_refused, on_change=on_change)
+    with use_settings(own), data_in_settings(data) as root:
         problems = load_problems(dataset, prompts=prompts, limit=limit)
         with notes_on_stderr():
             samples, refused = generate_solutions(settings, problems, n_samples, output_dir, resume, sanitize_solution)
