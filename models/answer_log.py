@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from cultureval.runtime.journal import Journal
-from cultureval.runtime.servers.costs import Budget, Usage
+from cultureval.runtime.servers.costs import Usage
 
 
 @dataclass
@@ -18,43 +18,20 @@ class AnswerLog:
         routes: Task -> route of scoring -> docs.
         reused: Task -> times in ns at which its reused answers were written.
         others: Task -> docs that another model than the run's answered, or may have.
-        tokens_in: Tokens of prompts, as a server counts them.
-        tokens_out: Tokens of its answers, reasoning included.
-        tokens_cached: Those of prompts that the server had cached.
-        tokens_reasoning: Those of answers that are reasoning.
-        cost: What all answers cost, those of earlier runs included; 0 without prices.
-        impossible: Answers whose token counts could not be, and were estimated.
+        spent: Tokens and cost of all answers, those of earlier runs included (`Budget.totals`).
         tokens: Task -> tokens of its prompts and of its answers, each answer in one task.
     """
 
     routes: dict[str, Counter[str]] = field(default_factory=dict)
     reused: dict[str, list[int]] = field(default_factory=dict)
     others: Counter[str] = field(default_factory=Counter)
-    tokens_in: int = 0
-    tokens_out: int = 0
-    tokens_cached: int = 0
-    tokens_reasoning: int = 0
-    cost: float = 0.0
-    impossible: int = 0
+    spent: Counter[str] = field(default_factory=Counter)
     tokens: dict[str, tuple[int, int]] = field(default_factory=dict)
-
-    def count(self, budget: Budget) -> None:
-        """Takes over what a model's answers cost so far."""
-        self.tokens_in, self.tokens_out, self.cost = budget.input_tokens, budget.output_tokens, budget.spent
-        self.tokens_cached, self.tokens_reasoning = budget.cached_tokens, budget.reasoning_tokens
-        self.impossible = budget.impossible
 
     def used(self, task: str, usage: Usage) -> None:
         """Counts the tokens of an answer to a task's prompt."""
         before = self.tokens.get(task, (0, 0))
         self.tokens[task] = (before[0] + usage.input, before[1] + usage.output)
-
-    def spent(self) -> dict[str, int | float]:
-        """The tokens and the cost by the names of the record; what is 0 is left out, but for the first two."""
-        always = {"tokens_in": self.tokens_in, "tokens_out": self.tokens_out}
-        more = {"tokens_cached": self.tokens_cached, "tokens_reasoning": self.tokens_reasoning, "cost": self.cost}
-        more["impossible_usage"] = self.impossible
-        return always | {name: value for name, value in more.items() if value}
 
     def answered(self, task: str, route: str) -> None:
         """Counts a doc that the model answered."""
@@ -79,12 +56,7 @@ class AnswerLog:
         for task, times in other.reused.items():
             self.reused.setdefault(task, []).extend(times)
         self.others.update(other.others)
-        self.tokens_in += other.tokens_in
-        self.tokens_out += other.tokens_out
-        self.tokens_cached += other.tokens_cached
-        self.tokens_reasoning += other.tokens_reasoning
-        self.cost += other.cost
-        self.impossible += other.impossible
+        self.spent.update(other.spent)
         for task, used in other.tokens.items():
             self.used(task, Usage(*used))
 

@@ -193,7 +193,7 @@ class OpenAIModel(LightevalModel):
                 "left_out": list(self.config.left_out),
             },
             "tasks": self.log.tasks(),
-            "tokens": self.log.spent(),
+            "tokens": dict(self.log.spent),
         }
 
     @property
@@ -343,12 +343,12 @@ class OpenAIModel(LightevalModel):
                 self._servers,
                 {key: spending.guarded(key, question) for key, question in questions.items()},
                 self._journal,
+                spending.pay,
                 description,
                 first,
                 on_failure=skip,
                 note=(lambda: str(budget)) if self.config.budget is not None else None,
                 silent=self.disable_tqdm,
-                on_answered_elsewhere=spending.pay,
                 watch=self._watch,
                 key_under=lambda key, server: self._keys[key](server),
             )
@@ -372,7 +372,7 @@ class OpenAIModel(LightevalModel):
                     self.log.used(doc.task_name, self._spending.pay(key, answers[key], filed=True))
         for answer in answers.values():
             self._served |= {answer["model"]} if answer.get("model") else set()
-        self.log.count(self._spending.budget)
+        self.log.spent = Counter(self._spending.budget.totals())
 
     def _generations(self, doc: Doc) -> dict[str, Question]:
         """The requests for a Doc's samples, `n` at a time: key -> question."""

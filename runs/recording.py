@@ -81,9 +81,7 @@ def record_of(
     for wrong in chain(*map(count_claims, tasks.values())):
         told = "The counts of the run's record do not agree, which is our mistake; please report it: %s"
         logger.error(told, wrong.sentence)
-    tokens = said.get("tokens", {}) | {
-        name: sum(getattr(task, name) or 0 for task in tasks.values()) for name in ("tokens_in", "tokens_out")
-    }
+    tokens = tokens_of_run(tasks, said.get("tokens", {}))
     model = ModelRecord(**{"backend": type(pipeline.model).__name__} | said.get("model", {}))
     generation = getattr(pipeline.model.config, "generation_parameters", None)
     left_out: dict[str, str] = getattr(pipeline, "unanswered", {})
@@ -96,6 +94,17 @@ def record_of(
         seeds={"rows": LIGHTEVAL_SEED, "generation": getattr(generation, "seed", None)},
         timing={**getattr(pipeline, "seconds", {}), **said.get("seconds", {}), **tokens},
     ).model_copy(update={"unscorable": {**(unscorable or {}), **left_out}, "unjudged": dict(unjudged or {})})
+
+
+def tokens_of_run(tasks: Mapping[str, TaskRecord], spent: Mapping[str, float]) -> dict[str, float]:
+    """The tokens and the cost of a run: beside a cost those that were paid, else the sums of its tasks.
+
+    Args:
+        tasks: With their own tokens, which those of refused and withdrawn answers are not among.
+        spent: What the model counts (`Budget.totals`).
+    """
+    sums = {name: sum(getattr(task, name) or 0 for task in tasks.values()) for name in ("tokens_in", "tokens_out")}
+    return sums | dict(spent) if "cost" in spent else dict(spent) | sums
 
 
 def _bounds(

@@ -13,7 +13,7 @@ from cultureval.metrics.judges.verdicts import ItemImage
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.journal import Journal
 from cultureval.runtime.servers.answers import Answer
-from cultureval.runtime.servers.costs import Budget, BudgetSpent, SpendingLimits, estimate_tokens, price, prompt_tokens
+from cultureval.runtime.servers.costs import Budget, BudgetSpent, RequestSize, Usage, price, text_tokens
 from cultureval.runtime.servers.data_urls import data_url
 from cultureval.runtime.servers.errors import ServerError
 from cultureval.runtime.servers.identity import ServerIdentity
@@ -66,17 +66,15 @@ class PaidCalls:
 
     def tokens(self, call: Call) -> int:
         """Estimated tokens of a call's prompt."""
-        return prompt_tokens(
-            self.settings, f"{call.system}\n{call.text}" if call.system else call.text, len(call.images)
-        )
+        return self._size(call).input(self.settings.image_tokens)
 
-    def pay(self, key: str, call: Call, answer: Answer | None) -> None:
-        """Count the cost of an answer, and of earlier ones that were withdrawn or are asked for anew, each once."""
-        text = prompt_tokens(self.settings, f"{call.system}\n{call.text}", 0)
-        limits = SpendingLimits(text, len(call.images), self.settings.max_tokens, reasons=True)
-        for name, one in self.journal.paid(key, answer).items():
-            written = sum(estimate_tokens(completion["text"]) for completion in one.get("completions", ()))
-            self.budget.pay(name, one.get("usage"), (self.tokens(call), written), limits=limits)
+    def _size(self, call: Call) -> RequestSize:
+        text = f"{call.system}\n{call.text}" if call.system else call.text
+        return RequestSize(text_tokens(text), len(call.images), self.settings.max_tokens, reasons=True)
+
+    def pay(self, key: str, call: Call, answer: Answer | None) -> Usage:
+        """Counts the cost of an answer, and of earlier ones that were withdrawn or are asked for anew, each once."""
+        return self.budget.pay(self.journal.paid(key, answer), self._size(call))
 
     def answers(self, calls: Mapping[str, Call], description: str, processes: int = 1) -> dict[str, Answer]:
         """The answers to calls, from the journal or the servers; those that have none are left out.
@@ -94,12 +92,12 @@ class PaidCalls:
             try:
                 answer_all(
                     replace(servers, concurrency=max(1, servers.concurrency // processes)),
-                    {key: self._question(key, call) for key, call in calls.items()},
+                    {key: self._question(call) for key, call in calls.items()},
                     self.journal,
+                    lambda key, answer: self.pay(key, calls[key], answer),
                     description,
                     on_failure=self._continue_after,
                     note=lambda: str(self.budget),
-                    on_answered_elsewhere=lambda key, answer: self.pay(key, calls[key], answer),
                     watch=self._watch,
                 )
             except (ServerError, BudgetSpent) as error:
@@ -114,7 +112,7 @@ class PaidCalls:
         others = self._watch.others
         return {key: answer for key, answer in found.items() if self._watch.is_own(answer) and key not in others}
 
-    def _question(self, key: str, call: Call) -> Question:
+    def _question(self, call: Call) -> Question:
         most = price(self.settings, self.tokens(call), self.settings.max_tokens)
         fields = dict(call.form) | self.settings.extra_body
         extra = {"extra_body": fields} if fields else {}
@@ -133,7 +131,6 @@ class PaidCalls:
                     error.refuses_all = not answers
                 raise
             self._failed_in_a_row = 0
-            self.pay(key, call, answer)
             return answer | call.record
 
         return ask

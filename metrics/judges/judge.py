@@ -25,7 +25,7 @@ from cultureval.metrics.judges.verdicts import JudgeItem, Judgement, JudgeVerdic
 from cultureval.runtime import processes
 from cultureval.runtime.data.image_store import PREPARED
 from cultureval.runtime.journal import Journal, open_journal
-from cultureval.runtime.servers.costs import Budget, price, prompt_tokens
+from cultureval.runtime.servers.costs import Budget, RequestSize, price, text_tokens
 from cultureval.runtime.servers.identity import ServerIdentity
 from cultureval.runtime.signatures import signature
 from cultureval.runtime.text_templates import short_hash
@@ -162,7 +162,8 @@ def estimate(
     ready = [entry for entry in map(session.prepare, items) if isinstance(entry, ReadyItem)]
     keys = {session.key(entry, 0): entry for entry in ready}
     new = [entry for key, entry in keys.items() if identity is None or key not in session.journal]
-    inputs = [prompt_tokens(settings, entry.prompt.text, len(entry.images)) for entry in new]
+    sizes = [RequestSize(text_tokens(entry.prompt.text), len(entry.images)) for entry in new]
+    inputs = [size.input(settings.image_tokens) for size in sizes]
     return CostEstimate(
         calls=len(new),
         known=len(keys) - len(new),

@@ -19,6 +19,7 @@ from cultureval.runtime.patches.evalplus import chat_request
 from cultureval.runtime.patches.lighteval.refused_docs import RefusedResponse
 from cultureval.runtime.reasoning import split_reasoning
 from cultureval.runtime.servers.answers import Answer
+from cultureval.runtime.servers.costs import RequestSize, counted, text_tokens
 from cultureval.runtime.servers.identity import IdentityQuestion, ServerIdentity
 from cultureval.runtime.servers.identity_watch import IdentityWatch
 from cultureval.runtime.servers.journalled_answers import answer_all, ask_unconfirmed_anew
@@ -26,7 +27,6 @@ from cultureval.runtime.servers.openai_client import OpenAIClient
 from cultureval.runtime.servers.providers import provider_at
 from cultureval.runtime.settings import current_settings
 
-ADVICE = "What the first model answered is kept: serve it again, and repeat the command to go on."
 Call = tuple[str, int]  # the first and the last argument of `codegen`
 
 
@@ -37,10 +37,12 @@ class OpenAICodeDecoder(DecoderBase):
         super().__init__(**settings.common())
         self.thinking = settings.thinking
         self.servers = settings.servers()
-        self.identity: dict[str, Any] = {"revision": settings.revision}
+        self.revision = settings.revision
+        self.server: Mapping[str, Any] | None = None
         self._question = settings.identity_question()
         self._watch: IdentityWatch | None = None
         self.samples = 1
+        self.others: dict[Call, str] = {}
         self._answers: dict[Call, Answer] = {}
 
     def ask_all(
@@ -55,17 +57,24 @@ class OpenAICodeDecoder(DecoderBase):
 
         Returns:
             Calls without a usable answer, of which `codegen` must not be called; only with `--on-refused unscored`.
+            `others` then has the calls that another model answered, or may have, only with `--on-change continue`.
 
         Raises:
             AnswersRefused: There are such answers, and the settings do not say that they are unscored.
             ServerError: As `codegen`, or the server has changed its model; answers so far are in the journal.
             CulturevalError: It is gone at the end, so that nobody knows whose the last answers are.
         """
-        self.samples, self.identity = samples, self.identity | {"server": server.known if server else None}
-        self._watch = IdentityWatch(server, self._question, advice=ADVICE) if server else None
+        self.samples, self.server = samples, server.known if server else None
+        goes_on = current_settings().on_change == "continue"
+        self._watch = IdentityWatch(server, self._question, goes_on) if server else None
         self._answers, refused = self._asked(calls, silent=False)
-        if self._watch and self._watch.others:
-            raise CulturevalError(f"{self.name} does not say any more who it is. {ADVICE}")
+        others = self._watch.others if self._watch else {}
+        if others and not goes_on:
+            raise CulturevalError(
+                f"{self.name} does not say any more who it is: once it does, repeat the command, which asks anew for "
+                f"the last {len(others):,} answers."
+            )
+        self.others = {call: others[key] for call in calls if (key := self._key(call, self.server)) in others}
         return refused
 
     def codegen(self, prompt: str, do_sample: bool = True, num_samples: int = 200) -> list[str]:
@@ -82,7 +91,8 @@ class OpenAICodeDecoder(DecoderBase):
         return [split_reasoning(reply)[0].strip() for reply in replies]
 
     def _asked(self, calls: Mapping[Call, str], silent: bool) -> tuple[dict[Call, Answer], dict[Call, RefusedResponse]]:
-        keys = {call: self._key(call) for call in calls}
+        keys = {call: self._key(call, self.server) for call in calls}
+        asked = {key: call for call, key in keys.items()}
         short = self._question or IdentityQuestion.of(self.servers, self.name)
         questions = {
             keys[call]: naming(name, partial(self._ask, call), self._watch, short) for call, name in calls.items()
@@ -97,16 +107,29 @@ class OpenAICodeDecoder(DecoderBase):
 
         journal = open_journal(of=self.name)
         ask_unconfirmed_anew(journal, questions)
-        watch = self._watch
-        answers = answer_all(self.servers, questions, journal, "generating", None, skip, silent=silent, watch=watch)
+        answers = answer_all(
+            self.servers,
+            questions,
+            journal,
+            lambda key, answer: counted(answer, self._size(asked[key])).tokens,
+            "generating",
+            on_failure=skip,
+            silent=silent,
+            watch=self._watch,
+            key_under=lambda key, server: self._key(asked[key], server),
+        )
         none = refused_answers([*calls.values()], [[key] for key in keys.values()], answers)
         refused = {call: none[place] for place, call in enumerate(keys) if place in none}
         refused |= {call: reasons[key] for call, key in keys.items() if key in reasons}
         return {call: answers[key] for call, key in keys.items() if call not in refused}, refused
 
-    def _key(self, call: Call) -> str:
+    def _key(self, call: Call, server: Mapping[str, Any] | None) -> str:
         first = self.samples - call[1]  # how many solutions there are already, which these must differ from
-        return answer_key(code=self._request(*call), first=first, **self.identity)
+        return answer_key(code=self._request(*call), first=first, revision=self.revision, server=server)
+
+    def _size(self, call: Call) -> RequestSize:
+        most = self.max_new_tokens * min(self.batch_size, call[1])
+        return RequestSize(text_tokens(self.instruction_prefix + call[0]), 0, most, reasons=self._question is None)
 
     async def _ask(self, call: Call, client: OpenAIClient) -> Answer:
         request = self._request(*call)

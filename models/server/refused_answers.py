@@ -30,10 +30,8 @@ ADVICE = {
     "server's --max-model-len), or pass",
     "no_answer": "Look into the server's log, or pass",
 }
-UNSCORED = (
-    "--on-refused unscored (CULTUREVAL_ON_REFUSED=unscored) to leave such rows unscored, count them, and bound the "
-)
-UNSCORED += "scores"
+UNSCORED = "--on-refused unscored (CULTUREVAL_ON_REFUSED=unscored)"
+UNSCORED += " to leave such rows unscored, count them, and bound the scores"
 
 
 class PromptRefused(ServerError):

@@ -3,7 +3,7 @@
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from lighteval.tasks.requests import Doc
 
@@ -19,32 +19,17 @@ from cultureval.runtime.servers.answers import Answer
 from cultureval.runtime.servers.costs import (
     Budget,
     BudgetSpent,
-    SpendingLimits,
+    RequestSize,
     Usage,
-    estimate_tokens,
     has_prices,
     price,
-    prompt_tokens,
+    text_tokens,
 )
 from cultureval.runtime.servers.journalled_answers import Question
 from cultureval.runtime.servers.openai_client import OpenAIClient
 from cultureval.runtime.servers.providers import MILLION, read_on
 
 SHOWN_GROUPS = 20
-
-
-class Size(NamedTuple):
-    """An estimate of one request.
-
-    Attributes:
-        input: Tokens of its prompt.
-        most: Tokens of its answers at most; None without a limit.
-        images: Images of its prompt.
-    """
-
-    input: int
-    most: int | None
-    images: int = 0
 
 
 class Spending:
@@ -56,9 +41,9 @@ class Spending:
         Raises:
             CulturevalError: Several processes would share a budget.
         """
-        self.budget = Budget(config)
+        self.budget = Budget(config, config.batch_price)
         self._config, self._journal = config, journal
-        self._sizes: dict[str, Size] = {}
+        self._sizes: dict[str, RequestSize] = {}
         self._planned: dict[str, Counter[str]] = {}
         self._whose = answer_key(budget_of=config.model, base_url=config.base_url)
         self._alone = False
@@ -79,8 +64,8 @@ class Spending:
         images = sum(part["type"] != "text" for part in parts)
         most = request.get(self._config.max_tokens_name)
         count = request.get("n") or 1
-        tokens = prompt_tokens(self._config, text, images)
-        self._sizes[key] = Size(tokens, most * count if most else None, images)
+        limit, provided = most * count if most else None, self._config.provided_by is not None
+        self._sizes[key] = RequestSize(text_tokens(text), images, limit, provided)
 
     def begin(self, keys: Sequence[str]) -> None:
         """Counts what the journal has already; with a budget, one run of a model asks at a time.
@@ -101,19 +86,17 @@ class Spending:
             self.pay(key, self._journal.get(key))
 
     def guarded(self, key: str, question: Question) -> Question:
-        """The question, asked only if the budget has room for its longest answer, and counted."""
+        """The question, asked only if the budget has room for its longest answer."""
         size = self._sizes.get(key)
         if self._config.budget is None or size is None:
             return question
-        if size.most is None:
+        if size.output is None:
             raise CulturevalError("A budget needs a limit of tokens: set max_new_tokens in generation_parameters.")
-        most = price(self._config, size.input, size.most)
+        most = price(self._config, size.input(self._config.image_tokens), size.output)
 
         async def ask(client: OpenAIClient) -> Answer:
             async with self.budget.reserved(most):
-                answer = await question(client)
-            self.pay(key, answer)
-            return answer
+                return await question(client)
 
         return ask
 
@@ -132,22 +115,7 @@ class Spending:
         """
         paid = self._journal.paid(key, None) if filed and key not in self._journal else {}
         paid = paid or self._journal.paid(key, answer)
-        for name, one in paid.items():
-            self._count(name, self._sizes.get(key, Size(0, None)), one)
-        return self.budget.used(list(paid)[-1]) if paid else Usage(0, 0)
-
-    def _count(self, name: str, size: Size, answer: Mapping[str, Any]) -> None:
-        texts = [
-            f"{completion['text']}{completion['reasoning'] or ''}"
-            for completion in answer.get("completions", ())
-            if completion["finish_reason"] != "content_filter"
-        ]
-        share = self._config.batch_price if answer.get("batch") else 1.0
-        text = size.input - size.images * self._config.image_tokens
-        limits = (
-            SpendingLimits(text, size.images, size.most, self._config.provided_by is not None) if text > 0 else None
-        )
-        self.budget.pay(name, answer.get("usage"), (size.input, sum(map(estimate_tokens, texts))), share, limits)
+        return self.budget.pay(paid, self._sizes.get(key, RequestSize()))
 
     def explain(self, error: BudgetSpent, answered: int, wanted: int) -> CulturevalError:
         """The error that ends a run whose budget is spent."""
@@ -172,8 +140,9 @@ class Spending:
                 if known is not None:
                     counts["known"] += 1
                 elif key not in missing:
-                    size = self._sizes.get(key, Size(0, 0))
-                    counts.update(requests=1, input=size.input, most=size.most or 0, unlimited=size.most is None)
+                    size = self._sizes.get(key, RequestSize(output=0))
+                    tokens, most = size.input(self._config.image_tokens), size.output
+                    counts.update(requests=1, input=tokens, most=most or 0, unlimited=most is None)
                     missing[key] = RefusedResponse(reason="nothing is asked in a dry run")
         return missing
 

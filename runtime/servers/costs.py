@@ -5,7 +5,7 @@ import time
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple, Protocol
 
 from cultureval.runtime.errors import CulturevalError
 
@@ -90,34 +90,58 @@ def read_usage(usage: Mapping[str, Any] | None) -> Usage | None:
     return Usage(prompt, output, cached, known, float(cost) if told else None)
 
 
-class SpendingLimits(NamedTuple):
-    """What an answer can have used at most.
+class RequestSize(NamedTuple):
+    """What a request holds, and what its answer can use at most.
 
     Attributes:
-        text: Estimated tokens of the prompt without images.
+        text: Estimated tokens of the prompt without images; 0: nothing is known of the request.
         images: Images of the prompt.
-        output: Limit of the reply; None: none.
+        output: Limit of the answer's tokens; None: none.
         reasons: Whether reasoning may not be counted in that.
     """
 
-    text: int
-    images: int
-    output: int | None
+    text: int = 0
+    images: int = 0
+    output: int | None = None
     reasons: bool = False
+
+    def input(self, image_tokens: int = 0) -> int:
+        """Estimated tokens of the prompt, of which each image has so many."""
+        return self.text + image_tokens * self.images
 
     def hold(self, usage: Usage) -> bool:
         """Whether a server's counts are possible."""
         most = _BYTES_OF_ESTIMATE * self.text + _OF_AN_IMAGE * self.images + _OF_TEMPLATES
+        if not self.text:
+            return True
         if usage.input > most:
             return False
         beyond = min(usage.reasoning, _REASONING_BEYOND) if self.reasons else 0
         return self.output is None or usage.output - beyond <= self.output + _AT_THE_END
 
 
-def _could_be(usage: Usage, estimate: tuple[int, int]) -> bool:
-    """Whether texts have tokens at all, and no more of the prompt was cached than it has."""
-    counted = all(count or not estimated for count, estimated in zip(usage[:2], estimate, strict=True))
-    return counted and usage.cached <= usage.input
+class Counted(NamedTuple):
+    """The tokens of an answer, and what is wrong with its server's counts, in place of which they are estimated."""
+
+    tokens: Usage
+    wrong: Literal["", "missing", "impossible"] = ""
+
+
+def counted(answer: Mapping[str, Any], size: RequestSize, image_tokens: int = 0) -> Counted:
+    """The tokens of a journalled answer to a request of this size: as its server counts them, if that can be."""
+    texts = [
+        f"{completion['text']}{completion.get('reasoning') or ''}"
+        for completion in answer.get("completions", ())
+        if completion.get("finish_reason") != "content_filter"
+    ]
+    estimate = Usage(size.input(image_tokens), sum(map(estimate_tokens, texts)))
+    usage = read_usage(answer.get("usage"))
+    if usage is None:
+        return Counted(estimate, "missing")
+    some = all(count or not expected for count, expected in zip(usage[:2], estimate[:2], strict=True))
+    if some and usage.cached <= usage.input and size.hold(usage):
+        return Counted(usage)
+    return Counted(estimate, "impossible")
 
 
 def _inner(usage: Mapping[str, Any], part: str, name: str) -> int | None:
@@ -160,6 +184,7 @@ class Budget:
 
     Attributes:
         settings: The prices and the limit.
+        batch_price: Price of answers of a batch as a share of these.
         spent: Cost so far of answered calls.
         input_tokens: Input tokens of these calls, as the servers count.
         output_tokens: Output tokens, likewise, reasoning included.
@@ -172,6 +197,7 @@ class Budget:
     """
 
     settings: Priced
+    batch_price: float = 1.0
     spent: float = 0.0
     input_tokens: int = 0
     output_tokens: int = 0
@@ -205,52 +231,53 @@ class Budget:
             left = self._reserved - amount
             self._reserved = left if left > 1e-12 else 0.0  # rounding is no call that still runs
 
-    def pay(
-        self,
-        key: str,
-        usage: Mapping[str, Any] | None,
-        estimate: tuple[int, int],
-        share: float = 1.0,
-        limits: SpendingLimits | None = None,
-    ) -> None:
-        """Count the cost of an answer, unless it was counted before.
+    def pay(self, answers: Mapping[str, Mapping[str, Any]], size: RequestSize) -> Usage:
+        """Counts the cost of answers to one question, each once, however often it comes.
 
         Args:
-            key: The journal key of the answer.
-            usage: The server's token counts, if any.
-            estimate: Tokens of prompt and reply, for servers that give none.
-            share: Of the price, such as 0.5 for answers of a batch.
-            limits: What it can have used; None: anything.
+            answers: Name of the payment (`Journal.paid`) -> answer.
+            size: Of the request.
+
+        Returns:
+            The tokens of the last of them; none without answers.
         """
-        if key in self._paid:
-            return
-        tokens = read_usage(usage)
-        if tokens is None:
-            self.unmetered += 1
-            tokens = Usage(*estimate)
-        elif not _could_be(tokens, estimate) or (limits is not None and not limits.hold(tokens)):
-            self.impossible += 1
-            tokens = Usage(*estimate)
-        elif tokens.cost is not None and tokens.cost > self._most(tokens):
-            self.impossible += 1
-            tokens = tokens._replace(cost=None)
-        self._paid[key] = tokens
+        for name, answer in answers.items():
+            if name not in self._paid:
+                self._paid[name] = self._count(answer, size)
+        return self._paid[name] if answers else Usage(0, 0)
+
+    def _count(self, answer: Mapping[str, Any], size: RequestSize) -> Usage:
+        tokens, wrong = counted(answer, size, self.settings.image_tokens)
+        if tokens.cost is not None and tokens.cost > self._most(tokens):
+            tokens, wrong = tokens._replace(cost=None), "impossible"
+        self.unmetered += wrong == "missing"
+        self.impossible += wrong == "impossible"
         self.input_tokens += tokens.input
         self.output_tokens += tokens.output
         self.cached_tokens += tokens.cached
         self.reasoning_tokens += tokens.reasoning
+        share = self.batch_price if answer.get("batch") else 1.0
         ours = share * price(self.settings, tokens.input, tokens.output, tokens.cached)
         self.spent += ours if tokens.cost is None else tokens.cost
+        return tokens
+
+    def totals(self) -> dict[str, int | float]:
+        """All counts by their names in a run's record; those that are 0 are left out."""
+        found = {
+            "tokens_in": self.input_tokens,
+            "tokens_out": self.output_tokens,
+            "tokens_cached": self.cached_tokens,
+            "tokens_reasoning": self.reasoning_tokens,
+            "cost": self.spent,
+            "impossible_usage": self.impossible,
+        }
+        return {name: value for name, value in found.items() if value}
 
     def _most(self, tokens: Usage) -> float:
         """What an answer can have cost: its server's own number is not taken where it is larger."""
         if has_prices(self.settings):
             return _DEARER * price(self.settings, tokens.input, tokens.output)
         return _DEAREST_TOKEN * (tokens.input + tokens.output)
-
-    def used(self, key: str) -> Usage:
-        """The tokens of an answer that was counted."""
-        return self._paid.get(key, Usage(0, 0))
 
     def __str__(self) -> str:
         """Cost so far if prices are set, else tokens."""
@@ -259,6 +286,6 @@ class Budget:
         return f"{self.input_tokens + self.output_tokens:,} tokens"
 
 
-def prompt_tokens(settings: Priced, text: str, images: int) -> int:
-    """Estimated tokens of a prompt."""
-    return _FRAME_TOKENS + estimate_tokens(text) + settings.image_tokens * images
+def text_tokens(text: str) -> int:
+    """Estimated tokens of a prompt's text, with the chat template around it."""
+    return _FRAME_TOKENS + estimate_tokens(text)

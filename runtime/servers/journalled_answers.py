@@ -18,7 +18,7 @@ from cultureval.runtime.journal import CHECKS, Journal
 from cultureval.runtime.progress import Progress
 from cultureval.runtime.question_locks import QuestionLocks
 from cultureval.runtime.servers.answers import Answer
-from cultureval.runtime.servers.costs import read_usage
+from cultureval.runtime.servers.costs import Usage
 from cultureval.runtime.servers.errors import ServerError
 from cultureval.runtime.servers.identity_watch import REPLIES, IdentityWatch, ModelChanged, Reply
 from cultureval.runtime.servers.openai_client import OpenAIClient
@@ -27,6 +27,7 @@ from cultureval.runtime.servers.settings import ServerSettings
 logger = logging.getLogger(__name__)
 
 Question = Callable[[OpenAIClient], Awaitable[Answer]]
+Pay = Callable[[str, Answer], Usage]
 OnFailure = Callable[[str, CulturevalError], bool]
 KeyUnder = Callable[[str, Mapping[str, Any]], str]
 _TRIES = 3  # of a question to which two models replied in turns
@@ -39,12 +40,12 @@ def answer_all(
     settings: ServerSettings,
     questions: Mapping[str, Question],
     journal: Journal,
+    pay: Pay,
     description: str = "answers",
     first: Question | None = None,
     on_failure: OnFailure | None = None,
     note: Callable[[], str] | None = None,
     silent: bool = False,
-    on_answered_elsewhere: Callable[[str, Answer], object] | None = None,
     watch: IdentityWatch | None = None,
     key_under: KeyUnder | None = None,
 ) -> dict[str, Answer]:
@@ -57,12 +58,13 @@ def answer_all(
         settings: The servers.
         questions: Key of the answer (`answer_key`) -> the function that requests it.
         journal: Read and written.
+        pay: Called with key and answer as soon as a server, or another run, has given it: counts its cost, and returns
+            the tokens that are shown.
         description: Text of the progress bar.
         first: Awaited before the first request, if any has to be sent.
         on_failure: Called with the key and the error of a question that failed; True skips the question and continues.
         note: Called after each answer; returns the text next to the progress bar.
         silent: Whether no progress is shown, as in all but the first of several processes.
-        on_answered_elsewhere: Called with key and answer of a question that another run asked meanwhile.
         watch: Whose answers are wanted; None: whoever answers is taken for the model.
         key_under: The key of the same question to another model, from its own key and what identifies that model.
 
@@ -83,8 +85,8 @@ def answer_all(
     if missing:
         with Progress(len(questions), description, "answer", len(found), silent, kept_in=journal.folder) as progress:
             waiting, locks = deque(missing.items()), QuestionLocks(journal.folder)
-            more = (on_failure, note, on_answered_elsewhere, watch, key_under)
-            run = _Run(journal, progress, waiting, locks, found, *more)
+            more = (on_failure, note, watch, key_under)
+            run = _Run(journal, pay, progress, waiting, locks, found, *more)
             run_coroutine(_ask(settings, run, min(settings.concurrency, len(missing)), first))
     return {key: found[key] for key in questions if key in found}
 
@@ -105,13 +107,13 @@ class _Run:
     """What the workers of one `answer_all` share."""
 
     journal: Journal
+    pay: Pay
     progress: Progress
     waiting: deque[tuple[str, Question]]
     locks: QuestionLocks
     found: dict[str, Answer]
     on_failure: OnFailure | None
     note: Callable[[], str] | None
-    on_answered_elsewhere: Callable[[str, Answer], object] | None
     watch: IdentityWatch | None
     key_under: KeyUnder | None
     failures: list[Exception] = field(default_factory=list)
@@ -127,16 +129,12 @@ class _Run:
                     return key, question
                 else:
                     self.locks.give_back(key)
-                    self._answered_elsewhere(key, answer)
+                    self.found[key] = answer  # of another run
+                    self.pay(key, answer)
+                    self.progress.reuse()
             if self.waiting:
                 await asyncio.sleep(_POLL_S)
         return None
-
-    def _answered_elsewhere(self, key: str, answer: Answer) -> None:
-        self.found[key] = answer
-        if self.on_answered_elsewhere is not None:
-            self.on_answered_elsewhere(key, answer)
-        self.progress.reuse()
 
 
 async def _ask(settings: ServerSettings, run: _Run, workers: int, first: Question | None) -> None:
@@ -179,7 +177,7 @@ async def _work(client: OpenAIClient, run: _Run) -> None:
 
 async def _answer(client: OpenAIClient, run: _Run, key: str, question: Question) -> None:
     try:
-        answer, replies = await _by_one_model(client, question)
+        answer, replies, used = await _by_one_model(client, run, key, question)
         if run.watch is None:
             await _file(run, key, answer)
         else:
@@ -191,8 +189,7 @@ async def _answer(client: OpenAIClient, run: _Run, key: str, question: Question)
             run.failures.append(error)
         return
     run.found[key] = answer
-    if used := read_usage(answer.get("usage")):
-        run.progress.count_tokens(used.output)
+    run.progress.count_tokens(used.output)
     run.progress.update(note=run.note() if run.note is not None else "")
 
 
@@ -201,8 +198,10 @@ async def _file(run: _Run, key: str, answer: Answer) -> None:
     await asyncio.to_thread(run.journal.append, {key: answer})
 
 
-async def _by_one_model(client: OpenAIClient, question: Question) -> tuple[Answer, list[Reply]]:
-    """The answer to a question, and the replies that it is made of, which are of one model."""
+async def _by_one_model(
+    client: OpenAIClient, run: _Run, key: str, question: Question
+) -> tuple[Answer, list[Reply], Usage]:
+    """The answer to a question, the replies that it is made of, which are of one model, and its tokens."""
     for _ in range(_TRIES):
         replies: list[Reply] = []
         token = REPLIES.set(replies)
@@ -210,13 +209,14 @@ async def _by_one_model(client: OpenAIClient, question: Question) -> tuple[Answe
             answer = await question(client)
         finally:
             REPLIES.reset(token)
+        used = run.pay(key, answer)  # before anything is awaited: the budget was reserved until now
         if len({reply.who for reply in replies}) < 2:
             break
     else:
         raise CulturevalError("The servers reply in turns as different models to what must be asked of one.")
     if replies and replies[0].model and not answer.get("model"):
         answer = {**answer, "model": replies[0].model}
-    return answer, replies
+    return answer, replies, used
 
 
 async def _file_by_model(run: _Run, watch: IdentityWatch, key: str, answer: Answer, replies: list[Reply]) -> None:

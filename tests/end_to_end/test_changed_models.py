@@ -3,6 +3,7 @@
 import itertools
 import json
 import threading
+from functools import partial
 from types import SimpleNamespace
 
 import pytest
@@ -11,11 +12,18 @@ from faulty_server import MODEL, FaultyServer
 from lighteval.tasks.requests import Doc
 
 from cultureval.models import openai_api
+from cultureval.models.code.generation import generate_solutions
+from cultureval.models.code.settings import DecoderSettings
 from cultureval.models.openai_api import OpenAIModel
+from cultureval.reports.code.evaluation import generation_of, signature_of
+from cultureval.reports.code.result_files import generating_model, other_models
+from cultureval.reports.code.samples import read_samples
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.servers import identity_watch, journalled_answers
 from cultureval.runtime.servers.identity import ServerIdentity
+from cultureval.runtime.servers.settings import ServerSettings
 from cultureval.samples.tiny_models.text_parts import train_tokenizer
+from cultureval.tasks.qimma.code_data import load_problems
 
 pytestmark = pytest.mark.usefixtures("own_folders")
 QUERIES = [f"q{number}" for number in range(7)]
@@ -180,6 +188,31 @@ def test_a_run_that_goes_on_is_marked_as_mixed_and_files_nothing_wrongly(load, c
             server.becomes(weights)
             assert texts(load(server)) == [f"{weights}: {query}" for query in QUERIES]
             assert "of_other_models" not in load(server).run_record()["tasks"].get("t", {})
+
+
+def test_code_of_two_models_is_marked_in_every_later_result(tmp_path, monkeypatch):
+    monkeypatch.setenv("CULTUREVAL_ON_CHANGE", "continue")
+    one_by_one = partial(ServerSettings, concurrency=1)
+    monkeypatch.setattr("cultureval.models.code.settings.ServerSettings", one_by_one)
+    with Changing(at="", change=("served",)) as server:
+        server.becomes("A")
+        settings = DecoderSettings(MODEL, "openai", "humaneval", "اكتب", "", base_url=server.url)
+        server.plan = lambda prompt, count: server.becomes("B") if len(server.asked) == 4 else None
+        problems = load_problems("humaneval", "samples")
+        samples, refused = generate_solutions(settings, problems, 1, tmp_path, True, lambda text, name: text)
+        assert not refused and len(samples.read_text("utf-8").splitlines()) == len(problems.rows) > 4
+        made = generation_of(samples)
+        assert set(made["other_models"]) < set(problems.rows) and "served=m-B" in next(iter(other_models(made)))
+        before, server.plan = sum(server.asked.values()), lambda prompt, count: None
+        server.becomes("A")  # what is there stays what it is, also where nothing is asked
+        generate_solutions(settings, problems, 1, tmp_path, True, lambda text, name: text)
+        assert generation_of(samples)["other_models"] == made["other_models"] and sum(server.asked.values()) == before
+        server.becomes("B")  # whose own answers are in the journal
+        generate_solutions(settings, problems, 1, tmp_path / "b", True, lambda text, name: text)
+        assert sum(server.asked.values()) == before + len(problems.rows) - len(made["other_models"])
+    found = signature_of(samples, problems, read_samples(samples, problems.rows, "never"), True)
+    assert "served=m-A" in found and " and " in found and "served=m-B" in found
+    assert sum(generating_model(made).other_models.values()) == len(made["other_models"])
 
 
 def test_scores_of_choices_are_watched_too(load, tmp_path):

@@ -81,12 +81,13 @@ IMPOSSIBLE += [{"prompt_tokens": 0}, {"completion_tokens": 0}, {"prompt_tokens_d
 
 
 @pytest.mark.parametrize("wrong", IMPOSSIBLE)
-def test_counts_that_cannot_be_are_estimated_and_told_and_do_not_end_the_budget(monkeypatch, wrong):
+def test_counts_that_cannot_be_are_estimated_and_told_and_do_not_end_the_budget(monkeypatch, capsys, wrong):
     usage = {"prompt_tokens": 5, "completion_tokens": 1} | wrong
     with ProviderServer("openai", fault=lambda prompt: "") as server:
         server.style = replace(server.style, usage=lambda *tokens: usage)
         responses, loaded = ask("openai/gpt-4o", ["a", "b", "c"], server, monkeypatch, budget=0.01)
     assert [one.text for one in responses] == [["x"]] * 3
+    assert "3 tokens, cost 0.0" in capsys.readouterr().err, "signs of life show what is paid"
     spent = loaded.run_record()["tokens"]
     assert spent["impossible_usage"] == 3 and 1e-5 < spent["cost"] < 0.001
     tasks = loaded.run_record()["tasks"].values()

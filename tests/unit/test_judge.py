@@ -17,7 +17,7 @@ from cultureval.metrics.judges.settings import JudgeSettings
 from cultureval.metrics.judges.verdicts import JudgeItem, JudgeVerdict, summarize
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.journal import Journal
-from cultureval.runtime.servers.costs import Budget
+from cultureval.runtime.servers.costs import Budget, RequestSize
 
 TEMPLATE, VISUAL = "jeem_caption_reference", "jeem_caption_image_reference"
 CRITERIA = ("Consistency", "Relevance", "Fluency", "Dialect Authenticity")
@@ -240,7 +240,7 @@ def test_the_budget_is_shared_by_templates_and_counts_answers_without_usage(jour
         judge_items(settings, TEMPLATE, [item(0)], journal, budget)
         judge_items(settings, TEMPLATE + "_msa", [item(0)], journal, budget)
     assert budget.spent == 6 and str(budget) == "cost 6.0000"
-    budget.pay("other", None, (100, 10))
+    budget.pay({"other": {"completions": [{"text": "word" * 10}]}}, RequestSize(text=100))
     assert budget.unmetered == 1 and budget.spent == 106
 
 

@@ -42,8 +42,8 @@ from cultureval.runs.comparable import fields_that_differ, protocol_of, texts_th
 from cultureval.runs.files import UNVERIFIED, details_files_of_run, find_saved_tasks
 from cultureval.runs.items import aligned, clusters_differ, details_columns, item_scores
 from cultureval.runs.load_runs import load, scores_table
-from cultureval.runs.record import Claim, RunRecord, SignatureRecord
-from cultureval.runs.recording import section_of
+from cultureval.runs.record import Claim, RunRecord, SignatureRecord, TaskRecord
+from cultureval.runs.recording import section_of, tokens_of_run
 from cultureval.runs.task_records import task_records
 from cultureval.runs.warnings import LEAVES_OUT, MARKS, PARTIAL, run_warnings
 from cultureval.runtime.errors import CulturevalError
@@ -911,6 +911,13 @@ def test_refused_rows_and_their_bounds_are_those_of_the_items_and_counts(tmp_pat
         assert f"from {score * 5 / 6:.4g} to {(score * 5 + 1) / 6:.4g}." in told
     (other,) = [warning for warning in run_warnings(found) if warning.kind == "other_counts"]
     assert f"({5 + refused + 2 * ('skipped_rows' in edited)} rows, published: 522)" in other
+
+
+def test_beside_a_cost_stand_the_tokens_that_it_is_the_price_of():
+    tasks = {"t|0": TaskRecord.model_construct(tokens_in=5, tokens_out=1)}
+    paid = {"tokens_in": 9, "tokens_out": 2, "cost": 0.5}  # with those of a withdrawn answer
+    assert tokens_of_run(tasks, paid) == paid
+    assert tokens_of_run(tasks, {"tokens_out": 1}) == tokens_of_run(tasks, {}) == {"tokens_in": 5, "tokens_out": 1}
 
 
 def test_counts_below_nothing_are_refused_and_skipped_rows_hide_no_others(tmp_path):
