@@ -31,6 +31,8 @@ def test_a_whole_run_has_fourteen_benchmarks_seven_domains_and_the_average():
     assert rows["MedAraBench"].cells[2] is None and rows["MedAraBench"].label == ""
     assert rows["HumanEval+"].cells[2].published == 31.58 and rows["MBPP+"].cells[1].published == 43.65
     average = rows["14/14"].cells[1]
+    assert average.n == sum(row.cells[1].n for row in table.rows[:-1]), "n beside every score"
+    assert rows["MedArabiQ"].cells[2].n == rows["MedArabiQ"].cells[1].n + rows["MedAraBench"].cells[1].n
     assert average.value == pytest.approx((11 * 50 + 2 * 25 + 40) / 14) and average.published == 65.81
     assert table.notes == ["Data: original."]
 

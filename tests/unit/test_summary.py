@@ -8,8 +8,9 @@ import pytest
 from rich.cells import cell_len
 from summary_runs import run_of
 
+from cultureval.reports.leaderboard.tables import cell_text, whole_number
 from cultureval.reports.summary_text import suite_lines, summaries_json, summary_text, table_lines
-from cultureval.runs.table import MOST_LINES, Cell, Row, SuiteTable, group_table, one_row, suite_tables
+from cultureval.runs.table import MOST_LINES, Cell, Column, Row, SuiteTable, group_table, one_row, suite_tables
 from cultureval.runtime.rounding import printed
 from cultureval.tasks.catalogue import suites
 
@@ -102,6 +103,9 @@ def test_a_suite_without_a_headline_has_a_row_a_group():
         ("Average", "acc_norm", None, None),
     ]
     assert table.rows[-1].cells[1].words == "no average", "groups of the suite are missing"
+    part, whole = (one_row(table).cells[Column("score", f"qimma_{name}|0")] for name in ("aradice", "aratrust"))
+    assert (cell_text(part, errors=False), cell_text(whole, errors=False)) == ("0.2500 (2/6)", "0.2500"), "on the page"
+    assert (whole_number(part), whole_number(whole)) == (None, 0.25), "a mean in part is never the best"
 
 
 def test_an_error_in_a_suite_s_headline_is_told_and_fails_nothing(monkeypatch):

@@ -892,6 +892,8 @@ ERASED = {"refused": 0, "refused_by": {}, "bounds": {}}
         ),
         ({"refused_by": {"server": 3}}, "refused rows by kind: its file says 3, its row counts 1", 1),
         ({"skipped_rows": 2}, "skipped rows: its file says 2, its row counts 0", 1),
+        ({"reused": 9}, "reused rows: its file says 9, its row counts 6", 1),
+        ({"routes": {"packed": 9}}, "rows by route: its file says 9, its row counts 6", 1),
     ],
 )
 @pytest.mark.parametrize("details", ["whole", "missing"])
