@@ -250,7 +250,9 @@ def _of_items(run: Run, record: TaskRecord, file: Path) -> _Checked:
     known = {metric: column[np.isfinite(column)] for metric, column in read.columns.items()}
     counts = {metric: _scored(run, record, file, metric, len(column), read.rows) for metric, column in known.items()}
     made = _made_of_sums(record, file, [metric for metric in metrics if metric not in known])
-    counts |= {metric: read.rows - _rows_unscored(items) for metric, items in made.items()}
+    for metric, items in made.items():  # rows of items whose unreadable answer a rate's denominator rests on have none
+        pairs = zip(items.rows, items.scored, strict=True)
+        counts[metric] = read.rows - sum(len(rows) for rows, scored in pairs if not scored)
     headline = headline_of(record.task)
     if headline in record.metrics and headline not in known and run.value(record.task, headline) is None:
         if headline not in made or not _is_ratio(made[headline]):  # a ratio without a denominator is undefined
@@ -516,11 +518,6 @@ def _made_of_sums(record: TaskRecord, file: Path, metrics: Sequence[str]) -> dic
     """The items of the metrics that details have no numbers of, whose task's suite knows what they are made of."""
     known = {metric: _known_items(record, file, metric) for metric in metrics if _has_statistics(record)}
     return {metric: items for metric, items in known.items() if items}
-
-
-def _rows_unscored(items: ItemScores) -> int:
-    """How many rows are of items without a score, as those whose unreadable answer a rate's denominator rests on."""
-    return sum(len(rows) for rows, scored in zip(items.rows, items.scored, strict=True) if not scored)
 
 
 def _counted(items: ItemScores) -> int:

@@ -7,7 +7,7 @@ signature (stock LightEval without our tasks), it is unverified: shown, not rank
 """
 
 import hashlib
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import combinations
@@ -159,7 +159,7 @@ def texts_that_differ(runs: Iterable[Run]) -> Texts:
 
 
 def _differing_texts(first: Run, second: Run, task: str, files: tuple[Path, Path]) -> Differing:
-    """In which items, golds (with choices) and prompts the details of two runs of a task differ, as in `_in_texts`."""
+    """In which items, golds (with choices) and prompts the details of two runs of a task differ."""
     records = [run.record.tasks[task] for run in (first, second)]
     one, other = (_hashes(file, *state_of(file)) for file in files)
     if one == other or is_content_alike(*records, *files):
@@ -274,7 +274,23 @@ def reasons_in_texts(
     if _digest_of_file(first, *state_of(first)) == _digest_of_file(second, *state_of(second)) != "":
         return []
     one, other = (_hashes(file, *state_of(file)) for file in (first, second))
-    return list(_in_texts(one, other, task, names, same_rows, (first, second)))
+    found, shared = [], [key for key in one if key in other]
+    alone = [key for key in one if key not in other], [key for key in other if key not in one]
+    if any(alone) and not same_rows:
+        parts = [
+            f"{len(keys)} only in {name} (such as {shorten(keys[0], 60)})"
+            for keys, name in zip(alone, names, strict=True)
+            if keys
+        ]
+        found.append(Reason("items", f"{task}: {len(one)} and {len(other)} items; {', '.join(parts)}."))
+    if golds := [key for key in shared if one[key][1] != other[key][1]]:
+        reason = f"gold answers or choices of {len(golds)} items differ, such as those of {shorten(golds[0], 60)}"
+        found.append(Reason("items", f"{task}: {reason}."))
+    if prompts := [key for key in shared if one[key][0] != other[key][0]]:
+        reason = f"{len(prompts)} of {len(shared)} prompts differ, such as that of {shorten(prompts[0], 60)}"
+        where = _where(*(_prompt_of(file, prompts[0]) for file in (first, second)))
+        found.append(Reason("prompts", f"{task}: {reason}: {where}."))
+    return found
 
 
 def digest_of(table: "pyarrow.Table") -> str:
@@ -356,32 +372,6 @@ def _differing(first: Protocol, second: Protocol) -> Differing:
         if here != there:
             found[name] = kind, here, there
     return found
-
-
-def _in_texts(
-    one: Mapping[str, tuple[int, int]],
-    other: Mapping[str, tuple[int, int]],
-    task: str,
-    names: tuple[str, str],
-    same_rows: bool,
-    files: tuple[Path, Path],
-) -> Iterator[Reason]:
-    alone = [key for key in one if key not in other], [key for key in other if key not in one]
-    if any(alone) and not same_rows:
-        parts = [
-            f"{len(keys)} only in {name} (such as {shorten(keys[0], 60)})"
-            for keys, name in zip(alone, names, strict=True)
-            if keys
-        ]
-        yield Reason("items", f"{task}: {len(one)} and {len(other)} items; {', '.join(parts)}.")
-    shared = [key for key in one if key in other]
-    if golds := [key for key in shared if one[key][1] != other[key][1]]:
-        reason = f"gold answers or choices of {len(golds)} items differ, such as those of {shorten(golds[0], 60)}"
-        yield Reason("items", f"{task}: {reason}.")
-    if prompts := [key for key in shared if one[key][0] != other[key][0]]:
-        reason = f"{len(prompts)} of {len(shared)} prompts differ, such as that of {shorten(prompts[0], 60)}"
-        first, second = (_prompt_of(file, prompts[0]) for file in files)
-        yield Reason("prompts", f"{task}: {reason}: {_where(first, second)}.")
 
 
 def _where(first: str, second: str) -> str:

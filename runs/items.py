@@ -1,6 +1,6 @@
 """The scores of the items of saved tasks, read without their texts: for ranks and for comparisons of runs."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 REGROUPED = "the runs' details disagree on which items share a cluster; items that do in any of them count together."
 NAME_PATHS = tuple(f"doc.specific.{name}" for name in (*NAMES, "cluster", "direction"))
 CLUSTERS = ("doc.specific.cluster", "doc.specific.task_id")  # solutions of one problem are a cluster
-Columns = Mapping[str, list[Any] | None]
 
 
 @dataclass(frozen=True)
@@ -146,11 +145,11 @@ def item_scores(file: Path, task: str, metric: str) -> ItemScores | None:
     """
     made, named = suite_statistics(file, task, metric), None
     if made is None:
-        columns, count = _columns(file, [f"metric.{metric}", *NAME_PATHS])  # all at once: opening is half of reading
-        scores = _scores(columns[f"metric.{metric}"])
+        table = read_details(file, [f"metric.{metric}", *NAME_PATHS])  # all at once: opening is half of reading
+        scores = _scores(leaf(table, f"metric.{metric}"))
         if scores is None:
             return None
-        made, named = of_mean(scores, declared_metric(task, metric)), _names_and_clusters(columns, count)
+        made, named = of_mean(scores, declared_metric(task, metric)), _names_and_clusters(table)
     if made.items is not None:  # an item of several rows is a cluster: it is asked in several languages and forms
         keys = clusters = tuple(made.items)
         rows = tuple(made.items.values())
@@ -193,7 +192,9 @@ def details_columns(file: Path, paths: Sequence[str]) -> dict[str, list[Any] | N
     Returns:
         By path the values of all rows; None where the file has no such column.
     """
-    return _columns(file, paths)[0]
+    table = read_details(file, paths)
+    found = {path: leaf(table, path) for path in paths}
+    return {path: None if column is None else column.to_pylist() for path, column in found.items()}
 
 
 def saved_replies(file: Path) -> list[str] | None:
@@ -221,23 +222,18 @@ def verdicts_asked(file: Path, metric: str) -> int:
     return sum(is_verdict(one) and one["outcome"] != NOT_ASKED for one in verdicts)
 
 
-def row_names_and_clusters(file: Path) -> tuple[tuple[str, ...], tuple[str | None, ...]]:
-    """Names that tell the rows of a details file apart, and their clusters.
+@lru_cache(maxsize=8)  # the scores of a task are asked one after another
+def _row_names(file: Path, *state: int) -> tuple[tuple[str, ...], tuple[str | None, ...]]:
+    return _names_and_clusters(read_details(file, NAME_PATHS))
+
+
+def row_keys(file: Path) -> tuple[str, ...]:
+    """The names of the rows of a details file, as every command has them.
 
     Raises:
         CulturevalError: As of `item_scores`.
     """
-    return _names_and_clusters(*_columns(file, NAME_PATHS))
-
-
-@lru_cache(maxsize=8)  # the scores of a task are asked one after another
-def _row_names(file: Path, *state: int) -> tuple[tuple[str, ...], tuple[str | None, ...]]:
-    return row_names_and_clusters(file)
-
-
-def row_keys(file: Path) -> tuple[str, ...]:
-    """The names of the rows of a details file, as every command has them."""
-    return row_names_and_clusters(file)[0]
+    return _row_names(file, *state_of(file))[0]
 
 
 def clusters_of(table: "pyarrow.Table") -> list[str | None]:
@@ -254,23 +250,16 @@ def state_of(file: Path) -> tuple[int, int]:
     return about.st_mtime_ns, about.st_size
 
 
-def _columns(file: Path, paths: Sequence[str]) -> tuple[dict[str, list[Any] | None], int]:
-    """`details_columns`, and the number of rows."""
-    table = read_details(file, paths)
-    found = {path: leaf(table, path) for path in paths}
-    return {path: None if column is None else column.to_pylist() for path, column in found.items()}, table.num_rows
+def _names_and_clusters(table: "pyarrow.Table") -> tuple[tuple[str, ...], tuple[str | None, ...]]:
+    """Names that tell the rows of details apart, and their clusters; of the columns `NAME_PATHS`."""
+    found = {name: leaf(table, f"doc.specific.{name}") for name in (*NAMES, "direction")}
+    columns = {name: column.to_pylist() for name, column in found.items() if column is not None}
+    return tuple(names_in_columns(columns, table.num_rows)), tuple(clusters_of(table))
 
 
-def _names_and_clusters(columns: Columns, count: int) -> tuple[tuple[str, ...], tuple[str | None, ...]]:
-    """`row_names_and_clusters` of `NAME_PATHS`."""
-    values = {path.rpartition(".")[2]: columns[path] for path in NAME_PATHS}
-    names = names_in_columns(values, count)
-    clusters = values.get("cluster") or values.get("task_id") or [None] * count
-    return tuple(names), tuple(cluster or None for cluster in clusters)
-
-
-def _scores(values: list[Any] | None) -> Floats | None:
+def _scores(column: "pyarrow.ChunkedArray | None") -> Floats | None:
     """A metric's column of a details file, nan for None; None where there is no such column of numbers, or no row."""
+    values = None if column is None else column.to_pylist()
     if not values or not all(value is None or isinstance(value, int | float) for value in values):
         return None
     return np.array([np.nan if value is None else value for value in values], dtype=np.float64)

@@ -302,16 +302,9 @@ def score_counts(
 ) -> dict[str, Any]:
     """The fields of a task's record on metrics that have no value of some rows, or no meaning in the task."""
     silent = tuple(name for name in metrics if isinstance(scores.get(name), NotApplicable))
-    counts = _scored_rows(rows)
+    counts: dict[str, int] = {}  # what a corpus metric keeps of a row is a value, whatever its type
+    for metric, value in (one for row in rows for one in row.items()):
+        undefined = value is None or (isinstance(value, float) and math.isnan(value))
+        counts[metric] = counts.get(metric, 0) + (not undefined)
     scored = {name: count for name, count in counts.items() if count < len(rows) and name not in silent}
     return {"not_applicable": silent, "scored": scored}
-
-
-def _scored_rows(rows: Iterable[Mapping[str, Any]]) -> dict[str, int]:
-    """Metric -> rows that it has a value for; what a corpus metric keeps of a row is one, whatever its type."""
-    counts: dict[str, int] = {}
-    for row in rows:
-        for metric, value in row.items():
-            undefined = value is None or (isinstance(value, float) and math.isnan(value))
-            counts[metric] = counts.get(metric, 0) + (not undefined)
-    return counts

@@ -1,19 +1,22 @@
 """All that a leaderboard shows, as data: tables, ranks, charts, models, and why groups differ."""
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from cultureval.metrics.paired_tests import FEW_DIFFER, compare_paired
+from cultureval.metrics.resampling import percentile_tail
 from cultureval.reports.charts import Chart, Charted, Point, intervals, isolated
 from cultureval.reports.leaderboard.entries import Division, Entry, Group, divisions
 from cultureval.reports.leaderboard.models import ModelFacts, facts_of, read_models
-from cultureval.reports.leaderboard.table_ranks import ItemRanks, item_ranks
 from cultureval.reports.leaderboard.tables import BoardRow, BoardTable, tables_of
 from cultureval.reports.leaderboard.texts import shown
+from cultureval.reports.ranks import TINY, Ranking
+from cultureval.reports.run_ranks import RankedItems, rank_items
 from cultureval.runs.files import LeftOut
 from cultureval.runs.load_runs import load_all
 from cultureval.runs.record import Run
-from cultureval.runs.table import OneRow, suite_rows
+from cultureval.runs.table import Column, OneRow, suite_rows
 from cultureval.runtime.errors import CulturevalError, described, shown_names
 from cultureval.tasks.catalogue import all_suites
 
@@ -43,6 +46,25 @@ class Board:
     sections: Sequence[Section]
     models: dict[str, ModelFacts]
     left_out: Sequence[LeftOut] = ()
+
+
+@dataclass(frozen=True)
+class ItemRanks:
+    """The ranks of a table.
+
+    Attributes:
+        ranking: Of the models whose items could be compared, by their labels; None for fewer than two.
+        without: Models without a rank interval -> why.
+        notes: Sentences on what the ranks count.
+        left_out: Model -> a sentence on the items that it has no score for, which count as wrong in its rank.
+        behind: How far each other model is behind the best, with a 95 % interval: model -> difference, low, high.
+    """
+
+    ranking: Ranking | None
+    without: dict[str, str]
+    notes: Sequence[str] = ()
+    left_out: dict[str, str] = field(default_factory=dict)
+    behind: dict[str, tuple[float, float, float]] = field(default_factory=dict)
 
 
 def read_board(
@@ -123,6 +145,52 @@ def ranks_of(table: BoardTable, division: Division) -> ItemRanks | None:
     unranked = {entry.label: entry.unranked for entry, _ in rows if entry.unranked}
     found = item_ranks([row for row in rows if row[0].label not in unranked], table.columns[table.main])
     return replace(found, without=unranked | found.without)
+
+
+def item_ranks(rows: Sequence[tuple[Entry, OneRow]], main: Column) -> ItemRanks:
+    """Ranks with intervals by a paired bootstrap of items within subsets.
+
+    Args:
+        rows: Comparable entries, each with its row; those whose rows have no `parts` get no rank.
+        main: The column by which they are ranked; rows that are ranked by another get no rank.
+    """
+    parts = max((row.parts for _, row in rows if row.main == main), key=len, default={})
+    without = {entry.label: "it has no score in the main column" for entry, row in rows if not row.parts}
+    without |= {entry.label: "it has other subsets" for entry, row in rows if row.parts and row.parts != parts}
+    models = [
+        (entry.label, {task: entry.sources[task] for task, _ in parts}) for entry, row in rows if row.parts == parts
+    ]
+    found = rank_items(models if parts else [], parts, higher_is_better=not main.lower)
+    ranks = ItemRanks(found.ranking, without | dict(found.without), found.notes, found.left_out)
+    return replace(ranks, behind=_behind(found))
+
+
+def _behind(found: RankedItems) -> dict[str, tuple[float, float, float]]:
+    """Paired differences to the best model, each with percentiles of its resamples, for few clusters wider ones.
+
+    Where few items differ, or all alike, the interval reaches as far as that of `compare`, which is no single point.
+    """
+    import numpy as np
+
+    ranking, resamples = found.ranking, found.resamples
+    if ranking is None or resamples is None:
+        return {}
+    tail = percentile_tail(resamples.freedom, ranking.level)
+    best = found.labels.index(ranking.rows[0].model)
+    behind = {}
+    for row in ranking.rows[1:]:
+        place = found.labels.index(row.model)
+        drawn = resamples.draws[:, place] - resamples.draws[:, best]
+        difference = float(resamples.values[place] - resamples.values[best])
+        low, high = np.quantile(drawn[np.isfinite(drawn)], [tail, 1 - tail])
+        pairs = [subset.pair(place, best) for subset in found.subsets]
+        differ = sum(int((np.asarray(pair.first) != pair.second).any(axis=1).sum()) for pair in pairs)
+        if differ < FEW_DIFFER or high - low < TINY:
+            result = compare_paired(pairs, len(resamples.draws), resamples.seed)
+            bounds = [low, high, *(bound for bound in (result.low, result.high) if bound is not None)]
+            low, high = min(bounds), max(bounds)
+        behind[row.model] = (difference, float(low), float(high))
+    return behind
 
 
 def _forest(table: BoardTable, division: Division, found: ItemRanks, number: int) -> list[Chart]:

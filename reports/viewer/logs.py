@@ -25,7 +25,7 @@ from cultureval.runtime.progress import progressing
 from cultureval.tasks.catalogue import is_gated
 
 if TYPE_CHECKING:
-    from inspect_ai.log import EvalResults, EvalSample, EvalSpec, EvalStats
+    from inspect_ai.log import EvalResults, EvalSample, EvalSpec
     from inspect_ai.viewer import ViewerConfig
 
 FOLDER = "inspect"
@@ -77,6 +77,8 @@ def write_logs(paths: Sequence[Path], task: str | None = None) -> list[TaskLog]:
 
 
 def _write(saved: SavedTask, file: Path, name: str, run: Run | None) -> TaskLog:
+    from inspect_ai.log import EvalStats
+
     derived = derived_from(saved)
     record = run.record.tasks.get(saved.task) if run else None
     gated = is_gated(saved.task.partition("|")[0], record.source if record else "")
@@ -93,7 +95,7 @@ def _write(saved: SavedTask, file: Path, name: str, run: Run | None) -> TaskLog:
     write_log(
         file,
         _spec(saved, run, made_from, maker.pictures, list(results)),
-        _stats(saved),
+        EvalStats(started_at=_when(saved), completed_at=_when(saved)),
         _samples(maker, row_keys(saved.file), chain([first], rows), judged_metrics(saved)),
         lambda count: _results(results, run.record.tasks.get(saved.task) if run else None, count),
     )
@@ -174,6 +176,7 @@ def _spec(saved: SavedTask, run: Run | None, made_from: str, pictures: bool, met
     from inspect_ai.log import EvalConfig, EvalDataset, EvalSpec
 
     record = run.record.tasks.get(saved.task) if run else None
+    versions = run.record.versions if run else {}
     about = {"made_from": made_from, "run": saved.date, "made by": "cultureval view"}
     if run and (signed := run.signature_of(saved.task)):
         about["signature"] = signed.text
@@ -189,7 +192,7 @@ def _spec(saved: SavedTask, run: Run | None, made_from: str, pictures: bool, met
         dataset=EvalDataset(name=plain_text(record.source, NAME) if record and record.source else None),
         model=plain_text(saved.model_name, NAME),
         config=EvalConfig(),
-        packages=_packages(run) if run else {},
+        packages={plain_text(name, NAME): plain_text(version, NAME) for name, version in versions.items()},
         metadata={name: plain_text(value, 4000) for name, value in about.items()},
         viewer=_viewer(pictures, metrics),
     )
@@ -209,10 +212,6 @@ def _viewer(pictures: bool, metrics: Sequence[str]) -> "ViewerConfig":
     return ViewerConfig(trust_content=None if pictures else False, task_samples_view=view)
 
 
-def _packages(run: Run) -> dict[str, str]:
-    return {plain_text(name, NAME): plain_text(str(version), NAME) for name, version in run.record.versions.items()}
-
-
 def _when(saved: SavedTask) -> str:
     """The run's date as Inspect writes it; the file's where it is none."""
     if found := _DATE.fullmatch(saved.date):
@@ -221,9 +220,3 @@ def _when(saved: SavedTask) -> str:
         except ValueError:
             pass
     return datetime.fromtimestamp(saved.file.stat().st_mtime, UTC).isoformat()
-
-
-def _stats(saved: SavedTask) -> "EvalStats":
-    from inspect_ai.log import EvalStats
-
-    return EvalStats(started_at=_when(saved), completed_at=_when(saved))
