@@ -2,7 +2,6 @@
 
 import io
 import json
-import re
 
 import numpy as np
 import pytest
@@ -21,13 +20,8 @@ from cultureval.samples.tiny_models.language_models import build_tiny_vision_lm
 from cultureval.tasks.catalogue import all_tasks
 
 
-@pytest.fixture(scope="session")
-def tiny_llava(tmp_path_factory):
-    return build_tiny_vision_lm(tmp_path_factory.mktemp("models") / "tiny-llava", max_position_embeddings=2048)
-
-
-def test_the_whole_suite_runs_offline(cultureval, tiny_llava, tmp_path):
-    command = ("eval", tiny_llava, "cvlue", "--data", "samples", "--output-dir", "out", "--device", "cpu")
+def test_the_whole_suite_runs_offline(cultureval, tiny_vlm, tmp_path):
+    command = ("eval", tiny_vlm, "cvlue", "--data", "samples", "--output-dir", "out", "--device", "cpu")
     run = cultureval(*command, "--box-format", "xyxy", "--full")
     assert run.returncode == 0, run.stderr
     results, details = results_of(tmp_path / "out"), details_of(tmp_path / "out")
@@ -110,11 +104,6 @@ def check_galleries(rows, scores):
     order = np.argsort(-table, axis=0, kind="stable")
     hits = [any(caption in own[image] for image in order[:1, caption]) for caption in range(35)]
     assert scores["IR@1"] == pytest.approx(np.mean(hits))
-
-
-def test_a_text_model_is_refused_in_one_sentence(refusal, tiny_lm):
-    told = refusal("eval", tiny_lm, "cvlue_vqa", "--data", "samples", "--device", "cpu")
-    assert re.search("takes text only: .* Asked for: cvlue_vqa", told)
 
 
 def odd_images():

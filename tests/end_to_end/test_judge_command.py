@@ -175,7 +175,6 @@ def test_labels(run, cultureval, tmp_path):
         (["out"], "Which judge?"),
         (["label", "--judge", "x"], "Which results?"),
         (["nowhere", "--judge", "x"], "nowhere does not exist"),
-        (["out", "--judge", "nowhere.yaml"], "nowhere.yaml: no such file"),
         (["out", "--judge", "bad.yaml"], "no setting 'api_key'"),
         (["out", "--judge", "gpt-4o"], "OPENAI_API_KEY"),
     ],

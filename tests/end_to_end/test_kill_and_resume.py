@@ -19,7 +19,7 @@ from cultureval.runtime.journal_lines import check_key, decode_line
 from cultureval.samples.tiny_models.language_models import build_tiny_causal_lm
 from cultureval.samples.tiny_models.text_parts import train_tokenizer
 
-KILLS = 3
+KILLS = 2
 CONCURRENCY = 4
 
 

@@ -310,16 +310,6 @@ def test_commands_say_how_a_suite_is_named_that_is_not_installed(folder, run_her
     assert "CULTUREVAL_CUSTOM_SUITES" in done.stderr and "--custom-suites" in done.stderr
 
 
-def test_listing_the_commands_of_suites_loads_nothing_heavy():
-    code = (
-        "import sys\nfrom typer.testing import CliRunner\nfrom cultureval.scripts.main import app\n"
-        "assert not CliRunner().invoke(app, ['compare', '--help']).exit_code\nprint(*sys.modules)"
-    )
-    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
-    assert "cultureval.scripts.compare" in loaded
-    assert not {"torch", "transformers", "lighteval", "datasets", "numpy", "pandas", "matplotlib"} & set(loaded)
-
-
 @pytest.mark.parametrize("name", ["json", "json:", "json:no such", "json:nothing", "persian_nowhere:SUITE"])
 def test_a_dotted_string_that_names_nothing_is_told(name):
     with pytest.raises(CulturevalError, match=name):

@@ -8,6 +8,7 @@ from graphlib import TopologicalSorter
 from pathlib import Path
 
 import grimp
+import pytest
 
 REPOSITORY = Path(__file__).parents[2]
 ROOMS = sorted(link.resolve() for link in (REPOSITORY / "src" / "cultureval").iterdir() if link.is_symlink())
@@ -61,10 +62,26 @@ def test_no_suite_is_named_in_what_runs_are_and_how_they_are_shown():
     assert found == []
 
 
-def test_listing_tasks_loads_nothing_heavy():
-    code = "import sys, cultureval.scripts.main, cultureval.tasks.catalogue as c; c.all_tasks(); print(*sys.modules)"
-    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
-    heavy = {"torch", "transformers", "lighteval", "datasets", "numpy", "camel_tools", "openai", "pandas"}
+HELP = """
+from typer.testing import CliRunner
+from cultureval.scripts.main import app
+assert not CliRunner().invoke(app, ['compare', '--help']).exit_code
+assert "cultureval.scripts.compare" in sys.modules"""
+LIGHT = {  # what is done -> packages that it does not load
+    "import cultureval.scripts.main, cultureval.tasks.catalogue as c; c.all_tasks()": "camel_tools openai",
+    HELP: "matplotlib",
+    "import cultureval.scripts.judge, cultureval.metrics.judges.optional_judges as o; o.judge_metrics('jeem_vqa')": (
+        "openai pydantic PIL yaml"
+    ),
+    "import cultureval.reports": "pydantic",
+}
+
+
+@pytest.mark.parametrize("code", LIGHT)
+def test_lists_help_and_what_is_not_asked_for_load_nothing_heavy(code):
+    command = [sys.executable, "-c", f"import sys\n{code}\nprint(*sys.modules)"]
+    loaded = subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
+    heavy = {"torch", "transformers", "lighteval", "datasets", "numpy", "pandas", *LIGHT[code].split()}
     assert not heavy & set(loaded)
 
 

@@ -83,6 +83,9 @@ def test_a_command_s_options_go_over_the_environment_reach_threads_and_are_gone_
     options, resume, model = run()
     assert (options.root, options.bad_rows, options.suite["box_format"]) == (samples_root(), "error", "xywh")
     assert (resume, model) == (False, {"model": "org/model", "dtype": "float16", "batch_size": 3})
+    with monkeypatch.context() as patch:
+        patch.setenv("CULTUREVAL_RESUME", "1")
+        assert run("--no-resume")[1] is False
     assert os.environ == environment and not current_settings().overrides
 
 
@@ -103,6 +106,8 @@ def test_an_error_ends_the_override_and_blocks_nest(tmp_path):
         ("CULTUREVAL_FINGERPRINT", "ful", r"not one of sampled, full\. Did you mean full\?"),
         ("CULTUREVAL_RESUME", "maybe", "CULTUREVAL_RESUME='maybe' is neither 1 .* nor 0 .*"),
         ("CULTUREVAL_JUDGE_SETTINGS", '["sk-1"]', "CULTUREVAL_JUDGE_SETTINGS must be a JSON object"),
+        ("CULTUREVAL_MODEL_SETTINGS", "[1]", "CULTUREVAL_MODEL_SETTINGS"),
+        ("CULTUREVAL_MODEL_SETTINGS", "{bad", "CULTUREVAL_MODEL_SETTINGS"),
         ("CULTUREVAL_CAPTION_BERTSCORE_LAYER", "0", "CULTUREVAL_CAPTION_BERTSCORE_LAYER='0' is not the number"),
         ("CULTUREVAL_DIALOGUE_LAYOUT", "wide", "CULTUREVAL_DIALOGUE_LAYOUT='wide' is not one of lines, one_line."),
     ],
