@@ -88,10 +88,10 @@ def test_always_true_always_false_and_perfect(evaluate, cultureval, refusal, tmp
     cells = [f"m2cqa:{prompt}_{variety}|0" for prompt in PROMPTS for variety in VARIETIES]
     dialects = [f"m2cqa:_dialect_{prompt}|0" for prompt in PROMPTS]
     for name, (verdict, cfhr) in expected.items():
-        limit = ["--limit", "4"] if name == "no" else []
-        done, results, asked = evaluate(verdict, "m2cqa", out=name, options=["--full", *limit])
+        limit = "4" if name == "no" else "18"
+        done, results, asked = evaluate(verdict, "m2cqa", out=name, options=["--full", "--limit", limit])
         assert ("--limit 4 would cut an item of 3 rows; it is raised to 6" in done.stderr) == (name == "no")
-        items = 2 if name == "no" else 12
+        items = 2 if name == "no" else 6
         assert asked == 12 * 3 * items
         scores = results["results"]
         assert {cell: scores[cell]["cfhr"] for cell in [*cells, *dialects]} == dict.fromkeys([*cells, *dialects], cfhr)
@@ -99,7 +99,7 @@ def test_always_true_always_false_and_perfect(evaluate, cultureval, refusal, tmp
             values = scores[cell]
             assert (values["invalid_rate"], values["n_items"]) == (0, items)
             assert values["cfhr_valid_only"] == values["cfhr_tolerant"] == values["cfhr_lenient"] == cfhr
-            assert values["n_q_plus"] == (0 if cfhr is None else 12)
+            assert values["n_q_plus"] == (0 if cfhr is None else 6)
         assert not {"m2cqa:_average|0", "all"} & set(scores)  # prompts and varieties differ in kind
         assert scores[dialects[0]]["n_items"] == 2 * items  # counts are added
         for table in tables(*load(tmp_path / name)):
@@ -112,7 +112,7 @@ def test_always_true_always_false_and_perfect(evaluate, cultureval, refusal, tmp
         (line,) = [line for line in done.stdout.splitlines() if "task:m2cqa/0-shot" in line]
         assert "|data:QCRI/M2CQA@local|" in line and "|scorer:verdicts(strict)|" in line
     for cell, rows in details_of(tmp_path / "right").items():
-        assert len(rows) == 36
+        assert len(rows) == 18
         for row in rows:
             doc, specific = row["doc"], row["doc"]["specific"]
             assert row["metric"]["verdict"] == ("true" if specific["role"] == "q_plus" else "false")
@@ -122,9 +122,9 @@ def test_always_true_always_false_and_perfect(evaluate, cultureval, refusal, tmp
                 assert picture.format == "PNG"
     compared = cultureval("compare", "m2cqa", "yes", "right", "--output-dir", "compared")
     assert compared.returncode == 0, compared.stderr
-    # Bonett and Price's interval of 12 items that only one gets right: -12/14 - 1.96 sqrt((1 - (12/14)^2) / 14), + ...
-    assert ["en", "tf", "org/right", "org/yes", "-1.000", "[-1.000,", "-0.587]"] in [
+    # Bonett and Price's interval of 6 items that only one gets right: -6/8 - 1.96 sqrt((1 - (6/8)^2) / 8), + ...
+    assert ["en", "tf", "org/right", "org/yes", "-1.000", "[-1.000,", "-0.292]"] in [
         line.split()[:7] for line in compared.stdout.splitlines()
     ]
     assert {file.suffix for file in (tmp_path / "compared").iterdir()} == {".csv", ".md", ".pdf", ".svg", ".png"}
-    assert "limit differs: '6' / 'none'" in refusal("compare", "m2cqa", "yes", "no")
+    assert "limit differs: '6' / '18'" in refusal("compare", "m2cqa", "yes", "no")

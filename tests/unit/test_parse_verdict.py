@@ -275,22 +275,22 @@ def test_profiles_and_noise(output, prompt, language):
 
 
 HOSTILE = [
-    "The final answer is " * 50_000,
-    "The final answer is: True. " * 40_000,
-    "Thinking Steps: " + "The final answer is True " * 40_000 + "?",
-    "<" * 1_000_000,
-    " \u200f" * 500_000,
-    "The final answer is: True. " + "Evidence" * 120_000,
-    "Thinking Steps: " + ": . < > " * 120_000,
-    "صحيح " * 200_000,
-    "The final answer is:" + " " * 1_000_000 + "True",
+    "The final answer is " * 10_000,
+    "The final answer is: True. " * 8_000,
+    "Thinking Steps: " + "The final answer is True " * 8_000 + "?",
+    "<" * 200_000,
+    " \u200f" * 100_000,
+    "The final answer is: True. " + "Evidence" * 24_000,
+    "Thinking Steps: " + ": . < > " * 24_000,
+    "صحيح " * 40_000,
+    "The final answer is:" + " " * 200_000 + "True",
 ]
 
 
 @pytest.mark.parametrize("output", HOSTILE, ids=range(len(HOSTILE)))
-def test_a_megabyte_is_read_in_linear_time(output):
+def test_a_long_output_is_read_in_linear_time(output):
     for prompt in get_args(Prompt):
         for profile in get_args(Profile):
             began = time.process_time()
             parse_verdict(output, prompt, "en", profile)
-            assert time.process_time() - began < 30  # backtracking would take hours
+            assert time.process_time() - began < 10  # backtracking would take many minutes
