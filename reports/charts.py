@@ -251,7 +251,7 @@ def group_colour(groups: Sequence[str], legend: bool = True) -> Any:
     """The colour of the field `group`, with a legend below; the groups' order says which has which."""
     import altair as alt
 
-    below = alt.Legend(orient="bottom", columns=4, labelLimit=240, symbolLimit=0) if legend else None
+    below = alt.Legend(orient="bottom", columns=4, labelLimit=240, symbolLimit=0, symbolOpacity=1) if legend else None
     scale = alt.Scale(domain=list(groups), range=_repeated(COLOURS, groups))
     return alt.Color("group:N").title(None).scale(scale).legend(below)
 

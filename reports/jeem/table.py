@@ -14,7 +14,9 @@ from cultureval.runs.record import Run, TaskRecord
 from cultureval.runs.table import Cell, Column, Row, SuiteTable, cell_of, table_of_cells, with_mean_of_rows
 
 CAPTIONS, ANSWERS = Path(__file__).with_name("table_3.csv"), Path(__file__).with_name("table_5.csv")
-VARIETIES = ("MSA", "JO", "AE", "EG", "MA")
+# The paper's codes of varieties -> their names.
+NAMES = {"MSA": "MSA", "JO": "Jordan", "AE": "Emirates", "EG": "Egypt", "MA": "Morocco"}
+VARIETIES = (*NAMES.values(),)
 # Metric -> (column, the paper's column in Table 3).
 METRICS = {
     "bleu_4": ("BLEU-4", "bleu"),
@@ -55,7 +57,7 @@ def tables(run: Run) -> list[SuiteTable]:
 
 def published_varieties(file: Path, model: str) -> dict[str, Published]:
     """Variety -> column -> the number of a paper's table (`CAPTIONS`, `ANSWERS`) for a run's model; {}: it has none."""
-    return {row["variety"]: _numbers(row) for row in published_rows_of(file, model)}
+    return {NAMES[row["variety"]]: _numbers(row) for row in published_rows_of(file, model)}
 
 
 def _numbers(row: Mapping[str, str]) -> Published:
@@ -63,8 +65,8 @@ def _numbers(row: Mapping[str, str]) -> Published:
 
 
 def variety_of(record: TaskRecord) -> str:
-    """The paper's code of a task's variety, as `MA` of `jeem_vqa:ma|0`."""
-    return record.task.partition("|")[0].partition(":")[2].upper()
+    """The name of a task's variety, as Morocco of `jeem_vqa:ma|0`."""
+    return NAMES[record.task.partition("|")[0].partition(":")[2].upper()]
 
 
 def _metric_table(run: Run, what: str, records: Sequence[TaskRecord], published: Mapping[str, Published]) -> SuiteTable:
@@ -114,7 +116,9 @@ def published_tables() -> dict[str, list[SuiteTable]]:
     """
     metrics: dict[str, dict[Column, Cell]] = {}
     for row in published_rows(CAPTIONS):
-        cells = {Column(name, row["variety"]): Cell(float(row[key])) for name, key in METRICS.values() if row[key]}
+        cells = {
+            Column(name, NAMES[row["variety"]]): Cell(float(row[key])) for name, key in METRICS.values() if row[key]
+        }
         metrics.setdefault(row["model"], {}).update(cells)
     judged: dict[str, dict[Column, Cell]] = {}
     for setting, label in SETTINGS.items():
@@ -129,4 +133,4 @@ def _criteria(file: Path, prefix: str, label: str) -> Iterator[tuple[str, Column
     for row in published_rows(file):
         for key, name in CRITERIA.items():
             if value := row.get(f"{prefix}{key}"):
-                yield row["model"], Column(name, f"{row['variety']}, {label}"), float(value)
+                yield row["model"], Column(name, f"{NAMES[row['variety']]}, {label}"), float(value)

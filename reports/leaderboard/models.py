@@ -17,7 +17,7 @@ COLUMNS = ("model", "family", "billions", "licence")
 UNKNOWN = "unknown"
 LARGEST = 1e6  # billions of parameters
 CARD, LARGEST_CARD = "README.md", 1 << 20  # a model's card, and its bytes at most
-_FAMILY = re.compile(r"[A-Za-z]+(?:-[A-Za-z]+)?|[^\W\d_]+")
+_FAMILY = re.compile(r"[A-Za-z]+(?:-[A-Za-z]+)?|[^\W\d_](?:[^\W\d_]|[\u064b-\u0652\u0670])*")  # with vowel signs
 
 
 @dataclass(frozen=True)

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 TEMPLATES = Path(__file__).parent / "templates"
 LONGEST_TAB = 30  # letters of a name of a tab
 MOST_NAMED = 6  # models that the sentence above a table names
+LEFTWARDS = re.compile(r"[^\s`]*[\u0590-\u08ff][^\s`]*(?:\s+[^\s`]*[\u0590-\u08ff][^\s`]*)*")  # Hebrew to Arabic
 FILTERS = ("benchmark", "domain", "task_type", "register_", "language")
 # 'self' is the page's own folder, where the scripts and styles are; nothing can be sent or loaded from elsewhere.
 POLICY = (
@@ -466,7 +467,8 @@ def _environment(*folders: Path) -> "Environment":
 
 
 def _coded(text: str) -> "Markup":
-    """A text, escaped, with its parts between backticks as code."""
+    """A text, escaped, with its parts between backticks as code, and words from right to left set apart."""
     from markupsafe import Markup, escape
 
-    return Markup(re.sub("`([^`]+)`", r"<code>\1</code>", str(escape(text))))
+    marked = LEFTWARDS.sub(r"<bdi>\g<0></bdi>", str(escape(text)))
+    return Markup(re.sub("`([^`]+)`", r"<code>\1</code>", marked))

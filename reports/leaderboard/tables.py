@@ -156,7 +156,7 @@ def column_spans(table: BoardTable) -> list[tuple[str, int]]:
 
 def best_cells(table: BoardTable) -> set[tuple[int, int]]:
     """Row and column of the best value of each column among our rows of all items, where the row has a rank; none
-    where fewer than two have one. A value of fewer items than another's is not among them.
+    where fewer than two have one, or all the same. A value of fewer items than another's is not among them.
     """
     best = set()
     limit = max((row.entry.limit for row in table.rows if row.entry), default=0)
@@ -171,7 +171,7 @@ def best_cells(table: BoardTable) -> set[tuple[int, int]]:
             if cell.n is None or (cell.asked or cell.n) == most
             if (row := table.rows[number]).entry and row.entry.may_be_best and not row.unproven
         }
-        if len(values) > 1:
+        if len({*values.values()}) > 1:
             top = min(values.values()) if column.lower else max(values.values())
             best |= {(number, place) for number, value in values.items() if value == top and table.rows[number].rank}
     return best

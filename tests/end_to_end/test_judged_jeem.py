@@ -45,12 +45,12 @@ def test_criteria_per_dialect(cultureval, no_network, tiny_bert, tmp_path):
     assert scores["jeem_caption:msa|0"]["judge_script_reference_n_parsed"] == 2
     assert 1 <= scores["jeem_vqa:eg|0"]["judge_script_vqa_fluency"] <= 5
     metrics, table = tables(read_run(files[0]))
-    assert [row.label for row in metrics.rows] == ["MSA", "JO"]
+    assert [row.label for row in metrics.rows] == ["MSA", "Jordan"]
     rows = {row.label: row.cells for row in table.rows}
-    captions = [f"{variety}, {shown}" for shown in ("with image", "reference only") for variety in ("MSA", "JO")]
-    assert list(rows) == [*captions, "EG, answers"] and rows["MSA, with image"][3] is None
-    assert rows["JO, reference only"][3].value == scores["jeem_caption:jo|0"][authenticity]
-    assert "judge script, 1 to 5" in table.title and rows["EG, answers"][2].n == 2
+    captions = [f"{variety}, {shown}" for shown in ("with image", "reference only") for variety in ("MSA", "Jordan")]
+    assert list(rows) == [*captions, "Egypt, answers"] and rows["MSA, with image"][3] is None
+    assert rows["Jordan, reference only"][3].value == scores["jeem_caption:jo|0"][authenticity]
+    assert "judge script, 1 to 5" in table.title and rows["Egypt, answers"][2].n == 2
     assert labelled.returncode == 0, labelled.stderr[-3000:]
     labels = json.loads(files[1].read_text())["results"]
     assert labels["jeem_vqa:eg|0"]["judge_script_question_type_unknown"] == 0

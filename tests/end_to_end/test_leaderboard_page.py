@@ -133,6 +133,9 @@ def test_narrow_dark_printed_and_by_keyboard(browser, site):
     assert page.text_content("[role=tab][aria-selected=true]") == "M2CQA"
     page.keyboard.press("End")
     assert page.text_content("[role=tab][aria-selected=true]") == "Subsets"
+    page.goto(next((site / "models").glob("*Jais*")).as_uri())
+    assert "qimma_<wbr>aradice:<wbr>Egypt" in page.inner_html("th.model a >> nth=0"), "a name breaks between its parts"
+    page.goto((site / "index.html").as_uri())
     page.emulate_media(media="print")
     printed = page.eval_on_selector_all(".panel:not(#subsets)", "panels => panels.map(one => one.offsetHeight > 0)")
     assert printed == [True] * 3 and not page.is_visible("#search")

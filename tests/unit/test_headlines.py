@@ -173,9 +173,9 @@ def test_a_judge_of_alqasida_replaces_the_papers_people():
 def test_jeem_has_the_papers_columns_and_its_numbers():
     captions, answers = jeem.tables(run_of(["jeem"], lambda task, metric: 7.5, "my/AIN"))
     rows = rows_of(captions)
-    assert list(rows) == ["MSA", "JO", "AE", "EG", "MA"]
-    assert [cell.published for cell in rows["EG"]] == [2.08, 0.31, 5.20, 79.60]
-    assert rows["MSA"][0].n == 2178 and list(rows_of(answers)) == ["JO", "AE", "EG", "MA"]
+    assert list(rows) == ["MSA", "Jordan", "Emirates", "Egypt", "Morocco"]
+    assert [cell.published for cell in rows["Egypt"]] == [2.08, 0.31, 5.20, 79.60]
+    assert rows["MSA"][0].n == 2178 and list(rows_of(answers)) == ["Jordan", "Emirates", "Egypt", "Morocco"]
     assert all(cell.published is None for cells in rows_of(answers).values() for cell in cells)
 
 
@@ -185,8 +185,8 @@ def test_jeem_s_judge_is_the_papers_three_settings_and_answers_have_no_other_sco
     rows = rows_of(table)
     assert len(rows) == 5 + 5 + 4
     assert [cell and cell.value for cell in rows["MSA, with image"]] == [3, 3.5, 4, None]
-    assert rows["EG, reference only"][2] == Cell(1.5, 0.1, 40, 4.38)
-    assert [cell.published for cell in rows["MA, answers"]] == [3.52, 3.71, 4.58, 4.56]
+    assert rows["Egypt, reference only"][2] == Cell(1.5, 0.1, 40, 4.38)
+    assert [cell.published for cell in rows["Morocco, answers"]] == [3.52, 3.71, 4.58, 4.56]
 
 
 def test_m2cqa_has_prompts_by_varieties_and_the_papers_dialect():

@@ -137,14 +137,16 @@ def test_the_page_begins_with_how_many_may_be_the_best_and_says_what_is_known_of
 
 
 def test_columns_without_a_score_are_not_shown_names_are_as_they_are_and_backticks_are_code(tmp_path):
-    for model, ability in (("lab/فنار", 0.9), ("lab/one", 0.1)):
+    for model, ability in (("lab/علّام-9B", 0.9), ("lab/one", 0.1)):
         write_run(tmp_path / "results", model, ["qimma_aratrust"], ability, 12, signed={})
     board = read_board([tmp_path / "results"])
     (table,) = board.sections[0].tables
-    assert {row.label for row in table.rows} == {"فنار", "one"}  # as they are, without marks of direction
+    assert {row.label for row in table.rows} == {"علّام-9B", "one"}  # as they are, without marks of direction
+    assert {one.family for one in board.models.values()} == {"علّام", "one"}
     assert [column.name for column in table.columns] == ["Coverage", "AraTrust", "Safety"] and table.main is None
-    write_site(board, tmp_path / "site", "Ours", (), about="made by `a <b>`")
-    assert "made by <code>a &lt;b&gt;</code>" in (tmp_path / "site" / "index.html").read_text("utf-8")
+    write_site(board, tmp_path / "site", "Ours", (), about="made by `a <b>` of علّام-9B alone")
+    text = (tmp_path / "site" / "index.html").read_text("utf-8")
+    assert "made by <code>a &lt;b&gt;</code> of <bdi>علّام-9B</bdi> alone" in text
 
 
 def test_the_chart_of_sizes_names_the_models_whose_size_is_unknown(tmp_path):
@@ -283,7 +285,7 @@ def test_every_suite_has_ranks_ratios_and_averages_of_several_scores_of_a_task(t
     ranked = {table.title: table for section in board.sections for table in section.tables if table.main is not None}
     columns = {title: table.columns[table.main].whole for title, table in ranked.items()}
     assert columns == {
-        "JEEM, captions": "Mean of MSA, JO: CIDEr",
+        "JEEM, captions": "Mean of MSA, Jordan: CIDEr",
         "M2CQA, True or False": "Mean of English, MSA: CFHR",
         "CVLUE, Chinese": "Macro",
         "AL-QASIDA, requests": "Average: monolingual",

@@ -139,6 +139,7 @@
       one.tabIndex = here ? 0 : -1;
       byId(one.getAttribute("aria-controls")).classList.toggle("open", here);
     }
+    tab.scrollIntoView({ block: "nearest", inline: "nearest" });
     activate(byId(tab.getAttribute("aria-controls")));
     filter();
     if (focus) tab.focus();
