@@ -67,7 +67,7 @@ def draw_summaries(scratch: Path) -> None:
     if gguf is None:
         raise SystemExit(f"The pictures are of a real model ({NAME}): {INSTALL}")
     text, vision = smollm2(gguf), build_tiny_vision_lm(scratch / "tiny-random-llava", max_position_embeddings=2048)
-    with scripted_judge() as judge, chdir(scratch), use_settings(tiny_settings(scratch, judge).with_(resume=False)):
+    with scripted_judge() as judge, chdir(scratch), use_settings(tiny_settings(scratch, judge)):
         tasks = [*sample_tasks(images=False), *sample_tasks(images=True)]
         for suite, some in groupby(tasks, lambda task: all_tasks()[task].suite):
             names = list(some)

@@ -62,6 +62,7 @@ MEANING = (
 NEXT = "Next, a model of yours: {command} eval MODEL qimma_aratrust --data samples"
 # Warnings of what the demo itself has set, and of models this small; `cultureval show` and the page have them.
 EXPECTED = ("samples", "limited", "in_part", "other_counts", "unscored", "unparsable", "truncated")
+EXPECTED += ("reused", "reused_verdicts")
 
 
 def main() -> None:
