@@ -29,7 +29,6 @@ from lighteval.utils.cache_management import SampleCache
 
 from cultureval.models.answer_log import AnswerLog
 from cultureval.models.generation.rendering import Renderer, all_images
-from cultureval.models.refused_images import ImagesRefused, skips_refused
 from cultureval.models.server import scoring as server_scoring
 from cultureval.models.server.abilities import scoring_of
 from cultureval.models.server.batches import RunBatch
@@ -43,7 +42,7 @@ from cultureval.models.server.chat import (
 )
 from cultureval.models.server.first_token import ask_first_token, first_token_response, require_labels
 from cultureval.models.server.long_prompts import ask_to_fit
-from cultureval.models.server.refused_answers import PromptRefused, naming, refused_answers
+from cultureval.models.server.refused_answers import naming, refused_answers, skipping
 from cultureval.models.server.settings import (
     identity_question,
     load_tokenizer,
@@ -287,15 +286,6 @@ class OpenAIModel(LightevalModel):
         missing = {key: question for own in asked for key, question in own.items() if key not in self._journal}
         reasons: dict[str, RefusedResponse] = {}
 
-        def skip(key: str, error: CulturevalError) -> bool:
-            unscored = current_settings().on_refused == "unscored"
-            if not (
-                isinstance(error, PromptRefused) and unscored or isinstance(error, ImagesRefused) and skips_refused()
-            ):
-                return False
-            reasons[key] = RefusedResponse(reason=error.reason, kind=error.kind)
-            return True
-
         short = short_question(self.config, self._servers)
         questions = {
             key: naming(doc, question, self._watch, short)
@@ -310,7 +300,9 @@ class OpenAIModel(LightevalModel):
                 docs, asked, self._journal, lambda found: self._require_one_model(keys, found)
             )
         questions = {key: question for key, question in questions.items() if key not in reasons}
-        answers = self._answered(questions, description, first([*missing.values()]) if first else None, skip)
+        answers = self._answered(
+            questions, description, first([*missing.values()]) if first else None, skipping(reasons)
+        )
         found = {}
         for place, own in enumerate(asked):
             if why := [reasons[key] for key in own if key in reasons]:

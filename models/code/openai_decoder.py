@@ -12,7 +12,7 @@ from evalplus.provider.base import DecoderBase
 
 from cultureval.models.code.settings import DecoderSettings, code_from_reply
 from cultureval.models.server.long_prompts import ask_to_fit
-from cultureval.models.server.refused_answers import PromptRefused, naming, refused_answers
+from cultureval.models.server.refused_answers import naming, refused_answers, skipping
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.journal import answer_key, open_journal
 from cultureval.runtime.patches.evalplus import chat_request
@@ -99,12 +99,6 @@ class OpenAICodeDecoder(DecoderBase):
         }
         reasons: dict[str, RefusedResponse] = {}
 
-        def skip(key: str, error: CulturevalError) -> bool:
-            if not isinstance(error, PromptRefused) or current_settings().on_refused != "unscored":
-                return False
-            reasons[key] = RefusedResponse(reason=error.reason, kind=error.kind)
-            return True
-
         journal = open_journal(of=self.name)
         ask_unconfirmed_anew(journal, questions)
         answers = answer_all(
@@ -113,7 +107,7 @@ class OpenAICodeDecoder(DecoderBase):
             journal,
             lambda key, answer: counted(answer, self._size(asked[key])).tokens,
             "generating",
-            on_failure=skip,
+            on_failure=skipping(reasons),
             silent=silent,
             watch=self._watch,
             key_under=lambda key, server: self._key(asked[key], server),

@@ -6,14 +6,14 @@ from collections.abc import Mapping, Sequence
 from lighteval.tasks.requests import Doc
 
 from cultureval.models.generation.rendering import all_images
-from cultureval.models.refused_images import ImagesRefused
+from cultureval.models.refused_images import ImagesRefused, skips_refused
 from cultureval.runtime.errors import CulturevalError, shorten
 from cultureval.runtime.patches.lighteval.refused_docs import RefusedResponse, name_of
 from cultureval.runtime.servers.answers import Answer
 from cultureval.runtime.servers.errors import ContentFilter, ServerError
 from cultureval.runtime.servers.identity import IdentityQuestion
 from cultureval.runtime.servers.identity_watch import IdentityWatch
-from cultureval.runtime.servers.journalled_answers import Question
+from cultureval.runtime.servers.journalled_answers import OnFailure, Question
 from cultureval.runtime.servers.openai_client import OpenAIClient
 from cultureval.runtime.servers.providers import filters
 from cultureval.runtime.settings import current_settings
@@ -85,6 +85,19 @@ def refused_answers(
             f"kept and not paid again: pass {UNSCORED}."
         )
     return found
+
+
+def skipping(reasons: dict[str, RefusedResponse]) -> OnFailure:
+    """Goes on after a refused prompt or image where the settings say so; `reasons` then has why, by key."""
+
+    def skip(key: str, error: CulturevalError) -> bool:
+        prompt = isinstance(error, PromptRefused) and current_settings().on_refused == "unscored"
+        if not (prompt or isinstance(error, ImagesRefused) and skips_refused()):
+            return False
+        reasons[key] = RefusedResponse(reason=error.reason, kind=error.kind)
+        return True
+
+    return skip
 
 
 def _name(doc: Doc | str) -> str:
