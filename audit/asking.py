@@ -51,7 +51,6 @@ class ModelReply(Generic[T]):
     """What became of a question.
 
     Attributes:
-        id: Of the question.
         value: What was read; None where nothing was.
         problem: Why not, as a clause; "" where something was read.
         outcome: "read", "malformed", "refused", "no_answer" or "not_asked".
@@ -113,7 +112,6 @@ class Asker:
         """Asks all questions, which have distinct ids, and again where a reply cannot be read.
 
         Args:
-            questions: The questions.
             read: From a question and its reply to a value; raises `ReplyRefused` for a reply without the form.
             description: Of the questions, for the progress bar.
 

@@ -42,9 +42,7 @@ class CleanedSubset:
 
     Attributes:
         source: `org/name`, or the name of the data by path.
-        revision: Of the source.
         subset: Name of its config: the subset's, or the task's where several tasks read one subset.
-        folder: Name of its folder.
         splits: Name of a split -> its rows.
         discarded: Number of evaluated rows that were left out.
         undecided: Number of evaluated rows that the manifest says nothing of, and that are kept.

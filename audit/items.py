@@ -41,7 +41,6 @@ class AuditItem:
         gold_problem: Why the gold cannot be read; "" where it can.
         refused: Why the task's reader refuses the row; "" where it takes it.
         shuffled: Whether the benchmark shuffles the options before they are shown, or the source gives them no order.
-        folder: The source's folder.
         copy: "curated" or "original", of the task's source; "" for data by path.
         source_row: File and number of the row, as results name it; "" for data by path.
         cells: Part of the question ("question", "context", "gold", "option 1", ...) -> the cell as it stands.

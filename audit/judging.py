@@ -85,12 +85,10 @@ class Opinion:
     """One judge's verdict on one item.
 
     Attributes:
-        judge: Name of the judge.
         scores: Criterion -> 0 or 1; {} where there is no verdict.
         issues: Criterion scored 0 -> the judge's explanation.
         flags: How a reply was mended ("mended_..."), and signs in the item of an attempt to influence the judge.
         outcome: "scored", or why not, as of `JudgeVerdict`.
-        problem: The same as a sentence.
         reply: The last reply, raw.
     """
 

@@ -112,7 +112,6 @@ def suspicions(text: str, headings: Collection[str] = (), criteria: Collection[s
     """Signs that a text could influence a judge.
 
     Args:
-        text: Any text.
         headings: The prompt's own headings, without colons.
         criteria: Names of the criteria by which the text is judged.
 

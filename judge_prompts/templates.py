@@ -53,7 +53,6 @@ class JudgeTemplate:
 
     Attributes:
         name: Its name in tables and files.
-        text: The text file.
         short: Its part of a metric's name, by default the file's name; templates of one folder with the same question
             may share it.
         form: The reply's form: Likert lines, a JSON object, one of the labels, a line of free text, or "binary": a JSON

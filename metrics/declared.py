@@ -55,10 +55,6 @@ def declare(
     """Declare the metrics of one set, in the order of tables: the headline, then the others.
 
     Args:
-        headline: Name of the headline metric.
-        *others: The other names.
-        counts: Names of counts.
-        bounds: Names of bounds.
         lower: Names of metrics for which lower is better.
         ranges: Of metrics that are no shares between 0 and 1.
         of: Rates of some items -> the metrics whose product is their number.

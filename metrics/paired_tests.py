@@ -62,8 +62,6 @@ class PairedResult:
     """A difference of two models, the first minus the second.
 
     Attributes:
-        first: Score of the first.
-        second: Score of the second.
         difference: First minus second; nan where one is undefined.
         low: Lower bound of the 95% interval; None where it is unknown (a subset with a single cluster).
         high: Upper bound.
@@ -71,12 +69,10 @@ class PairedResult:
         p_value: Two-sided; None where it is unknown, 1 for identical models.
         p_exact: McNemar's exact p-value, which rejects more rarely than its level says; None for other tests.
         test: What the p-value is of: "McNemar mid-p", "permutation", or "" without one.
-        items: Their number.
         clusters: Their number; that of items where they share nothing.
         identical: Whether the two are the same on every item.
         flips: Of right and wrong answers without clusters the items that only the first has right, and only the
             second; None for other scores.
-        seed: Of the draws.
         draws: Their number, of the bootstrap and of the permutation test.
         interval: What the interval is: "Bonett-Price", "bootstrap", "bootstrap or Bonett-Price of clusters" (the
             lower low and the higher high), "Newcombe", "Wilson", or "" without one.
@@ -122,7 +118,6 @@ def compare_paired(subsets: Sequence[PairedSubset], draws: int = DRAWS, seed: in
     Args:
         subsets: At least one.
         draws: B, of each.
-        seed: Of the draws.
 
     Raises:
         ValueError: There is no subset or item, shapes differ, or a number is not finite.

@@ -21,7 +21,6 @@ class Adapter:
     """A folder with a PEFT adapter.
 
     Attributes:
-        folder: The folder.
         base: The model that it was trained on, as its configuration says; "" where it does not.
         kind: Such as LORA.
     """

@@ -47,7 +47,6 @@ class Encoder:
     """LightEval's encoding of prompts (`tok_encode`) and of prompts with choices (`tok_encode_pair`).
 
     Attributes:
-        tokenizer: The model's.
         add_special_tokens: Whether a prompt gets the tokenizer's special tokens, such as BOS.
         apart: Whether choices are encoded apart from their prompt.
     """
@@ -98,7 +97,6 @@ def encoder_of(tokenizer: Any, settings: TokenSettings, writes_bos: bool, parity
     """The encoder of a Doc.
 
     Args:
-        tokenizer: The model's.
         settings: What they say takes precedence over `parity`.
         writes_bos: Whether the chat template writes BOS.
         parity: `specific["parity"]` of the Doc.
@@ -113,7 +111,6 @@ def rolling_windows(start: Sequence[int], tokens: Sequence[int], longest: int) -
 
     Args:
         start: Tokens before the text, such as BOS.
-        tokens: The text.
         longest: Most tokens of a window, with those before it.
 
     Returns:

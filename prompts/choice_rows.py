@@ -22,7 +22,6 @@ def choice_row(
 
     Args:
         template: Name of the template, which names the labels and has the slots `$question` and `$options`.
-        question: The question's text.
         options: The options' texts, without labels.
         index: Positions of the right options, from 0.
         context: The passage that the question is about; rows with the same passage are one cluster. The template has a

@@ -33,7 +33,6 @@ def write_csv(
     """Writes rows as a CSV file with a header, atomically; missing folders are created.
 
     Args:
-        file: Output file.
         rows: Mappings from column to value. None, nan and what a row lacks become empty cells.
         columns: In order; None: those of the first row.
         encoding: "utf-8-sig" begins the file with a byte-order mark, without which Excel misreads Chinese and Arabic.

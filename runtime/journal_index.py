@@ -51,7 +51,6 @@ class IndexEntry(NamedTuple):
     Attributes:
         sequence: The line's place among all; 0 for lines of earlier versions.
         time: In ns since 1970.
-        of: Whose answer it is.
     """
 
     key: str

@@ -22,7 +22,6 @@ def encode_line(key: str, answer: Mapping[str, Any], sequence: int, time: int, o
     """The line of an answer.
 
     Args:
-        key: Its key.
         answer: A JSON object; log-probabilities of minus infinity are kept, as Python's JSON writes and reads them.
         sequence: The place among all answers of a journal; of equal keys the highest is the newest.
         time: In ns since 1970, for people.

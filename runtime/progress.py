@@ -29,9 +29,7 @@ class Progress:
     """The progress of one loop, on standard error; a context that closes it.
 
     Args:
-        total: Number of items.
         description: What is done.
-        unit: Name of an item.
         done: Items that are done already.
         silent: Whether nothing is shown; nor is it in all but the first of several processes.
         kept_in: The journal's folder, where finished items are in it: it is named when the command is interrupted.

@@ -11,7 +11,6 @@ def sampled_rows(ids: Sequence[str], name: str, sample: int | None, seed: int) -
     and a larger sample contains a smaller one.
 
     Args:
-        ids: Ids of all rows.
         name: Of the task, or of what else the rows are of.
         sample: Number of rows; None: all.
         seed: Random seed.

@@ -77,7 +77,6 @@ def _reply_to_hostile(prompt: str, manner: str, hostile: Mapping[str, str]) -> s
     """The answer to a prompt that may hold one of the hostile captions.
 
     Args:
-        prompt: A judge's prompt.
         manner: "ignore", "obey" or "quote".
         hostile: Caption -> what it is without the sentence for the judge.
     """

@@ -57,12 +57,10 @@ class SubsetCounts:
     """The rows of one task's source; `scored` are prepared rows, of which a row of the source may give several.
 
     Attributes:
-        task: The task.
         source: The data set that it reads; "" where there are no data.
         form: "curated" or "original".
         scored: Prepared rows to evaluate.
         few_shot: Prepared few-shot examples.
-        broken: Broken rows.
         duplicates: Rows that repeat an earlier one of the subset.
         expected: Rows of the published subset, where known.
         problem: Why it cannot be read, or what is wrong with all rows together.
@@ -106,7 +104,6 @@ class GroupCounts:
     """The rows of all subsets of a group whose published sum is known; it counts the examples or leaves them out.
 
     Attributes:
-        group: The group of tasks.
         form: "curated" or "original".
         rows: Rows to evaluate, broken ones included.
         few_shot: Few-shot examples.

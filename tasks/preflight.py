@@ -41,7 +41,6 @@ class Plan:
     """What a run will do, after its checks.
 
     Attributes:
-        model: The model.
         tasks: The tasks as LightEval spells them, with `|k`.
         missing: Requested tasks of which the data root has no data.
         unscorable: Requested tasks that are left out because they cannot be scored: why, by name.

@@ -76,7 +76,6 @@ class FoundSource:
     """A source whose files of a subset are on this machine.
 
     Attributes:
-        source: The source.
         folder: Folder that holds it.
         revision: Commit on the hub, or "local".
         files: Data files of the evaluated rows.
@@ -406,8 +405,6 @@ def tried_rows(
     """Every row of a task's files with what became of it, in order.
 
     Args:
-        task: The task.
-        found: Its source.
         files: Those of its evaluated rows, or of its few-shot examples.
         few_shot: Whether they are read for examples.
         options: Options of reading data.

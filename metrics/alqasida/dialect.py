@@ -116,7 +116,6 @@ def read_completion(profile: str, prompt: str, completion: str, request: str = "
     Args:
         profile: One of `PROFILES`.
         prompt: What the model was asked, in its last block: with few-shot examples `Q: ...`, a line feed, `A:`.
-        completion: Its reply.
         request: The bare request in such a prompt. Upstream looks for whole prompts alone, and so does `paper`.
 
     Raises:

@@ -171,7 +171,6 @@ def parse_boxes(
     script and width are the same.
 
     Args:
-        text: The reply.
         format: Format of the model family, a key of `FAMILIES` (case and punctuation do not matter). Boxes of other
             formats are ignored.
         size: Width and height of the original image.

@@ -126,7 +126,6 @@ def reranked(
 
     Args:
         directions: "TR" and "IR".
-        top_k: k.
         pairs: The result of `pairs_at_the_top`.
         scores: One per pair, higher is better.
     """

@@ -312,12 +312,9 @@ def _joined(
     """Pairs of gold and prediction, in the gold's order; what does not fit is added to the problems.
 
     Args:
-        gold: The gold records.
-        pred: The predictions.
         key: The id of a record.
         name: What that id is called.
         answer: The field of a prediction that holds the answer.
-        problems: Of this file.
     """
     records = _records(pred, "pred")
     tables = [_by_key(content, which, key, name, problems) for which, content in (("gold", gold), ("pred", records))]

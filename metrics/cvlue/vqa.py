@@ -25,7 +25,6 @@ def cvlue_correct(prediction: str | None, gold: str, mode: Mode = "loose") -> bo
 
     Args:
         prediction: The answer; None, without an answer, is wrong (the official scorer stops there).
-        gold: The gold answer.
         mode: "loose", "strict" or "exact".
 
     Raises:
@@ -63,7 +62,6 @@ def soft_accuracy(prediction: str, answers: Sequence[str]) -> float:
     differ, both sides are normalised by `normalize_vqa_v2`; if all are the same, they are compared unchanged.
 
     Args:
-        prediction: The answer.
         answers: The annotators' answers, ten in VQA v2.
 
     Returns:

@@ -34,7 +34,6 @@ def tokenize(text: str, normalize: bool = True) -> Tokens:
     """The words of a text, without directional and zero-width marks.
 
     Args:
-        text: Any text.
         normalize: False splits at whitespace and changes nothing else. True applies NFKC, deletes tatweel and
             diacritics (U+064B to U+065F, U+0670), maps every alef to ا, ى to ي and ة to ه (camel-tools), the Persian
             ی and ک to ي and ك, and removes punctuation.

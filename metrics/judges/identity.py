@@ -84,8 +84,6 @@ def form_fields(settings: JudgeSettings, template: JudgeTemplate, identity: Serv
     """Fields of a request by which its server holds the reply to the template's form; {} where it cannot, or shall not.
 
     Args:
-        settings: The judge.
-        template: The judge template.
         identity: What the servers say: their software is `owner`, and by trial some hold replies to a schema.
     """
     pattern, scores, schema = template.reply_pattern, template.reply_properties, template.reply_schema

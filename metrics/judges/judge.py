@@ -42,7 +42,6 @@ def judge_items(
     """Judge items with one judge.
 
     Args:
-        settings: The judge.
         template: The judge template, or its name.
         items: With distinct ids.
         journal: Where replies are stored; default: the user's journal.
@@ -150,7 +149,6 @@ def estimate(
     """Count the calls that `judge_items` would make, and estimate their cost; no call is made.
 
     Args:
-        settings: The judge.
         template: The judge template, or its name.
         items: With distinct ids.
         journal: As in `judge_items`.
@@ -178,8 +176,6 @@ def judge_signature(settings: JudgeSettings, template: JudgeTemplate, identity: 
     """One line with everything that a verdict depends on.
 
     Args:
-        settings: The judge.
-        template: The judge template.
         identity: What its servers say of the model; None: they were not asked.
     """
     again = template.asked_again("")

@@ -53,7 +53,6 @@ class JudgeVerdict:
         flags: Properties of the text (those of `suspicions`, "wrong_script") and of the reply (those of `Reading`).
         reply: The last reply, raw.
         asked: Number of replies.
-        cluster: The cluster of the item.
         reused: When the reply was given, in seconds since 1970, if that was in an earlier run; else None.
     """
 
@@ -105,8 +104,6 @@ def summarize(
     """Means of the scored items, their bounds and the counts.
 
     Args:
-        verdicts: Any number.
-        criteria: Names of the template's criteria.
         highest: Criterion -> the highest score of its scale, if not 5.
 
     Returns:

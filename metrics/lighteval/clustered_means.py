@@ -35,7 +35,6 @@ class ClusteredMean(CorpusLevelComputation):
     """Mean of the samples' scores and its standard error, as two values of LightEval's results.
 
     Args:
-        name: Of the metric.
         highest: The highest score that there can be, the lowest being 0; None: scores have no such bounds.
     """
 

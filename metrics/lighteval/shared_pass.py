@@ -52,7 +52,6 @@ class SharedScore(SampleLevelComputation):
         """Prepare a metric.
 
         Args:
-            name: Name of the metric.
             part: Name of the column, an array with one value per item.
             shared: Computes the columns.
             definition: Everything that the values depend on, for LightEval's results.

@@ -35,7 +35,6 @@ def statement_metrics(prompt: Prompt, parts: Parts = STATEMENT_PARTS) -> list[Co
     """The metric of one prompt's tasks: LightEval's corpus grouping, whose aggregators return a dict.
 
     Args:
-        prompt: The prompt.
         parts: The metrics of each profile, as of `names.by_profile`, that of the headline first.
     """
     keys = {profile: key for key, profile in PROFILES.items()}

@@ -237,9 +237,6 @@ def organisers_verdict(text: str) -> bool | None:
     Code blocks and text in double quotes are deleted. An abstention before the first label word gives none. With
     their quirks: الخطأ ("the error") is true, since it also stands among the true words, which are tried first; غير
     صحيح ("not true") is false only because it begins before its صحيح; and any "no" is false.
-
-    Args:
-        text: The output.
     """
     plain = re.sub(r'"[^"]*"', " ", re.sub(r"```.*?```", " ", text, flags=re.DOTALL)).lower()
     true, false, abstained = (pattern.search(plain) for pattern in (_ORGANISERS_TRUE, _ORGANISERS_FALSE, _ABSTENTION))

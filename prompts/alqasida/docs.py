@@ -21,7 +21,6 @@ class PromptFeatures(DocSpecific):
 
     Attributes:
         dialect: Three-letter code of the requested dialect's country; "msa" or "eng" in translations.
-        genre: The source's genre.
         prompt_length: Characters of the request.
     """
 
@@ -47,11 +46,7 @@ class RequestSpecific(PromptFeatures, total=False):
 
 
 class TranslationSpecific(PromptFeatures, total=False):
-    """A sentence to be translated; the template's fields are as in `RequestSpecific`.
-
-    Attributes:
-        source: The sentence.
-    """
+    """A sentence to be translated; the template's fields are as in `RequestSpecific`."""
 
     source: str
     template: str

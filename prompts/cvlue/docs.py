@@ -46,11 +46,7 @@ class DialogueSpecific(ImageSpecific):
 
 
 class GallerySpecific(ImageSpecific):
-    """An image whose gallery's captions are ranked.
-
-    Attributes:
-        gallery: Number of the gallery.
-    """
+    """An image whose gallery's captions are ranked."""
 
     gallery: int
 

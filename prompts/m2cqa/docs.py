@@ -24,7 +24,6 @@ class StatementSpecific(DocSpecific):
     Attributes:
         item_id: The item's id; its statements are scored together.
         role: "q_plus", the true statement, or "q_minus_1", "q_minus_2", the false ones.
-        statement: The statement's text.
         language: "en", "msa", "ajp" or "arz".
         country: The image's country, "" where the source does not state it.
         category: The image's category, likewise.

@@ -67,7 +67,6 @@ class SizeLimits:
     """How much may still be read, and how much has been; several values can share one.
 
     Args:
-        items: Number of items.
         digits: Of 15 bits, of an integer.
 
     Attributes:

@@ -164,7 +164,6 @@ def require_user(user: int, uid_map: str) -> None:
     """Check that root can become another user here.
 
     Args:
-        user: Its number.
         uid_map: Lines of a first number inside a user namespace, the first outside, and how many, as Linux gives them.
 
     Raises:

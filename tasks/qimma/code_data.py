@@ -104,7 +104,6 @@ class ProblemSet:
         rows: The rows by task id, as the file holds them.
         file: A data file with exactly these rows, for EvalPlus.
         revision: Commit of the source, or "local".
-        refined: Number of refined prompts.
         content_hash: Hash of all rows of the source with these prompts, before `limit`.
         difference: What the source's rows are instead of the published ones, or "".
         shortened: Why scores of the source's rows are too good to be those of the data set, or "". For both see
