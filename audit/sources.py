@@ -29,13 +29,12 @@ from cultureval.runtime.data.row_files import (
 from cultureval.runtime.data_options import DataOptions
 from cultureval.runtime.errors import BadRow, CulturevalError, SourceUnavailable
 from cultureval.runtime.printing import print_note
-from cultureval.runtime.sampling import sampled_rows
 from cultureval.tasks.catalogue import all_suites, all_tasks, groups
 from cultureval.tasks.manifest import printed, relative_path, row_hash, row_name
 from cultureval.tasks.options import with_defaults
 from cultureval.tasks.reading import FoundSource, find_subset, tried_rows
 from cultureval.tasks.running import quiet_libraries
-from cultureval.tasks.selection import tasks_named
+from cultureval.tasks.selection import sampled_rows, tasks_named
 from cultureval.tasks.suite import Task
 
 ANSWERS = ("references", "answers", "answer")  # of prepared rows of free answers

@@ -105,7 +105,7 @@ def build_models(folder: Path, size: str, device: str, texts: Sequence[str]) -> 
     """Classifiers of random weights, written below a folder, whose tokenizer knows the words of these texts."""
     from cultureval.metrics.alqasida.dialect_models import DialectModels
     from cultureval.samples.tiny_models import classifiers as tiny
-    from cultureval.samples.tiny_models.encoder import wordpiece_of
+    from cultureval.samples.tiny_models.classifiers import wordpiece_of
 
     tokenizer = wordpiece_of(texts, most=30_000)
     settings = {**SIZES[size], "vocab_size": len(tokenizer)}

@@ -83,7 +83,7 @@ def measure(folder: Path, repeats: int) -> dict[str, float]:
 
 def _build_models(folder: Path) -> Path:
     """A tiny language model, and beside it the encoder that scores with BERTScore."""
-    from cultureval.samples.tiny_models.encoder import build_tiny_encoder
+    from cultureval.samples.tiny_models.classifiers import build_tiny_encoder
     from cultureval.samples.tiny_models.language_models import build_tiny_causal_lm
 
     build_tiny_encoder(folder / ENCODER)

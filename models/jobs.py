@@ -181,8 +181,7 @@ class ScoringJob:
     def _prompt_tokens(self) -> list[Any]:
         """The prompt's tokens; a list for each choice where a choice has taken some along."""
         if not self.contexts:  # images were not processed again
-            earlier = self.record.get("prompt_tokens")  # of earlier versions
-            self.encode_after_images(out_of_runs(self.record["image_prompt"]) if earlier is None else earlier)
+            self.encode_after_images(out_of_runs(self.record["image_prompt"]))
         differ = not self.apart and any(context != self.contexts[0] for context in self.contexts)
         return [kept(context) for context in self.contexts] if differ else kept(self.contexts[0])
 
@@ -260,7 +259,6 @@ class GenerationJob:
         record = self.lm.journal.get(self.key)
         if record:
             self.answers = [Generation(**answer) for answer in record["answers"]]
-            self.tokens = record.get("input_tokens", self.tokens)  # of earlier versions
             if "image_prompt" in record:
                 self.tokens = out_of_runs(record["image_prompt"])
 

@@ -17,10 +17,10 @@ from cultureval.runs.rows import saved_image, saved_reply
 from cultureval.runtime.doc_fields import specific_of
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.journal import open_journal
-from cultureval.runtime.sampling import sampled_rows
 from cultureval.runtime.servers.costs import Budget
 from cultureval.runtime.servers.identity import ServerIdentity
 from cultureval.tasks.catalogue import all_suites
+from cultureval.tasks.selection import sampled_rows
 
 if TYPE_CHECKING:
     import pyarrow

@@ -60,7 +60,7 @@ def curate_m2cqa(
     Example: cultureval curate m2cqa images --writer gpt.yaml --blind gpt.yaml,gemini.yaml --translator msa=fanar.yaml
     """
     from cultureval.audit.m2cqa.curation import Models, curate, estimates
-    from cultureval.audit.m2cqa.dataset import write_dataset
+    from cultureval.audit.m2cqa.files import write_dataset
     from cultureval.audit.m2cqa.people import read_sheets
     from cultureval.reports.audit.curation import curation_text, estimates_text, write_rejected
 
@@ -135,7 +135,7 @@ def _model_or_function(value: str, budget: float | None) -> "JudgeSettings | str
 
 def _decide(items: "tuple[Item, ...]", plan: "CurationPlan", labels: "dict[str, dict[Key, SheetLabel]]") -> str:
     """Writes the manifest of what people decide; says where it is and what is in it."""
-    from cultureval.audit.m2cqa.dataset import manifest_rows
+    from cultureval.audit.m2cqa.files import manifest_rows
     from cultureval.audit.m2cqa.people import decisions
     from cultureval.reports.audit.curation import people_text
     from cultureval.tasks.manifest import write_manifest

@@ -28,9 +28,8 @@ from cultureval.runtime.settings import Settings, current_settings, use_settings
 from cultureval.samples import smollm2
 from cultureval.samples.scripted_judge import MODEL as JUDGE
 from cultureval.samples.scripted_judge import scripted_judge
-from cultureval.samples.tiny_models.classifiers import build_tiny_instruments
+from cultureval.samples.tiny_models.classifiers import build_tiny_encoder, build_tiny_instruments
 from cultureval.samples.tiny_models.dual_encoder import build_tiny_dual_encoder
-from cultureval.samples.tiny_models.encoder import build_tiny_encoder
 from cultureval.samples.tiny_models.language_models import build_tiny_causal_lm, build_tiny_vision_lm
 from cultureval.tasks.catalogue import all_tasks
 from cultureval.tasks.cvlue.gallery import TASKS as RETRIEVAL

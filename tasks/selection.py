@@ -1,6 +1,8 @@
-"""Parsing of the argument TASKS: suites, groups, tasks, files of these, `|k` for few-shot."""
+"""Parsing of the argument TASKS (suites, groups, tasks, files of these, `|k` for few-shot), and samples of rows."""
 
+import hashlib
 import os
+from collections.abc import Sequence
 from pathlib import Path
 
 from cultureval.runtime.errors import CulturevalError, did_you_mean
@@ -84,3 +86,20 @@ def _spread(names: list[str]) -> list[str]:
 def _plain(name: str) -> str:
     """A name without case, spaces and punctuation, except the colon that separates group and subset."""
     return "".join(character for character in name.lower() if character.isalnum() or character == ":")
+
+
+def sampled_rows(ids: Sequence[str], name: str, sample: int | None, seed: int) -> list[int]:
+    """Indices of the rows of a random sample, in order.
+
+    The sample depends only on the seed, the name and each row's id, so that all models are judged on the same items,
+    and a larger sample contains a smaller one.
+
+    Args:
+        name: Of the task, or of what else the rows are of.
+        sample: Number of rows; None: all.
+        seed: Random seed.
+    """
+    if sample is None or sample >= len(ids):
+        return list(range(len(ids)))
+    order = sorted(range(len(ids)), key=lambda place: hashlib.sha256(f"{seed}|{name}|{ids[place]}".encode()).digest())
+    return sorted(order[:sample])

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from cultureval.audit.checks import gold, options, wording
+from cultureval.audit.checks import options, wording
 from cultureval.audit.checks.duplicates import of_kind
 from cultureval.audit.checks.findings import Check, Finding
 from cultureval.audit.items import AuditItem
@@ -12,12 +12,12 @@ from cultureval.runtime.progress import Progress
 from cultureval.tasks.manifest import Decision, ManifestRow
 
 CHECKS: tuple[Check, ...] = (
-    *(gold.missing_gold, gold.gold_out_of_range, gold.gold_not_in_options, wording.empty_question),
+    *(options.missing_gold, options.gold_out_of_range, options.gold_not_in_options, wording.empty_question),
     *(options.too_few_options, options.empty_option, options.duplicate_options, options.marked_answer),
     *(wording.answer_in_question, options.contained_option, options.all_of_the_above),
     *(options.inconsistent_labels, wording.broken_encoding, wording.markup, wording.zero_width),
     *(wording.presentation_forms, wording.mixed_scripts, wording.absent_reference, wording.absent_image),
-    *(wording.wrong_type, wording.refused_by_reader, gold.gold_position, gold.longest_option),
+    *(wording.wrong_type, wording.refused_by_reader, options.gold_position, options.longest_option),
     Check("exact_duplicate", "error", "A repeated item counts twice.", of_kind("exact_duplicate")),
     Check("near_duplicate", "warning", "A nearly repeated item counts nearly twice.", of_kind("near_duplicate")),
     Check(

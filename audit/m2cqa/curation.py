@@ -9,7 +9,7 @@ from typing import Any
 
 from cultureval.audit.asking import Asker, CallEstimate
 from cultureval.audit.m2cqa import questions, statements
-from cultureval.audit.m2cqa.images import IMAGE, METADATA, NEAR, metadata_file, read_images
+from cultureval.audit.m2cqa.files import IMAGE, METADATA, NEAR, metadata_file, read_images
 from cultureval.audit.m2cqa.items import LANGUAGES, ChoiceQuestion, Item, Outcome
 from cultureval.audit.m2cqa.steps import Step, read_step, run_steps
 from cultureval.metrics.judges.identity import judge_identity

@@ -9,7 +9,7 @@ from network import without_network
 from vllm_environment import python_with_vllm
 
 from cultureval.runtime.settings import Settings
-from cultureval.samples.tiny_models.encoder import build_tiny_encoder
+from cultureval.samples.tiny_models.classifiers import build_tiny_encoder
 from cultureval.samples.tiny_models.language_models import build_tiny_causal_lm, build_tiny_vision_lm
 from cultureval.samples.tiny_models.text_parts import train_tokenizer
 

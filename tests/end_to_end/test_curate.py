@@ -13,7 +13,7 @@ from faulty_server import MODEL, FaultyServer
 from forked_commands import StartedCommand, own_variables, run_forked
 from result_files import details_of, results_of
 
-from cultureval.samples.tiny_models.encoder import build_tiny_encoder
+from cultureval.samples.tiny_models.classifiers import build_tiny_encoder
 from cultureval.tasks.manifest import read_manifest
 
 IMAGES = Path(__file__).parents[2] / "samples" / "QCRI" / "M2CQA" / "images"

@@ -12,7 +12,7 @@ from cultureval.reports.evaluation import evaluate_tasks
 from cultureval.reports.settings_diff import compare_runs, compare_with_here, differences
 from cultureval.runtime.data_options import samples_root
 from cultureval.runtime.settings import Settings, use_settings
-from cultureval.samples.tiny_models.encoder import build_tiny_encoder
+from cultureval.samples.tiny_models.classifiers import build_tiny_encoder
 from cultureval.samples.tiny_models.language_models import build_tiny_causal_lm
 
 CHOICES, ANSWERS = "qimma_arabicmmlu:Biology (High School)", "qimma_arablegalqa"

@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 
 from cultureval.audit.checks.duplicates import pairs
-from cultureval.audit.checks.gold import gold_position
-from cultureval.audit.checks.options import all_of_the_above, inconsistent_labels, marked_answer
+from cultureval.audit.checks.options import all_of_the_above, gold_position, inconsistent_labels, marked_answer
 from cultureval.audit.checks.table import CHECKS, manifest_rows, run_checks
 from cultureval.audit.checks.wording import (
     absent_reference,

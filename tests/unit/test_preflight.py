@@ -23,8 +23,7 @@ from cultureval.models.settings import parse_settings
 from cultureval.runtime import extras
 from cultureval.runtime.errors import CulturevalError, Problems
 from cultureval.runtime.settings import current_settings, use_settings
-from cultureval.samples.tiny_models.classifiers import build_tiny_aldi, build_tiny_nadi
-from cultureval.samples.tiny_models.encoder import build_tiny_encoder
+from cultureval.samples.tiny_models.classifiers import build_tiny_aldi, build_tiny_encoder, build_tiny_nadi
 from cultureval.samples.tiny_models.language_models import build_tiny_causal_lm
 from cultureval.tasks.preflight import preflight
 

@@ -15,7 +15,7 @@ from cultureval.runs.rows import saved_image, saved_reply
 from cultureval.runs.writing import write_derived, write_results
 from cultureval.runtime.data.image_store import store_image, stored_image
 from cultureval.runtime.errors import CulturevalError
-from cultureval.runtime.sampling import sampled_rows
+from cultureval.tasks.selection import sampled_rows
 
 ROW = {"doc": {"id": "0"}, "metric": {"bleu": 1.0}, "model_response": {"text": ["x"]}}
 
