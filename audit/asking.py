@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
-from cultureval.metrics.judges.calls import Call, PaidCalls
+from cultureval.metrics.judges.calls import Call, CostEstimate, PaidCalls
 from cultureval.metrics.judges.identity import holds_to_form
 from cultureval.metrics.judges.settings import JudgeSettings
 from cultureval.runtime.journal import Journal, answer_key
@@ -66,33 +66,6 @@ class ModelReply(Generic[T]):
     asked: int = 1
 
 
-@dataclass(frozen=True)
-class CallEstimate:
-    """Calls that would be made, and their cost.
-
-    Attributes:
-        calls: First calls without an answer in the journal.
-        known: Answers in the journal.
-        cost: If each reply is readable; in the currency of the settings' prices.
-        most: With replies of maximal length, and every question asked again.
-    """
-
-    calls: int
-    known: int
-    cost: float
-    most: float
-
-    def __str__(self) -> str:
-        """`164 calls, cost about 0.31, at most 2.4` (without prices: the calls alone)."""
-        cost = f", cost about {self.cost:.4g}, at most {self.most:.4g}" if self.most else ""
-        return f"{self.calls:,} calls ({self.known:,} more are in the journal){cost}"
-
-    def __add__(self, other: "CallEstimate") -> "CallEstimate":
-        return CallEstimate(
-            self.calls + other.calls, self.known + other.known, self.cost + other.cost, self.most + other.most
-        )
-
-
 class Asker:
     """A model that is asked many questions; without `identity`, its servers were not asked who they are."""
 
@@ -132,13 +105,13 @@ class Asker:
                 break
         return {question.id: replies[question.id] for question in questions}
 
-    def estimate(self, questions: Sequence[ModelQuestion], reply_tokens: int) -> CallEstimate:
+    def estimate(self, questions: Sequence[ModelQuestion], reply_tokens: int) -> CostEstimate:
         """What asking them would cost with replies of about so many tokens; no call is made."""
         new = [one for one in questions if self.identity is None or self._key(one, 0) not in self.journal]
         inputs = [self._calls.tokens(self._call(one)) for one in new]
         cost = sum(price(self.settings, tokens, reply_tokens) for tokens in inputs)
         most = sum(price(self.settings, tokens, self.settings.max_tokens) for tokens in inputs)
-        return CallEstimate(len(new), len(questions) - len(new), cost, most * (1 + self.settings.re_asks))
+        return CostEstimate(len(new), len(questions) - len(new), cost, most * (1 + self.settings.re_asks))
 
     def _call(self, question: ModelQuestion) -> Call:
         images = (question.image,) if question.image else ()

@@ -18,8 +18,9 @@ from cultureval.judge_prompts.binary_replies import mend_binary
 from cultureval.judge_prompts.replies import JudgeReplyError
 from cultureval.judge_prompts.suspicions import SUSPICIOUS
 from cultureval.judge_prompts.templates import JudgeTemplate, judge_template
+from cultureval.metrics.judges.calls import CostEstimate
 from cultureval.metrics.judges.identity import identities_of
-from cultureval.metrics.judges.judge import CostEstimate, estimate, judge_signature, judge_with_all, takes
+from cultureval.metrics.judges.judge import estimate, judge_signature, judge_with_all, takes
 from cultureval.metrics.judges.settings import JudgeSettings
 from cultureval.metrics.judges.verdicts import JudgeItem, Judgement, JudgeVerdict
 from cultureval.runtime.errors import CulturevalError

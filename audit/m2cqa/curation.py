@@ -7,11 +7,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from cultureval.audit.asking import Asker, CallEstimate
+from cultureval.audit.asking import Asker
 from cultureval.audit.m2cqa import questions, statements
 from cultureval.audit.m2cqa.files import IMAGE, METADATA, NEAR, metadata_file, read_images
 from cultureval.audit.m2cqa.items import LANGUAGES, ChoiceQuestion, Item, Outcome
 from cultureval.audit.m2cqa.steps import Step, read_step, run_steps
+from cultureval.metrics.judges.calls import CostEstimate
 from cultureval.metrics.judges.identity import judge_identity
 from cultureval.metrics.judges.settings import JudgeSettings
 from cultureval.runtime.data.row_files import read_rows
@@ -156,7 +157,7 @@ def _state_of(folder: Path) -> list[Any]:
     return [hashlib.sha256(table.read_bytes()).hexdigest(), sorted(named), state]
 
 
-def estimates(plan: CurationPlan, models: Models) -> dict[str, CallEstimate]:
+def estimates(plan: CurationPlan, models: Models) -> dict[str, CostEstimate]:
     """`step by model` -> its calls and cost if no item were rejected from here on; no question of a step is asked.
 
     Where a step is not done, the questions that it will write are reckoned with a stand-in of usual length.

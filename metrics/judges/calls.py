@@ -4,7 +4,7 @@ Judges (`session.py`) and models that write or answer (`audit.asking`) are both 
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import astuple, dataclass, field, replace
 from typing import Any
 
 from cultureval.metrics.judges.identity import judge_question, judge_watch
@@ -38,6 +38,35 @@ class Call:
     images: Sequence[ItemImage] = ()
     form: Mapping[str, Any] = field(default_factory=dict)
     record: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class CostEstimate:
+    """The expected number of calls and their cost.
+
+    Attributes:
+        calls: First calls without an answer in the journal.
+        known: Answers in the journal.
+        cost: Of the calls, if each reply is readable; in the currency of the settings' prices.
+        most: The same with replies of maximal length and every question asked again.
+        input_tokens: Estimated tokens of these calls' prompts.
+        unusable: Items that cannot be judged.
+    """
+
+    calls: int
+    known: int
+    cost: float
+    most: float
+    input_tokens: int = 0
+    unusable: int = 0
+
+    def __str__(self) -> str:
+        """`164 calls, cost about 0.31, at most 2.4` (without prices: the calls alone)."""
+        cost = f", cost about {self.cost:.4g}, at most {self.most:.4g}" if self.most else ""
+        return f"{self.calls:,} calls ({self.known:,} more are in the journal){cost}"
+
+    def __add__(self, other: "CostEstimate") -> "CostEstimate":
+        return CostEstimate(*(one + more for one, more in zip(astuple(self), astuple(other), strict=True)))
 
 
 class PaidCalls:

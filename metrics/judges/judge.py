@@ -13,11 +13,11 @@ and a judge that does not answer is an error before anything is reused.
 import json
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 
 from cultureval.judge_prompts.replies import PARSER_VERSION
 from cultureval.judge_prompts.slots import CODE_DIGITS, NOTICE
 from cultureval.judge_prompts.templates import JudgeTemplate, judge_template
+from cultureval.metrics.judges.calls import CostEstimate
 from cultureval.metrics.judges.identity import form_fields, identities_of, judge_identity
 from cultureval.metrics.judges.session import JudgeSession, ReadyItem
 from cultureval.metrics.judges.settings import JudgeSettings
@@ -116,27 +116,6 @@ def not_judged(items: Sequence[JudgeItem], reason: str) -> Judgement:
 def takes(settings: JudgeSettings, template: JudgeTemplate) -> bool:
     """Whether a judge can use a template: a judge without image input cannot use templates with images."""
     return settings.images or not template.images
-
-
-@dataclass(frozen=True)
-class CostEstimate:
-    """The expected number of calls and their cost.
-
-    Attributes:
-        calls: First calls without an answer in the journal.
-        known: Replies in the journal.
-        unusable: Items that cannot be judged.
-        input_tokens: Estimated tokens of these calls' prompts.
-        cost: Estimated cost of the calls, if each reply is readable.
-        most: The same with replies of maximal length and every item asked again.
-    """
-
-    calls: int
-    known: int
-    unusable: int
-    input_tokens: int
-    cost: float
-    most: float
 
 
 def estimate(

@@ -10,10 +10,10 @@ from cultureval.reports.terminal_tables import terminal_table
 from cultureval.runtime.data.user_cache import write_json_lines
 
 if TYPE_CHECKING:
-    from cultureval.audit.asking import CallEstimate
     from cultureval.audit.m2cqa.contrast import Contrast
     from cultureval.audit.m2cqa.items import Outcome
     from cultureval.audit.m2cqa.people import Decided
+    from cultureval.metrics.judges.calls import CostEstimate
     from cultureval.metrics.rater_agreement import Coefficient
 
 MOST_DISPUTED = 10  # statements that are named
@@ -55,7 +55,7 @@ def _contrast(name: str, one: "Contrast") -> list[str]:
     return [name, f"{one.items:,}", f"{one.within:.2f}", f"[{paper[0]}]", f"{one.across:.2f}", f"[{paper[1]}]"]
 
 
-def estimates_text(estimates: "Mapping[str, CallEstimate]") -> str:
+def estimates_text(estimates: "Mapping[str, CostEstimate]") -> str:
     """Calls and cost of each step and of all, if no item were rejected."""
     if not estimates:
         return "Nothing would be asked."

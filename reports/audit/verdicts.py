@@ -13,7 +13,7 @@ from cultureval.tasks.manifest import write_manifest
 
 if TYPE_CHECKING:
     from cultureval.audit.judging import Audit, JudgedItem, Opinion
-    from cultureval.metrics.judges.judge import CostEstimate
+    from cultureval.metrics.judges.calls import CostEstimate
 
 VERDICTS, MANIFEST, SUMMARY = "verdicts.jsonl", "manifest.jsonl", "summary.txt"
 MOST_REASONS = 5  # kinds of missing verdicts that are shown
