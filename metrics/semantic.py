@@ -17,7 +17,7 @@ from cultureval.runtime.devices import scoring_device
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.progress import Progress
 from cultureval.runtime.settings import Settings, current_settings
-from cultureval.runtime.transformers_loading import missing_vocabulary, missing_weights, unusable_weights
+from cultureval.runtime.weight_files import missing_vocabulary, missing_weights, unusable_weights
 
 if TYPE_CHECKING:
     from torch import Tensor

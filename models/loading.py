@@ -30,8 +30,7 @@ from cultureval.runtime.model_settings import refuse_unknown
 from cultureval.runtime.patches.bitsandbytes import quiet_products
 from cultureval.runtime.patches.transformers import VIDEOS, class_names, processor_class, without_videos
 from cultureval.runtime.printing import print_note
-from cultureval.runtime.transformers_loading import missing_weights, surplus_layers
-from cultureval.runtime.weight_files import fingerprint
+from cultureval.runtime.weight_files import fingerprint, missing_weights, surplus_layers
 
 if TYPE_CHECKING:
     from transformers import BitsAndBytesConfig, PreTrainedModel, PreTrainedTokenizerBase, ProcessorMixin

@@ -53,10 +53,9 @@ from cultureval.models.server.settings import (
 from cultureval.models.server.spending import Spending
 from cultureval.models.tokens import Encoder, encoder_of, require_whole_letters, rolling_windows
 from cultureval.runtime import processes
-from cultureval.runtime.chat_messages import ImagePart, chat_messages
 from cultureval.runtime.doc_fields import specific_of
 from cultureval.runtime.errors import CulturevalError
-from cultureval.runtime.generation_hints import cut, stop_strings, with_plain_query
+from cultureval.runtime.generation_hints import ImagePart, chat_messages, cut, stop_strings, with_plain_query
 from cultureval.runtime.journal import answer_key, open_journal
 from cultureval.runtime.patches.lighteval.refused_docs import RefusedResponse
 from cultureval.runtime.reasoning import split_reasoning

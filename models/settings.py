@@ -20,9 +20,9 @@ from pydantic import (
 )
 
 from cultureval.models.adapters import read_adapter, with_base_model
-from cultureval.runtime.chat_messages import Placement
 from cultureval.runtime.data.user_cache import user_cache
 from cultureval.runtime.errors import CulturevalError, ProblemList, wrong_settings
+from cultureval.runtime.generation_hints import Placement
 from cultureval.runtime.model_settings import read_model_settings, refuse_unknown
 from cultureval.runtime.reasoning import THINK_TAGS
 

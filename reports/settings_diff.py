@@ -16,7 +16,7 @@ from cultureval.runtime.errors import CulturevalError, escaped, shorten, shown_n
 from cultureval.runtime.patches.lighteval.start_up import prepare_lighteval
 from cultureval.tasks.catalogue import all_suites, all_tasks
 from cultureval.tasks.options import all_options, read_data_options
-from cultureval.tasks.own_tasks import OWN_TASKS
+from cultureval.tasks.running import OWN_TASKS
 
 # Outcomes of a run, and what it took: two runs of the same settings may differ in them.
 OUTCOMES = {

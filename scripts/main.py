@@ -128,7 +128,7 @@ def options(
 def lighteval(context: typer.Context) -> None:
     """Passes every argument to LightEval's command line."""
     from cultureval.runtime.patches.lighteval.command_line import lighteval_command
-    from cultureval.tasks.own_tasks import INSPECT_TASKS, OWN_TASKS
+    from cultureval.tasks.running import INSPECT_TASKS, OWN_TASKS
 
     own = INSPECT_TASKS if context.args[:1] == ["eval"] else OWN_TASKS
     raise typer.Exit(lighteval_command(list(context.args), own) or 0)

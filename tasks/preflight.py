@@ -22,9 +22,9 @@ from cultureval.tasks.catalogue import all_suites, all_tasks, kind_of
 from cultureval.tasks.kinds import Kind
 from cultureval.tasks.manifest import manifest_of
 from cultureval.tasks.options import all_options, options_of_model, read_data_options
-from cultureval.tasks.own_tasks import OWN_TASKS
 from cultureval.tasks.reading import BrokenRows, PreparedSubset, prepare_subset, require_examples
 from cultureval.tasks.registration import registered
+from cultureval.tasks.running import OWN_TASKS
 from cultureval.tasks.selection import select_tasks
 
 Check = Callable[[], object]

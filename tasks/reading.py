@@ -24,8 +24,8 @@ from cultureval.prompts.choice_rows import check_labels
 from cultureval.prompts.gold_numbers import GoldColumn, UndecidedNumbers, golds_of
 from cultureval.prompts.preparation import Preparation, PreparedRow
 from cultureval.prompts.templates import template_hash
-from cultureval.runtime.data.data_root import find_source
 from cultureval.runtime.data.declared_files import declares_configs
+from cultureval.runtime.data.hub import find_source
 from cultureval.runtime.data.row_files import (
     PlacedRow,
     Row,

@@ -1,4 +1,4 @@
-"""A run of tasks by LightEval's pipeline."""
+"""A run of tasks by LightEval's pipeline, and our tasks in the form that its start-up takes (`OWN_TASKS`)."""
 
 import logging
 import math
@@ -7,13 +7,18 @@ from typing import TYPE_CHECKING
 
 from cultureval.runtime import processes
 from cultureval.runtime.gc_pause import no_collection
+from cultureval.runtime.patches.lighteval.start_up import OwnTasks
 from cultureval.runtime.printing import print_note
 from cultureval.runtime.saving import Saving
 from cultureval.runtime.settings import current_settings
-from cultureval.tasks.catalogue import kind_of
+from cultureval.tasks.catalogue import kind_of, task_names
+from cultureval.tasks.registration import unknown_name_hint
 
 if TYPE_CHECKING:
     from lighteval.pipeline import Pipeline
+
+OWN_TASKS = OwnTasks("cultureval.tasks", task_names, unknown_name_hint)
+INSPECT_TASKS = OwnTasks("cultureval.tasks.harnesses.inspect_table", task_names, unknown_name_hint)  # of `eval`
 
 
 def run_pipeline(
@@ -46,7 +51,6 @@ def load_pipeline(
     """
     from cultureval.runtime.patches.lighteval.pipeline import timed_pipeline
     from cultureval.runtime.patches.lighteval.start_up import prepare_lighteval
-    from cultureval.tasks.own_tasks import OWN_TASKS
 
     prepare_lighteval(OWN_TASKS)
     limit = complete_items(limit, tasks)

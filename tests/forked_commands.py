@@ -303,7 +303,7 @@ def load_ours() -> None:
     """All modules of ours, and LightEval after our patch of its start-up."""
     import cultureval
     from cultureval.runtime.patches.lighteval.start_up import prepare_lighteval
-    from cultureval.tasks.own_tasks import OWN_TASKS
+    from cultureval.tasks.running import OWN_TASKS
 
     prepare_lighteval(OWN_TASKS)
     importlib.import_module("lighteval.pipeline")

@@ -39,9 +39,8 @@ from cultureval.metrics.alqasida.translation import (
     sentence_score,
 )
 from cultureval.metrics.declared import Metrics
-from cultureval.metrics.lighteval.batched import batched_metric
 from cultureval.metrics.lighteval.clustered_means import MeanOfScored, MeanWhereItApplies
-from cultureval.metrics.lighteval.shared_pass import Columns, SharedPass, SharedScore, reply_of
+from cultureval.metrics.lighteval.shared_pass import Columns, SharedPass, SharedScore, batched_metric, reply_of
 from cultureval.runtime.doc_fields import specific_of
 from cultureval.runtime.patches.lighteval.group_averages import StandardError
 

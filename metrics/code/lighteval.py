@@ -9,9 +9,8 @@ from lighteval.tasks.requests import Doc
 
 from cultureval.metrics.code.report import is_sandboxed, judge_name, problem_scores, verdict_in_details
 from cultureval.metrics.code.solution_code import program_of, programs_in_parallel
-from cultureval.metrics.lighteval.batched import batched_metric
 from cultureval.metrics.lighteval.clustered_means import ClusteredMean, MeanOfScored
-from cultureval.metrics.lighteval.shared_pass import Columns, SharedScore, pass_over_replies
+from cultureval.metrics.lighteval.shared_pass import Columns, SharedScore, batched_metric, pass_over_replies
 from cultureval.metrics.qimma.names import CODE
 from cultureval.runtime.data.content_store import stored_problem
 from cultureval.runtime.doc_fields import specific_of

@@ -16,9 +16,8 @@ from cultureval.metrics.cvlue.names import CANDIDATE_SCORES, KS, RANKING, VQA_MO
 from cultureval.metrics.cvlue.ranking import gold_ranks, gold_ties, ndcg
 from cultureval.metrics.cvlue.vqa import cvlue_correct, soft_accuracy
 from cultureval.metrics.declared import Metrics
-from cultureval.metrics.lighteval.batched import batched_metric
 from cultureval.metrics.lighteval.clustered_means import ClusteredMean, ClusteredScore, MeanOfScored
-from cultureval.metrics.lighteval.shared_pass import SharedPass, final_text
+from cultureval.metrics.lighteval.shared_pass import SharedPass, batched_metric, final_text
 from cultureval.metrics.proportions import wilson_error
 from cultureval.runtime.doc_fields import specific_of
 from cultureval.runtime.errors import CulturevalError

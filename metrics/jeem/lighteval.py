@@ -12,9 +12,8 @@ from lighteval.tasks.requests import Doc
 
 from cultureval.metrics.jeem.caption import MAX_ORDER, bleu_of, score_captions
 from cultureval.metrics.jeem.names import BERTSCORE_PARTS, REFERENCE, WORDS
-from cultureval.metrics.lighteval.batched import batched_metric
 from cultureval.metrics.lighteval.clustered_means import ClusteredMean, ClusteredScore
-from cultureval.metrics.lighteval.shared_pass import Columns, SharedPass, SharedScore, pass_over_replies
+from cultureval.metrics.lighteval.shared_pass import Columns, SharedPass, SharedScore, batched_metric, pass_over_replies
 from cultureval.metrics.semantic import bertscore, caption_bertscore_model
 from cultureval.runtime.data.content_store import stored_texts
 from cultureval.runtime.devices import scoring_device

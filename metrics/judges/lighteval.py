@@ -32,9 +32,8 @@ from cultureval.metrics.judges.verdicts import (
     score_summary,
     unscored_lines,
 )
-from cultureval.metrics.lighteval.batched import batched_metric
 from cultureval.metrics.lighteval.clustered_means import ClusteredScore
-from cultureval.metrics.lighteval.shared_pass import SharedPass, final_text
+from cultureval.metrics.lighteval.shared_pass import SharedPass, batched_metric, final_text
 from cultureval.runtime.doc_fields import specific_of
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.patches.lighteval.group_averages import (

@@ -12,9 +12,8 @@ from lighteval.utils.utils import as_list
 
 from cultureval.metrics.choice_names import CHOICE_REPLIES, MULTI_SELECT, MULTIPLE_CHOICE
 from cultureval.metrics.choice_replies import parse_labels
-from cultureval.metrics.lighteval.batched import batched_metric
 from cultureval.metrics.lighteval.clustered_means import ClusteredMean, ClusteredScore
-from cultureval.metrics.lighteval.shared_pass import Columns, SharedScore, pass_over_replies
+from cultureval.metrics.lighteval.shared_pass import Columns, SharedScore, batched_metric, pass_over_replies
 from cultureval.metrics.likelihood import (
     argmax_accuracy,
     char_normalized_accuracy,

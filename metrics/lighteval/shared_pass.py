@@ -5,9 +5,11 @@ from functools import partial
 from typing import Generic, Self, TypeVar
 
 import numpy as np
+from lighteval.metrics.metrics_corpus import CorpusLevelComputation
 from lighteval.metrics.metrics_sample import SampleLevelComputation
+from lighteval.metrics.utils.metric_utils import SampleLevelMetric
 from lighteval.models.model_output import ModelResponse
-from lighteval.tasks.requests import Doc
+from lighteval.tasks.requests import Doc, SamplingMethod
 
 from cultureval.metrics.lighteval.clustered_means import ClusteredScore
 from cultureval.runtime.errors import CulturevalError
@@ -91,3 +93,21 @@ def final_text(response: ModelResponse) -> str | None:
     if isinstance(response.text, str):
         return response.text
     return response.final_text[0] if response.final_text else None
+
+
+def batched_metric(
+    name: str,
+    sample: SampleLevelComputation,
+    corpus: CorpusLevelComputation,
+    higher_is_better: bool = True,
+    category: SamplingMethod = SamplingMethod.GENERATIVE,
+) -> SampleLevelMetric:
+    """A batched metric with one name; `sample` scores all responses of a task, one value per item."""
+    return SampleLevelMetric(
+        metric_name=name,
+        higher_is_better=higher_is_better,
+        category=category,
+        sample_level_fn=sample,
+        corpus_level_fn=corpus,
+        batched_compute=True,
+    )

@@ -14,9 +14,8 @@ from lighteval.metrics.utils.metric_utils import CorpusLevelMetricGrouping, Samp
 from lighteval.models.model_output import ModelResponse
 from lighteval.tasks.requests import Doc, SamplingMethod
 
-from cultureval.metrics.lighteval.batched import batched_metric
 from cultureval.metrics.lighteval.clustered_means import ClusteredMean
-from cultureval.metrics.lighteval.shared_pass import Columns, SharedScore, final_text, pass_over_replies
+from cultureval.metrics.lighteval.shared_pass import Columns, SharedScore, batched_metric, final_text, pass_over_replies
 from cultureval.metrics.m2cqa.names import COUNTS, JOINT, JOINT_ACC, JOINT_INVALID_RATE, LOWER, STATEMENT_PARTS
 from cultureval.metrics.m2cqa.statement_items import PROFILES, WORDS, Statement, cell_report, item_verdicts
 from cultureval.metrics.m2cqa.statement_verdicts import Prompt, chosen_statement, parse_verdict

@@ -9,9 +9,8 @@ from lighteval.metrics.normalizations import remove_braces, remove_braces_and_st
 from lighteval.metrics.utils.metric_utils import SampleLevelMetric
 from lighteval.tasks.requests import Doc
 
-from cultureval.metrics.lighteval.batched import batched_metric
 from cultureval.metrics.lighteval.clustered_means import ClusteredMean
-from cultureval.metrics.lighteval.shared_pass import Columns, SharedScore, pass_over_replies
+from cultureval.metrics.lighteval.shared_pass import Columns, SharedScore, batched_metric, pass_over_replies
 from cultureval.metrics.qimma.names import BERTSCORE, FANNORFLOP
 from cultureval.metrics.qimma.poetry import fannorflop
 from cultureval.metrics.semantic import bertscore, bertscore_model

@@ -25,8 +25,7 @@ from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.journal import Journal, answer_key
 from cultureval.runtime.onednn_products import onednn_products
 from cultureval.runtime.progress import progressing
-from cultureval.runtime.transformers_loading import missing_weights
-from cultureval.runtime.weight_files import fingerprint
+from cultureval.runtime.weight_files import fingerprint, missing_weights
 
 # By model type, how texts are padded: SigLIP was trained on texts padded to 64 tokens and reads padding as text.
 PADDING: dict[str, dict[str, Any]] = {

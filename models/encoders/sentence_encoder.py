@@ -18,7 +18,7 @@ from cultureval.models.encoders.dual_encoder import EncoderSettings
 from cultureval.models.settings import is_local
 from cultureval.runtime.devices import choose_device
 from cultureval.runtime.errors import CulturevalError
-from cultureval.runtime.transformers_loading import missing_weights
+from cultureval.runtime.weight_files import missing_weights
 
 
 class SentenceEncoder:

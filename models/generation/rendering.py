@@ -12,10 +12,17 @@ from lighteval.tasks.requests import Doc
 
 from cultureval.models.settings import HFModelSettings
 from cultureval.models.template_errors import TEMPLATE_ERRORS
-from cultureval.runtime.chat_messages import IMAGE_MARK, Placement, message_parts
 from cultureval.runtime.data.image_store import pillow, upright
 from cultureval.runtime.errors import CulturevalError, described
-from cultureval.runtime.generation_hints import answer_prefix, may_reason, with_chat_query, with_plain_query
+from cultureval.runtime.generation_hints import (
+    IMAGE_MARK,
+    Placement,
+    answer_prefix,
+    may_reason,
+    message_parts,
+    with_chat_query,
+    with_plain_query,
+)
 from cultureval.runtime.signatures import text_hash
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ from lighteval.tasks.requests import Doc
 from cultureval.models.generation.rendering import all_images
 from cultureval.models.server.refused_answers import PromptRefused
 from cultureval.models.server.settings import ServerModelConfig
-from cultureval.runtime.chat_messages import ImagePart
 from cultureval.runtime.errors import CulturevalError
+from cultureval.runtime.generation_hints import ImagePart
 from cultureval.runtime.servers.data_urls import data_url, image_hash
 
 if TYPE_CHECKING:

@@ -17,8 +17,8 @@ from lighteval.tasks.requests import Doc
 
 from cultureval.models.server.chat import as_data_url, image_form
 from cultureval.models.server.settings import ServerModelConfig
-from cultureval.runtime.chat_messages import chat_messages
 from cultureval.runtime.doc_fields import PAPER, specific_of
+from cultureval.runtime.generation_hints import chat_messages
 from cultureval.runtime.journal import answer_key
 from cultureval.runtime.servers.answers import Answer
 from cultureval.runtime.servers.errors import ContentFilter, ServerError

@@ -7,9 +7,9 @@ from lighteval.models.abstract_model import ModelConfig
 from pydantic import Field, ValidationError, field_validator, model_validator
 
 from cultureval.models.settings import Switch, Tag, with_known_generation_parameters
-from cultureval.runtime.chat_messages import Placement
 from cultureval.runtime.data.user_cache import user_cache
 from cultureval.runtime.errors import CulturevalError, ProblemList, wrong_settings
+from cultureval.runtime.generation_hints import Placement
 from cultureval.runtime.model_settings import read_model_settings, refuse_unknown
 from cultureval.runtime.reasoning import THINK_TAGS
 from cultureval.runtime.servers.batch_files import MOST_BYTES, MOST_REQUESTS

@@ -53,7 +53,7 @@ def score_outputs(pred: Sequence[Path], output_dir: Path) -> str:
     groups = dict.fromkeys(_group(one) for members in models.values() for one in members)
     all_of([instrument.check for group in groups if (instrument := KINDS[group].instrument)])
     from cultureval.runtime.patches.lighteval.start_up import prepare_lighteval
-    from cultureval.tasks.own_tasks import OWN_TASKS
+    from cultureval.tasks.running import OWN_TASKS
 
     prepare_lighteval(OWN_TASKS)
     with processes.scoring_alone():

@@ -1,10 +1,19 @@
-"""Whether the hub can be reached (checked once, before its client library is loaded), and what its cache holds."""
+"""Where a source's files are: under the data root, in the hub's cache, or downloaded from the hub.
 
+Whether the hub can be reached is checked once, before its client library is loaded.
+"""
+
+import logging
 import os
+from functools import cache
 from pathlib import Path
+
+from cultureval.runtime.errors import SourceUnavailable
 
 HUB = "https://huggingface.co"
 TIMEOUT_S = 5.0
+
+logger = logging.getLogger(__name__)
 
 
 def is_offline() -> bool:
@@ -56,3 +65,57 @@ def cached_commit(repo: str, file: str, revision: str = "main") -> str | None:
     """The commit of the file that the hub's cache holds; None where it holds none. Arguments as in `cached_file`."""
     path = cached_file(repo, file, revision)
     return path.parents[file.count("/")].name if path else None
+
+
+def find_source(
+    repo: str, revision: str | None, root: Path | None, on_hub: bool = True, suite: str = "qimma"
+) -> tuple[Path, str] | None:
+    """The folder that holds a source, and its revision, or None where the source does not exist.
+
+    Args:
+        repo: `org/name`, below the data root and, where `on_hub`, on the hub (a data set repository).
+        revision: Branch, tag or commit on the hub; None is the default branch.
+        root: The data root; None asks the hub.
+        on_hub: False for sources that people must download themselves.
+        suite: The suite, as arguments of `cultureval mirror`, which the error message tells people to run.
+
+    Returns:
+        (folder, revision): the revision is the commit on the hub, "local" under a data root that does not record it.
+
+    Raises:
+        SourceUnavailable: The hub cannot be reached and its cache does not hold the source.
+    """
+    if root is not None:
+        folder = root.joinpath(*repo.split("/"))
+        return (folder, recorded_revision(folder)) if folder.is_dir() else None
+    return snapshot(repo, revision, suite) if on_hub else None
+
+
+def recorded_revision(folder: Path) -> str:
+    """The commit that `cultureval mirror` wrote down for a folder, or "local"."""
+    record = folder / ".cultureval-revision"
+    return record.read_text(encoding="utf-8").strip() if record.is_file() else "local"
+
+
+@cache
+def snapshot(repo: str, revision: str | None, suite: str) -> tuple[Path, str] | None:
+    """A data set repository's files in the hub's cache, downloaded if needed; None if the hub does not give us access.
+
+    Raises:
+        SourceUnavailable: The hub cannot be reached and the cache does not hold the repository.
+    """
+    from huggingface_hub import snapshot_download
+    from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError, RepositoryNotFoundError
+
+    try:
+        folder = Path(snapshot_download(repo, repo_type="dataset", revision=revision))
+    except RepositoryNotFoundError:  # gated repositories without access are a subclass
+        logger.warning("The hub has no data set %s that we can read (private, gated or not published).", repo)
+        return None
+    except (LocalEntryNotFoundError, HfHubHTTPError, OSError) as error:
+        raise SourceUnavailable(
+            f"The data set {repo} is not in the hub's cache and the hub cannot be reached ({type(error).__name__}). "
+            f"On a connected machine run `cultureval mirror {suite} --output-dir DIR`, copy DIR here and pass `--data "
+            "DIR` (or set CULTUREVAL_DATA=DIR); `--data samples` uses the shipped samples."
+        ) from error
+    return folder, folder.name

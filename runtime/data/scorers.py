@@ -5,8 +5,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
 
-from cultureval.runtime.data.data_root import recorded_revision
-from cultureval.runtime.data.hub import cached_commit
+from cultureval.runtime.data.hub import cached_commit, recorded_revision
 from cultureval.runtime.settings import current_settings
 
 FOLDER = "scorers"

@@ -173,7 +173,7 @@ def shortcuts(
     from cultureval.reports.audit.texts import shortcuts_text, write_answers
     from cultureval.runtime.patches.lighteval.start_up import prepare_lighteval
     from cultureval.tasks.manifest import write_manifest as write_rows
-    from cultureval.tasks.own_tasks import OWN_TASKS
+    from cultureval.tasks.running import OWN_TASKS
 
     require_new(write_manifest, force)
     of_model = {"device": device, "dtype": dtype, "chat_template": chat_template}

@@ -16,11 +16,10 @@ from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cultureval.runtime.chat_messages import chat_messages
 from cultureval.runtime.data.image_store import is_turned
 from cultureval.runtime.doc_fields import specific_of
 from cultureval.runtime.errors import CulturevalError, did_you_mean
-from cultureval.runtime.generation_hints import cut, stop_strings
+from cultureval.runtime.generation_hints import chat_messages, cut, stop_strings
 from cultureval.runtime.patches.lighteval.group_averages import NotApplicable, Rate
 from cultureval.runtime.patches.lighteval.start_up import prepare_lighteval
 from cultureval.runtime.reasoning import split_reasoning
@@ -28,8 +27,7 @@ from cultureval.runtime.servers.data_urls import data_url
 from cultureval.runtime.settings import Settings, current_settings, use_settings
 from cultureval.tasks.catalogue import all_tasks, groups, kind_of, means_of_subsets
 from cultureval.tasks.options import all_options
-from cultureval.tasks.own_tasks import OWN_TASKS
-from cultureval.tasks.running import quiet_libraries
+from cultureval.tasks.running import OWN_TASKS, quiet_libraries
 
 if TYPE_CHECKING:
     from lighteval.metrics.utils.metric_utils import Metric

@@ -20,18 +20,22 @@ from lm_eval.config.task import TaskConfig
 from lm_eval.filters import build_filter_ensemble
 
 import cultureval
-from cultureval.runtime.chat_messages import IMAGE_MARK
 from cultureval.runtime.data.image_store import upright
 from cultureval.runtime.doc_fields import specific_of
 from cultureval.runtime.errors import CulturevalError
-from cultureval.runtime.generation_hints import answer_prefix, stop_strings, with_chat_query, with_plain_query
+from cultureval.runtime.generation_hints import (
+    IMAGE_MARK,
+    answer_prefix,
+    stop_strings,
+    with_chat_query,
+    with_plain_query,
+)
 from cultureval.runtime.patches.lighteval.start_up import prepare_lighteval
 from cultureval.runtime.patches.lm_eval import average_groups_by
 from cultureval.runtime.reasoning import split_reasoning
 from cultureval.tasks.catalogue import all_tasks, kind_of, mean_of_parts
 from cultureval.tasks.harnesses.lm_eval_files import DEPENDENT, MEMBERS, SCORE
-from cultureval.tasks.own_tasks import OWN_TASKS
-from cultureval.tasks.running import quiet_libraries
+from cultureval.tasks.running import OWN_TASKS, quiet_libraries
 
 prepare_lighteval(OWN_TASKS)
 

@@ -13,7 +13,7 @@ from cultureval.prompts.preparation import PreparedRow
 from cultureval.prompts.qimma.code_problems import INPUT_COLUMNS, check_problem
 from cultureval.prompts.qimma.refined_prompts import check_refinement, match_prompts
 from cultureval.runtime.data.content_store import stored_problem
-from cultureval.runtime.data.data_root import find_source, recorded_revision
+from cultureval.runtime.data.hub import find_source, recorded_revision
 from cultureval.runtime.data.row_files import Row, read_rows
 from cultureval.runtime.data.user_cache import user_cache, write_atomically
 from cultureval.runtime.errors import BadRow, CulturevalError, MissingColumn, SourceUnavailable, counted, shown_names

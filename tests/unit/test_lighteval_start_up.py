@@ -16,7 +16,7 @@ from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.patches.lighteval.deferred_imports import Deferred, defer_imports
 from cultureval.runtime.patches.lighteval.start_up import DEFERRED, requested_names
 from cultureval.runtime.patches.lighteval.start_up import needs_builtin_tasks as needs_builtin_tasks_beside
-from cultureval.tasks.own_tasks import OWN_TASKS
+from cultureval.tasks.running import OWN_TASKS
 
 HEAVY = """
 import functools
@@ -166,7 +166,7 @@ def test_when_builtin_tasks_are_needed(tmp_path):
 
 PREPARED = """
 from cultureval.runtime.patches.lighteval.start_up import *
-from cultureval.tasks.own_tasks import OWN_TASKS
+from cultureval.tasks.running import OWN_TASKS
 prepare_lighteval(OWN_TASKS)
 """
 

@@ -226,9 +226,9 @@ def test_absent_data_say_where_they_were_looked_for_and_how_to_get_them(tmp_path
 
 
 def test_a_hub_that_cannot_be_reached_says_how_to_use_a_mirror(monkeypatch, tmp_path):
-    from cultureval.runtime.data import data_root
+    from cultureval.runtime.data import hub
 
-    data_root.snapshot.cache_clear()
+    hub.snapshot.cache_clear()
     monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path / "hub"))
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path / "hub"))
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
