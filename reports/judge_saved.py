@@ -12,7 +12,7 @@ from cultureval.metrics.judges.items import item_of
 from cultureval.metrics.judges.judge import estimate, judge_items, judge_with_all, takes
 from cultureval.metrics.judges.settings import JudgeSettings
 from cultureval.metrics.judges.verdicts import JudgeItem, Judgement
-from cultureval.runs.files import SavedTask, find_saved_tasks
+from cultureval.runs.files import SavedTask, find_saved_tasks, read_details
 from cultureval.runs.rows import saved_image, saved_reply
 from cultureval.runtime.doc_fields import specific_of
 from cultureval.runtime.errors import CulturevalError
@@ -139,7 +139,7 @@ def _grouped(
 
 
 def _job(task: SavedTask, label: bool, sample: int | None, seed: int) -> Job:
-    table = task.table()
+    table = read_details(task.file)
     docs = table.column("doc").to_pylist()
     # Details of retrieval have no id of LightEval's, which is the place in the data.
     names_of_docs = [str(doc.get("id", place)) for place, doc in enumerate(docs)]

@@ -358,7 +358,9 @@ def _of_metric(
         return _by_statistics(run, record, file, metric, None)
     column = read.columns[metric][np.isfinite(read.columns[metric])]
     if not len(column):
-        return _by_statistics(run, record, file, metric, None) or [_of_nothing(record.task, metric, claimed)]
+        values = {metric: None, f"{metric}{ERROR}": None}  # no item has a part of it
+        nothing = Claim(record.task, metric, claimed, math.nan, "items")
+        return _by_statistics(run, record, file, metric, None) or [(nothing, values)]
     error, mean = _error_of_mean(record.task, metric, read), float(column.mean())
     if not agree(mean, claimed) or not _is_mean(file, record.task, metric, mean):
         return _by_statistics(run, record, file, metric, Estimate(mean, error))
@@ -407,11 +409,6 @@ def _is_bounded(task: str, metric: str) -> bool:
     """Whether a metric is declared, and no count without end."""
     declared = declared_metric(task, metric)
     return declared is not None and all(map(math.isfinite, declared.range))
-
-
-def _of_nothing(task: str, metric: str, claimed: float) -> Change:
-    """A score of which no item has a part."""
-    return Claim(task, metric, claimed, math.nan, "items"), {metric: None, f"{metric}{ERROR}": None}
 
 
 def _by_statistics(run: Run, record: TaskRecord, file: Path, metric: str, mean: Estimate | None) -> list[Change]:

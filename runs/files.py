@@ -92,14 +92,6 @@ class SavedTask:
         """Where the run's results file is, if there is one."""
         return self.root / "results" / self.model / f"results_{self.date}.json"
 
-    def table(self) -> "pyarrow.Table":
-        """The details: columns `doc`, `metric`, `model_response`.
-
-        Raises:
-            CulturevalError: The file cannot be read, or is not a details file of LightEval.
-        """
-        return read_details(self.file)
-
     def results(self) -> dict[str, Any]:
         """The run's results file; {} if it is missing.
 
@@ -154,11 +146,14 @@ def _part(content: Any, name: str) -> Mapping[str, Any]:
 
 
 def read_details(file: Path, paths: Sequence[str] | None = None) -> "pyarrow.Table":
-    """Reads a details file; columns and errors as of `SavedTask.table`.
+    """Reads a details file: columns `doc`, `metric`, `model_response`.
 
     Args:
         file: The file.
         paths: Only these columns, and columns within them (`doc.specific.cluster`), where there are such; None: all.
+
+    Raises:
+        CulturevalError: It cannot be read, or is not a details file of LightEval.
     """
     import pyarrow
     import pyarrow.parquet

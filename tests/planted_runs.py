@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from cultureval.metrics.proportions import wilson_error
 from cultureval.metrics.standard_errors import clustered_standard_error
-from cultureval.runs.files import find_saved_tasks
+from cultureval.runs.files import find_saved_tasks, read_details
 from cultureval.runs.record import ModelRecord, RunRecord
 from cultureval.runs.signature import signature_record
 from cultureval.runs.task_records import task_records
@@ -388,7 +388,7 @@ def judge(root: Path, planted: Planted, hour: int = 12, share: float = 0.5) -> t
     marks = tuple(float(random.Random(f"{place} {planted.plan.seed}").randint(1, 5)) for place in range(count))
     later = date.replace("T00", f"T{hour:02}")
     verdicts = [{JUDGE: {"outcome": "scored", "reason": "", "reply": "", "asked": 1}, CRITERION: one} for one in marks]
-    write_derived(saved, later, saved.table().slice(0, count), verdicts)
+    write_derived(saved, later, read_details(saved.file).slice(0, count), verdicts)
     mean = math.fsum(marks) / count
     counts = {f"{JUDGE}_n_items": count, f"{JUDGE}_n_parsed": count, f"{JUDGE}_n_unscored": 0, CRITERION: mean}
     error = clustered_standard_error(marks, range(count), (1.0, 5.0))

@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow
 from PIL import Image
 
-from cultureval.runs.files import find_saved_tasks
+from cultureval.runs.files import find_saved_tasks, read_details
 from cultureval.runs.writing import write_derived, write_details
 from cultureval.runtime.data.image_store import store_image, stored_image
 
@@ -51,7 +51,7 @@ def save_all(root: Path) -> None:
     save(root, "jeem_caption:ae", [row(n, "اوصف الصورة.", {"cider": 0.5}, **shown) for n in (1, 2)])
     (saved,) = [one for one in find_saved_tasks([root]) if one.task.startswith("jeem")]
     verdict = {"outcome": "scored", "reason": "", "reply": "Consistency: 4/5\nFluency: 5/5", "asked": 1}
-    judged = saved.table().slice(1)
+    judged = read_details(saved.file).slice(1)
     write_derived(saved, "2026-11-02T10-00-00", judged, [{"judge_gpt_vqa": verdict, "judge_gpt_vqa_fluency": 5.0}])
     box = {
         "box": [100.0, 100.0, 300.0, 200.0],

@@ -9,7 +9,7 @@ from typing import Any
 
 from cultureval.metrics.alqasida.names import ADI2, ADI2_MACRO, ALDI, ARABIC_RATE, NADI, PROMPT_ALDI
 from cultureval.metrics.standard_errors import clustered_standard_error
-from cultureval.runs.files import SavedTask, find_saved_tasks
+from cultureval.runs.files import SavedTask, find_saved_tasks, read_details
 from cultureval.runs.load_runs import runs_of
 from cultureval.runtime.doc_fields import specific_of
 from cultureval.runtime.errors import CulturevalError
@@ -68,7 +68,7 @@ def _about(saved: SavedTask, found: re.Match[str]) -> Sample:
 
 def _samples(saved: SavedTask, about: Mapping[str, Any]) -> Iterable[Sample]:
     features = ("template", "location", "phrasing", "prompt_length", "cluster")
-    for number, row in enumerate(saved.table().select(["doc", "metric"]).to_pylist()):
+    for number, row in enumerate(read_details(saved.file).select(["doc", "metric"]).to_pylist()):
         specific, metric = specific_of(row["doc"]), row["metric"]
         if any(name not in metric for name in SCORES):
             raise CulturevalError(f"{saved.file}, row {number}: no scores of dialectal fidelity; run the task again.")

@@ -229,13 +229,9 @@ def _with_ranks(table: BoardTable, found: ItemRanks) -> list[BoardRow]:
     ]
     if not ranks:
         return rows
-    order = list(ranks)
-    ours = iter(sorted((row for row in rows if row.entry), key=lambda row: _place(row, order)))
+    order, own = {label: place for place, label in enumerate(ranks)}, [row for row in rows if row.entry]
+    ours = iter(sorted(own, key=lambda row: order[row.label] if row.rank else len(order)))
     return [next(ours) if row.entry else row for row in rows]
-
-
-def _place(row: BoardRow, order: Sequence[str]) -> int:
-    return order.index(row.label) if row.rank else len(order)
 
 
 def _sentences(found: ItemRanks) -> list[str]:

@@ -27,7 +27,7 @@ from cultureval.metrics.m2cqa.names import (
 from cultureval.metrics.m2cqa.statement_verdicts import organisers_verdict
 from cultureval.reports.submissions import ScoredSubmissions, ScoredTask
 from cultureval.reports.terminal_tables import terminal_table
-from cultureval.runs.files import SavedTask, find_saved_tasks
+from cultureval.runs.files import SavedTask, find_saved_tasks, read_details
 from cultureval.runtime.csv_files import write_csv
 from cultureval.runtime.data.row_files import read_rows
 from cultureval.runtime.doc_fields import specific_of
@@ -209,7 +209,7 @@ def _rows(task: SavedTask, gold: Gold) -> list[Row]:
     """The rows of a task's submission; [] where a statement is not the gold file's."""
     key = headline_verdict(task.task)
     rows = []
-    for row in task.table().to_pylist():
+    for row in read_details(task.file).to_pylist():
         specific = specific_of(row["doc"])
         item, index = specific["item_id"], specific["statement_index"]
         if gold.statements.get(item, [])[index : index + 1] != [specific["statement"]]:

@@ -12,7 +12,7 @@ from scipy.stats import kendalltau
 from typer.testing import CliRunner
 
 from cultureval.metrics.rater_agreement import gwet_ac1
-from cultureval.runs.files import find_saved_tasks
+from cultureval.runs.files import find_saved_tasks, read_details
 from cultureval.runs.writing import write_derived
 from cultureval.runtime.errors import CulturevalError
 from cultureval.scripts.main import app
@@ -121,7 +121,7 @@ def test_later_judgements_count_and_judges_are_compared_with_people(tmp_path):
             for image in IMAGES
         ]
         metrics[0]["judge_j_reference_fluency"] = float("nan")  # unscored
-        write_derived(task, "2026-02-02", task.table(), metrics)
+        write_derived(task, "2026-02-02", read_details(task.file), metrics)
     human = write_ratings(tmp_path / "human.csv", ratings())
     output = run("jeem", human, tmp_path, "--output", tmp_path / "cells.csv")
     found = cells(tmp_path / "cells.csv")
@@ -138,8 +138,8 @@ def test_judgements_of_other_answers_do_not_count(tmp_path):
     """A newer run of the model has other captions: judgements of the older run are not theirs."""
     save_results(tmp_path)
     (old, *_) = find_saved_tasks([tmp_path])
-    write_derived(old, "2026-02-02", old.table(), [{"judge_j_reference_fluency": 5.0}] * len(IMAGES))
-    rows = old.table().to_pylist()
+    write_derived(old, "2026-02-02", read_details(old.file), [{"judge_j_reference_fluency": 5.0}] * len(IMAGES))
+    rows = read_details(old.file).to_pylist()
     save_details(tmp_path, old.task.removesuffix("|0"), old.model, rows, date="2026-03-03")
     human = write_ratings(tmp_path / "human.csv", ratings())
     assert "judge_j" not in run("jeem", human, tmp_path)
@@ -168,7 +168,7 @@ def test_judges_are_compared_with_each_annotator_on_all_texts_and_with_each_othe
         country = task.task.split(":")[1][:2].upper()
         people = [SCORES[country, task.model, image][0][2] for image in IMAGES]
         scores = [{"judge_j_reference_fluency": float(n), "judge_k_reference_fluency": 6.0 - n} for n in people]
-        write_derived(task, "2026-02-02", task.table(), scores)
+        write_derived(task, "2026-02-02", read_details(task.file), scores)
     one = [row | {"Annotator": "one"} for row in ratings()]
     two = [row | {"Annotator": "two", "Flu": min(5, row["Flu"] + place % 2)} for place, row in enumerate(one)]
     human = write_ratings(tmp_path / "human.csv", one + two)

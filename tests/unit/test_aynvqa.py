@@ -250,7 +250,7 @@ def test_show_lists_the_items_that_fooled_a_model(tmp_path):
     assert f"not true  {unread}  [no readable verdict: I see a picture]" in done.output
     page = (tmp_path / "page.html").read_text(encoding="utf-8")
     assert page.count("<article>") == page.count("data:image/png;base64,iVBOR") == 2 and "&lt;b&gt;it" in page
-    told = json.loads(CliRunner().invoke(app, [*show, "--json"]).output)["fooled"]
+    told = json.loads(CliRunner().invoke(app, [*show, "--json"]).stdout)["fooled"]
     assert {item["item"] for item in told} == {gold[1]["id"], gold[2]["id"]}
     assert {item["country"] for item in told} == {gold[1]["country"], gold[2]["country"]}
     for wrong, message in (

@@ -9,7 +9,7 @@ import pyarrow.parquet
 import pytest
 from PIL import Image
 
-from cultureval.runs.files import find_saved_tasks
+from cultureval.runs.files import find_saved_tasks, read_details
 from cultureval.runs.record import RunRecord
 from cultureval.runs.rows import saved_image, saved_reply
 from cultureval.runs.writing import write_derived, write_results
@@ -46,7 +46,7 @@ def test_the_newest_details_of_each_model_and_task_are_found_from_any_path(out):
     newest = {("org/m", "jeem_vqa:eg|0", "2026-01-02"), ("org/m", "jeem_caption:msa|0", "2026-01-01")}
     other = {("other", "jeem_vqa:eg|0", "2026-01-01")}
     assert found(out) == newest | other == found(out, out / "details")
-    assert found(out / "details" / "org" / "m") == newest == found(out / "results" / "org" / "m")
+    assert found(out / "details" / "org" / "m") == newest == found(out / "results" / "org" / "m", out / "results")
     old = out / "results" / "org" / "m" / "results_2026-01-01T00-00-00.1.json"
     assert found(old) == {(model, task, "2026-01-01") for model, task, _ in newest}
     file = next((out / "details" / "other").rglob("*.parquet"))
@@ -58,7 +58,7 @@ def test_the_newest_details_of_each_model_and_task_are_found_from_any_path(out):
 def test_what_was_derived_is_passed_over_and_nothing_is_replaced(out):
     before = found(out)
     (task,) = find_saved_tasks([out / "details" / "other"])
-    write_derived(task, "2027", task.table(), [{"judge_x": {"flags": [], "reason": ""}}])
+    write_derived(task, "2027", read_details(task.file), [{"judge_x": {"flags": [], "reason": ""}}])
     assert found(out) == before
     write_results(task.root, task.model, "2027", {"results": {}}, RunRecord())
     with pytest.raises(FileExistsError):
@@ -97,7 +97,7 @@ def test_results_of_another_kind_are_named(out, text):
 )
 def test_other_paths_are_refused_in_one_sentence(tmp_path, make, words):
     with pytest.raises(CulturevalError, match=words):
-        [task.table() for task in find_saved_tasks([make(tmp_path)])]
+        [read_details(task.file) for task in find_saved_tasks([make(tmp_path)])]
 
 
 def damaged(folder):

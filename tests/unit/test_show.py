@@ -142,18 +142,6 @@ def test_the_words_with_which_all_prompts_begin_are_left_out_and_no_word_is_cut(
     assert [line.split()[1] for line in lines] == seen
 
 
-def test_details_are_found_from_any_folder_of_a_run(tmp_path):
-    for folder in ("details/org/model/2026", "results/org/model"):
-        (tmp_path / folder).mkdir(parents=True)
-    run = tmp_path / "results" / "org" / "model" / "results_2026.json"
-    details = tmp_path / "details" / "org" / "model" / "2026" / "details_cvlue_vg|0_2026.parquet"
-    run.write_text("{}")
-    pyarrow.parquet.write_table(pyarrow.table({"doc": ["x"]}), details)
-    for folder in (tmp_path, run, run.parent, tmp_path / "results"):
-        assert find_details(folder, "cvlue_vg").file.samefile(details)
-    assert find_details(tmp_path, "cvlue_vg").run_name == "org/model, 2026"
-
-
 def test_right_to_left_lines_are_isolated_and_control_characters_are_escapes(row):
     row["doc"]["query"] = "سؤال\u202e\x1b[2J\nline"
     text = describe(row, "iou", isolate=True)
