@@ -13,6 +13,7 @@ from lighteval.models.custom.custom_model import CustomModelConfig
 from lighteval.models.model_loader import load_custom_model
 from lighteval.models.transformers.transformers_model import TransformersModel, TransformersModelConfig
 from lighteval.tasks.requests import Doc
+from result_files import details_of
 from tiny_models import (
     VISION,
     build_tiny_causal_lm,
@@ -364,24 +365,7 @@ def test_images_for_a_text_model_are_an_error_that_says_so():
         load(folder_of("llama")).loglikelihood(image_docs())
 
 
-TOGETHER = """
-import json, sys
-from test_hf_model import load, shared_docs
-model = load(sys.argv[1])
-docs = shared_docs()
-scored, generated = model.loglikelihood(docs), model.greedy_until(docs)
-model.cleanup()
-print("LEFT", flush=True)
-answers = [[r.input for r in scored], [r.logprobs for r in scored], [r.text for r in generated]]
-json.dump(answers, open(sys.argv[2], "w"))
-"""
-
-
-def shared_docs():
-    docs = multiple_choice(7)
-    for doc in docs:
-        doc.generation_size = 5
-    return docs
+SHORT = {"CULTUREVAL_MODEL_SETTINGS": json.dumps({"generation_parameters": {"max_new_tokens": 5}})}
 
 
 def run_together(module, arguments, folder):
@@ -391,7 +375,9 @@ def run_together(module, arguments, folder):
     python.chmod(0o755)
     launcher = ["--multi_gpu", "--num_machines", "1", "--mixed_precision", "no", "--dynamo_backend", "no"]
     launcher += ["--main_process_port", "0", "--num_processes", "2", "--no_python", str(python), "-m", module]
-    variables = own_variables(folder) | {"CULTUREVAL_CACHE": str(folder / "shared-cache"), "OMP_NUM_THREADS": "1"}
+    variables = (
+        own_variables(folder) | {"CULTUREVAL_CACHE": str(folder / "shared-cache"), "OMP_NUM_THREADS": "1"} | SHORT
+    )
     variables["PYTHONPATH"] = f"{here}{os.pathsep}{here.parent}"
     with forking_server(network=True) as commands:
         variables["COMMANDS"] = commands
@@ -399,31 +385,25 @@ def run_together(module, arguments, folder):
         return run_forked("accelerate.commands.launch", arguments, folder, variables, network=True, timeout=300)
 
 
-def test_two_processes_share_the_work_and_only_the_first_goes_on(tmp_path):
-    out, folder = tmp_path / "answers.json", folder_of("llama")
-    (tmp_path / "together.py").write_text(TOGETHER, encoding="utf-8")
-    run = run_together("together", [folder, out], tmp_path)
-    assert run.returncode == 0, run.stderr
-    assert run.stdout.count("LEFT") == 1
-    alone, docs = load(folder), shared_docs()
-    scored, generated = alone.loglikelihood(docs), alone.greedy_until(docs)
-    prompts, logprobs, texts = json.loads(out.read_text(encoding="utf-8"))
-    assert prompts == [response.input for response in scored]
-    assert logprobs == [pytest.approx(response.logprobs, abs=1e-4) for response in scored]
-    assert texts == [response.text for response in generated]
-    files = (tmp_path / "shared-cache" / "journal").glob("*.jsonl")
-    keys = ([decode_line(line)["key"] for line in file.read_bytes().splitlines()] for file in files)
-    lines = sorted(map(without_checks, keys))
-    assert lines == [6, 8]  # 7 docs scored and 7 answered, none twice
-
-
-def test_two_processes_write_one_results_file_and_one_summary(tmp_path):
-    arguments = ["eval", folder_of("llama"), "qimma_aratrust"]
-    arguments += ["--data", "samples", "--device", "cpu", "--output-dir", "out"]
-    run = run_together("cultureval.scripts.main", arguments, tmp_path)
+def test_two_processes_share_the_work_and_only_the_first_goes_on(cultureval, tmp_path):
+    arguments = ["eval", folder_of("llama"), "qimma_aratrust", "qimma_gen_aratrust"]
+    arguments += ["--data", "samples", "--device", "cpu", "--output-dir"]
+    run = run_together("cultureval.scripts.main", [*arguments, "out"], tmp_path)
     assert run.returncode == 0, run.stderr
     assert run.stdout.count("QIMMA, percent") == run.stdout.count("Results: ") == 1
     assert len(list((tmp_path / "out").glob("results/**/*.json"))) == 1
+    alone = cultureval(*arguments, "alone", **SHORT)
+    assert alone.returncode == 0, alone.stderr
+    together, expected = details_of(tmp_path / "out"), details_of(tmp_path / "alone")
+    for task, rows in expected.items():
+        for own, other in zip(together[task], rows, strict=True):
+            own, other = own["model_response"], other["model_response"]
+            assert (own["input"], own["text"]) == (other["input"], other["text"])
+            assert own["logprobs"] == pytest.approx(other["logprobs"], abs=1e-4)
+    files = (tmp_path / "shared-cache" / "journal").glob("*.jsonl")
+    keys = ([decode_line(line)["key"] for line in file.read_bytes().splitlines()] for file in files)
+    lines = list(map(without_checks, keys))
+    assert len(lines) == 2 and min(lines) >= 6 and sum(lines) == sum(map(len, expected.values()))  # none twice
 
 
 @pytest.mark.parametrize("family", ["qwen2_vl", "gemma3_vision", "llava"])
