@@ -191,7 +191,6 @@ def test_wrong_options_are_sentences(variables, tmp_path):
         runs = Runs(tmp_path, variables, server)
         for task, option, sentence in (
             ("cvlue_vg", "box_fromat=qwen_vl", "-T box_fromat: no suite has such an option. Did you mean box_format"),
-            ("cvlue_vg", "data=nowhere", "nowhere"),
             ("cvlue_vg", "shuffle=off data=nowhere", "nowhere"),
             ("qimma_gen", "data=samples", "qimma_gen is a suite, not a task"),
         ):
