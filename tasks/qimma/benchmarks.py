@@ -11,7 +11,7 @@ Rows of curated copies are those kept in Table 2; those of the original ArabicMM
 included; those of the original GAT the 13,986 that the paper began with.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import partial
 from typing import Any
 
@@ -159,51 +159,49 @@ def medarabiq_answer(name: str, file: str, **properties: Any) -> Subset:
     return Subset(name, rows=100, sources=sources, **properties)
 
 
+def choices(
+    name: str,
+    domain: str,
+    group: str,
+    group_rows: Mapping[str, int],
+    sources: tuple[Source, ...],
+    subsets: Iterable[Subset],
+    template: str = MCQ,
+) -> Benchmark:
+    """A benchmark of questions with one right option."""
+    return Benchmark(
+        name, domain, group, sources, tuple(subsets), MULTIPLE_CHOICE, template=template, group_rows=group_rows
+    )
+
+
 BENCHMARKS = (
-    Benchmark(
-        name="AraDiCE-Culture",
-        domain="Cultural",
-        group="qimma_aradice",
-        group_rows={"curated": 180},
+    choices(
+        *("AraDiCE-Culture", "Cultural", "qimma_aradice", {"curated": 180}),
         sources=(
             curated("MCQ_AraDiCE-Culture"),
             original("QCRI/AraDiCE-Culture", rows.aradice, licence="CC BY-NC-SA 4.0"),
         ),
-        subsets=tuple(Subset(c, rows=30) for c in ("Egypt", "Syria", "Lebanon", "Jordan", "Palestine", "Qatar")),
-        metric_set=MULTIPLE_CHOICE,
-        template=MCQ,
+        subsets=(Subset(c, rows=30) for c in ("Egypt", "Syria", "Lebanon", "Jordan", "Palestine", "Qatar")),
     ),
-    Benchmark(
-        name="ArabCulture",
-        domain="Cultural",
-        group="qimma_arabculture",
-        group_rows={"curated": 3475},
+    choices(
+        *("ArabCulture", "Cultural", "qimma_arabculture", {"curated": 3475}),
         sources=(
             curated("MCQ_ArabCulture"),
             original("MBZUAI/ArabCulture", rows.arabculture, licence="CC BY-NC-SA 4.0"),
         ),
-        subsets=tuple(Subset(country, rows=count) for country, count in ARABCULTURE_ROWS.items()),
-        metric_set=MULTIPLE_CHOICE,
+        subsets=(Subset(country, rows=count) for country, count in ARABCULTURE_ROWS.items()),
         template="qimma/templates/arabculture_{location}",
     ),
-    Benchmark(
-        name="PalmX",
-        domain="Cultural",
-        group="qimma_palmx",
-        group_rows={"curated": 2976},
+    choices(
+        *("PalmX", "Cultural", "qimma_palmx", {"curated": 2976}),
         sources=(),
         subsets=(
             Subset("Islamic Culture", "islamic", 1001, sources=(PALMX_CURATED, PALMX_ISLAMIC)),
             Subset("General Culture", "culture", 2000, sources=(PALMX_CURATED, PALMX_CULTURE)),
         ),
-        metric_set=MULTIPLE_CHOICE,
-        template=MCQ,
     ),
-    Benchmark(
-        name="ArabicMMLU",
-        domain="STEM",
-        group="qimma_arabicmmlu",
-        group_rows={"curated": 13727, "original": 14575},
+    choices(
+        *("ArabicMMLU", "STEM", "qimma_arabicmmlu", {"curated": 13727, "original": 14575}),
         sources=(
             curated("MCQ_ArabicMMLU"),
             original(
@@ -215,15 +213,10 @@ BENCHMARKS = (
                 licence="CC BY-NC-SA 4.0",
             ),
         ),
-        subsets=tuple(Subset(name) for line in ARABICMMLU_SUBJECTS.splitlines() for name in line.split("|")),
-        metric_set=MULTIPLE_CHOICE,
-        template=MCQ,
+        subsets=(Subset(name) for line in ARABICMMLU_SUBJECTS.splitlines() for name in line.split("|")),
     ),
-    Benchmark(
-        name="GAT",
-        domain="STEM",
-        group="qimma_gat",
-        group_rows={"curated": 13985, "original": 13986},
+    choices(
+        *("GAT", "STEM", "qimma_gat", {"curated": 13985, "original": 13986}),
         sources=GATMATH,
         subsets=(
             Subset("Algebra", aliases=("algebra",)),
@@ -236,21 +229,14 @@ BENCHMARKS = (
             Subset("Geometry", aliases=("geometry",)),
             Subset("Reading", aliases=("reading",), sources=GATLC),
         ),
-        metric_set=MULTIPLE_CHOICE,
-        template=MCQ,
     ),
-    Benchmark(
-        name="3LM STEM",
-        domain="STEM",
-        group="qimma_3lm_stem",
-        group_rows={"curated": 2608},
+    choices(
+        *("3LM STEM", "STEM", "qimma_3lm_stem", {"curated": 2608}),
         sources=(),
         subsets=(
             Subset("NativeQA", "native", 865, sources=NATIVEQA),
             Subset("SyntheticQA", "synthetic", 1744, sources=SYNTHETICQA),
         ),
-        metric_set=MULTIPLE_CHOICE,
-        template=MCQ,
     ),
     Benchmark(
         name="MizanQA",
@@ -286,19 +272,14 @@ BENCHMARKS = (
         metric_set=BERTSCORE,
         template="qimma/templates/qa_c",
     ),
-    Benchmark(
-        name="MedArabiQ",
-        domain="Medical",
-        group="qimma_medarabiq_mcq",
-        group_rows={"curated": 299},
+    choices(
+        *("MedArabiQ", "Medical", "qimma_medarabiq_mcq", {"curated": 299}),
         sources=(),
         subsets=(
             medarabiq_choice("fib_with_choices", "fill-in-the-blank-choices.csv"),
             medarabiq_choice("mcq_bias", "multiple-choice-withbias.csv"),
             medarabiq_choice("mcq_knowledge", "multiple-choice-questions.csv"),
         ),
-        metric_set=MULTIPLE_CHOICE,
-        template=MCQ,
     ),
     Benchmark(
         name="MedArabiQ",
@@ -315,11 +296,8 @@ BENCHMARKS = (
         metric_set=BERTSCORE,
         template="qimma/templates/qa",
     ),
-    Benchmark(
-        name="MedAraBench",
-        domain="Medical",
-        group="qimma_medarabench",
-        group_rows={"curated": 4927},
+    choices(
+        *("MedAraBench", "Medical", "qimma_medarabench", {"curated": 4927}),
         sources=(
             curated("MCQ_MedAraBench"),
             original(
@@ -331,26 +309,19 @@ BENCHMARKS = (
                 how_to_get="medarabench-test_split.csv of the GitHub repository nyuad-cai/MedAraBench",
             ),
         ),
-        subsets=tuple(
+        subsets=(
             Subset(name, rows=count, aliases=("Thorasic Internal",) if name == "Thoracic Internal" else ())
             for name, count in MEDARABENCH_ROWS.items()
         ),
-        metric_set=MULTIPLE_CHOICE,
-        template=MCQ,
     ),
-    Benchmark(
-        name="AraTrust",
-        domain="Safety",
-        group="qimma_aratrust",
-        group_rows={"curated": 522},
+    choices(
+        *("AraTrust", "Safety", "qimma_aratrust", {"curated": 522}),
         sources=(
             curated("MCQ_AraTrust", pool_configs=True),
             original("asas-ai/AraTrust", rows.lettered_columns, splits=("test", "train"), pool_configs=True),
             original("asas-ai/AraTrust-categorized", rows.lettered_columns, splits=("train",), pool_configs=True),
         ),
         subsets=(Subset("AraTrust", "", 522),),
-        metric_set=MULTIPLE_CHOICE,
-        template=MCQ,
     ),
     Benchmark(
         name="FannOrFlop",
