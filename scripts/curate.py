@@ -9,7 +9,7 @@ from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.printing import print_note, print_result
 from cultureval.runtime.settings import current_settings, use_settings
 from cultureval.scripts.options import OutputDir, ReuseReplies, Seed
-from cultureval.scripts.suite_options import GroupWithCustomSuites, WithCustomSuites
+from cultureval.scripts.suite_options import WithCustomSuites, command_group
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -167,11 +167,8 @@ def _write_sheet(items: "tuple[Item, ...]", plan: "CurationPlan", share: float) 
     return f"A sample of {len(drawn):,} items for people, a copy an annotator: {file}"
 
 
-curate = typer.Typer(
-    cls=GroupWithCustomSuites,
-    help="Makes data sets in the way of a paper. Example: cultureval curate m2cqa images --writer gpt.yaml ...",
-    no_args_is_help=True,
-    rich_markup_mode=None,
+curate = command_group(
+    "Makes data sets in the way of a paper. Example: cultureval curate m2cqa images --writer gpt.yaml ..."
 )
 curate.command("m2cqa", cls=WithCustomSuites)(curate_m2cqa)
 curate.command("agreement", cls=WithCustomSuites)(people_agreement)

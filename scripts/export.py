@@ -6,14 +6,9 @@ from typing import Annotated
 import typer
 
 from cultureval.runtime.errors import CulturevalError
-from cultureval.scripts.suite_options import GroupWithCustomSuites, WithCustomSuites
+from cultureval.scripts.suite_options import WithCustomSuites, command_group
 
-export = typer.Typer(
-    cls=GroupWithCustomSuites,
-    help="Writes our tasks as files of other harnesses. Example: cultureval export lm-eval --where",
-    no_args_is_help=True,
-    rich_markup_mode=None,
-)
+export = command_group("Writes our tasks as files of other harnesses. Example: cultureval export lm-eval --where")
 
 
 @export.callback()

@@ -17,7 +17,7 @@ from cultureval.runtime.printing import print_result
 from cultureval.runtime.saving import require_output_folder
 from cultureval.scripts.compare import compare_runs
 from cultureval.scripts.options import ALL_FORMATS, Figures
-from cultureval.scripts.suite_options import FLAG, WithCustomSuites, with_option
+from cultureval.scripts.suite_options import FLAG, WithCustomSuites, command_group, with_option
 from cultureval.tasks.catalogue import all_suites
 from cultureval.tasks.registration import unknown_suite_hint
 from cultureval.tasks.suite import Suite
@@ -266,21 +266,16 @@ class Submissions(SuiteCommands):
         return command, f"Scores submissions in the official format. Example: {example}"
 
 
-def _group(commands: type[SuiteCommands], text: str) -> typer.Typer:
-    return typer.Typer(help=text, cls=commands, no_args_is_help=True, rich_markup_mode=None)
-
-
-comparisons = _group(
-    Comparisons,
+comparisons = command_group(
     "Compares finished runs item by item: intervals, tests, items that flipped. Example: cultureval compare A B",
+    Comparisons,
 )
-analyses = _group(
-    Analyses, "Shows which features explain scores: tables and plots. Example: cultureval analyze alqasida results"
+analyses = command_group(
+    "Shows which features explain scores: tables and plots. Example: cultureval analyze alqasida results", Analyses
 )
-agreements = _group(
-    Agreements, "Agreement of metrics and judges with people. Example: cultureval agreement jeem HUMAN.csv results"
+agreements = command_group(
+    "Agreement of metrics and judges with people. Example: cultureval agreement jeem HUMAN.csv results", Agreements
 )
-submissions = _group(
-    Submissions,
-    "Scores submission files in an official format. Example: cultureval score cvlue-vqa --gold G --pred P",
+submissions = command_group(
+    "Scores submission files in an official format. Example: cultureval score cvlue-vqa --gold G --pred P", Submissions
 )

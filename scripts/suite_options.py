@@ -41,6 +41,11 @@ class GroupWithCustomSuites(TyperGroup):
         return with_option(super().get_params(ctx))
 
 
+def command_group(text: str, cls: type[TyperGroup] = GroupWithCustomSuites) -> typer.Typer:
+    """A group of commands with its help."""
+    return typer.Typer(help=text, cls=cls, no_args_is_help=True, rich_markup_mode=None)
+
+
 def with_option(parameters: Sequence[Any]) -> list[Any]:
     """Parameters of a command, of which `--help` is the last, with `--custom-suites` before it."""
     return [*parameters[:-1], _option(), *parameters[-1:]]

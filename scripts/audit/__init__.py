@@ -1,16 +1,9 @@
 """`cultureval audit`: its sub-commands under one name."""
 
-import typer
-
 from cultureval.scripts.audit import check, code, review, run
-from cultureval.scripts.suite_options import GroupWithCustomSuites, WithCustomSuites
+from cultureval.scripts.suite_options import WithCustomSuites, command_group
 
-audit = typer.Typer(
-    cls=GroupWithCustomSuites,
-    help="Finds bad items before they mislead. Example: cultureval audit check qimma --data DIR",
-    no_args_is_help=True,
-    rich_markup_mode=None,
-)
+audit = command_group("Finds bad items before they mislead. Example: cultureval audit check qimma --data DIR")
 audit.command("check", cls=WithCustomSuites)(check.check)
 audit.command("run", cls=WithCustomSuites)(run.run)
 audit.command("responses", cls=WithCustomSuites)(check.responses)
