@@ -31,14 +31,12 @@ CREATE TABLE answers (key BLOB PRIMARY KEY, sequence INTEGER, time INTEGER, file
 CREATE TABLE counter (value INTEGER);
 INSERT INTO counter VALUES (0);
 """
-# Answers without a sequence, of earlier versions, follow each other by their clocks, before all others.
 ADD = """
 INSERT INTO answers VALUES (?, ?, ?, (SELECT id FROM files WHERE name = ?), ?, ?,
     (SELECT id FROM labels WHERE text = ?))
 ON CONFLICT (key) DO UPDATE SET sequence = excluded.sequence, time = excluded.time, file = excluded.file,
     start = excluded.start, length = excluded.length, label = excluded.label
-WHERE excluded.sequence > answers.sequence
-    OR excluded.sequence = answers.sequence AND (excluded.sequence > 0 OR excluded.time >= answers.time)
+WHERE excluded.sequence >= answers.sequence
 """
 ARE_ANSWERS = f"substr(key, 1, {len(CHECK)}) != CAST('{CHECK}' AS BLOB)"  # other lines are checks of servers
 
@@ -49,7 +47,7 @@ class IndexEntry(NamedTuple):
     """An answer's line: its first byte and number of bytes in a file.
 
     Attributes:
-        sequence: The line's place among all; 0 for lines of earlier versions.
+        sequence: The line's place among all.
         time: In ns since 1970.
     """
 

@@ -2,8 +2,7 @@
 
     {"checksum": "<16 hex digits>", "sequence": 7, "time": <ns>, "key": "<64 hex digits>", "of": "...", "answer": {...}}
 
-Lines of earlier versions have neither `sequence`, which counts as 0, nor `of`. The line that a check of who a server is
-was passed has the key `check NAME` and an empty answer.
+The line that a check of who a server is was passed has the key `check NAME` and an empty answer.
 """
 
 import hashlib
@@ -42,7 +41,7 @@ def decode_line(line: bytes) -> dict[str, Any] | None:
     if line[:_BODY_START] != _HEAD + _checksum(body) + b'", ':
         return None
     record = json.loads((b"{" + body).decode("utf-8", "surrogatepass"))
-    return {"sequence": 0, "of": "", **record}
+    return record if "sequence" in record else None
 
 
 def check_key(name: str) -> str:

@@ -15,7 +15,6 @@ from cultureval.runtime.journal_index import JournalIndex, index_path, journal_f
 from cultureval.runtime.journal_lines import decode_line
 
 DAY_NS = 86_400 * 10**9
-NOT_SAID = "(not recorded)"  # whose answers: earlier versions did not write it
 
 
 @dataclass(frozen=True)
@@ -61,7 +60,7 @@ class Pruned:
 def holdings(folder: Path) -> list[Holding]:
     """Whose answers a journal holds, those with the most bytes first."""
     index, _ = _opened(folder)
-    return [Holding(of or NOT_SAID, *numbers) for of, *numbers in index.by_label()]
+    return [Holding(*found) for found in index.by_label()]
 
 
 def journal_size(folder: Path) -> JournalSize:
@@ -99,8 +98,7 @@ def prune(folder: Path, of: str | None = None, days: float | None = None, dry_ru
         raise CulturevalError(f"The journal {folder} holds no answer of {of!r}.{did_you_mean(of, names)}")
     chosen: set[bytes] = set()
     if of is not None or days is not None:
-        label = "" if of == NOT_SAID else of
-        chosen = index.chosen(label, None if days is None else time.time_ns() - int(days * DAY_NS))
+        chosen = index.chosen(of, None if days is None else time.time_ns() - int(days * DAY_NS))
     done = Pruned()
     try:
         for path in journal_files(folder):
