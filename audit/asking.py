@@ -86,7 +86,6 @@ class Asker:
 
         Args:
             read: From a question and its reply to a value; raises `ReplyRefused` for a reply without the form.
-            description: Of the questions, for the progress bar.
 
         Returns:
             Id -> its reply, in the order of the questions.

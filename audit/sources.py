@@ -46,7 +46,6 @@ def read_items(names: Sequence[str], options: DataOptions, columns: Columns | No
 
     Args:
         names: Tasks, groups, suites, or paths of files and folders of data.
-        options: How data are read.
         columns: The columns of data by path; None: found by their names.
 
     Raises:

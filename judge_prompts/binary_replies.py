@@ -76,7 +76,6 @@ def read_binary(reply: str, criteria: Sequence[str], cascade: Cascade) -> ReplyR
     Reasoning before the reply and a code fence around it are passed over; they are no part of its content.
 
     Args:
-        reply: The judge's complete reply.
         criteria: Names of the criteria, all of which must be scored.
         cascade: Criterion -> the criteria that must be 0 where it is.
 

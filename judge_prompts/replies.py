@@ -110,7 +110,6 @@ def read_scores(
     texts such as "4/5".
 
     Args:
-        reply: The judge's complete reply.
         criteria: Names of the criteria, such as "Dialect Authenticity" ("Dialectal Authenticity" is an alias).
         highest: Criterion -> the highest score of its scale, where that is not 5.
         of_text: The flags of the judged text (`suspicions`): where it has a tag of reasoning, what looks like a reply
@@ -145,7 +144,6 @@ def read_label(
     """Read one label of a closed set: a reply that is the label and nothing else.
 
     Args:
-        reply: The judge's complete reply.
         labels: The labels, or each label with further spellings of it.
         prefix: Text that may precede the label, followed by a colon (as at the end of the JEEM paper's prompt).
         code: As of `read_scores`.

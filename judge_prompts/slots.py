@@ -48,12 +48,10 @@ def fill(
     """Fill a template's slots.
 
     Args:
-        template: The prompt with its slots.
         slots: Slot -> text; slots that the template does not have are ignored.
         judged: The slot of the judged text, which is the one that is flagged.
         trusted: Slots whose texts are ours, such as a country's name.
         delimit: Delimiters around every slot that is not trusted.
-        criteria: Names of the criteria that are scored.
 
     Raises:
         CulturevalError: A slot of the template is not given.

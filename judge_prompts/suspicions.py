@@ -113,7 +113,6 @@ def suspicions(text: str, headings: Collection[str] = (), criteria: Collection[s
 
     Args:
         headings: The prompt's own headings, without colons.
-        criteria: Names of the criteria by which the text is judged.
 
     Returns:
         Some of "looks_like_a_rating", "gives_orders", "claims_a_rating" (of the text itself), "holds_a_reasoning_tag",

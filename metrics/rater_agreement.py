@@ -81,7 +81,6 @@ def rater_agreement(
         categories: All categories in their order.
         items: The item of each row (its image); rows of one item are drawn together. None: a row is an item.
         draws: Number of resamples; those in which a coefficient is undefined are left out of its interval.
-        seed: Random seed of the resamples.
 
     Returns:
         "raw", "AC1", "AC2", "alpha" and, of two raters, "kappa".

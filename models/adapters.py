@@ -77,8 +77,6 @@ def put_on(model: "PreTrainedModel", adapter: Adapter, merge: bool) -> "PreTrain
     """The model with an adapter's weights.
 
     Args:
-        model: The base model.
-        adapter: For this model.
         merge: Whether its products are added to the model's weights; else they are computed beside them, slower.
 
     Raises:

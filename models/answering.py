@@ -85,7 +85,6 @@ class Generator:
 
         Args:
             docs: Those that may share a beginning or images next to each other.
-            bar: Is told of finished docs.
 
         Raises:
             CulturevalError: A prompt, an image or the model's output is at fault, or memory does not suffice.

@@ -62,7 +62,6 @@ class ScoringJob:
         """Render a doc, and look up its answer; `encode_together` gives it its tokens.
 
         Args:
-            doc: With choices.
             rolling: Whether the doc's query is scored instead, without a prompt.
 
         Raises:

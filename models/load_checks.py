@@ -63,7 +63,6 @@ def require_generation_config(name: str, folder: Path) -> None:
     """Checks the configuration of generation, which transformers leaves out without a word where it is no JSON.
 
     Args:
-        name: The model, for the message.
         folder: Its folder; such a file need not be in it.
 
     Raises:

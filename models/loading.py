@@ -391,7 +391,6 @@ def load_processor(source: str, config: PreTrainedConfig, **options: Any) -> "Pr
 
     Args:
         source: Hub id or folder.
-        config: The model's configuration.
         **options: For `from_pretrained`.
 
     Raises:

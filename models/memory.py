@@ -50,7 +50,6 @@ def recover(device: torch.device, error: BaseException) -> None:
     """Give back memory that nothing uses any more, and what a pass held that did not fit.
 
     Args:
-        device: Whose memory did not suffice.
         error: Which said so; it forgets where it was raised.
     """
     error.__traceback__ = None  # its frames hold what did not fit

@@ -64,7 +64,6 @@ def _check_transformers(model: str, images: bool, more: Iterable[Callable[[], ob
     """Returns why tasks with images cannot be run, as a sentence, and the model's type.
 
     Args:
-        model: As for `check_model`.
         images: Whether tasks show it images.
         more: Checks of another backend, if the settings can be read.
     """

@@ -200,8 +200,6 @@ def checked(kind: type[Settings], values: Mapping[str, Any], source: str) -> Set
     """Validate settings, with readable errors.
 
     Args:
-        kind: The pydantic model.
-        values: Keys and values from a file or the environment.
         source: Name of their origin in error messages.
 
     Raises:

@@ -51,11 +51,6 @@ def require_fitting_shapes(name: str, folder: Path, config: Any) -> None:
 
     Only shapes that are sure are compared: those of the only table of its kind, in floating-point numbers.
 
-    Args:
-        name: The model, for the message.
-        folder: The folder with its weights.
-        config: transformers' configuration of it.
-
     Raises:
         CulturevalError: A shape differs; names the file, the tensor and both shapes.
     """
@@ -80,11 +75,6 @@ def require_fitting_depth(name: str, folder: Path, config: Any) -> None:
 
     A model of fewer layers loads, and scores, as if the others did not exist. Only one stack of layers whose numbers
     have no gap is compared.
-
-    Args:
-        name: The model, for the message.
-        folder: The folder with its weights.
-        config: transformers' configuration of it.
 
     Raises:
         CulturevalError: There are more, or fewer.

@@ -26,7 +26,6 @@ def choice_row(
         index: Positions of the right options, from 0.
         context: The passage that the question is about; rows with the same passage are one cluster. The template has a
             slot `$context`, or names the template of such rows in `also: {passage: FILE}`.
-        slots: Texts of further slots.
 
     Raises:
         CulturevalError: The template names no labels, or none for passages, or lacks a slot or has an unknown one.

@@ -166,7 +166,6 @@ def own_labels(entries: Sequence[str], column: str, places: Sequence[int] = ()) 
     """The labels that all options begin with; None where what they begin with is no label but a part of the text.
 
     Args:
-        column: Their column, for messages.
         places: What the source itself calls them (0 for a column A, ...); without it they are a list.
 
     Raises:

@@ -54,7 +54,6 @@ def gold_position(answer: Any, options: Sequence[str], column: str, labels: Sequ
 
     Args:
         answer: The cell. What a number means, its column tells (`gold_numbers`); alone it is an index from 0.
-        column: The cell's column, for messages.
         labels: The labels of the template. If they begin neither أ ب ج nor A B C, only they count as labels, spelt as
             they are there, and an integer is an index only where they are 1 2 3.
 
@@ -85,7 +84,6 @@ def gold_positions(
     """The positions of all options that an answer names: a list, the text of one, or `أ، ج`, `أ و ج`, `أج`, `0,2`.
 
     Args:
-        column: The cell's column, for messages.
         labels: Labels for messages, where they are not أ ب ج.
         numbers: Position of the option at a place, counted from 0; None: the place.
         usual: 1 where the options' own labels are numbers.

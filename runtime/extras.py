@@ -64,9 +64,6 @@ def install_command(extra: str) -> str:
 def require_extra(extra: str) -> None:
     """Refuses to go on without an extra; what was found installed is not looked up again.
 
-    Args:
-        extra: One of `PARTS`.
-
     Raises:
         MissingExtra: A package of it is not installed; says which command installs it.
     """

@@ -82,9 +82,7 @@ class Journal:
         """Open a journal; earlier answers are found unless `resume` is False.
 
         Args:
-            folder: created on the first write.
             resume: None takes the current settings' (CULTUREVAL_RESUME, `--no-resume`).
-            of: whose answers will be written.
 
         Raises:
             CulturevalError: a file of the journal cannot be read, or CULTUREVAL_RESUME is neither 0 nor 1.

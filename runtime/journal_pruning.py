@@ -84,10 +84,8 @@ def prune(folder: Path, of: str | None = None, days: float | None = None, dry_ru
     A file is written anew beside the old one, which it then replaces, so that a kill at any moment loses nothing.
 
     Args:
-        folder: The journal's.
         of: Take out the answers of this model or judge.
         days: Take out answers that are older; with `of`, those of it that are older.
-        dry_run: Change nothing.
 
     Raises:
         CulturevalError: There is no answer of that name, or a file cannot be read or written.

@@ -15,7 +15,6 @@ def printed(value: float, digits: int, signed: bool = False) -> str:
     Python's own formatting takes the nearest even digit, of the binary number: 47.12 for 47.125, and 0.14 for 0.145.
 
     Args:
-        digits: Decimal places.
         signed: Whether a plus stands before positive numbers.
     """
     sign = "+" if signed else ""

@@ -336,7 +336,6 @@ class Settings:
         """These settings, overridden by a command's options.
 
         Args:
-            suite: Options of suites, by name.
             **given: Settings by name; None is an option that was not given.
 
         Raises:

@@ -159,9 +159,7 @@ def unpack(url: str, patterns: Sequence[str], folder: Path) -> tuple[int, str]:
     Links, devices and paths that lead out of the folder are not unpacked. Files are written atomically.
 
     Args:
-        url: Address of a .tar.gz.
         patterns: `fnmatch` patterns of paths below the top folder; `*` matches a slash as well.
-        folder: Created if need be.
 
     Returns:
         The number of files, and the SHA-256 of the archive.

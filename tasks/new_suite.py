@@ -32,9 +32,6 @@ def write_suite(name: str, labels: Sequence[str], language: str, folder: Path) -
 
     Args:
         name: Of the suite, its package, its task and its folder.
-        labels: The options' labels, in order.
-        language: ISO 639 code.
-        folder: Where its folder is created.
 
     Returns:
         The new folder.

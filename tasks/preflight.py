@@ -71,11 +71,8 @@ def preflight(
     """Checks everything that a run needs, and tries its scorers, before a model loads.
 
     Args:
-        names: Tasks, groups, suites, or files of them.
         check_model: Checks the model without loading it (`cultureval.models.preflight.check_model`).
-        output_dir: Output folder of results and details.
         skip_unscorable: Whether tasks that cannot be scored are left out instead of stopping the run.
-        more: Further checks.
 
     Raises:
         CulturevalError: All problems that were found, each with what to do.

@@ -407,7 +407,6 @@ def tried_rows(
     Args:
         files: Those of its evaluated rows, or of its few-shot examples.
         few_shot: Whether they are read for examples.
-        options: Options of reading data.
 
     Yields:
         (row, outcome): its prepared rows, the reason why it is broken, or None where it belongs to another subset or

@@ -43,7 +43,6 @@ def load_pipeline(
         model_file: The file with the model's class, as `lighteval custom` takes it.
         tasks: As LightEval spells them, with `|k`.
         limit: At most this many rows per task; raised to complete items.
-        output_dir: Where results and details will be written.
         saving: What will be kept, and where it will be uploaded.
 
     Raises:

@@ -95,9 +95,7 @@ def sampled_rows(ids: Sequence[str], name: str, sample: int | None, seed: int) -
     and a larger sample contains a smaller one.
 
     Args:
-        name: Of the task, or of what else the rows are of.
         sample: Number of rows; None: all.
-        seed: Random seed.
     """
     if sample is None or sample >= len(ids):
         return list(range(len(ids)))

@@ -48,7 +48,6 @@ def counterfactual_report(
             is False here and in `q_plus`.
         invalid: bool[N, 1 + K], which outputs (Q+ first) had no readable verdict; None: none.
         iterations: Bootstrap resamples of items.
-        seed: Random seed of the resamples.
 
     Returns:
         `q_plus_acc`, `q_minus_acc` (per statement), `f1` (their harmonic mean), `combined_acc` (items with all
@@ -80,7 +79,6 @@ def report_of_counts(
         counts: [N, 8], as of `item_counts`; at least one item.
         false_statements: K.
         iterations: Bootstrap resamples of items.
-        seed: Random seed of the resamples.
     """
     counted = np.asarray(counts, np.float32)
     size, sums = len(counted), counted.sum(axis=0, dtype=np.float64)
@@ -158,7 +156,6 @@ def cfhr_replicates(
     Args:
         cells: C pairs (`q_plus` bool[N], `q_minus` bool[N, K]) of the same N items in the same order.
         iterations: B resamples.
-        seed: Random seed of the resamples.
 
     Returns:
         (CFHR [C], CFHR in each resample [B, C]); nan if no Q+ is correct.

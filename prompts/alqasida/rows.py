@@ -31,7 +31,6 @@ def prepare_request(row: Mapping[str, Any], preparation: Preparation) -> Prepare
     Args:
         row: `prompt`, and what `tasks.alqasida.sets` adds: `dialect`, `genre`, `cluster`, `template`, `location`,
             `phrasing`.
-        preparation: Not used.
     """
     features = ("dialect", "genre", "cluster", "template", "location", "phrasing")
     texts = {"prompt": _unstripped(row, "prompt"), "answer": optional_text(row, "answer") or ""}
@@ -44,7 +43,6 @@ def prepare_translation(row: Mapping[str, Any], preparation: Preparation) -> Pre
     Args:
         row: `completion`, the reference; `prompt` or `sentence`; the languages' codes, `dialect` and `from`; `genre`
             and `cluster`.
-        preparation: Its template makes the prompt.
     """
     if "sentence" in row:
         source = text_cell(row, "sentence")

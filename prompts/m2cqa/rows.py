@@ -26,7 +26,6 @@ def statement_rows(row: Mapping[str, Any], preparation: Preparation, language: s
 
     Args:
         row: One item. A table with all varieties in one row has columns that end in `_en`, `_msa`, `_ajp`, `_arz`.
-        preparation: Holds the folder of the images.
         language: en, msa, ajp or arz.
 
     Raises:

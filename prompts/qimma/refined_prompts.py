@@ -38,7 +38,6 @@ def match_prompts(rows: Sequence[Mapping[str, Any]], task_ids: Sequence[str]) ->
     Args:
         rows: Rows of a file with a column `prompt` or `Fixed` (QIMMA's name) and, where it does not hold one row a
             problem in the problems' order, a column `task_id`.
-        task_ids: The problems, in order.
 
     Raises:
         CulturevalError: No such column, a wrong number of rows without task ids, an unknown or duplicated task id.

@@ -28,8 +28,6 @@ def write_log(
 
     Args:
         file: Ends in .eval; its folder exists.
-        spec: What was evaluated.
-        stats: When.
         samples: Taken one by one; a few of them are in memory at a time.
         results: Gives the scores for the number of samples.
 

@@ -21,8 +21,6 @@ def build_tiny_encoder(folder: Path, corpus: Sequence[str] = CORPUS, seed: int =
     """Writes a two-layer BERT and a WordPiece tokenizer of the corpus into a folder.
 
     Args:
-        folder: Created if need be.
-        corpus: What the tokenizer is made of.
         seed: Of the weights; the same arguments give the same files.
 
     Returns:
@@ -99,9 +97,6 @@ def build_tiny_nadi(folder: Path, seed: int = 0, labels: Sequence[str] = COUNTRY
     """A country classifier with NADI's 18 labels in their order, and random weights.
 
     Args:
-        folder: Created if need be.
-        seed: Of the weights.
-        labels: Names of its classes in the configuration.
         **sizes: Settings of the BERT configuration that differ from the tiny ones.
     """
     numbers = {name: number for number, name in enumerate(labels)}

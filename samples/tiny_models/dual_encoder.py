@@ -19,7 +19,6 @@ def build_tiny_dual_encoder(
     """Writes a dual encoder with random weights and its processor into a folder.
 
     Args:
-        folder: Created if need be.
         family: Architecture; siglip2 is SigLIP 2 of any resolution (of a fixed one it is siglip).
         corpus: Texts whose letters the tokenizer knows.
         seed: Of the weights; the same arguments give the same files.

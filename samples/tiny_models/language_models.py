@@ -39,10 +39,7 @@ def build_tiny_causal_lm(
     """Write a text model with random weights and its tokenizer into a folder.
 
     Args:
-        folder: Created if need be.
         family: Architecture; gemma3 has sliding-window layers with a window of 8 tokens.
-        chat_template: Whether the tokenizer carries a chat template.
-        seed: Of the weights.
         tokenizer: One of `train_tokenizer`; None trains the default one.
         **sizes: Settings of the transformers configuration that differ from the tiny ones, e.g. `hidden_size=512`.
 
@@ -76,10 +73,7 @@ def build_tiny_vision_lm(
     """Write an image-text-to-text model with random weights and its processor into a folder.
 
     Args:
-        folder: Created if need be.
         family: See `vision_families`; llava sees every image as 16 tokens.
-        chat_template: Whether the processor carries a chat template.
-        seed: Of the weights.
         tokenizer: One of `train_tokenizer`, with a chat template that writes `image_slot(family)` for an image.
         image_size: Side of the images that llava sees, in pixels.
         patch_size: Side of a patch of an image, in pixels.

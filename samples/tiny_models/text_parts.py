@@ -35,9 +35,7 @@ def train_tokenizer(
     """A byte-level BPE tokenizer that encodes any string and puts BOS in front of it.
 
     Args:
-        corpus: What it is trained on.
         vocabulary: Its size at most; a small corpus gives fewer tokens.
-        chat_template: Whether it carries a chat template.
         image_slot: What the chat template writes for an image.
     """
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, trainers

@@ -154,7 +154,6 @@ def load_problems(
         data: Data root, a folder that holds the data files themselves, "samples", or "" for the hub; None: that of
             the current settings.
         prompts: File of refined prompts, which replace those of the source.
-        limit: Number of problems, from the first on.
 
     Raises:
         SourceUnavailable: The file is missing, or the hub cannot be reached.
@@ -184,8 +183,6 @@ def compare_with_published(
     extra tests; a test that comes twice is one.
 
     Args:
-        dataset: The data set.
-        rows: Its problems, by their ids.
         left_out: Ids of problems that a manifest leaves out on purpose, which shortens nothing.
 
     Returns:

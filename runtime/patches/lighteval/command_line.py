@@ -48,7 +48,6 @@ def lighteval_command(args: list[str], own: OwnTasks) -> int | None:
 
     Args:
         args: What follows `cultureval lighteval`: a sub-command of LightEval and its arguments.
-        own: The tasks that need no `--custom-tasks`.
 
     Returns:
         The exit code; None is success.

@@ -119,7 +119,6 @@ def needs_builtin_tasks(tasks: str | Path | None, custom_tasks: str | Path | Mod
     Args:
         tasks: Tasks as LightEval takes them: names and groups separated by commas, or a file of them; None is all.
         custom_tasks: The module, its name, or its file; None means `own`.
-        own: The tasks that need no `--custom-tasks`.
 
     Returns:
         True where a name is not among the custom tasks, or where a custom task may have a built-in task's name, which
