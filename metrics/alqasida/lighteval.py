@@ -30,9 +30,9 @@ from cultureval.metrics.alqasida.names import (
     PROMPT_ALDI,
     SCORES,
     ZERO,
+    chosen_profiles,
     with_profiles,
 )
-from cultureval.metrics.alqasida.options import chosen_profiles
 from cultureval.metrics.alqasida.translation import (
     corpus_score_and_error,
     gain_and_error,

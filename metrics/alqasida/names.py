@@ -3,6 +3,7 @@
 from collections.abc import Collection
 
 from cultureval.metrics.declared import PERCENT, Metrics, declare
+from cultureval.runtime.settings import Option, current_settings
 
 PROFILES = ("paper", "released", "clean")  # how replies are read before they are scored, see `dialect.read_completion`
 ADI2, ADI2_MACRO, NADI, NADI_MACRO = "adi2", "adi2_macro", "nadi", "nadi_macro"
@@ -50,3 +51,26 @@ CORPUS_SCORES = declare(
 )
 # Prompt copies are not removed from translations: upstream never re-scored them.
 FIDELITY_OF_TRANSLATIONS = _fidelity(*SCORES, "empty_rate", "truncated_rate")
+
+
+def _profiles(text: str) -> tuple[str, ...]:
+    named = {name.strip() for name in text.split(",") if name.strip()}
+    if unknown := sorted(named - set(PROFILES)):
+        raise ValueError(f"names {', '.join(unknown)}; the profiles are {', '.join(PROFILES)}")
+    return tuple(name for name in PROFILES if name == PROFILES[0] or name in named)
+
+
+PROFILES_OPTION = Option(
+    "profiles",
+    "CULTUREVAL_PROFILES",
+    PROFILES[:1],
+    "profiles to score beside `paper` (default), separated by commas: `released`, for cross-lingual requests, `clean`",
+    parse=_profiles,
+    signed=False,
+)
+OPTIONS = (PROFILES_OPTION,)
+
+
+def chosen_profiles() -> tuple[str, ...]:
+    """The profiles of the current settings, the paper's first."""
+    return PROFILES_OPTION.read(current_settings())

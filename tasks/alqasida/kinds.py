@@ -4,8 +4,7 @@ from dataclasses import replace
 from functools import partial
 
 from cultureval.metrics.alqasida.dialect_models import check_models, model_names, models_signature
-from cultureval.metrics.alqasida.names import FIDELITY, MONOLINGUAL, profiles_of
-from cultureval.metrics.alqasida.options import chosen_profiles
+from cultureval.metrics.alqasida.names import FIDELITY, MONOLINGUAL, chosen_profiles, profiles_of
 from cultureval.metrics.alqasida.translation import check_flores200, flores200_signature, flores200_source
 from cultureval.metrics.declared import Metrics
 from cultureval.prompts.alqasida import docs
