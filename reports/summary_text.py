@@ -147,7 +147,8 @@ def _grid(table: SuiteTable, details: Sequence[str]) -> tuple[list[str], list[li
     columns += [_column([row.cells[place] for row in table.rows], details) for place in range(len(table.columns) - 1)]
     header, align = names_of_columns(table), "l" * len(columns)
     if COUNTS in details and COUNTS in _details_of(table):
-        columns.append([_counts([cell.n for cell in row.cells if isinstance(cell, Cell)]) for row in table.rows])
+        own = [[cell for cell in row.cells if isinstance(cell, Cell) and not cell.spans] for row in table.rows]
+        columns.append([_counts([cell.n for cell in cells]) for cells in own])
         header, align = [*header, "n"], align + "r"
     return header, [list(row) for row in zip(*columns, strict=True)], align
 

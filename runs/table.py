@@ -86,6 +86,7 @@ class Cell:
             run, since other runs' means are of others.
         parts: The scores that it is the weighted mean of; empty where it is no such mean.
         words: What stands in place of a value that is not there.
+        spans: Whether it is of several rows of the table, so that their n stands not in the row's column n.
     """
 
     value: float | None
@@ -99,6 +100,7 @@ class Cell:
     parts: Parts = field(default_factory=dict)
     words: str = "n/a"
     asked: int | None = field(default=None, compare=False)
+    spans: bool = field(default=False, compare=False)
 
     @property
     def in_part(self) -> str:

@@ -104,7 +104,7 @@ def _table(run: Run, tasks: Sequence[TaskRecord], shots: int) -> SuiteTable:
         cells = (
             name,
             replace(score, column=Column(name, BENCHMARKS), coverage=coverage),
-            replace(of_domain, column=Column(domain, DOMAINS)) if first else None,
+            replace(of_domain, column=Column(domain, DOMAINS), spans=True) if first else None,
             coverage,
         )
         rows.append(Row(domain if first else "", cells))

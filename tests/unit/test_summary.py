@@ -43,6 +43,12 @@ def test_values_stand_below_each_other_with_errors_counts_and_published_numbers(
         assert max(map(cell_len, table_lines(TABLE, width))) <= width
 
 
+def test_a_row_s_count_is_not_that_of_a_mean_over_several_rows():
+    rows = [Row("STEM", (Cell(1.0, n=86), Cell(2.0, n=135, spans=True)))]
+    text = table_lines(SuiteTable("QIMMA", "percent", ("Domain", "score", "domain"), rows), 80)
+    assert text[-1].split()[-1] == "86"
+
+
 def test_halves_are_rounded_away_from_zero():
     shown = {47.125: "47.13", -47.125: "-47.13", 0.145: "0.15", 63.23499999999999: "63.24", 0.0: "0.00", -0.004: "0.00"}
     assert {value: printed(value, 2) for value in shown} == shown
