@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
 
 
-def build_tiny_encoder(folder: Path, corpus: Sequence[str] = CORPUS, seed: int = 0) -> Path:
-    """Writes a two-layer BERT and a WordPiece tokenizer of the corpus into a folder.
+def build_tiny_encoder(folder: Path, seed: int = 0) -> Path:
+    """Writes a two-layer BERT and a WordPiece tokenizer into a folder.
 
     Args:
         seed: Of the weights; the same arguments give the same files.
@@ -29,7 +29,7 @@ def build_tiny_encoder(folder: Path, corpus: Sequence[str] = CORPUS, seed: int =
     import torch
     from transformers import BertConfig, BertModel
 
-    tokenizer = wordpiece_of(corpus)
+    tokenizer = wordpiece_of()
     tokenizer.save_pretrained(folder)
     config = BertConfig(
         vocab_size=len(tokenizer),
@@ -130,7 +130,7 @@ def build_tiny_language_model(folder: Path) -> Path:
     return folder
 
 
-def build_tiny_sentencepiece(file: Path, vocabulary: int = 200) -> Path:
+def build_tiny_sentencepiece(file: Path) -> Path:
     """A tiny SentencePiece model to replace that of FLORES-200."""
     import sentencepiece
 
@@ -139,7 +139,7 @@ def build_tiny_sentencepiece(file: Path, vocabulary: int = 200) -> Path:
         sentencepiece.SentencePieceTrainer.train(
             sentence_iterator=iter((*SENTENCES, *CORPUS)),
             model_writer=stream,
-            vocab_size=vocabulary,
+            vocab_size=200,
             hard_vocab_limit=False,
             character_coverage=1.0,
             num_threads=1,

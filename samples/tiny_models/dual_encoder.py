@@ -13,15 +13,12 @@ Family = Literal["chinese_clip", "clip", "siglip", "siglip2", "altclip"]
 SIDE, PATCH, LONGEST = 32, 8, 64
 
 
-def build_tiny_dual_encoder(
-    folder: Path, family: Family = "chinese_clip", corpus: Sequence[str] = CORPUS, seed: int = 0
-) -> Path:
+def build_tiny_dual_encoder(folder: Path, family: Family = "chinese_clip", corpus: Sequence[str] = CORPUS) -> Path:
     """Writes a dual encoder with random weights and its processor into a folder.
 
     Args:
         family: Architecture; siglip2 is SigLIP 2 of any resolution (of a fixed one it is siglip).
         corpus: Texts whose letters the tokenizer knows.
-        seed: Of the weights; the same arguments give the same files.
 
     Returns:
         The folder.
@@ -31,7 +28,7 @@ def build_tiny_dual_encoder(
 
     tokenizer = _letters_tokenizer(corpus)
     with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
+        torch.manual_seed(0)
         model = AutoModel.from_config(AutoConfig.for_model(family, **_sizes(family, tokenizer)))
     model.save_pretrained(folder)
     _processor(family, tokenizer).save_pretrained(folder)
