@@ -8,6 +8,7 @@ from itertools import combinations
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
 from scipy.stats import norm
 
 from cultureval.metrics.judges.items import JUDGED
@@ -43,7 +44,7 @@ from cultureval.runs.record import Run, RunRecord
 from cultureval.runs.table import averages
 from cultureval.runs.task_records import task_records
 from cultureval.runtime.errors import CulturevalError, did_you_mean, shown_names
-from cultureval.tasks.catalogue import all_tasks, declared_metric
+from cultureval.tasks.catalogue import all_tasks, declared_metric, groups
 
 MOST_REASONS = 8
 POWER = float(norm.ppf(0.975) + norm.ppf(0.8))  # standard errors of a difference that is found 4 times in 5
@@ -98,8 +99,7 @@ class PairedTask:
 
     def _paired(self, items: ItemScores, parts: tuple[Floats, Floats], weight: float) -> PairedSubset:
         """Of parts of items; clusters of one name in several tasks of a group are one."""
-        group = self.task.partition("|")[0].partition(":")[0]
-        clusters = [None if name is None else (group, name) for name in items.clusters]
+        clusters = [None if name is None else (_group(self.task), name) for name in items.clusters]
         return PairedSubset(*parts, items.score, clusters, weight)
 
 
@@ -126,6 +126,7 @@ class TestedDifference:
             second's; None of other metrics.
         can_show: The difference that so many items find 4 times in 5; None where nothing tells it, or it is larger
             than scores within the metric's range can differ.
+        unknown: Tasks of its groups that are not in it, since their items cannot be compared; it decides nothing.
     """
 
     level: str
@@ -142,12 +143,13 @@ class TestedDifference:
     p_left_out: float | None = None
     counted: tuple[int, int] | None = None
     can_show: float | None = None
+    unknown: tuple[str, ...] = ()
 
     @property
     def could_turn(self) -> bool:
         """Whether nobody knows whose score is higher: what was left out could give the difference another sign."""
-        if not any(self.left_out):
-            return False
+        if not any(self.left_out) or self.unknown:
+            return bool(self.unknown)
         ends = (self.lowest, self.highest)
         return any(end is None or not end * self.result.difference > 0 for end in ends)
 
@@ -161,6 +163,8 @@ class Pairs(NamedTuple):
         incompatible: What differs although it may.
         notes: Sentences on what is not compared.
         shared: Whether they have any task in common.
+        lost: Tasks of groups in common whose items one side alone has; the other has no score for any.
+        unknown: Tasks of these groups that a side has, whose scores of items cannot be compared.
     """
 
     first: str
@@ -169,6 +173,8 @@ class Pairs(NamedTuple):
     incompatible: list[Reason]
     notes: list[str]
     shared: bool = True
+    lost: Sequence[PairedTask] = ()
+    unknown: Sequence[str] = ()
 
 
 Weighted = Sequence[tuple[PairedTask, float]]  # tasks with their weights in an average
@@ -275,7 +281,52 @@ def _pair(first: Side, second: Side, metrics: Sequence[str], needed: bool) -> Pa
                 )
                 if names
             ]
-    return Pairs(first.name, second.name, tasks, list(dict.fromkeys(found)), notes, bool(shared))
+    differ = list(dict.fromkeys(found))
+    return Pairs(first.name, second.name, tasks, differ, notes, bool(shared), *_lost(first, second, tasks, metrics))
+
+
+def _lost(
+    first: Side, second: Side, tasks: Sequence[PairedTask], metrics: Sequence[str]
+) -> tuple[list[PairedTask], list[str]]:
+    """As of `Pairs`: what the sides do not share of the groups that they do. A side would gain by losing a subset."""
+    shots = {(_group(task.task), task.metric): task.task.partition("|")[2] for task in tasks}
+    paired = {(task.task.partition("|")[0], task.metric) for task in tasks}
+    there = [{name.partition("|")[0]: task for name, task in side.tasks.items()} for side in (first, second)]
+    runs = [task.run for side in there for task in side.values() if task.run]
+    unknown = {name for run in runs for name in run.record.tasks if not any(name.partition("|")[0] in s for s in there)}
+    lost: list[PairedTask] = []
+    alone = [
+        (place, bare, one, metric)
+        for place, side in enumerate(there)
+        for bare, one in side.items()
+        for metric in metrics_of(one, metrics)
+        if (_group(bare), metric) in shots and (bare, metric) not in paired
+        if not (one.record and metric in one.record.not_applicable)
+    ]
+    for place, bare, one, metric in alone:
+        held = _holding(one, metric)
+        items = None if bare in there[1 - place] else _items_if_any(held, metric)
+        if items is None:
+            unknown.add(bare)
+            continue
+        nothing = replace(items, parts=np.zeros_like(items.parts), scored=np.zeros_like(items.scored))
+        both, empty = ((items, nothing), (nothing, items))[place], items.on([])
+        lost.append(PairedTask(f"{bare}|{shots[_group(bare), metric]}", metric, empty, empty, (held, held), both))
+    shared = {group for group, _ in shots}
+    return lost, sorted({name.partition("|")[0] for name in unknown if _group(name) in shared})
+
+
+def _items_if_any(task: ComparedTask, metric: str) -> ItemScores | None:
+    """The items of a task; None where they cannot be read, or do not give its score."""
+    try:
+        return _known_items(task, metric)
+    except CulturevalError:
+        return None
+
+
+def _group(task: str) -> str:
+    """The group of a task, whose name `|k` may follow."""
+    return task.partition("|")[0].partition(":")[0]
 
 
 def incompatibilities(first: ComparedTask, second: ComparedTask, names: tuple[str, str], metric: str) -> list[Reason]:
@@ -393,6 +444,9 @@ def _tested_rows(rows: Iterable[RowTasks], pairs: Pairs, draws: int, seed: int) 
             if found["result"].undefined > 1 - LEAST_DEFINED:
                 pairs.notes.append(_often_undefined(name, pairs, weighted, found["result"].undefined))
             found |= {"counted": _counted(weighted), "can_show": _can_show(found["result"], weighted)}
+            own = {_group(task.task) for task, _ in weighted}
+            unknown = tuple(one for one in pairs.unknown if level in (GROUP, AVERAGE) and _group(one) in own)
+            found |= {"unknown": unknown, "lowest": None, "highest": None, "p_left_out": 1.0} if unknown else {}
             yield TestedDifference(level, name, metric, pairs.first, pairs.second, subsets=len(weighted), **found)
 
 
@@ -428,15 +482,17 @@ def _often_undefined(name: str, pairs: Pairs, weighted: Weighted, share: float) 
 
 
 def _row_tasks(pairs: Pairs) -> Iterator[RowTasks]:
-    groups: dict[tuple[str, str], list[PairedTask]] = {}
-    for task in pairs.tasks:
-        bare, _, shots = task.task.partition("|")
-        groups.setdefault((f"{bare.partition(':')[0]}|{shots}", task.metric), []).append(task)
-    for (name, metric), members in groups.items():
-        yield GROUP, name if len(members) > 1 else members[0].task, metric, [(task, 1.0) for task in members]
-    for members in groups.values():
+    made: dict[tuple[str, str], list[PairedTask]] = {}
+    for task in [*pairs.tasks, *pairs.lost]:
+        made.setdefault((f"{_group(task.task)}|{task.task.partition('|')[2]}", task.metric), []).append(task)
+    for (name, metric), members in made.items():
+        whole = len(groups().get(_group(name), ()))
+        part = f" ({len(members)} of {whole} subsets)" if len(members) < whole else ""
+        yield GROUP, name + part if len(members) > 1 else members[0].task, metric, [(task, 1.0) for task in members]
+    for members in made.values():
         for task in members if len(members) > 1 else ():
-            yield SUBSET, task.task, task.metric, [(task, 1.0)]
+            if task not in pairs.lost:
+                yield SUBSET, task.task, task.metric, [(task, 1.0)]
     yield from _averages(pairs)
 
 
@@ -464,7 +520,7 @@ def _tested(weighted: Weighted, draws: int, seed: int) -> dict[str, Any] | None:
 
 def _averages(pairs: Pairs) -> Iterator[RowTasks]:
     """The averages of suites of which both sides have all parts."""
-    tasks = {(task.task, task.metric): task for task in pairs.tasks}
+    tasks = {(task.task, task.metric): task for task in [*pairs.tasks, *pairs.lost]}
     scores = {task.task: run.scores.get(task.task, {}) for task in pairs.tasks if (run := task.sides[0].run)}
     record = RunRecord(tasks=task_records(dict.fromkeys(task for task, _ in tasks), None))
     whole = Run(Path(), pairs.first, "", scores, record)  # the tasks of a side may be of several results files

@@ -171,7 +171,7 @@ def _table(pairs: Pairs, rows: Sequence[TestedDifference]) -> str:
 
 def left_out_sentences(rows: Sequence[TestedDifference]) -> list[str]:
     """What the items that one of two has no score for could change, of the first rows that have such items."""
-    lacking = sorted((row for row in rows if any(row.left_out)), key=lambda row: not row.could_turn)
+    lacking = sorted((row for row in rows if any(row.left_out) or row.unknown), key=lambda row: not row.could_turn)
     found = [_left_out(row) for row in lacking[:MOST_SENTENCES]]
     if len(lacking) > MOST_SENTENCES:
         found.append(f"and {counted(len(lacking) - MOST_SENTENCES, 'more row')} with items left out: differences.csv.")
@@ -182,6 +182,8 @@ def _left_out(row: TestedDifference) -> str:
     """What the items that one of the two has no score for could change."""
     first, second = (counted(count, "item") for count in row.left_out)
     name = f"{escaped(row.name)} {escaped(row.metric)}"
+    if row.unknown:
+        return f"{name} is without {shown_names(row.unknown, 3)}, which cannot be compared. The row decides nothing."
     lead = f"{name}: {row.first} has no score for {first}, {row.second} for {second}, which are left out; "
     if row.lowest is None or row.highest is None:
         return f"{lead}nothing bounds their scores, and the row decides nothing."

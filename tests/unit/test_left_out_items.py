@@ -21,6 +21,7 @@ from cultureval.reports.ranks import SubsetScores, rank_models, resample
 from cultureval.reports.run_ranks import rank_runs
 from cultureval.runs.files import SavedTask
 from cultureval.runs.items import ItemScores, aligned
+from cultureval.tasks.catalogue import groups
 
 TASK = "cvlue_vg|0"  # METRIC is a share there
 
@@ -238,3 +239,25 @@ def test_a_subset_without_any_score_counts_in_what_its_group_could_be(tmp_path):
     assert group["lowest"] < 0 < group["difference"] < group["highest"] + 1 and group["p_holm"] == 1
     assert [row["name"] for row in subsets] == [tasks[0]] and subsets[0]["p_holm"] < 0.001
     assert any(f"not compared: {tasks[1]}: the two have no item" in note for note in found.notes)
+
+
+@pytest.mark.parametrize("lost", ["details", "run", "both"])
+def test_a_subset_that_a_side_lost_counts_in_what_its_group_could_be(lost, tmp_path):
+    """A model that is better but for one subset does not win by deleting that subset's details, or not running it."""
+    names = [f"qimma_aradice:{name}" for name in ("Egypt", "Jordan", "Syria")]
+    files = {}
+    for place, model in enumerate(("leaver", "honest")):
+        kept = names[1:] if (lost, model) == ("run", "leaver") else names
+        files[model] = write_run(
+            tmp_path / "out", model, kept, 0.95 - 0.5 * place, 60, date=f"2026-01-0{place + 1}T00-00-00", signed={}
+        )
+    for model in {"details": ["leaver"], "both": ["leaver", "honest"]}.get(lost, []):
+        next((tmp_path / "out/details" / model).rglob("*Egypt*")).unlink()
+    found = compare_all(list(files.values()), tmp_path / "cmp", draws=300)
+    group, *subsets = found.document["differences"]
+    whole = len(groups()["qimma_aradice"])
+    count = 2 if lost == "both" else 3
+    assert group["name"] == f"qimma_aradice|0 ({count} of {whole} subsets)" and group["difference"] > 0.3
+    assert group["left_out_first"] == (60 if count == 3 else 0) and len(subsets) == 2
+    assert group["lowest"] is None if count == 2 else group["lowest"] < group["difference"]
+    assert (group["p_left_out"] == 1) == (count == 2) and ("decides nothing" in found.text) == (count == 2)
