@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from cultureval.metrics.code.report import verdict_lines
 from cultureval.reports.terminal_tables import GAP, terminal_table
 from cultureval.runs.rows import (
     Row,
@@ -18,7 +19,7 @@ from cultureval.runs.rows import (
     is_verdict,
     option_scores,
     row_names,
-    saved_reply,
+    saved_texts,
 )
 from cultureval.runtime.doc_fields import specific_of
 from cultureval.runtime.errors import MARKS, escaped, shorten
@@ -125,7 +126,10 @@ def describe(row: Row, metric: str, isolate: bool = False) -> str:
         lines += [f"  {score:8.3f}  {choice}" for score, choice in _ordered(row, metric)[:TOP]]
         lines += _other_choices(row, metric)
     elif response.get("text"):
-        lines.append(f"reply: {saved_reply(response)}")
+        texts = saved_texts(response)
+        names = [f"reply {place} of {len(texts)}" if texts[1:] else "reply" for place in range(1, len(texts) + 1)]
+        lines += [f"{name}: {text}" for name, text in zip(names, texts, strict=True)]
+    lines += verdict_lines(specific_of(doc))
     verdicts = {name: value for name, value in row["metric"].items() if is_verdict(value)}
     lines += [f"{name}: {_verdict_text(verdict)}" for name, verdict in verdicts.items()]
     shown = {name: value for name, value in row["metric"].items() if name not in verdicts and value is not None}

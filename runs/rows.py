@@ -284,11 +284,15 @@ def saved_reply(response: Mapping[str, Any]) -> str:
     Args:
         response: `model_response` of a row of the details.
     """
+    return next(iter(saved_texts(response)), "")
+
+
+def saved_texts(response: Mapping[str, Any]) -> list[str]:
+    """All replies of a saved model response, as of `saved_reply`: several where a doc was answered several times."""
     text = response.get("text")
     if isinstance(text, str):  # of LightEval's vision backend, which post-processing takes for a list of characters
-        return text
-    texts = response.get("text_post_processed") or text or [""]
-    return texts[0] or ""
+        return [text]
+    return [str(one or "") for one in response.get("text_post_processed") or text or []]
 
 
 def saved_image(entry: Any) -> Path | bytes:

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 
+from cultureval.metrics.code.report import NO_SANDBOX
 from cultureval.runs.files import judged_of, more_tasks
 from cultureval.runs.judged import CriterionScore, JudgeScores, bounds, incomplete, is_of_judge, judge_scores, total
 from cultureval.runs.record import Run, TaskRecord
@@ -27,6 +28,7 @@ MARKS = {
     "other_counts": "other rows",
     "other_sums": "other rows",
     "other_data": "other data",
+    "unsandboxed": "no sandbox",
     "unscored": "unscored",
     "unjudged": "judged in part",
     "judged_in_part": "judged in part",
@@ -90,6 +92,7 @@ def run_warnings(run: Run) -> list[RunWarning]:
         _other_counts,
         _other_sums,
         _other_data,
+        _unsandboxed,
         _few_shot,
         _unscored,
         _unjudged,
@@ -351,6 +354,14 @@ def _other_sums(run: Run, tasks: list[TaskRecord]) -> Checks:
 def _other_data(run: Run, tasks: list[TaskRecord]) -> Checks:
     told = [task for task in tasks if task.other_data and not is_sample(task)]
     yield from (f"{task.task}: {task.other_data}" for task in told)
+
+
+def _unsandboxed(run: Run, tasks: list[TaskRecord]) -> Checks:
+    if any(one.fields.get("scorer") == NO_SANDBOX for one in run.record.signatures):
+        yield (
+            "Programs of the model were judged without a sandbox: they could do anything, so trust neither scores nor "
+            "machine."
+        )
 
 
 def _few_shot(run: Run, tasks: list[TaskRecord]) -> Checks:

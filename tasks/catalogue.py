@@ -1,6 +1,7 @@
 """The catalogue: every task of every registered suite, as plain data; it loads neither LightEval nor torch."""
 
 import math
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -10,6 +11,8 @@ from cultureval.runtime.patches.lighteval.group_averages import StandardError, T
 from cultureval.tasks.kinds import Kind
 from cultureval.tasks.registration import registered, unknown_suite_hint
 from cultureval.tasks.suite import Suite, Task
+
+_PASS_AT_K = re.compile(r"pass@\d+$")
 
 OVERALL = "all"  # LightEval's average over all tasks and metrics, which differ in kind
 
@@ -143,6 +146,7 @@ def declared_metric(task: str, metric: str) -> Declared | None:
     if metric.startswith(JUDGED):
         scales = scales_of_judges(kind_of(task).judge_templates)
         return next((Declared(range=scale) for name, scale in scales.items() if metric.endswith(name)), None)
+    metric = _PASS_AT_K.sub("pass@1", metric)  # of which only the first is declared: k is the number of samples
     while metric and metric not in known.declared:
         metric = metric.rpartition("_")[0]
     return known.declared.get(metric)

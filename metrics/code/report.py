@@ -16,11 +16,13 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+NO_SANDBOX = "EvalPlus rules, NO SANDBOX"  # the scorer in signatures
+
 
 def scorer_name(sandboxed: bool) -> str:
     """What judges, for signatures: with the packages that solutions can import, since a pass can depend on them."""
     if not sandboxed:
-        return "EvalPlus rules, NO SANDBOX"
+        return NO_SANDBOX
     return f"EvalPlus rules, outputs compared outside the sandbox, which has {packages_and_versions()}"
 
 
@@ -93,6 +95,15 @@ def verdict_in_details(verdicts: "Sequence[SolutionVerdict]") -> dict[str, str]:
     reasons = [f"solution {one.sample_index}: {one.reason}" if verdicts[1:] else one.reason for one in verdicts]
     told = [reason for one, reason in zip(verdicts, reasons, strict=True) if one.reason]
     return {name: ", ".join(outcomes) for name, outcomes in parts.items()} | {"reason": "; ".join(told)}
+
+
+def verdict_lines(specific: Mapping[str, Any]) -> list[str]:
+    """A saved verdict (`verdict_in_details`) of a doc's `specific` as lines; none where there is no program."""
+    verdict = specific.get("verdict")
+    if not isinstance(verdict, Mapping) or not verdict:
+        return []
+    lines = [f"base tests: {verdict.get('base')}, extra tests: {verdict.get('plus')}"]
+    return [*lines, *([str(verdict["reason"])] if verdict.get("reason") else [])]
 
 
 def problem_scores(verdicts: "Sequence[SolutionVerdict]", ks: Iterable[int] = (1,)) -> dict[str, float]:

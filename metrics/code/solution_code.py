@@ -287,6 +287,8 @@ def _names(tree: ast.Module) -> set[str]:
         elif isinstance(statement, (ast.Assign, ast.AnnAssign)):
             targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
             names.update(target.id for target in targets if isinstance(target, ast.Name))
-        else:  # a definition inside a condition or a `try`
+        else:  # a definition inside a condition, a `try` or a `with`, which may name something itself
+            bound = [item.optional_vars for item in getattr(statement, "items", ())]
+            names.update(target.id for target in bound if isinstance(target, ast.Name))
             waiting += [child for child in ast.iter_child_nodes(statement) if isinstance(child, ast.stmt)]
     return names

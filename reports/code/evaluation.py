@@ -22,7 +22,7 @@ from cultureval.tasks.qimma.code_data import ProblemSet, require_whole
 PACKAGES = ("cultureval", "evalplus", "numpy")
 MOST_NOTES = 20
 NOTES = {
-    "not_judged": "not judged, because the sandbox failed; not counted",
+    "not_judged": "not judged, and not counted",
     "canonical_failures": "whose canonical solution does not pass (see `cultureval code check-data`)",
     "differs_from_evalplus": "with a different verdict by EvalPlus; ours is used",
 }
@@ -62,11 +62,14 @@ def evaluate_solutions(
     require_whole("" if partial else problem_set.shortened, "--partial")
     started = time.time()
     refused = refused_problems(samples, problem_set)
-    found = [one for one in read_samples(samples, problem_set.rows, sanitize, workers) if one.task_id not in refused]
+    given = read_samples(samples, problem_set.rows, sanitize, workers)
+    found = [one for one in given if one.task_id not in refused]
     missing, unequal = check_complete(found, [name for name in problem_set.rows if name not in refused], partial)
     verdicts, canonical = _judged(found, problem_set, workers, sandboxed)
     report = make_report(samples, problem_set, found, verdicts, canonical, sandboxed)
     report |= {"refused": refused, "missing_tasks": missing, "unequal_samples": unequal}
+    dropped = counted(len(given) - len(found), "solution")
+    report["dropped_samples"] = f"{dropped} of refused problems in the file, not scored." if found != given else ""
     for of_suite in report["bounds"].values() if refused else ():
         for name, (worst, best) in of_suite.items():
             count = report["tasks"]
@@ -219,7 +222,7 @@ def report_text(report: dict[str, Any]) -> str:
         lines.append(f"{counted(len(each), 'problem')} without a usable answer, not scored: {shown_names(each)}.")
     if report["missing_tasks"]:
         lines.append(f"Incomplete, so not comparable: {len(report['missing_tasks'])} problems have no solution.")
-    lines += [report[name] for name in ("unequal_samples", "data_difference") if report[name]]
+    lines += [report[name] for name in ("unequal_samples", "dropped_samples", "data_difference") if report[name]]
     if not report["sandboxed"]:
         lines.append("JUDGED WITHOUT A SANDBOX: the solutions could do anything, so trust neither scores nor machine.")
     lines.append(f"Signature: {report['signature']}")

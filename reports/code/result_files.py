@@ -14,7 +14,6 @@ from pydantic import ValidationError
 from cultureval.metrics.code.report import problem_scores, verdict_in_details
 from cultureval.metrics.code.rules import TEST_SUITES
 from cultureval.metrics.declared import SHARE, bounds_of_mean
-from cultureval.metrics.qimma.names import CODE
 from cultureval.metrics.standard_errors import error_that_adds
 from cultureval.reports.code.samples import Sample
 from cultureval.runs.record import ModelRecord, RunRecord
@@ -22,7 +21,7 @@ from cultureval.runs.recording import run_record
 from cultureval.runs.signature import signature_of_line
 from cultureval.runs.task_records import task_records
 from cultureval.runs.writing import content_of_tasks, date_of_now, write_details, write_results
-from cultureval.runtime.errors import wrong_settings
+from cultureval.runtime.errors import counted, shown_names, wrong_settings
 from cultureval.runtime.rows_report import RowsReport
 
 BACKENDS = {"hf": "transformers", "openai": "server"}
@@ -159,7 +158,7 @@ def _record(
     """The record of the run: its rows are the problems."""
     (task,) = task_records({name: vars(config)}, None).values()
     bounds = {}
-    for metric in (one for one, declared in CODE.items() if task.refused and declared.role != "count"):
+    for metric in (one for one in scores if task.refused and one != "not_judged"):
         known = [value for value in scores[metric] if not math.isnan(value)]
         bounds[metric] = bounds_of_mean(sum(known), len(known), task.refused, SHARE)
     task = task.model_copy(
@@ -188,6 +187,12 @@ def _task_scores(scores: Mapping[str, list[float]]) -> dict[str, float]:
     return means
 
 
+def _defects(report: Mapping[str, Any]) -> list[str]:
+    """A sentence on the problems whose canonical solution does not pass."""
+    names = [one["task_id"] for one in report["canonical_failures"]]
+    return [f"{counted(len(names), 'canonical solution')} does not pass: {shown_names(names)}."] if names else []
+
+
 def _task_config(problem_set: "ProblemSet", report: dict[str, Any]) -> Any:
     """The task's configuration with the provenance that a run would have noted."""
     import copy
@@ -208,7 +213,7 @@ def _task_config(problem_set: "ProblemSet", report: dict[str, Any]) -> Any:
         "skipped_rows": [],
         "skipped_few_shot_rows": [],
         "refused_rows": [{"item": item, **refusal} for item, refusal in report["refused"].items()],
-        "notes": [report["unequal_samples"]] if report["unequal_samples"] else [],
+        "notes": [*filter(None, (report["unequal_samples"], report["dropped_samples"])), *_defects(report)],
         "other_data": report["data_difference"],
         "signature": report["signature"],
     }

@@ -6,10 +6,21 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from cultureval.metrics.code.report import verdict_lines
 from cultureval.reports.item_view import score_text
 from cultureval.reports.viewer.pictures import drawing_of, images_of
 from cultureval.reports.viewer.texts import markdown_text, one_line, plain_text
-from cultureval.runs.rows import Row, answer_of, gold_of, golds_of, is_choice, is_verdict, option_scores, saved_reply
+from cultureval.runs.rows import (
+    Row,
+    answer_of,
+    gold_of,
+    golds_of,
+    is_choice,
+    is_verdict,
+    option_scores,
+    saved_reply,
+    saved_texts,
+)
 from cultureval.runtime.doc_fields import specific_of
 from cultureval.runtime.errors import CulturevalError
 
@@ -105,7 +116,7 @@ class Maker:
         replied.append(ContentText(text=self.text(answer) or "(no text)"))
         if self.pictures and (drawn := drawing_of(row, self.task)):
             replied.append(ContentImage(image=drawn))
-        others = [] if is_choice(row) else _texts(row)[1:]
+        others = [] if is_choice(row) else saved_texts(row["model_response"])[1:]
         return [
             ChatMessageUser(id="asked", content=asked),
             ChatMessageAssistant(id="answer", content=replied),
@@ -159,17 +170,7 @@ def _reasons(row: Row, metric: str) -> list[str]:
     """What stands beside the headline score: the choices with their probabilities, or why a program failed."""
     if is_choice(row):
         return choice_lines(row, metric)
-    verdict = specific_of(row["doc"]).get("verdict") or {}
-    if not isinstance(verdict, Mapping) or not verdict:
-        return []
-    lines = [f"base tests: {verdict.get('base')}, extra tests: {verdict.get('plus')}"]
-    return [*lines, *([str(verdict["reason"])] if verdict.get("reason") else [])]
-
-
-def _texts(row: Row) -> list[str]:
-    response = row["model_response"]
-    texts = response.get("text_post_processed") or response.get("text") or []
-    return [texts] if isinstance(texts, str) else [str(text or "") for text in texts]
+    return verdict_lines(specific_of(row["doc"]))
 
 
 def _metadata(place: int, name: str, row: Row, metrics: Mapping[str, Any], missing: Sequence[str]) -> dict[str, Any]:

@@ -26,14 +26,18 @@ def check_data(
     json: OnlyJson = False,
     unsafe_no_sandbox: UnsafeNoSandbox = False,
 ) -> None:
-    """Judges the canonical solutions; exits 1 if one fails. Example: cultureval code check-data --dataset mbpp"""
+    """Judges the canonical solutions; exits 1 if one fails, or where tests lack.
+
+    Example: cultureval code check-data --dataset mbpp
+    """
     with data_in_settings(data) as root:
         prepare_hub(root)
         from cultureval.tasks.qimma.code_data import load_problems
 
         problem_set = load_problems(dataset, prompts=prompts)
-        if problem_set.difference:
-            print_note(problem_set.difference)
+        told = [problem_set.difference, *([f"Shortened: {problem_set.shortened}."] if problem_set.shortened else [])]
+        for sentence in filter(None, told):
+            print_note(sentence)
         with notes_on_stderr():
             from cultureval.metrics.code.judging import check_canonical_solutions
             from cultureval.metrics.code.report import failing_canonicals
@@ -44,6 +48,7 @@ def check_data(
             failing = failing_canonicals(verdicts)
         if json:
             found = {"dataset": dataset, "problems": len(problem_set.rows), "defects": failing}
+            found |= {"data_difference": problem_set.difference, "shortened": problem_set.shortened}
             print(json_format.dumps(found, ensure_ascii=False, indent=1))
         else:
             lines = [
@@ -52,5 +57,5 @@ def check_data(
             ]
             passed = len(problem_set.rows) - len(failing)
             print("\n".join([*lines, f"{passed} of {len(problem_set.rows)} canonical solutions pass their own tests."]))
-        if failing:
+        if failing or problem_set.shortened:
             raise typer.Exit(1)

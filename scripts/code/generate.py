@@ -91,6 +91,9 @@ def generate(
     own = current_settings().with_(resume=None if resume else False, on_refused=on_refused, on_change=on_change)
     with use_settings(own), data_in_settings(data) as root:
         problems = load_problems(dataset, prompts=prompts, limit=limit)
+        if not limit:
+            for sentence in filter(None, (problems.difference, problems.shortened)):
+                print_note(f"{sentence.rstrip('.')}.")
         with notes_on_stderr():
             samples, refused = generate_solutions(settings, problems, n_samples, output_dir, resume, sanitize_solution)
         print(f"Solutions: {samples}")

@@ -30,6 +30,7 @@ from inspect_ai.solver import Generate, Solver, TaskState, solver
 from inspect_ai.viewer import ViewerConfig
 
 import cultureval
+from cultureval.metrics.code.report import verdict_lines
 from cultureval.runtime.errors import CulturevalError, SourceUnavailable
 from cultureval.runtime.patches.inspect_ai import refusal
 from cultureval.runtime.printing import print_note
@@ -267,9 +268,7 @@ class _Answer:
 
 def _reasons(doc: "Doc", values: Mapping[str, Any]) -> str:
     """Why a program failed, and what judges said."""
-    verdict = (doc.specific or {}).get("verdict") or {}
-    lines = [f"base tests: {verdict['base']}, extra tests: {verdict['plus']}"] if verdict else []
-    lines += [str(verdict["reason"])] if verdict.get("reason") else []
+    lines = verdict_lines(doc.specific or {})
     judged = {name: value for name, value in values.items() if isinstance(value, Mapping)}
     lines += [f"{name}: {value['outcome']}\n{value.get('reply') or ''}" for name, value in judged.items()]
     return "\n".join(lines)

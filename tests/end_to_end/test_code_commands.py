@@ -137,7 +137,7 @@ def test_unequal_solutions_and_refused_problems_are_one_mean_of_problems_everywh
     names = list(programs)
     wrong = programs | {name: "def no(): pass" for name in names}
     few = {name: programs[name] for name in names[1:]}
-    records = solutions(few) + [one for one in solutions(wrong) if one["task_id"] in names[1:3]]
+    records = solutions(few) + [one for one in solutions(wrong) if one["task_id"] in names[:3]]
     samples = write_samples(tmp_path / "some.jsonl", records)
     refusal = {names[0]: {"kind": "filter", "reason": "content_filter"}, "HumanEval/1": 3}
     (tmp_path / "some.generation.json").write_text(json.dumps({"model": "some", "refused": refusal}))
@@ -150,12 +150,14 @@ def test_unequal_solutions_and_refused_problems_are_one_mean_of_problems_everywh
     assert "between 0.6667 and 0.8333 if those without a verdict failed or passed" in run.stdout
     assert f"1 problem without a usable answer, not scored: {names[0]} (content_filter)." in run.stdout
     assert "Some problems have 1 solution, others up to 2" in run.stdout
+    assert "1 solution of refused problems in the file, not scored." in run.stdout
     (loaded,) = reports.load(tmp_path / "results")
     (record,) = loaded.record.tasks.values()
     assert not loaded.claims and (record.rows, record.items, record.refused) == (5, 5, 1)
     assert record.refused_by == {"filter": 1} and record.bounds["plus_pass@1"] == pytest.approx((2 / 3, 5 / 6))
     assert "from 0.6667 to 0.8333" in cultureval("show", "results").stdout.replace("\n", " ")
-    assert cultureval("show", "results", record.task.partition("|")[0], names[1]).returncode == 0
+    shown = cultureval("show", "results", record.task.partition("|")[0], names[1]).stdout
+    assert "reply 2 of 2: def no(): pass" in shown and "base tests: pass, fail" in shown and "KeyError" in shown
 
 
 def test_a_defect_of_the_data_is_named(cultureval, tmp_path):
@@ -215,7 +217,8 @@ def test_shortened_data_are_refused_and_other_data_are_told_everywhere(cultureva
     assert told in " ".join(cultureval("show", "results").stdout.split())
     board = cultureval("leaderboard", "results", "--out", "board")
     assert board.returncode == 0 and "other data" in (tmp_path / "board" / "index.html").read_text()
-    assert told in cultureval("code", "check-data", "--dataset", "humaneval", "--data", folder).stderr
+    checked = cultureval("code", "check-data", "--dataset", "humaneval", "--data", folder)
+    assert checked.returncode == 1 and told in checked.stderr and "Shortened: these are 1 of the 164" in checked.stderr
 
 
 @pytest.fixture
@@ -300,3 +303,7 @@ def test_without_the_sandbox_the_results_say_so(cultureval, tmp_path):
     assert "JUDGED WITHOUT A SANDBOX" in run.stdout and "NO SANDBOX|" in run.stdout
     report = results_of(tmp_path / "out")["config_tasks"]["qimma_code:mbpp_plus|0"]["rows_report"]
     assert report["sandboxed"] is False and "NO SANDBOX" in report["signature"]
+    told = "Programs of the model were judged without a sandbox"
+    assert told in cultureval("show", "out").stdout
+    assert cultureval("leaderboard", "out", "--out", "board").returncode == 0
+    assert told in (tmp_path / "board" / "index.html").read_text()

@@ -6,10 +6,11 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from cultureval.metrics.declared import SHARE
 from cultureval.runtime.data_options import DataOptions, samples_root
 from cultureval.runtime.errors import CulturevalError
 from cultureval.scripts.main import app
-from cultureval.tasks.catalogue import all_suites, all_tasks, groups, task_names
+from cultureval.tasks.catalogue import all_suites, all_tasks, declared_metric, groups, task_names
 from cultureval.tasks.checking import check_data
 from cultureval.tasks.selection import select_tasks
 
@@ -20,6 +21,11 @@ FIELDS = "task suite group subset domain task_type language register metrics sou
 
 # Table 5 leaves the two code subsets out; Tables 2a and 4 have them.
 CODE = {("3LM Code", "HumanEval+"): ("Coding", "code"), ("3LM Code", "MBPP+"): ("Coding", "code")}
+
+
+def test_pass_at_k_is_a_share_for_every_k():
+    assert declared_metric("qimma_code:mbpp_plus|0", "plus_pass@3").range == SHARE
+    assert declared_metric("qimma_code:mbpp_plus", "plus_pass@3_other") is None
 
 
 def test_qimma_lists_the_papers_109_subsets():

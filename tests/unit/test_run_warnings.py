@@ -115,7 +115,7 @@ def test_a_judge_that_stopped_and_texts_that_try_to_influence_it():
     table = next(one for one in tables(run) if "by judge a" in one.title)
     assert table.title.endswith(", judged in part (4 of 9)")
     ((label, cells),) = [(row.label, row.cells) for row in table.rows]
-    assert label == "EG, answers" and list(cells) == [None, None, "3.00 [1.89, 4.11]", None, "4 of 9"]
+    assert label == "Egypt, answers" and list(cells) == [None, None, "3.00 [1.89, 4.11]", None, "4 of 9"]
     assert table.notes[0].startswith("No scores to compare")
 
 

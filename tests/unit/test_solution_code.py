@@ -115,6 +115,7 @@ def test_no_text_takes_the_sanitiser_long(text):
         (FUNCTION, True),
         ("from operator import add", True),
         ("add = lambda a, b: a + b", True),
+        ("import contextlib\nwith contextlib.nullcontext(max) as add: pass", True),
         ("try:\n    from x import add\nexcept ImportError:\n    def add(a, b): return a + b", True),
         ("class Sum:\n    def add(self): pass", False),
         ("def add(", False),
