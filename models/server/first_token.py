@@ -70,7 +70,7 @@ def top_of(response: Any) -> list[list[Any]]:
     """The likeliest first tokens of a chat reply, `[bytes in hex, log-probability]`; [] where it has none."""
     content = getattr(getattr(response.choices[0], "logprobs", None), "content", None)
     top = getattr(content[0], "top_logprobs", None) if isinstance(content, list) and content else None
-    return [[_bytes_of(one).hex(), one.logprob] for one in top or [] if isinstance(one.logprob, int | float)]
+    return [[_bytes_of(one).hex(), float(one.logprob)] for one in top or [] if isinstance(one.logprob, int | float)]
 
 
 def _bytes_of(entry: Any) -> bytes:
@@ -127,12 +127,14 @@ def undecided(doc: Doc, scores: Sequence[float], top: Sequence[tuple[str, float]
 def first_token_response(doc: Doc, messages: Sequence[dict[str, Any]], answer: Answer) -> ModelResponse:
     """The response to a doc; a `RefusedResponse` where its score cannot be known.
 
-    Its log-probabilities are finite: a label that is not among the tokens has one that is `BELOW` all of theirs.
+    Its log-probabilities are finite: a label that is not among the tokens, or has minus infinity there, has one that is
+    `BELOW` all of theirs.
     """
-    scores = label_scores(doc.choices, answer["top"])
-    if why := undecided(doc, scores, answer["top"]):
+    top = [(token, logprob) for token, logprob in answer["top"] if logprob > -math.inf]
+    scores = label_scores(doc.choices, top)
+    if why := undecided(doc, scores, top):
         return RefusedResponse(reason=why, kind="undecided")
-    returned = [logprob for _, logprob in answer["top"]]
+    returned = [logprob for _, logprob in top]
     least, best = min(returned) - BELOW, max(returned)
     return ModelResponse(
         input=list(messages),

@@ -10,7 +10,7 @@ from cultureval.models.refused_images import ImagesRefused, skips_refused
 from cultureval.runtime.errors import CulturevalError, shorten
 from cultureval.runtime.patches.lighteval.refused_docs import RefusedResponse, name_of
 from cultureval.runtime.servers.answers import Answer
-from cultureval.runtime.servers.errors import ContentFilter, ServerError
+from cultureval.runtime.servers.errors import ContentFilter, ServerError, reading_a_reply
 from cultureval.runtime.servers.identity import IdentityQuestion
 from cultureval.runtime.servers.identity_watch import IdentityWatch
 from cultureval.runtime.servers.journalled_answers import OnFailure, Question
@@ -130,7 +130,8 @@ def naming(doc: Doc | str, question: Question, watch: IdentityWatch | None, shor
     async def ask(client: OpenAIClient) -> Answer:
         before = client.answered
         try:
-            return await question(client)
+            with reading_a_reply():
+                return await question(client)
         except ServerError as error:
             if error.refuses_content and not isinstance(doc, str) and all_images(doc):
                 raise ImagesRefused([doc], f"the server refuses it: {error.cause.rstrip('.')}") from error

@@ -1,6 +1,5 @@
 """Checking and reading the answers of OpenAI-compatible servers."""
 
-import json
 from collections.abc import Awaitable, Mapping, Sequence
 from typing import Any, TypeVar
 
@@ -8,7 +7,7 @@ import openai
 from pydantic import BaseModel
 
 from cultureval.runtime.servers.costs import read_usage
-from cultureval.runtime.servers.errors import IncompleteAnswer, NoChoices, PromptBlocked
+from cultureval.runtime.servers.errors import UNREADABLE, IncompleteAnswer, NoChoices, PromptBlocked
 from cultureval.runtime.servers.providers import filters
 
 T = TypeVar("T")
@@ -16,7 +15,6 @@ Answer = dict[str, Any]
 
 # finish_reason of a server that failed while answering: OpenRouter and gateways, vLLM and SGLang, DeepSeek, Z.ai.
 _FAILED_REASONS = {"error", "abort", "insufficient_system_resource", "network_error"}
-NOT_JSON = (json.JSONDecodeError, UnicodeDecodeError, RecursionError)
 
 
 async def checked_answer(answer: Awaitable[T], choices: int, blocks_without_choices: bool = False) -> T:
@@ -28,11 +26,11 @@ async def checked_answer(answer: Awaitable[T], choices: int, blocks_without_choi
     """
     try:
         response = await answer
-    except (*NOT_JSON, openai.APIResponseValidationError) as error:
-        raise IncompleteAnswer(f"the answer is not JSON: {error}") from error
-    if blocks_without_choices and not getattr(response, "choices", None) and _has_counts(response):
-        raise PromptBlocked("the provider blocked the prompt: its answer has token counts and no choices")
-    check_response(response, choices)
+        if blocks_without_choices and not getattr(response, "choices", None) and _has_counts(response):
+            raise PromptBlocked("the provider blocked the prompt: its answer has token counts and no choices")
+        check_response(response, choices)
+    except (*UNREADABLE, openai.APIResponseValidationError) as error:
+        raise IncompleteAnswer(f"the answer cannot be read: {type(error).__name__}: {error}") from error
     return response
 
 
@@ -43,7 +41,7 @@ def _has_counts(response: Any) -> bool:
 
 
 def check_response(response: Any, choices: int) -> None:
-    """Raises IncompleteAnswer for an answer that is not complete."""
+    """Raises IncompleteAnswer for an answer that is not complete, or what `answer_of` raises."""
     if isinstance(response, str):
         raise IncompleteAnswer(f"the answer is text or a page, not JSON: {response!r}")
     if error := (getattr(response, "model_extra", None) or {}).get("error"):
@@ -54,6 +52,7 @@ def check_response(response: Any, choices: int) -> None:
         hint = "; does the server know the parameter n? If not, set n to 1 (code: --batch-size 1)" if count == 1 else ""
         raise (IncompleteAnswer if count else NoChoices)(f"{count} choices instead of {choices}{hint}")
     _check_choices(got)
+    answer_of(response)
 
 
 def answer_of(response: Any) -> Answer:

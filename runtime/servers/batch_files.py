@@ -15,7 +15,7 @@ from typing import Any
 
 from cultureval.runtime.errors import CulturevalError, shorten
 from cultureval.runtime.servers.answers import Answer, answer_of, check_response
-from cultureval.runtime.servers.errors import IncompleteAnswer
+from cultureval.runtime.servers.errors import UNREADABLE, IncompleteAnswer
 from cultureval.runtime.servers.replies import LARGEST_REPLY
 from cultureval.runtime.text_templates import short_hash
 
@@ -154,7 +154,7 @@ class BatchAnswers:
             response = _response_of(body)
             check_response(response, choices)
             return answer_of(response)
-        except (IncompleteAnswer, TypeError, ValueError, AttributeError, RecursionError) as error:
+        except (IncompleteAnswer, *UNREADABLE) as error:
             self.failed[identifier] = f"the batch's answer cannot be read ({shorten(str(error))})"
             return None
 

@@ -1,14 +1,17 @@
 """Errors of OpenAI-compatible servers, and whether a request that got one is worth repeating."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 
 import openai
 
-from cultureval.runtime.errors import CulturevalError
+from cultureval.runtime.errors import CulturevalError, shorten
 from cultureval.runtime.servers.providers import filters
 from cultureval.runtime.servers.rate_limits import wait_after_refusal
 from cultureval.runtime.servers.replies import refusal_of
 
+# What reading a reply of an unexpected form raises; JSON's numbers of more than 4,300 digits are a ValueError.
+UNREADABLE = (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError)
 _RETRIED_STATUS = {408, 409, 429}
 ASKING_TO_WAIT = {409, 429}
 _REFUSING_STATUS = {401, 402, 404}
@@ -73,6 +76,16 @@ class ServerError(CulturevalError):
         if self.refuses_content:
             return "correct the setting that it names (max_tokens_name, temperature, extra_body)"
         return "start the server, or correct base_url"
+
+
+@contextmanager
+def reading_a_reply() -> Iterator[None]:
+    """Turns what a reply of an unexpected form raises into the ServerError of a request without a usable answer."""
+    try:
+        yield
+    except UNREADABLE as error:
+        cause = f"its reply cannot be read: {type(error).__name__}: {shorten(str(error))}"
+        raise ServerError(f"The server gave no answer ({cause}).", cause, incomplete=True, in_vain=True) from error
 
 
 class IncompleteAnswer(Exception):

@@ -188,6 +188,9 @@ async def _answer(client: OpenAIClient, run: _Run, key: str, question: Question)
         else:
             run.failures.append(error)
         return
+    except Exception as error:  # whatever it is, the requests in flight are finished and kept first
+        run.failures.append(error)
+        return
     run.found[key] = answer
     run.progress.count_tokens(used.output)
     run.progress.update(note=run.note() if run.note is not None else "")

@@ -22,9 +22,10 @@ import tenacity
 
 from cultureval.runtime.coroutines import run_coroutine
 from cultureval.runtime.errors import shown_names
-from cultureval.runtime.servers.answers import NOT_JSON, Answer, answer_of, checked_answer
+from cultureval.runtime.servers.answers import Answer, answer_of, checked_answer
 from cultureval.runtime.servers.errors import (
     ASKING_TO_WAIT,
+    UNREADABLE,
     ContentFilter,
     IncompleteAnswer,
     NobodySaysWho,
@@ -172,7 +173,7 @@ class OpenAIClient:
                 if model and served and model not in served and await _is_unknown(server.client, model):
                     why = f"it does not serve {model!r}, but {shown_names(served)}"
                     found[server.url] = ServerError(why, status=404)
-            except (openai.OpenAIError, *NOT_JSON) as error:
+            except (openai.OpenAIError, *UNREADABLE) as error:
                 if getattr(error, "status_code", None) not in _NO_LIST:
                     found[server.url] = self._as_server_error(error)
         return found
@@ -187,7 +188,7 @@ class OpenAIClient:
         for server in self._servers:
             try:
                 entries = await _model_entries(server.client)
-            except (openai.OpenAIError, *NOT_JSON) as error:
+            except (openai.OpenAIError, *UNREADABLE) as error:
                 if getattr(error, "status_code", None) in _NO_LIST:
                     return {}
                 lost = lost or error
@@ -204,7 +205,7 @@ class OpenAIClient:
         """
         for server in self._servers:
             address = urljoin(f"{server.url.rstrip('/')}/", "../tokenize")
-            with suppress(openai.OpenAIError, *NOT_JSON):
+            with suppress(openai.OpenAIError, *UNREADABLE):
                 found = await server.client.post(address, cast_to=object, body=prompt)
                 counts = [found.get(name) for name in ("count", "max_model_len")] if isinstance(found, dict) else []
                 if counts and all(type(count) is int and count > 1 for count in counts):

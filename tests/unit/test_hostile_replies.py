@@ -1,0 +1,102 @@
+"""Replies of servers that mean harm, or are broken: each is no answer of its own request, and the run goes on."""
+
+import asyncio
+import math
+from types import SimpleNamespace
+
+import pytest
+from lighteval.tasks.requests import Doc
+from loopback import Handler, LoopbackServer
+
+from cultureval.models.server.first_token import ask_first_token, first_token_response
+from cultureval.models.server.refused_answers import PromptRefused, naming
+from cultureval.runtime.journal import Journal, answer_key
+from cultureval.runtime.servers.costs import Usage
+from cultureval.runtime.servers.errors import ServerError
+from cultureval.runtime.servers.journalled_answers import answer_all
+from cultureval.runtime.servers.openai_client import OpenAIClient
+from cultureval.runtime.servers.settings import ServerSettings
+
+CHAT = {"model": "m", "messages": [{"role": "user", "content": "س"}]}
+DIGITS = "1" * 5000
+
+
+class Hostile(Handler):
+    """Answers whatever is asked with the server's `body`."""
+
+    def do_GET(self):
+        self.reply(200, self.server.body)
+
+    def do_POST(self):
+        self.asked()
+        self.reply(200, self.server.body)
+
+
+def settings_of(server, **more):
+    given = {"max_retries": 0, "backoff_s": 0.01, "timeout_s": 0.5, "give_up_s": 5}
+    return ServerSettings(**{"base_urls": (server.url,), "concurrency": 2} | given | more)
+
+
+def asked(body, ask, **settings):
+    """What `ask` makes of a client whose server replies with these bytes."""
+
+    async def run(server):
+        async with OpenAIClient(settings_of(server, **settings)) as client:
+            return await asyncio.wait_for(ask(client), 10)
+
+    with LoopbackServer(Hostile, "/v1") as server:
+        server.body = body
+        return asyncio.run(run(server))
+
+
+def chat_body(content='"x"', more=""):
+    return f'{{"choices": [{{"index": 0, "message": {{"content": {content}}}{more}}}], "model": "m"}}'.encode()
+
+
+@pytest.mark.parametrize(
+    "body", [chat_body('"x"', f', "created": {DIGITS}'), chat_body('[{"type": ["x"], "text": "a"}]')]
+)
+def test_a_reply_that_cannot_be_read_is_no_answer(body):
+    with pytest.raises(ServerError) as refused:
+        asked(body, lambda client: client.chat(**CHAT))
+    assert refused.value.incomplete and refused.value.in_vain
+
+
+def test_a_list_of_models_with_an_endless_number_is_an_error_of_the_server():
+    body = f'{{"data": [{{"id": "m", "created": {DIGITS}}}]}}'.encode()
+    assert [*asked(body, lambda client: client.health_check("m")).values()]
+    with pytest.raises(ServerError):
+        asked(body, lambda client: client.model_entry("m"))
+    assert asked(body, lambda client: client.token_count(model="m", prompt="x")) is None
+
+
+@pytest.mark.parametrize("top", ['{"أ": -0.5}', "7", '[{"token": "a", "logprob": -1' + "0" * 400 + "}]"])
+def test_first_tokens_of_an_unusual_form_are_no_answer(top):
+    body = chat_body('"أ"', f', "logprobs": {{"content": [{{"token": "أ", "top_logprobs": {top}}}]}}')
+    question = naming("row 1", lambda client: ask_first_token(client, CHAT), None, None)
+    with pytest.raises(PromptRefused) as refused:
+        asked(body, question)
+    assert refused.value.kind == "no_answer"
+
+
+def test_a_token_without_probability_is_left_out():
+    doc = Doc(task_name="t", query="س", choices=["أ", "ب"], gold_index=0)
+    tokens = [("أ".encode().hex(), -0.5), (b"x".hex(), -9.0), ("ب".encode().hex(), -math.inf)]
+    response = first_token_response(doc, [], {"top": tokens})
+    assert response.logprobs == [-0.5, -10.0] == first_token_response(doc, [], {"top": tokens[:2]}).logprobs
+
+
+def test_whatever_ends_a_run_the_requests_in_flight_are_kept(tmp_path):
+    async def fails(client):
+        await asyncio.sleep(0.05)
+        raise OSError("odd")
+
+    async def answers(client):
+        await asyncio.sleep(0.2)
+        return {"completions": [], "usage": None, "model": "m"}
+
+    questions = {answer_key(n=0): fails, (kept := answer_key(n=1)): answers}
+    with pytest.raises(OSError, match="odd"):
+        settings = settings_of(SimpleNamespace(url="http://127.0.0.1:9/v1"))
+        answer_all(settings, questions, Journal(tmp_path), lambda *_: Usage(0, 0), silent=True)
+    assert kept in Journal(tmp_path)
