@@ -3,7 +3,7 @@
 import os
 import re
 import unicodedata
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -59,12 +59,13 @@ def items_table(rows: Sequence[Row], task: str, run: str, width: int | None, lim
     metric, names = headline_of(task), names_of(rows)
     alike = os.path.commonprefix([row["doc"]["query"] for row in shown]) if len(shown) > 1 else ""
     start = len(alike) - WORD.match(alike[::-1]).end()  # type: ignore[union-attr]
+    of_headline = {name for row in rows if row["metric"].get(metric) is not None for name in _numbers(row["metric"])}
     columns = [
         [_end_of(name, NARROW) for name in names[: len(shown)]],
         [row["doc"]["query"][start:] for row in shown],
         [_cut(gold_of(row), NARROW) for row in shown],
         [answer_of(row, metric) for row in shown],
-        [_score(row["metric"], metric) for row in shown],
+        [_score(row["metric"], metric, of_headline) for row in shown],
     ]
     rest = (width or 120) - sum(_widest(columns[place], HEADER[place]) + GAP for place in (0, 2, 4))
     answer = max(min(_widest(columns[3], HEADER[3]), rest // 2), NARROW // 2)
@@ -84,12 +85,24 @@ def _widest(cells: Sequence[str], header: str) -> int:
     return max(map(cell_len, (header, *map(_one_line, cells))))
 
 
-def _score(scores: dict[str, Any], metric: str) -> str:
-    """The item's score by a metric, or where the item is of another kind (a caption that asks for images) its first."""
-    # A mapping is a judge's verdict; None is a metric that the item does not have.
-    numbers = {name: value for name, value in scores.items() if not isinstance(value, Mapping) and value is not None}
-    value = numbers.get(metric, next(iter(numbers.values()), None))
+def _score(scores: dict[str, Any], metric: str, alike: Collection[str]) -> str:
+    """The item's score by a metric, "n/a" where it has none; its first where the metric is of other items.
+
+    Args:
+        scores: The item's.
+        metric: The task's headline.
+        alike: What the items have that the headline scores: one without any of it (a caption that asks for images) is
+            of another kind.
+    """
+    numbers = _numbers(scores)
+    other = metric not in scores or alike and not numbers.keys() & alike
+    value = numbers.get(metric, next(iter(numbers.values()), None) if other else None)
     return "n/a" if value is None or value != value else score_text(value)
+
+
+def _numbers(scores: dict[str, Any]) -> dict[str, Any]:
+    """The scores without a judge's verdict, which is a mapping, and without None, which a metric of other items is."""
+    return {name: value for name, value in scores.items() if not isinstance(value, Mapping) and value is not None}
 
 
 def _cut(text: str, width: int, isolate: bool = False) -> str:

@@ -82,6 +82,13 @@ def test_a_judge_s_verdict_is_told_in_a_line_of_its_own(row):
     assert items_table([row], "a_task_of_another_package", "", None, 1).splitlines()[2].endswith("0.25")
 
 
+def test_an_item_without_the_headline_s_score_shows_no_other_score_unless_it_is_of_another_kind(row):
+    """Another metric's 1 stood below the headline for an item that is not scored."""
+    scores = [{"iou": 0.5, "other": 0.25}, {"iou": None, "other": 1.0}, {"iou": None, "other": None, "recall": 0.75}]
+    lines = items_table([row | {"metric": one} for one in scores], "cvlue_vg", "", None, 3).splitlines()[2:5]
+    assert [line.split()[-1] for line in lines] == ["0.5", "n/a", "0.75"]
+
+
 def test_what_is_not_there_is_named(row, tmp_path, monkeypatch):
     with pytest.raises(CulturevalError, match="has no details of LightEval"):
         find_details(tmp_path, "cvlue_vg")
