@@ -59,7 +59,7 @@ def items_table(rows: Sequence[Row], task: str, run: str, width: int | None, lim
     metric, names = headline_of(task), names_of(rows)
     alike = os.path.commonprefix([row["doc"]["query"] for row in shown]) if len(shown) > 1 else ""
     start = len(alike) - WORD.match(alike[::-1]).end()  # type: ignore[union-attr]
-    of_headline = {name for row in rows if row["metric"].get(metric) is not None for name in _numbers(row["metric"])}
+    of_headline = {name for row in rows if metric in (numbers := _numbers(row["metric"])) for name in numbers}
     columns = [
         [_end_of(name, NARROW) for name in names[: len(shown)]],
         [row["doc"]["query"][start:] for row in shown],
@@ -97,12 +97,13 @@ def _score(scores: dict[str, Any], metric: str, alike: Collection[str]) -> str:
     numbers = _numbers(scores)
     other = metric not in scores or alike and not numbers.keys() & alike
     value = numbers.get(metric, next(iter(numbers.values()), None) if other else None)
-    return "n/a" if value is None or value != value else score_text(value)
+    return "n/a" if value is None else score_text(value)
 
 
 def _numbers(scores: dict[str, Any]) -> dict[str, Any]:
-    """The scores without a judge's verdict, which is a mapping, and without None, which a metric of other items is."""
-    return {name: value for name, value in scores.items() if not isinstance(value, Mapping) and value is not None}
+    """The scores without a judge's verdict, which is a mapping, and without None or NaN: a metric of other items."""
+    numbers = {name: value for name, value in scores.items() if not isinstance(value, Mapping) and value is not None}
+    return {name: value for name, value in numbers.items() if value == value}
 
 
 def _cut(text: str, width: int, isolate: bool = False) -> str:
