@@ -11,7 +11,7 @@ import sys
 import tempfile
 import threading
 from contextlib import chdir
-from itertools import groupby
+from itertools import cycle, groupby
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,7 @@ from cultureval.audit.review.server import Review, addresses, listening, new_des
 from cultureval.audit.sources import read_items
 from cultureval.reports.leaderboard.board import read_board
 from cultureval.reports.leaderboard.site import write_site
+from cultureval.reports.model_sizes import billions_of
 from cultureval.reports.summary_text import shown_run
 from cultureval.reports.viewer.bundle import MARK, write_bundle
 from cultureval.reports.viewer.logs import write_logs
@@ -45,7 +46,8 @@ from viewer_runs import row, save  # noqa: E402
 WIDTHS = (80, 120)
 SHOWN = {"qimma": "QIMMA", "alqasida": "AL-QASIDA", "m2cqa": "M2CQA"}  # suite -> its tab
 PICTURES = (("qimma", 1400, "light"), ("alqasida", 1400, "dark"), ("qimma", 400, "dark"), ("m2cqa", 400, "light"))
-MODELS, ITEMS = 20, 200
+MODELS = 20
+LICENCES = ("apache-2.0", "llama3.1", "apache-2.0", "apache-2.0", "gemma")  # of the families, in their order
 REPLY = "في الصورة نخلة طويلة وفيها رطب أصفر، ووراها بيت طين قديم له باب خشب ودريشة صغيرة."
 VERDICT = {"outcome": "scored", "reason": "", "reply": "Consistency: 5/5\nRelevance: 4/5\nFluency: 5/5", "asked": 1}
 REVIEWED, REASONS = "qimma_arabicmmlu:Accounting (University)", ("judge:qwen:answer_alignment", "check:mixed_scripts")
@@ -92,8 +94,11 @@ def draw_leaderboard(browser: Any, scratch: Path) -> None:
     for name, able in invented_models(MODELS).items():
         for day, suite in enumerate(SHOWN, start=1):
             tasks = [task.task for task in all_tasks().values() if task.suite == suite]
-            write_run(results, name, tasks, able, ITEMS, signed={}, date=f"2026-11-0{day}T10-00-00")
-    write_site(read_board([results]), site, "Arabic models (invented runs)", ("svg",))
+            write_run(results, name, tasks, able, None, signed={}, date=f"2026-11-0{day}T10-00-00")
+    facts = scratch / "models.csv"
+    rows = [f"{name},{billions_of(name)},{licence}" for name, licence in zip(invented_models(MODELS), cycle(LICENCES))]
+    facts.write_text("\n".join(["model,billions,licence", *rows]))
+    write_site(read_board([results], models=facts), site, "Arabic models (invented runs)", ("svg",))
     for suite, width, scheme in PICTURES:
         page = Visited(browser, site, viewport={"width": width, "height": 900}, color_scheme=scheme).page
         page.goto((site / "index.html").as_uri())

@@ -1,6 +1,7 @@
 """Check what is installed on this machine, and what is impossible without the rest."""
 
 import contextlib
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from importlib.metadata import PackageNotFoundError, version
@@ -22,7 +23,7 @@ from cultureval.tasks.registration import mirror_arguments
 from cultureval.tasks.suite import Suite, Task
 
 WIDTH = 80  # cells, where standard output is no terminal
-MOST_NAMED = 2  # tasks of a suite that cannot be scored
+MOST_NAMED = 3  # groups of which tasks cannot run
 STATES = ("wrong", "missing", "untried", "ok")
 MIRROR = "`mirror` needs internet, here or elsewhere; runs then take --data DIR."
 REST = "Why, all versions and patches: cultureval doctor --all"
@@ -38,7 +39,7 @@ class Finding:
         cost: What does not work unless the state is "ok".
         needed: What was checked in a few words, where a suite's tasks cannot be scored without it.
         get: How it is got, where `cultureval mirror` does not fetch it.
-        tasks: Those that cannot be scored without it; empty: all of the suite.
+        tasks: Those that cannot run or be scored without it; empty: all of the suite.
     """
 
     state: Literal["ok", "missing", "untried", "wrong"]
@@ -84,7 +85,7 @@ def _samples_line(without_data: Sequence[str]) -> list[str]:
     """How the first suite that has samples is tried at once; [] where none has."""
     for name in without_data:
         tasks = [task for task in all_tasks().values() if task.suite == name]
-        if tasks_held(tasks, DataOptions(root=samples_root())):
+        if len(tasks_without_data(tasks, DataOptions(root=samples_root()))) < len(tasks):
             command = f"cultureval eval MODEL {name} --data samples --skip-unscorable"
             return [f"At once, on a few rows of ours, also of other suites:\n  {command}"]
     return []
@@ -104,30 +105,32 @@ def _suite_row(name: str, findings: Sequence[Finding]) -> tuple[str, str, str]:
     fetched = ", ".join(one.needed for one in lacking if not one.get)
     told = [f"{fetched}\n  {mirror}"] if fetched else []
     told += [f"{one.needed}\n  {one.get}" for one in lacking if one.get]
-    all_names = [task.task for task in all_tasks().values() if task.suite == name]
-    without = dict.fromkeys(task for one in lacking for task in one.tasks or all_names if task in all_names)
-    if len(without) == len(all_names):
+    tasks = [task for task in all_tasks().values() if task.suite == name]
+    without = [task for task in tasks if any(not one.tasks or task.task in one.tasks for one in lacking)]
+    if len(without) == len(tasks):
         return "missing", name, "\n".join(told)
-    what = f"all but {len(without)} of {len(all_names)} tasks ({shown_names([*without], MOST_NAMED)})"
+    groups = Counter(task.group for task in without)
+    named = [group if count == 1 else f"{count} of {group}" for group, count in groups.items()]
+    what = f"{len(tasks) - len(without)} of {len(tasks)} tasks can run, not {shown_names(named, MOST_NAMED)}"
     return "partly", name, "\n".join([what, *told])
 
 
 def _data_of(suite: str) -> Finding:
-    """Where the data of a suite are, or of how many of its tasks they are missing."""
+    """Where the data of a suite are, or of which of its tasks they are missing."""
     try:
         options = read_data_options()
     except CulturevalError as error:
         return Finding("wrong", "", needed="data", get=str(error).rstrip("."))
     tasks = [task for task in all_tasks().values() if task.suite == suite]
     if options.root is None and not is_offline():
-        without = sum(not any(source.on_hub for source in task.sources) for task in tasks)
+        without = tuple(task.task for task in tasks if not any(source.on_hub for source in task.sources))
         terms = ", whose terms you accept there" if any(task.sources[0].gated for task in tasks) else ""
         place = f"data come from the hub{terms}"
     else:
-        without = len(tasks) - tasks_held(tasks, options)
+        without = tasks_without_data(tasks, options)
         place = f"data in {options.root or 'the cache of the hub'}"
-    needed = "data" if without == len(tasks) else f"data of {without} of {len(tasks)} tasks"
-    return Finding("missing" if without else "ok", place, needed=needed)
+    needed = "data" if len(without) == len(tasks) else f"data of {len(without)} of {len(tasks)} tasks"
+    return Finding("missing" if without else "ok", place, needed=needed, tasks=without)
 
 
 def check_versions() -> list[Finding]:
@@ -230,21 +233,22 @@ def check_data_root() -> list[Finding]:
         return [Finding("wrong", f"data options: {error}", "no task can be read")]
     if options.root is None:
         return [Finding("missing", f"data root ({Settings.data_root.variable} is not set)", "data come from the hub")]
-    held, tasks = tasks_held(all_tasks().values(), options), len(all_tasks())
-    what = f"data root {options.root} has {held} of {tasks} tasks"
-    return [Finding("ok" if held == tasks else "missing", what, "the other tasks cannot be run from it")]
+    without, tasks = tasks_without_data(all_tasks().values(), options), len(all_tasks())
+    what = f"data root {options.root} has {tasks - len(without)} of {tasks} tasks"
+    return [Finding("missing" if without else "ok", what, "the other tasks cannot be run from it")]
 
 
-def tasks_held(tasks: Iterable[Task], options: DataOptions) -> int:
-    """How many of the tasks have data on this machine, or on the hub where no root is named and it is not offline."""
+def tasks_without_data(tasks: Iterable[Task], options: DataOptions) -> tuple[str, ...]:
+    """The tasks without data on this machine, and on the hub where no root is named and it is not offline."""
     from cultureval.tasks.reading import find_subset
 
-    held = 0
+    without = []
     for task in tasks:
-        with contextlib.suppress(CulturevalError):
+        try:
             find_subset(task, options)
-            held += 1
-    return held
+        except CulturevalError:
+            without.append(task.task)
+    return tuple(without)
 
 
 def suite_findings(suite: Suite) -> list[Finding]:

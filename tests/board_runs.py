@@ -40,7 +40,7 @@ def write_run(
     model: str,
     tasks: Iterable[str],
     ability: float = 0.5,
-    items: int = 40,
+    items: int | None = 40,
     *,
     date: str = "2026-11-01T10-00-00",
     folder: str = "",
@@ -56,7 +56,7 @@ def write_run(
         model: The model's name.
         tasks: Names of tasks.
         ability: Probability that an item of middle difficulty is right.
-        items: Of each task.
+        items: Of each task; None: as many as published.
         date: Of the run.
         folder: Of the model in the output folder; "": its name.
         query: The prompt of each item.
@@ -66,8 +66,9 @@ def write_run(
     """
     known = [all_tasks()[name] for name in tasks]
     scores: dict[str, dict[str, float]] = {}
+    counts = {task.task: items or task.expected("original") or 100 for task in known}
     for task in known:
-        table, means = _items(task, model, ability, items, query, signed is not None)
+        table, means = _items(task, model, ability, counts[task.task], query, signed is not None)
         file = write_details(root, folder or model, date, f"{task.task}|0", table)
         scores[f"{task.task}|0"] = means | _of_sums(file, task, means)
         if not details:
@@ -76,7 +77,7 @@ def write_run(
         members = [scores[f"{task.task}|0"] for task in known if task.group == group]
         scores[f"{group}:_average|0"] = _average(members)
     scores |= means_of_subsets(scores)
-    configs = {name: {"effective_num_docs": items} for name in scores if ":_" not in name}
+    configs = {f"{name}|0": {"effective_num_docs": count} for name, count in counts.items()}
     content = {
         "config_general": {"model_name": model, "max_samples": limit},
         "results": scores,
