@@ -70,7 +70,7 @@ def machine_report(everything: bool = False) -> tuple[str, bool]:
     parts = [
         _table(suites),
         *([MIRROR] if any("cultureval mirror" in what for _, _, what in suites) else []),
-        *_samples_line([name for name, finding in data.items() if finding.state == "missing"]),
+        *_samples_line([name for name, one in data.items() if (one.state, one.needed) == ("missing", "data")]),
         *([_table(rows)] if rows else []),
         *([] if everything else [REST]),
     ]

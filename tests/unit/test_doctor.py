@@ -47,6 +47,8 @@ def test_what_is_missing_is_told_with_the_command_that_gets_it(row_of, tmp_path)
         "At once, on a few rows of ours, also of other suites: "
         "cultureval eval MODEL qimma --data samples --skip-unscorable"
     )
+    lacking = Finding("missing", "NADI model", "no scores", "NADI model")
+    assert row_of("alqasida", lacking, place=-2, data_root="samples") == doctor.MIRROR  # not the samples once more
     of_another_suite = Finding("missing", "LID model", "no scores", "LID model", tasks=("alqasida_mt:btec_egy_to_eng",))
     assert row_of("alqasida_dev", of_another_suite, data_root=str(tmp_path)).startswith("missing alqasida_dev")
     assert row_of("qimma", form="curatd").startswith("missing qimma data --form 'curatd' is not one of")
@@ -56,7 +58,7 @@ def test_a_suite_of_which_a_few_tasks_lack_their_scorer_is_ready_but_for_these(r
     monkeypatch.setattr(doctor, "missing_packages", lambda extra: ["evalplus"] if extra == "code" else [])
     row = row_of("qimma", *doctor.suite_findings(all_suites()["qimma"]), data_root="samples")
     assert row.startswith("partly qimma 103 of 109 tasks can run, not qimma_arablegalqa, ")
-    assert " and 3 more BERTScore model cultureval mirror qimma --output-dir DIR extra code pip install" in row
+    assert " and 1 more BERTScore model cultureval mirror qimma --output-dir DIR extra code pip install" in row
 
 
 @pytest.mark.parametrize(
