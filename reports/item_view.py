@@ -86,17 +86,17 @@ def _widest(cells: Sequence[str], header: str) -> int:
 
 
 def _score(scores: dict[str, Any], metric: str, alike: Collection[str]) -> str:
-    """The item's score by a metric, "n/a" where it has none; its first where the metric is of other items.
+    """The item's score by a metric, "n/a" where it has none; where the metric is of other items, its own first.
 
     Args:
         scores: The item's.
         metric: The task's headline.
-        alike: What the items have that the headline scores: one without any of it (a caption that asks for images) is
-            of another kind.
+        alike: What the items have that the headline scores: one that has another score (a caption that asks for images)
+            is of another kind.
     """
     numbers = _numbers(scores)
-    other = metric not in scores or alike and not numbers.keys() & alike
-    value = numbers.get(metric, next(iter(numbers.values()), None) if other else None)
+    own = [value for name, value in numbers.items() if name not in alike] if alike or metric not in scores else []
+    value = numbers.get(metric, next(iter(own), None))
     return "n/a" if value is None else score_text(value)
 
 

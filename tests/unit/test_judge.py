@@ -144,7 +144,7 @@ FATES = {
     "rate_without_header": ("no_answer", "slow down"),
     "hang": ("no_answer", "Time"),
     "page": ("no_answer", "not JSON"),
-    "cut_json": ("no_answer", "not JSON"),
+    "cut_json": ("no_answer", "cannot be read"),
     "cut_body": ("no_answer", ""),
     "no_choices": ("no_answer", "0 choices"),
     "bad_request": ("no_answer", "bad"),
