@@ -45,7 +45,7 @@ def item_data(place: int, rows: Sequence[Row], task: str) -> dict[str, Any]:
     return data | {"answer": answer_of(row, headline_of(task)), "scores": without_nan(row["metric"])}
 
 
-def items_table(rows: Sequence[Row], task: str, run: str, width: int | None, limit: int) -> str:
+def items_table(rows: Sequence[Row], task: str, run: str, width: int | None, limit: int, refused: int = 0) -> str:
     """The first items of a task as a table, cut to one line each.
 
     Args:
@@ -54,6 +54,7 @@ def items_table(rows: Sequence[Row], task: str, run: str, width: int | None, lim
         run: Model and date, for the title.
         width: Of the terminal in cells; None: standard output is no terminal.
         limit: At most this many items.
+        refused: How many others were refused, and are in no details.
     """
     shown = list(rows[:limit])
     metric, names = headline_of(task), names_of(rows)
@@ -72,7 +73,8 @@ def items_table(rows: Sequence[Row], task: str, run: str, width: int | None, lim
     limits = (NARROW, max(rest - answer - GAP, NARROW // 2), NARROW, answer, NARROW)
     isolate = width is not None
     cut = [[_cut(cell, most, isolate) for cell in column] for column, most in zip(columns, limits, strict=True)]
-    title = f"{task}, {escaped(run)}: {len(shown)} of {len(rows)} items, score: {metric or 'the first metric'}"
+    items = f"{len(shown)} of {len(rows)} items" + (f", {refused} more refused" if refused else "")
+    title = f"{task}, {escaped(run)}: {items}, score: {metric or 'the first metric'}"
     table = terminal_table(HEADER, zip(*cut, strict=True), "llllr", title, width=width, cut_words=isolate)
     more = f"{len(rows) - len(shown)} more items: --limit N\n" if len(shown) < len(rows) else ""
     return f"{table}\n{more}One item in full: cultureval show RESULTS TASK ITEM"

@@ -246,7 +246,7 @@ def left_out_of_means(run: Run) -> list[str]:
                 metrics_of.setdefault(task.rows - count, []).append(metric)
         for count, metrics in metrics_of.items():
             who = metrics[0] if len(metrics) == 1 else f"{metrics[0]} and {len(metrics) - 1} more"
-            lines.append(f"{task.task}: {who} exclude {count} of {task.rows} rows.")
+            lines.append(f"{task.task}: {who} exclude {count} of {task.rows} answered rows.")
     return lines
 
 

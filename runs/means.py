@@ -124,13 +124,13 @@ def members_of(name: str, scores: Iterable[str]) -> list[str] | None:
 
 
 def count_of(run: Run, name: str, metric: str) -> tuple[int | None, float | None]:
-    """Of how many items a score of a task or an average is, and the share of all its items that have one.
+    """Of how many items a score of a task or an average is, and the share of all that were asked that have one.
 
     Both are None where nobody knows, and of a metric that does not apply to the task.
     """
     members = members_of(name, run.scores)
     records = [run.record.tasks.get(task) for task in ([name] if members is None else members)]
-    known = [one for one in records if one and one.rows]
+    known = [one for one in records if one and one.n]
     if len(known) < len(records):
         return None, None
     known = [one for one in known if metric not in one.not_applicable or run.value(one.task, metric) is not None]

@@ -148,8 +148,8 @@ class TaskRecord(Record):
 
     @property
     def n(self) -> int:
-        """How many items were answered, counted as by `n_of`."""
-        return self.rows // rows_per_item(self.task)
+        """How many items were asked, the refused ones too, counted as by `n_of`."""
+        return (self.rows + self.refused) // rows_per_item(self.task)
 
 
 class SignatureRecord(Record):

@@ -62,16 +62,23 @@ def _show_runs(results: Path, full: bool, as_json: bool, strict: bool) -> None:
 def _show_items(results: Path, task: str, limit: int, as_json: bool) -> None:
     from cultureval.reports.item_view import item_data, items_table
     from cultureval.runs.files import find_details
+    from cultureval.runs.load_runs import runs_of
     from cultureval.runs.rows import rows_with_judgements
 
     saved = find_details(results, task)
     rows = rows_with_judgements(saved)
+    try:
+        records = [run.record.tasks.get(saved.task) for run in runs_of([saved]).values()]
+    except CulturevalError as error:  # the items can be read without it
+        print_note(str(error))
+        records = []
+    refused = sum(record.refused for record in records if record)
     if as_json:
         items = [item_data(place, rows, saved.task) for place in range(min(limit, len(rows)))]
-        content = {"task": task, "run": saved.run_name, "rows": len(rows), "items": items}
+        content = {"task": task, "run": saved.run_name, "rows": len(rows), "refused": refused, "items": items}
         print(json.dumps(content, ensure_ascii=False, indent=2))
     else:
-        print(items_table(rows, task, saved.run_name, terminal_width(), limit))
+        print(items_table(rows, task, saved.run_name, terminal_width(), limit, refused))
 
 
 def _show_fooled(results: Path, task: str | None, limit: int, output: Path | None, as_json: bool) -> None:

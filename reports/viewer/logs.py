@@ -156,20 +156,21 @@ def _scores_of(saved: SavedTask, run: Run | None, headline: str) -> dict[str, tu
 
 
 def _results(scores: Mapping[str, tuple[float, float | None]], record: TaskRecord | None, count: int) -> "EvalResults":
-    """The scores, each with how many samples it is of."""
+    """The scores, each with how many samples it is of; refused ones are without an answer (`count` have one)."""
     from inspect_ai.log import EvalMetric, EvalResults, EvalScore
 
     found = []
+    asked = count + (record.refused if record else 0)
     for name, (value, error) in scores.items():
         values = {"mean": value} | ({} if error is None else {"stderr": error})
         metrics = {key: EvalMetric(name=key, value=number) for key, number in values.items()}
         known = record if record and record.rows and name not in record.not_applicable else None
         scored = known.rows_with(name) if known else None
         numbers: dict[str, Any] = {"scored_samples": scored}
-        numbers["unscored_samples"] = None if scored is None else max(count - scored, 0)
+        numbers["unscored_samples"] = None if scored is None else max(asked - scored, 0)
         numbers["metadata"] = {"items": known.n_of(name)} if known else None  # of which several samples may be one
         found.append(EvalScore(name=plain_text(name, NAME), scorer=plain_text(name, NAME), metrics=metrics, **numbers))
-    return EvalResults(total_samples=count, completed_samples=count, scores=found)
+    return EvalResults(total_samples=asked, completed_samples=count, scores=found)
 
 
 def _spec(saved: SavedTask, run: Run | None, made_from: str, pictures: bool, metrics: Sequence[str]) -> "EvalSpec":

@@ -324,8 +324,8 @@ def page_of_model_agrees(text, found, suite):
         value, error = found.value(task, metric), found.stderr(task, metric)
         mine = [row for row in rows if row[0] == name and row[4] == metric]
         shown_value = "n/a" if value is None else f"{value:.4f}"
-        scored = record.scored.get(metric, record.rows)
-        count = f"{scored}" if scored == record.rows else f"{scored} of {record.rows}"
+        scored, asked = record.scored.get(metric, record.rows), record.rows + record.refused
+        count = f"{scored}" if scored == asked else f"{scored} of {asked}"
         (row,) = [row for row in mine if row[5] == count and (value is None or near_text(row[1], value))][:1]
         if value is None:
             assert row[1] == shown_value

@@ -907,6 +907,13 @@ def test_refused_rows_and_their_bounds_are_those_of_the_items_and_counts(tmp_pat
     assert found.claimed.startswith(f"{TRUST}|0 {said}") if said else not found.claims
     record = found.record.tasks[f"{TRUST}|0"]
     assert record.refused == refused
+    rows = scores_table([found]).set_index(["task", "metric"])
+    assert rows.loc[f"{TRUST}|0", "acc_norm"].coverage == pytest.approx(record.rows / (record.rows + refused))
+    if not edited and details == "whole":
+        assert "5 of 5 items, 1 more refused" in run("show", one.file, TRUST)[0]
+        (log,) = write_logs([one.file])
+        results = read_eval_log(str(log.file)).results
+        assert (results.total_samples, {score.unscored_samples for score in results.scores}) == (6, {1})
     if refused and details == "whole":
         assert record.bounds["acc_norm"] == pytest.approx([score * 5 / 6, (score * 5 + 1) / 6])
         (told,) = [warning for warning in run_warnings(found) if warning.kind == "refused"]
