@@ -1,6 +1,6 @@
 """What a score that is no mean of its items is made of: sums over items, and the score of these sums."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -23,6 +23,8 @@ class ItemStatistics:
         worst: [N, P] what the parts would be with the worst possible score, of a metric that is better if lower the
             highest; None: nothing bounds it.
         best: [N, P] likewise with the best possible score.
+        error: The standard error of the score of all items as its metric draws it, from the sums [G, P] of clusters,
+            None where it has none; None: that of a ratio of two sums, and of other scores nobody knows.
     """
 
     parts: Floats
@@ -31,6 +33,7 @@ class ItemStatistics:
     scored: NDArray[np.bool_] | None = None
     worst: Floats | None = None
     best: Floats | None = None
+    error: Callable[[Floats], float | None] | None = None
 
 
 def of_mean(scores: ArrayLike, declared: Declared | None, counts: ArrayLike = 1.0) -> ItemStatistics:

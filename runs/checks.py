@@ -44,11 +44,11 @@ from cultureval.tasks.catalogue import all_suites, declared_metric
 
 ROWS = "rows"
 ERROR = "_stderr"
-FEW = 10  # items, below which the error of a score of sums is too rough for a check
+FEW = 15  # items, below which the error of a score of sums is too rough for a check
 RATIO = 2  # sums that a mean, or a ratio, is made of
 NO_ANSWER = "no_answer"  # the kind of refused rows of which a record tells none
 GROUPS = 100  # of clusters at most, that a jackknife leaves out one after another
-FACTOR = 2.0  # between a bootstrapped error of such a score and the one that its items give
+FACTOR = 1.5  # between two errors of one score that are of other draws, or of a bootstrap and a jackknife
 Change = tuple[Claim | None, dict[str, float | None]]  # what the file says otherwise, and the values that stand instead
 Scores = Mapping[str, Mapping[str, float | None]]
 P, T = ParamSpec("P"), TypeVar("T")
@@ -62,6 +62,10 @@ def _tried(check: Callable[P, T], *arguments: P.args, **named: P.kwargs) -> tupl
         return None, str(error).rstrip(".")
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
         return None, f"its details are not those of the task ({shorten(repr(error), 80)})"
+
+
+class _Drawn(StandardError):
+    """A standard error of random draws: the same items in another order have another, within `FACTOR`."""
 
 
 class _Read(NamedTuple):
@@ -86,7 +90,7 @@ class _Checked(NamedTuple):
     Attributes:
         changes: What the file says otherwise, each with the values that stand in place of it.
         record: With the numbers of rows that the details have.
-        errors: The standard errors of metrics that are means.
+        errors: The standard errors of metrics that are means, or whose draws are known.
         unchecked: Why a score is not checked; "" where all are.
         impossible: What is wrong with the items' scores; "" for nothing.
         asked: As of `_Read`.
@@ -128,9 +132,9 @@ def checked(run: Run) -> Run:
             claims += [claim] if claim else []
             scores[name] = {**scores.get(name, {}), **values}
     errors = {(name, metric): error for name, one in found.items() for metric, error in one.errors.items()}
-    for claim, values in list(_of_subsets(scores, errors)):
-        claims.append(claim)
-        scores[claim.task] = {**scores[claim.task], **values}
+    for name, (claim, values) in list(_of_subsets(scores, errors)):
+        claims += [claim] if claim else []
+        scores[name] = {**scores[name], **values}
     tasks = {name: found[name].record if name in found else _told(run, one) for name, one in records.items()}
     means = {name: one.means for name, one in found.items()}
     tasks = {name: _with_bounds(one, scores.get(name, {}), means.get(name, {}), claims) for name, one in tasks.items()}
@@ -341,38 +345,40 @@ def _with_bounds(
 def _of_metric(
     run: Run, record: TaskRecord, file: Path, metric: str, read: _Read, errors: dict[str, StandardError]
 ) -> list[Change]:
-    """What the file says otherwise of a score of a task; the error of one that is a mean is added to `errors`.
+    """What the file says otherwise of a score of a task; its error, where its items give it, is added to `errors`.
 
     Raises:
         CulturevalError: What it is made of is not in the details, or not on this machine.
     """
     claimed = run.value(record.task, metric)
     if claimed is None:
-        return _restored(record, file, metric, read)
+        return _restored(record, file, metric, read, errors)
     if metric not in read.columns:
         headline = record.headline == metric
         if not headline and not _has_statistics(record):
             return []
         if (headline or _is_bounded(record.task, metric)) and not _known_items(record, file, metric):
             raise CulturevalError("its details have no scores of it")
-        return _by_statistics(run, record, file, metric, None)
+        return _by_statistics(run, record, file, metric, None, errors)
     column = read.columns[metric][np.isfinite(read.columns[metric])]
     if not len(column):
         values = {metric: None, f"{metric}{ERROR}": None}  # no item has a part of it
         nothing = Claim(record.task, metric, claimed, math.nan, "items")
-        return _by_statistics(run, record, file, metric, None) or [(nothing, values)]
+        return _by_statistics(run, record, file, metric, None, errors) or [(nothing, values)]
     error, mean = _error_of_mean(record.task, metric, read), float(column.mean())
     if not agree(mean, claimed) or not _is_mean(file, record.task, metric, mean):
-        return _by_statistics(run, record, file, metric, Estimate(mean, error))
+        return _by_statistics(run, record, file, metric, Estimate(mean, error), errors)
     if not declared_metric(record.task, metric):
         return []
     alike = column.min() == column.max() and run.stderr(record.task, metric) == 0
     own = run.signature_of(record.task) and not math.isnan(error)  # others say 0 where all scores are alike
     errors[metric] = StandardError(0.0, len(column)) if alike and not own else error
-    return _error_change(run, record.task, metric, errors[metric])
+    return _error_change(record.task, metric, run.stderr(record.task, metric), errors[metric])
 
 
-def _restored(record: TaskRecord, file: Path, metric: str, read: _Read) -> list[Change]:
+def _restored(
+    record: TaskRecord, file: Path, metric: str, read: _Read, errors: dict[str, StandardError]
+) -> list[Change]:
     """A score that the details give and the file lacks, whose group's average it would leave.
 
     Raises:
@@ -387,7 +393,8 @@ def _restored(record: TaskRecord, file: Path, metric: str, read: _Read) -> list[
     else:
         items = item_scores(file, record.task, metric)
         whole = items and (len(column) or _is_ratio(items))  # without a column, a corpus score lacked its instrument
-        found, error = score_of_all(items) if items and whole else math.nan, _error_of_sums(items) or math.nan
+        found = score_of_all(items) if items and whole else math.nan
+        error = _known_error(items, metric, errors) or math.nan
     if math.isnan(found):
         return []
     values = {metric: found, f"{metric}{ERROR}": None if math.isnan(error) else error}
@@ -411,7 +418,9 @@ def _is_bounded(task: str, metric: str) -> bool:
     return declared is not None and all(map(math.isfinite, declared.range))
 
 
-def _by_statistics(run: Run, record: TaskRecord, file: Path, metric: str, mean: Estimate | None) -> list[Change]:
+def _by_statistics(
+    run: Run, record: TaskRecord, file: Path, metric: str, mean: Estimate | None, errors: dict[str, StandardError]
+) -> list[Change]:
     """What the file says otherwise of a score that may count items otherwise than the mean of the rows' numbers does.
 
     Raises:
@@ -422,7 +431,7 @@ def _by_statistics(run: Run, record: TaskRecord, file: Path, metric: str, mean: 
     if found is None or claimed is None:
         return []
     of_mean = mean is not None and (items is None or _is_ratio(items)) and agree(found, mean.value)
-    error = mean.stderr if mean and of_mean else _error_of_sums(items)
+    error = mean.stderr if mean and of_mean else _known_error(items, metric, errors)
     error = None if error is None or math.isnan(error) else float(error)
     if not agree(found, claimed):
         values = {metric: None if math.isnan(found) else found, f"{metric}{ERROR}": error}
@@ -430,11 +439,10 @@ def _by_statistics(run: Run, record: TaskRecord, file: Path, metric: str, mean: 
     told = run.stderr(record.task, metric)
     if told is None or items is None:
         return []
-    if not error or len(items.keys) < FEW:  # nothing checks a corpus score's, which is not shown
+    rough = not items.error and not _is_ratio(items)
+    if not error or rough and len(items.keys) < FEW:  # nothing checks a corpus score's, which is not shown
         return [] if _is_ratio(items) else [(None, {f"{metric}{ERROR}": None})]
-    if 1 / FACTOR < told / error < FACTOR:
-        return []
-    return [(Claim(record.task, f"{metric}{ERROR}", told, error, "items"), {f"{metric}{ERROR}": error})]
+    return [] if rough and _is_near(told, error) else _error_change(record.task, metric, told, _Drawn(error))
 
 
 def _error_of_mean(task: str, metric: str, read: _Read) -> StandardError:
@@ -446,17 +454,28 @@ def _error_of_mean(task: str, metric: str, read: _Read) -> StandardError:
     return error_that_adds(column[known], clusters, bounds)
 
 
-def _error_change(run: Run, task: str, metric: str, error: float) -> list[Change]:
-    """What the file says otherwise of the standard error of a mean."""
-    told = run.stderr(task, metric)
-    if told is None or _errors_agree(told, error):
+def _known_error(items: ItemScores | None, metric: str, errors: dict[str, StandardError]) -> float | None:
+    """As of `_error_of_sums`; one whose draws are known is added to `errors`."""
+    error = _error_of_sums(items)
+    if items and items.error and error is not None:
+        errors[metric] = _Drawn(error, len(items.keys))
+    return error
+
+
+def _error_change(
+    task: str, metric: str, told: float | None, error: StandardError, made_of: str = "items"
+) -> list[Change]:
+    """What the file says otherwise of a standard error; that of other draws is replaced without a word."""
+    if told is None or abs(told - error) <= ROUNDING + 1e-4 * abs(error):
         return []
     known = None if math.isnan(error) else float(error)
-    return [(Claim(task, f"{metric}{ERROR}", told, float(error), "items"), {f"{metric}{ERROR}": known})]
+    near = isinstance(error, _Drawn) and _is_near(told, error)
+    claim = None if near else Claim(task, f"{metric}{ERROR}", told, float(error), made_of)
+    return [(claim, {f"{metric}{ERROR}": known})]
 
 
-def _errors_agree(one: float, other: float) -> bool:
-    return abs(one - other) <= ROUNDING + 1e-4 * abs(other)
+def _is_near(told: float, error: float) -> bool:
+    return bool(error) and 1 / FACTOR < told / error < FACTOR
 
 
 def _impossible(task: str, metric: str, column: Floats) -> str:
@@ -529,16 +548,18 @@ def _has_statistics(record: TaskRecord) -> bool:
 
 
 def _error_of_sums(items: ItemScores | None) -> float | None:
-    """The standard error of a score of sums over items, clusters whole: of a ratio of two the linearised one, else
-    the jackknife's; None of other scores, and of one cluster.
+    """The standard error of a score of sums over items, clusters whole: that of its metric's own draws, else of a
+    ratio of two the linearised one, else the jackknife's; None of other scores, and of one cluster.
     """
     if items is None:
         return None
     of_two, numbers = _is_ratio(items), dict[Hashable, int]()
     members = [numbers.setdefault(name or place, len(numbers)) for place, name in enumerate(items.clusters)]
-    groups = len(numbers) if of_two else min(len(numbers), GROUPS)
+    groups = len(numbers) if of_two or items.error else min(len(numbers), GROUPS)
     sums = np.zeros((groups, items.parts.shape[1]))
     np.add.at(sums, np.array(members) % groups, items.parts)
+    if items.error:
+        return items.error(sums)
     sums = sums[sums[:, 1] != 0] if of_two else sums
     total, count = sums.sum(axis=0), len(sums)
     if count < 2:
@@ -550,10 +571,8 @@ def _error_of_sums(items: ItemScores | None) -> float | None:
     return math.sqrt((count - 1) / count * float(((without - without.mean()) ** 2).sum()))
 
 
-def _of_subsets(
-    scores: Scores, errors: Mapping[tuple[str, str], StandardError]
-) -> Iterator[tuple[Claim, dict[str, float | None]]]:
-    """The averages, and their standard errors, that are not those of their subsets; `errors` are of means only."""
+def _of_subsets(scores: Scores, errors: Mapping[tuple[str, str], StandardError]) -> Iterator[tuple[str, Change]]:
+    """The averages, and their standard errors, that are not those of their subsets, whose `errors` are known."""
     for name, values in scores.items():
         members = members_of(name, scores)
         for metric, claimed in values.items() if members is not None else ():
@@ -561,9 +580,11 @@ def _of_subsets(
                 continue
             if not members or not all(metric in scores.get(member, {}) for member in members):
                 if not metric.startswith(JUDGED):  # judges may have been asked about some subsets alone
-                    yield Claim(name, metric, claimed, math.nan, "subsets"), {metric: None, f"{metric}{ERROR}": None}
+                    gone = Claim(name, metric, claimed, math.nan, "subsets")
+                    yield name, (gone, {metric: None, f"{metric}{ERROR}": None})
                 continue
             parts = [scores[member][metric] for member in members]
+            told_errors = [scores[member].get(f"{metric}{ERROR}") for member in members]
             known = [part for part in parts if part is not None]
             found = [errors[member, metric] for member in members if (member, metric) in errors]
             error = _error_of_average(name, found) if len(found) == len(members) else None
@@ -571,17 +592,18 @@ def _of_subsets(
             whole, mean_of_known = math.fsum(known), math.fsum(known) / max(len(known), 1)  # undefined ones left out
             if known and (agree(mean_of_known, claimed) or added and agree(whole, claimed)):
                 told = values.get(f"{metric}{ERROR}")
-                if told is not None and error is not None and not _errors_agree(told, error) and error == error:
-                    changed = {f"{metric}{ERROR}": error}
-                    yield Claim(name, f"{metric}{ERROR}", told, error, "subsets"), changed
+                least = math.hypot(*(one or 0.0 for one in told_errors)) / len(members)
+                if error is None and told is not None and told * FACTOR < least:  # no less than of independent subsets
+                    error = _Drawn(least)
+                changes = _error_change(name, metric, told, error, "subsets") if error == error is not None else []
+                yield from ((name, change) for change in changes)
                 continue
-            told_errors = [scores[member].get(f"{metric}{ERROR}") for member in members]
             mean = mean_of([Estimate(*part) for part in zip(known, told_errors, strict=False)]) if known else None
             value = (whole if added else mean.value) if mean and len(known) == len(parts) else math.nan
-            error = mean.stderr if mean and error is None else error
-            error = None if error is None or math.isnan(error) else error
-            found_values = {metric: value, f"{metric}{ERROR}": error} if value == value else {metric: None}
-            yield Claim(name, metric, claimed, value, "subsets"), found_values
+            known_error = mean.stderr if mean and error is None else error
+            known_error = None if known_error is None or math.isnan(known_error) else float(known_error)
+            found_values = {metric: value, f"{metric}{ERROR}": known_error} if value == value else {metric: None}
+            yield name, (Claim(name, metric, claimed, value, "subsets"), found_values)
 
 
 def _is_count(task: str, metric: str) -> bool:
@@ -592,8 +614,8 @@ def _is_count(task: str, metric: str) -> bool:
     return declared is not None and declared.role == "count" and not _is_bounded(task, metric)
 
 
-def _error_of_average(name: str, errors: Sequence[StandardError]) -> float:
+def _error_of_average(name: str, errors: Sequence[StandardError]) -> StandardError:
     """The error of an average: of a group's as LightEval adds them, of a declared mean their mean, an upper bound."""
-    if name.partition("|")[0].endswith(":_average"):
-        return float(sum(errors[1:], start=errors[0]) / len(errors))
-    return math.fsum(errors) / len(errors)
+    of_group = name.partition("|")[0].endswith(":_average")
+    error = sum(errors[1:], start=errors[0]) / len(errors) if of_group else math.fsum(errors) / len(errors)
+    return (_Drawn if any(isinstance(one, _Drawn) for one in errors) else StandardError)(float(error))

@@ -1,6 +1,6 @@
 """The scores of the items of saved tasks, read without their texts: for ranks and for comparisons of runs."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -37,6 +37,7 @@ class ItemScores:
         scored: [N] whether an item has a score; one without is never "nothing lost".
         worst: [N, P] what the parts would be with the worst possible score; None: nothing bounds it.
         best: [N, P] likewise with the best possible score.
+        error: As of `ItemStatistics`; None of a selection of items.
     """
 
     keys: tuple[str, ...]
@@ -47,6 +48,7 @@ class ItemScores:
     scored: NDArray[np.bool_]
     worst: Floats | None = None
     best: Floats | None = None
+    error: Callable[[Floats], float | None] | None = None
 
     def on(self, keys: Sequence[str]) -> "ItemScores":
         """The same of some of the items, in the given order."""
@@ -157,7 +159,7 @@ def item_scores(file: Path, task: str, metric: str) -> ItemScores | None:
         keys, clusters = named or _row_names(file, *state_of(file))
         rows = tuple((row,) for row in range(len(keys)))
     scored = np.ones(len(keys), bool) if made.scored is None else made.scored
-    return ItemScores(keys, clusters, made.parts, made.score, rows, scored, made.worst, made.best)
+    return ItemScores(keys, clusters, made.parts, made.score, rows, scored, made.worst, made.best, made.error)
 
 
 def suite_statistics(file: Path, task: str, metric: str) -> ItemStatistics | None:

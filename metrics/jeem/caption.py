@@ -19,6 +19,7 @@ import numpy as np
 from cultureval.runtime.zero_width import without_marks
 
 MAX_ORDER = 4
+BLEU_DRAWS = 1000
 ROUGE_BETA = 1.2
 CIDER_SIGMA = 6.0
 
@@ -148,6 +149,23 @@ def bleu_of(statistics: np.ndarray) -> np.ndarray:
     ratio = (statistics[..., -2] + _TINY) / (statistics[..., -1] + _SMALL)
     log_brevity = np.minimum(0.0, 1 - 1 / ratio)[..., None]
     return np.exp(np.cumsum(precisions, axis=-1) / np.arange(1, MAX_ORDER + 1) + log_brevity)
+
+
+def bleu_error(counts: np.ndarray, order: int) -> float:
+    """The standard error of corpus BLEU of an order, in 0 to 100: the spread of a bootstrap over clusters, seed 0.
+
+    It is nan for fewer than two clusters, and where no item matches at one of the orders: then BLEU is 0 in every
+    replicate, which says nothing of its error.
+
+    Args:
+        counts: [G, 10] sums of `bleu_statistics` over each cluster.
+        order: 1 to 4.
+    """
+    clusters = len(counts)
+    if clusters < 2 or not counts[:, :order].any(axis=0).all():
+        return math.nan
+    draws = np.random.default_rng(0).multinomial(clusters, [1 / clusters] * clusters, size=BLEU_DRAWS)
+    return float(100 * bleu_of(draws @ counts)[:, order - 1].std(ddof=1))
 
 
 def rouge_l(hypothesis: Tokens, references: Sequence[Tokens]) -> float:

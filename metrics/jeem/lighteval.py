@@ -10,7 +10,7 @@ from lighteval.metrics.utils.metric_utils import SampleLevelMetric
 from lighteval.models.model_output import ModelResponse
 from lighteval.tasks.requests import Doc
 
-from cultureval.metrics.jeem.caption import MAX_ORDER, bleu_of, score_captions
+from cultureval.metrics.jeem.caption import MAX_ORDER, bleu_error, bleu_of, score_captions
 from cultureval.metrics.jeem.names import BERTSCORE_PARTS, REFERENCE, WORDS
 from cultureval.metrics.lighteval.clustered_means import ClusteredMean, ClusteredScore
 from cultureval.metrics.lighteval.shared_pass import Columns, SharedPass, SharedScore, batched_metric, pass_over_replies
@@ -21,8 +21,6 @@ from cultureval.runtime.doc_fields import specific_of
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.patches.lighteval.group_averages import StandardError
 from cultureval.runtime.zero_width import without_marks
-
-BLEU_DRAWS = 1000
 
 
 def caption_metrics() -> list[SampleLevelMetric]:
@@ -76,24 +74,13 @@ class CorpusBleu(CorpusLevelComputation):
         self.order = order
 
     def compute_corpus(self, items: list[BleuScore]) -> dict[str, float]:
-        """BLEU in 0 to 100 and its standard error.
-
-        The error is nan for fewer than two clusters, and where no item matches at one of the orders: then BLEU is 0 in
-        every replicate, which says nothing of its error.
-        """
+        """BLEU in 0 to 100 and its standard error (`bleu_error`)."""
         numbers: dict[object, int] = {}
         members = [numbers.setdefault(item.cluster or index, len(numbers)) for index, item in enumerate(items)]
         counts = np.zeros((len(numbers), len(items[0].statistics)))
         np.add.at(counts, members, [item.statistics for item in items])
         value = 100 * float(bleu_of(counts.sum(axis=0))[self.order - 1])
-        return {self.name: value, f"{self.name}_stderr": StandardError(self._error(counts), len(items))}
-
-    def _error(self, counts: np.ndarray) -> float:
-        clusters = len(counts)
-        if clusters < 2 or not counts[:, : self.order].any(axis=0).all():
-            return float("nan")
-        draws = np.random.default_rng(0).multinomial(clusters, [1 / clusters] * clusters, size=BLEU_DRAWS)
-        return float(100 * bleu_of(draws @ counts)[:, self.order - 1].std(ddof=1))
+        return {self.name: value, f"{self.name}_stderr": StandardError(bleu_error(counts, self.order), len(items))}
 
 
 def _mean_metric(name: str, definition: str, shared: SharedPass[Columns]) -> SampleLevelMetric:

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 
 from cultureval.metrics.item_statistics import ItemStatistics
-from cultureval.metrics.jeem.caption import bleu_of, bleu_statistics, tokenize
+from cultureval.metrics.jeem.caption import bleu_error, bleu_of, bleu_statistics, tokenize
 from cultureval.metrics.jeem.names import WORDS
 from cultureval.metrics.paired_tests import Floats
 from cultureval.runs.items import details_columns, saved_replies, state_of
@@ -24,7 +24,8 @@ def item_statistics(file: Path, task: str, metric: str) -> ItemStatistics | None
         return None
     order, _, suffix = metric.removeprefix(BLEU).partition("_")
     parts = _counts(file, suffix, *state_of(file))
-    return None if parts is None else ItemStatistics(parts, partial(_bleu, order=int(order)))
+    score, error = partial(_bleu, order=int(order)), partial(bleu_error, order=int(order))
+    return None if parts is None else ItemStatistics(parts, score, error=error)
 
 
 @lru_cache(maxsize=4)  # the orders are asked one after another

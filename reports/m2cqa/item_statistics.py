@@ -7,7 +7,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cultureval.metrics.item_statistics import ItemStatistics
-from cultureval.metrics.m2cqa.counterfactual import item_counts, metrics_of_counts, ratios_of_counts
+from cultureval.metrics.m2cqa.counterfactual import (
+    item_counts,
+    metrics_of_counts,
+    ratios_of_counts,
+    report_of_counts,
+)
 from cultureval.metrics.m2cqa.names import (
     CFHR,
     CFHR_VALID_ONLY,
@@ -48,7 +53,8 @@ def item_statistics(file: Path, task: str, metric: str) -> ItemStatistics | None
     left_out = unreadable & (parts[:, -1] == 0) & (rate in CONDITIONAL)
     score = ratio if parts.shape[-1] == 2 else partial(_rate, name=rate)
     worst, best = (np.tile(_parts(ends, rate), (len(parts), 1)) for ends in _ends(rate))
-    return ItemStatistics(parts, score, items, ~left_out, worst=worst, best=best)
+    error = partial(_error, file=file, key=key, rate=rate)
+    return ItemStatistics(parts, score, items, ~left_out, worst=worst, best=best, error=error)
 
 
 @lru_cache(maxsize=8)  # a run's rates are asked one after another
@@ -67,6 +73,17 @@ def _judged(file: Path, key: str, *state: int) -> tuple[dict[str, tuple[int, ...
             rows[name].append(row)
     items = {name: tuple(places) for name, places in rows.items()}
     return items, item_counts(*right_judgements(verdicts), unread).astype(np.float64), unread
+
+
+def _error(sums: Floats, file: Path, key: str, rate: str) -> float | None:
+    """The standard error of a rate of all items, each its own cluster, as results have it."""
+    return _report(file, key, *state_of(file))[f"{rate}_stderr"]
+
+
+@lru_cache(maxsize=8)
+def _report(file: Path, key: str, *state: int) -> dict[str, float | int | None]:
+    found = _judged(file, key, *state)
+    return report_of_counts(found[1], FALSE_STATEMENTS) if found else {}
 
 
 def _parts(counts: Floats, rate: str) -> Floats:

@@ -769,6 +769,26 @@ def run_of_m2cqa(root, cells, left=()):
     return file
 
 
+def test_a_rates_standard_error_is_that_of_its_items(tmp_path):
+    """Half of CFHR's error was believed, of a cell as of the mean of two, and one taken out was another one."""
+    cells = {name: drawn_verdicts(60, 0.8, 0.6, seed) for seed, name in enumerate(("tf_ajp", "tf_arz"))}
+    file = run_of_m2cqa(tmp_path, cells)
+    whole = file.read_text("utf-8")
+    for name in ("m2cqa:tf_ajp|0", "m2cqa:_dialect_tf|0"):
+        for factor, claims in ((1.0, []), (0.8, []), (0.6, [name])):
+            content = json.loads(whole)
+            own = content["results"][name]["cfhr_stderr"]
+            content["results"][name]["cfhr_stderr"] = factor * own
+            file.write_text(json.dumps(content), encoding="utf-8")
+            (found,) = load(file)
+            assert [claim.task for claim in found.claims] == claims
+            assert found.stderr(name, "cfhr") == pytest.approx(own)
+    content["results"] |= {"m2cqa:tf_ajp|0": {}}
+    file.write_text(json.dumps(content), encoding="utf-8")
+    own = cell_report(cells["tf_ajp"])["cfhr_stderr"]
+    assert load(file)[0].stderr("m2cqa:tf_ajp|0", "cfhr") == pytest.approx(own)
+
+
 @pytest.mark.parametrize("said", ["false", "invalid"])
 def test_a_rate_without_a_denominator_leaves_no_readable_row_unscored(tmp_path, said):
     """Where no Q+ was judged right CFHR is undefined, and all rows were told as not scored."""
