@@ -1,9 +1,12 @@
 """What is taken from a server: replies of the asked host only, and of a limited size."""
 
+import asyncio
+import re
 from collections.abc import Callable, Mapping
 from typing import Any
 from urllib.parse import urljoin, urlsplit
 
+import httpx
 import openai
 
 LARGEST_REPLY = 64 * 2**20  # bytes, unpacked; log-probabilities of a prompt of 128,000 tokens are 16 MiB
@@ -21,7 +24,9 @@ class RefusedReply(Exception):
 
 
 class CarefulClient(openai.DefaultAsyncHttpxClient):
-    """Reads replies whole, up to a limit, and follows few redirects, none to another host, or out of encryption.
+    """Reads replies whole, up to limits of size and time, and follows few redirects to the same host.
+
+    None leads out of encryption. The time of a whole reply is what httpx allows for each read of it alone.
 
     Whoever is there would get prompts and keys.
 
@@ -37,18 +42,22 @@ class CarefulClient(openai.DefaultAsyncHttpxClient):
         """
         super().__init__(event_hooks={"response": [_check_redirect]})
         self._on_answer = on_answer
-        self._secret = (key or "").encode() if len(key or "") >= SHORTEST_KEY else b""
+        self._secret = _in_json(key) if len(key or "") >= SHORTEST_KEY else None
 
     async def send(self, request: Any, **arguments: Any) -> Any:
         """Sends a request; the reply is read, also where it was asked for as a stream.
 
         Raises:
             openai.APIConnectionError: From a `RefusedReply`: the reply is too large, or leads elsewhere.
+            httpx.ReadTimeout: It takes too long.
         """
         try:
-            response = await super().send(request, **{**arguments, "stream": True})
-            body = await _read(response)
-            body = body.replace(self._secret, b"[key]") if self._secret else body
+            async with asyncio.timeout(request.extensions["timeout"]["read"]):
+                response = await super().send(request, **{**arguments, "stream": True})
+                body = await _read(response)
+            body = self._secret.sub(b"[key]", body) if self._secret else body
+        except TimeoutError as error:
+            raise httpx.ReadTimeout("the whole reply takes too long", request=request) from error
         except RefusedReply as error:
             raise openai.APIConnectionError(message="Refused.", request=request) from error
         if self._on_answer and response.status_code == 200:
@@ -56,6 +65,15 @@ class CarefulClient(openai.DefaultAsyncHttpxClient):
         headers = [pair for pair in response.headers.multi_items() if pair[0].lower() not in OF_THE_PACKING]
         whole = {"headers": headers, "content": body, "request": response.request}
         return type(response)(response.status_code, **whole, extensions=response.extensions)
+
+
+def _in_json(key: str) -> re.Pattern[bytes]:
+    r"""A key as it may stand in JSON, where a proxy writes `/` as `\/`, or any character as `\u0053`.
+
+    Also in JSON within a string of JSON, with more backslashes.
+    """
+    each = (rf"(?:{re.escape(one)}|\\{{1,4}}(?:{re.escape(one)}|u(?i:{ord(one):04x})))" for one in key)
+    return re.compile("".join(each).encode())
 
 
 async def _read(response: Any) -> bytes:

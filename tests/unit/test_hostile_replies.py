@@ -2,6 +2,7 @@
 
 import asyncio
 import math
+import threading
 from types import SimpleNamespace
 
 import pytest
@@ -11,6 +12,7 @@ from loopback import Handler, LoopbackServer
 from cultureval.models.server.first_token import ask_first_token, first_token_response
 from cultureval.models.server.refused_answers import PromptRefused, naming
 from cultureval.runtime.journal import Journal, answer_key
+from cultureval.runtime.servers import openai_client
 from cultureval.runtime.servers.costs import Usage
 from cultureval.runtime.servers.errors import ServerError
 from cultureval.runtime.servers.journalled_answers import answer_all
@@ -100,3 +102,49 @@ def test_whatever_ends_a_run_the_requests_in_flight_are_kept(tmp_path):
         settings = settings_of(SimpleNamespace(url="http://127.0.0.1:9/v1"))
         answer_all(settings, questions, Journal(tmp_path), lambda *_: Usage(0, 0), silent=True)
     assert kept in Journal(tmp_path)
+
+
+def test_a_key_that_a_reply_repeats_in_escapes_is_not_read():
+    key = "sk-SECRET/0123456789abcdef"
+    forms = [key, key.replace("/", r"\/"), key.replace("S", r"\u0053"), "".join(f"\\u{ord(one):04X}" for one in key)]
+    for form in [*forms, *(form.replace("\\", "\\\\") for form in forms)]:
+        answer = asked(chat_body(f'"It is {form}, \\n so."'), lambda client: client.chat(**CHAT), key=key)
+        assert answer["completions"][0]["text"] == "It is [key], \n so."
+
+
+class Dripping(Handler):
+    """Answers a byte at a time, for ever."""
+
+    def do_GET(self):
+        self.send_response(200)
+        self.send_header("Content-Length", "100000")
+        self.end_headers()
+        while not self.server.done.wait(0.05):
+            self.wfile.write(b" ")
+            self.wfile.flush()
+
+    def do_POST(self):
+        self.asked()
+        self.do_GET()
+
+
+@pytest.mark.parametrize("ask", ["model_entry", "token_count"])
+def test_a_reply_that_never_ends_is_given_up(ask, monkeypatch):
+    monkeypatch.setattr(openai_client, "_HEALTH_TIMEOUT_S", 0.3)
+
+    async def run(server):
+        async with OpenAIClient(settings_of(server)) as client:
+            question = client.model_entry("m") if ask == "model_entry" else client.token_count(model="m", prompt="x")
+            return await asyncio.wait_for(question, 5)
+
+    with LoopbackServer(Dripping, "/v1") as server:
+        server.done = threading.Event()
+        try:
+            if ask == "token_count":
+                assert asyncio.run(run(server)) is None
+            else:
+                with pytest.raises(ServerError) as refused:
+                    asyncio.run(run(server))
+                assert refused.value.unreachable
+        finally:
+            server.done.set()
