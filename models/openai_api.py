@@ -63,7 +63,7 @@ from cultureval.runtime.servers.answers import Answer
 from cultureval.runtime.servers.costs import BudgetSpent
 from cultureval.runtime.servers.identity import ServerIdentity
 from cultureval.runtime.servers.identity_watch import IdentityWatch, ModelChanged
-from cultureval.runtime.servers.journalled_answers import OnFailure, Question, answer_all, ask_unconfirmed_anew
+from cultureval.runtime.servers.journalled_answers import First, OnFailure, Question, answer_all, ask_unconfirmed_anew
 from cultureval.runtime.servers.openai_client import OpenAIClient
 from cultureval.runtime.servers.settings import ServerSettings
 from cultureval.runtime.settings import current_settings
@@ -275,33 +275,27 @@ class OpenAIModel(LightevalModel):
         docs: Sequence[Doc],
         asked: Sequence[Mapping[str, Question]],
         description: str,
-        first: Callable[[Sequence[Question]], Question] | None = None,
+        first: First | None = None,
     ) -> tuple[dict[str, Answer], dict[int, ModelResponse]]:
-        """The answers to the questions of docs, and by place what stands for docs that the server refuses.
-
-        `first` makes a question, of those without an answer yet, that is asked before them.
-        """
-        ask_unconfirmed_anew(self._journal, chain(*asked))
-        missing = {key: question for own in asked for key, question in own.items() if key not in self._journal}
+        """The answers to the questions of docs, and by place what stands for docs that the server refuses."""
         reasons: dict[str, RefusedResponse] = {}
-
         short = short_question(self.config, self._servers)
         questions = {
             key: naming(doc, question, self._watch, short)
             for doc, own in zip(docs, asked, strict=True)
             for key, question in own.items()
         }
+        keys = [key for own in asked for key in own]
+        if self.config.dry_run or self._batch:
+            ask_unconfirmed_anew(self._journal, keys)
         if self.config.dry_run:
             reasons |= self._spending.plan(docs, asked)
         elif self._batch:
-            keys = [key for own in asked for key in own]
             reasons |= self._batch.answer(
                 docs, asked, self._journal, lambda found: self._require_one_model(keys, found)
             )
         questions = {key: question for key, question in questions.items() if key not in reasons}
-        answers = self._answered(
-            questions, description, first([*missing.values()]) if first else None, skipping(reasons)
-        )
+        answers = self._answered(questions, description, first, skipping(reasons))
         found = {}
         for place, own in enumerate(asked):
             if why := [reasons[key] for key in own if key in reasons]:
@@ -324,7 +318,7 @@ class OpenAIModel(LightevalModel):
                 )
 
     def _answered(
-        self, questions: Mapping[str, Question], description: str, first: Question | None, skip: OnFailure
+        self, questions: Mapping[str, Question], description: str, first: First | None, skip: OnFailure
     ) -> dict[str, Answer]:
         """The answers to questions, within the budget if there is one."""
         spending, budget = self._spending, self._spending.budget

@@ -98,7 +98,7 @@ class Journal:
         self._opened = self._index.last_sequence()
         self._hidden = -1 if resumes else self._opened  # the last sequence that is not found
         self._hidden_of: dict[str, int] = {}  # likewise, of single keys
-        self._before: dict[str, list[dict[str, Any]]] = {}
+        self._before: dict[str, tuple[int, list[dict[str, Any]]]] = {}  # with the sequence of the line that it is of
         if self.dropped and resumes:
             logger.warning("journal %s: %d half-written record(s) skipped", self.folder, self.dropped)
 
@@ -151,14 +151,16 @@ class Journal:
             cost = {name: answer[name] for name in ("usage", "batch") if answer.get(name)}
             left_out = (CHECKS, BEFORE)
             whole = {name: value for name, value in answer.items() if name not in left_out}
-            self._before[key] = [*self._earlier(key), cost if "usage" in cost else whole]
+            earlier = self._earlier(key)
+            self._before[key] = self._before[key][0], [*earlier, cost if "usage" in cost else whole]
 
     def _earlier(self, key: str) -> list[dict[str, Any]]:
-        if key not in self._before:
-            entry = self._index.find(key)
-            answer = self._read(entry) if entry and entry.sequence > self._hidden else None
-            self._before[key] = (answer or {}).get(BEFORE, [])
-        return self._before[key]
+        entry = self._index.find(key)
+        sequence = entry.sequence if entry else -1
+        if key not in self._before or self._before[key][0] != sequence:  # another process may have written meanwhile
+            answer = self._read(entry) if entry and sequence > self._hidden else None
+            self._before[key] = sequence, (answer or {}).get(BEFORE, [])
+        return self._before[key][1]
 
     def paid(self, key: str, answer: Mapping[str, Any] | None) -> dict[str, Mapping[str, Any]]:
         """All answers to a question that were paid: those withdrawn or passed over, and `answer` as the last.
@@ -173,27 +175,30 @@ class Journal:
         """Note that servers were, at these checks, still who they were: so the answers that name them are confirmed."""
         self.append({check_key(check): {} for check in checks})
 
-    def hide_unconfirmed(self, keys: Iterable[str]) -> list[str]:
+    def hide_unconfirmed(self, keys: Iterable[str]) -> tuple[list[str], list[str]]:
         """Pass over the answers that no check of who the server is followed, as if they were not here.
 
-        Those of another process that is still running are not among them: its check is to come.
-
         Returns:
-            The keys of those that are now hidden. They stay in the files until newer ones are written.
+            The keys of those that are now hidden, which stay in the files until newer ones are written; and of those
+            that another process wrote which is still running: its check is to come.
         """
-        found = []
+        hidden, awaited = [], []
         passed: set[str] = set()
         for key in keys:
-            answer = self.get(key)
+            answer, entry = self.get(key), self._find(key)
             checks = set(answer.get(CHECKS, ()) if answer else ()) - passed
-            passed |= {check for check in checks if check_key(check) in self}
-            if answer and checks - passed and (entry := self._find(key)) and not self._is_being_written(entry.file):
-                self._take_back(key, answer)
-                self._hidden_of[key] = entry.sequence
-                found.append(key)
+            if checks and entry:
+                runs = self._is_being_written(entry.file)  # looked up first, since it may end just after its check
+                passed |= {check for check in checks if check_key(check) in self}
+                if checks - passed and runs:
+                    awaited.append(key)
+                elif checks - passed:
+                    self._take_back(key, answer)
+                    self._hidden_of[key] = entry.sequence
+                    hidden.append(key)
             elif answer is None:
                 self._earlier(key)
-        return found
+        return hidden, awaited
 
     def _is_being_written(self, name: str) -> bool:
         """Whether another process of this machine writes a file, as its lock says."""
@@ -207,6 +212,10 @@ class Journal:
         except OSError:
             return False
         return False
+
+    def refresh(self) -> None:
+        """Finds what other machines have written meanwhile; what this one's processes write is found at once."""
+        self._refresh()
 
     def append(self, records: Records, of: str | None = None) -> None:
         """Write a batch of answers; when this returns they are on the disk.
@@ -222,8 +231,8 @@ class Journal:
         if not records:
             return
         of = self.of if of is None else of
-        again = {key: {**records[key], BEFORE: self._before[key]} for key in records if self._before.get(key)}
-        records = {**records, **again} if again else records
+        earlier = {key: before for key in records if key in self._before and (before := self._earlier(key))}
+        records = {**records, **{key: {**records[key], BEFORE: before} for key, before in earlier.items()}}
         with self._lock:
             try:
                 self._prepare_file()

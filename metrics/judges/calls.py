@@ -113,9 +113,15 @@ class PaidCalls:
             description: Of the calls, for the progress bar.
             processes: How many share the servers' concurrency.
         """
-        ask_unconfirmed_anew(self.journal, calls)
+        awaited = ask_unconfirmed_anew(self.journal, calls)
+        taken = {key for key in calls if key not in awaited and key in self.journal}
         for key, call in calls.items():
             self.pay(key, call, self.journal.get(key))
+
+        def pay(key: str, answer: Answer) -> Usage:
+            taken.add(key)
+            return self.pay(key, calls[key], answer)
+
         if self.stopped is None:
             servers = self.settings.servers()
             try:
@@ -123,7 +129,7 @@ class PaidCalls:
                     replace(servers, concurrency=max(1, servers.concurrency // processes)),
                     {key: self._question(call) for key, call in calls.items()},
                     self.journal,
-                    lambda key, answer: self.pay(key, calls[key], answer),
+                    pay,
                     description,
                     on_failure=self._continue_after,
                     note=lambda: str(self.budget),
@@ -131,7 +137,7 @@ class PaidCalls:
                 )
             except (ServerError, BudgetSpent) as error:
                 self.stopped, self.server_failed = _cause(error), isinstance(error, ServerError)
-        found = {key: answer for key in calls if (answer := self.journal.get(key)) is not None}
+        found = {key: answer for key in calls if key in taken and (answer := self.journal.get(key)) is not None}
         if self._watch is None:
             return found
         unplaced = sum(key in self._watch.others for key in found)

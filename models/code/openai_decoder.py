@@ -22,7 +22,7 @@ from cultureval.runtime.servers.answers import Answer
 from cultureval.runtime.servers.costs import RequestSize, counted, text_tokens
 from cultureval.runtime.servers.identity import IdentityQuestion, ServerIdentity
 from cultureval.runtime.servers.identity_watch import IdentityWatch
-from cultureval.runtime.servers.journalled_answers import answer_all, ask_unconfirmed_anew
+from cultureval.runtime.servers.journalled_answers import answer_all
 from cultureval.runtime.servers.openai_client import OpenAIClient
 from cultureval.runtime.servers.providers import provider_at
 from cultureval.runtime.settings import current_settings
@@ -99,12 +99,10 @@ class OpenAICodeDecoder(DecoderBase):
         }
         reasons: dict[str, RefusedResponse] = {}
 
-        journal = open_journal(of=self.name)
-        ask_unconfirmed_anew(journal, questions)
         answers = answer_all(
             self.servers,
             questions,
-            journal,
+            open_journal(of=self.name),
             lambda key, answer: counted(answer, self._size(asked[key])).tokens,
             "generating",
             on_failure=skipping(reasons),

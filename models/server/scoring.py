@@ -15,6 +15,7 @@ from typing import Any
 from lighteval.models.model_output import ModelResponse
 from lighteval.tasks.requests import Doc
 
+from cultureval.models.refused_images import ImagesRefused
 from cultureval.models.server.chat import as_data_url, image_form
 from cultureval.models.server.settings import ServerModelConfig
 from cultureval.runtime.doc_fields import PAPER, specific_of
@@ -319,6 +320,8 @@ async def _unless_refused(question: Question, client: OpenAIClient) -> Answer | 
     """Its answer; None where the server refuses what it holds, which the run itself names with its doc."""
     try:
         return await question(client)
+    except ImagesRefused:
+        return None
     except ServerError as error:
         if not (error.refuses_content or error.may_refuse_all or isinstance(error, ContentFilter)):
             raise

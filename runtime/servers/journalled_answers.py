@@ -1,13 +1,13 @@
 """Many requests to servers, each sent once: answers come from the journal, or are journalled as they arrive.
 
 Two runs with one journal do not ask the same question at the same time (`question_locks`): the second one waits for the
-answer.
+answer, and takes it once the first one's servers have said again who they are.
 """
 
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
@@ -27,6 +27,7 @@ from cultureval.runtime.servers.settings import ServerSettings
 logger = logging.getLogger(__name__)
 
 Question = Callable[[OpenAIClient], Awaitable[Answer]]
+First = Callable[[Sequence[Question]], Question]
 Pay = Callable[[str, Answer], Usage]
 OnFailure = Callable[[str, CulturevalError], bool]
 KeyUnder = Callable[[str, Mapping[str, Any]], str]
@@ -42,7 +43,7 @@ def answer_all(
     journal: Journal,
     pay: Pay,
     description: str = "answers",
-    first: Question | None = None,
+    first: First | None = None,
     on_failure: OnFailure | None = None,
     note: Callable[[], str] | None = None,
     silent: bool = False,
@@ -61,7 +62,7 @@ def answer_all(
         pay: Called with key and answer as soon as a server, or another run, has given it: counts its cost, and returns
             the tokens that are shown.
         description: Text of the progress bar.
-        first: Awaited before the first request, if any has to be sent.
+        first: Makes a question, of those without an answer yet, that is asked before them.
         on_failure: Called with the key and the error of a question that failed; True skips the question and continues.
         note: Called after each answer; returns the text next to the progress bar.
         silent: Whether no progress is shown, as in all but the first of several processes.
@@ -76,7 +77,8 @@ def answer_all(
         ModelChanged: The servers serve another model than `watch` knows, and it does not go on.
         CulturevalError: The journal was deleted meanwhile, with answers.
     """
-    found = {key: answer for key in questions if (answer := journal.get(key)) is not None}
+    awaited = ask_unconfirmed_anew(journal, questions)
+    found = {key: answer for key in questions if key not in awaited and (answer := journal.get(key)) is not None}
     if watch is not None:
         watch.expect(list(found.values()))
         watch.journal = journal
@@ -87,19 +89,26 @@ def answer_all(
             waiting, locks = deque(missing.items()), QuestionLocks(journal.folder)
             more = (on_failure, note, watch, key_under)
             run = _Run(journal, pay, progress, waiting, locks, found, *more)
-            run_coroutine(_ask(settings, run, min(settings.concurrency, len(missing)), first))
+            asked = [question for key, question in missing.items() if key not in awaited]
+            before = first(asked) if first and asked else None
+            run_coroutine(_ask(settings, run, min(settings.concurrency, len(missing)), before))
     return {key: found[key] for key in questions if key in found}
 
 
-def ask_unconfirmed_anew(journal: Journal, keys: Iterable[str]) -> None:
-    """Passes over answers of earlier runs that no check of who the server is followed, and says how many."""
-    hidden = journal.hide_unconfirmed(keys)
+def ask_unconfirmed_anew(journal: Journal, keys: Iterable[str]) -> set[str]:
+    """Passes over answers of ended runs that no check of who the server is followed, and says how many.
+
+    Returns:
+        The keys of answers of other runs that have not made their checks yet: these are nobody's until then.
+    """
+    hidden, awaited = journal.hide_unconfirmed(keys)
     if hidden:
         logger.warning(
             "%s answers of an earlier run are asked for anew: it ended before their server was asked again who it is, "
             "so that nobody knows whether its model gave them.",
             f"{len(hidden):,}",
         )
+    return set(awaited)
 
 
 @dataclass
@@ -117,6 +126,7 @@ class _Run:
     watch: IdentityWatch | None
     key_under: KeyUnder | None
     failures: list[Exception] = field(default_factory=list)
+    awaited: dict[str, Question] = field(default_factory=dict)  # answered by runs that have not made their checks yet
 
     async def next(self) -> tuple[str, Question] | None:
         """A question that is now claimed; None where none is left, or after a failure."""
@@ -125,6 +135,9 @@ class _Run:
                 key, question = self.waiting.popleft()
                 if not self.locks.take(key):
                     self.waiting.append((key, question))
+                elif ask_unconfirmed_anew(self.journal, [key]):
+                    self.locks.give_back(key)
+                    self.awaited[key] = question
                 elif (answer := self.journal.get(key)) is None or not (self.watch is None or self.watch.is_own(answer)):
                     return key, question
                 else:
@@ -136,19 +149,31 @@ class _Run:
                 await asyncio.sleep(_POLL_S)
         return None
 
+    async def await_checks(self) -> None:
+        """Waits until other runs have checked an answer that this one needs, or until it has to be asked for here."""
+        with self.progress.phase("waiting until another run has asked its server again who it is"):
+            while self.awaited and not self.waiting:
+                await asyncio.sleep(_POLL_S)
+                await asyncio.to_thread(self.journal.refresh)
+                still = ask_unconfirmed_anew(self.journal, self.awaited)
+                self.waiting.extend((key, self.awaited.pop(key)) for key in [*self.awaited] if key not in still)
+
 
 async def _ask(settings: ServerSettings, run: _Run, workers: int, first: Question | None) -> None:
     async with OpenAIClient(settings, run.watch) as client:
         if first is not None:
             await first(client)
-        try:
-            await asyncio.gather(*(_work(client, run) for _ in range(workers)))
-        except asyncio.CancelledError:  # Ctrl-C, SIGTERM: what has come is confirmed, if the servers say so at once
-            with suppress(TimeoutError, CulturevalError):
-                async with asyncio.timeout(_LONGEST_AFTER_INTERRUPTION_S):
-                    await client.make_sure_of_all()
-            raise
-        await _make_sure_at_the_end(client, run)
+        while run.waiting and not run.failures:
+            try:
+                await asyncio.gather(*(_work(client, run) for _ in range(workers)))
+            except asyncio.CancelledError:  # Ctrl-C, SIGTERM: what has come is confirmed, if the servers say so at once
+                with suppress(TimeoutError, CulturevalError):
+                    async with asyncio.timeout(_LONGEST_AFTER_INTERRUPTION_S):
+                        await client.make_sure_of_all()
+                raise
+            await _make_sure_at_the_end(client, run)
+            if not run.failures:
+                await run.await_checks()  # after our own, for which that run may wait
     if run.failures:
         raise run.failures[0]
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import math
+import os
 import threading
 from types import SimpleNamespace
 
@@ -102,6 +103,33 @@ def test_whatever_ends_a_run_the_requests_in_flight_are_kept(tmp_path):
         settings = settings_of(SimpleNamespace(url="http://127.0.0.1:9/v1"))
         answer_all(settings, questions, Journal(tmp_path), lambda *_: Usage(0, 0), silent=True)
     assert kept in Journal(tmp_path)
+
+
+@pytest.mark.parametrize("end", ["its server is the same", "its server has changed", "it is killed"])
+def test_an_answer_of_another_run_is_nobodys_until_that_has_asked_its_server_who_it_is(tmp_path, end):
+    key, other = answer_key(question=1), Journal(tmp_path)
+    other.append({key: {"of": "another run", "usage": {"n": 1}, "checks": ["c"]}})
+    (file,) = tmp_path.glob("*.jsonl")
+    file.rename(file.with_name(file.name.replace(f"-{os.getpid()}-", "-1-")))  # by which it is another process's
+
+    def ends():
+        if end == "its server is the same":
+            other.confirm(["c"])
+        elif end == "its server has changed":
+            other.withdraw([key])
+        else:
+            os.close(other._descriptor)
+
+    async def ask(client):
+        return {"of": "this run", "usage": {"n": 2}}
+
+    settings, journal = settings_of(SimpleNamespace(url="http://127.0.0.1:9/v1")), Journal(tmp_path)
+    ending = threading.Timer(0.5, ends)
+    ending.start()
+    (answer,) = answer_all(settings, {key: ask}, journal, lambda *_: Usage(0, 0), silent=True).values()
+    ending.join(0)
+    assert not ending.is_alive() and answer["of"] == ("another run" if "same" in end else "this run")
+    assert len(journal.paid(key, answer)) == (1 if "same" in end else 2), "what was paid is not forgotten"
 
 
 def test_a_key_that_a_reply_repeats_in_escapes_is_not_read():
