@@ -63,7 +63,7 @@ from cultureval.runtime.servers.answers import Answer
 from cultureval.runtime.servers.costs import BudgetSpent
 from cultureval.runtime.servers.identity import ServerIdentity
 from cultureval.runtime.servers.identity_watch import IdentityWatch, ModelChanged
-from cultureval.runtime.servers.journalled_answers import First, OnFailure, Question, answer_all, ask_unconfirmed_anew
+from cultureval.runtime.servers.journalled_answers import First, OnFailure, Question, answer_all, earlier_answers
 from cultureval.runtime.servers.openai_client import OpenAIClient
 from cultureval.runtime.servers.settings import ServerSettings
 from cultureval.runtime.settings import current_settings
@@ -286,10 +286,8 @@ class OpenAIModel(LightevalModel):
             for key, question in own.items()
         }
         keys = [key for own in asked for key in own]
-        if self.config.dry_run or self._batch:
-            ask_unconfirmed_anew(self._journal, keys)
         if self.config.dry_run:
-            reasons |= self._spending.plan(docs, asked)
+            reasons |= self._spending.plan(docs, asked, earlier_answers(self._journal, keys, self._watch)[0])
         elif self._batch:
             reasons |= self._batch.answer(
                 docs, asked, self._journal, lambda found: self._require_one_model(keys, found)

@@ -33,6 +33,7 @@ logger = logging.getLogger(__name__)
 
 WITHDRAWN = "withdrawn answers"  # the label of lines that take an answer back
 CHECKS = "checks"  # of an answer: the names of those that its servers were to pass after it
+ELSEWHERE = "elsewhere"  # of a withdrawn answer: the key under which it is filed as another model's, and that model
 BEFORE = "before"  # of an answer: what earlier ones of its key cost that were withdrawn or passed over, oldest first
 PLAIN = {int, float, str, bool, type(None)}
 Records = Mapping[str, Mapping[str, Any]]  # answer_key -> the answer
@@ -110,7 +111,8 @@ class Journal:
 
     def earlier(self, key: str, before: int | None = None) -> int | None:
         """When an answer was written (ns since 1970) if that was before a time, by default this opening; else None."""
-        entry = self._find(key)
+        where = self.elsewhere(key)
+        entry = self._find(where[0] if where else key)
         if entry is None:
             return None
         is_earlier = entry.sequence <= self._opened if before is None else entry.time < before
@@ -136,15 +138,27 @@ class Journal:
             "Start it again: what is left is reused, and the rest is asked anew."
         )
 
-    def withdraw(self, keys: Iterable[str], unwritten: Mapping[str, Any] | None = None) -> None:
+    def withdraw(
+        self, taken: Mapping[str, Mapping[str, Any] | None], elsewhere: Mapping[str, tuple[str, str]] | None = None
+    ) -> None:
         """Take answers back, which turned out not to be what their keys say; they are then not in the journal.
 
-        What they cost is kept. `unwritten` is the answer of the only key where it was not written yet.
+        Args:
+            taken: Key -> the answer, whose cost is kept, where it was not written yet; None: that of the journal.
+            elsewhere: Key -> what is found as such from now on.
         """
-        taken = {key: unwritten or self.get(key) for key in keys}
         for key, answer in taken.items():
-            self._take_back(key, answer)
-        self.append({key: {} for key in taken}, WITHDRAWN)
+            self._take_back(key, answer or self.get(key))
+        places = elsewhere or {}
+        self.append({key: {ELSEWHERE: places[key]} if key in places else {} for key in taken}, WITHDRAWN)
+
+    def elsewhere(self, key: str) -> tuple[str, str] | None:
+        """The key under which an answer that was taken back is filed as another model's, and that model; else None."""
+        entry = self._index.find(key)
+        if entry is None or entry.of != WITHDRAWN or entry.sequence <= self._hidden:
+            return None
+        where = (self._read(entry) or {}).get(ELSEWHERE)
+        return (where[0], where[1]) if where else None
 
     def _take_back(self, key: str, answer: Mapping[str, Any] | None) -> None:
         if answer:  # with counts, the text is not needed to tell what it cost

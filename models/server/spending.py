@@ -125,19 +125,20 @@ class Spending:
             "again; --dry-run tells what the rest costs."
         )
 
-    def plan(self, docs: Sequence[Doc], asked: Sequence[Mapping[str, Question]]) -> dict[str, RefusedResponse]:
+    def plan(
+        self, docs: Sequence[Doc], asked: Sequence[Mapping[str, Question]], known: Mapping[str, Answer]
+    ) -> dict[str, RefusedResponse]:
         """Notes what would be asked, without asking.
 
         Returns:
-            Keys of the answers that are not in the journal -> what stands for them.
+            Keys of the answers that are not `known` -> what stands for them.
         """
         missing: dict[str, RefusedResponse] = {}
         for doc, own in zip(docs, asked, strict=True):
             counts = self._planned.setdefault(re.split("[:|]", doc.task_name)[0], Counter())
             for key in own:
-                known = self._journal.get(key)
-                self.pay(key, known)
-                if known is not None:
+                self.pay(key, self._journal.get(key))
+                if key in known:
                     counts["known"] += 1
                 elif key not in missing:
                     size = self._sizes.get(key, RequestSize(output=0))

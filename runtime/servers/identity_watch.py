@@ -72,6 +72,12 @@ OF_MODELS = (
     "model whose greedy answers differ from time to time, set `identify: model` in its file: its answer to a short "
     "question and its fingerprint are then not compared, so that other weights under the same name may go unnoticed."
 )
+OF_PROVIDERS = (
+    "What the first model answered is kept as its own, what the other one answered under its own identity. Name the "
+    "version that you want as the model, for a run of its own, since the same command goes on only once the provider's "
+    "name leads to the first one again; or pass --on-change continue (CULTUREVAL_ON_CHANGE=continue) to take both, "
+    "which marks the results as mixed."
+)
 OF_JUDGES = (
     "What the first model answered is kept as its own, and no answer of the other one is used. Serve the first one "
     "again, or give the judge another name, and repeat the command."
@@ -93,7 +99,7 @@ class IdentityWatch:
         first: The model of the run.
         question: How a server is asked who it is; None: it is not asked, as providers are not.
         goes_on: Whether answers of other models are taken, and counted (`--on-change continue`).
-        advice: What to do where it does not go on, as sentences.
+        advice: What to do where it does not go on, as sentences; "": what fits servers, or a provider.
         journal: Where the answers are filed.
         others: Key of an answer of this run that another model gave, or either -> that model, as text.
     """
@@ -101,7 +107,7 @@ class IdentityWatch:
     first: ServerIdentity
     question: IdentityQuestion | None
     goes_on: bool = False
-    advice: str = OF_MODELS
+    advice: str = ""
     journal: Journal | None = None
     others: dict[str, str] = field(default_factory=dict)
     _name: str | None = None
@@ -113,6 +119,7 @@ class IdentityWatch:
     _asked: dict[str, tuple[float, float]] = field(default_factory=dict)  # url -> when, and how long it took
 
     def __post_init__(self) -> None:
+        self.advice = self.advice or (OF_PROVIDERS if self.question is None else OF_MODELS)
         if self.question is not None:
             self._name = self.first.served or self.first.id
 
@@ -190,7 +197,7 @@ class IdentityWatch:
         self._next_check.pop(url, None)
         unsure = [one for one in recent if not (one.named and _told_apart(before, found))]
         if self.journal is not None:
-            self.journal.withdraw([one.key for one in unsure])
+            self.journal.withdraw({one.key: None for one in unsure})
         await self._confirm(one for one in recent if one not in unsure)
         self.others |= {one.asked: f"{before} or {found}" for one in unsure}
         self._now[url] = self.first if found.known == self.first.known else found

@@ -77,12 +77,7 @@ def answer_all(
         ModelChanged: The servers serve another model than `watch` knows, and it does not go on.
         CulturevalError: The journal was deleted meanwhile, with answers.
     """
-    awaited = ask_unconfirmed_anew(journal, questions)
-    found = {key: answer for key in questions if key not in awaited and (answer := journal.get(key)) is not None}
-    if watch is not None:
-        watch.expect(list(found.values()))
-        watch.journal = journal
-        found = {key: answer for key, answer in found.items() if watch.takes(key, answer)}
+    found, awaited = earlier_answers(journal, questions, watch)
     missing = {key: question for key, question in questions.items() if key not in found}
     if missing:
         with Progress(len(questions), description, "answer", len(found), silent, kept_in=journal.folder) as progress:
@@ -93,6 +88,31 @@ def answer_all(
             before = first(asked) if first and asked else None
             run_coroutine(_ask(settings, run, min(settings.concurrency, len(missing)), before))
     return {key: found[key] for key in questions if key in found}
+
+
+def earlier_answers(
+    journal: Journal, keys: Iterable[str], watch: IdentityWatch | None
+) -> tuple[dict[str, Answer], set[str]]:
+    """The answers of the journal that a run takes: those of its model, and where it goes on after a change, of others.
+
+    Returns:
+        Key -> answer; and the keys of answers of other runs that have not made their checks yet.
+    """
+    keys = list(keys)
+    awaited = ask_unconfirmed_anew(journal, keys)
+    found = {key: answer for key in keys if key not in awaited and (answer := journal.get(key)) is not None}
+    if watch is None:
+        return found, awaited
+    watch.journal = journal
+    watch.expect(list(found.values()))
+    found = {key: answer for key, answer in found.items() if watch.takes(key, answer)}
+    rest = (key for key in keys if key not in found) if watch.goes_on else ()
+    others = {key: where for key in rest if (where := journal.elsewhere(key)) is not None}
+    unchecked = ask_unconfirmed_anew(journal, [under for under, _ in others.values()])
+    for key, (under, who) in others.items():
+        if under not in unchecked and (answer := journal.get(under)) is not None:
+            found[key], watch.others[key] = answer, who
+    return found, awaited
 
 
 def ask_unconfirmed_anew(journal: Journal, keys: Iterable[str]) -> set[str]:
@@ -255,13 +275,15 @@ async def _file_by_model(run: _Run, watch: IdentityWatch, key: str, answer: Answ
     """
     other = next((reply for reply in replies if reply.who is not watch.first), None)
     under = key if other is None else run.key_under(key, other.who.known) if run.key_under is not None else None
-    if under is None or watch.is_unsure(replies):  # of nobody's use, but paid
-        await asyncio.to_thread(run.journal.withdraw, [under or key], answer)
-    else:
+    filed = under is not None and not watch.is_unsure(replies)
+    if under is not None and filed:
         checks = watch.files(under, key, replies)
         await _file(run, under, answer | {CHECKS: checks} if checks else answer)
         if watch.is_unsure(replies):  # it changed while the disk was written
-            await asyncio.to_thread(run.journal.withdraw, [under])
+            await asyncio.to_thread(run.journal.withdraw, {under: None})
+    if other is not None or not filed:  # of no use for this question, or found elsewhere, but paid
+        elsewhere = {key: (under, str(other.who))} if under is not None and filed and other is not None else {}
+        await asyncio.to_thread(run.journal.withdraw, {key: answer}, elsewhere)
     if other is None:
         if watch.is_unsure(replies):
             watch.others[key] = f"{watch.first} or another"

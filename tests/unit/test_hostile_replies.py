@@ -116,7 +116,7 @@ def test_an_answer_of_another_run_is_nobodys_until_that_has_asked_its_server_who
         if end == "its server is the same":
             other.confirm(["c"])
         elif end == "its server has changed":
-            other.withdraw([key])
+            other.withdraw({key: None})
         else:
             os.close(other._descriptor)
 

@@ -80,7 +80,7 @@ def test_what_was_paid_for_answers_that_are_not_used_is_kept_through_every_later
         os.close(journal._descriptor)
     journal = Journal(tmp_path)
     journal.confirm(["check 2"])
-    journal.withdraw([key])
+    journal.withdraw({key: None})
     assert journal.get(key) is None and len(journal.paid(key, None)) == 3
     os.close(journal._descriptor)
     prune(tmp_path)
