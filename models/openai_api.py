@@ -286,12 +286,13 @@ class OpenAIModel(LightevalModel):
             for key, question in own.items()
         }
         keys = [key for own in asked for key in own]
+        if self.config.dry_run or self._batch:
+            known, _ = earlier_answers(self._journal, keys, self._watch)
         if self.config.dry_run:
-            reasons |= self._spending.plan(docs, asked, earlier_answers(self._journal, keys, self._watch)[0])
+            reasons |= self._spending.plan(docs, asked, known)
         elif self._batch:
-            reasons |= self._batch.answer(
-                docs, asked, self._journal, lambda found: self._require_one_model(keys, found)
-            )
+            file = partial(self._file_batch, known)
+            reasons |= self._batch.answer(docs, asked, known, self._other_models, file)
         questions = {key: question for key, question in questions.items() if key not in reasons}
         answers = self._answered(questions, description, first, skipping(reasons))
         found = {}
@@ -300,20 +301,31 @@ class OpenAIModel(LightevalModel):
                 found[place] = why[0]
         return answers, found
 
-    def _require_one_model(self, keys: Sequence[str], found: Mapping[str, Answer]) -> None:
-        """Checks that the answers of batches, those in the journal and those just `found`, are of one model.
+    def _file_batch(self, known: Mapping[str, Answer], found: Mapping[str, Answer]) -> None:
+        """Puts the answers of a batch into the journal, each under the identity of its model.
 
         Raises:
-            ModelChanged: They are not, and the run does not go on.
+            ModelChanged: These, and those that are `known`, are of more than one, and the run does not go on.
         """
-        models = Counter(answer.get("model") for key in keys if (answer := found.get(key) or self._journal.get(key)))
-        if len(models := Counter({name: count for name, count in models.items() if name})) > 1:
+        assert self._watch is not None
+        answers = [*known.values(), *found.values()]
+        models = Counter(answer["model"] for answer in answers if answer.get("model"))
+        if len(models) > 1 and not self._watch.goes_on:
             told = ", ".join(f"{count:,} of {name}" for name, count in models.most_common())
-            if current_settings().on_change != "continue":
-                raise ModelChanged(
-                    f"The batch's answers are of more than one model ({told}). Give files of one model, or pass "
-                    "--on-change continue (CULTUREVAL_ON_CHANGE=continue), which marks the results as mixed."
-                )
+            raise ModelChanged(
+                f"The batch's answers, with those of earlier runs, are of more than one model ({told}). Give files of "
+                "one model; pass --no-resume, which passes over earlier answers; or pass --on-change continue "
+                "(CULTUREVAL_ON_CHANGE=continue), which marks the results as mixed."
+            )
+        self._watch.expect(answers)
+        own = {key: answer for key, answer in found.items() if self._watch.is_own(answer)}
+        others = {key: answer for key, answer in found.items() if key not in own and key not in known}
+        who = {key: replace(self._watch.first, served=answer["model"]) for key, answer in others.items()}
+        places = {key: (self._keys[key](one.known), str(one)) for key, one in who.items()}
+        self._journal.append(own | {places[key][0]: answer for key, answer in others.items()})
+        self._journal.withdraw(others, places)
+        for key in own:
+            self._watch.others.pop(key, None)
 
     def _answered(
         self, questions: Mapping[str, Question], description: str, first: First | None, skip: OnFailure

@@ -1,6 +1,6 @@
 """A run whose answers come from batch files (`runtime/servers/batch_files.py`) instead of from a server."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from pathlib import Path
 
 from lighteval.tasks.requests import Doc
@@ -10,7 +10,6 @@ from cultureval.runtime import processes
 from cultureval.runtime.coroutines import run_coroutine
 from cultureval.runtime.doc_fields import specific_of
 from cultureval.runtime.errors import BatchWritten, CulturevalError
-from cultureval.runtime.journal import Journal
 from cultureval.runtime.patches.lighteval.refused_docs import RefusedResponse
 from cultureval.runtime.printing import print_note
 from cultureval.runtime.servers.answers import Answer
@@ -50,16 +49,18 @@ class RunBatch:
         self,
         docs: Sequence[Doc],
         asked: Sequence[Mapping[str, Question]],
-        journal: Journal,
-        check: Callable[[Mapping[str, Answer]], None],
+        known: Container[str],
+        others: Container[str],
+        file: Callable[[Mapping[str, Answer]], None],
     ) -> dict[str, RefusedResponse]:
-        """Puts the batch's answers into the journal, and the requests that have none into the files.
+        """Takes the batch's answers, and puts the requests that have none into the files.
 
         Args:
             docs: The docs.
             asked: The requests of each: key of the answer -> question.
-            journal: Whose answers are not asked for again.
-            check: Called with the batch's answers by their keys, before they are in the journal; raises to refuse them.
+            known: Keys of the journal's answers, which are not asked for again.
+            others: Those of them that another model gave, which give way to the batch's.
+            file: Called with the batch's answers by their keys, to put them into the journal; raises to refuse them.
 
         Returns:
             Keys that are not to be asked of a server -> what stands for their answers.
@@ -72,10 +73,12 @@ class RunBatch:
                 if key in found or key in reasons:
                     continue
                 identifier = custom_id(doc.task_name, row, key)
-                if key in journal:
+                if key in known and key not in others:
                     self._answers.asked.add(identifier)
                 elif answer := self._answers.take(identifier, self._wanted(question)):
                     found[key] = answer | {"batch": True}
+                elif key in known:
+                    continue
                 elif self._writer:
                     recorded = _recorded(question)
                     self._writer.add(BatchRequest(identifier, recorded["url"], recorded["body"]))
@@ -83,8 +86,7 @@ class RunBatch:
                 elif not self._asks:
                     why = self._answers.failed[identifier]
                     reasons[key] = RefusedResponse(reason=why, kind=BATCH_KINDS.get(why, "batch_failed"))
-        check(found)
-        journal.append(found)
+        file(found)
         return reasons
 
     def _wanted(self, question: Question) -> int:

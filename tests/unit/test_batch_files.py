@@ -133,6 +133,17 @@ def test_a_batch_of_two_models_stops_the_run_or_is_marked(model, tmp_path, monke
     assert all(one.text for one in mixed.greedy_until(docs()))
     (record,) = mixed.run_record()["tasks"].values()
     assert record["of_other_models"] == 1 and "closed-2027" in mixed.signature_fields()["server"]
+    again = model(batch_in=[str(tmp_path / "answers.jsonl")])
+    assert all(one.text for one in again.greedy_until(docs())) and again.run_record()["tokens"]["tokens_in"] == 5 * 6
+    (record,) = again.run_record()["tasks"].values()
+    assert record["of_other_models"] == 1 and record["reused"] == 6
+    # A later batch of the first model alone: the other one's answer is filed under its own name, and gives way.
+    (tmp_path / "more.jsonl").write_text("\n".join(json.dumps(answer(one)) for one in requests), "utf-8")
+    for change in ("continue", "stop"):
+        monkeypatch.setenv("CULTUREVAL_ON_CHANGE", change)
+        own = model(batch_in=[str(tmp_path / "more.jsonl")])
+        assert all(one.text for one in own.greedy_until(docs()))
+        assert own.signature_fields()["server"] == "id=org/closed" and not own.run_record()["model"]["other_models"]
 
 
 @pytest.mark.parametrize(
