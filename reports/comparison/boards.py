@@ -17,6 +17,7 @@ from cultureval.runtime.errors import CulturevalError, counted, escaped, shown_n
 
 LARGEST = 1_000_000  # bytes of a CSV file of a leaderboard
 MOST_PAIRS = 10
+RANK = "rank"  # the second column of the page's own tables (`leaderboard.exports`)
 Board = Mapping[str, float]  # model -> score, the larger the better
 Ranked = tuple[str, bool, Ranking | None, Mapping[str, str]]  # title, whether lower is better, ranks, who has none: why
 
@@ -89,7 +90,13 @@ def _of_csv(path: Path) -> dict[str, float]:
     if path.stat().st_size > LARGEST:
         raise CulturevalError(f"{path} is larger than {LARGEST:,} bytes, and is no leaderboard.")
     try:
-        rows = [list(row.values()) for _, row in read_csv(path)]
+        lines = [row for _, row in read_csv(path)]
+        rows = [list(row.values()) for row in lines]
+        if lines and list(lines[0])[1:2] == [RANK]:
+            raise CulturevalError(
+                f"{path}: its second column is `{RANK}`, as in the page's own tables, and a rank is no score: keep the "
+                "columns of models and of their score, or name the folder of results that the page was made of."
+            )
         scores = {row[0]: float(row[1]) for row in rows if row[1].strip()}
     except (ValueError, IndexError) as error:
         raise CulturevalError(

@@ -350,6 +350,9 @@ def test_the_distance_of_two_leaderboards(tmp_path: Path) -> None:
     other.write_text('model,average\n"a\n  and 9 more pairs",2\nb,1\n')
     lines = compare_boards([board, other], []).splitlines()
     assert lines[1:] == [r"  ordered differently: a\n  and 9 more pairs / b"]
+    board.write_text("model,rank,warnings,AraTrust\na,1,,90\nb,2,,80\n")
+    with pytest.raises(CulturevalError, match="a rank is no score"):  # the order was turned
+        compare_boards([board, other], [])
     board.write_text("model,average\na,many\n")
     with pytest.raises(CulturevalError, match="a model and its score"):
         compare_boards([board, board], [])
