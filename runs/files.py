@@ -390,15 +390,21 @@ def told_apart(names: Sequence[str], *tells: Sequence[str]) -> list[str]:
 
 
 def derived_from(task: SavedTask) -> list[SavedTask]:
-    """The files that were derived from a task's details (its judgements), the oldest first; what is cut is named."""
+    """The files that were derived from a task's details (its judgements), the oldest first; what is cut is named.
+
+    So is a judgement whose results file is gone, while that of its run is there: no score in any view is of it.
+    """
     found = []
     for file in sorted((task.root / "details" / task.model).glob(f"*/details_{glob.escape(task.task)}_*.parquet")):
         other = _saved_task(file)
         if other is None or other.task != task.task or other.date <= task.date:
             continue
         try:
-            if _source_of(file) == task.file.name.encode("utf-8"):
-                found.append(other)
+            if _source_of(file) != task.file.name.encode("utf-8"):
+                continue
+            if task.results_file.is_file() and not other.results_file.is_file():
+                raise CulturevalError(f"the results file of this judgement is gone: {other.results_file}")
+            found.append(other)
         except CulturevalError as error:
             print_note(LeftOut(file, str(error).rstrip(".")).sentence)
     return sorted(found, key=lambda other: other.date)

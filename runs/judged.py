@@ -82,7 +82,7 @@ def judge_scores(run: Run, records: Iterable[TaskRecord] | None = None) -> list[
     ]
 
 
-def added_scores(values: Scores, later: Scores, rows: int) -> Scores:
+def added_scores(values: Scores, later: Scores, rows: int, unverified: bool = False) -> Scores:
     """What a later judgement of a task adds to its scores: all that its judges say, but for what fuller ones say.
 
     Of two judgements by one judge and template that counts which asked about more items, of these the later one. Items
@@ -92,9 +92,12 @@ def added_scores(values: Scores, later: Scores, rows: int) -> Scores:
         values: The task's scores before.
         later: In the results file of the judgement.
         rows: Of the task.
+        unverified: Whether it alone lacks its verdicts: then it replaces none, since no view has its items.
     """
     prefixes = _prefixes(later)
-    kept = [prefix for prefix in prefixes if _asked(later, prefix) >= _asked(values, prefix)]
+    later = {name: value for name, value in later.items() if owner_of(name, prefixes)} if unverified else later
+    known = _prefixes(values) if unverified else ()
+    kept = [one for one in prefixes if one not in known and _asked(later, one) >= _asked(values, one)]
     found = {}
     for prefix in kept:
         own = {name: value for name, value in later.items() if owner_of(name, prefixes) == prefix}

@@ -88,6 +88,9 @@ def load(path: str | Path, strict: bool = False) -> LoadedRuns:
     with use_settings(current_settings()):  # read once: every check asks the catalogue
         judged = {file: checked_judgement(run) for file, run in runs.items()}
         found = [run if judged_of(run.content) else checked(run) for run in _with_judgements(judged)]
+    used = {file for run in found for file in (run.file, *run.judgements)}
+    unused = (run for run in judged.values() if run.file not in used and run.unchecked)
+    left_out += [LeftOut(run.file, next(iter(run.unchecked.values()))) for run in unused]
     return LoadedRuns(sorted(found, key=lambda run: (run.date, run.model), reverse=True), left_out)
 
 
@@ -132,20 +135,29 @@ def _with_relatives(files: Sequence[Path]) -> list[Path]:
         return list(files)
     (file,) = files
     beside = [other for other in sorted(file.parent.glob("results_*.json")) if other != file]
-    dates = {Path(name).parent.name for name in judged_details(file)}
-    if dates:
-        return [file, *(other for other in beside if date_of(other) in dates)]
-    date = date_of(file)
-    made_later = [other for other in beside if other.stem > file.stem]
-    return [file, *(one for one in made_later if any(Path(n).parent.name == date for n in judged_details(one)))]
+    dates = _judged_dates(judged_details(file)) or {date_of(file)}
+    later = {one for one in beside if date_of(one) > min(dates) and dates & _judged_dates(judged_details(one))}
+    return [file, *(one for one in beside if date_of(one) in dates or one in later)]
+
+
+def _judged_dates(details: Iterable[str]) -> set[str]:
+    """The dates of the runs whose details were judged."""
+    return {Path(name).parent.name for name in details}
 
 
 def _with_judgements(runs: Mapping[Path, Run]) -> list[Run]:
-    """The runs that are no judgements, each with the scores of its judgements; judgements whose run is not there."""
+    """The runs that are no judgements, each with the scores of its judgements, those without verdicts last.
+
+    Where the run is not there, the judgement of most rows stands for it, with the scores of the others.
+    """
     added: dict[Path, list[Run]] = {}
-    for run in sorted(runs.values(), key=lambda run: run.date):
-        for date in {Path(name).parent.name for name in judged_of(run.content)}:
+    for run in sorted(runs.values(), key=lambda run: (bool(run.unchecked), run.date)):
+        for date in _judged_dates(judged_of(run.content)):
             added.setdefault((run.file.parent / f"results_{date}.json").resolve(), []).append(run)
+    for base in added.keys() - runs.keys():
+        judgements = added.pop(base)
+        first = max(judgements, key=lambda run: sum(task.rows for task in run.record.tasks.values()))
+        added[first.file.resolve()] = [run for run in judgements if run is not first]
     merged = {id(run) for base, judgements in added.items() if base in runs for run in judgements}
     return [reduce(_judged, added.get(file, ()), run) for file, run in runs.items() if id(run) not in merged]
 
@@ -154,8 +166,12 @@ def _judged(run: Run, judgement: Run) -> Run:
     """A run with what a later judgement adds: the judges' scores of its tasks, never another score."""
     scores: dict[str, Mapping[str, float | None]] = dict(run.scores)
     tasks = dict(run.record.tasks)
+    if judged_of(run.content):  # it stands for its run, which is gone
+        scores = dict(judgement.scores) | scores
+        tasks = judgement.record.tasks | tasks
+    unverified = judgement.unchecked.keys() - run.unchecked.keys()
     added = {
-        task: added_scores(scores[task], values, tasks[task].rows if task in tasks else 0)
+        task: added_scores(scores[task], values, tasks[task].rows if task in tasks else 0, task in unverified)
         for task, values in judgement.scores.items()
         if task in scores
     }
@@ -188,7 +204,7 @@ def _judged(run: Run, judgement: Run) -> Run:
         scores=scores,
         record=run.record.model_copy(update=changed),
         claims=(*kept, *claims),
-        judgements=(*run.judgements, judgement.file),
+        judgements=(*run.judgements, *([judgement.file] if names or not judgement.unchecked else ())),
         unchecked={task: why for task, why in judgement.unchecked.items() if added.get(task)} | dict(run.unchecked),
     )
 

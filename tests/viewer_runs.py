@@ -9,7 +9,8 @@ import pyarrow
 from PIL import Image
 
 from cultureval.runs.files import find_saved_tasks, read_details
-from cultureval.runs.writing import write_derived, write_details
+from cultureval.runs.record import RunRecord
+from cultureval.runs.writing import write_derived, write_details, write_results
 from cultureval.runtime.data.image_store import store_image, stored_image
 
 DATE = "2026-11-01T10-00-00"
@@ -52,7 +53,10 @@ def save_all(root: Path) -> None:
     (saved,) = [one for one in find_saved_tasks([root]) if one.task.startswith("jeem")]
     verdict = {"outcome": "scored", "reason": "", "reply": "Consistency: 4/5\nFluency: 5/5", "asked": 1}
     judged = read_details(saved.file).slice(1)
-    write_derived(saved, "2026-11-02T10-00-00", judged, [{"judge_gpt_vqa": verdict, "judge_gpt_vqa_fluency": 5.0}])
+    date, of_run = "2026-11-02T10-00-00", {"details": [str(saved.file.relative_to(root))]}
+    write_derived(saved, date, judged, [{"judge_gpt_vqa": verdict, "judge_gpt_vqa_fluency": 5.0}])
+    general = {"model_name": "lab/model", "judged": of_run}
+    write_results(root, "lab/model", date, {"config_general": general, "results": {}}, RunRecord())
     box = {
         "box": [100.0, 100.0, 300.0, 200.0],
         "size": [1600, 600],

@@ -732,6 +732,25 @@ def test_a_sampled_judgement_is_marked_and_never_stands_for_all(tmp_path):
     assert scores == list(fuller)
 
 
+@pytest.mark.parametrize("gone", ["results", "details", "run"])
+def test_a_judgement_that_lost_a_file_counts_in_every_view_or_in_none(tmp_path, gone):
+    """The summary had the scores of one judgement, the items those of another."""
+    out, task = tmp_path / "out", f"{CAPTION}|0"
+    (one,) = write_folder(tmp_path, Folder(6, (Plan(tasks=("caption",), judged=True),)))
+    fuller = judge(out, replace(one, plan=replace(one.plan, seed=6)), hour=6, share=1.0)
+    (judgement,) = one.file.parent.glob("*T06*.json")
+    if gone == "details":
+        shutil.rmtree(out / "details" / "model-0" / "2026-01-01T06-00-00")
+    else:
+        (one.file if gone == "run" else judgement).unlink()
+    (found,) = runs = load(out)
+    counts = fuller if gone == "run" else one.judged
+    assert found.value(task, CRITERION) == pytest.approx(sum(counts) / len(counts))
+    items = shown("show", out, CAPTION, "--json")["items"]
+    assert [item["scores"][CRITERION] for item in items if CRITERION in item["scores"]] == list(counts)
+    assert [left.file.name for left in runs.left_out] == [judgement.name] * (gone == "details")
+
+
 def test_one_n_is_of_items_everywhere(tmp_path):
     """Of M2CQA, whose items are three rows, some views counted rows; CFHR's n was of items that it does not count."""
     root, items = tmp_path / "out", 20

@@ -22,7 +22,7 @@ def run(tmp_path_factory):
     root = tmp_path_factory.mktemp("run")
     save_all(root)
     results = root / "results" / "lab" / "model" / f"results_{DATE}.json"
-    results.parent.mkdir(parents=True)
+    results.parent.mkdir(parents=True, exist_ok=True)
     scores = {"qimma_aratrust|0": {"acc": 0.25, "acc_norm": 0.5, "acc_norm_stderr": 0.1}}
     results.write_text(json.dumps({"config_general": {"model_name": "lab/model"}, "results": scores}))
     return root, write_logs([root])
