@@ -137,7 +137,7 @@ def checked(run: Run) -> Run:
         scores[name] = {**scores[name], **values}
     tasks = {name: found[name].record if name in found else _told(run, one) for name, one in records.items()}
     means = {name: one.means for name, one in found.items()}
-    tasks = {name: _with_bounds(one, scores.get(name, {}), means.get(name, {}), claims) for name, one in tasks.items()}
+    tasks = {name: _with_bounds(one, scores.get(name, {}), means.get(name), claims) for name, one in tasks.items()}
     record = run.record.model_copy(update={"tasks": tasks})
     asked = {name: one.asked for name, one in found.items() if one.asked}
     impossible = {name: one.impossible for name, one in found.items() if one.impossible}
@@ -313,29 +313,29 @@ def _are_of_rows(docs: int, rows: int) -> bool:
 
 
 def _with_bounds(
-    record: TaskRecord, scores: Mapping[str, float | None], means: Mapping[str, tuple[float, int]], claims: list[Claim]
+    record: TaskRecord,
+    scores: Mapping[str, float | None],
+    means: Mapping[str, tuple[float, int]] | None,
+    claims: list[Claim],
 ) -> TaskRecord:
     """The record with the means that its refused rows allow; what it says otherwise is added to `claims`.
 
-    Of a mean of rows (`means`, as of `_Checked`) they are made anew; of other scores only those that can be are kept.
-    Without details, or without a score, they stay as they are.
+    They are made anew of means of rows (`means`, as of `_Checked`) between known limits; other scores have none.
+    Without details (None) they stay as they are.
     """
     bounds: dict[str, tuple[float, float]] = {}
     for metric in dict.fromkeys([*record.bounds, record.headline]) if record.refused or record.bounds else ():
         told, score, declared = record.bounds.get(metric), scores.get(metric), declared_metric(record.task, metric)
         score = math.nan if score is None else score
         low, high = declared.range if declared else (-math.inf, math.inf)
-        mean, count = means.get(metric, (math.nan, 0))
+        mean, count = (means or {}).get(metric, (math.nan, 0))
         if agree(mean, score) and _is_bounded(record.task, metric) and (told or (low, high) == SHARE):
             bounds[metric] = bounds_of_mean(mean * count, count, record.refused, (low, high))
-        elif told and (not means or math.isnan(score)):  # nothing to check them with; the run is not verified
+        elif told and means is None:  # nothing to check them with; the run is not verified
             bounds[metric] = told
-            continue
-        elif told and low <= told[0] <= score + ROUNDING and score - ROUNDING <= told[1] <= high:
-            bounds[metric] = told
-        made = bounds.get(metric, (score, score))
+        made = bounds.get(metric, (math.nan, math.nan))
         claims += [
-            Claim(record.task, f"{metric} {end}", claimed, own, "items" if means else "score")
+            Claim(record.task, f"{metric} {end}", claimed, own, "items")
             for end, claimed, own in zip(("lowest", "highest"), told or (), made, strict=bool(told))
             if not agree(claimed, own)
         ]

@@ -317,7 +317,7 @@ class Claim:
         metric: Its metric, also with `_stderr`, " lowest" or " highest" (bounds); or what is counted: "rows".
         claimed: In the file.
         found: From the items in the details, or for an average from its subsets.
-        made_of: "items", "subsets", "details", "row counts" or "score".
+        made_of: "items", "subsets", "details" or "row counts".
     """
 
     task: str

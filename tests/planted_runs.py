@@ -358,7 +358,9 @@ def _record(planted: Planted, configs: dict[str, Any], items: int) -> RunRecord:
         asked = "" if plan.hidden else plan.asked
         changed |= {"rows_hash": "ab"[asked == "golds"] * 16, "prompt_hash": "cd"[asked == "prompts"] * 8}
         if refused:
-            spans = {metric: _bounds(planted, name, metric, refused) for metric in record.metrics[:1]}
+            spans = {
+                metric: _bounds(planted, name, metric, refused) for metric in record.metrics[:1] if "cider" != metric
+            }
             changed |= {"refused": refused, "refused_by": {"server": refused}, "bounds": spans}
         counts = {metric: len(planted.values(name, metric)) for metric in rows[0].scores} if rows else {}
         changed |= {"scored": {metric: count for metric, count in counts.items() if count < len(rows)}}
@@ -373,9 +375,8 @@ def _record(planted: Planted, configs: dict[str, Any], items: int) -> RunRecord:
 
 def _bounds(planted: Planted, task: str, metric: str, refused: int) -> tuple[float, float]:
     values = list(planted.values(task, metric).values())
-    highest = 10.0 if metric == "cider" else 1.0
     count = max(len(values) + refused, 1)
-    return math.fsum(values) / count, (math.fsum(values) + highest * refused) / count
+    return math.fsum(values) / count, (math.fsum(values) + refused) / count
 
 
 def judge(root: Path, planted: Planted, hour: int = 12, share: float = 0.5) -> tuple[float, ...]:

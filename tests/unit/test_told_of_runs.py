@@ -961,6 +961,27 @@ def test_refused_rows_and_their_bounds_are_those_of_the_items_and_counts(tmp_pat
     assert f"({5 + refused + 2 * ('skipped_rows' in edited)} rows, published: 522)" in other
 
 
+def test_bounds_of_a_score_without_limits_are_told_and_dropped(tmp_path):
+    """CIDEr's claimed bounds were printed: the mean with six refused items was "between" itself and itself."""
+    (one,) = write_folder(tmp_path, Folder(6, (Plan(tasks=CAPTIONS, refused=(1, 2)),)))
+    score = load(one.file)[0].value(f"{CAPTION}|0", "cider")
+    edited_file(one, "cider", score, CAPTION, bounds={"cider": [score, score]})
+    (found,) = load(one.file)
+    assert [claim.metric for claim in found.claims] == ["cider lowest", "cider highest"]
+    assert not found.record.tasks[f"{CAPTION}|0"].bounds
+    assert any("Nothing bounds the scores of jeem_caption" in warning for warning in run_warnings(found))
+
+
+def test_a_log_says_what_is_told_of_its_run_now(tmp_path):
+    """`view` kept a log whose run had lost the details of another task, without the warning of it."""
+    (one,) = write_folder(tmp_path, Folder(4, (Plan(tasks=("trust", "caption")),)))
+    write_logs([one.file])
+    details_files_of_run(load(one.file)[0])[f"{CAPTION}|0"].unlink()
+    (log,) = write_logs([one.file])
+    told = read_eval_log(str(log.file), header_only=True).eval.metadata["warnings"]
+    assert UNVERIFIED in told and told == "\n".join(run_warnings(load(one.file)[0]))
+
+
 def test_beside_a_cost_stand_the_tokens_that_it_is_the_price_of():
     tasks = {"t|0": TaskRecord.model_construct(tokens_in=5, tokens_out=1)}
     paid = {"tokens_in": 9, "tokens_out": 2, "cost": 0.5}  # with those of a withdrawn answer
