@@ -124,8 +124,9 @@ def _make_folder(root: Path, file: Path) -> None:
 
 
 def _made_from(saved: SavedTask, derived: Sequence[SavedTask], run: Run | None) -> str:
-    """Changes with every file that a log is made of."""
+    """Changes with every file that a log is made of, and with what is told of its run, of all of its tasks."""
     parts: list[Any] = [VERSION, saved.model_name]
+    parts += [run.scores.get(saved.task), *run_warnings(run)] if run else []
     for file in (saved.file, *(one.file for one in derived), *((run.file, *run.judgements) if run else ())):
         about = file.stat()
         parts.append([file.name, about.st_size, about.st_mtime_ns])
