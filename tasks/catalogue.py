@@ -120,15 +120,17 @@ def mean_of_parts(metric: str, cells: Sequence[Mapping[str, float]]) -> float:
 
 def kind_of(name: str) -> Kind:
     """The kind of a task, whose name may end in `|k` for few-shot examples."""
-    task = all_tasks()[name.partition("|")[0]]
-    return all_suites()[task.suite].kind(task.metric_set)
+    found = registered()
+    task = found.tasks[name.partition("|")[0]]
+    return found.suites[task.suite].kind(task.metric_set)
 
 
 def rows_per_item(task: str) -> int:
     """Rows of a task that are scored together as one item; 1 where the catalogue does not know it. `|k` may follow."""
-    known = all_tasks().get(task.partition("|")[0])
+    found = registered()
+    known = found.tasks.get(task.partition("|")[0])
     try:
-        return kind_of(task).rows_per_item if known else 1
+        return found.suites[known.suite].kind(known.metric_set).rows_per_item if known else 1
     except CulturevalError:  # its suite's table lacks the kind, which listing and evaluating tell: scores are shown
         return 1
 

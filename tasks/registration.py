@@ -65,7 +65,7 @@ class Registered:
 
 def registered(settings: Settings | None = None) -> Registered:
     """The suites under these (or the current) settings; found once for each list of custom suites."""
-    settings = settings or current_settings()
+    settings = settings or current_settings(Settings.custom_suites, Settings.sources)
     found = _registered(settings.custom_suites, Settings.custom_suites.setter(settings))
     file = settings.sources
     return _overridden(found, file, file.stat().st_mtime_ns) if file else found

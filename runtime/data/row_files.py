@@ -229,11 +229,11 @@ def files_matching(folder: Path, patterns: Iterable[str]) -> list[Path]:
     lowered = [pattern.lower() for pattern in patterns]
     return sorted(
         path
-        for path in folder.rglob("*")
-        if path.is_file()
-        and format_of(path)
+        for path in (folder.rglob("*") if lowered else ())
+        if format_of(path)
         and path.name not in DESCRIPTIONS
         and any(_matches(path.relative_to(folder), item) for item in lowered)
+        and path.is_file()
     )
 
 

@@ -8,6 +8,7 @@ import time
 
 from attacks.problems import IN_MBPP, PROBLEMS, cases, filled
 from attacks.scene import Scene
+from cultureval.metrics.code import judging
 from cultureval.metrics.code.judging import Solution, judge_solutions
 
 PR_SET_CHILD_SUBREAPER = 36
@@ -15,6 +16,7 @@ PR_SET_CHILD_SUBREAPER = 36
 
 def main(root, workers):
     ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1)
+    judging._SPARE_SECONDS = 1.0  # so that the dozens that use up all of their time do it sooner
     scene = Scene(root)
     everything = cases("hostile") + cases("honest")
     solutions = [

@@ -1,23 +1,23 @@
-"""QIMMA's shipped samples: each source's schema, every subset present, every row sound.
+"""QIMMA's shipped samples: each source's columns, whole prompts, and what sources do to their readers.
 
-The rows are read with the standard library alone, so that these tests do not trust the code they supply with data.
+That every subset is there and every row is sound, test_reading.py shows; test_sample_rows.py pins what rows hold.
 """
 
-import ast
 import csv
 import json
 import re
 import unicodedata
 from collections import Counter, defaultdict
-from pathlib import Path
 
 import pytest
 import yaml
 
-from cultureval.runtime.data_options import samples_root
+from cultureval.runtime.data_options import DataOptions, samples_root
+from cultureval.runtime.errors import SourceUnavailable
+from cultureval.tasks.catalogue import all_tasks
+from cultureval.tasks.reading import prepare_subset
 
 SAMPLES = samples_root()
-TABLE_5 = Path(__file__).parents[1] / "reference" / "qimma_table_5.csv"
 MEDARABIQ = "nyuad-cai/MedArabiQ/datasets"
 # Their samples have tests of their own.
 OTHER_SUITES = (
@@ -31,6 +31,7 @@ OTHER_SUITES = (
     "toloka/",
     "JHU-CLSP/",
 )
+CHOICES = ("MCQ", "multi-select")
 LABELS = ("أ", "ب", "ج", "د", "هـ", "و", "ز", "ح")
 
 MCQ_COLUMNS = {"prompt", "question", "choices", "index"}
@@ -71,13 +72,6 @@ COLUMNS = {
     f"{MEDARABIQ}/patient-doctor-qa-llm.csv": ["Modified question description", "Unmodified answer"],
     "nyuad-cai/MedAraBench": MEDARABENCH,
 }
-MEDARABIQ_FILES = {
-    "mcq_knowledge": "multiple-choice-questions",
-    "mcq_bias": "multiple-choice-withbias",
-    "fib_with_choices": "fill-in-the-blank-choices",
-    "fib_no_choices": "fill-in-the-blank-nochoices",
-    "llm_modified": "patient-doctor-qa-llm",
-}
 
 
 def data_files():
@@ -112,114 +106,9 @@ def declared():
     return found
 
 
-def evaluated_rows():
-    """{(benchmark, subset): original rows}, under the names of the paper's Table 5."""
-    rows = defaultdict(list)
-    names = {"culture": "General Culture", "islamic": "Islamic Culture", "Thorasic Internal": "Thoracic Internal"}
-    for folder, config, splits in declared():
-        split = splits.get("test") or splits.get("train")
-        org, name = folder.split("/")
-        if org == "qimma":
-            continue
-        benchmark = {"NativeQA": "3LM STEM", "SyntheticQA": "3LM STEM", "MizanQA-v0": "MizanQA"}.get(name, name)
-        benchmark = "PalmX" if name.startswith("palmx") else "GAT" if name.startswith("GAT") else benchmark
-        subset = name if benchmark == "3LM STEM" else benchmark if config == "default" else config
-        if benchmark == "PalmX":
-            subset = names[name.rsplit("_", 1)[1]]
-        subset = subset.capitalize() if benchmark == "GAT" else subset
-        rows[benchmark, subset] += read(f"{folder}/{split}")
-    for row in read("nyuad-cai/MedAraBench/medarabench-test_split.csv"):
-        rows["MedAraBench", names.get(row["Medical Specialty"], row["Medical Specialty"])].append(row)
-    for subset, file in MEDARABIQ_FILES.items():
-        rows["MedArabiQ", subset] = read(f"{MEDARABIQ}/{file}.csv")
-    rows["ArabLegalQA", "QA"] = read("Thiqah/ArabLegalEval/benchmarkQA/Najiz_QA_with_context_v2.benchmark.json")
-    return rows
-
-
-EVALUATED = evaluated_rows()
-
-
-def position(label):
-    """Where a label of a source points: Arabic with its variants, or Latin of either case."""
-    label = {"ا": "أ", "ه": "هـ"}.get(label, label)
-    return LABELS.index(label) if label in LABELS else "ABCDEF".index(label.upper())
-
-
-def parts_of(text):
-    """Options of one text with inline labels."""
-    marks = list(re.finditer(r"(?:^|[ ,\n])(أ|ا|ب|ج|د|هـ|ه)[.)] ", text))
-    assert [position(mark[1]) for mark in marks] == list(range(len(marks)))
-    ends = [mark.start() for mark in marks[1:]] + [len(text)]
-    return [text[mark.end() : end].strip(" ,\n") for mark, end in zip(marks, ends, strict=True)]
-
-
-def filled(row, names):
-    return [row[name] for name in names if row[name] not in (None, "")]
-
-
-def medarabiq_options(row):
-    question = row.get("Question with Bias") or row.get("Question - Arabic") or row["Question"]
-    return parts_of(question[question.index("\n") :])
-
-
-def by_columns(names, answer):
-    return lambda row: (filled(row, names), [position(row[answer])])
-
-
-def arabculture(row):
-    keys = row["options"]["arabic_keys"], row["options"]["english_keys"]
-    golds = row["answer_key"]["arabic_answer_key"], row["answer_key"]["english_answer_key"]
-    assert keys == (["أ", "ب", "ج"], ["A", "B", "C"]) and keys[0].index(golds[0]) == keys[1].index(golds[1])
-    return row["options"]["text"], [position(golds[0])]
-
-
-def native(row):
-    choices = ast.literal_eval(row["choices"]) if isinstance(row["choices"], str) else row["choices"]
-    assert [choice[:4] for choice in choices] == [f"({label}) " for label in LABELS[: len(choices)]]
-    return [choice[4:] for choice in choices], [position(row["correct_choice"])]
-
-
-def synthetic(row):
-    text = row["choices"] if isinstance(row["choices"], str) else row["choices"][0]
-    return parts_of(text), [position(row["self_answer"])]
-
-
-def aratrust(row):
-    cells = filled(row, "ABC")
-    assert [cell[:3] for cell in cells] == [f"{label}) " for label in LABELS[: len(cells)]]
-    return [cell[3:] for cell in cells], [position(row["Answer"])]
-
-
-def medarabiq(row):
-    question = row.get("Question with Bias") or row.get("Question - Arabic") or row["Question"]
-    options = parts_of(question[question.index("\n") :])
-    label, text = (row.get("Answer - Arabic") or row["Answer"]).strip().split(". ", 1)
-    assert options[position(label)] == text
-    return options, [position(label)]
-
-
-READERS = {
-    "AraDiCE-Culture": lambda row: (filled(row, ["Option A", "Option B", "Option C"]), [0]),
-    "ArabCulture": arabculture,
-    "PalmX": by_columns("ABCD", "answer"),
-    "GAT": by_columns("ABCD", "answer"),
-    "ArabicMMLU": by_columns(ARABICMMLU[9:14], "Answer Key"),
-    "3LM STEM": lambda row: native(row) if "question_text" in row else synthetic(row),
-    "MizanQA": lambda row: (row["options"], [position(letter) for letter in row["answers"]]),
-    "AraTrust": aratrust,
-    "MedAraBench": by_columns(MEDARABENCH[2:8], "Correct Answer"),
-    "MedArabiQ": medarabiq,
-}
-FREE_ANSWERS = {("ArabLegalQA", "QA"), ("FannOrFlop", "FannOrFlop")}
-FREE_ANSWERS |= {("MedArabiQ", "fib_no_choices"), ("MedArabiQ", "llm_modified")}
-
-
-def choice_rows():
-    """(benchmark, row, option texts, positions of the right ones) of every row with options."""
-    for (benchmark, subset), rows in EVALUATED.items():
-        for row in rows if (benchmark, subset) not in FREE_ANSWERS else []:
-            options, golds = READERS[benchmark](row)
-            yield benchmark, row, [str(option).strip() for option in options], golds
+def rows_below(source):
+    """The rows of all files of a source, in the order of the files' names."""
+    return [row for file in data_files() if file.startswith(source) for row in read(file)]
 
 
 def strings(value):
@@ -244,17 +133,6 @@ def test_a_folder_of_samples_loads_with_datasets(folder, tmp_path):
         assert [row.get("choices") for row in loaded[split]] == [row.get("choices") for row in rows]
 
 
-def test_all_107_subsets_of_table_5_have_rows():
-    with TABLE_5.open(encoding="utf-8") as file:
-        pairs = {(row["benchmark"], row["subset"]) for row in csv.DictReader(file)}
-    assert set(EVALUATED) == pairs and len(pairs) == 107
-    assert {pair: len(rows) for pair, rows in EVALUATED.items() if len(rows) < 2} == {}
-    totals = Counter()
-    for (benchmark, _), rows in EVALUATED.items():
-        totals[benchmark] += len(rows)
-    assert min(totals.values()) >= 6
-
-
 def test_columns_are_those_of_the_sources():
     unseen = set(COLUMNS)
     for file in data_files():
@@ -268,24 +146,8 @@ def test_columns_are_those_of_the_sources():
     assert not unseen
 
 
-def test_golds_point_at_options_that_are_all_different():
-    golds_of = defaultdict(set)
-    for benchmark, row, options, golds in choice_rows():
-        assert len(options) >= 2 and all(options) and len(set(options)) == len(options), row
-        assert golds and len(set(golds)) == len(golds) and max(golds) < len(options), row
-        golds_of[benchmark].update(golds)
-    assert set(golds_of) == set(READERS)
-    assert golds_of.pop("AraDiCE-Culture") == {0}
-    assert min(map(len, golds_of.values())) >= 3, "a model that always picks one label must not do well"
-
-
-def test_free_answers_are_complete():
-    for row in EVALUATED["ArabLegalQA", "QA"]:
-        assert all(row[column].strip() for column in COLUMNS["Thiqah/ArabLegalEval"])
-    for subset in ("fib_no_choices", "llm_modified"):
-        for row in EVALUATED["MedArabiQ", subset]:
-            assert all(cell.strip() for cell in row.values())
-    for row in EVALUATED["FannOrFlop", "FannOrFlop"]:
+def test_verses_are_explained_one_by_one():
+    for row in rows_below("omkarthawakar/FannOrFlop"):
         assert row["verse_count"] == len(row["explanation"]) == len(row["poem_verses"].splitlines())
         assert row["tags"] == [row["meter"], row["genre"], row["era"]]
         for number, pair in enumerate(row["explanation"], 1):
@@ -305,29 +167,35 @@ def test_curated_rows_carry_whole_prompts():
                 continue
             assert set(row) - {"context"} == MCQ_COLUMNS
             assert isinstance(row["index"], list) == ("MizanQA" in file)
-            golds = row["index"] if isinstance(row["index"], list) else [row["index"]]
-            assert golds and all(0 <= gold < len(row["choices"]) for gold in golds)
-            assert len(set(row["choices"])) == len(row["choices"])
             listed = [f"{label}. {text}" for label, text in zip(LABELS, row["choices"], strict=False)]
             assert "\n".join(listed) + "\nالإجابة:" in row["prompt"]
 
 
-def test_curated_golds_are_those_of_the_originals():
-    """The two forms hold the same questions; MedArabiQ's options stand inside its questions, so these are not keys."""
-    names = ("Question", "question", "question_text", "first_statement")
-    right = {
-        next(row[name] for name in names if name in row): {options[gold] for gold in golds}
-        for benchmark, row, options, golds in choice_rows()
-        if benchmark != "MedArabiQ"
-    }
-    compared = Counter()
-    for file in data_files():
-        for row in read(file) if file.startswith("qimma/MCQ_") and "validation" not in file else []:
-            if "MedArabiQ" not in file:
-                golds = row["index"] if isinstance(row["index"], list) else [row["index"]]
-                assert {row["choices"][gold] for gold in golds} == right[row["question"]]
-                compared[file.split("/")[1]] += 1
-    assert len(compared) == 10 and min(compared.values()) >= 6
+def prepared(task, form):
+    """The rows of a task as a run asks them; none where the samples lack its curated form."""
+    try:
+        folder = prepare_subset(task, DataOptions(root=SAMPLES, form=form)).folder
+    except SourceUnavailable:
+        assert form == "curated"
+        return []
+    return [json.loads(line) for line in (folder / "test.jsonl").read_text(encoding="utf-8").splitlines()]
+
+
+def test_curated_golds_are_those_of_the_originals_and_at_no_one_place(own_cache):
+    """The two forms hold the same questions; of MedArabiQ, whose options are in its questions, other ones."""
+    places, compared = defaultdict(set), Counter()
+    for task in (one for one in all_tasks().values() if one.suite == "qimma" and one.task_type in CHOICES):
+        golds = {"original": Counter(), "curated": Counter()}
+        for form, counted in golds.items():
+            for row in prepared(task, form):
+                places[task.benchmark].update(row["index"])
+                right = frozenset(row["choices"][gold] for gold in row["index"])
+                counted[frozenset(row["choices"]), right] += 1  # each form has an order of its own
+        if task.benchmark != "MedArabiQ":
+            assert golds["curated"] <= golds["original"], task.task
+            compared[task.benchmark] += golds["curated"].total()
+    assert min(map(len, places.values())) >= 3, "a model that always picks one label must not do well"
+    assert len(compared) == 9 and min(compared.values()) >= 6
 
 
 def test_text_is_normalised_arabic():
@@ -348,23 +216,23 @@ def test_text_is_normalised_arabic():
 
 def test_awkward_rows_are_there():
     """What sources do to their readers, so that runs on the samples meet it too."""
-    mmlu = [row for (benchmark, _), rows in EVALUATED.items() if benchmark == "ArabicMMLU" for row in rows]
-    assert {type(row["Option 1"]) for row in EVALUATED["ArabicMMLU", "Math (Primary School)"]} == {float}
+    mmlu = rows_below("MBZUAI/ArabicMMLU")
+    assert {type(row["Option 1"]) for row in rows_below("MBZUAI/ArabicMMLU/Math (Primary School)")} == {float}
     assert any(row["Option 5"] for row in mmlu) and any(row["Option 3"] is None for row in mmlu)
     assert max(Counter(row["Context"] for row in mmlu if row["Context"]).values()) == 2
     assert any(str(row["Option 4"]).endswith("\n") for row in mmlu)
-    for subset, names in (("NativeQA", {str, list}), ("SyntheticQA", {str, list})):
-        assert {type(row["choices"]) for row in EVALUATED["3LM STEM", subset]} == names
-    assert any("," in row["choices"] for row in EVALUATED["3LM STEM", "SyntheticQA"])
-    assert {len(row["options"]) for row in EVALUATED["MizanQA", "MizanQA"]} >= {2, 8}
-    assert {len(row["answers"]) > 1 for row in EVALUATED["MizanQA", "MizanQA"]} == {True, False}
-    trust = EVALUATED["AraTrust", "AraTrust"]
+    for source in ("tiiuae/NativeQA", "tiiuae/SyntheticQA"):
+        assert {type(row["choices"]) for row in rows_below(source)} == {str, list}
+    assert any("," in row["choices"] for row in rows_below("tiiuae/SyntheticQA"))
+    mizan, trust = rows_below("adlbh/MizanQA-v0"), rows_below("asas-ai/AraTrust")
+    assert {len(row["options"]) for row in mizan} >= {2, 8}
+    assert {len(row["answers"]) > 1 for row in mizan} == {True, False}
     assert "ا" in {row["Answer"] for row in trust} and [row["C"] for row in trust].count(None) == 1
-    bench = [row for (benchmark, _), rows in EVALUATED.items() if benchmark == "MedAraBench" for row in rows]
+    bench = rows_below("nyuad-cai/MedAraBench")
     assert {row["Group"] for row in bench} == {"ABCD", "ABCDE", "ABCDEF"}
     assert any(row["Correct Answer"].islower() for row in bench)
-    inline = "\n".join("\n".join(strings(row)) for row in EVALUATED["MedArabiQ", "mcq_knowledge"])
+    inline = "\n".join("\n".join(strings(row)) for row in rows_below(f"{MEDARABIQ}/multiple-choice-questions"))
     assert all(f"\n{label}. " in inline for label in ("ا", "أ", "ه", "هـ"))
-    passages = Counter(row["context"] for row in EVALUATED["ArabLegalQA", "QA"])
+    passages = Counter(row["context"] for row in rows_below("Thiqah/ArabLegalEval"))
     assert max(passages.values()) >= 2
-    assert max(row["verse_count"] for row in EVALUATED["FannOrFlop", "FannOrFlop"]) > 10
+    assert max(row["verse_count"] for row in rows_below("omkarthawakar/FannOrFlop")) > 10
