@@ -346,6 +346,7 @@ class OpenAIModel(LightevalModel):
                 silent=self.disable_tqdm,
                 watch=self._watch,
                 key_under=lambda key, server: self._keys[key](server),
+                again=spending.again,
             )
         except BudgetSpent as error:
             answered = sum(key in self._journal for key in questions)
@@ -361,10 +362,12 @@ class OpenAIModel(LightevalModel):
                 self.log.answered_by_another(doc.task_name)
             if own and not self.log.look_up(doc.task_name, self._journal, own):
                 self.log.answered(doc.task_name, route)
-            for key in own:
+            for key in of_doc:
                 if key not in self._counted:
                     self._counted.add(key)
-                    self.log.used(doc.task_name, self._spending.pay(key, answers[key], filed=True))
+                    used = self._spending.pay(key, answers.get(key), filed=True)
+                    if key in answers:
+                        self.log.used(doc.task_name, used)
         for answer in answers.values():
             self._served |= {answer["model"]} if answer.get("model") else set()
         self.log.spent = Counter(self._spending.budget.totals())

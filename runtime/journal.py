@@ -148,7 +148,7 @@ class Journal:
             elsewhere: Key -> what is found as such from now on.
         """
         for key, answer in taken.items():
-            self._take_back(key, answer or self.get(key))
+            self.take_back(key, answer or self.get(key))
         places = elsewhere or {}
         self.append({key: {ELSEWHERE: places[key]} if key in places else {} for key in taken}, WITHDRAWN)
 
@@ -160,7 +160,8 @@ class Journal:
         where = (self._read(entry) or {}).get(ELSEWHERE)
         return (where[0], where[1]) if where else None
 
-    def _take_back(self, key: str, answer: Mapping[str, Any] | None) -> None:
+    def take_back(self, key: str, answer: Mapping[str, Any] | None) -> None:
+        """Keep what an answer cost that is of no use; it is written with the next answer of its key, or withdrawal."""
         if answer:  # with counts, the text is not needed to tell what it cost
             cost = {name: answer[name] for name in ("usage", "batch") if answer.get(name)}
             left_out = (CHECKS, BEFORE)
@@ -207,7 +208,7 @@ class Journal:
                 if checks - passed and runs:
                     awaited.append(key)
                 elif checks - passed:
-                    self._take_back(key, answer)
+                    self.take_back(key, answer)
                     self._hidden_of[key] = entry.sequence
                     hidden.append(key)
             elif answer is None:

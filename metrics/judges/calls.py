@@ -101,6 +101,9 @@ class PaidCalls:
         text = f"{call.system}\n{call.text}" if call.system else call.text
         return RequestSize(text_tokens(text), len(call.images), self.settings.max_tokens, reasons=True)
 
+    def _most(self, call: Call) -> float:
+        return price(self.settings, self.tokens(call), self.settings.max_tokens)
+
     def pay(self, key: str, call: Call, answer: Answer | None) -> Usage:
         """Counts the cost of an answer, and of earlier ones that were withdrawn or are asked for anew, each once."""
         return self.budget.pay(self.journal.paid(key, answer), self._size(call))
@@ -118,8 +121,9 @@ class PaidCalls:
         for key, call in calls.items():
             self.pay(key, call, self.journal.get(key))
 
-        def pay(key: str, answer: Answer) -> Usage:
-            taken.add(key)
+        def pay(key: str, answer: Answer | None) -> Usage:
+            if answer is not None:
+                taken.add(key)
             return self.pay(key, calls[key], answer)
 
         if self.stopped is None:
@@ -134,6 +138,7 @@ class PaidCalls:
                     on_failure=self._continue_after,
                     note=lambda: str(self.budget),
                     watch=self._watch,
+                    again=lambda key: self.budget.again(self._most(calls[key])),
                 )
             except (ServerError, BudgetSpent) as error:
                 self.stopped, self.server_failed = _cause(error), isinstance(error, ServerError)
@@ -148,7 +153,7 @@ class PaidCalls:
         return {key: answer for key, answer in found.items() if self._watch.is_own(answer) and key not in others}
 
     def _question(self, call: Call) -> Question:
-        most = price(self.settings, self.tokens(call), self.settings.max_tokens)
+        most = self._most(call)
         fields = dict(call.form) | self.settings.extra_body
         extra = {"extra_body": fields} if fields else {}
 

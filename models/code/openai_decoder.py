@@ -103,7 +103,7 @@ class OpenAICodeDecoder(DecoderBase):
             self.servers,
             questions,
             open_journal(of=self.name),
-            lambda key, answer: counted(answer, self._size(asked[key])).tokens,
+            lambda key, answer: counted(answer or {}, self._size(asked[key])).tokens,
             "generating",
             on_failure=skipping(reasons),
             silent=silent,

@@ -15,8 +15,8 @@ from lighteval.tasks.requests import Doc
 
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.patches.lighteval.refused_docs import RefusedResponse
-from cultureval.runtime.servers.answers import Answer
-from cultureval.runtime.servers.errors import ServerError
+from cultureval.runtime.servers.answers import Answer, usage_of
+from cultureval.runtime.servers.errors import ServerError, reading_a_reply
 from cultureval.runtime.servers.openai_client import OpenAIClient
 
 LONGEST_LABEL = 4  # characters; what is longer is a text
@@ -48,21 +48,24 @@ async def ask_first_token(client: OpenAIClient, request: Mapping[str, Any]) -> A
         ServerError: The server gives no log-probabilities, or does not answer.
     """
     response = await client.send(lambda one: one.chat.completions.create(logprobs=True, **request))
-    found = top_of(response)
+    usage = usage_of(response)
+    with reading_a_reply(usage):
+        found = top_of(response)
     if not found:
         raise ServerError(
             "The server gives no log-probabilities of its first token, as llama.cpp where it is part of a character.",
             "no log-probabilities of its first token, as of llama.cpp where it is part of a character",
             incomplete=True,
             in_vain=True,
+            usage=usage,
         )
     if any(math.isnan(logprob) or logprob > 1e-3 for _, logprob in found):
         raise ServerError(
             "The server gives no top_logprobs for the first token (scoring: first_token needs them): evaluate the "
             "generated form instead, qimma_gen.",
             "no top_logprobs",
+            usage=usage,
         )
-    usage = response.usage.model_dump(exclude_none=True) if response.usage else None
     return {"top": found, "model": getattr(response, "model", None), "usage": usage}
 
 

@@ -41,15 +41,19 @@ class PromptRefused(ServerError):
         doc: Of which the prompt is, or the name of a problem that is none.
         cause: What the server said, in one line.
         kind: As of `RefusedResponse`.
+        usage: As of `ServerError`.
     """
 
-    def __init__(self, doc: Doc | str, cause: str, kind: str = "server") -> None:
+    def __init__(
+        self, doc: Doc | str, cause: str, kind: str = "server", usage: Mapping[str, object] | None = None
+    ) -> None:
         self.kind, self.reason = kind, f"{REASONS[kind]}: {cause.rstrip('.')}"
         super().__init__(
             f"{_name(doc)}: {self.reason}. All answers so far are kept: the same command resumes from here. "
             f"{ADVICE.get(kind, 'Pass')} {UNSCORED}.",
             cause,
             refuses_content=True,
+            usage=usage,
         )
 
 
@@ -137,10 +141,10 @@ def naming(doc: Doc | str, question: Question, watch: IdentityWatch | None, shor
                 raise ImagesRefused([doc], f"the server refuses it: {error.cause.rstrip('.')}") from error
             if error.refuses_content or isinstance(error, ContentFilter):
                 kind = "filter" if isinstance(error, ContentFilter) else "server"
-                raise PromptRefused(doc, error.cause, kind) from error
+                raise PromptRefused(doc, error.cause, kind, error.usage) from error
             meanwhile = client.answered > before
             if error.in_vain and (error.incomplete or (await short.is_answered() if asks else meanwhile)):
-                raise PromptRefused(doc, error.cause, "no_answer") from error
+                raise PromptRefused(doc, error.cause, "no_answer", error.usage) from error
             if error.may_refuse_all:
                 if meanwhile or await short.is_answered():
                     raise PromptRefused(doc, error.cause, "server") from error

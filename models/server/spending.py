@@ -87,18 +87,26 @@ class Spending:
 
     def guarded(self, key: str, question: Question) -> Question:
         """The question, asked only if the budget has room for its longest answer."""
-        size = self._sizes.get(key)
-        if self._config.budget is None or size is None:
-            return question
-        if size.output is None:
-            raise CulturevalError("A budget needs a limit of tokens: set max_new_tokens in generation_parameters.")
-        most = price(self._config, size.input(self._config.image_tokens), size.output)
+        most = self._most(key)
 
         async def ask(client: OpenAIClient) -> Answer:
             async with self.budget.reserved(most):
                 return await question(client)
 
         return ask
+
+    async def again(self, key: str) -> None:
+        """Waits for room for a question whose reply was of no use; raises BudgetSpent where there is none."""
+        await self.budget.again(self._most(key))
+
+    def _most(self, key: str) -> float:
+        """What an answer can cost; 0 without a budget."""
+        size = self._sizes.get(key)
+        if self._config.budget is None or size is None:
+            return 0.0
+        if size.output is None:
+            raise CulturevalError("A budget needs a limit of tokens: set max_new_tokens in generation_parameters.")
+        return price(self._config, size.input(self._config.image_tokens), size.output)
 
     def pay(self, key: str, answer: Answer | None, filed: bool = False) -> Usage:
         """Counts an answer, once, with earlier ones of its question that were withdrawn or are asked for anew.

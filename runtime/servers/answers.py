@@ -21,22 +21,32 @@ async def checked_answer(answer: Awaitable[T], choices: int, blocks_without_choi
     """Await an answer and check that it is complete.
 
     Raises:
-        IncompleteAnswer: It is not.
-        PromptBlocked: It has no choices, by which this provider says that a filter blocked the prompt.
+        IncompleteAnswer: It is not; with the answer's `usage`, which may have to be paid.
+        PromptBlocked: It has no choices, by which this provider says that a filter blocked the prompt; likewise.
     """
+    response = None
     try:
         response = await answer
         if blocks_without_choices and not getattr(response, "choices", None) and _has_counts(response):
             raise PromptBlocked("the provider blocked the prompt: its answer has token counts and no choices")
         check_response(response, choices)
+    except (IncompleteAnswer, PromptBlocked) as error:
+        error.usage = usage_of(response)
+        raise
     except (*UNREADABLE, openai.APIResponseValidationError) as error:
-        raise IncompleteAnswer(f"the answer cannot be read: {type(error).__name__}: {error}") from error
+        told = f"the answer cannot be read: {type(error).__name__}: {error}"
+        raise IncompleteAnswer(told, usage_of(response)) from error
     return response
 
 
-def _has_counts(response: Any) -> bool:
+def usage_of(response: Any) -> dict[str, Any] | None:
+    """What a reply says that it used, as `costs.read_usage` takes it; None where it does not say it."""
     usage = getattr(response, "usage", None)
-    counts = read_usage(usage.model_dump()) if isinstance(usage, BaseModel) else None
+    return usage.model_dump(exclude_none=True, warnings=False) if isinstance(usage, BaseModel) else None
+
+
+def _has_counts(response: Any) -> bool:
+    counts = read_usage(usage_of(response))
     return counts is not None and counts.input > 0
 
 
@@ -58,10 +68,9 @@ def check_response(response: Any, choices: int) -> None:
 def answer_of(response: Any) -> Answer:
     """A checked answer as `{"completions": [...], "usage", "model"}` (`OpenAIClient.chat`)."""
     choices = sorted(response.choices, key=lambda choice: getattr(choice, "index", None) or 0)
-    usage = getattr(response, "usage", None)
     return {
         "completions": [completion_of(choice) for choice in choices],
-        "usage": usage.model_dump(exclude_none=True, warnings=False) if isinstance(usage, BaseModel) else None,
+        "usage": usage_of(response),
         "model": _text(getattr(response, "model", None)),
     }
 

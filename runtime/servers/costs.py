@@ -217,19 +217,37 @@ class Budget:
         Raises:
             BudgetSpent: The budget would be exceeded, or is halted.
         """
-        budget = self.settings.budget
         if self.halted:
             raise BudgetSpent(self.halted)
-        while budget is not None and self.spent + self._reserved + amount > budget:
-            if not self._reserved:
-                raise BudgetSpent(f"the budget of {budget:g} has no room for another call ({self.spent:.4g} spent)")
-            await asyncio.sleep(_POLL_S)
+        await self._has_room(amount)
         self._reserved += amount
         try:
             yield
         finally:
-            left = self._reserved - amount
-            self._reserved = left if left > 1e-12 else 0.0  # rounding is no call that still runs
+            self._release(amount)
+
+    async def again(self, amount: float) -> None:
+        """Waits, while a call's cost is reserved, for room for the same call once more: its reply was of no use.
+
+        Raises:
+            BudgetSpent: As `reserved`.
+        """
+        self._release(amount)
+        try:
+            await self._has_room(amount)
+        finally:
+            self._reserved += amount
+
+    async def _has_room(self, amount: float) -> None:
+        budget = self.settings.budget
+        while budget is not None and self.spent + self._reserved + amount > budget:
+            if not self._reserved:
+                raise BudgetSpent(f"the budget of {budget:g} has no room for another call ({self.spent:.4g} spent)")
+            await asyncio.sleep(_POLL_S)
+
+    def _release(self, amount: float) -> None:
+        left = self._reserved - amount
+        self._reserved = left if left > 1e-12 else 0.0  # rounding is no call that still runs
 
     def pay(self, answers: Mapping[str, Mapping[str, Any]], size: RequestSize) -> Usage:
         """Counts the cost of answers to one question, each once, however often it comes.

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from typing import Any
 
 import openai
 
@@ -34,6 +35,7 @@ class ServerError(CulturevalError):
         incomplete: Whether it was answered, at last, with something that is no answer.
         in_vain: Whether no try brought an answer, other than by a server that asked to wait.
         status: The reply's HTTP status; None without a reply.
+        usage: What a reply of no use says that it used, where nobody has counted that yet; else None.
     """
 
     def __init__(
@@ -46,6 +48,7 @@ class ServerError(CulturevalError):
         incomplete: bool = False,
         in_vain: bool = False,
         status: int | None = None,
+        usage: Mapping[str, Any] | None = None,
     ) -> None:
         self.cause = cause or message
         self.refuses_all = refuses_all
@@ -54,6 +57,7 @@ class ServerError(CulturevalError):
         self.incomplete = incomplete
         self.in_vain = in_vain
         self.status = status
+        self.usage = usage
         super().__init__(message)
 
     @property
@@ -79,17 +83,28 @@ class ServerError(CulturevalError):
 
 
 @contextmanager
-def reading_a_reply() -> Iterator[None]:
-    """Turns what a reply of an unexpected form raises into the ServerError of a request without a usable answer."""
+def reading_a_reply(usage: Mapping[str, Any] | None = None) -> Iterator[None]:
+    """Turns what a reply of an unexpected form raises into the ServerError of a request without a usable answer.
+
+    `usage` is what the reply says that it used.
+    """
     try:
         yield
     except UNREADABLE as error:
         cause = f"its reply cannot be read: {type(error).__name__}: {shorten(str(error))}"
-        raise ServerError(f"The server gave no answer ({cause}).", cause, incomplete=True, in_vain=True) from error
+        told = f"The server gave no answer ({cause})."
+        raise ServerError(told, cause, incomplete=True, in_vain=True, usage=usage) from error
 
 
 class IncompleteAnswer(Exception):
-    """A server answered 200 with something that is not an answer (cut JSON, a proxy's page, no choices)."""
+    """A server answered 200 with something that is not an answer (cut JSON, a proxy's page, no choices).
+
+    `usage` is what it says that it used, which may have to be paid.
+    """
+
+    def __init__(self, told: str, usage: Mapping[str, Any] | None = None) -> None:
+        self.usage = usage
+        super().__init__(told)
 
 
 class NoChoices(IncompleteAnswer):
@@ -106,6 +121,8 @@ class ContentFilter(ServerError):
 
 class PromptBlocked(Exception):
     """A server answered 200 without any choice, which is how this provider says that a filter blocked the prompt."""
+
+    usage: Mapping[str, Any] | None = None
 
 
 def is_content_filter(error: Exception) -> bool:

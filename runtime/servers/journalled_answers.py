@@ -9,6 +9,7 @@ import logging
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -28,9 +29,11 @@ logger = logging.getLogger(__name__)
 
 Question = Callable[[OpenAIClient], Awaitable[Answer]]
 First = Callable[[Sequence[Question]], Question]
-Pay = Callable[[str, Answer], Usage]
+Pay = Callable[[str, Answer | None], Usage]
+Again = Callable[[str], Awaitable[None]]
 OnFailure = Callable[[str, CulturevalError], bool]
 KeyUnder = Callable[[str, Mapping[str, Any]], str]
+_ASKED: ContextVar[str] = ContextVar("asked")  # the key of the question that is asked, or of the first one
 _TRIES = 3  # of a question to which two models replied in turns
 _LONGEST_AFTER_FAILURE_S = 30.0  # to wait for servers that do not say who they are
 _LONGEST_AFTER_INTERRUPTION_S = 3.0
@@ -49,6 +52,7 @@ def answer_all(
     silent: bool = False,
     watch: IdentityWatch | None = None,
     key_under: KeyUnder | None = None,
+    again: Again | None = None,
 ) -> dict[str, Answer]:
     """Answer every question, from the journal if it is there, else from the servers.
 
@@ -60,7 +64,7 @@ def answer_all(
         questions: Key of the answer (`answer_key`) -> the function that requests it.
         journal: Read and written.
         pay: Called with key and answer as soon as a server, or another run, has given it: counts its cost, and returns
-            the tokens that are shown.
+            the tokens that are shown; with None after a reply of no use, whose cost the journal has (`Journal.paid`).
         description: Text of the progress bar.
         first: Makes a question, of those without an answer yet, that is asked before them.
         on_failure: Called with the key and the error of a question that failed; True skips the question and continues.
@@ -68,6 +72,7 @@ def answer_all(
         silent: Whether no progress is shown, as in all but the first of several processes.
         watch: Whose answers are wanted; None: whoever answers is taken for the model.
         key_under: The key of the same question to another model, from its own key and what identifies that model.
+        again: Awaited with a key before a question is tried again whose reply was of no use; raises to end the tries.
 
     Returns:
         Key -> answer, for all questions except the skipped ones, in their order.
@@ -82,7 +87,7 @@ def answer_all(
     if missing:
         with Progress(len(questions), description, "answer", len(found), silent, kept_in=journal.folder) as progress:
             waiting, locks = deque(missing.items()), QuestionLocks(journal.folder)
-            more = (on_failure, note, watch, key_under)
+            more = (on_failure, note, watch, key_under, again)
             run = _Run(journal, pay, progress, waiting, locks, found, *more)
             asked = [question for key, question in missing.items() if key not in awaited]
             before = first(asked) if first and asked else None
@@ -145,8 +150,10 @@ class _Run:
     note: Callable[[], str] | None
     watch: IdentityWatch | None
     key_under: KeyUnder | None
+    again: Again | None
     failures: list[Exception] = field(default_factory=list)
     awaited: dict[str, Question] = field(default_factory=dict)  # answered by runs that have not made their checks yet
+    wasted: set[str] = field(default_factory=set)  # keys of questions with replies of no use
 
     async def next(self) -> tuple[str, Question] | None:
         """A question that is now claimed; None where none is left, or after a failure."""
@@ -169,6 +176,19 @@ class _Run:
                 await asyncio.sleep(_POLL_S)
         return None
 
+    async def waste(self, usage: Mapping[str, Any]) -> None:
+        """Counts a reply of no use to the question that is being asked, before that is tried again."""
+        key = _ASKED.get()
+        self.count_waste(key, {"usage": usage})
+        if self.again is not None:
+            await self.again(key)
+
+    def count_waste(self, key: str, answer: Answer) -> None:
+        """Counts what was paid for nothing."""
+        self.journal.take_back(key, answer)
+        self.wasted.add(key)
+        self.pay(key, None)
+
     async def await_checks(self) -> None:
         """Waits until other runs have checked an answer that this one needs, or until it has to be asked for here."""
         with self.progress.phase("waiting until another run has asked its server again who it is"):
@@ -180,8 +200,9 @@ class _Run:
 
 
 async def _ask(settings: ServerSettings, run: _Run, workers: int, first: Question | None) -> None:
-    async with OpenAIClient(settings, run.watch) as client:
+    async with OpenAIClient(settings, run.watch, run.waste) as client:
         if first is not None:
+            _ASKED.set(run.waiting[0][0])
             await first(client)
         while run.waiting and not run.failures:
             try:
@@ -228,6 +249,10 @@ async def _answer(client: OpenAIClient, run: _Run, key: str, question: Question)
         else:
             await _file_by_model(run, run.watch, key, answer, replies)
     except CulturevalError as error:
+        if isinstance(error, ServerError) and error.usage:
+            run.count_waste(key, {"usage": error.usage})
+        if key in run.wasted:
+            await asyncio.to_thread(run.journal.withdraw, {key: None})
         if run.on_failure is not None and run.on_failure(key, error):
             run.progress.update()
         else:
@@ -252,14 +277,16 @@ async def _by_one_model(
     """The answer to a question, the replies that it is made of, which are of one model, and its tokens."""
     for _ in range(_TRIES):
         replies: list[Reply] = []
-        token = REPLIES.set(replies)
+        tokens = REPLIES.set(replies), _ASKED.set(key)
         try:
             answer = await question(client)
         finally:
-            REPLIES.reset(token)
+            REPLIES.reset(tokens[0])
+            _ASKED.reset(tokens[1])
         used = run.pay(key, answer)  # before anything is awaited: the budget was reserved until now
         if len({reply.who for reply in replies}) < 2:
             break
+        run.count_waste(key, answer)
     else:
         raise CulturevalError("The servers reply in turns as different models to what must be asked of one.")
     if replies and replies[0].model and not answer.get("model"):

@@ -133,9 +133,21 @@ class _Server:
 class OpenAIClient:
     """Sends requests to one or more servers of the same model; use it with `async with`."""
 
-    def __init__(self, settings: ServerSettings, watch: Watch | None = None) -> None:
+    def __init__(
+        self,
+        settings: ServerSettings,
+        watch: Watch | None = None,
+        wasted: Callable[[Mapping[str, Any]], Awaitable[None]] | None = None,
+    ) -> None:
+        """Prepares the clients of the servers.
+
+        Args:
+            settings: The servers.
+            watch: What is told of them.
+            wasted: Called with the `usage` of a reply that is of no use, before another try; raises to end these.
+        """
         self.settings = settings
-        self._watch = watch
+        self._watch, self._wasted = watch, wasted
         self._key = settings.api_key()
         self._slots = asyncio.Semaphore(settings.concurrency)
         self.answered = 0  # requests
@@ -238,7 +250,7 @@ class OpenAIClient:
             response = await self.send(call, wanted)
         except ContentFilter as error:
             stopped = {"text": "", "reasoning": None, "finish_reason": "content_filter", "refusal": error.cause}
-            return {"completions": [stopped] * wanted, "usage": None, "model": None}
+            return {"completions": [stopped] * wanted, "usage": error.usage, "model": None}
         return answer_of(response)
 
     async def send(self, call: Callable[[openai.AsyncOpenAI], Awaitable[T]], choices: int = 1) -> T:
@@ -261,7 +273,7 @@ class OpenAIClient:
         async with self._slots:
             deadline = time.monotonic() + self.settings.give_up_s
             try:
-                return await retrying(self._try_once, call, choices, deadline)
+                return await retrying(self._try, call, choices, deadline)
             except (openai.OpenAIError, IncompleteAnswer, NobodySaysWho, PromptBlocked, TimeoutError) as error:
                 raise self._as_server_error(error) from None
 
@@ -276,7 +288,16 @@ class OpenAIClient:
             incomplete=isinstance(error, IncompleteAnswer),
             in_vain=is_in_vain(error),
             status=getattr(error, "status_code", None),
+            usage=getattr(error, "usage", None) if isinstance(error, PromptBlocked) else None,
         )
+
+    async def _try(self, call: Callable[[openai.AsyncOpenAI], Awaitable[T]], choices: int, deadline: float) -> T:
+        try:
+            return await self._try_once(call, choices, deadline)
+        except IncompleteAnswer as error:
+            if self._wasted is not None and error.usage:
+                await self._wasted(error.usage)
+            raise
 
     async def _try_once(self, call: Callable[[openai.AsyncOpenAI], Awaitable[T]], choices: int, deadline: float) -> T:
         server = await self._free_server(deadline)

@@ -14,7 +14,7 @@ from cultureval.models.server.first_token import ask_first_token, first_token_re
 from cultureval.models.server.refused_answers import PromptRefused, naming
 from cultureval.runtime.journal import Journal, answer_key
 from cultureval.runtime.servers import openai_client
-from cultureval.runtime.servers.costs import Usage
+from cultureval.runtime.servers.costs import Budget, BudgetSpent, RequestSize, Usage
 from cultureval.runtime.servers.errors import ServerError
 from cultureval.runtime.servers.journalled_answers import answer_all
 from cultureval.runtime.servers.openai_client import OpenAIClient
@@ -53,7 +53,9 @@ def asked(body, ask, **settings):
 
 
 def chat_body(content='"x"', more=""):
-    return f'{{"choices": [{{"index": 0, "message": {{"content": {content}}}{more}}}], "model": "m"}}'.encode()
+    choices = f'[{{"index": 0, "message": {{"content": {content}}}{more}}}]' if content else "[]"
+    usage = '{"prompt_tokens": 5, "completion_tokens": 5, "total_tokens": 10}'
+    return f'{{"choices": {choices}, "model": "m", "usage": {usage}}}'.encode()
 
 
 @pytest.mark.parametrize(
@@ -79,6 +81,7 @@ def test_first_tokens_of_an_unusual_form_are_no_answer(top):
     question = naming("row 1", lambda client: ask_first_token(client, CHAT), None, None)
     with pytest.raises(PromptRefused) as refused:
         asked(body, question)
+    assert refused.value.usage["prompt_tokens"] == 5, "it was paid"
     assert refused.value.kind == "no_answer"
 
 
@@ -103,6 +106,39 @@ def test_whatever_ends_a_run_the_requests_in_flight_are_kept(tmp_path):
         settings = settings_of(SimpleNamespace(url="http://127.0.0.1:9/v1"))
         answer_all(settings, questions, Journal(tmp_path), lambda *_: Usage(0, 0), silent=True)
     assert kept in Journal(tmp_path)
+
+
+def test_replies_of_no_use_are_paid_within_the_budget_and_never_forgotten(tmp_path):
+    blocked = asked(chat_body(""), lambda client: client.chat(**CHAT), blocks_without_choices=True)
+    assert blocked["completions"][0]["finish_reason"] == "content_filter" and blocked["usage"]["total_tokens"] == 10
+    prices = {"input_token_price": 1, "cached_token_price": None, "output_token_price": 1, "image_tokens": 0}
+    key, most = answer_key(question=1), 20
+
+    def run(server, spent):
+        budget, journal = Budget(SimpleNamespace(**prices, budget=50)), Journal(tmp_path)
+
+        def pay(key, answer):
+            return budget.pay(journal.paid(key, answer), RequestSize())
+
+        async def ask(client):
+            async with budget.reserved(most):
+                return await client.chat(**CHAT)
+
+        pay(key, None)
+        assert budget.spent == spent
+        settings = settings_of(server, max_retries=9)
+        found = answer_all(settings, {key: ask}, journal, pay, silent=True, again=lambda key: budget.again(most))
+        assert found and budget.spent == spent + 10
+
+    with LoopbackServer(Hostile, "/v1") as server:
+        server.body = chat_body('""', ', "finish_reason": "error"')
+        with pytest.raises(BudgetSpent):
+            run(server, 0)
+        server.body = chat_body()
+        with pytest.raises(BudgetSpent):
+            run(server, 40)
+        most = 10
+        run(server, 40)
 
 
 @pytest.mark.parametrize("end", ["its server is the same", "its server has changed", "it is killed"])
