@@ -112,7 +112,8 @@ class TestedDifference:
         name: Of the group, the task or the average.
         metric: The metric, or "headlines" of an average over benchmarks.
         first: Name of the first side; likewise `second`.
-        result: The difference with its interval and test.
+        result: The difference with its interval and test; where it is not between `lowest` and `highest`, which all
+            items are, the interval reaches over theirs, too.
         p_holm: The p-value, or the larger `p_left_out`, by Holm for all rows of the level; None without one.
         subsets: Number of tasks in it.
         left_out: Items of its tasks that the first has no score for, and that the second has none for; the result is
@@ -513,8 +514,12 @@ def _tested(weighted: Weighted, draws: int, seed: int) -> dict[str, Any] | None:
     gaps, p_values = [end.difference for end in ends], [end.p_value for end in ends]
     if len(ends) < 2 or any(math.isnan(gap) for gap in gaps):
         return found | {"p_left_out": 1.0}
-    same = all(gap * found["result"].difference > 0 for gap in gaps)
+    result = found["result"]
+    same = all(gap * result.difference > 0 for gap in gaps)
     largest = max(p_values) if same and None not in p_values else 1.0
+    lows, highs = zip(*((one.low, one.high) for one in (result, *ends)), strict=True)
+    if None not in (*lows, *highs) and not min(gaps) <= result.difference <= max(gaps):
+        found["result"] = replace(result, low=min(lows), high=max(highs))
     return found | {"lowest": min(gaps), "highest": max(gaps), "p_left_out": largest}
 
 

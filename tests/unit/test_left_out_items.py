@@ -154,16 +154,22 @@ def test_the_worse_of_two_models_does_not_win_by_what_it_leaves_out(tmp_path, ho
     assert "leaver: 186 items without a score (186 of 500 of VG) count as wrong in its rank." in notes
 
 
-def test_a_difference_that_no_left_out_item_could_turn_is_told(tmp_path):
+@pytest.mark.parametrize("right", [False, True])
+def test_a_difference_that_no_left_out_item_could_turn_is_told(tmp_path, right):
+    """Where the other model has the left-out items right, the difference is less than that of the shared ones."""
     generator = np.random.default_rng(1)
     good, bad = (generator.random(400) < 0.9).astype(float), (generator.random(400) < 0.5).astype(float)
-    good[:4], bad[7] = np.nan, np.nan
+    good[:4], bad[:4], bad[7] = np.nan, bad[:4] + right * (1 - bad[:4]), np.nan
     for name, scores in (("good", good), ("bad", bad)):
         saved(tmp_path, name, scores)
     found = compare_all([tmp_path / "good", tmp_path / "bad"], tmp_path / "out", [METRIC], draws=300)
     (row,) = found.document["differences"]
     assert (row["items"], row["left_out_first"], row["left_out_second"]) == (395, 4, 1)
-    assert 0 < row["lowest"] < row["difference"] < row["highest"] and row["p_holm"] < 0.001
+    assert 0 < row["lowest"] < row["difference"] and row["p_holm"] < 0.001
+    assert (row["highest"] < row["difference"]) == right
+    known = ~np.isnan(good + bad)
+    shared = row_of(items_of(good[known]), items_of(bad[known])).result
+    assert (row["low"] < shared.low) == right and row["high"] == pytest.approx(shared.high)
     assert "with them the difference is from +0." in " ".join(found.text.split())
 
 
