@@ -115,7 +115,7 @@ class _About(NamedTuple):
     """What a results file says of its run.
 
     Attributes:
-        model: The model's name; "" where it says none.
+        model: As of `model_of`; "" where the file cannot be read.
         facts: As of `facts_told`.
         tasks: That have scores, with `|k`.
         judged: As of `judged_of`.
@@ -134,9 +134,18 @@ def _about(file: Path, changed: int) -> _About:
         content = json.loads(file.read_bytes())
     except (OSError, ValueError, RecursionError):
         content = {}
-    general, results, section = (_part(content, name) for name in ("config_general", "results", SECTION))
-    model, facts = escaped(str(general.get("model_name") or "")), facts_told(_part(section, "model"))
-    return _About(model, facts, frozenset(map(str, results)), tuple(judged_of(content)))
+    results, section = (_part(content, name) for name in ("results", SECTION))
+    return _About(
+        model_of(content, file) if content else "",
+        facts_told(_part(section, "model")),
+        frozenset(map(str, results)),
+        tuple(judged_of(content)),
+    )
+
+
+def model_of(content: Any, file: Path) -> str:
+    """The model's name in a results file's content; where it says none that of the file's folder, or ""."""
+    return escaped(str(_part(content, "config_general").get("model_name") or model_folder(file) or ""))
 
 
 def _part(content: Any, name: str) -> Mapping[str, Any]:

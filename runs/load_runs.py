@@ -16,7 +16,16 @@ from typing import TYPE_CHECKING, Any
 from pydantic import ValidationError
 
 from cultureval.runs.checks import checked, checked_judgement
-from cultureval.runs.files import LeftOut, SavedTask, date_of, find_results, judged_details, judged_of, output_folder
+from cultureval.runs.files import (
+    LeftOut,
+    SavedTask,
+    date_of,
+    find_results,
+    judged_details,
+    judged_of,
+    model_of,
+    output_folder,
+)
 from cultureval.runs.judged import added_scores, is_of_judge, signs
 from cultureval.runs.means import count_of
 from cultureval.runs.record import SCHEMA, SECTION, Run, RunRecord, TaskRecord
@@ -24,7 +33,7 @@ from cultureval.runs.rows import headline_of
 from cultureval.runs.same_model import facts_of_runs, told_behind
 from cultureval.runs.task_records import task_records
 from cultureval.runs.warnings import run_warnings
-from cultureval.runtime.errors import CulturevalError, described, escaped, wrong_settings
+from cultureval.runtime.errors import CulturevalError, described, wrong_settings
 from cultureval.runtime.settings import current_settings, use_settings
 
 if TYPE_CHECKING:
@@ -243,7 +252,7 @@ def run_of(content: Any, file: Path) -> Run:
         raise CulturevalError("it is no results file of LightEval: it lacks `config_general` or `results`.")
     return Run(
         file=file,
-        model=escaped(str(general.get("model_name") or "?")),
+        model=model_of(content, file) or "?",
         date=date_of(file),
         scores={str(task): _scores(str(task), values) for task, values in content["results"].items()},
         record=_record(content, general),

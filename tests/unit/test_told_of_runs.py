@@ -888,6 +888,14 @@ def test_items_are_those_of_the_run_that_is_shown(tmp_path):
     assert [one["answer"] for one in listed] == [one.chosen("acc_norm") for one in old.tasks[f"{TRUST}|0"]]
 
 
+def test_models_without_a_name_are_those_of_their_folders(tmp_path):
+    """Two folders whose files name no model were one model on the page, and two in `compare`."""
+    for number, name in enumerate(("one", "two")):
+        m2cqa_runs.write_run(tmp_path, name, {"tf_en": drawn_verdicts(9, 0.8, 0.6, number)})
+    names = {saved.model_name for saved in find_saved_tasks([tmp_path])}
+    assert {run.model for run in load(tmp_path)} == names == {"one", "two"}
+
+
 def test_clusters_that_differ_are_told_and_joined(tmp_path):
     """The first run's clusters were taken, without a word: another order gave another error."""
     plans = tuple(Plan(place, tasks=CAPTIONS) for place in range(3))
