@@ -361,7 +361,9 @@ def _average(suite: str, groups: Mapping[str, Sequence[TaskRecord]], cells: Mapp
     return replace(cell_of(mean, digits=4), column=Column(AVERAGE), parts=parts)
 
 
-def with_mean_of_rows(table: SuiteTable, name: str, tasks: Mapping[str, str], metric: str) -> SuiteTable:
+def with_mean_of_rows(
+    table: SuiteTable, name: str, tasks: Mapping[str, str], metric: str, named: str = ""
+) -> SuiteTable:
     """A table whose runs are ranked by the mean over its rows: ours, where the paper has none.
 
     Args:
@@ -369,6 +371,7 @@ def with_mean_of_rows(table: SuiteTable, name: str, tasks: Mapping[str, str], me
         name: The column whose numbers are averaged; with a single row it is the main column itself.
         tasks: Label of a row -> the task with `|k` that its number is from.
         metric: Of these tasks.
+        named: What all of these rows are; "": their labels.
 
     Returns:
         The table with the mean in front, in one row a run only; the table itself where a score is missing.
@@ -381,7 +384,7 @@ def with_mean_of_rows(table: SuiteTable, name: str, tasks: Mapping[str, str], me
     column = next(iter(known))
     if len(cells) == 1:
         return replace(table, main=column, first={column: replace(cells[0], parts=parts)})
-    main = Column(name, f"Mean of {', '.join(tasks)}", column.lower)
+    main = Column(name, f"Mean of {named or ', '.join(tasks)}", column.lower)
     mean = mean_of([Estimate(cell.value or 0.0, cell.stderr, cell.n) for cell in cells], same_items=True)
     asked = sum(cell.asked or cell.n or 0 for cell in cells)
     cell = replace(cell_of(mean, digits=cells[0].digits), column=main, parts=parts, asked=asked or None)

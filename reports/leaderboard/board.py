@@ -203,9 +203,9 @@ def _forest(table: BoardTable, division: Division, found: ItemRanks, number: int
         Point(isolated(shown(label)), scale * x, low=scale * low, high=scale * high)
         for label, (x, low, high) in found.behind.items()
     ]
-    best, column = isolated(shown(found.ranking.rows[0].model)), table.columns[table.main].whole
-    title = f"{shown(table.title)}: difference from {best}, the best by {column}"
-    unit = "percentage points" if percent else f"difference in {column}"
+    best, column = isolated(shown(found.ranking.rows[0].model)), table.columns[table.main]
+    title = f"{shown(table.title)}: difference from {best}, the best by {column.whole}"
+    unit = "percentage points" if percent else f"difference in {column.name}"
     note = "Paired differences with 95 % intervals, each for itself: not adjusted for their number, as ranks are."
     name = "_".join([division.suite, "differences", *([str(number)] if number else [])])
     return [intervals(name, title, unit, points, bars=False, note=note)]

@@ -21,6 +21,7 @@ from cultureval.reports.m2cqa.profiles import profile_notes
 from cultureval.runs.means import estimate
 from cultureval.runs.record import Run, TaskRecord
 from cultureval.runs.table import Column, Row, SuiteTable, cell_of, with_mean_of_rows
+from cultureval.tasks.catalogue import all_tasks
 
 COLUMNS = {
     CONTRASTIVE_INSTABILITY: "instability",
@@ -47,7 +48,10 @@ def tables(run: Run) -> list[SuiteTable]:
         rows = [_row(run, one, COLUMNS) for one in judged]
         table = SuiteTable("AynVQA", unit, _header("Form", COLUMNS), rows, notes)
         tasks = {label(one): one.task for one in judged}
-        found.append(with_mean_of_rows(table, COLUMNS[CONTRASTIVE_INSTABILITY], tasks, CONTRASTIVE_INSTABILITY))
+        known = [task for task in all_tasks().values() if task.suite == "aynvqa" and task.group != AYNVQA_JOINT]
+        named = "all forms and languages" if len(judged) == len(known) else ""
+        main = CONTRASTIVE_INSTABILITY
+        found.append(with_mean_of_rows(table, COLUMNS[main], tasks, main, named))
     if joint:
         unit = "the true one of three (chance 0.333), not comparable with the others"
         rows = [_row(run, one, JOINT_COLUMNS) for one in joint]

@@ -147,6 +147,7 @@ def test_the_joint_form_is_in_no_table_with_cfhr():
     run = run_of(["aynvqa"], lambda task, metric: {"n_items": 4.0, "joint_acc": 0.9}.get(metric, 0.5))
     tables = aynvqa.tables(run)
     assert [names_of_columns(table)[1] for table in tables] == ["instability", "accuracy"]
+    assert tables[0].main.whole == "Mean of all forms and languages: instability"  # eight labels are no name
     assert "CFHR" in names_of_columns(tables[0]) and "CFHR" not in names_of_columns(tables[1])
     assert [row.label for row in tables[0].rows][:3] == ["One word, English", "One word, MSA", "True or False, English"]
     assert len(tables[0].rows) == 8 and [row.label for row in tables[1].rows] == ["English", "MSA"]
