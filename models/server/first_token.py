@@ -15,7 +15,7 @@ from lighteval.tasks.requests import Doc
 
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.patches.lighteval.refused_docs import RefusedResponse
-from cultureval.runtime.servers.answers import Answer, usage_of
+from cultureval.runtime.servers.answers import Answer, name_of, usage_of
 from cultureval.runtime.servers.errors import ServerError, reading_a_reply
 from cultureval.runtime.servers.openai_client import OpenAIClient
 
@@ -66,7 +66,7 @@ async def ask_first_token(client: OpenAIClient, request: Mapping[str, Any]) -> A
             "no top_logprobs",
             usage=usage,
         )
-    return {"top": found, "model": getattr(response, "model", None), "usage": usage}
+    return {"top": found, "model": name_of(getattr(response, "model", None)), "usage": usage}
 
 
 def top_of(response: Any) -> list[list[Any]]:

@@ -6,11 +6,14 @@ from typing import Any, TypeVar
 import openai
 from pydantic import BaseModel
 
+from cultureval.runtime.errors import escaped
 from cultureval.runtime.servers.costs import read_usage
 from cultureval.runtime.servers.errors import UNREADABLE, IncompleteAnswer, NoChoices, PromptBlocked
 from cultureval.runtime.servers.providers import filters
+from cultureval.runtime.text_templates import short_hash
 
 T = TypeVar("T")
+LONGEST_NAME = 200  # characters
 Answer = dict[str, Any]
 
 # finish_reason of a server that failed while answering: OpenRouter and gateways, vLLM and SGLang, DeepSeek, Z.ai.
@@ -71,7 +74,7 @@ def answer_of(response: Any) -> Answer:
     return {
         "completions": [completion_of(choice) for choice in choices],
         "usage": usage_of(response),
-        "model": _text(getattr(response, "model", None)),
+        "model": name_of(getattr(response, "model", None)),
     }
 
 
@@ -133,6 +136,16 @@ def _parts(content: str | list[Any] | None) -> tuple[str | None, str | None]:
             inner = part.get(kind)
             kinds[kind].append(inner if isinstance(inner, str) else _parts(inner)[0] or "")
     return "".join(kinds["text"]), "".join(kinds["thinking"]) or None
+
+
+def name_of(value: object) -> str | None:
+    """A name that a server gives itself or its model, in the form in which it is compared, shown and filed.
+
+    It has no control characters and at most `LONGEST_NAME` characters, of which the last tell longer ones apart; None
+    for what is no name.
+    """
+    text = escaped(_text(value) or "")
+    return (text if len(text) <= LONGEST_NAME else f"{text[: LONGEST_NAME - 10]}… {short_hash(text)}") or None
 
 
 def _text(value: object) -> str | None:

@@ -16,7 +16,7 @@ from typing import Any
 
 from cultureval.runtime.coroutines import run_coroutine
 from cultureval.runtime.errors import CulturevalError
-from cultureval.runtime.servers.answers import completion_of
+from cultureval.runtime.servers.answers import completion_of, name_of
 from cultureval.runtime.servers.errors import ServerError
 from cultureval.runtime.servers.openai_client import OpenAIClient, health_check
 from cultureval.runtime.servers.settings import ServerSettings
@@ -254,17 +254,17 @@ async def _of_server(
         response = await _continued(client, request, plain)
         ask = try_schema and entry.get("owned_by") not in _REGULAR_EXPRESSIONS
         holds_schema = ask and await _holds_schema(client, request)
-    root, length, owner = (entry.get(name) for name in ("root", "max_model_len", "owned_by"))
-    fingerprint, served = (getattr(response, name, None) for name in ("system_fingerprint", "model"))
+    length = entry.get("max_model_len")
+    fingerprint, served = (name_of(getattr(response, name, None)) for name in ("system_fingerprint", "model"))
     return ServerIdentity(
         id=request["model"],
-        root=root if isinstance(root, str) else None,
+        root=name_of(entry.get("root")),
         max_model_len=length if isinstance(length, int) and length > 1 else None,
-        fingerprint=fingerprint if by_answer and isinstance(fingerprint, str) else None,
-        served=served if isinstance(served, str) and served not in ("", request["model"]) else None,
+        fingerprint=fingerprint if by_answer else None,
+        served=served if served != request["model"] else None,
         sizes=_sizes(entry.get("meta")),
         probe=_digest(response) if by_answer and response is not None else None,
-        owner=owner if isinstance(owner, str) else None,
+        owner=name_of(entry.get("owned_by")),
         holds_schema=holds_schema,
     )
 

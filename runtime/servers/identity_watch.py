@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 
 from cultureval.runtime.journal import Journal
 from cultureval.runtime.journal_lines import UNCONFIRMED
+from cultureval.runtime.servers.answers import name_of
 from cultureval.runtime.servers.errors import ServerError
 from cultureval.runtime.servers.identity import IdentityQuestion, ServerIdentity
 
@@ -212,7 +213,7 @@ class IdentityWatch:
         Raises:
             ServerError: It is of another model, and its server does not say which.
         """
-        model, fingerprint = (_text(getattr(response, name, None)) for name in ("model", "system_fingerprint"))
+        model, fingerprint = (name_of(getattr(response, name, None)) for name in ("model", "system_fingerprint"))
         fingerprint = fingerprint if self.question is not None and self.question.by_answer else None
         self._name = self._name or model
         who = self._who(url, model, fingerprint)
@@ -280,7 +281,3 @@ def _told_apart(one: ServerIdentity, other: ServerIdentity) -> bool:
     """Whether the replies of two models say which of them gave it."""
     builds = (one.fingerprint, other.fingerprint)
     return one.served != other.served or (None not in builds and builds[0] != builds[1])
-
-
-def _text(value: object) -> str | None:
-    return value if isinstance(value, str) and value else None

@@ -22,7 +22,7 @@ import tenacity
 
 from cultureval.runtime.coroutines import run_coroutine
 from cultureval.runtime.errors import shown_names
-from cultureval.runtime.servers.answers import Answer, answer_of, checked_answer
+from cultureval.runtime.servers.answers import Answer, answer_of, checked_answer, name_of
 from cultureval.runtime.servers.errors import (
     ASKING_TO_WAIT,
     UNREADABLE,
@@ -183,7 +183,7 @@ class OpenAIClient:
             try:
                 served = await _list_models(server.client)
                 if model and served and model not in served and await _is_unknown(server.client, model):
-                    why = f"it does not serve {model!r}, but {shown_names(served)}"
+                    why = f"it does not serve {model!r}, but {shown_names([name_of(one) or one for one in served])}"
                     found[server.url] = ServerError(why, status=404)
             except (openai.OpenAIError, *UNREADABLE) as error:
                 if getattr(error, "status_code", None) not in _NO_LIST:

@@ -16,6 +16,7 @@ from cultureval.runtime.journal import Journal, answer_key
 from cultureval.runtime.servers import openai_client
 from cultureval.runtime.servers.costs import Budget, BudgetSpent, RequestSize, Usage
 from cultureval.runtime.servers.errors import ServerError
+from cultureval.runtime.servers.identity import IdentityQuestion, identify
 from cultureval.runtime.servers.journalled_answers import answer_all
 from cultureval.runtime.servers.openai_client import OpenAIClient
 from cultureval.runtime.servers.settings import ServerSettings
@@ -65,6 +66,23 @@ def test_a_reply_that_cannot_be_read_is_no_answer(body):
     with pytest.raises(ServerError) as refused:
         asked(body, lambda client: client.chat(**CHAT))
     assert refused.value.incomplete and refused.value.in_vain
+
+
+def test_names_that_servers_give_are_short_and_have_no_control_characters():
+    named = (
+        f'"model": "m\\u001b[31m\\nAll is well.{"x" * 3000}", "system_fingerprint": "\\u0007", "data": [], '.encode()
+    )
+    body = chat_body(
+        more=', "logprobs": {"content": [{"token": "a", "top_logprobs": [{"token": "a", "logprob": -1}]}]}'
+    )
+    body = body.replace(b'"model": "m", ', named)
+    given = [asked(body, lambda client: client.chat(**CHAT))["model"]]
+    given.append(asked(body, lambda client: ask_first_token(client, CHAT))["model"])
+    with LoopbackServer(Hostile, "/v1") as server:
+        server.body = body
+        found = identify(IdentityQuestion.of(settings_of(server), "m"), "m")
+    assert {*given, found.served} == {given[0]} and found.fingerprint == r"\x07"
+    assert given[0].startswith(r"m\x1b[31m\nAll is well.xxx") and len(given[0]) <= 200
 
 
 def test_a_list_of_models_with_an_endless_number_is_an_error_of_the_server():
