@@ -67,7 +67,7 @@ class AnswerLog:
             oldest = datetime.fromtimestamp(min(times) / 1e9, UTC).isoformat(timespec="seconds")
             found.setdefault(task, {}).update(reused=len(times), reused_since=oldest)
         for task, (given, answered) in self.tokens.items():
-            if given or answered:  # of scores of choices, the run's own tokens are known better
+            if given or answered:
                 found.setdefault(task, {}).update(tokens_in=given, tokens_out=answered)
         for task, count in self.others.items():
             found.setdefault(task, {}).update(of_other_models=count)

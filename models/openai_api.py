@@ -366,7 +366,7 @@ class OpenAIModel(LightevalModel):
                 if key not in self._counted:
                     self._counted.add(key)
                     used = self._spending.pay(key, answers.get(key), filed=True)
-                    if key in answers:
+                    if key in answers and route != "server":  # whose own tokens are known better
                         self.log.used(doc.task_name, used)
         for answer in answers.values():
             self._served |= {answer["model"]} if answer.get("model") else set()
@@ -575,8 +575,9 @@ class OpenAIModel(LightevalModel):
         thinking = self._renderer.knows_thinking
         scorer = server_scoring.Scorer(self.config, self._identity, self.add_special_tokens, thinking)
         asked = [scorer.questions(prompt) for prompt in prompts]
-        for prompt in prompts:
+        for prompt, own in zip(prompts, asked, strict=True):
             self._keys |= scorer.keys_under(prompt, self._identity_of)
+            self._spending.sizes |= dict.fromkeys(own, prompt.size)
         docs = [prompt.doc for prompt in prompts]
         probe = partial(server_scoring.parity_probe, tolerance=self.config.parity_tolerance)
         answers, refused = self._ask(docs, asked, "scoring", probe)

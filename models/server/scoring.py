@@ -15,14 +15,16 @@ from typing import Any
 from lighteval.models.model_output import ModelResponse
 from lighteval.tasks.requests import Doc
 
+from cultureval.models.generation.rendering import all_images
 from cultureval.models.refused_images import ImagesRefused
 from cultureval.models.server.chat import as_data_url, image_form
 from cultureval.models.server.settings import ServerModelConfig
 from cultureval.runtime.doc_fields import PAPER, specific_of
 from cultureval.runtime.generation_hints import chat_messages
 from cultureval.runtime.journal import answer_key
-from cultureval.runtime.servers.answers import Answer
-from cultureval.runtime.servers.errors import ContentFilter, ServerError
+from cultureval.runtime.servers.answers import Answer, usage_of
+from cultureval.runtime.servers.costs import RequestSize, total_usage
+from cultureval.runtime.servers.errors import ContentFilter, ServerError, reading_a_reply
 from cultureval.runtime.servers.journalled_answers import Question
 from cultureval.runtime.servers.openai_client import OpenAIClient
 
@@ -63,6 +65,12 @@ class Prompt:
             return False
         # A chat's messages cannot be extended: only moved whitespace can be a common prefix.
         return self.messages is None or bool(self.common_prefix) == (self.text != self.text.rstrip())
+
+    @property
+    def size(self) -> RequestSize:
+        """Of the largest of its requests."""
+        tokens = (len(context) + len(choice) for context, choice in zip(self.contexts, self.choices, strict=True))
+        return RequestSize(max(tokens, default=0), len(all_images(self.doc)) if self.messages else 0, 1)
 
     @property
     def common_prefix(self) -> list[int]:
@@ -125,20 +133,32 @@ class Scorer:
 
     def _question(self, prompt: Prompt, group: Sequence[int]) -> Question:
         async def ask(client: OpenAIClient) -> Answer:
-            if prompt.differ_in_last_token() and self._labels_are_exact is not False:
-                found = await self._next_token(client, prompt)
-                if self._labels_are_exact is None and found is not None:
-                    self._labels_are_exact = await self._agrees(client, prompt, found)
-                if found is not None and self._labels_are_exact:
-                    return found
-            scores = [await self._choice(client, prompt, index) for index in group]
-            return {name: [score[name] for score in scores] for name in ("logprobs", "greedy", "tokens")}
+            used: list[Answer | None] = []
+            try:
+                with reading_a_reply():
+                    return await self._scores(client, prompt, group, used) | {"usage": total_usage(used)}
+            except ServerError as error:
+                error.usage = total_usage([*used, error.usage] if error.usage else used)
+                raise
 
         return ask
 
-    async def _agrees(self, client: OpenAIClient, prompt: Prompt, found: Answer) -> bool:
+    async def _scores(
+        self, client: OpenAIClient, prompt: Prompt, group: Sequence[int], used: list[Answer | None]
+    ) -> Answer:
+        """The scores of choices; `used` gets what each reply says that it used."""
+        if prompt.differ_in_last_token() and self._labels_are_exact is not False:
+            found = await self._next_token(client, prompt, used)
+            if self._labels_are_exact is None and found is not None:
+                self._labels_are_exact = await self._agrees(client, prompt, found, used)
+            if found is not None and self._labels_are_exact:
+                return found
+        scores = [await self._choice(client, prompt, index, used) for index in group]
+        return {name: [score[name] for score in scores] for name in ("logprobs", "greedy", "tokens")}
+
+    async def _agrees(self, client: OpenAIClient, prompt: Prompt, found: Answer, used: list[Answer | None]) -> bool:
         """Whether log-probabilities of generated and of prompt tokens agree; checked once."""
-        other = (await self._choice(client, prompt, 0))["logprobs"]
+        other = (await self._choice(client, prompt, 0, used))["logprobs"]
         difference = abs(other - found["logprobs"][0])
         if difference > self._config.parity_tolerance:
             logger.warning(
@@ -147,7 +167,7 @@ class Scorer:
             )
         return difference <= self._config.parity_tolerance
 
-    async def _next_token(self, client: OpenAIClient, prompt: Prompt) -> Answer | None:
+    async def _next_token(self, client: OpenAIClient, prompt: Prompt, used: list[Answer | None]) -> Answer | None:
         """Score labels with one request; None where the server does not report one of them."""
         wanted = [choice[-1] for choice in prompt.choices]
         body = self._body(prompt, logprob_token_ids=sorted(set(wanted)), return_tokens_as_token_ids=True)
@@ -157,10 +177,12 @@ class Scorer:
             tokens = prompt.contexts[0] + prompt.common_prefix
             request = {**common, "prompt": tokens, "logprobs": _MOST_LOGPROBS}
             response = await client.send(lambda server: server.completions.create(**request))
+            used.append(usage_of(response))
             first, holder = _first_of_completion(response), response.choices[0]
         else:
             request = {**common, "messages": self._messages(prompt), "logprobs": True, "top_logprobs": _MOST_LOGPROBS}
             response = await client.send(lambda server: server.chat.completions.create(**request))
+            used.append(usage_of(response))
             first, holder = _first_of_chat(response), response
             tokens = _prompt_tokens(response) if prompt.common_prefix else []
         names = [f"token_id:{token}" for token in wanted]
@@ -176,7 +198,7 @@ class Scorer:
             "tokens": [len(choice) for choice in prompt.choices],
         }
 
-    async def _choice(self, client: OpenAIClient, prompt: Prompt, index: int) -> Answer:
+    async def _choice(self, client: OpenAIClient, prompt: Prompt, index: int, used: list[Answer | None]) -> Answer:
         """Score one choice from the log-probabilities of the last tokens of prompt + choice."""
         choice = prompt.choices[index]
         if not choice:
@@ -187,12 +209,14 @@ class Scorer:
             tokens = prompt.contexts[index] + choice
             request = {**common, "prompt": tokens, "extra_body": body}
             answer = await client.send(lambda server: server.completions.create(**request))
+            used.append(usage_of(answer))
             entries = _prompt_logprobs(answer.choices[0])
         else:
             body |= {"add_generation_prompt": False, "continue_final_message": True, "return_token_ids": True}
             messages = [*self._messages(prompt), {"role": "assistant", "content": prompt.doc.choices[index]}]
             request = {**common, "messages": messages, "extra_body": body}
             answer = await client.send(lambda server: server.chat.completions.create(**request))
+            used.append(usage_of(answer))
             entries = _prompt_logprobs(answer)
             tokens = _prompt_tokens(answer)
         return _sum_of_tail(entries, tokens, choice)

@@ -43,7 +43,7 @@ class Spending:
         """
         self.budget = Budget(config, config.batch_price)
         self._config, self._journal = config, journal
-        self._sizes: dict[str, RequestSize] = {}
+        self.sizes: dict[str, RequestSize] = {}  # of requests, by the key of the answer
         self._planned: dict[str, Counter[str]] = {}
         self._whose = answer_key(budget_of=config.model, base_url=config.base_url)
         self._alone = False
@@ -65,7 +65,7 @@ class Spending:
         most = request.get(self._config.max_tokens_name)
         count = request.get("n") or 1
         limit, provided = most * count if most else None, self._config.provided_by is not None
-        self._sizes[key] = RequestSize(text_tokens(text), images, limit, provided)
+        self.sizes[key] = RequestSize(text_tokens(text), images, limit, provided)
 
     def begin(self, keys: Sequence[str]) -> None:
         """Counts what the journal has already; with a budget, one run of a model asks at a time.
@@ -101,7 +101,7 @@ class Spending:
 
     def _most(self, key: str) -> float:
         """What an answer can cost; 0 without a budget."""
-        size = self._sizes.get(key)
+        size = self.sizes.get(key)
         if self._config.budget is None or size is None:
             return 0.0
         if size.output is None:
@@ -123,7 +123,7 @@ class Spending:
         """
         paid = self._journal.paid(key, None) if filed and key not in self._journal else {}
         paid = paid or self._journal.paid(key, answer)
-        return self.budget.pay(paid, self._sizes.get(key, RequestSize()))
+        return self.budget.pay(paid, self.sizes.get(key, RequestSize()))
 
     def explain(self, error: BudgetSpent, answered: int, wanted: int) -> CulturevalError:
         """The error that ends a run whose budget is spent."""
@@ -149,7 +149,7 @@ class Spending:
                 if key in known:
                     counts["known"] += 1
                 elif key not in missing:
-                    size = self._sizes.get(key, RequestSize(output=0))
+                    size = self.sizes.get(key, RequestSize(output=0))
                     tokens, most = size.input(self._config.image_tokens), size.output
                     counts.update(requests=1, input=tokens, most=most or 0, unlimited=most is None)
                     missing[key] = RefusedResponse(reason="nothing is asked in a dry run")

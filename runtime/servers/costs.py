@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple, Protocol
@@ -88,6 +88,16 @@ def read_usage(usage: Mapping[str, Any] | None) -> Usage | None:
     told = isinstance(cost, int | float) and not isinstance(cost, bool) and 0 <= cost < _MOST_TOKENS
     known = min(beyond if reasoning is None else reasoning, output)
     return Usage(prompt, output, cached, known, float(cost) if told else None)
+
+
+def total_usage(usages: Sequence[Mapping[str, Any] | None]) -> dict[str, Any] | None:
+    """The `usage` of several replies together; None where one of them gives no counts."""
+    known = [usage for given in usages if (usage := read_usage(given)) is not None]
+    if not known or len(known) < len(usages):
+        return None
+    given, replied, cached, _, costs = zip(*known, strict=True)
+    counts = {"prompt_tokens": sum(given), "completion_tokens": sum(replied), "prompt_cache_hit_tokens": sum(cached)}
+    return counts | ({} if None in costs else {"cost": sum(costs)})
 
 
 class RequestSize(NamedTuple):

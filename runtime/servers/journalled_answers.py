@@ -66,7 +66,7 @@ def answer_all(
         pay: Called with key and answer as soon as a server, or another run, has given it: counts its cost, and returns
             the tokens that are shown; with None after a reply of no use, whose cost the journal has (`Journal.paid`).
         description: Text of the progress bar.
-        first: Makes a question, of those without an answer yet, that is asked before them.
+        first: Makes a question, of those without an answer yet, that is asked before them; what these cost it is paid.
         on_failure: Called with the key and the error of a question that failed; True skips the question and continues.
         note: Called after each answer; returns the text next to the progress bar.
         silent: Whether no progress is shown, as in all but the first of several processes.
@@ -89,7 +89,7 @@ def answer_all(
             waiting, locks = deque(missing.items()), QuestionLocks(journal.folder)
             more = (on_failure, note, watch, key_under, again)
             run = _Run(journal, pay, progress, waiting, locks, found, *more)
-            asked = [question for key, question in missing.items() if key not in awaited]
+            asked = [run.as_check(question) for key, question in missing.items() if key not in awaited]
             before = first(asked) if first and asked else None
             run_coroutine(_ask(settings, run, min(settings.concurrency, len(missing)), before))
     return {key: found[key] for key in questions if key in found}
@@ -182,6 +182,16 @@ class _Run:
         self.count_waste(key, {"usage": usage})
         if self.again is not None:
             await self.again(key)
+
+    def as_check(self, question: Question) -> Question:
+        """The question, asked to learn something of the servers: its answer is paid, and of no other use."""
+
+        async def ask(client: OpenAIClient) -> Answer:
+            answer = await question(client)
+            self.count_waste(_ASKED.get(), answer)
+            return answer
+
+        return ask
 
     def count_waste(self, key: str, answer: Answer) -> None:
         """Counts what was paid for nothing."""

@@ -272,7 +272,8 @@ class _Handler(Handler):
             labels = body.get("logprob_token_ids", [])
             top = {f"token_id:{token}": token_logprob(tokens, token) - shift for token in labels}
             choice["logprobs"] = {"tokens": [max(top, key=top.get)], "top_logprobs": [top]}
-        return self._named([choice], object="text_completion", usage=None)
+        usage = {"prompt_tokens": len(tokens), "completion_tokens": 1} if isinstance(tokens, list) else None
+        return self._named([choice], object="text_completion", usage=usage)
 
     def _hang(self):
         with suppress(OSError):

@@ -495,6 +495,23 @@ def test_minus_infinity_is_a_score_and_hides_no_drift(other, difference):
         assert asyncio.run(probe(None)) == {"largest_difference": 0}
 
 
+def test_scores_of_choices_are_paid_within_the_budget(load, tokenizer_folder):
+    asked = docs_of(["س1", "س2", "س3"], choices=["نعم نعم", "لا لا"])
+    prices = {"tokenizer": tokenizer_folder, "input_token_price": 1.0, "concurrency": 1}
+    with FaultyServer() as server:
+
+        def bill():
+            return sum(len(request["prompt"]) for request in server.requests)
+
+        model = load(server, **prices)
+        model.loglikelihood(asked)
+        whole = bill()
+        assert model.run_record()["tokens"]["cost"] == whole, "with what was asked to see if scores are stable"
+        with pytest.raises(CulturevalError, match="has no room for another call"):
+            load(server, **prices, revision="2", budget=whole / 2).loglikelihood(asked)
+        assert whole / 4 < bill() - whole <= whole / 2
+
+
 def test_what_the_server_refuses_is_left_to_the_run_and_not_compared():
     async def question(_):
         return {"logprobs": [-1.0], "greedy": [True], "tokens": [1]}
