@@ -51,8 +51,7 @@ def summary_text(run: Run, width: int, full: bool = False, name: str = "", untol
         The lines, joined. The tables of each suite have at most `MOST_LINES`.
     """
     lines = _wrapped(f"{name or run.model}, {run.date}", width)
-    warnings = [warning for warning in run_warnings(run) if warning.kind not in untold]
-    lines += [line for warning in warnings for line in _listed(warning, width)]
+    lines += listed([warning for warning in run_warnings(run) if warning.kind not in untold], width)
     published, suites = False, suite_tables(run)
     if not suites:
         lines += _wrapped("None of its tasks is of a suite that is known here: --full has all scores.", width)
@@ -100,21 +99,25 @@ def table_lines(table: SuiteTable, width: int) -> list[str]:
     return [*title, *lines, *(f"  {line}" for note in notes for line in _wrapped(note, width - 2))]
 
 
-def summary_data(run: Run) -> dict[str, Any]:
-    """The summary as data for JSON: model, date, path of the results file, warnings, notes, each suite's tables."""
+def summary_data(run: Run, name: str = "") -> dict[str, Any]:
+    """The summary as data for JSON: model (`name`, where it has others of its name), date, path of the results file,
+    warnings, numbers that the file states otherwise, notes, each suite's tables.
+    """
     return {
-        "model": run.model,
+        "model": name or run.model,
         "date": run.date,
         "results": str(run.file.resolve()),
         "warnings": run_warnings(run),
+        "claims": [one.sentence for one in run.claims],
         "notes": run_notes(run),
         "suites": {suite: [_table_data(table) for table in tables] for suite, tables in suite_tables(run).items()},
     }
 
 
-def summaries_json(runs: Iterable[Run]) -> str:
-    """The `summary_data` of runs as one JSON document: {"runs": [...]}."""
-    return json.dumps({"runs": [summary_data(run) for run in runs]}, ensure_ascii=False, indent=2, allow_nan=False)
+def summaries_json(runs: Iterable[tuple[str, Run]]) -> str:
+    """The `summary_data` of runs with their models' names as one JSON document: {"runs": [...]}."""
+    data = {"runs": [summary_data(run, name) for name, run in runs]}
+    return json.dumps(data, ensure_ascii=False, indent=2, allow_nan=False)
 
 
 def _table_data(table: SuiteTable) -> dict[str, Any]:
@@ -200,10 +203,13 @@ def _unbroken(words: str, rest: str, width: int) -> list[str]:
     return [line] if cell_len(line) <= width else [*_wrapped(words, width), *_wrapped(rest, width)]
 
 
-def _listed(sentence: str, width: int) -> list[str]:
-    """An entry of a list, indented where it goes on."""
-    first, *others = _wrapped(sentence, max(width - 2, 1)) or [""]
-    return [f"- {first}", *(f"  {line}" for line in others)]
+def listed(sentences: Iterable[str], width: int) -> list[str]:
+    """The lines of a list of sentences, each indented where it goes on."""
+    lines = []
+    for sentence in sentences:
+        first, *others = _wrapped(sentence, max(width - 2, 1)) or [""]
+        lines += [f"- {first}", *(f"  {line}" for line in others)]
+    return lines
 
 
 def _folder(run: Run) -> str:
@@ -228,6 +234,10 @@ def full_text(run: Run, width: int | None) -> str:
     header = ("Task", "metric", "value", "±", "n")
     lines = [terminal_table(header, _score_rows(run), "llrrr", width=width, cut_words=cut)]
     lines += [*left_out_of_means(run), *judges_means(run), *run_notes(run)]
+    told = {"Numbers that the file states otherwise:": [one.sentence for one in run.claims]}
+    told |= {"Not checked against items:": [f"{task}: {why}" for task, why in run.unchecked.items()]}
+    told |= {"Scores that no metric gives:": [f"{task}: {why}" for task, why in run.impossible.items()]}
+    lines += [line for title, some in told.items() if some[1:] for line in (title, *(f"  {one}" for one in some))]
     if run.record.signatures:
         lines += ["Signatures:", *(f"  {signature.text}" for signature in run.record.signatures)]
     return "\n".join(filter(None, lines))

@@ -54,31 +54,36 @@ def _show_runs(results: Path, full: bool, as_json: bool, strict: bool) -> None:
         print_note(one.sentence)
     newest = newest_runs(runs)
     if as_json:
-        print(summaries_json([run for _, run in newest]))
+        print(summaries_json(newest))
     else:
         print("\n\n".join(shown_run(run, terminal_width(), full, name) for name, run in newest))
 
 
 def _show_items(results: Path, task: str, limit: int, as_json: bool) -> None:
     from cultureval.reports.item_view import item_data, items_table
+    from cultureval.reports.summary_text import PLAIN_WIDTH, listed
     from cultureval.runs.files import find_details
     from cultureval.runs.load_runs import runs_of
     from cultureval.runs.rows import rows_with_judgements
+    from cultureval.runs.warnings import run_warnings
 
     saved = find_details(results, task)
     rows = rows_with_judgements(saved)
     try:
-        records = [run.record.tasks.get(saved.task) for run in runs_of([saved]).values()]
+        run = runs_of([saved]).get(saved.results_file)
     except CulturevalError as error:  # the items can be read without it
         print_note(str(error))
-        records = []
-    refused = sum(record.refused for record in records if record)
+        run = None
+    record, warnings = run and run.record.tasks.get(saved.task), run_warnings(run) if run else []
+    refused = record.refused if record else 0
     if as_json:
         items = [item_data(place, rows, saved.task) for place in range(min(limit, len(rows)))]
-        content = {"task": task, "run": saved.run_name, "rows": len(rows), "refused": refused, "items": items}
+        content = {"task": task, "run": saved.run_name, "warnings": warnings, "rows": len(rows), "refused": refused}
+        content |= {"items": items}
         print(json.dumps(content, ensure_ascii=False, indent=2))
     else:
-        print(items_table(rows, task, saved.run_name, terminal_width(), limit, refused))
+        table = items_table(rows, task, saved.run_name, terminal_width(), limit, refused)
+        print("\n".join([*listed(warnings, terminal_width() or PLAIN_WIDTH), table]))
 
 
 def _show_fooled(results: Path, task: str | None, limit: int, output: Path | None, as_json: bool) -> None:

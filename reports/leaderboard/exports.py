@@ -1,9 +1,19 @@
 """Tables of a leaderboard as files for other programs and for papers: CSV, Markdown, LaTeX, JSON."""
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
-from cultureval.reports.leaderboard.tables import BoardRow, BoardTable, best_cells, cell_data, cell_text, column_spans
+from cultureval.reports.leaderboard.tables import (
+    BoardRow,
+    BoardTable,
+    best_cells,
+    cell_data,
+    cell_text,
+    column_spans,
+    shared_counts,
+    with_count,
+)
 from cultureval.reports.markdown import escaped_markdown, markdown_table, without_controls
 from cultureval.runs.table import Cell
 from cultureval.runtime.csv_files import csv_lines
@@ -43,14 +53,15 @@ def as_csv(table: BoardTable) -> str:
 
 
 def as_markdown(table: BoardTable) -> str:
-    """The table in Markdown, the best value of each column in bold."""
-    best = best_cells(table)
+    """The table in Markdown, the best value of each column in bold; n stands at a column, or in cells that differ."""
+    best, counts = best_cells(table), shared_counts(table)
     lines = []
     for number, row in enumerate(table.rows):
-        cells = [escaped_markdown(cell_text(cell)) for cell in row.cells]
+        texts = [with_count(cell_text(cell), n) for cell, n in zip(row.cells, _own_counts(row, counts), strict=True)]
+        cells = [escaped_markdown(text) for text in texts]
         cells = [f"**{text}**" if (number, place) in best else text for place, text in enumerate(cells)]
         lines.append([row.rank, escaped_markdown(_marked(row)), *cells])
-    names = [escaped_markdown(column.whole) for column in table.columns]
+    names = [escaped_markdown(with_count(one.whole, n)) for one, n in zip(table.columns, counts, strict=True)]
     text = markdown_table(["Rank", "Model", *names], lines, "rlr")
     notes = [*table.notes, *(f"{row.label}: {note}" for row in table.rows for note in row.notes)]
     return "\n".join([text, *(f"\n{escaped_markdown(note)}" for note in notes)]) + "\n"
@@ -58,14 +69,16 @@ def as_markdown(table: BoardTable) -> str:
 
 def as_latex(table: BoardTable) -> str:
     """The table in LaTeX with booktabs, the best value of each column in bold; standard errors are small."""
-    best = best_cells(table)
+    best, counts = best_cells(table), shared_counts(table)
     above = column_spans(table)
     lines = [r"% needs \usepackage{booktabs}", rf"\begin{{tabular}}{{ll{'r' * len(table.columns)}}}", r"\toprule"]
     if above:
         lines.append(" & & " + " & ".join(rf"\multicolumn{{{n}}}{{c}}{{{_latex(name)}}}" for name, n in above) + r" \\")
-    lines += ["Rank & Model & " + " & ".join(_latex(column.name) for column in table.columns) + r" \\", r"\midrule"]
+    names = [_latex(with_count(column.name, n)) for column, n in zip(table.columns, counts, strict=True)]
+    lines += ["Rank & Model & " + " & ".join(names) + r" \\", r"\midrule"]
     for number, row in enumerate(table.rows):
-        cells = [_latex_cell(cell, (number, place) in best) for place, cell in enumerate(row.cells)]
+        texts = [_latex_cell(cell, (number, place) in best) for place, cell in enumerate(row.cells)]
+        cells = [with_count(text, n) for text, n in zip(texts, _own_counts(row, counts), strict=True)]
         lines.append(" & ".join([_latex(row.rank), _latex(_marked(row)), *cells]) + r" \\")
     return "\n".join([*lines, r"\bottomrule", r"\end{tabular}"]) + "\n"
 
@@ -104,6 +117,12 @@ FORMATS = {
     "tex": as_latex,
     "json": lambda table: as_json(as_data(table)),
 }
+
+
+def _own_counts(row: BoardRow, shared: Sequence[int | None]) -> list[int | None]:
+    """The n that stands in each cell of a row, since its column has none."""
+    cells = zip(row.cells, shared, strict=True)
+    return [cell.n if isinstance(cell, Cell) and cell.value is not None and n is None else None for cell, n in cells]
 
 
 def _marked(row: BoardRow) -> str:

@@ -177,6 +177,18 @@ def best_cells(table: BoardTable) -> set[tuple[int, int]]:
     return best
 
 
+def shared_counts(table: BoardTable) -> list[int | None]:
+    """For each column the number of items that all of its numbers are of; None where they differ, or nobody knows."""
+    columns = ([row.cells[place] for row in table.rows] for place in range(len(table.columns)))
+    counts = ({cell.n for cell in cells if isinstance(cell, Cell) and cell.n is not None} for cells in columns)
+    return [found.pop() if len(found) == 1 else None for found in counts]
+
+
+def with_count(text: str, count: int | None) -> str:
+    """A number, or its column's name, with of how many items it is."""
+    return text if count is None else f"{text} (n {count:,})"
+
+
 def cell_text(cell: Cell | str | None, errors: bool = True) -> str:
     """A cell as text: `65.81 ± 0.32`; of a mean without all of its parts with how many it has: `65.81 (3/7)`."""
     if not isinstance(cell, Cell):

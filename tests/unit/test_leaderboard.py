@@ -243,6 +243,10 @@ def test_exports_of_any_column_names():
     assert names[3::3] == ["rank", "acc", "acc", "c|d: a|<b>"] and values[3::3] == ["0.0", "1.0", "2.0", "x|y"]
     assert {len(re.findall(r"(?<!\\)\|", line)) for line in as_markdown(table).splitlines()} == {7}
     assert r"c\|d: a\|\<b\>" in as_markdown(table)
+    rows = [BoardRow(name, [Cell(1.0, n=3), Cell(2.0, n=n)]) for name, n in (("m", 5), ("k", 6000))]
+    table = BoardTable("t", "", [Column("a"), Column("b")], rows)
+    for text in (as_markdown(table).replace("\\", ""), as_latex(table)):
+        assert "a (n 3)" in text and "b (n" not in text and "(n 5)" in text and "(n 6,000)" in text
 
 
 def test_what_cannot_be_a_leaderboard_is_refused(tmp_path):

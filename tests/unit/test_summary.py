@@ -122,7 +122,7 @@ def test_an_error_in_a_suite_s_headline_is_told_and_fails_nothing(monkeypatch):
 
 def test_the_summary_as_data_holds_every_number_of_the_tables():
     run = run_of(["cvlue", "qimma_aratrust"])
-    (data,) = json.loads(summaries_json([run]))["runs"]
+    (data,) = json.loads(summaries_json([("", run)]))["runs"]
     assert data["results"].endswith("results_1.json") and list(data["suites"]) == ["qimma", "cvlue"]
     for suite, tables in suite_tables(run).items():
         for table, written in zip(tables, data["suites"][suite], strict=True):
