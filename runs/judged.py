@@ -65,6 +65,11 @@ class JudgeScores:
     by_reason: Mapping[str, int]
     criteria: Mapping[str, CriterionScore]
 
+    @property
+    def failed(self) -> int:
+        """How many it was asked about and did not score."""
+        return self.unscored - self.not_asked
+
 
 def judge_scores(run: Run, records: Iterable[TaskRecord] | None = None) -> list[JudgeScores]:
     """The judges' scores of some tasks of a run, in the order of the tasks and of their metrics.

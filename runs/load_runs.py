@@ -30,7 +30,7 @@ from cultureval.runs.judged import added_scores, is_of_judge, signs
 from cultureval.runs.means import count_of
 from cultureval.runs.record import SCHEMA, SECTION, Run, RunRecord, TaskRecord
 from cultureval.runs.rows import headline_of
-from cultureval.runs.same_model import facts_of_runs, told_behind
+from cultureval.runs.same_model import ModelFacts, facts_of_runs, told_behind
 from cultureval.runs.task_records import task_records
 from cultureval.runs.warnings import run_warnings
 from cultureval.runtime.errors import CulturevalError, described, wrong_settings
@@ -134,8 +134,13 @@ def newest_runs(runs: Sequence[Run]) -> list[tuple[str, Run]]:
     facts = facts_of_runs(runs)
     newest = {(run.file.parent, run.model, facts[run.file]): run for run in sorted(runs, key=lambda run: run.date)}
     found = sorted(newest.values(), key=lambda run: (run.date, run.model), reverse=True)
-    told = told_behind([(run.model, facts[run.file]) for run in found])
-    return [(f"{run.model} ({one})" if one else run.model, run) for run, one in zip(found, told, strict=True)]
+    return [*zip(_names(found, facts), found, strict=True)]
+
+
+def _names(runs: Sequence[Run], facts: Mapping[Path, ModelFacts]) -> list[str]:
+    """The models' names, with what tells each from others of the name."""
+    told = told_behind([(run.model, facts[run.file]) for run in runs])
+    return [f"{run.model} ({one})" if one else run.model for run, one in zip(runs, told, strict=True)]
 
 
 def _with_relatives(files: Sequence[Path]) -> list[Path]:
@@ -267,17 +272,20 @@ def scores_table(runs: Iterable[Run]) -> "pandas.DataFrame":
         runs: As `load` returns them.
 
     Returns:
-        The columns of `COLUMNS`: `n` is the number of items that the score is of, as in all views (rows, or items
-        of several rows), `coverage` their share of all, `signature` that of the task's group, `warnings` what a reader
-        must know of the run; an average's `n` is that of its tasks; metrics that do not apply to a task have none.
+        The columns of `COLUMNS`: `model` is as `show` names it, with what tells it from others of the name, `n` the
+        number of items that the score is of, as in all views (rows, or items of several rows), `coverage` their share
+        of all that were asked, `signature` that of the task's group, `warnings` what a reader must know of the run; an
+        average's `n` is that of its tasks; metrics that do not apply to a task have none.
     """
     import pandas
 
-    table = pandas.DataFrame([row for run in runs for row in _rows(run)], columns=list(COLUMNS))
+    runs = list(runs)
+    named = zip(_names(runs, facts_of_runs(runs)), runs, strict=True)
+    table = pandas.DataFrame([row for name, run in named for row in _rows(name, run)], columns=list(COLUMNS))
     return table.astype(dict.fromkeys(("value", "stderr"), float))  # also where none has any
 
 
-def _rows(run: Run) -> Iterator[tuple[Any, ...]]:
+def _rows(name: str, run: Run) -> Iterator[tuple[Any, ...]]:
     suites = {record.group: record.suite for record in run.record.tasks.values()}
     warnings = " ".join(run_warnings(run))
     for task, values in run.scores.items():
@@ -286,7 +294,7 @@ def _rows(run: Run) -> Iterator[tuple[Any, ...]]:
         for metric, value in values.items():
             if metric.endswith("_stderr") and metric.removesuffix("_stderr") in values:
                 continue
-            about = (run.model, run.date, suites.get(group), group, task, metric, value, run.stderr(task, metric))
+            about = (name, run.date, suites.get(group), group, task, metric, value, run.stderr(task, metric))
             yield (*about, *count_of(run, task, metric), signature, warnings, str(run.file))
 
 
