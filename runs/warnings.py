@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 
 from cultureval.metrics.code.report import NO_SANDBOX
+from cultureval.metrics.declared import SHARE, bounds_of_mean
 from cultureval.runs.files import judged_of, more_tasks
 from cultureval.runs.judged import CriterionScore, JudgeScores, bounds, incomplete, is_of_judge, judge_scores, total
 from cultureval.runs.record import Run, TaskRecord
@@ -11,7 +12,7 @@ from cultureval.runs.task_records import is_sample
 from cultureval.runtime.errors import counted
 from cultureval.runtime.journal_lines import UNCONFIRMED
 from cultureval.runtime.rows_report import KEPT_KINDS, KINDS
-from cultureval.tasks.catalogue import all_tasks, groups
+from cultureval.tasks.catalogue import all_tasks, declared_metric, groups
 
 MARKS = {
     "claims": "edited",
@@ -30,13 +31,12 @@ MARKS = {
     "other_data": "other data",
     "unsandboxed": "no sandbox",
     "unscored": "unscored",
-    "unjudged": "judged in part",
+    "unjudged": "unscored verdicts",
     "judged_in_part": "judged in part",
     "unparsable": "unreadable",
     "truncated": "cut answers",
     "judges_of_one_name": "mixed judges",
     "flagged": "flagged",
-    "judges_bounds": "judged in part",
 }
 PARTIAL = ("samples", "limited", "other_counts", "other_sums", "other_data", "incomplete", "skipped")
 PARTIAL += ("judgements_alone",)
@@ -262,10 +262,8 @@ def _refused(run: Run, tasks: list[TaskRecord]) -> Checks:
     found = _counted(tasks, lambda task: task.refused)
     if not found:
         return
-    between = {group: span for group in found if (span := _between(run, [t for t in tasks if t.group == group]))}
-    spans = [f"{group} from {low:.4g} to {high:.4g}" for group, (low, high) in between.items()]
-    more = f" With them, the means would be between: {_named(spans)}." if spans else ""
-    if others := sorted(found.keys() - between.keys()):
+    more, bounded = _bounded(run, tasks, found)
+    if others := sorted(found.keys() - bounded):
         more += (
             f" Nothing bounds the scores of {_named(others)}, which are not means of rows' scores between known limits."
         )
@@ -282,17 +280,33 @@ def _refused_by(kind: str, task: TaskRecord) -> int:
     return task.refused_by.get(kind, 0) if task.refused_by else task.refused * (kind == "server")
 
 
+def _bounded(run: Run, tasks: list[TaskRecord], groups: Iterable[str]) -> tuple[str, set[str]]:
+    """A sentence with the bounds of groups' means that rows without a score allow, and the groups that have some."""
+    between = {group: span for group in groups if (span := _between(run, [t for t in tasks if t.group == group]))}
+    spans = [f"{group} from {low:.4g} to {high:.4g}" for group, (low, high) in between.items()]
+    return f" With them, the means would be between: {_named(spans)}." if spans else "", set(between)
+
+
 def _between(run: Run, tasks: list[TaskRecord]) -> tuple[float, float] | None:
-    """The lowest and the highest mean of a group's headline that the refused rows allow; None where unknown."""
-    spans = []
-    for task in tasks:
-        score = run.scores.get(task.task, {}).get(task.headline)
-        span = task.bounds.get(task.headline) if task.refused else None if score is None else (score, score)
-        if span is None:
-            return None
-        spans.append(span)
-    low, high = (sum(ends) / len(spans) for ends in zip(*spans, strict=True))
+    """The lowest and the highest mean of a group's headline that rows without a score allow; None where unknown."""
+    spans = [_span(run, task) for task in tasks]
+    known = [span for span in spans if span is not None]
+    if len(known) < len(spans):
+        return None
+    low, high = (sum(ends) / len(known) for ends in zip(*known, strict=True))
     return low, high
+
+
+def _span(run: Run, task: TaskRecord) -> tuple[float, float] | None:
+    """The lowest and the highest mean of a task's headline that refused and unscored rows allow; None where unknown."""
+    score, scored = run.value(task.task, task.headline), task.rows_with(task.headline)
+    unscored, declared = task.rows - scored, declared_metric(task.task, task.headline)
+    if not unscored and not task.refused:
+        return None if score is None else (score, score)
+    is_share = declared is not None and declared.range == SHARE and not declared.of
+    if not unscored or not is_share or task.headline in task.not_means or score is None and scored:
+        return None if unscored else task.bounds.get(task.headline)
+    return bounds_of_mean((score or 0.0) * scored, scored, unscored + task.refused, SHARE)
 
 
 def _other_counts(run: Run, tasks: list[TaskRecord]) -> Checks:
@@ -375,16 +389,18 @@ def _few_shot(run: Run, tasks: list[TaskRecord]) -> Checks:
 
 
 def _unscored(run: Run, tasks: list[TaskRecord]) -> Checks:
+    found = _counted(tasks, lambda task: task.rows - task.rows_with(task.headline))
+    more, _ = _bounded(run, tasks, found)
     return _told(
-        _counted(tasks, lambda task: task.rows - task.rows_with(task.headline)),
-        "Rows that are not scored, and in no mean of the headline: {shares}. `cultureval show RESULTS TASK` lists "
-        "them; a failure of the scorer is mended by running again, which asks the model nothing twice.",
+        found,
+        f"Rows that are not scored, and in no mean of the headline: {{shares}}.{more} `cultureval show RESULTS TASK` "
+        "lists them; a failure of the scorer is mended by running again, which asks the model nothing twice.",
     )
 
 
 def _unjudged(run: Run, tasks: list[TaskRecord]) -> Checks:
     return _told(
-        total(judge_scores(run, tasks), "unscored"),
+        total(judge_scores(run, tasks), "failed"),
         "Verdicts without a judge's score: {shares}. Running again asks the judge again where its reply was the "
         "reason; the bounds (`_missing_as_1`, `_missing_as_5`) are in --full.",
     )
@@ -430,11 +446,10 @@ def _judges_bounds(run: Run, tasks: list[TaskRecord]) -> Checks:
         group = one.task.partition("|")[0].partition(":")[0]
         of_judges.setdefault((group, f"judge_{one.judge}_{one.template}"), []).append(one)
     for (group, judge), some in of_judges.items():
-        items, unscored, flagged = (
-            sum(getattr(one, name) for one in some) for name in ("items", "unscored", "flagged")
+        items, unscored, failed, flagged = (
+            sum(getattr(one, name) for one in some) for name in ("items", "unscored", "failed", "flagged")
         )
-        not_asked = sum(one.not_asked for one in some)  # these are told of by themselves
-        if max(unscored - not_asked, flagged) <= DOUBTED * items:
+        if max(failed, flagged) <= DOUBTED * items:
             continue
         counts = {kind: sum(one.by_reason.get(kind, 0) for one in some) for kind in some[0].by_reason}
         kinds = ", ".join(f"{count} {kind.replace('_', ' ')}" for kind, count in counts.items() if count)

@@ -26,6 +26,8 @@ from cultureval.reports.comparison.paired_runs import (
 from cultureval.reports.comparison.sides import Side, named_twice, read_sides
 from cultureval.reports.settings_diff import setting_names_that_differ
 from cultureval.reports.terminal_tables import narrowest, terminal_table, terminal_width, wrapped
+from cultureval.runs.comparable import protocol_of, record_of, settings_that_differ
+from cultureval.runs.record import ModelRecord, Run
 from cultureval.runs.warnings import run_warnings
 from cultureval.runtime.csv_files import write_csv
 from cultureval.runtime.errors import CulturevalError, counted, did_you_mean, escaped, shown_names
@@ -266,6 +268,10 @@ def _settings_note(first: Side, second: Side) -> str:
         if one.run and other.run
     }
     found = {files: setting_names_that_differ(*pair) for files, pair in runs.items()}
+    for one, other in shared_tasks(first, second):
+        if one.run and other.run:
+            some = found[one.run.file, other.run.file]
+            some += [name for name in _signed_names(one.run, other.run, one.saved.task) if name not in some]
     names = list(dict.fromkeys(name for some in found.values() for name in some))
     if not names:
         return ""
@@ -273,6 +279,13 @@ def _settings_note(first: Side, second: Side) -> str:
     told = "all" if len(found[widest]) == len(names) else f"{len(found[widest])} of {len(names)}, of two of the runs"
     command = shlex.join(["cultureval", "doctor", *map(str, widest)])
     return f"{first.name} and {second.name} also differ in {shown_names(names, 4)} ({command} shows {told})."
+
+
+def _signed_names(first: Run, second: Run, task: str) -> list[str]:
+    """In what signatures of a task differ that may: the number of solutions a problem; what records have is told so."""
+    protocols = [protocol_of(run, record_of(run, task), "") for run in (first, second)]
+    recorded = {*first.record.versions, *ModelRecord.model_fields, *first.record.model.settings}
+    return [f"signatures.{name}" for name in settings_that_differ(protocols) if name not in recorded]
 
 
 def comparison_notes(

@@ -56,6 +56,14 @@ def test_each_problem_is_one_sentence_with_what_to_do(fields, words):
     assert all(word in sentence for word in words), sentence
 
 
+@pytest.mark.parametrize(("refused", "low", "high"), [(0, 0.4496, 0.5504), (100, 0.4087, 0.5913)])
+def test_means_with_unscored_rows_are_bounded(refused, low, high):
+    """Bounds of problems that were not judged stood only in the terminal of `code evaluate`."""
+    run = run_of([TASK], lambda task, metric: 0.5, scored={"acc_norm": 900}, refused=refused)
+    told = [one for one in run_warnings(run) if one.kind in ("unscored", "refused")]
+    assert len(told) == 1 + bool(refused) and all(f"qimma_palmx from {low} to {high}." in one for one in told), told
+
+
 def test_a_mean_of_some_subsets_is_told():
     """A benchmark without two of its nine subsets had a higher score in `show`, without a word."""
     names = [f"qimma_gat:{name}" for name in ("Algebra", "Analogy", "Arithmetic")]
@@ -108,7 +116,8 @@ def test_a_judge_that_stopped_and_texts_that_try_to_influence_it():
     counts = {"n_items": 9.0, "n_parsed": 4.0, "n_unscored": 5.0, "n_not_asked": 5.0, "n_flagged": 1.0}
     counts |= {"fluency": 3.0, "fluency_missing_as_1": 1.89, "fluency_missing_as_5": 4.11}
     run.scores["jeem_vqa:eg|0"].update({f"judge_a_vqa_{name}": value for name, value in counts.items()})
-    unjudged, stopped, flagged, bounded = run_warnings(run)
+    stopped, flagged, bounded = run_warnings(run)
+    assert [one.mark for one in (stopped, flagged, bounded)] == ["judged in part (4 of 9)", "flagged", ""], "each once"
     assert "fluency 3.00 [1.89, 4.11], n/a" in bounded
     assert "not comparable: jeem_vqa 5 verdicts of 9 were not asked for" in stopped and "cultureval judge" in stopped
     assert "influence the judge: jeem_vqa:eg|0 judge_a_vqa 1." in flagged and "_unflagged" in flagged

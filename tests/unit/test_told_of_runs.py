@@ -37,6 +37,7 @@ from cultureval.judge_prompts.templates import judge_template
 from cultureval.metrics.alqasida import translation
 from cultureval.metrics.alqasida.names import CORPUS
 from cultureval.metrics.m2cqa.statement_items import cell_report
+from cultureval.reports.summary_text import full_text, summary_data
 from cultureval.reports.viewer.logs import write_logs
 from cultureval.runs.comparable import fields_that_differ, protocol_of, texts_that_differ
 from cultureval.runs.files import UNVERIFIED, details_files_of_run, find_saved_tasks
@@ -888,6 +889,36 @@ def test_items_are_those_of_the_run_that_is_shown(tmp_path):
     assert [one["answer"] for one in listed] == [one.chosen("acc_norm") for one in old.tasks[f"{TRUST}|0"]]
 
 
+def test_models_of_one_name_are_told_apart_in_data(tmp_path):
+    """The library's table and `show --json` had two models under one name, which the terminal told apart."""
+    _, other = write_folder(tmp_path, Folder(4, (Plan(0), Plan(0, seed=2))))
+    other.file.write_text(other.file.read_text("utf-8").replace("bfloat16", "float32"), encoding="utf-8")
+    names = {f"{NAMES[0]} (dtype {dtype})" for dtype in ("bfloat16", "float32")}
+    assert {one["model"] for one in shown("show", tmp_path, "--json")["runs"]} == names
+    assert set(scores_table(load(tmp_path)).model) == names
+
+
+def test_all_numbers_that_a_file_states_otherwise_are_told_in_full(tmp_path):
+    """`show --full` named the first, and how many more there are."""
+    (one,) = write_folder(tmp_path, Folder(6, (Plan(),)))
+    edited_file(one, "acc", 0.97)
+    edited_file(one, "acc_norm", 0.98)
+    (found,) = load(one.file)
+    told = [claim.sentence for claim in found.claims]
+    assert len(told) == 2 and all(sentence in full_text(found, None) for sentence in told)
+    assert summary_data(found)["claims"] == told
+
+
+def test_compare_tells_what_signatures_differ_in(tmp_path):
+    """Another number of solutions a problem was told by the page and `doctor` alone."""
+    files = [
+        board_runs.write_run(tmp_path / name, name, [TRUST], 0.5, 6, signed={"samples": count})
+        for name, count in (("a", 6), ("b", 30))
+    ]
+    notes = shown("compare", *files, "--output-dir", tmp_path / "c", "--charts", "none", "--json")["notes"]
+    assert any("also differ in signatures.samples (" in note for note in notes)
+
+
 def test_models_without_a_name_are_those_of_their_folders(tmp_path):
     """Two folders whose files name no model were one model on the page, and two in `compare`."""
     for number, name in enumerate(("one", "two")):
@@ -957,7 +988,8 @@ def test_refused_rows_and_their_bounds_are_those_of_the_items_and_counts(tmp_pat
     rows = scores_table([found]).set_index(["task", "metric"])
     assert rows.loc[f"{TRUST}|0", "acc_norm"].coverage == pytest.approx(record.rows / (record.rows + refused))
     if not edited and details == "whole":
-        assert "5 of 5 items, 1 more refused" in run("show", one.file, TRUST)[0]
+        out = " ".join(run("show", one.file, TRUST)[0].split())
+        assert "5 of 5 items, 1 more refused" in out and all(warning in out for warning in run_warnings(found))
         (log,) = write_logs([one.file])
         results = read_eval_log(str(log.file)).results
         assert (results.total_samples, {score.unscored_samples for score in results.scores}) == (6, {1})
