@@ -12,6 +12,7 @@ import yaml
 from faulty_server import MODEL, FaultyServer
 from forked_commands import StartedCommand, own_variables, run_forked
 from result_files import details_of, results_of
+from waiting import wait_until
 
 from cultureval.samples.tiny_models.classifiers import build_tiny_encoder
 from cultureval.tasks.manifest import read_manifest
@@ -145,8 +146,8 @@ def test_from_twelve_images_to_a_run_of_m2cqa_across_a_kill(place):
         )
         assert not writer.asked
         started = StartedCommand("cultureval.scripts.main", options, place, variables, **kept)
-        while writer.answered.total() < 45:
-            assert started.is_alive()
+        wait_until(lambda: writer.answered.total() >= 45 or not started.is_alive())
+        assert started.is_alive()
         started.kill()
         started.end()
         steps = sorted(file.name for file in (place / "curated" / "steps").iterdir() if file.suffix == ".jsonl")

@@ -25,7 +25,7 @@ ALIKE = [f"lab/{'the-same-words-' * 9}{end}" for end in ("first", "second")]  # 
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory):
-    """QIMMA of seven hostile and five plain names, M2CQA and AL-QASIDA of three; broken texts in the files."""
+    """QIMMA of seven hostile and three plain names, M2CQA and AL-QASIDA of three; broken texts in the files."""
     root, folder = tmp_path_factory.mktemp("results"), tmp_path_factory.mktemp("site")
     of = {
         suite: [task.task for task in all_tasks().values() if task.suite == suite]
@@ -37,11 +37,10 @@ def site(tmp_path_factory):
         write_run(root, name, tasks, 0.1 * number, 4, folder=f"hostile-{number}", signed=fields, query="</td><script>")
     for file in root.rglob("results_*.json"):
         file.write_text(file.read_text(encoding="utf-8").replace("SURROGATE", "\\ud800"), encoding="utf-8")
-    for name, able in invented_models(5).items():
-        write_run(root, name, of["qimma"], able, 4, signed={})
     for name in ALIKE:
         write_run(root, name, of["m2cqa"], 0.4, 4, signed={}, date="2026-11-02T10-00-00", folder=name[-6:])
-    for name, able in list(invented_models(5).items())[:3]:
+    for name, able in invented_models(3).items():
+        write_run(root, name, of["qimma"], able, 4, signed={})
         write_run(root, name, [*of["m2cqa"], *of["alqasida"]], able, 4, signed={}, date="2026-11-02T10-00-00")
     board = read_board([root], published=True, partial=True)
     write_site(board, folder / "site", HOSTILE[2], ("svg",))
@@ -96,7 +95,7 @@ def test_a_page_works_from_a_file_and_asks_nothing_of_a_network(browser, site):
     visit.open(site / link)
     assert page.locator(".panel >> nth=0 >> tbody tr").count() == 109 and page.locator("svg.plot circle").count() > 100
     visit.open(next((site / "tasks").glob("qimma-aratrust-*.html")))
-    assert page.locator("table.scores tbody tr").count() >= 12
+    assert page.locator("table.scores tbody tr").count() >= 10
     assert visit.outside == [] and visit.problems == []
 
 
@@ -117,7 +116,7 @@ def test_hostile_names_do_nothing_and_are_shown_as_text(browser, site):
     page.fill("#search", "<img src=x onerror=alert(8)>")
     assert visit.outside == [] and visit.problems == []
     data = json.loads((site / "leaderboard.json").read_text(encoding="utf-8"))
-    assert len(data["models"]) == 14
+    assert len(data["models"]) == 12
 
 
 def test_narrow_dark_printed_and_by_keyboard(browser, site):
@@ -214,9 +213,12 @@ def test_a_table_is_one_tab_stop_and_its_warnings_are_told_by_keyboard_and_touch
 @pytest.mark.parametrize(("width", "scheme"), [(390, "dark"), (1400, "light")])
 def test_nothing_on_any_kind_of_page_keeps_people_out(browser, site, width, scheme):
     visit = Visited(browser, site, viewport={"width": width, "height": 900}, color_scheme=scheme)
-    pages = [site / "index.html", *(sorted((site / kind).iterdir())[-1] for kind in ("models", "tasks"))]
+    kinds = [sorted((site / kind).iterdir(), key=lambda file: file.stat().st_size) for kind in ("models", "tasks")]
+    pages = [site / "index.html", *(files[-1 if width == 390 else 0] for files in kinds)]  # the longest, the shortest
     for file in pages:
         page = visit.open(file)
+        if file.name == "index.html":
+            page.fill("#search", "jais")  # fewer rows of the same kinds of cells
         for tab in page.locator("[role=tab]").all() or [None]:
             if tab:
                 tab.click()

@@ -528,11 +528,6 @@ def test_what_the_server_refuses_is_left_to_the_run_and_not_compared():
         asyncio.run(server_scoring.parity_probe([question, unreachable], tolerance=0.5)(None))
 
 
-def test_a_filter_that_refuses_a_prompt_ends_scoring_with_a_sentence(load, tokenizer_folder):
-    with FaultyServer(lambda prompt, count: "filter_prompt") as server, pytest.raises(ServerError, match="no"):
-        load(server, tokenizer=tokenizer_folder).loglikelihood(docs_of(["س"], choices=["نعم نعم", "لا لا"]))
-
-
 @pytest.mark.parametrize("features", [{"prompt_logprobs", "labels"}, {"prompt_logprobs"}, {"other_labels"}])
 def test_labels_are_read_from_the_next_token_only_where_that_is_exact(load, tokenizer_folder, features):
     features |= {"prompt_logprobs", "labels"} if "other_labels" in features else set()

@@ -29,33 +29,6 @@ from cultureval.tasks.reading import prepare_subset
 SAMPLE = Path(__file__).parents[2].resolve().parent / "shared" / "data" / "cvlue" / "test_example" / "VD"
 CHECKED = (0, 9, 14)  # questions that are scored candidate by candidate too
 
-# Tokens of the paper's 30,930 questions with Qwen's tokenizer (measured): mean prompt, first round's prompt, what each
-# later round adds to what it shares with the one before, candidates of a question, and these as a tree.
-PROMPT, FIRST, LATER, CANDIDATES, TREE, ONE = 185, 51.5, 61.7, 898, 804, 9
-QUESTIONS, IMAGES = 30_930, 3_093
-
-
-def costs(image_tokens):
-    """Tokens of the four schemes of the cost table: naive, prompt once a question, once an image, and with a tree."""
-    by_image = IMAGES * (image_tokens + FIRST + 9 * LATER)
-    return (
-        QUESTIONS * 100 * (image_tokens + PROMPT + ONE),
-        QUESTIONS * (image_tokens + PROMPT + CANDIDATES),
-        by_image + QUESTIONS * CANDIDATES,
-        by_image + QUESTIONS * TREE,
-    )
-
-
-def test_the_cost_table_adds_up():
-    """The sheet of facts on CVLUE, section 6: tokens and how many times fewer than naive."""
-    for image_tokens, tokens, times in (
-        (258, (1.398e9, 4.15e7, 3.05e7, 2.75e7), (34, 46, 51)),
-        (1136, (4.11e9, 6.86e7, 3.32e7, 3.02e7), (60, 124, 136)),
-    ):
-        counted = costs(image_tokens)
-        assert counted == pytest.approx(tokens, rel=5e-3)
-        assert [counted[0] / other for other in counted[1:]] == pytest.approx(times, rel=2e-2)
-
 
 @pytest.fixture(scope="module")
 def dialogues(tmp_path_factory):

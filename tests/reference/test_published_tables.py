@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 from summary_runs import run_of
-from test_m2cqa_paper import TABLE_2, TABLE_10, rows
 
 from cultureval.reports.alqasida import table as alqasida
 from cultureval.reports.jeem import table as jeem
@@ -17,6 +16,39 @@ MODELS = [row["model"] for row in published_rows(alqasida.PUBLISHED)]
 HALF = 0.005 + 1e-9  # of a unit of the last digit
 VARIETIES = {"EN": "en", "MSA": "msa", "Dialect": "dialect", "AJP": "ajp", "ARZ": "arz"}
 PROMPTS = ("tf", "answer_reason", "reason_first")
+# M2CQA's Table 2, row by row: Q+, Q-, F1, CFHR under A (True or False), B (Answer then Reason), C (Reasoning First).
+TABLE_2 = """
+EN      Qwen3-VL-32B 0.93 0.94 0.93 0.10  0.91 0.95 0.93 0.08  0.93 0.93 0.93 0.12
+EN      Gemma-3-27B  0.94 0.88 0.91 0.19  0.92 0.89 0.90 0.18  0.92 0.90 0.91 0.16
+EN      FanarOryx-v1 0.94 0.93 0.93 0.12  0.94 0.93 0.93 0.12  0.91 0.92 0.92 0.13
+EN      AIN          0.93 0.91 0.92 0.14  0.88 0.93 0.90 0.11  0.85 0.84 0.85 0.25
+MSA     Qwen3-VL-32B 0.88 0.91 0.90 0.14  0.85 0.93 0.89 0.11  0.86 0.91 0.89 0.15
+MSA     Gemma-3-27B  0.93 0.81 0.86 0.30  0.92 0.83 0.87 0.27  0.90 0.86 0.88 0.23
+MSA     FanarOryx-v1 0.74 0.92 0.82 0.14  0.64 0.95 0.76 0.11  0.77 0.78 0.78 0.34
+MSA     AIN          0.95 0.60 0.74 0.55  0.92 0.77 0.84 0.35  0.71 0.54 0.61 0.66
+Dialect Qwen3-VL-32B 0.88 0.90 0.88 0.17  0.85 0.92 0.88 0.14  0.87 0.90 0.88 0.17
+Dialect Gemma-3-27B  0.93 0.79 0.86 0.32  0.93 0.81 0.86 0.31  0.91 0.85 0.88 0.24
+Dialect FanarOryx-v1 0.71 0.92 0.80 0.15  0.59 0.95 0.73 0.11  0.76 0.74 0.75 0.39
+Dialect AIN          0.97 0.38 0.56 0.79  0.91 0.72 0.80 0.43  0.65 0.58 0.61 0.63
+"""
+# Table 10, row by row: Q+, Q-, F1, CFHR under A and under B; CFHR under C; CFHR(C) - CFHR(B).
+TABLE_10 = """
+AJP Qwen3-VL-32B 0.89 0.89 0.89 0.17  0.86 0.92 0.89 0.13  0.16 +0.03
+AJP Gemma-3-27B  0.94 0.79 0.86 0.32  0.93 0.80 0.86 0.30  0.23 -0.07
+AJP FanarOryx-v1 0.73 0.92 0.82 0.15  0.62 0.95 0.75 0.11  0.37 +0.26
+AJP AIN          0.96 0.41 0.58 0.76  0.89 0.75 0.81 0.39  0.63 +0.24
+ARZ Qwen3-VL-32B 0.87 0.90 0.88 0.17  0.83 0.92 0.87 0.14  0.17 +0.03
+ARZ Gemma-3-27B  0.93 0.79 0.86 0.32  0.92 0.81 0.86 0.31  0.24 -0.07
+ARZ FanarOryx-v1 0.68 0.92 0.79 0.15  0.56 0.95 0.70 0.11  0.40 +0.29
+ARZ AIN          0.97 0.36 0.53 0.81  0.92 0.69 0.79 0.47  0.62 +0.15
+"""
+
+
+def rows(table):
+    for line in table.split("\n"):
+        if line.strip():
+            language, model, *numbers = line.split()
+            yield (language, model), [float(number) for number in numbers]
 
 
 def cells_of(table):

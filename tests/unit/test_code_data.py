@@ -117,21 +117,6 @@ def test_the_published_files_are_read_as_evalplus_reads_them(name, rows, monkeyp
     assert found.fingerprint == getattr(module, f"{load}_hash")()
 
 
-def test_the_samples_solve_themselves():
-    """Every example, contract and canonical solution of the shipped problems agrees with the others."""
-    for name in CODE_DATASETS:
-        for task_id, problem in load_problems(name, "samples").problems().items():
-            space = {}
-            exec(problem["prompt"] + problem["canonical_solution"], space)  # noqa: S102
-            exec(problem["test"], space)  # noqa: S102
-            space["check"](space[problem["entry_point"]])
-            for line in problem["prompt"].splitlines():
-                if line.startswith("assert "):
-                    exec(line, space)  # noqa: S102
-            assert int(task_id.split("/")[1]) > 9000, "EvalPlus has rules of its own for the numbers of real problems"
-            assert len(problem["base_input"]) >= 3 and len(problem["plus_input"]) >= 8
-
-
 @pytest.mark.skipif(not REAL.is_dir(), reason="the real data is not here")
 @pytest.mark.parametrize("name", list(CODE_DATASETS))
 def test_the_published_problems_are_known_whatever_their_order_and_anything_else_is_told(name):

@@ -87,7 +87,7 @@ def near(one, other):
 @SETTINGS
 @given(folders())
 @example(EDITED)
-@example(Folder(items=4, plans=(Plan(tasks=("dialects",), refused=(0, 3, 2), edited="average"),)))  # one item each
+@example(Folder(items=4, plans=(Plan(tasks=("dialects",), refused=(0, 3, 2), edited="score"),)))  # one item each
 @example(JUDGED)
 @example(Folder(plans=(Plan(), Plan(seed=1, details="cut"))))  # a rerun whose details were cut off
 @example(Folder(items=4, plans=(Plan(tasks=("trust",)), Plan(tasks=("trust",), signed=False))))  # its form is not told

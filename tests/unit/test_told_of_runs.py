@@ -494,14 +494,6 @@ def test_no_control_characters_of_a_models_name_reach_a_table(tmp_path):
         assert len(list(csv.DictReader(opened))) == 4
 
 
-def test_an_average_over_subsets_follows_its_items_when_they_are_edited(tmp_path):
-    (one,) = write_folder(tmp_path, Folder(6, (Plan(tasks=("dialects",), edited="score"),)))
-    (summary,) = shown("show", one.file, "--json")["runs"]
-    cells = {line[1]: line[2] for line in summary["suites"]["qimma"][0]["rows"]}
-    mean = sum(one.truth(f"{name}|0", "acc_norm")[0] for name in DIALECTS) / len(DIALECTS)
-    assert cells["AraDiCE-Culture"]["value"] == pytest.approx(100 * mean)
-
-
 SAID = ("قال الولد كلمة اليوم", "رأيت قطة سوداء في البيت", "سافرت أمس")
 MEANT = ("قال الولد كلمة واحدة اليوم", "رأيت قطة سوداء كبيرة في البيت", "سافرت إلى فاس أمس")
 SOURCES = ("قال الولد شيئا", "شفت قطة", "مشيت مبارح")
