@@ -18,8 +18,9 @@ import hypothesis
 import pytest
 from forked_commands import forking_server
 
-# Other tests share the machine; CI judges a commit by the same examples each time, a developer's run draws others.
-hypothesis.settings.register_profile("parallel", deadline=None, derandomize="CI" in os.environ)
+# Other tests share the machine; CI judges a commit by the same few examples each time, a developer's run draws others.
+IN_CI = "CI" in os.environ
+hypothesis.settings.register_profile("parallel", deadline=None, derandomize=IN_CI, max_examples=40 if IN_CI else 100)
 hypothesis.settings.load_profile("parallel")
 
 

@@ -14,7 +14,6 @@ from pathlib import Path
 
 import pytest
 from packaging.requirements import Requirement
-from vllm_environment import python_with_vllm
 
 ROOT = Path(__file__).parents[2]
 WHERE = "import cultureval.samples as s, cultureval.tasks as t; print(t.__file__, s.__file__, sep='\\n')"
@@ -239,19 +238,3 @@ def test_a_machine_that_cannot_have_vllm_runs_the_other_tests_and_is_told_the_li
     assert make("vllm").returncode != 0  # as .ci/run asks for it
     unasked = make("try-vllm", CULTUREVAL_TEST_VLLM="skip")
     assert unasked.returncode == 0 and not unasked.stderr
-
-
-def test_tests_with_vllm_are_skipped_with_the_reason_but_never_in_ci(without_vllm, monkeypatch):
-    script = without_vllm / "tests" / "end_to_end" / "make_vllm_environment.sh"
-    for name in ("CI", "CULTUREVAL_TEST_VLLM", "CULTUREVAL_TEST_VLLM_PYTHON"):
-        monkeypatch.delenv(name, raising=False)
-    with pytest.raises(pytest.skip.Exception, match="make vllm"):
-        python_with_vllm(script)
-    monkeypatch.setenv("CI", "1")
-    with pytest.raises(subprocess.CalledProcessError):
-        python_with_vllm(script)
-    monkeypatch.setenv("CULTUREVAL_TEST_VLLM", "skip")
-    with pytest.raises(pytest.skip.Exception, match="CULTUREVAL_TEST_VLLM=skip"):
-        python_with_vllm(script)
-    monkeypatch.setenv("CULTUREVAL_TEST_VLLM_PYTHON", "/vllm")
-    assert python_with_vllm(script) == "/vllm"

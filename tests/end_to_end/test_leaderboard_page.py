@@ -213,13 +213,11 @@ def test_a_table_is_one_tab_stop_and_its_warnings_are_told_by_keyboard_and_touch
 @pytest.mark.parametrize(("width", "scheme"), [(390, "dark"), (1400, "light")])
 def test_nothing_on_any_kind_of_page_keeps_people_out(browser, site, width, scheme):
     visit = Visited(browser, site, viewport={"width": width, "height": 900}, color_scheme=scheme)
-    kinds = [sorted((site / kind).iterdir(), key=lambda file: file.stat().st_size) for kind in ("models", "tasks")]
-    pages = [site / "index.html", *(files[-1 if width == 390 else 0] for files in kinds)]  # the longest, the shortest
+    pages = [site / "index.html", *(sorted((site / kind).iterdir())[-1] for kind in ("models", "tasks"))]
     for file in pages:
         page = visit.open(file)
-        if file.name == "index.html":
-            page.fill("#search", "jais")  # fewer rows of the same kinds of cells
-        for tab in page.locator("[role=tab]").all() or [None]:
+        tabs = page.locator("[role=tab]").all() or [None]
+        for tab in tabs if width == 390 else tabs[:1]:
             if tab:
                 tab.click()
             assert barriers(page) == {}, file.name
