@@ -280,6 +280,7 @@ class RunRecord(Record):
         tasks: By name with `|k`.
         missing: Requested tasks without data.
         unscorable: Requested tasks that were left out, since they cannot be scored, with the reason.
+        unanswered: Those of them of which no row has an answer, with their counts; as `tasks`.
         unjudged: Judges whose scores were left out, since they could not be asked, with the reason.
         signatures: One per group of tasks.
         versions: Python, and the installed packages that answers and scores depend on.
@@ -297,6 +298,7 @@ class RunRecord(Record):
     tasks: dict[str, TaskRecord] = {}
     missing: tuple[str, ...] = ()
     unscorable: dict[str, str] = {}
+    unanswered: dict[str, TaskRecord] = {}
     unjudged: dict[str, str] = {}
     signatures: tuple[SignatureRecord, ...] = ()
     versions: dict[str, str] = {}

@@ -34,7 +34,7 @@ from cultureval.runtime.patches.lighteval.pipeline import details_of, scores_of
 from cultureval.runtime.patches.lighteval.row_order import LIGHTEVAL_SEED
 from cultureval.runtime.patches.lighteval.stock_runs import stock_facts
 from cultureval.runtime.settings import current_settings
-from cultureval.tasks.catalogue import kind_of
+from cultureval.tasks.catalogue import declared_metric, kind_of
 from cultureval.tasks.options import all_options, read_data_options
 
 if TYPE_CHECKING:
@@ -78,13 +78,15 @@ def record_of(
         rows = details.get(name, ())
         in_run["bounds"] = _bounds(pipeline.tasks_dict[name].metrics, rows, scores, one.refused) if one.refused else {}
         tasks[name] = _counted(one.model_copy(update=in_run), rows, scores, counts.get(name, {}))
-    for wrong in chain(*map(count_claims, tasks.values())):
+    unanswered = _unanswered(pipeline, counts)
+    for wrong in chain(*map(count_claims, [*tasks.values(), *unanswered.values()])):
         told = "The counts of the run's record do not agree, which is our mistake; please report it: %s"
         logger.error(told, wrong.sentence)
     tokens = tokens_of_run(tasks, said.get("tokens", {}))
     model = ModelRecord(**{"backend": type(pipeline.model).__name__} | said.get("model", {}))
     generation = getattr(pipeline.model.config, "generation_parameters", None)
-    left_out: dict[str, str] = getattr(pipeline, "unanswered", {})
+    left_out = {task: reason for task, (_, reason) in getattr(pipeline, "unanswered", {}).items()}
+    told = {"unscorable": {**(unscorable or {}), **left_out}, "unanswered": unanswered}
     return run_record(
         started,
         tasks,
@@ -93,7 +95,19 @@ def record_of(
         missing=tuple(missing),
         seeds={"rows": LIGHTEVAL_SEED, "generation": getattr(generation, "seed", None)},
         timing={**getattr(pipeline, "seconds", {}), **said.get("seconds", {}), **tokens},
-    ).model_copy(update={"unscorable": {**(unscorable or {}), **left_out}, "unjudged": dict(unjudged or {})})
+    ).model_copy(update=told | {"unjudged": dict(unjudged or {})})
+
+
+def _unanswered(pipeline: "Pipeline", counts: Mapping[str, Mapping[str, Any]]) -> dict[str, TaskRecord]:
+    """The tasks of which no row has an answer, with their counts; any score is possible."""
+    configs = {name: vars(task.config) for name, (task, _) in getattr(pipeline, "unanswered", {}).items()}
+    found = {}
+    for name, one in task_records(configs, pipeline.pipeline_parameters.max_samples).items():
+        declared = declared_metric(name, one.headline)
+        known = declared is not None and all(map(math.isfinite, declared.range))
+        bounds = {one.headline: declared.range} if declared and known else {}
+        found[name] = _counted(one.model_copy(update={"bounds": bounds}), (), {}, counts.get(name, {}))
+    return found
 
 
 def tokens_of_run(tasks: Mapping[str, TaskRecord], spent: Mapping[str, float]) -> dict[str, float]:

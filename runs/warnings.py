@@ -199,8 +199,10 @@ def _unscorable(run: Run, tasks: list[TaskRecord]) -> Checks:
     tasks_of: dict[str, list[str]] = {}
     for task, reason in run.record.unscorable.items():
         tasks_of.setdefault(reason, []).append(task)
+    whole = {task.group for task in tasks}  # but for the subsets that are left out
     for reason, names in tasks_of.items():
-        yield f"Left out, since they cannot be scored: {_named(_groups(names))}. {reason}"
+        shown = [name.partition("|")[0] if group in whole else group for name in names for group in _groups([name])]
+        yield f"Left out, since they cannot be scored: {_named(dict.fromkeys(shown))}. {reason}"
 
 
 def _in_part(run: Run, tasks: list[TaskRecord]) -> Checks:
@@ -259,7 +261,8 @@ def _unread(run: Run, tasks: list[TaskRecord]) -> Checks:
 
 
 def _refused(run: Run, tasks: list[TaskRecord]) -> Checks:
-    found = _counted(tasks, lambda task: task.refused)
+    asked = [*tasks, *run.record.unanswered.values()]
+    found = _counted(asked, lambda task: task.refused)
     if not found:
         return
     more, bounded = _bounded(run, tasks, found)
@@ -267,10 +270,10 @@ def _refused(run: Run, tasks: list[TaskRecord]) -> Checks:
         more += (
             f" Nothing bounds the scores of {_named(others)}, which are not means of rows' scores between known limits."
         )
-    kinds = {kind: _counted(tasks, partial(_refused_by, kind)) for kind in KINDS}
+    kinds = {kind: _counted(asked, partial(_refused_by, kind)) for kind in KINDS}
     parts = [f"{KINDS[kind]}, which are unscored: {_shares(counts)}." for kind, counts in kinds.items() if counts]
-    asked = any(counts for kind, counts in kinds.items() if kind not in KEPT_KINDS)
-    again = " running again asks those again that are not in the journal." if asked else " --no-resume asks again."
+    missing = any(counts for kind, counts in kinds.items() if kind not in KEPT_KINDS)
+    again = " running again asks those again that are not in the journal." if missing else " --no-resume asks again."
     again = "" if found == kinds["image"] else again  # which would be refused again
     yield f"{' '.join(parts)}{more} The results file lists them with the reasons{';' * bool(again)}{again.rstrip('.')}."
 
@@ -282,7 +285,8 @@ def _refused_by(kind: str, task: TaskRecord) -> int:
 
 def _bounded(run: Run, tasks: list[TaskRecord], groups: Iterable[str]) -> tuple[str, set[str]]:
     """A sentence with the bounds of groups' means that rows without a score allow, and the groups that have some."""
-    between = {group: span for group in groups if (span := _between(run, [t for t in tasks if t.group == group]))}
+    every = [*tasks, *run.record.unanswered.values()]
+    between = {group: span for group in groups if (span := _between(run, [t for t in every if t.group == group]))}
     spans = [f"{group} from {low:.4g} to {high:.4g}" for group, (low, high) in between.items()]
     return f" With them, the means would be between: {_named(spans)}." if spans else "", set(between)
 

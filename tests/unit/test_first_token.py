@@ -38,11 +38,12 @@ def test_tasks_of_which_no_row_is_left_are_left_out_and_end_the_run_where_there_
     for one, name in zip(docs, ("one", "two", "three"), strict=True):
         one.task_name = name
     outputs = {"m": [RefusedResponse(reason="why"), RefusedResponse(reason="no"), ModelResponse()]}
-    pipeline = SimpleNamespace(sampling_docs={"m": docs}, tasks_dict=dict.fromkeys(("one", "two", "three")))
+    made = {name: SimpleNamespace(config=SimpleNamespace()) for name in ("one", "two", "three")}
+    pipeline = SimpleNamespace(sampling_docs={"m": docs}, tasks_dict=dict(made))
     leave_out_refused(pipeline, outputs)
     assert [*pipeline.tasks_dict] == ["three"] and pipeline.sampling_docs == {"m": docs[2:]} and len(outputs["m"]) == 1
-    assert [*pipeline.unanswered] == ["one", "two"] and "why" in pipeline.unanswered["one"]
-    alone = SimpleNamespace(sampling_docs={"m": docs[:2]}, tasks_dict=dict.fromkeys(("one", "two")))
+    assert [*pipeline.unanswered] == ["one", "two"] and "why" in pipeline.unanswered["one"][1]
+    alone = SimpleNamespace(sampling_docs={"m": docs[:2]}, tasks_dict={"one": made["one"], "two": made["two"]})
     outputs = {"m": [RefusedResponse(reason="why"), RefusedResponse(reason="no")]}
     with pytest.raises(CulturevalError, match=r"left to score of one \(.*: why\); two \(.*: no\)\."):
         leave_out_refused(alone, outputs)

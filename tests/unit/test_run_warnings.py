@@ -64,6 +64,19 @@ def test_means_with_unscored_rows_are_bounded(refused, low, high):
     assert len(told) == 1 + bool(refused) and all(f"qimma_palmx from {low} to {high}." in one for one in told), told
 
 
+def test_a_subset_without_any_answer_is_in_the_counts_and_bounds_of_its_group():
+    run = run_of([TASK], rows=1, refused=3, bounds={"acc_norm": (0.0, 0.75)}, limit=4)
+    lost = run.record.tasks[f"{TASK}|0"].model_copy(
+        update={"task": "qimma_palmx:culture|0", "subset": "culture", "rows": 0, "refused": 4}
+    )
+    lost = lost.model_copy(update={"bounds": {"acc_norm": (0.0, 1.0)}})
+    told = {"unscorable": {lost.task: "No row has an answer (why)."}, "unanswered": {lost.task: lost}}
+    found = run_warnings(replace(run, record=run.record.model_copy(update=told)))
+    (refused,) = [one for one in found if one.kind == "refused"]
+    assert "unscored: qimma_palmx 7. With them" in refused and "qimma_palmx from 0 to 0.875." in refused
+    assert any("cannot be scored: qimma_palmx:culture. No row has an answer (why)." in one for one in found)
+
+
 def test_a_mean_of_some_subsets_is_told():
     """A benchmark without two of its nine subsets had a higher score in `show`, without a word."""
     names = [f"qimma_gat:{name}" for name in ("Algebra", "Analogy", "Arithmetic")]

@@ -62,7 +62,7 @@ def leave_out_unseen(pipeline: Any) -> None:
 def leave_out_refused(pipeline: Any, outputs: Mapping[Any, list[ModelResponse]]) -> None:
     """Takes the docs that were not asked out of a pipeline, and lists them in the reports of their tasks.
 
-    Tasks of which nothing is left are taken out too; `pipeline.unanswered` has the reason of each. `outputs` are the
+    Tasks of which nothing is left are taken out too; `pipeline.unanswered` has each with the reason. `outputs` are the
     responses by method, in the order of `pipeline.sampling_docs`; changed in place.
 
     Raises:
@@ -92,14 +92,13 @@ def _leave_out(
             first, response = own[0]
             named = image_of(first) if first.images else name_of(first)
             empty[task] = f"{named}: {response.reason}"
-        else:
-            _list_in_report(pipeline.tasks_dict[task].config, own)
+        _list_in_report(pipeline.tasks_dict[task].config, own)
     if empty and not any(pipeline.sampling_docs.values()):
         named = "; ".join(f"{task} ({reason})" for task, reason in empty.items())
         raise CulturevalError(f"No row is left to score of {named}.")
     for task, reason in empty.items():
-        del pipeline.tasks_dict[task]
-        vars(pipeline).setdefault("unanswered", {})[task] = f"No row has an answer ({reason})."
+        left_out = pipeline.tasks_dict.pop(task), f"No row has an answer ({reason})."
+        vars(pipeline).setdefault("unanswered", {})[task] = left_out
 
 
 def _of_the_same_items(
