@@ -55,11 +55,13 @@ REVIEWED, REASONS = "qimma_arabicmmlu:Accounting (University)", ("judge:qwen:ans
 
 def main() -> None:
     """Draws all of them."""
-    with chromium() as browser, tempfile.TemporaryDirectory() as scratch:
+    with tempfile.TemporaryDirectory() as scratch:
         draw_summaries(Path(scratch))
-        draw_leaderboard(browser, Path(scratch, "leaderboard"))
-        draw_viewer(browser, Path(scratch, "viewer"))
-        draw_review(browser, Path(scratch, "review"))
+        answers = invented_answer(Path(scratch, "viewer"))  # before the browser, beside whose event loop none runs
+        with chromium() as browser:
+            draw_leaderboard(browser, Path(scratch, "leaderboard"))
+            draw_viewer(browser, answers)
+            draw_review(browser, Path(scratch, "review"))
 
 
 def draw_summaries(scratch: Path) -> None:
@@ -106,8 +108,8 @@ def draw_leaderboard(browser: Any, scratch: Path) -> None:
         page.screenshot(path=DOCS / "leaderboard" / f"{suite}_{width}_{scheme}.png")
 
 
-def draw_viewer(browser: Any, scratch: Path) -> None:
-    """An invented answer to a sample of JEEM."""
+def invented_answer(scratch: Path) -> Path:
+    """The folder of Inspect's viewer of an invented answer to a sample of JEEM."""
     image = next(file for file in sorted(samples_root().rglob("*.png")) if "palm" in file.name)
     facts = {"images": [str(stored_image(store_image(image.read_bytes())))], "id": "ae_palm", "country": "AE"}
     metric = {"cider": 0.4, "rouge_l": 0.62, "judge_gpt": VERDICT, "judge_gpt_consistency": 5.0}
@@ -116,10 +118,15 @@ def draw_viewer(browser: Any, scratch: Path) -> None:
     save(scratch / "run", "jeem_caption:ae", [row(1, query, metric, answer=REPLY, choices=gold, **facts)])
     site = scratch / "site"
     write_bundle(write_logs([scratch / "run"]), site, gated=True)
+    return site
+
+
+def draw_viewer(browser: Any, site: Path) -> None:
+    """The invented answer."""
     (name,) = json.loads((site / MARK).read_text())["logs"]
-    with served(site) as address:
-        page = Visited(browser, address, viewport={"width": 1000, "height": 560}).page
-        page.goto(f"{address}index.html#/logs/{name}/samples/sample/ae_palm/1/messages")
+    with served(site) as server:
+        page = Visited(browser, server.url, viewport={"width": 1000, "height": 560}).page
+        page.goto(f"{server.url}index.html#/logs/{name}/samples/sample/ae_palm/1/messages")
         page.wait_for_selector("img[src^='data:image/']")
         page.wait_for_timeout(500)
         page.screenshot(path=DOCS / "viewer" / "jeem.png")

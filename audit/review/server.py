@@ -262,6 +262,7 @@ def listening(port: int) -> socket.socket:
     opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         opened.bind((LOOPBACK, port))
+        opened.listen()  # who opens the page before the server runs waits for it
     except OSError as error:
         opened.close()
         raise CulturevalError(f"The port {port} is taken ({error.strerror}): give another with --port.") from error

@@ -5,6 +5,7 @@ import json
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 
@@ -15,7 +16,7 @@ from starlette.testclient import TestClient
 from waiting import PATIENCE, wait_until
 
 from cultureval.audit.checks.table import manifest_row
-from cultureval.audit.review.server import Review, new_desk, review_app
+from cultureval.audit.review.server import Review, listening, new_desk, review_app
 from cultureval.audit.review.verdicts import read_lines
 from cultureval.audit.sources import read_items
 from cultureval.runtime.data_options import DataOptions
@@ -211,3 +212,8 @@ def test_a_broken_letter_in_an_item_or_a_note_does_not_stop_the_review(tmp_path)
     assert client.post(f"/{desk.token}/verdicts", content=json.dumps(sent), headers=headers).status_code == 200
     shown = client.get(f"/{desk.token}/items/0", headers=headers).json()
     assert (shown["question"], shown["options"], shown["note"]) == ("x \ud800", ["a\x00", "b"], "\udc00")
+
+
+def test_who_opens_the_page_before_the_server_runs_is_not_refused():
+    with listening(0) as opened:
+        socket.create_connection(opened.getsockname(), timeout=5).close()

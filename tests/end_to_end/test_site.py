@@ -37,8 +37,9 @@ def test_every_link_leads_somewhere_and_every_page_is_in_the_menu(site):
 def test_the_site_keeps_nobody_out(site, width, scheme):
     with chromium() as browser:
         visit = Visited(browser, site, viewport={"width": width, "height": 900}, color_scheme=scheme)
-        for name in ("index.html", "commands.html", "leaderboard.html"):
-            assert barriers(visit.open(site / name)) == {}, name
+        for file in sorted(site.glob("*.html")):
+            if file.name != "404.html":  # whose addresses begin at a server's root
+                assert barriers(visit.open(file)) == {}, file.name
 
 
 def test_the_demo_is_copied_as_it_is_and_a_broken_link_is_refused_with_its_page(tmp_path):
