@@ -9,7 +9,6 @@ from types import SimpleNamespace
 import pytest
 import torch
 from lighteval.tasks.requests import Doc
-from peft import LoraConfig, PeftModel, get_peft_model
 from tiny_models import folder_of, picture, plain_scores, text_model
 from transformers import AutoModelForCausalLM
 
@@ -158,6 +157,8 @@ def test_a_literal_image_mark_in_a_row_is_text():
 
 @pytest.fixture
 def adapter(tmp_path):
+    from peft import LoraConfig, get_peft_model  # which loads PyTorch's compiler for seconds
+
     base = AutoModelForCausalLM.from_pretrained(folder_of("llama"))
     torch.manual_seed(5)
     config = LoraConfig(r=2, target_modules=["q_proj", "down_proj"], init_lora_weights=False, task_type="CAUSAL_LM")
@@ -166,6 +167,8 @@ def adapter(tmp_path):
 
 
 def test_an_adapter_is_put_on_its_base_model_and_named(adapter, tmp_path):
+    from peft import PeftModel
+
     assert json.loads((adapter / "adapter_config.json").read_text())["base_model_name_or_path"] == str(
         folder_of("llama")
     )
