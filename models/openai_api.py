@@ -60,7 +60,7 @@ from cultureval.runtime.journal import answer_key, open_journal
 from cultureval.runtime.patches.lighteval.refused_docs import RefusedResponse
 from cultureval.runtime.reasoning import split_reasoning
 from cultureval.runtime.servers.answers import Answer
-from cultureval.runtime.servers.costs import BudgetSpent
+from cultureval.runtime.servers.costs import BudgetSpent, RequestSize
 from cultureval.runtime.servers.identity import ServerIdentity
 from cultureval.runtime.servers.identity_watch import IdentityWatch, ModelChanged
 from cultureval.runtime.servers.journalled_answers import First, OnFailure, Question, answer_all, earlier_answers
@@ -387,22 +387,16 @@ class OpenAIModel(LightevalModel):
             seed = None if first_seed is None else first_seed + start
             request = {"model": self.config.model, **arguments, "seed": seed, "n": count if count > 1 else None}
             request = {name: value for name, value in request.items() if value is not None}
-            key = self._key("generation", doc, prompt, request, sampling_index=start)
+            parts = {"request": request, "prompt": prompt, "images": self._image_key(doc), "sampling_index": start}
+            key = self._key(self._spending.size(prompt, request), kind="generation", **parts)
             questions[key] = self._generation_question(doc, request)
         return questions
 
-    def _key(
-        self, kind: str, doc: Doc, prompt: str | list[dict[str, Any]], request: Mapping[str, Any], **more: Any
-    ) -> str:
-        """The key of an answer in the journal; the size of its request is noted."""
-
-        def under(identity: Mapping[str, Any]) -> str:
-            parts = {"identity": identity, "request": request, "prompt": prompt, "images": self._image_key(doc)}
-            return answer_key(kind=kind, **parts, **more)
-
-        key = under(self._identity)
-        self._keys[key] = lambda server: under(self._identity_of(server))
-        self._spending.size(key, prompt, request)
+    def _key(self, size: RequestSize, **parts: Any) -> str:
+        """The key of an answer in the journal; the size of its request is noted, and its key under other identities."""
+        key = answer_key(identity=self._identity, **parts)
+        self._keys[key] = lambda server: answer_key(identity=self._identity_of(server), **parts)
+        self._spending.sizes[key] = size
         return key
 
     def _image_key(self, doc: Doc) -> list[Any] | None:
@@ -500,7 +494,8 @@ class OpenAIModel(LightevalModel):
         limits = {self.config.max_tokens_name: 1, "top_logprobs": self.config.top_logprobs}
         request = without({**limits, "temperature": 0}, self.config.left_out, given=())
         request |= {"model": self.config.model, "extra_body": self.config.extra_body}
-        key = self._key("first token", doc, self._messages(doc), limits)
+        parts = {"request": limits, "prompt": self._messages(doc), "images": self._image_key(doc)}
+        key = self._key(self._spending.size(parts["prompt"], limits), kind="first token", **parts)
 
         async def ask(client: OpenAIClient) -> Answer:
             messages = self._messages(doc, as_data_url(doc, self.config))
@@ -573,11 +568,8 @@ class OpenAIModel(LightevalModel):
 
     def _score(self, prompts: list[server_scoring.Prompt]) -> list[ModelResponse]:
         thinking = self._renderer.knows_thinking
-        scorer = server_scoring.Scorer(self.config, self._identity, self.add_special_tokens, thinking)
+        scorer = server_scoring.Scorer(self.config, self._key, self.add_special_tokens, thinking)
         asked = [scorer.questions(prompt) for prompt in prompts]
-        for prompt, own in zip(prompts, asked, strict=True):
-            self._keys |= scorer.keys_under(prompt, self._identity_of)
-            self._spending.sizes |= dict.fromkeys(own, prompt.size)
         docs = [prompt.doc for prompt in prompts]
         probe = partial(server_scoring.parity_probe, tolerance=self.config.parity_tolerance)
         answers, refused = self._ask(docs, asked, "scoring", probe)

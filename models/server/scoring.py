@@ -8,7 +8,7 @@ choice's. Choices that differ only in their last token need one request, for the
 import asyncio
 import logging
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,7 +21,6 @@ from cultureval.models.server.chat import as_data_url, image_form
 from cultureval.models.server.settings import ServerModelConfig
 from cultureval.runtime.doc_fields import PAPER, specific_of
 from cultureval.runtime.generation_hints import chat_messages
-from cultureval.runtime.journal import answer_key
 from cultureval.runtime.servers.answers import Answer, usage_of
 from cultureval.runtime.servers.costs import RequestSize, total_usage
 from cultureval.runtime.servers.errors import ContentFilter, ServerError, reading_a_reply
@@ -82,49 +81,33 @@ class Scorer:
     """Makes the requests that score a prompt's choices. An answer is `{"logprobs", "greedy", "tokens"}`, lists."""
 
     def __init__(
-        self, config: ServerModelConfig, identity: dict[str, Any], add_special_tokens: bool, knows_thinking: bool
+        self, config: ServerModelConfig, key_of: Callable[..., str], add_special_tokens: bool, knows_thinking: bool
     ) -> None:
         """Prepare scoring.
 
         Args:
             config: The model's settings.
-            identity: The model's part of the journal keys.
+            key_of: Makes the key of an answer, of the size of its request and, by name, what else it depends on.
             add_special_tokens: Whether the server puts BOS before a chat.
             knows_thinking: Whether the chat template has `enable_thinking`.
         """
         self._config = config
-        self._identity = identity
+        self._key_of = key_of
         self._chat_body = {"add_special_tokens": add_special_tokens}
         self._chat_body |= {"chat_template_kwargs": {"enable_thinking": False}} if knows_thinking else {}
         self._labels_are_exact: bool | None = None
 
     def questions(self, prompt: Prompt) -> dict[str, Question]:
         """One question for all labels, or one for each choice: key -> question."""
-        return {
-            self._key(prompt, group, self._identity): self._question(prompt, group) for group in _asked_together(prompt)
-        }
+        every = range(len(prompt.choices))
+        groups = [every] if prompt.differ_in_last_token() else [[number] for number in every]
+        return {self._key(prompt, group): self._question(prompt, group) for group in groups}
 
-    def keys_under(
-        self, prompt: Prompt, identity_of: Callable[[Mapping[str, Any]], dict[str, Any]]
-    ) -> dict[str, Callable[[Mapping[str, Any]], str]]:
-        """For each question's key, its key where servers that say other things of themselves are asked.
-
-        Args:
-            prompt: As for `questions`.
-            identity_of: From what servers say of themselves to what identifies the model in keys.
-        """
-        return {
-            self._key(prompt, group, self._identity): lambda server, group=group: self._key(
-                prompt, group, identity_of(server)
-            )
-            for group in _asked_together(prompt)
-        }
-
-    def _key(self, prompt: Prompt, group: Sequence[int], identity: Mapping[str, Any]) -> str:
+    def _key(self, prompt: Prompt, group: Sequence[int]) -> str:
         parity = specific_of(prompt.doc).get("parity")
-        return answer_key(
+        return self._key_of(
+            prompt.size,
             kind="log-likelihood",
-            identity=identity,
             prompt=prompt.messages or prompt.contexts[group[0]],
             images=[*image_form(prompt.doc, self._config), self._chat_body] if prompt.messages else None,
             choices=[prompt.choices[index] for index in group],
@@ -227,12 +210,6 @@ class Scorer:
 
     def _body(self, prompt: Prompt, **fields: Any) -> dict[str, Any]:
         return {**(self._chat_body if prompt.messages else {}), **self._config.extra_body, **fields}
-
-
-def _asked_together(prompt: Prompt) -> list[Sequence[int]]:
-    """The numbers of the choices that are asked in one question."""
-    every = range(len(prompt.choices))
-    return [every] if prompt.differ_in_last_token() else [[number] for number in every]
 
 
 def _first_of_completion(response: Any) -> tuple[str, dict[str, float]] | None:

@@ -50,22 +50,15 @@ class Spending:
         if config.budget is not None and processes.process_count() > 1:
             raise CulturevalError("A run with a budget is one process: start it without accelerate launch.")
 
-    def size(self, key: str, prompt: str | Sequence[dict[str, Any]], request: Mapping[str, Any]) -> None:
-        """Notes the size of a request.
-
-        Args:
-            key: Of its answer in the journal.
-            prompt: Text, or chat messages with images in any form.
-            request: Its other fields.
-        """
+    def size(self, prompt: str | Sequence[dict[str, Any]], request: Mapping[str, Any]) -> RequestSize:
+        """The size of a request, from its text, or chat messages with images in any form, and its other fields."""
         messages = [{"content": prompt}] if isinstance(prompt, str) else prompt
         parts = [part for message in in_parts(messages) for part in message["content"]]
         text = "\n".join(part["text"] for part in parts if part["type"] == "text")
         images = sum(part["type"] != "text" for part in parts)
         most = request.get(self._config.max_tokens_name)
-        count = request.get("n") or 1
-        limit, provided = most * count if most else None, self._config.provided_by is not None
-        self.sizes[key] = RequestSize(text_tokens(text), images, limit, provided)
+        limit = most * (request.get("n") or 1) if most else None
+        return RequestSize(text_tokens(text), images, limit, self._config.provided_by is not None)
 
     def begin(self, keys: Sequence[str]) -> None:
         """Counts what the journal has already; with a budget, one run of a model asks at a time.

@@ -441,7 +441,8 @@ def test_choices_after_images_are_scored_within_the_limits(load):
     for images, expected in (([noise], "that is all"), ([noise, noise], "it has 2 images, and .* takes 1")):
         model = load("http://localhost:1/v1", image_mib=0.05, most_images=1)
         prompt = server_scoring.Prompt(docs_of(["q"], images=images)[0], "q", [{}], [[1]], [[2, 3]])
-        (question,) = server_scoring.Scorer(model.config, {}, False, False).questions(prompt).values()
+        scorer = server_scoring.Scorer(model.config, model._key, False, False)
+        (question,) = scorer.questions(prompt).values()
         with pytest.raises(ServerError, match=expected):
             asyncio.run(question(Client()))
     (request,) = asked
