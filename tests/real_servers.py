@@ -28,17 +28,27 @@ time.sleep(10**6)
 
 
 @contextmanager
-def served(command: list, url: str, log: Path, **variables: str):
-    """A server process, from its first answer on."""
-    with log.open("wb") as output:
-        process = subprocess.Popen(command, stdout=output, stderr=output, env=os.environ | variables)
+def served(commands: dict[str, list], logs: Path):
+    """Server processes, from the first answers of all on; they start at the same time.
+
+    Args:
+        commands: Address, up to `/v1` -> command.
+        logs: Folder of their logs, and of the hub's cache, which is empty.
+    """
+    variables = os.environ | {"HF_HOME": str(logs / "hub"), "HF_HUB_OFFLINE": "1"}
+    started = {}
     try:
-        wait_until(lambda: _answers(url) or process.poll() is not None, every=0.3)
-        assert process.poll() is None, log.read_text(errors="replace")[-2000:]
-        yield url
+        for number, (url, command) in enumerate(commands.items()):
+            with (logs / f"{number}.log").open("wb") as output:
+                started[url] = subprocess.Popen(command, stdout=output, stderr=output, env=variables)
+        for number, (url, process) in enumerate(started.items()):
+            wait_until(lambda url=url, process=process: _answers(url) or process.poll() is not None, every=0.3)
+            assert process.poll() is None, (logs / f"{number}.log").read_text(errors="replace")[-2000:]
+        yield
     finally:
-        process.terminate()
-        process.wait(PATIENCE)
+        for process in started.values():
+            process.terminate()
+            process.wait(PATIENCE)
 
 
 def _answers(url: str) -> bool:
@@ -56,17 +66,11 @@ def _status(place: str) -> int | None:
         return None
 
 
-def llama_server(gguf: Path, log: Path, name: str):
-    """llama.cpp's server, which calls the model by a name."""
-    port = own_port()
-    return served([sys.executable, "-c", LLAMA, gguf, str(port), name], f"http://127.0.0.1:{port}/v1", log)
-
-
-def transformers_server(folder: Path, log: Path):
-    """`transformers serve` with one model in fp32, and an empty cache of the hub."""
-    port = own_port()
+def servers_of(gguf: Path, folder: Path) -> dict[str, list]:
+    """Addresses and commands of `transformers serve` in fp32, and of llama.cpp's server, which uses the same name."""
+    places = {port: f"http://127.0.0.1:{port}/v1" for port in (own_port(), own_port())}
+    one, two = places
     program = "from transformers.cli.transformers import main; main()"
-    options = ["--device", "cpu", "--dtype", "float32", "--host", "127.0.0.1", "--port", str(port)]
-    command = [sys.executable, "-c", program, "serve", str(folder), *options]
-    home = str(log.parent / "hub")
-    return served(command, f"http://127.0.0.1:{port}/v1", log, HF_HOME=home, HF_HUB_OFFLINE="1")
+    options = ["--device", "cpu", "--dtype", "float32", "--host", "127.0.0.1", "--port", str(one)]
+    transformers = [sys.executable, "-c", program, "serve", str(folder), *options]
+    return {places[one]: transformers, places[two]: [sys.executable, "-c", LLAMA, gguf, str(two), str(folder)]}

