@@ -254,6 +254,7 @@ async def _work(client: OpenAIClient, run: _Run) -> None:
 async def _answer(client: OpenAIClient, run: _Run, key: str, question: Question) -> None:
     try:
         answer, replies, used = await _by_one_model(client, run, key, question)
+        run.wasted.discard(key)  # what it cost is written with the answer
         if run.watch is None:
             await _file(run, key, answer)
         else:

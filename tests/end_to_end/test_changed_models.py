@@ -264,6 +264,21 @@ def test_an_alias_of_a_provider_that_moves_on_is_noticed_and_may_be_gone_on_with
             assert asked.run_record()["tokens"]["tokens_in"] == 3 * len(QUERIES)
 
 
+def test_another_model_s_answer_after_a_reply_of_no_use_is_found_again(load, monkeypatch):
+    def changes(prompt, count):
+        server.served = "m-B" if (prompt, count) == ("q3", 2) else MODEL
+        return "broken_off" if (prompt, count) == ("q3", 1) else None
+
+    with FaultyServer(changes) as server:
+        with pytest.raises(CulturevalError, match="has changed its model during the run"):
+            texts(load(server))
+        server.served = MODEL
+        monkeypatch.setenv("CULTUREVAL_ON_CHANGE", "continue")
+        model = load(server)
+        assert len(texts(model)) == len(QUERIES) and server.asked["q3"] == 2
+        assert model.run_record()["tokens"]["tokens_in"] == 3 * (len(QUERIES) + 1)
+
+
 def test_a_server_is_asked_again_from_time_to_time_and_its_name_behind_an_alias_counts(load, monkeypatch):
     monkeypatch.setattr(identity_watch, "LEAST_PAUSE_S", 0.0)
     monkeypatch.setattr(identity_watch, "SHARE", 1e6)
