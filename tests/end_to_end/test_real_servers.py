@@ -3,7 +3,6 @@
 import json
 from types import SimpleNamespace
 
-import pandas
 import pytest
 import yaml
 from chaos_proxy import FAULTS, ChaosProxy, through_faults
@@ -14,8 +13,11 @@ from result_files import results_of
 from cultureval.models.hf import HFModel
 from cultureval.models.openai_api import OpenAIModel
 from cultureval.models.preflight import check_model
+from cultureval.runtime.data_options import samples_root
 from cultureval.runtime.errors import CulturevalError
+from cultureval.runtime.settings import current_settings, use_settings
 from cultureval.samples.smollm2 import smollm2
+from cultureval.tasks.harnesses.inspect_scoring import AskedTask
 
 pytestmark = [
     pytest.mark.usefixtures("own_folders"),
@@ -36,6 +38,18 @@ def servers(model_folder, tmp_path_factory):
     commands = servers_of(GGUF, model_folder)
     with served(commands, tmp_path_factory.mktemp("servers")):
         yield {name: (url, str(model_folder)) for name, url in zip(SERVERS, commands, strict=True)}
+
+
+@pytest.fixture(scope="module")
+def local(model_folder, tmp_path_factory):
+    """The same model by transformers."""
+    folder = tmp_path_factory.mktemp("local")
+    variables = {"CULTUREVAL_MODEL_SETTINGS": json.dumps({"generation_parameters": GREEDY})}
+    variables |= {"CULTUREVAL_CACHE": str(folder), "CULTUREVAL_JOURNAL": str(folder / "journal")}
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in variables.items():
+            patch.setenv(name, value)
+        return HFModel(SimpleNamespace(model_name=str(model_folder)))
 
 
 def settings_file(tmp_path, url, model, **more):
@@ -70,37 +84,29 @@ def test_what_each_server_can_do_is_found_by_asking_it(servers, tmp_path, capsys
     assert all("takes no images" in one.no_images for one in found.values())
 
 
-def test_letters_by_first_tokens_are_those_of_transformers(servers, model_folder, tmp_path):
+def test_letters_by_first_tokens_are_those_of_transformers(servers, local, tmp_path):
     """llama.cpp computes with weights of 4 bits and activations of 8, transformers with the same weights in fp32."""
     asked = docs(choices=["A", "B"])
     for one in asked:
         one.query = f"Is {one.id} a thing? A. yes B. no. Answer with one letter:"
     served = load(tmp_path, *servers["llama.cpp"]).loglikelihood(asked)
-    local = HFModel(SimpleNamespace(model_name=str(model_folder))).loglikelihood(asked)
     gaps = []
-    for one, other in zip(served, local, strict=True):
+    for one, other in zip(served, local.loglikelihood(asked), strict=True):
         assert len(one.logprobs) == 2, getattr(one, "reason", "")
         gaps.append((one.logprobs[0] - one.logprobs[1]) - (other.logprobs[0] - other.logprobs[1]))
     assert max(map(abs, gaps)) < 1.0, "4 bits change a difference of letters by some tenths of a nat"
 
 
+def test_the_same_rows_have_the_same_texts(servers, local, tmp_path):
+    with use_settings(current_settings().with_(data_root=samples_root())):
+        asked = sorted(AskedTask("qimma_gen_aratrust", 0, "{}").docs.values(), key=lambda doc: len(doc.query))[:2]
+    found = {name: texts(load(tmp_path, *place), asked) for name, place in servers.items()}
+    found["transformers"] = texts(local, asked)
+    assert len(asked) == 2 and found["transformers serve"] == found["transformers"]
+    assert all(text for (text,) in [*found["llama.cpp"], *found["transformers"]])
+
+
 @pytest.mark.parametrize("no_network", [[]])  # the servers are on this machine
-def test_the_same_rows_have_the_same_texts_and_scores(cultureval, no_network, servers, model_folder, tmp_path):
-    arguments = ("qimma_gen_aratrust", "--data", "samples", "--limit", "2", "--output-dir")
-    variables = {"HF_HUB_OFFLINE": "1", "CULTUREVAL_MODEL_SETTINGS": json.dumps({"generation_parameters": GREEDY})}
-    models = {name: settings_file(tmp_path / "cache" / name[:5], *place) for name, place in servers.items()}
-    found = {}
-    for name, model in {**models, "transformers": str(model_folder)}.items():
-        done = cultureval("eval", model, *arguments, name.replace(" ", "-"), **variables)
-        assert done.returncode == 0, done.stderr[-2000:]
-        details = sorted((tmp_path / name.replace(" ", "-")).rglob("details_*.parquet"))
-        rows = [row for file in details for row in pandas.read_parquet(file)["model_response"]]
-        found[name] = [row["text"][0] for row in rows]
-    assert len(found["transformers"]) == 2 and found["transformers serve"] == found["transformers"]
-    assert len(found["llama.cpp"]) == 2 and all(found["llama.cpp"])
-
-
-@pytest.mark.parametrize("no_network", [[]])
 def test_arabic_letters_that_a_server_cannot_tell_are_unscored(cultureval, no_network, servers, tmp_path):
     """llama.cpp gives no log-probabilities of a token that is a part of a character, as SmolLM2's of most letters."""
     model = settings_file(tmp_path, *servers["llama.cpp"])
