@@ -138,7 +138,7 @@ def draw_review(browser: Any, scratch: Path) -> None:
     review, opened = Review(items, [new_desk(scratch, "amal")], reasons=True), listening(0)
     threading.Thread(target=serve, args=(review, opened), daemon=True).start()
     (address,) = addresses(review, opened.getsockname()[1]).values()
-    page = Visited(browser, address, viewport={"width": 720, "height": 510}).page
+    page = Visited(browser, address, viewport={"width": 720, "height": 680}).page
     page.goto(address)
     page.wait_for_selector("html[data-ready]")
     page.screenshot(path=DOCS / "review.png")

@@ -1,5 +1,6 @@
 """What a reader of a run's scores must know: what is missing, unscored, cut or reused, and what to do about it."""
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 
@@ -206,9 +207,10 @@ def _unscorable(run: Run, tasks: list[TaskRecord]) -> Checks:
 
 
 def _in_part(run: Run, tasks: list[TaskRecord]) -> Checks:
-    present = {task.group: {one.subset for one in tasks if one.group == task.group} for task in tasks}
+    names = {(task.group, task.task.partition("|")[0]) for task in tasks}
+    present = Counter(group for group, _ in names)
     whole = {group: len(groups().get(group, ())) for group in present}
-    parts = {group: len(some) for group, some in present.items() if 1 < len(some) < whole[group]}
+    parts = {group: count for group, count in present.items() if 1 < count < whole[group]}
     if found := [f"{group} {count} of {whole[group]}" for group, count in parts.items()]:
         yield f"Means of some subsets only, which are not comparable with those of all: {_named(found)}."
 

@@ -11,6 +11,7 @@ from cultureval.reports.summary_text import shown_run
 from cultureval.runs.record import RunRecord, TimingRecord
 from cultureval.runs.warnings import run_notes, run_warnings
 from cultureval.runtime.journal_lines import UNCONFIRMED
+from cultureval.tasks.catalogue import groups
 
 TASK = "qimma_palmx:islamic"
 
@@ -82,6 +83,8 @@ def test_a_mean_of_some_subsets_is_told():
     names = [f"qimma_gat:{name}" for name in ("Algebra", "Analogy", "Arithmetic")]
     (told,) = [one for one in run_warnings(run_of([*names, TASK])) if one.kind == "in_part"]
     assert "some subsets only" in told and told.endswith(": qimma_gat 3 of 9.") and told.mark == "some subsets"
+    complete = run_warnings(run_of(groups("m2cqa")["m2cqa"]))  # whose varieties are asked in three prompts each
+    assert "in_part" not in [one.kind for one in complete]
 
 
 def test_all_limits_of_a_merged_run_are_told():
