@@ -11,7 +11,7 @@ import sys
 
 import httpx
 import pytest
-from browser import chromium, needs_chromium
+from browser import barriers, chromium, needs_chromium
 from starlette.testclient import TestClient
 from waiting import PATIENCE, wait_until
 
@@ -104,6 +104,7 @@ def read_and_mark(amal):
     option = amal.locator("li.gold").bounding_box()
     number = amal.locator("#options .number").first.bounding_box()
     assert number["x"] > option["x"] + option["width"] / 2  # numbers stand at the right
+    assert barriers(amal) == {}
     give(amal, "k", 1)
     assert HOSTILE in amal.locator("#question").inner_text() and amal.title() != "owned"
     give(amal, "ArrowRight", 0)  # back, in a page from right to left
