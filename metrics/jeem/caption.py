@@ -160,8 +160,13 @@ def bleu_error(counts: np.ndarray, order: int) -> float:
     Args:
         counts: [G, 10] sums of `bleu_statistics` over each cluster.
         order: 1 to 4.
+
+    Raises:
+        ValueError: No cluster.
     """
     clusters = len(counts)
+    if not clusters:
+        raise ValueError("there is no caption to score")
     if clusters < 2 or not counts[:, :order].any(axis=0).all():
         return math.nan
     draws = np.random.default_rng(0).multinomial(clusters, [1 / clusters] * clusters, size=BLEU_DRAWS)
