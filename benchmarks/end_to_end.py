@@ -22,12 +22,13 @@ def bench_end_to_end(
     repeats: Annotated[int, typer.Option(min=1, help="Runs of each command, in turns; medians are shown.")] = 1,
     batch_size: Annotated[int, typer.Option(min=1, help="Batch size of lm-eval.")] = 8,
     device: Annotated[str, typer.Option(help="cpu, cuda, ...")] = "cpu",
+    dtype: Annotated[str, typer.Option(help="float32, bfloat16, ...")] = "float32",
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Times eval and lm_eval as commands. Example: cultureval bench end-to-end --data ArabicMMLU.csv"""
     if data is None:
         print_note("no --data: a few shipped rows, on which starting is most of the time.")
-    figures = measure_end_to_end(data, model, limit, repeats, batch_size, device)
+    figures = measure_end_to_end(data, model, limit, repeats, batch_size, device, dtype)
     if as_json:
         return print(json.dumps(figures))
     rows, same = figures["rows"], figures["rows_with_same_scores"]

@@ -25,11 +25,12 @@ def bench_generation(
     batch_size: Annotated[int, typer.Option(min=1, help="Batch size of the others; ours is auto.")] = 8,
     repeats: Annotated[int, typer.Option(min=1, help="Interleaved repeats; medians are shown.")] = 1,
     device: Annotated[str, typer.Option(help="cpu, cuda, ...")] = "cpu",
+    dtype: Annotated[str, typer.Option(help="float32, bfloat16, ...")] = "float32",
     as_json: Annotated[bool, typer.Option("--json", help="Write one JSON object to stdout and nothing else.")] = False,
 ) -> None:
     """Times generated answers to prompts with a shared beginning. Example: cultureval bench generation --prompts 40"""
     with contextlib.redirect_stdout(sys.stderr):
-        found = measure_generation(model, prompts, shared, new_tokens, repeats, batch_size, device)
+        found = measure_generation(model, prompts, shared, new_tokens, repeats, batch_size, device, dtype)
     if as_json:
         print(json.dumps({"generation": found}))
         return

@@ -28,6 +28,7 @@ def measure_generation(
     repeats: int,
     batch_size: int,
     device: str,
+    dtype: str,
 ) -> dict[str, dict[str, float]]:
     """Times greedy answers to prompts with a shared beginning, in turns.
 
@@ -39,6 +40,7 @@ def measure_generation(
         repeats: Turns, of which the median counts.
         batch_size: Of the others; ours is `auto`.
         device: "cpu", "cuda", ...
+        dtype: Of all: "float32", "bfloat16", ...
 
     Returns:
         By name: seconds, tokens a second, the share of texts that are ours, and how much slower than ours.
@@ -48,7 +50,7 @@ def measure_generation(
     """
     with tempfile.TemporaryDirectory(prefix="cultureval-bench-") as temporary:
         folder, questions = Path(temporary), read_questions(None)
-        ours = load_ours(model or build_bench_model(folder / "bench-model", questions), device, folder, "off")
+        ours = load_ours(model or build_bench_model(folder / "bench-model", questions), device, dtype, folder, "off")
         texts = with_beginning(ours, [question.prompt for question in questions], prompts, shared)
         runners = _runners(ours, model or folder / "bench-model", new_tokens, batch_size, folder)
         for run in runners.values():

@@ -32,8 +32,9 @@ def bench_scoring(
     batch_size: Annotated[int, typer.Option(min=1, help="Batch size of LightEval and lm-eval.")] = 8,
     scenario: Annotated[list[str] | None, typer.Option(help=f"Only this one of {', '.join(SCENARIOS)}.")] = None,
     device: Annotated[str, typer.Option(help="cpu, cuda, ...")] = "cpu",
+    dtype: Annotated[str, typer.Option(help="float32, bfloat16, ...")] = "float32",
 ) -> None:
     """Times the scoring of choices. Example: cultureval bench scoring --data ArabicMMLU.csv --json"""
     with contextlib.redirect_stdout(sys.stderr):
-        results = measure_scoring(model, data, questions, repeats, batch_size, device, scenario or SCENARIOS)
+        results = measure_scoring(model, data, questions, repeats, batch_size, device, dtype, scenario or SCENARIOS)
     print(json.dumps({"scenarios": results}) if as_json else table(results))

@@ -33,14 +33,14 @@ class ChoiceItem(NamedTuple):
     choices: list[str]
 
 
-def load_ours(folder: Path, device: str, temporary: Path, chat_template: str = "auto") -> "HFModel":
+def load_ours(folder: Path, device: str, dtype: str, temporary: Path, chat_template: str = "auto") -> "HFModel":
     """Our model with a separate journal."""
     from cultureval.models.hf import HFModel
     from cultureval.models.settings import HFModelSettings
     from cultureval.runtime.journal import Journal
 
     name = str(folder)
-    model = HFModel(HFModelSettings(model_name=name, device=device, dtype="float32", chat_template=chat_template))
+    model = HFModel(HFModelSettings(model_name=name, device=device, dtype=dtype, chat_template=chat_template))
     model.journal = Journal(temporary / "journal", resume=False)
     return model
 

@@ -56,6 +56,7 @@ def measure_scoring(
     repeats: int,
     batch_size: int,
     device: str,
+    dtype: str,
     scenarios: Sequence[str] = SCENARIOS,
 ) -> dict[str, dict[str, float | None]]:
     """Times our scoring of choices and other harnesses', in turns.
@@ -67,6 +68,7 @@ def measure_scoring(
         repeats: Of each measurement, of which the median counts.
         batch_size: Of LightEval and lm-eval.
         device: "cpu", "cuda", ...
+        dtype: Of all: "float32", "bfloat16", ...
         scenarios: Which are measured.
 
     Returns:
@@ -78,7 +80,7 @@ def measure_scoring(
     if unknown := set(scenarios) - set(SCENARIOS):
         raise CulturevalError(f"Unknown scenario {', '.join(sorted(unknown))}: there are {', '.join(SCENARIOS)}.")
     with tempfile.TemporaryDirectory(prefix="cultureval-bench-") as temporary:
-        bench = Bench(Path(temporary), model, read_questions(data), questions, repeats, batch_size, device)
+        bench = Bench(Path(temporary), model, read_questions(data), questions, repeats, batch_size, device, dtype)
         if any("ranking" in name for name in scenarios):
             bench.ranking()  # before any timing, since it raises for too little text
         return {name: bench.scenarios[name]() for name in scenarios}
@@ -127,8 +129,10 @@ class Bench:
         repeats: int,
         batch_size: int,
         device: str,
+        dtype: str,
     ) -> None:
-        self.temporary, self.repeats, self.batch_size, self.device = folder, repeats, batch_size, device
+        self.temporary, self.repeats, self.batch_size = folder, repeats, batch_size
+        self.device, self.dtype = device, dtype
         self.all = list(questions)
         # Texts of true/false questions repeat: 100 candidates cut from them would share most of their tokens.
         self.several = [question for question in self.all if len(question.choices) >= 4] or self.all
@@ -146,7 +150,7 @@ class Bench:
     def ours(self) -> "HFModel":
         """Our model file, loaded on first use."""
         # Without chat template: lm-eval and the limit get the unchanged prompts.
-        self._ours = self._ours or load_ours(self.model_folder, self.device, self.temporary, "off")
+        self._ours = self._ours or load_ours(self.model_folder, self.device, self.dtype, self.temporary, "off")
         return self._ours
 
     def _letters(self) -> list[ChoiceItem]:
@@ -193,7 +197,7 @@ class Bench:
             patch_size=14,
             **BENCH_SIZES,
         )
-        vision = load_ours(folder, self.device, self.temporary)
+        vision = load_ours(folder, self.device, self.dtype, self.temporary)
         docs = [doc_of(self.ranking()._replace(prompt="ماذا ترى في الصورة؟"), _picture(336))]
         runners = {
             "ours": lambda: scored_afresh(vision, docs),
