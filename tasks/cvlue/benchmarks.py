@@ -1,7 +1,7 @@
 """CVLUE: Chinese image-text retrieval, visual question answering, grounding and dialogue, and English counterparts.
 
-Paper: "CVLUE: A New Benchmark Dataset for Chinese Vision-Language Understanding Evaluation" (AAAI 2025); prompts from
-its appendix A.2, splits from Tables 2 and 7, metrics from section 3.
+Paper: "CVLUE: A New Benchmark Dataset for Chinese Vision-Language Understanding Evaluation", arXiv 2407.01081 (AAAI
+2025); prompts from its appendix A.2, splits from Tables 2 and 7, metrics from section 3.
 Verified: prompts, file formats, the released scorers' verdicts (metrics), VisDial's and VQA v2's own metrics.
 Inferred: line breaks in the dialogue prompt, the history's separators; the names of the released test files.
 Ours: candidates of dialogues ranked by mean log-probability a token (the paper does not say whether sum or mean; the

@@ -1,6 +1,7 @@
 """AynVQA (ImageEval 2026, Task 1b): the part of M2CQA that anyone can get, in English and MSA, in five forms.
 
-Paper: overview of ImageEval 2026, arXiv 2608.30475; the organisers' repository ImageEval2026/ImageEval2026-tasks.
+Paper: "ImageEval 2026: Culturally Grounded Arabic Multimodal Evaluation", arXiv 2608.30475; the organisers' repository
+ImageEval2026/ImageEval2026-tasks.
 Verified: the layout of the data, the sizes of the splits, the organisers' prompt, their reading of verdicts, the five
 metrics and their order. The test split's 1,000 items are drawn from M2CQA, train and dev from OASIS.
 Ours: the joint form, greedy decoding; that an undefined rate is null where the organisers' scorer has 0.
