@@ -117,7 +117,7 @@ class OpenAIModel(LightevalModel):
         self._spending = Spending(self.config, self._journal)
         self._cache = SampleCache(self.config)
 
-    def _identify(self) -> None:
+    def identify(self) -> None:
         """Learn who the servers are, once, before any answer is looked up; the first process asks for all.
 
         Raises:
@@ -172,6 +172,10 @@ class OpenAIModel(LightevalModel):
     def _other_models(self) -> dict[str, str]:
         """Key of an answer that another model than the run's gave, or may have given -> that model."""
         return self._watch.others if self._watch else {}
+
+    def others_of(self, doc: Doc) -> list[str]:
+        """The other models than the run's that wrote answers to a doc, or may have."""
+        return [self._other_models[key] for key in self._generations(doc) if key in self._other_models]
 
     def run_record(self) -> dict[str, Any]:
         """What a run's record says of this model: `model`, what is known of the server; `tasks`, counts; `tokens`."""
@@ -245,7 +249,7 @@ class OpenAIModel(LightevalModel):
             ServerError: A prompt was rejected or timed out; all answers so far are in the journal.
             CulturevalError: Several samples are requested at temperature 0.
         """
-        self._identify()
+        self.identify()
         answered = processes.answer_and_gather(
             processes.split_round_robin(range(len(docs))),
             lambda share: self._generate([docs[place] for place in share]),
@@ -475,7 +479,7 @@ class OpenAIModel(LightevalModel):
         """Score labels by the first token of a chat reply."""
         for doc in docs:
             require_labels(doc)
-        self._identify()
+        self.identify()
         return processes.answer_and_gather(
             processes.split_round_robin(range(len(docs))),
             lambda share: self._first_tokens([docs[place] for place in share]),
@@ -507,7 +511,7 @@ class OpenAIModel(LightevalModel):
         self, docs: Sequence[Doc], prompt_of: Callable[[Doc], server_scoring.Prompt]
     ) -> list[ModelResponse]:
         """Score docs in all processes, each a share of adjacent ones, whose prompts may begin alike."""
-        self._identify()
+        self.identify()
         return processes.answer_and_gather(
             processes.split_contiguous(range(len(docs)), [1.0] * len(docs)),
             lambda share: self._score([prompt_of(docs[place]) for place in share]),

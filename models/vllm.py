@@ -137,7 +137,7 @@ class VLLMModel(openai_api.OpenAIModel):
         record["model"] |= {"backend": "vllm", "dtype": self.settings.dtype, "settings": settings}
         return record
 
-    def _identify(self) -> None:
+    def identify(self) -> None:
         """The server is ours: who it is stands in the model's files and settings."""
 
     @property

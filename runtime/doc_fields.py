@@ -22,7 +22,7 @@ class GenerationHints(TypedDict, total=False):
         plain_query: The prompt without a chat template, where `Doc.query` is worded for chats.
         answer_prefix: The beginning of the answer, for backends that can prefill it.
         prefixed_stops: The stop strings of a prefilled answer.
-        thinking: False where the chat template should turn reasoning off.
+        thinking: Whether the chat template should turn reasoning on or off.
         end_logprob: Whether the end-of-text token is also scored after each choice.
         parity: "paper" where prompt and choices become the tokens of `lighteval vllm` (`models/tokens.py`).
     """

@@ -7,8 +7,8 @@
 - `plain_query: TEXT`: the plain prompt of tasks whose `doc.query` is written for chats (as other backends use it).
 - `answer_prefix`: a beginning of the answer, added after a rendered chat template that opens no reasoning. The stop
   strings are then `prefixed_stops`.
-- `thinking: false`: a chat template with `enable_thinking` gets False. Servers have no common field for this: set it in
-  `extra_body`.
+- `thinking`: a chat template with `enable_thinking` gets this value; without the hint, its own default. Servers have no
+  common field for this: set it in `extra_body`.
 """
 
 import copy
@@ -50,9 +50,14 @@ def with_chat_query(doc: "Doc") -> "Doc":
     return turns
 
 
+def wanted_reasoning(doc: "Doc") -> bool | None:
+    """Whether the task wants reasoning before the answer; None where it leaves this to the chat template."""
+    return _hints(doc).get("thinking")
+
+
 def may_reason(doc: "Doc") -> bool:
     """Whether the chat template may open reasoning before the answer."""
-    return _hints(doc).get("thinking") is not False
+    return wanted_reasoning(doc) is not False
 
 
 def with_plain_query(doc: "Doc") -> "Doc":

@@ -20,6 +20,7 @@ from cultureval.runtime.generation_hints import (
     answer_prefix,
     may_reason,
     message_parts,
+    wanted_reasoning,
     with_chat_query,
     with_plain_query,
 )
@@ -76,8 +77,9 @@ class Renderer:
         """
         doc = self._with_literal_text(doc)
         apply = partial(self.writer.apply_chat_template) if self.uses_chat_template else None
-        if apply and self.knows_thinking and (scoring or not may_reason(doc)):
-            apply = partial(apply, enable_thinking=False)
+        thinking = False if scoring else wanted_reasoning(doc)
+        if apply and self.knows_thinking and thinking is not None:
+            apply = partial(apply, enable_thinking=thinking)
         images = bool(all_images(doc))
         if images and self.processor is None:
             raise CulturevalError(

@@ -38,18 +38,16 @@ class PromptRefused(ServerError):
     """A server refuses a prompt, for what it holds or for its length, or gives no usable answer to it.
 
     Args:
-        doc: Of which the prompt is, or the name of a problem that is none.
+        doc: Of which the prompt is.
         cause: What the server said, in one line.
         kind: As of `RefusedResponse`.
         usage: As of `ServerError`.
     """
 
-    def __init__(
-        self, doc: Doc | str, cause: str, kind: str = "server", usage: Mapping[str, object] | None = None
-    ) -> None:
+    def __init__(self, doc: Doc, cause: str, kind: str = "server", usage: Mapping[str, object] | None = None) -> None:
         self.kind, self.reason = kind, f"{REASONS[kind]}: {cause.rstrip('.')}"
         super().__init__(
-            f"{_name(doc)}: {self.reason}. All answers so far are kept: the same command resumes from here. "
+            f"{name_of(doc)}: {self.reason}. All answers so far are kept: the same command resumes from here. "
             f"{ADVICE.get(kind, 'Pass')} {UNSCORED}.",
             cause,
             refuses_content=True,
@@ -62,12 +60,12 @@ class AnswersRefused(CulturevalError):
 
 
 def refused_answers(
-    docs: Sequence[Doc | str], asked: Sequence[Mapping[str, object]], answers: Mapping[str, Answer]
+    docs: Sequence[Doc], asked: Sequence[Mapping[str, object]], answers: Mapping[str, Answer]
 ) -> dict[int, RefusedResponse]:
     """What stands for docs whose answers are refusals, by place.
 
     Args:
-        docs: The docs, or the names of problems that are none.
+        docs: The docs.
         asked: The keys of each doc's answers.
         answers: Key -> answer; those of docs that are refused already are missing.
 
@@ -81,7 +79,7 @@ def refused_answers(
     }
     if found and current_settings().on_refused != "unscored":
         kinds = Counter(why.kind for why in found.values())
-        rows = [f"{_name(docs[place])}: {why.reason}" for place, why in list(found.items())[:NAMED]]
+        rows = [f"{name_of(docs[place])}: {why.reason}" for place, why in list(found.items())[:NAMED]]
         more = f"; and {len(found) - NAMED:,} more" if len(found) > NAMED else ""
         counts = ", ".join(f"{count:,} {OF_KIND[kind]}" for kind, count in kinds.items())
         raise AnswersRefused(
@@ -104,10 +102,6 @@ def skipping(reasons: dict[str, RefusedResponse]) -> OnFailure:
     return skip
 
 
-def _name(doc: Doc | str) -> str:
-    return doc if isinstance(doc, str) else name_of(doc)
-
-
 def _why(answer: Answer) -> RefusedResponse | None:
     for completion in answer.get("completions", ()):
         reason, refusal = completion["finish_reason"], completion["refusal"]
@@ -120,11 +114,11 @@ def _why(answer: Answer) -> RefusedResponse | None:
     return None
 
 
-def naming(doc: Doc | str, question: Question, watch: IdentityWatch | None, short: IdentityQuestion) -> Question:
+def naming(doc: Doc, question: Question, watch: IdentityWatch | None, short: IdentityQuestion) -> Question:
     """A question whose error names the doc, where the server answers others.
 
     Args:
-        doc: The doc, or the name of a problem that is none.
+        doc: The doc.
         question: Of it.
         watch: Who is asked; a provider, which is not asked who it is, is not asked in vain whether it is there.
         short: A short question, which shows whether the key, the model and the address are right.
@@ -137,7 +131,7 @@ def naming(doc: Doc | str, question: Question, watch: IdentityWatch | None, shor
             with reading_a_reply():
                 return await question(client)
         except ServerError as error:
-            if error.refuses_content and not isinstance(doc, str) and all_images(doc):
+            if error.refuses_content and all_images(doc):
                 raise ImagesRefused([doc], f"the server refuses it: {error.cause.rstrip('.')}") from error
             if error.refuses_content or isinstance(error, ContentFilter):
                 kind = "filter" if isinstance(error, ContentFilter) else "server"

@@ -89,3 +89,22 @@ def code_prompt(row: Mapping[str, Any], task_name: str | None = None) -> "Doc":
         prefixed_stops=list(FENCE_STOPS),
     )
     return make_doc(row, task_name, [""], 0, specific, f"{render(INSTRUCTION)}\n```\n{problem}\n```\n")
+
+
+def generation_prompt(problem: Row, dataset: str, task_name: str, samples: int, thinking: bool, server: bool) -> "Doc":
+    """Doc of a problem as EvalPlus's own generation asks it.
+
+    Args:
+        problem: A row of a data file.
+        dataset: `humaneval` or `mbpp`.
+        task_name: The task that it is of.
+        samples: How many solutions are wanted.
+        thinking: Whether the model reasons before its answer, which it then begins itself.
+        server: Whether a server is asked, for which EvalPlus has words of its own.
+    """
+    doc = code_prompt({"prompt": problem["prompt"], "task_id": problem["task_id"], "dataset": dataset}, task_name)
+    doc.id, doc.num_samples, doc.stop_sequences = problem["task_id"], samples, list(CONTINUATION_STOPS[dataset])
+    own = {"thinking": thinking} | ({"answer_prefix": ""} if thinking else {})
+    own |= {"chat_query": f"{render(INSTRUCTION)}\n```python\n{problem['prompt'].strip()}\n```"} if server else {}
+    doc.specific = {**doc.specific, **own}
+    return doc

@@ -26,8 +26,8 @@ from cultureval.runtime.rows_report import RowsReport
 
 BACKENDS = {"hf": "transformers", "openai": "server"}
 # Of what `code generate` saves: fields of the record, the problems' data, and what is no setting of the model.
-NOT_SETTINGS = ("model", "model_hash", "backend", "batch_size", "loaded", "base_url", "api_key_env", "dataset")
-NOT_SETTINGS += ("problems", "data_hash", "data_revision", "server", "revision", "identify", "refused", "other_models")
+NOT_SETTINGS = ("model", "model_hash", "backend", "batch_size", "loaded", "base_url", "dataset")
+NOT_SETTINGS += ("problems", "data_hash", "data_revision", "server", "refused", "other_models")
 
 if TYPE_CHECKING:
     from lighteval.models.model_output import ModelResponse
@@ -141,7 +141,7 @@ def generating_model(made: Mapping[str, Any]) -> ModelRecord:
         return ModelRecord(
             **{"dtype": made.get("dtype", ""), "attention": ""} | loaded,
             backend=BACKENDS.get(str(made.get("backend")), str(made.get("backend"))),
-            version=made.get("model_hash") or made.get("revision"),
+            version=made.get("model_hash"),
             server=made.get("server") or {},
             other_models=Counter(other_models(made)),
             batch_size=made.get("batch_size"),

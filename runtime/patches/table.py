@@ -35,7 +35,6 @@ TRIED = {
     "lm_eval": "0.4.13",
     "python": "3.11",
     "sacrebleu": "2.6.0",
-    "stop-sequencer": "1.2.3",
     "torch": "2.13.0",
     "transformers": "5.19.0",
 }  # library -> the version with which its patches were written and tried

@@ -1,4 +1,4 @@
-"""`cultureval code generate`: generates solutions of Arabic HumanEval+ and MBPP+ with EvalPlus."""
+"""`cultureval code generate`: solutions of Arabic HumanEval+ and MBPP+, asked as EvalPlus asks."""
 
 import shlex
 from pathlib import Path
@@ -25,7 +25,7 @@ def generate(
     prompts: Prompts = None,
     backend: Annotated[
         Literal["hf", "vllm", "openai"] | None,
-        typer.Option(help="EvalPlus's provider; default: hf, or openai with a URL."),
+        typer.Option(help="transformers (hf), vLLM, or a server (openai); default: hf, or openai with a URL."),
     ] = None,
     base_url: Annotated[str | None, typer.Option(help="OpenAI-compatible server, up to and including /v1.")] = None,
     thinking: Annotated[
@@ -36,7 +36,9 @@ def generate(
         int, typer.Option(min=1, help="Solutions per problem; more than one needs a temperature.")
     ] = 1,
     temperature: Annotated[float, typer.Option(min=0.0, help="0 decodes greedily.")] = 0.0,
-    batch_size: Annotated[int | None, typer.Option(min=1, help="Solutions of one problem per batch.")] = None,
+    batch_size: Annotated[
+        int | None, typer.Option(min=1, help="Solutions generated at once; of a server, those in one request.")
+    ] = None,
     max_new_tokens: Annotated[
         int | None, typer.Option(min=1, help=f"Default: {TOKENS}, or {REASONING_TOKENS} with --thinking.")
     ] = None,
@@ -44,8 +46,10 @@ def generate(
     base_prompt: Annotated[
         bool, typer.Option("--base-prompt", help="Plain completion of the problem, as for base models.")
     ] = False,
-    tensor_parallel: Annotated[int, typer.Option(min=1, help="GPUs that vLLM spreads the model over.")] = 1,
-    attn_implementation: Annotated[str, typer.Option(help="Attention implementation of transformers.")] = "eager",
+    tensor_parallel: Annotated[int | None, typer.Option(min=1, help="GPUs that vLLM spreads the model over.")] = None,
+    attn_implementation: Annotated[
+        str | None, typer.Option(help="Attention implementation of transformers; default: eager.")
+    ] = None,
     trust_remote_code: Annotated[
         bool, typer.Option("--trust-remote-code", help="Run the model's own Python code from the hub or its folder.")
     ] = False,
@@ -65,26 +69,25 @@ def generate(
     if n_samples > 1 and not temperature:
         raise CulturevalError(f"--n-samples {n_samples} needs --temperature above 0: greedy samples are all the same.")
     from cultureval.metrics.code.solution_code import sanitize_solution
-    from cultureval.models.code.generation import decoder_settings, generate_solutions
-    from cultureval.prompts.templates import render
+    from cultureval.models.code_generation import CodeSettings, generate_solutions
+    from cultureval.runtime.patches.lighteval.start_up import prepare_lighteval
     from cultureval.tasks.qimma.code_data import load_problems
+    from cultureval.tasks.running import OWN_TASKS
 
-    settings = decoder_settings(
+    settings = CodeSettings(
         model,
-        backend=backend,
-        base_url=base_url,
-        dtype=dtype,
-        trust_remote_code=trust_remote_code,
-        dataset=dataset,
-        instruction_prefix=render("qimma/templates/code_instruction"),
-        response_prefix=render("qimma/templates/code_response"),
-        temperature=temperature,
-        batch_size=batch_size or min(n_samples, 32),
-        max_new_tokens=max_new_tokens or (REASONING_TOKENS if thinking else TOKENS),
-        thinking=thinking,
-        force_base_prompt=base_prompt,
-        tensor_parallel=tensor_parallel,
-        attn_implementation=attn_implementation,
+        dataset,
+        backend,
+        temperature,
+        max_new_tokens or (REASONING_TOKENS if thinking else TOKENS),
+        thinking,
+        base_prompt,
+        batch_size,
+        base_url,
+        dtype,
+        attn_implementation,
+        tensor_parallel,
+        trust_remote_code or None,
     )
     require_output_folder(output_dir)
     go_offline_if_unreachable()
@@ -95,7 +98,13 @@ def generate(
             for sentence in filter(None, (problems.difference, problems.shortened)):
                 print_note(f"{sentence.rstrip('.')}.")
         with notes_on_stderr():
-            samples, refused = generate_solutions(settings, problems, n_samples, output_dir, resume, sanitize_solution)
+            prepare_lighteval(OWN_TASKS)
+            docs = problems.docs(n_samples, thinking, settings.resolved_backend() == "openai")
+
+            def sanitize(task: str, solution: str) -> str:
+                return sanitize_solution(solution, problems.rows[task]["entry_point"])
+
+            samples, refused = generate_solutions(settings, docs, problems.description(), output_dir, resume, sanitize)
         print(f"Solutions: {samples}")
         if refused:
             told = "; ".join(f"{task}: {one.reason}" for task, one in refused.items())

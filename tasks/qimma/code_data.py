@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cultureval.prompts.preparation import PreparedRow
-from cultureval.prompts.qimma.code_problems import INPUT_COLUMNS, check_problem
+from cultureval.prompts.qimma.code_problems import INPUT_COLUMNS, check_problem, generation_prompt
 from cultureval.prompts.qimma.refined_prompts import check_refinement, match_prompts
 from cultureval.runtime.data.content_store import stored_problem
 from cultureval.runtime.data.hub import find_source, recorded_revision
@@ -22,6 +22,8 @@ from cultureval.runtime.settings import current_settings
 from cultureval.tasks.qimma.options import SHORTENED_CODE
 
 if TYPE_CHECKING:
+    from lighteval.tasks.requests import Doc
+
     from cultureval.metrics.code.rules import Dataset
 
 REPO = "tiiuae/evalplus-arabic"
@@ -129,6 +131,16 @@ class ProblemSet:
     def problems(self) -> dict[str, dict[str, Any]]:
         """The problems by task id as EvalPlus's loader gives them: MBPP's inputs get back their tuples and sets."""
         return evalplus_problems(self.dataset.name, self.rows)
+
+    def docs(self, samples: int, thinking: bool, server: bool) -> "list[Doc]":
+        """The problems as EvalPlus's own generation asks them (`code_problems.generation_prompt`)."""
+        known = self.dataset
+        return [generation_prompt(row, known.name, known.task, samples, thinking, server) for row in self.rows.values()]
+
+    def description(self) -> dict[str, Any]:
+        """What is written beside solutions of these problems."""
+        data = {"data_revision": self.revision, "data_hash": self.content_hash}
+        return data | {"problems": len(self.rows), "refined_prompts": self.refined}
 
 
 def problems_of(task: str, data: str) -> ProblemSet:

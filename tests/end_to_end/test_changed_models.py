@@ -3,7 +3,6 @@
 import itertools
 import json
 import threading
-from functools import partial
 from types import SimpleNamespace
 
 import pytest
@@ -12,8 +11,7 @@ from faulty_server import MODEL, FaultyServer
 from lighteval.tasks.requests import Doc
 
 from cultureval.models import openai_api
-from cultureval.models.code.generation import generate_solutions
-from cultureval.models.code.settings import DecoderSettings
+from cultureval.models.code_generation import CodeSettings, generate_solutions
 from cultureval.models.openai_api import OpenAIModel
 from cultureval.reports.code.evaluation import generation_of, signature_of
 from cultureval.reports.code.result_files import generating_model, other_models
@@ -21,7 +19,6 @@ from cultureval.reports.code.samples import read_samples
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.servers import identity_watch, journalled_answers
 from cultureval.runtime.servers.identity import ServerIdentity
-from cultureval.runtime.servers.settings import ServerSettings
 from cultureval.samples.tiny_models.text_parts import train_tokenizer
 from cultureval.tasks.qimma.code_data import load_problems
 
@@ -200,23 +197,24 @@ def test_a_run_that_goes_on_is_marked_as_mixed_and_files_nothing_wrongly(load, c
 
 def test_code_of_two_models_is_marked_in_every_later_result(tmp_path, monkeypatch):
     monkeypatch.setenv("CULTUREVAL_ON_CHANGE", "continue")
-    one_by_one = partial(ServerSettings, concurrency=1)
-    monkeypatch.setattr("cultureval.models.code.settings.ServerSettings", one_by_one)
     with Changing(at="", change=("served",)) as server:
         server.becomes("A")
-        settings = DecoderSettings(MODEL, "openai", "humaneval", "اكتب", "", base_url=server.url)
+        file = tmp_path / "server.yaml"
+        file.write_text(f"model: {MODEL}\nbase_url: {server.url}\nconcurrency: 1\n", "utf-8")
+        settings = CodeSettings(str(file), "humaneval")
         server.plan = lambda prompt, count: server.becomes("B") if len(server.asked) == 4 else None
         problems = load_problems("humaneval", "samples")
-        samples, refused = generate_solutions(settings, problems, 1, tmp_path, True, lambda text, name: text)
+        given = (problems.docs(1, thinking=False, server=True), problems.description())
+        samples, refused = generate_solutions(settings, *given, tmp_path, True, lambda task, text: text)
         assert not refused and len(samples.read_text("utf-8").splitlines()) == len(problems.rows) > 4
         made = generation_of(samples)
         assert set(made["other_models"]) < set(problems.rows) and "served=m-B" in next(iter(other_models(made)))
         before, server.plan = sum(server.asked.values()), lambda prompt, count: None
         server.becomes("A")  # what is there stays what it is, also where nothing is asked
-        generate_solutions(settings, problems, 1, tmp_path, True, lambda text, name: text)
+        generate_solutions(settings, *given, tmp_path, True, lambda task, text: text)
         assert generation_of(samples)["other_models"] == made["other_models"] and sum(server.asked.values()) == before
         server.becomes("B")  # whose own answers are in the journal
-        generate_solutions(settings, problems, 1, tmp_path / "b", True, lambda text, name: text)
+        generate_solutions(settings, *given, tmp_path / "b", True, lambda task, text: text)
         assert sum(server.asked.values()) == before + len(problems.rows) - len(made["other_models"])
     found = signature_of(samples, problems, read_samples(samples, problems.rows, "never"), True)
     assert "served=m-A" in found and " and " in found and "served=m-B" in found

@@ -285,7 +285,7 @@ def test_without_bubblewrap_nothing_is_begun(refusal, tiny_lm, tmp_path):
         (("evaluate", "short.jsonl", "--dataset", "mbpp", "--data", "."), "MBPPPlus.jsonl.gz"),
         (("generate", "/no/such/model", "--dataset", "mbpp", "--data", "samples"), "/no/such/model"),
         (("generate", "m", "--dataset", "mbpp", "--data", "samples", "--n-samples", "5"), "--temperature above 0"),
-        (("generate", "m", "--dataset", "mbpp", "--data", "samples", "--backend", "vllm"), "--backend openai"),
+        (("generate", "m", "--dataset", "mbpp", "--data", "samples", "--backend", "vllm"), "vLLM is neither"),
         (("generate", "m", "--dataset", "mbpp", "--data", "samples", "--dtype", "int9"), "int9"),
         (("generate", "m", "--dataset", "mbpp", "--data", "samples", "--prompts", "none.csv"), "none.csv"),
         (("check-data", "--dataset", "mbpp"), "cultureval mirror"),

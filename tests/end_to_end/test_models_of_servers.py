@@ -3,7 +3,6 @@
 import json
 import logging
 import shutil
-from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -11,8 +10,7 @@ import yaml
 from datasets import Dataset
 from faulty_server import MODEL, FaultyServer, answer_text, docs_of, flatten
 
-from cultureval.models.code.generation import description_file, generate_solutions
-from cultureval.models.code.settings import DecoderSettings
+from cultureval.models.code_generation import CodeSettings, description_file, generate_solutions
 from cultureval.models.openai_api import OpenAIModel
 from cultureval.models.preflight import check_model
 from cultureval.runtime.errors import CulturevalError
@@ -147,13 +145,13 @@ def test_prompts_too_long_to_be_answered_lose_their_beginning_where_the_server_c
 
 
 def test_code_is_of_the_model_that_wrote_it_too(tmp_path):
-    entry, sizes = {"root": "/models/one", "max_model_len": 400}, {"max_new_tokens": 768}
+    entry = {"root": "/models/one", "max_model_len": 400}
 
-    def written(server, limit=None, folder=tmp_path, **changes):
-        others = {"dataset": "mbpp", "instruction_prefix": "i", "response_prefix": "r"} | sizes
-        settings = DecoderSettings(MODEL, "openai", **others, base_url=server.url, **changes)
+    def written(server, limit=None, folder=tmp_path):
         problems = load_problems("mbpp", "samples", limit=limit)
-        file, _ = generate_solutions(settings, problems, 1, folder, True, lambda reply, entry: reply)
+        settings = CodeSettings(MODEL, "mbpp", base_url=server.url)
+        docs = problems.docs(1, thinking=False, server=True)
+        file, _ = generate_solutions(settings, docs, problems.description(), folder, True, lambda task, reply: reply)
         made = json.loads(description_file(file).read_text(encoding="utf-8"))
         return made["server"], len(file.read_text(encoding="utf-8").splitlines())
 
@@ -179,10 +177,11 @@ def test_code_of_a_refused_problem_is_named_or_left_out_and_never_an_empty_solut
     problems = load_problems("mbpp", "samples")
     refused, *others = problems.rows
     words = problems.rows[refused]["prompt"].strip()
-    others_of = {"dataset": "mbpp", "instruction_prefix": "i", "response_prefix": "r"}
     with FaultyServer(lambda prompt, count: fault if words in prompt else None) as server:
-        settings = DecoderSettings(MODEL, "openai", **others_of, base_url=[server.url, server.url])
-        arguments = (settings, problems, 1, tmp_path, True, lambda reply, entry: reply)
+        named = tmp_path / "server.yaml"
+        named.write_text(yaml.safe_dump({"model": MODEL, "base_url": [server.url, server.url], "backoff_s": 0.02}))
+        docs = problems.docs(1, thinking=False, server=True)
+        arguments = (CodeSettings(str(named), "mbpp"), docs, {}, tmp_path, True, lambda task, reply: reply)
         with pytest.raises(CulturevalError, match=f"{refused}: .*--on-refused unscored"):
             generate_solutions(*arguments)
         monkeypatch.setenv("CULTUREVAL_ON_REFUSED", "unscored")
@@ -192,7 +191,8 @@ def test_code_of_a_refused_problem_is_named_or_left_out_and_never_an_empty_solut
         assert [one["task_id"] for one in written] == others and all(one["solution"] for one in written)
         server.plan = lambda prompt, count: "bad_request"
         with pytest.raises(CulturevalError, match="No problem has a usable answer"):
-            generate_solutions(replace(settings, revision="other"), problems, 1, tmp_path / "none", *arguments[4:])
+            other = CodeSettings(str(named), "mbpp", max_new_tokens=9)
+            generate_solutions(other, docs, {}, tmp_path / "none", *arguments[4:])
 
 
 def refuses(word):

@@ -1,140 +1,139 @@
-"""Runs of code generation: settings, going on after a kill, EvalPlus reading our problems, vLLM's side."""
+"""Code generation: what is asked is what EvalPlus asks, and answered as by its own decoder; files, settings."""
 
 import json
-import sys
-from types import ModuleType, SimpleNamespace
+from types import SimpleNamespace
 
-import evalplus.codegen
-import evalplus.data.mbpp
 import pytest
-from evalplus.provider.base import DecoderBase
+from evalplus.gen.util.openai_request import make_request
+from evalplus.provider.hf import HuggingFaceDecoder
+from evalplus.provider.utility import EOS, make_raw_chat_prompt
+from faulty_server import MODEL, FaultyServer
 from tiny_models import folder_of
 
-from cultureval.metrics.code.solution_code import sanitize_solution
-from cultureval.models.code.decoders import make_decoder
-from cultureval.models.code.generation import (
-    decoder_settings,
+from cultureval.models.code_generation import (
+    CodeSettings,
     describe,
     description_file,
+    generate_solutions,
     prepare_resume,
     samples_file,
+    solutions,
 )
-from cultureval.models.code.settings import DecoderSettings
+from cultureval.models.generation.rendering import Renderer
+from cultureval.models.hf import HFModel
+from cultureval.models.settings import HFModelSettings
 from cultureval.prompts.templates import render
 from cultureval.runtime.errors import CulturevalError
-from cultureval.runtime.patches.evalplus import codegen_reads
 from cultureval.tasks.qimma.code_data import load_problems
 
+PREFIXES = render("qimma/templates/code_instruction"), render("qimma/templates/code_response")
+SMALL = {"dtype": "float32", "max_new_tokens": 12}
 
-@pytest.fixture
-def settings(monkeypatch, tmp_path):
-    monkeypatch.setenv("CULTUREVAL_CACHE", str(tmp_path / "cache"))
-    prefixes = {
-        "instruction_prefix": render("qimma/templates/code_instruction"),
-        "response_prefix": render("qimma/templates/code_response"),
-    }
-    return DecoderSettings("org/model", "openai", "mbpp", **prefixes, base_url="http://localhost:1/v1")
+pytestmark = pytest.mark.usefixtures("own_cache")
 
 
-def test_files_are_named_as_evalplus_names_them(settings, tmp_path):
-    assert samples_file(settings, tmp_path) == tmp_path / "mbpp" / "org--model_openai_temp_0.0.jsonl"
+def generated(settings, folder, limit=3, samples=1):
+    problems = load_problems(settings.dataset, "samples", limit=limit)
+    docs = problems.docs(samples, settings.thinking, settings.resolved_backend() == "openai")
+    file, refused = generate_solutions(settings, docs, problems.description(), folder, True, lambda task, text: text)
+    assert not refused
+    return file, [json.loads(line)["solution"] for line in file.read_text("utf-8").splitlines()]
 
 
-def test_a_killed_run_goes_on_and_other_settings_are_refused(settings, tmp_path):
-    samples = samples_file(settings, tmp_path)
-    described = describe(settings, load_problems("mbpp", "samples", limit=2), 1)
-    prepare_resume(samples, described, resume=True)
-    description_file(samples).write_text(json.dumps(described), encoding="utf-8")
-    raw = samples.with_name(samples.name.replace(".jsonl", ".raw.jsonl"))
-    for file in (samples, raw):
-        file.write_text('{"task_id": "Mbpp/9001", "solution": "x"}\n{"task_id": "Mb')
-    more = describe(settings, load_problems("mbpp", "samples"), 5)
-    prepare_resume(samples, more, resume=True)
-    for file in (samples, raw):
-        assert file.read_text() == '{"task_id": "Mbpp/9001", "solution": "x"}\n'
-    for name, value in (("temperature", 0.8), ("data_hash", "0"), ("model_hash", "0"), ("thinking", True)):
-        with pytest.raises(CulturevalError, match=f"another {name}"):
-            prepare_resume(samples, more | {name: value}, resume=True)
-    prepare_resume(samples, more | {"thinking": True}, resume=False)
-    assert not samples.exists() and samples.with_name(samples.name + ".bak").exists()
-
-
-def test_a_file_names_a_servers_model(tmp_path, monkeypatch):
-    file = tmp_path / "server.yaml"
-    file.write_text("model: m\nbase_url: http://localhost:1/v1\napi_key_env: KEY\n", encoding="utf-8")
-    monkeypatch.setenv("KEY", "k")
-    others = {"dataset": "mbpp", "instruction_prefix": "i", "response_prefix": "r"}
-    served = DecoderSettings("m", "openai", **others, base_url="http://localhost:2/v1", api_key_env="KEY")
-    assert decoder_settings(str(file), base_url="http://localhost:2/v1", **others) == served
-    several = ["http://localhost:1/v1", "http://localhost:2/v1"]
-    file.write_text(f"model: m\nbase_url: {several}\n", encoding="utf-8")
-    assert decoder_settings(str(file), **others).servers().base_urls == tuple(several)
-    for wrong in ("[]", "5", "[5]"):
-        file.write_text(f"model: m\nbase_url: {wrong}\n", encoding="utf-8")
-        with pytest.raises(CulturevalError, match=r"base_url is .*an address or a list"):
-            decoder_settings(str(file), **others)
-    local = DecoderSettings("org/model", "hf", **others, dtype="float32")
-    assert decoder_settings("org/model", dtype="float32", **others) == local
-    file.write_text("model: m\nbase_ur: x\n", encoding="utf-8")
-    with pytest.raises(CulturevalError, match="Did you mean base_url"):
-        decoder_settings(str(file), **others)
-    file.write_text("base_url: http://localhost:1/v1\n", encoding="utf-8")
-    with pytest.raises(CulturevalError, match="name no model"):
-        decoder_settings(str(file), **others)
-
-
-class Writer(DecoderBase):
-    """A decoder that writes what no sanitiser of EvalPlus 0.3.1 survives, and then a solution."""
-
-    def __init__(self):
-        super().__init__("writer")
-        self.replies = iter(["\0", "(" * 5000, "\ud800", "-" * 100_000 + "1"])
-
-    def is_direct_completion(self):
-        return False
-
-    def codegen(self, prompt, do_sample=True, num_samples=1):
-        return [next(self.replies, "def f():\n    return 1")] * num_samples
-
-
-def test_evalplus_reads_our_problems_and_survives_any_text(settings, tmp_path, capsys):
-    problems = load_problems("mbpp", "samples")
-    before = evalplus.data.mbpp.MBPP_OVERRIDE_PATH, evalplus.codegen.sanitize
-    target = tmp_path / "out.jsonl"
-    with codegen_reads("mbpp", problems.file, sanitize_solution):
-        evalplus.codegen.codegen(str(target), Writer(), "mbpp", greedy=True)
-    assert (evalplus.data.mbpp.MBPP_OVERRIDE_PATH, evalplus.codegen.sanitize) == before
-    lines = [json.loads(line) for line in target.read_text().splitlines()]
-    assert [line["task_id"] for line in lines] == list(problems.rows)
-    assert lines[-1]["solution"] == "def f():\n    return 1"
+@pytest.mark.parametrize(("chat", "dataset"), [(True, "humaneval"), (False, "humaneval"), (False, "mbpp")])
+def test_answers_are_those_of_evalpluss_own_decoder(tmp_path, chat, dataset):
+    """Of a new one for each problem: it keeps the stop strings of earlier prompts, which end later answers at once."""
+    settings = CodeSettings(str(folder_of("llama", chat)), dataset, **SMALL)
+    file, ours = generated(settings, tmp_path)
+    theirs, shared = [], list(EOS)
+    for row in load_problems(dataset, "samples", limit=3).rows.values():
+        named = dict(zip(("instruction_prefix", "response_prefix"), PREFIXES, strict=True))
+        decoder = HuggingFaceDecoder(
+            settings.model, dataset, max_new_tokens=12, temperature=0, dtype="float32", **named
+        )
+        EOS[:] = shared
+        prompt = row["prompt"].strip() + "\n"
+        (text,) = decoder.codegen(prompt, do_sample=False, num_samples=1)
+        theirs.append(prompt + text if decoder.is_direct_completion() else text)
+    assert ours == theirs
+    made = json.loads(description_file(file).read_text("utf-8"))
+    assert (
+        made["prompt"] == ("chat, response prefix" if chat else "completion") and made["loaded"]["attention"] == "eager"
+    )
 
 
 @pytest.mark.parametrize("thinking", [False, True])
-def test_vllm_is_asked_with_the_arabic_prompt(settings, monkeypatch, thinking):
-    """vLLM itself is not installed beside the tests: its two classes are stood in for."""
-    asked = {}
+def test_a_chat_is_evalpluss_and_templates_hear_whether_to_think(thinking):
+    model = HFModel(HFModelSettings(model_name=str(folder_of("llama", True))))
+    (doc,) = load_problems("humaneval", "samples", limit=1).docs(1, thinking, server=False)
+    asked = model.renderer.text(doc)
+    theirs = make_raw_chat_prompt(doc.specific["plain_query"], *PREFIXES, model.tokenizer)
+    assert asked == (theirs.removesuffix(f"{PREFIXES[1]}\n```python\n") if thinking else theirs)
+    model.tokenizer.chat_template = "{{ enable_thinking }}|{{ messages[-1]['content'] }}"
+    heard = Renderer(model.tokenizer, None, HFModelSettings(model_name="m")).text(doc)
+    assert heard.startswith(f"{thinking}|") and heard.endswith("```python\n") is not thinking
 
-    class LLM:
-        def __init__(self, **options):
-            asked["engine"] = options
 
-        def generate(self, prompts, sampling, use_tqdm):
-            asked.update(prompts=prompts, sampling=sampling)
-            text = "فكرة</think>\n```python\ndef f():\n\treturn 1\n```" if thinking else "def f():\n\treturn 1"
-            return [SimpleNamespace(outputs=[SimpleNamespace(text=text)]) for _ in prompts]
+@pytest.mark.parametrize("samples", [1, 3])
+def test_a_server_is_asked_as_evalplus_asks(tmp_path, samples):
+    with FaultyServer() as server:
+        settings = CodeSettings(MODEL, "mbpp", base_url=server.url, temperature=0.5 if samples > 1 else 0.0)
+        _, found = generated(settings, tmp_path, limit=1, samples=samples)
+        assert len(found) == samples
+        (body,) = [one for one in server.requests if PREFIXES[0] in str(one)]
+    (row,) = load_problems("mbpp", "samples", limit=1).rows.values()
+    words = f"{PREFIXES[0]}\n```python\n{row['prompt'].strip()}\n```"
+    client = SimpleNamespace(chat=SimpleNamespace(completions=SimpleNamespace(create=dict)))
+    theirs = make_request(client, words, MODEL, max_tokens=768, temperature=settings.temperature, n=samples)
+    assert body | {"n": samples} == theirs
 
-    vllm = ModuleType("vllm")
-    vllm.LLM, vllm.SamplingParams, vllm.__spec__ = LLM, SimpleNamespace, SimpleNamespace(name="vllm")
-    monkeypatch.setitem(sys.modules, "vllm", vllm)
-    for module in ("evalplus.provider.vllm", "cultureval.models.code.vllm_decoder"):
-        monkeypatch.delitem(sys.modules, module, raising=False)
-    folder = str(folder_of("llama", True))
-    changes = {"model": folder, "backend": "vllm", "base_url": None, "thinking": thinking, "max_new_tokens": 100}
-    decoder = make_decoder(DecoderSettings(**vars(settings) | changes))
-    (code,) = decoder.codegen("سؤال", do_sample=False, num_samples=1)
-    assert code.strip() == "def f():\n    return 1"
-    (prompt,) = asked["prompts"]
-    assert f"{render('qimma/templates/code_instruction')}\n```\nسؤال\n```\n" in prompt
-    assert prompt.endswith("```python\n") is not thinking
-    assert asked["engine"]["max_model_len"] == (2148 if thinking else 2048)
-    assert (asked["sampling"].temperature, asked["sampling"].max_tokens, asked["sampling"].top_p) == (0.0, 100, 1.0)
+
+def test_the_program_of_a_reply():
+    (doc,) = load_problems("humaneval", "samples", limit=1).docs(1, False, server=False)
+    here, there = CodeSettings("m", "humaneval"), CodeSettings("m", "humaneval", base_url="http://x/v1")
+    assert solutions(here, doc, ["\treturn 1"], "completion") == [doc.specific["plain_query"] + "    return 1"]
+    assert solutions(here, doc, ["\treturn 1\n"], "chat, response prefix") == ["    return 1\n"]
+    assert solutions(there, doc, [" ```python\n\tx\n``` "], "chat, no response prefix") == ["```python\n\tx\n```"]
+    thinks = CodeSettings("m", "humaneval", thinking=True)
+    replies = ["قل:\n```python\ndef f(x):\n\treturn x\n```\n", ""]
+    assert solutions(thinks, doc, replies, "chat, thinking, no response prefix") == ["def f(x):\n    return x\n", ""]
+
+
+def test_reasoning_needs_a_chat_template():
+    model = HFModel(HFModelSettings(model_name=str(folder_of("llama", False))))
+    with pytest.raises(CulturevalError, match="no chat template"):
+        describe(CodeSettings("m", "mbpp", thinking=True), model)
+
+
+def test_files_of_other_settings_are_not_written_over(tmp_path):
+    settings = CodeSettings("org/model", "mbpp", "openai")
+    samples = samples_file(settings, tmp_path)
+    assert samples == tmp_path / "mbpp" / "org--model_openai_temp_0.0.jsonl"
+    made = {"temperature": 0.0, "data_hash": "1", "server": {"id": "m"}, "n_samples": 1, "thinking": False}
+    prepare_resume(samples, made, resume=True)
+    samples.write_text("{}\n", "utf-8")
+    description_file(samples).write_text(json.dumps(made), "utf-8")
+    prepare_resume(samples, made | {"n_samples": 5}, resume=True)
+    for name, value in (("temperature", 0.8), ("data_hash", "0"), ("server", {"id": "o"}), ("thinking", True)):
+        with pytest.raises(CulturevalError, match=f"another {name}"):
+            prepare_resume(samples, made | {name: value}, resume=True)
+    prepare_resume(samples, made | {"thinking": True}, resume=False)
+    assert not samples.exists() and samples.with_name(samples.name + ".bak").exists()
+
+
+def test_options_stand_above_the_models_file_and_evalpluss_values_below(tmp_path):
+    file = tmp_path / "server.yaml"
+    file.write_text("model: m\nbase_url: http://localhost:1/v1\nsystem_prompt: s\n", "utf-8")
+    served = CodeSettings(str(file), "mbpp").of_model(1)
+    assert (served["generation_parameters"]["top_p"], served["n"]) == (0.95, 1)
+    assert not {"base_url", "system_prompt"} & served.keys(), "they are the file's"
+    assert CodeSettings(str(file), "mbpp", base_url="http://localhost:2/v1").of_model(1)["base_url"].endswith(":2/v1")
+    assert CodeSettings("openai/o4-mini", "mbpp").of_model(3)["generation_parameters"] == {"max_new_tokens": 768}
+    here = CodeSettings("org/model", "mbpp", temperature=0.3).of_model(1)
+    assert (here["dtype"], here["attn_implementation"], here["backend"]) == ("bfloat16", "eager", "transformers")
+    assert here["generation_parameters"] == {"temperature": 0.3, "top_p": 0.95, "max_new_tokens": 768}
+    assert CodeSettings("org/model", "mbpp", dtype="float32").of_model(1)["dtype"] == "float32"
+    assert "attn_implementation" not in CodeSettings("org/model", "mbpp", "vllm").of_model(1)
+    file.write_text("base_url: http://localhost:1/v1\n", encoding="utf-8")
+    with pytest.raises(CulturevalError, match="name no model"):
+        samples_file(CodeSettings(str(file), "mbpp"), tmp_path)

@@ -21,9 +21,7 @@ PROJECT = tomllib.loads(TEXT)["project"]
 BESIDE = {"benchmarks"}  # a folder of the checkout that is no room of the package
 EXTRAS = {extra: lines for extra, lines in PROJECT["optional-dependencies"].items() if extra != "all"}
 OPTIONAL = {extra: lines for extra, lines in EXTRAS.items() if extra != "dev"}
-# Loaded where EvalPlus generates, and by lm-eval itself.
-OF_OTHERS = {f"models/code/{name}_decoder.py" for name in ("hf", "openai", "vllm")}
-OF_OTHERS |= {"tasks/harnesses/lm_eval_tasks.py"}
+OF_OTHERS = {"tasks/harnesses/lm_eval_tasks.py"}  # loaded by lm-eval itself
 ELSEWHERE = {"vllm": "imported only where it is installed: its builds differ from machine to machine"}
 
 

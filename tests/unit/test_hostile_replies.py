@@ -96,7 +96,8 @@ def test_a_list_of_models_with_an_endless_number_is_an_error_of_the_server():
 @pytest.mark.parametrize("top", ['{"أ": -0.5}', "7", '[{"token": "a", "logprob": -1' + "0" * 400 + "}]"])
 def test_first_tokens_of_an_unusual_form_are_no_answer(top):
     body = chat_body('"أ"', f', "logprobs": {{"content": [{{"token": "أ", "top_logprobs": {top}}}]}}')
-    question = naming("row 1", lambda client: ask_first_token(client, CHAT), None, None)
+    doc = Doc(task_name="t", query="س", choices=["أ"], gold_index=0)
+    question = naming(doc, lambda client: ask_first_token(client, CHAT), None, None)
     with pytest.raises(PromptRefused) as refused:
         asked(body, question)
     assert refused.value.usage["prompt_tokens"] == 5, "it was paid"

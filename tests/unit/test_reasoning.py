@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from lighteval.utils.utils import remove_reasoning_tags
 
 from cultureval.judge_prompts.replies import JudgeReplyError, read_scores
-from cultureval.models.code.settings import code_from_reply
+from cultureval.models.code_generation import first_code_block
 from cultureval.runtime.reasoning import THINK_TAGS, split_reasoning
 
 FUNCTION = "def f():\n    return 1\n"
@@ -89,8 +89,8 @@ def test_tags_of_ones_own():
 
 def test_generated_code_and_judges_keep_to_it():
     fenced = f"```python\n{FUNCTION}```\n"
-    assert code_from_reply(f"plan</think>{fenced}<think>wait") == FUNCTION
-    assert code_from_reply(f"<think>{fenced}") == ""
+    assert first_code_block(split_reasoning(f"plan</think>{fenced}<think>wait")[0]) == FUNCTION
+    assert first_code_block(split_reasoning(f"<think>{fenced}")[0]) == ""
     scores = {"Fluency": 4.0}
     for reply in ("Fluency: 1/5?</think>Fluency: 4/5", "<Thinking>Fluency: 1/5</Thinking>Fluency: 4/5"):
         assert read_scores(reply, ["Fluency"]).scores == scores

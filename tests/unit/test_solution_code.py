@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cultureval.metrics.code.solution_code import is_program, longest_program, program_of, sanitize_solution
-from cultureval.models.code.settings import first_code_block
+from cultureval.models.code_generation import first_code_block
 
 FUNCTION = "def add(a, b):\n    return a + b"
 PROMPT = 'def add(a, b):\n    """ اجمع """\n'

@@ -1,1 +1,0 @@
-"""EvalPlus decoders for code generation."""
