@@ -31,11 +31,16 @@ def chromium() -> Iterator[Any]:
             browser.close()
 
 
-def barriers(page: Any) -> dict[str, str]:
-    """What axe-core finds on a page that is more than minor: its rule -> the first element."""
+def barriers(page: Any, contrast: bool = True) -> dict[str, str]:
+    """What axe-core finds on a page that is more than minor: its rule -> the first element.
+
+    Args:
+        contrast: Whether that of all its texts is looked at too, which takes most of the time.
+    """
     from axe_playwright_python.sync_playwright import Axe
 
-    options = {"resultTypes": ["violations"], "rules": {"target-size": {"enabled": True}}}
+    rules = {"target-size": {"enabled": True}, "color-contrast": {"enabled": contrast}}
+    options = {"resultTypes": ["violations"], "rules": rules}
     found = Axe().run(page, options=options).response["violations"]
     return {one["id"]: one["nodes"][0]["html"] for one in found if one["impact"] != "minor"}
 

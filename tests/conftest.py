@@ -1,5 +1,6 @@
 """What several tests share. Its first lines hold for every process that the tests start: no hub, one thread."""
 
+import gc
 import os
 import signal
 import subprocess
@@ -35,6 +36,12 @@ def pytest_configure(config):
         server = forking_server()
         server.__enter__()
         config.add_cleanup(lambda: server.__exit__(None, None, None))
+
+
+def pytest_collection_finish(session):
+    """Sets aside what is loaded, which Python would look through for garbage again and again."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture

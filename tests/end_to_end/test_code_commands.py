@@ -167,11 +167,10 @@ def test_a_defect_of_the_data_is_named(cultureval, tmp_path):
     rows = [json.loads(line) for line in text.splitlines()]
     rows[3]["canonical_solution"] = "\ndef palm_rows(n):\n  raise ValueError('no')\n"
     (folder / "MBPPPlus.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-    for data in ("root", folder):
-        run = cultureval("code", "check-data", "--dataset", "mbpp", "--data", data)
-        assert run.returncode == 1, run.stderr
-        assert run.stdout.startswith("Mbpp/9004: base fail, plus fail: ")
-        assert run.stdout.endswith("5 of 6 canonical solutions pass their own tests.\n")
+    run = cultureval("code", "check-data", "--dataset", "mbpp", "--data", "root")
+    assert run.returncode == 1, run.stderr
+    assert run.stdout.startswith("Mbpp/9004: base fail, plus fail: ")
+    assert run.stdout.endswith("5 of 6 canonical solutions pass their own tests.\n")
     sound = cultureval("code", "check-data", "--dataset", "humaneval", "--data", folder, "--json")
     assert sound.returncode == 0, sound.stderr
     told = json.loads(sound.stdout)
@@ -217,8 +216,6 @@ def test_shortened_data_are_refused_and_other_data_are_told_everywhere(cultureva
     (record,) = results_of(tmp_path / "results")["cultureval"]["tasks"].values()
     assert record["other_data"].startswith(told)
     assert told in " ".join(cultureval("show", "results").stdout.split())
-    board = cultureval("leaderboard", "results", "--out", "board")
-    assert board.returncode == 0 and "other data" in (tmp_path / "board" / "index.html").read_text()
     checked = cultureval("code", "check-data", "--dataset", "humaneval", "--data", folder)
     assert checked.returncode == 1 and told in checked.stderr and "Shortened: these are 1 of the 164" in checked.stderr
 
@@ -240,14 +237,13 @@ def knowing_server():
 @pytest.mark.parametrize("no_network", [[]])  # the server is on this machine
 def test_a_model_that_knows_the_answers_gets_all_points_by_every_way(cultureval, knowing_server, tmp_path, no_network):
     (tmp_path / "server.yaml").write_text(f"model: knows\nbase_url: {knowing_server}\n", encoding="utf-8")
-    for name, kept in (("humaneval", ".raw.jsonl"), ("mbpp", ".jsonl")):
-        command = ("--dataset", name, "--data", "samples")
-        made = cultureval("code", "generate", "server.yaml", *command, HF_HUB_OFFLINE="1")
-        assert made.returncode == 0, made.stderr
-        samples = f"evalplus_results/{name}/knows_openai_temp_0.0{kept}"
-        judged = cultureval("code", "evaluate", samples, *command, "--json", HF_HUB_OFFLINE="1")
-        assert judged.returncode == 0, judged.stderr
-        assert json.loads(judged.stdout)["pass_at_k"] == {"base": {"pass@1": 1.0}, "plus": {"pass@1": 1.0}}
+    command = ("--dataset", "humaneval", "--data", "samples")
+    made = cultureval("code", "generate", "server.yaml", *command, HF_HUB_OFFLINE="1")
+    assert made.returncode == 0, made.stderr
+    samples = "evalplus_results/humaneval/knows_openai_temp_0.0.raw.jsonl"
+    judged = cultureval("code", "evaluate", samples, *command, "--json", HF_HUB_OFFLINE="1")
+    assert judged.returncode == 0, judged.stderr
+    assert json.loads(judged.stdout)["pass_at_k"] == {"base": {"pass@1": 1.0}, "plus": {"pass@1": 1.0}}
     run = cultureval(
         "eval", "server.yaml", "qimma_code", "--data", "samples", "--output-dir", "out", HF_HUB_OFFLINE="1"
     )
@@ -307,5 +303,3 @@ def test_without_the_sandbox_the_results_say_so(cultureval, tmp_path):
     assert report["sandboxed"] is False and "NO SANDBOX" in report["signature"]
     told = "Programs of the model were judged without a sandbox"
     assert told in cultureval("show", "out").stdout
-    assert cultureval("leaderboard", "out", "--out", "board").returncode == 0
-    assert told in (tmp_path / "board" / "index.html").read_text()

@@ -137,7 +137,6 @@ def test_what_fails_with_one_solution_concerns_that_one_alone(monkeypatch):
 @pytest.mark.parametrize(
     ("act", "told"),
     [
-        ("while True: pass", "CPU-time limit"),
         ("sum(itertools.repeat(0))", "CPU-time limit"),
         ("time.sleep(9)", "wall-time limit"),
         ("os._exit(5)", "exited with status 5"),
@@ -162,19 +161,20 @@ def under_nohup():
 @pytest.mark.parametrize("when", ["when loaded", "in a call"])
 def test_solutions_that_kill_themselves_by_any_signal_get_a_verdict_among_others(when, under_nohup):
     solutions = [Solution("add", 0, RIGHT)]
-    for number in range(1, 65):
+    numbers = [*range(1, 36), 40, 64]  # the real-time signals are alike
+    for number in numbers:
         act = f"os.kill(os.getpid(), {number})"
         code = f"import os\n{act if when == 'when loaded' else ''}\ndef add(a, b):\n    {act}\n    return a + b\n"
         solutions += [Solution("add", 2 * number - 1, code), Solution("add", 2 * number, RIGHT)]
     verdicts = judge_solutions(PROBLEMS, solutions, "humaneval", workers=2, progress=False)
-    assert len(verdicts) == 129
+    assert len(verdicts) == 2 * len(numbers) + 1
     assert all((v.base, v.plus) == ("pass", "pass") for v in verdicts[::2])
     # Those that a process in a session of its own, or Python, ignores; and the one that looks at the time.
     harmless = {signal.Signals[f"SIG{name}"] for name in "CHLD CONT URG WINCH PIPE XFSZ TSTP TTIN TTOU ALRM".split()}
     harmless |= {32, 33}  # of the C library, whose posix_spawn (of make, say) passes them on as ignored
-    for number, verdict in enumerate(verdicts[1::2], 1):
+    for number, verdict in zip(numbers, verdicts[1::2], strict=True):
         assert verdict.base in (("pass", "fail") if number in harmless else ("fail",)), (number, verdict.reason)
-    assert "ended by SIGRTMIN+6" in verdicts[79].reason and "stopped itself" in verdicts[2 * signal.SIGSTOP - 1].reason
+    assert "ended by SIGRTMIN+6" in verdicts[-4].reason and "stopped itself" in verdicts[2 * signal.SIGSTOP - 1].reason
 
 
 def test_a_job_stays_on_the_cpus_of_its_jail():
@@ -232,8 +232,7 @@ def test_interruption_leaves_no_process(tmp_path, number):
     wait_until(lambda: not any(map(alive, below)))
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_run_ends_at_once_in_the_middle_of_a_long_comparison(number):
+def test_a_run_ends_at_once_in_the_middle_of_a_long_comparison():
     rows = {"task_id": "rows", "entry_point": "rows", "prompt": "def rows(n):\n", "atol": 0}
     rows |= {"canonical_solution": "    return [i / 1 for i in range(n)]\n"}
     rows |= {"base_input": [[1_000_000]] * 8, "plus_input": []}
@@ -253,10 +252,10 @@ def test_a_run_ends_at_once_in_the_middle_of_a_long_comparison(number):
     wait_until(compares)
     time.sleep(0.5)
     began = time.monotonic()
-    run.send_signal(number)
+    run.send_signal(signal.SIGTERM)
     run.communicate(timeout=PATIENCE)
     wait_until(lambda: not any(map(alive, comparing)))
-    assert time.monotonic() - began < 6 and run.returncode == -number
+    assert time.monotonic() - began < 6 and run.returncode == -signal.SIGTERM
 
 
 def command_of(pid):

@@ -43,7 +43,7 @@ def site(tmp_path_factory):
         write_run(root, name, of["qimma"], able, 4, signed={})
         write_run(root, name, [*of["m2cqa"], *of["alqasida"]], able, 4, signed={}, date="2026-11-02T10-00-00")
     board = read_board([root], published=True, partial=True)
-    write_site(board, folder / "site", HOSTILE[2], ("svg",))
+    write_site(board, folder / "site", HOSTILE[2], ())
     return folder / "site"
 
 
@@ -141,7 +141,7 @@ def test_narrow_dark_printed_and_by_keyboard(browser, site):
     assert visit.outside == [] and visit.problems == []
 
 
-@pytest.mark.parametrize("width", [390, 768, 1400])
+@pytest.mark.parametrize("width", [390, 1400])
 def test_no_chart_is_wider_than_its_page_also_with_long_names(browser, site, width):
     visit = Visited(browser, site, viewport={"width": width, "height": 900})
     page = visit.open(site / "index.html")
@@ -217,7 +217,7 @@ def test_nothing_on_any_kind_of_page_keeps_people_out(browser, site, width, sche
     for file in pages:
         page = visit.open(file)
         tabs = page.locator("[role=tab]").all() or [None]
-        for tab in tabs if width == 390 else tabs[:1]:
+        for tab in dict.fromkeys((tabs[0], tabs[-1])) if width == 390 else tabs[:1]:
             if tab:
                 tab.click()
             assert barriers(page) == {}, file.name

@@ -99,10 +99,10 @@ def test_letters_by_first_tokens_are_those_of_transformers(servers, local, tmp_p
 
 def test_the_same_rows_have_the_same_texts(servers, local, tmp_path):
     with use_settings(current_settings().with_(data_root=samples_root())):
-        asked = sorted(AskedTask("qimma_gen_aratrust", 0, "{}").docs.values(), key=lambda doc: len(doc.query))[:2]
+        asked = sorted(AskedTask("qimma_gen_aratrust", 0, "{}").docs.values(), key=lambda doc: len(doc.query))[:1]
     found = {name: texts(load(tmp_path, *place), asked) for name, place in servers.items()}
     found["transformers"] = texts(local, asked)
-    assert len(asked) == 2 and found["transformers serve"] == found["transformers"]
+    assert found["transformers serve"] == found["transformers"]
     assert all(text for (text,) in [*found["llama.cpp"], *found["transformers"]])
 
 
@@ -119,9 +119,8 @@ def test_arabic_letters_that_a_server_cannot_tell_are_unscored(cultureval, no_ne
     assert record["routes"] == {"first token": record["items"]} and record["bounds"]["acc"][1] < 1
 
 
-@pytest.mark.parametrize("name", SERVERS)
-def test_faults_between_us_and_a_real_server_lose_nothing(servers, tmp_path, name):
-    (url, model), asked = servers[name], docs()
+def test_faults_between_us_and_a_real_server_lose_nothing(servers, tmp_path):
+    (url, model), asked = servers["llama.cpp"], docs()
     proxy, answered, (through, again, straight) = through_faults(
         url, tmp_path / "journal", lambda place: texts(load(tmp_path, place, model), asked)
     )

@@ -23,13 +23,10 @@ RUNS = {
     "chat_template": ({"chat_template": "off"}, {}, {"model.chat_template"}, {"chat"}),
     "system_prompt": ({"system_prompt": "أجب."}, {}, {"model.system_prompt_hash"}, {"settings"}),
     "batch_size": ({"batch_size": 3}, {}, {"model.batch_size"}, set()),
-    "token_budget": ({"token_budget": 100}, {}, {"model.settings.token_budget"}, set()),
     "attention": ({"attn_implementation": "eager"}, {}, {"model.attention"}, {"settings"}),
     "max_length": ({"max_length": 1000}, {}, {"model.max_length"}, {"settings"}),
     "bos": ({"add_special_tokens": "off"}, {}, {"model.adds_bos"}, {"settings"}),
     "tokenization": ({"pairwise_tokenization": True}, {}, {"model.settings.pairwise_tokenization"}, {"settings"}),
-    "reasoning_tags": ({"reasoning_tags": [["<a>", "</a>"]]}, {}, {"model.settings.reasoning_tags"}, {"settings"}),
-    "length": ({"generation_parameters": {"max_new_tokens": 5}}, {}, {"model.settings.max_new_tokens"}, {"settings"}),
     "temperature": (
         {"generation_parameters": SHORT | {"temperature": 0.5}},
         {},

@@ -123,29 +123,6 @@ def test_a_name_that_lists_nothing_is_told(arguments, told):
         app(["tasks", *arguments], standalone_mode=False)
 
 
-def test_names_are_those_of_the_documentation():
-    for name in (
-        "qimma_aradice:Egypt",
-        "qimma_arabculture:KSA",
-        "qimma_palmx:culture",
-        "qimma_palmx:islamic",
-        "qimma_arabicmmlu:Biology (High School)",
-        "qimma_gat:Analogy",
-        "qimma_3lm_stem:native",
-        "qimma_3lm_stem:synthetic",
-        "qimma_arablegalqa",
-        "qimma_mizanqa",
-        "qimma_medarabiq_mcq:mcq_bias",
-        "qimma_medarabiq_qa:llm_modified",
-        "qimma_medarabench:Thoracic Internal",
-        "qimma_fannorflop",
-        "qimma_aratrust",
-        "qimma_code:humaneval_plus",
-        "qimma_code:mbpp_plus",
-    ):
-        assert name in all_tasks()
-
-
 def test_groups_hold_one_set_of_metrics():
     """LightEval averages a missing metric of a group as 0."""
     for members in groups().values():

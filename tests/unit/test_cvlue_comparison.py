@@ -108,7 +108,6 @@ def test_captions_of_a_gallery_weigh_by_their_number_and_images_are_clusters(tmp
     ("known", "kind", "words"),
     [
         ({"rows_hash": "cd"}, "items", "the fingerprint of the rows"),
-        ({"limit": 3}, "items", "limit differs: 'none' / '3'"),
         ({"prompt_hash": "q"}, "prompts", "the hash of the prompts differs: 'p' / 'q'"),
     ],
 )

@@ -14,7 +14,7 @@ class Node:
 
 
 def test_what_was_made_meanwhile_counts_as_old_and_is_freed_later():
-    gc.unfreeze()  # `main`, which other tests of this process call, sets objects aside
+    gc.unfreeze()  # what the tests have set aside
     looks = []
     gc.callbacks.append(lambda phase, info: looks.append(info))
     try:
@@ -28,4 +28,5 @@ def test_what_was_made_meanwhile_counts_as_old_and_is_freed_later():
         assert looks and node() is None
     finally:
         gc.callbacks.pop()
+        gc.freeze()
     assert len(kept) + len(more) == 100_100

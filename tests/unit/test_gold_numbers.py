@@ -50,22 +50,6 @@ def golds_read(tmp_path, golds, name="test.jsonl", options=OPTIONS, numbers=None
     return [json.loads(row)["index"][0] for row in written]
 
 
-@pytest.mark.parametrize("name", ["test.jsonl", "test.csv"])
-@pytest.mark.parametrize("text", [False, True])
-def test_the_whole_column_tells_where_its_numbers_begin(tmp_path, name, text):
-    def written(golds):
-        return [str(gold) if text else gold for gold in golds]
-
-    assert golds_read(tmp_path, written([1, 2, 4, 3, 1]), name) == [0, 1, 3, 2, 0]
-    assert golds_read(tmp_path, written([0, 2, 1, 3]), name) == [0, 2, 1, 3]
-    assert golds_read(tmp_path, written([1.0, 4.0, 2.0]), name) == [0, 3, 1]
-    for golds in ([1, 2, 3, 1], [0, 4, 1, 2]):
-        with pytest.raises(CulturevalError, match="--sources.*gold_numbers"):
-            golds_read(tmp_path, written(golds), name)
-    assert golds_read(tmp_path, written([1, 2, 3, 1]), name, numbers=1) == [0, 1, 2, 0]
-    assert golds_read(tmp_path, written([1, 2, 3, 1]), name, numbers=0) == [1, 2, 3, 1]
-
-
 @pytest.mark.parametrize("golds", [["A", 2, "C"], ["أ", "2", "ج"], ["A", "B", 4, "D"], ["النيل", 2, 3]])
 def test_numbers_among_letters_or_texts_are_refused_until_their_meaning_is_said(tmp_path, golds):
     with pytest.raises(CulturevalError, match="some are numbers"):

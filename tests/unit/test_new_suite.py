@@ -37,9 +37,8 @@ def test_what_cannot_be_written_is_refused_and_nothing_is_left(tmp_path, name, l
     assert [path.name for path in tmp_path.rglob("*")] == ["there"]
 
 
-@pytest.mark.parametrize("labels", ["أ ب ج د هـ", "yes no"])
-def test_the_skeletons_own_test_passes_with_any_labels_and_ruff_finds_nothing(tmp_path, labels):
-    folder = write_suite("new_sums", labels.split(), "fa", tmp_path)
+def test_the_skeletons_own_test_passes_with_other_labels_and_ruff_finds_nothing(tmp_path):
+    folder = write_suite("new_sums", "أ ب ج د هـ".split(), "fa", tmp_path)
     lint = [sys.executable, "-m", "ruff"]
     for command in ("check", "format"):
         options = ["--isolated", "--line-length=120", *(["--check"] if command == "format" else [])]

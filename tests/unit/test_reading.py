@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from cultureval.runtime.data import user_cache
-from cultureval.runtime.data_options import DataOptions, samples_root
+from cultureval.runtime.data_options import DataOptions
 from cultureval.runtime.errors import CulturevalError, MissingColumn, SourceUnavailable
 from cultureval.runtime.settings import Settings
 from cultureval.tasks.catalogue import all_tasks
@@ -145,12 +145,6 @@ def test_the_curated_copy_is_preferred_and_can_be_refused(tmp_path):
     assert prepared(tmp_path).report["form"] == "curated"
     assert written(prepared(tmp_path))[0]["prompt"] == "س\nالإجابة:"
     assert prepared(tmp_path, form="original").report["source"] == "asas-ai/AraTrust"
-
-
-def test_every_subset_of_the_samples_is_read_in_its_original_form():
-    for task in (task for task in all_tasks().values() if task.suite == "qimma"):
-        report = prepare_subset(task, DataOptions(root=samples_root(), form="original")).report
-        assert report["form"] == "original" and report["rows"] >= 2, task.task
 
 
 def test_a_subset_that_the_curated_copy_lacks_comes_from_the_original(tmp_path):
