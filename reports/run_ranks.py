@@ -5,7 +5,6 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,18 +25,6 @@ LeftOut = dict[str, tuple[int, int]]  # benchmark -> items without a score, of s
 Model = tuple[str, Mapping[str, Run]]  # a name, and the run that each task's score is from
 
 
-class RankedRuns(NamedTuple):
-    """The ranks of runs in one column.
-
-    Attributes:
-        ranking: None where fewer than two runs have their items.
-        notes: Sentences on what is not in it, and why.
-    """
-
-    ranking: Ranking | None
-    notes: list[str]
-
-
 @dataclass(frozen=True)
 class RankedItems:
     """The ranks of models in one column, and what they were computed from.
@@ -56,7 +43,7 @@ class RankedItems:
     labels: Sequence[str] = ()
     resamples: Resamples | None = None
     subsets: Sequence[SubsetScores] = ()
-    without: list[tuple[str, str]] = field(default_factory=list)
+    without: dict[str, str] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     left_out: dict[str, str] = field(default_factory=dict)
 
@@ -93,38 +80,6 @@ def _averaged(suite: str) -> list[dict[str, str]]:
     return [tasks(name, metric) for name, metric in members.items()]
 
 
-def rank_runs(
-    runs: Sequence[Run],
-    metrics: Mapping[str, str],
-    weights: Mapping[str, float] | None = None,
-    names: Sequence[str] | None = None,
-    iterations: int = ITERATIONS,
-    higher_is_better: bool = True,
-) -> RankedRuns:
-    """Ranks runs by the weighted average of tasks, on the items that any of them has; see `rank_items`.
-
-    Runs are comparable (the caller's to see: the same data, prompts and scorers).
-
-    Args:
-        runs: One a model.
-        metrics: Task with `|k` -> its metric.
-        weights: Of the tasks, as of `average_weights`; None: all alike.
-        names: Of the runs; None: their models' names.
-        iterations: Resamples.
-        higher_is_better: Whether the largest score is first.
-
-    Returns:
-        The ranking. A run without the details of a task, or without a metric's items in them, is not in it.
-    """
-    labels = names or [run.model for run in runs]
-    models = [(label, dict.fromkeys(metrics, run)) for label, run in zip(labels, runs, strict=True)]
-    parts = {(task, metric): weights[task] if weights else 1.0 for task, metric in metrics.items()}
-    found = rank_items(models, parts, iterations, higher_is_better)
-    without = [f"{label} has no rank: {why}." for label, why in found.without]
-    marked = [f"{label}: {sentence}" for label, sentence in found.left_out.items()]
-    return RankedRuns(found.ranking, [*without, *marked, *found.notes])
-
-
 def rank_items(
     models: Sequence[Model], parts: Parts, iterations: int = ITERATIONS, higher_is_better: bool = True
 ) -> RankedItems:
@@ -141,10 +96,10 @@ def rank_items(
     """
     sources = {run.file: run for _, runs in models for run in runs.values()}
     files = {file: details_files_of_run(run) for file, run in sources.items()}
-    without: list[tuple[str, str]] = []
+    without: dict[str, str] = {}
     subsets, lacking, left_out, notes = _subsets(models, parts, files)
     while lacking:  # without them others may have all items, or hashes of rows another majority
-        without += [(models[place][0], why) for place, why in lacking.items()]
+        without |= {models[place][0]: why for place, why in lacking.items()}
         models = [model for place, model in enumerate(models) if place not in lacking]
         subsets, lacking, left_out, notes = _subsets(models, parts, files)
     if len(models) < 2 or not parts or len(subsets) < len(parts):
@@ -160,7 +115,7 @@ def rank_items(
         if undefined:
             defined = [model for model in models if model[0] not in undefined]
             rest = rank_items(defined, parts, iterations, higher_is_better)
-            return replace(rest, without=[*without, *sorted(undefined.items()), *rest.without])
+            return replace(rest, without=without | dict(sorted(undefined.items())) | rest.without)
         ranking = rank_models(labels, resamples, higher_is_better=higher_is_better)
     except ValueError as error:
         return RankedItems(without=without, notes=[*notes, f"there are no ranks: {error}."])

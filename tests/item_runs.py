@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow
 
+from cultureval.reports.run_ranks import rank_items
 from cultureval.runs.load_runs import read_run
 from cultureval.runs.record import Run
 from cultureval.runs.writing import write_details
@@ -62,3 +63,14 @@ def save_run(
     content = {"config_general": {"model_name": model}, "results": values}
     file.write_text(json.dumps(content | ({"cultureval": dict(record)} if record else {})))
     return read_run(file)
+
+
+def rank_runs(runs, metrics, weights=None, names=None, **options):
+    """Ranks of runs by task -> metric, and the sentences on who has none and why, on items left out, and notes."""
+    labels = names or [run.model for run in runs]
+    models = [(label, dict.fromkeys(metrics, run)) for label, run in zip(labels, runs, strict=True)]
+    found = rank_items(
+        models, {(task, key): (weights or {}).get(task, 1.0) for task, key in metrics.items()}, **options
+    )
+    without = [f"{label} has no rank: {why}." for label, why in found.without.items()]
+    return found.ranking, [*without, *(f"{label}: {told}" for label, told in found.left_out.items()), *found.notes]

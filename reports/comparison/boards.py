@@ -162,4 +162,4 @@ def _of_metrics(division: Division, entries: Sequence[Entry], metrics: Sequence[
             parts = {(task, metric): weight for task, weight in average_weights(tasks).items()}
             lower = not higher_is_better(entries[0].run, tasks[0].task, metric)
             found = rank_items([(one.label, one.sources) for one in entries], parts, higher_is_better=not lower)
-            yield f"{division.suite}, {metric}", lower, found.ranking, dict(found.without)
+            yield f"{division.suite}, {metric}", lower, found.ranking, found.without

@@ -1,7 +1,7 @@
 """All that a leaderboard shows, as data: tables, ranks, charts, models, and why groups differ."""
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from cultureval.metrics.paired_tests import FEW_DIFFER, compare_paired
@@ -11,7 +11,7 @@ from cultureval.reports.leaderboard.entries import Division, Entry, Group, divis
 from cultureval.reports.leaderboard.models import ModelFacts, facts_of, read_models
 from cultureval.reports.leaderboard.tables import BoardRow, BoardTable, tables_of
 from cultureval.reports.leaderboard.texts import shown
-from cultureval.reports.ranks import TINY, Ranking
+from cultureval.reports.ranks import TINY
 from cultureval.reports.run_ranks import RankedItems, rank_items
 from cultureval.runs.files import LeftOut
 from cultureval.runs.load_runs import load_all
@@ -46,25 +46,6 @@ class Board:
     sections: Sequence[Section]
     models: dict[str, ModelFacts]
     left_out: Sequence[LeftOut] = ()
-
-
-@dataclass(frozen=True)
-class ItemRanks:
-    """The ranks of a table.
-
-    Attributes:
-        ranking: Of the models whose items could be compared, by their labels; None for fewer than two.
-        without: Models without a rank interval -> why.
-        notes: Sentences on what the ranks count.
-        left_out: Model -> a sentence on the items that it has no score for, which count as wrong in its rank.
-        behind: How far each other model is behind the best, with a 95 % interval: model -> difference, low, high.
-    """
-
-    ranking: Ranking | None
-    without: dict[str, str]
-    notes: Sequence[str] = ()
-    left_out: dict[str, str] = field(default_factory=dict)
-    behind: dict[str, tuple[float, float, float]] = field(default_factory=dict)
 
 
 def read_board(
@@ -131,7 +112,7 @@ def _section(division: Division, group: Group, published: bool, ranks: bool, fac
     return Section(division, group, tables, charts)
 
 
-def ranks_of(table: BoardTable, division: Division) -> ItemRanks | None:
+def ranks_of(table: BoardTable, division: Division) -> RankedItems | None:
     """The ranks of a table whose main column is a mean of items; None for others."""
     if table.main is None:
         return None
@@ -147,7 +128,7 @@ def ranks_of(table: BoardTable, division: Division) -> ItemRanks | None:
     return replace(found, without=unranked | found.without)
 
 
-def item_ranks(rows: Sequence[tuple[Entry, OneRow]], main: Column) -> ItemRanks:
+def item_ranks(rows: Sequence[tuple[Entry, OneRow]], main: Column) -> RankedItems:
     """Ranks with intervals by a paired bootstrap of items within subsets.
 
     Args:
@@ -161,8 +142,7 @@ def item_ranks(rows: Sequence[tuple[Entry, OneRow]], main: Column) -> ItemRanks:
         (entry.label, {task: entry.sources[task] for task, _ in parts}) for entry, row in rows if row.parts == parts
     ]
     found = rank_items(models if parts else [], parts, higher_is_better=not main.lower)
-    ranks = ItemRanks(found.ranking, without | dict(found.without), found.notes, found.left_out)
-    return replace(ranks, behind=_behind(found))
+    return replace(found, without=without | found.without)
 
 
 def _behind(found: RankedItems) -> dict[str, tuple[float, float, float]]:
@@ -193,15 +173,16 @@ def _behind(found: RankedItems) -> dict[str, tuple[float, float, float]]:
     return behind
 
 
-def _forest(table: BoardTable, division: Division, found: ItemRanks, number: int) -> list[Chart]:
+def _forest(table: BoardTable, division: Division, found: RankedItems, number: int) -> list[Chart]:
     """Differences to the best model with their intervals; `number` of the suite's charts of this kind."""
-    if not found.behind or not found.ranking or table.main is None:
+    behind = _behind(found)
+    if not behind or not found.ranking or table.main is None:
         return []
     percent = "percent" in table.unit
     scale = 100 if percent else 1
     points = [
         Point(isolated(shown(label)), scale * x, low=scale * low, high=scale * high)
-        for label, (x, low, high) in found.behind.items()
+        for label, (x, low, high) in behind.items()
     ]
     best, column = isolated(shown(found.ranking.rows[0].model)), table.columns[table.main]
     title = f"{shown(table.title)}: difference from {best}, the best by {column.whole}"
@@ -211,7 +192,7 @@ def _forest(table: BoardTable, division: Division, found: ItemRanks, number: int
     return [intervals(name, title, unit, points, bars=False, note=note)]
 
 
-def _with_ranks(table: BoardTable, found: ItemRanks) -> list[BoardRow]:
+def _with_ranks(table: BoardTable, found: RankedItems) -> list[BoardRow]:
     """The rows with their ranks, in whose order they stand; our rows without one, whose scores may be higher, below."""
     ranks = {row.model: row for row in found.ranking.rows} if found.ranking else {}
     texts = {
@@ -234,7 +215,7 @@ def _with_ranks(table: BoardTable, found: ItemRanks) -> list[BoardRow]:
     return [next(ours) if row.entry else row for row in rows]
 
 
-def _sentences(found: ItemRanks) -> list[str]:
+def _sentences(found: RankedItems) -> list[str]:
     sentences = [found.ranking.sentence()] if found.ranking else []
     reasons: dict[str, list[str]] = {}
     for label, reason in found.without.items():

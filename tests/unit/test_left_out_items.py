@@ -8,7 +8,7 @@ import pytest
 from board_runs import write_run
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from item_runs import METRIC, save_run
+from item_runs import METRIC, rank_runs, save_run
 
 from cultureval.metrics.declared import Declared
 from cultureval.metrics.item_statistics import of_mean
@@ -18,7 +18,6 @@ from cultureval.reports.comparison.report import compare_all
 from cultureval.reports.comparison.sides import ComparedTask
 from cultureval.reports.leaderboard.board import read_board
 from cultureval.reports.ranks import SubsetScores, rank_models, resample
-from cultureval.reports.run_ranks import rank_runs
 from cultureval.runs.files import SavedTask
 from cultureval.runs.items import ItemScores, aligned
 from cultureval.tasks.catalogue import groups

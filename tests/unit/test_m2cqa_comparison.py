@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet
 import pytest
+from item_runs import rank_runs
 from m2cqa_runs import drawn_verdicts, write_run
 from typer.testing import CliRunner
 
@@ -19,7 +20,6 @@ from cultureval.reports.comparison.report import compare_all
 from cultureval.reports.m2cqa.comparison import printed_p_value
 from cultureval.reports.m2cqa.comparison_rows import Borders
 from cultureval.reports.model_sizes import family, model_sizes
-from cultureval.reports.run_ranks import rank_runs
 from cultureval.runs.load_runs import load
 from cultureval.runtime.errors import CulturevalError
 from cultureval.scripts.main import app
@@ -173,8 +173,8 @@ def test_unreadable_replies_to_true_statements_lower_no_rank_of_cfhr_and_decide_
     runs, rates = load(tmp_path), {"a": 0.0, "b": 0.2, "c": 0.3}
     runs = [replace(run, scores={"m2cqa:tf_en|0": {"cfhr": rates[run.file.parent.name]}}) for run in runs]
     names = [run.file.parent.name for run in runs]
-    found = rank_runs(runs, {"m2cqa:tf_en|0": "cfhr"}, names=names, higher_is_better=False)
-    assert found.ranking.rows[0].model == "b" and "60 items without a score" in " ".join(found.notes)
+    ranking, notes = rank_runs(runs, {"m2cqa:tf_en|0": "cfhr"}, names=names, higher_is_better=False)
+    assert ranking.rows[0].model == "b" and "60 items without a score" in " ".join(notes)
 
 
 def test_the_general_comparison_has_the_same_numbers(tmp_path):
