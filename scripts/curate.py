@@ -14,8 +14,7 @@ from cultureval.scripts.suite_options import WithCustomSuites, command_group
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from cultureval.audit.m2cqa.contrast import Contrast
-    from cultureval.audit.m2cqa.curation import CurationPlan
+    from cultureval.audit.m2cqa.curation import Contrast, CurationPlan
     from cultureval.audit.m2cqa.items import Item
     from cultureval.audit.m2cqa.people import Key, SheetLabel
     from cultureval.metrics.judges.settings import JudgeSettings
@@ -150,7 +149,7 @@ def _contrasts(items: "tuple[Item, ...]", encoder: str | None, seed: int) -> "Ma
     if not encoder:
         print_note("no contrast check: --encoder names a sentence encoder (sentence-transformers/all-MiniLM-L6-v2).")
         return {}
-    from cultureval.audit.m2cqa.contrast import contrasts
+    from cultureval.audit.m2cqa.curation import contrasts
     from cultureval.models.encoders.dual_encoder import EncoderSettings
     from cultureval.models.encoders.sentence_encoder import SentenceEncoder
 

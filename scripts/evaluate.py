@@ -1,5 +1,6 @@
-"""`cultureval eval`: LightEval's pipeline on our tasks, with the model file for the model."""
+"""`cultureval eval`, `run` and `retrieval`: models are evaluated, also as a plan says, and dual encoders."""
 
+import shlex
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
@@ -9,10 +10,10 @@ import typer
 
 from cultureval.reports.terminal_tables import terminal_width
 from cultureval.runtime.data.hub import go_offline_if_unreachable
-from cultureval.runtime.errors import BatchWritten, CulturevalError, DryRun
+from cultureval.runtime.errors import BatchWritten, CulturevalError, DryRun, counted
 from cultureval.runtime.gc_pause import no_collection
 from cultureval.runtime.printing import print_note, print_result
-from cultureval.runtime.saving import Saving
+from cultureval.runtime.saving import Saving, require_output_folder
 from cultureval.runtime.settings import Settings, current_settings, use_settings
 from cultureval.scripts.options import (
     AsJson,
@@ -34,9 +35,15 @@ from cultureval.scripts.options import (
     Wandb,
     with_sources,
 )
+from cultureval.scripts.suite_options import WithSuiteOptions
+from cultureval.tasks.cvlue.gallery import TASKS, read_gallery
 
 if TYPE_CHECKING:
     from cultureval.runs.record import Run
+
+
+# What the plan itself says, what nobody would read, and runs without scores.
+NOT_IN_PLANS = {"output-dir", "json", "full", "help", "custom-suites", "dry-run", "batch-out"}
 
 
 def evaluate(
@@ -165,3 +172,78 @@ def print_run(run: "Run", path: Path, full: bool = False, as_json: bool = False)
     from cultureval.reports.summary_text import shown_run, summaries_json
 
     print_result(summaries_json([("", run)]) if as_json else shown_run(run, terminal_width(), full), path)
+
+
+def retrieval(
+    model: Annotated[str, typer.Argument(metavar="MODEL", help="Hub id or folder of a dual encoder.")],
+    tasks: Annotated[list[str] | None, typer.Argument(metavar="[TASKS...]", help=f"{', '.join(TASKS)}.")] = None,
+    data: Annotated[str | None, typer.Option(help="Data root (DIR/cvlue), or `samples`.")] = None,
+    output_dir: Annotated[Path, typer.Option(help="Output folder of results and submission files.")] = Path("results"),
+    device: Annotated[str, typer.Option(help="cpu, cuda, ...; default: the accelerator if available.")] = "auto",
+    dtype: Annotated[str, typer.Option(help="float32, bfloat16 or float16.")] = "float32",
+    batch_size: Annotated[int, typer.Option(min=1, help="Items per batch.")] = 32,
+    revision: Annotated[str, typer.Option(help="Revision of the model on the hub.")] = "main",
+    captions: Annotated[
+        Literal["text", "index"],
+        typer.Option(help="Identical captions are one query (text, as in the released scorer), or each is (index)."),
+    ] = "text",
+    rerank: Annotated[str | None, typer.Option(help="A VLM (as for `eval`) that reranks the first items.")] = None,
+    top_k: Annotated[int, typer.Option(min=1, help="Number of items to rerank.")] = 10,
+) -> None:
+    """Recall of images and captions by a dual encoder. Example: cultureval retrieval MODEL --data samples"""
+    go_offline_if_unreachable()
+    with use_settings(current_settings().with_(data_root=data)):
+        galleries = {name: read_gallery(name, captions == "index") for name in tasks or TASKS[:1]}
+    require_output_folder(output_dir)
+    from cultureval.models.choice import load_model
+    from cultureval.models.encoders.dual_encoder import DualEncoder, EncoderSettings
+    from cultureval.reports.cvlue.retrieval import Reranking, evaluate_retrieval
+
+    encoder = DualEncoder(EncoderSettings(model, revision, device, dtype, batch_size))
+    reranking = Reranking(rerank, top_k, load_model) if rerank else None
+    print_result(*evaluate_retrieval(galleries, encoder, output_dir, reranking))
+
+
+def run(
+    plan: Annotated[Path, typer.Argument(metavar="PLAN.yaml", help="Models with their settings, and suites.")],
+    status: Annotated[bool, typer.Option("--status", help="Only show how each run stands.")] = False,
+    slurm: Annotated[bool, typer.Option("--slurm", help="Only write an array job script.")] = False,
+    only: Annotated[list[int] | None, typer.Option(min=0, help="Run this number of --status. Repeatable.")] = None,
+) -> None:
+    """Runs models on suites as a YAML file says, unless they are finished. Example: cultureval run PLAN.yaml"""
+    from cultureval.reports.plans.plan_file import read_plan, require_suites
+    from cultureval.reports.plans.progress import status_table
+    from cultureval.reports.plans.running import run_plan, write_array_job
+
+    content, runs = read_plan(plan, eval_options())
+    require_suites(runs, plan)
+    if wrong := [number for number in only or () if number >= len(runs)]:
+        raise CulturevalError(f"--only {wrong[0]}: {plan} has the runs 0 to {len(runs) - 1}.")
+    if status:
+        print(status_table(runs))
+        return
+    if slurm:
+        print(shlex.join(["sbatch", str(write_array_job(content, runs, plan))]))
+        return
+    failed = run_plan([one for one in runs if not only or one.number in only], print_note)
+    print(status_table(runs))
+    print(f"Results: {Path(content.output_dir).expanduser().resolve()} (cultureval leaderboard makes their page)")
+    if failed:
+        names = ", ".join(one.name for one in failed)
+        print_note(f"{len(failed)} of {counted(len(runs), 'run')} failed: {names}. The same command tries them again.")
+        raise SystemExit(1)
+
+
+def eval_options() -> dict[str, bool]:
+    """The options of `cultureval eval` that a plan may give, without dashes in front -> whether it is a switch."""
+    from cultureval.scripts.evaluate import evaluate
+
+    app = typer.Typer(add_completion=False, rich_markup_mode=None)
+    app.command(cls=WithSuiteOptions)(evaluate)
+    command = typer.main.get_command(app)
+    found = {}
+    for parameter in command.get_params(typer.Context(command)):
+        if parameter.param_type_name == "option":
+            for name in (*parameter.opts, *parameter.secondary_opts):
+                found[name.lstrip("-")] = bool(getattr(parameter, "is_flag", False))
+    return {name: switch for name, switch in found.items() if name not in NOT_IN_PLANS and len(name) > 1}

@@ -22,7 +22,7 @@ from cultureval.runtime.interruption import exit_code, interruption_message, ord
 from cultureval.runtime.printing import print_message, print_note, steady_streams
 from cultureval.runtime.progress import is_terminal, plain_libraries
 from cultureval.runtime.settings import current_settings, use_settings
-from cultureval.scripts import doctor, evaluate, judge, leaderboard, retrieval, run, show, suite_commands, tasks
+from cultureval.scripts import evaluate, judge, leaderboard, show, suite_commands, tasks
 from cultureval.scripts.audit import audit
 from cultureval.scripts.code import code
 from cultureval.scripts.curate import curate
@@ -80,13 +80,13 @@ app = typer.Typer(
 )
 
 app.command("eval", cls=WithSuiteOptions)(evaluate.evaluate)
-app.command("run", cls=WithCustomSuites)(run.run)
+app.command("run", cls=WithCustomSuites)(evaluate.run)
 app.command("tasks", cls=WithCustomSuites)(tasks.list_tasks)
 app.command("check", cls=WithCustomSuites)(tasks.check)
-app.command("doctor", cls=WithCustomSuites)(doctor.doctor)
+app.command("doctor", cls=WithCustomSuites)(show.doctor)
 app.command("new-benchmark")(tasks.new_benchmark)
 app.command("mirror", cls=WithCustomSuites)(tasks.mirror)
-app.command("retrieval")(retrieval.retrieval)
+app.command("retrieval")(evaluate.retrieval)
 app.command("show", cls=WithCustomSuites)(show.show)
 app.command("leaderboard", cls=WithCustomSuites)(leaderboard.leaderboard)
 app.command("view", cls=WithCustomSuites)(show.view)

@@ -1,4 +1,4 @@
-"""`cultureval show` and `view`: finished runs, their items and single answers, also in Inspect's viewer."""
+"""`cultureval show`, `view` and `doctor`: finished runs, their items and answers, and what is installed or missing."""
 
 import json
 import re
@@ -11,6 +11,7 @@ import typer
 from cultureval.reports.terminal_tables import terminal_width
 from cultureval.runtime.errors import CulturevalError, counted
 from cultureval.runtime.printing import print_note, print_result
+from cultureval.runtime.progress import working
 from cultureval.scripts.options import AsJson, Full, Strict
 
 
@@ -163,3 +164,29 @@ def view(
         open_viewer(logs, port)
     else:
         print_result(written, folders[0])
+
+
+def doctor(
+    results: Annotated[
+        list[Path] | None,
+        typer.Argument(metavar="[RESULTS...]", help="A run to compare with this machine, or two with each other."),
+    ] = None,
+    everything: Annotated[bool, typer.Option("--all", help="Print also what is in order: versions, patches.")] = False,
+    patches: Annotated[
+        bool, typer.Option("--patches", help="Print all patches of other libraries, and whether they fit.")
+    ] = False,
+) -> None:
+    """Reports what is installed or missing, or what of results differs; then exits 1. Example: cultureval doctor"""
+    if results:
+        from cultureval.reports.settings_diff import compare_runs, compare_with_here
+
+        if len(results) > 2:
+            raise CulturevalError(f"doctor compares two runs at most, and {len(results)} were named.")
+        text, fits = compare_runs(*results) if len(results) == 2 else compare_with_here(results[0])
+    else:
+        from cultureval.reports.doctor import machine_report, patches_table
+
+        with working("Looking at this machine"):
+            text, fits = patches_table() if patches else machine_report(everything)
+    print(text)
+    raise SystemExit(not fits)

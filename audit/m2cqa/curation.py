@@ -1,24 +1,32 @@
 """All steps of a curation: from a folder of images to items with statements, and what that would cost."""
 
 import hashlib
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+import json
+import random
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from pydantic import TypeAdapter
+
 from cultureval.audit.asking import Asker
 from cultureval.audit.m2cqa import questions, statements
 from cultureval.audit.m2cqa.files import IMAGE, METADATA, NEAR, metadata_file, read_images
-from cultureval.audit.m2cqa.items import LANGUAGES, ChoiceQuestion, Item, Outcome
-from cultureval.audit.m2cqa.steps import Step, read_step, run_steps
+from cultureval.audit.m2cqa.items import LANGUAGES, ChoiceQuestion, Item, Outcome, Rejected
 from cultureval.metrics.judges.calls import CostEstimate
 from cultureval.metrics.judges.identity import judge_identity
 from cultureval.metrics.judges.settings import JudgeSettings
 from cultureval.runtime.data.row_files import read_rows
+from cultureval.runtime.data.user_cache import write_atomically
 from cultureval.runtime.dotted_names import load_attribute
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.journal import open_journal
+from cultureval.runtime.printing import print_note
+from cultureval.runtime.settings import current_settings
 
 MAX_TOKENS = 1024
 RULES = 1  # raised with a change of the rules for replies, which redoes the steps
@@ -26,6 +34,38 @@ RULES = 1  # raised with a change of the rules for replies, which redoes the ste
 REPLY_TOKENS = {"questions": 220, "blind": 4, "translation": 120, "statements": 110}
 # In place of a question that is not yet written, in estimates.
 STAND_IN = ChoiceQuestion("Which of these is shown at the centre of the image? " * 2, ("three or four words",) * 3, 0)
+FORMAT = 1
+_ITEM = TypeAdapter(Item)
+Encode = Callable[[Sequence[str]], np.ndarray]
+
+
+@dataclass(frozen=True)
+class Contrast:
+    """Mean cosines of one kind of texts.
+
+    Attributes:
+        within: Of true texts with the counterfactual ones of their item; nan without items.
+        across: Of true texts with the counterfactual ones of another item; nan with fewer than two.
+    """
+
+    within: float
+    across: float
+    items: int
+
+
+@dataclass(frozen=True)
+class Step:
+    """One step.
+
+    Attributes:
+        name: Of its file, such as `2_questions`.
+        inputs: All that its outcome depends on, besides the step before; JSON.
+        run: From the items that the step before kept to what becomes of them.
+    """
+
+    name: str
+    inputs: Mapping[str, Any]
+    run: Callable[[Sequence[Item]], Outcome]
 
 
 @dataclass(frozen=True)
@@ -186,3 +226,99 @@ def estimates(plan: CurationPlan, models: Models) -> dict[str, CostEstimate]:
         asked = statements.statement_questions(items, variety)
         found[f"5_statements_{variety} by {plan.writer.name}"] = writer.estimate(asked, REPLY_TOKENS["statements"])
     return found
+
+
+def run_steps(steps: Sequence[Step], folder: Path) -> dict[str, Outcome]:
+    """Runs the steps, in order, whose files are missing or out of date; all of them where nothing shall be resumed.
+
+    Returns:
+        Name of a step -> its outcome.
+
+    Raises:
+        CulturevalError: A step could not ask all its questions; its model's replies so far are kept.
+    """
+    found: dict[str, Outcome] = {}
+    items: tuple[Item, ...] = ()
+    before = ""
+    for step in steps:
+        file = folder / f"{step.name}.jsonl"
+        key = _key(step, before)
+        outcome = read_step(file, key) if current_settings().resume else None
+        if outcome and any(one.reason.endswith("no_answer") for one in outcome.rejected):
+            outcome = None  # a server failed with some questions, which are asked again; the journal has the others
+        if outcome is None:
+            print_note(f"{step.name}: {len(items):,} items" if items else step.name)
+            outcome = step.run(items)
+            if outcome.waiting:
+                raise CulturevalError(
+                    f"{step.name}: {outcome.waiting}. All replies so far are kept: run the same command to continue."
+                )
+            _write(file, step.name, key, outcome)
+        found[step.name], items = outcome, outcome.kept
+        before = hashlib.sha256(file.read_bytes()).hexdigest()
+        if not items:
+            why = Counter(one.reason for one in outcome.rejected).most_common()
+            told = ", ".join(f"{count} {reason}" for reason, count in why)
+            raise CulturevalError(f"{step.name} keeps no item ({told}): {file} has the details.")
+    return found
+
+
+def read_step(file: Path, key: str | None = None) -> Outcome | None:
+    """The outcome in a step's file; None where it is missing, of another key (None takes any), or was changed."""
+    try:
+        head, _, body = file.read_bytes().partition(b"\n")
+        told = json.loads(head)
+        same = told["format"] == FORMAT and key in (None, told["key"]) and told["content"] == _hash(body)
+        lines = [json.loads(line) for line in body.decode("utf-8").splitlines()] if same else None
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    if lines is None:
+        return None
+    kept = tuple(_ITEM.validate_python(line["kept"]) for line in lines if "kept" in line)
+    return Outcome(kept, tuple(Rejected(**line["rejected"]) for line in lines if "rejected" in line))
+
+
+def _key(step: Step, before: str) -> str:
+    parts = {"format": FORMAT, "name": step.name, "inputs": step.inputs, "before": before}
+    return _hash(json.dumps(parts, sort_keys=True, ensure_ascii=False).encode("utf-8"))
+
+
+def _write(file: Path, name: str, key: str, outcome: Outcome) -> None:
+    lines = [{"kept": asdict(item)} for item in outcome.kept]
+    lines += [{"rejected": asdict(one)} for one in outcome.rejected]
+    body = "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines).encode("utf-8")
+    head = {"format": FORMAT, "step": name, "key": key, "content": _hash(body)}
+    head |= {"kept": len(outcome.kept), "rejected": len(outcome.rejected)}
+    write_atomically(file, json.dumps(head).encode("ascii") + b"\n" + body)
+
+
+def _hash(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
+
+
+def contrasts(items: Sequence[Item], encode: Encode, seed: int) -> dict[str, Contrast]:
+    """The check for full statements and for options, in English.
+
+    `encode` turns texts into an array [texts, dimensions] of vectors of length 1; `seed` draws the other items.
+    """
+    statements = [item.statements["en"].texts for item in items]
+    options = []
+    for item in items:
+        asked = item.questions["en"]
+        wrong = [text for place, text in enumerate(asked.options) if place != asked.answer]
+        options.append((asked.options[asked.answer], *wrong))
+    return {"statements": _contrast(statements, encode, seed), "options": _contrast(options, encode, seed)}
+
+
+def _contrast(texts: Sequence[Sequence[str]], encode: Encode, seed: int) -> Contrast:
+    if not texts:
+        return Contrast(float("nan"), float("nan"), 0)
+    count, each = len(texts), len(texts[0])
+    vectors = encode([text for some in texts for text in some]).reshape(count, each, -1)
+    within = np.einsum("id,ijd->ij", vectors[:, 0], vectors[:, 1:])
+    if count < 2:
+        return Contrast(float(within.mean()), float("nan"), count)
+    chance = random.Random(seed)
+    others = [(place + chance.randrange(1, count)) % count for place in range(count)]
+    across = np.einsum("id,ijd->ij", vectors[:, 0], vectors[others, 1:])
+    return Contrast(float(within.mean()), float(across.mean()), count)

@@ -2,7 +2,7 @@
 
 Paper: arXiv 2503.21910, section 3 (captions in MSA and dialect, questions and answers in dialect) and Appendix B (the
 answer "Cannot tell from the picture"). JEEM is gated, so its column names and how it stores that answer are guesses:
-the names in `columns` and three layouts of the questions are read, anything else is an error that lists the columns
+the names below and three layouts of the questions are read, anything else is an error that lists the columns
 found. The paper prints no prompt for models: those in `templates/` are ours, and no native speaker has reviewed them.
 """
 
@@ -26,7 +26,6 @@ from cultureval.prompts.cells import (
     readable,
     text_cell,
 )
-from cultureval.prompts.jeem import columns
 from cultureval.prompts.preparation import Preparation, PreparedRow, Row
 from cultureval.prompts.templates import render
 from cultureval.runtime.errors import BadRow, MissingColumn
@@ -36,6 +35,17 @@ _ARABIC_LETTER = re.compile("[\u0620-\u064a\u066e-\u06d3]")
 _CANNOT_TELL = re.compile(
     r"can ?not tell( from the (picture|image|photo))?|can't tell( from the (picture|image|photo))?"
 )
+IMAGE = ("image", "Image", "img", "picture", "image_path", "file_name")
+IMAGE_ID = ("image_id", "img_id", "id", "image_name", "image_url", "url")
+COUNTRY = ("country", "Country", "dialect", "Dialect", "variety", "region", "lang", "language")
+CAPTION_MSA = ("caption_msa", "msa_caption", "MSA_caption", "msa", "MSA", "caption_MSA", "description_msa")
+CAPTION_DIALECT = (
+    *("caption_dialect", "caption_da", "da_caption", "dialect_caption", "caption_DA", "da", "DA"),
+    *("description_da", "description_dialect", "caption"),
+)
+QUESTIONS = ("questions", "Questions", "qa_questions", "vqa_questions")
+ANSWERS = ("answers", "Answers", "qa_answers", "vqa_answers")
+PAIRS = ("qa", "qa_pairs", "question_answers", "questions_answers", "vqa", "QA")
 
 
 @dataclass(frozen=True)
@@ -67,7 +77,7 @@ COUNTRIES = {
 
 def country_of(row: Row, place: Sequence[str] = ()) -> str | None:
     """The code of a row's country: its cell, else the first name of a country among the parts of its file's path."""
-    named = [str(row[column_name(row, columns.COUNTRY)])] if has_column(row, columns.COUNTRY) else []
+    named = [str(row[column_name(row, COUNTRY)])] if has_column(row, COUNTRY) else []
     parts = [part for text in place for part in (text, *re.split(r"[^\w]|_", text))]
     for text in (*named, *parts):
         for code, country in COUNTRIES.items():
@@ -83,11 +93,11 @@ def image_keys(row: Row, folder: Path) -> set[str]:
     holds no readable image: preparing that row raises the error.
     """
     keys = set()
-    if has_column(row, columns.IMAGE_ID):
-        name = str(row[column_name(row, columns.IMAGE_ID)])
+    if has_column(row, IMAGE_ID):
+        name = str(row[column_name(row, IMAGE_ID)])
         keys |= {name} if not name.isdigit() and not is_empty(name) else set()
     try:
-        content = image_bytes(row[column_name(row, columns.IMAGE)], folder)
+        content = image_bytes(row[column_name(row, IMAGE)], folder)
     except (MissingColumn, ValueError, OSError):
         return keys
     return keys | {hashlib.sha256(content).hexdigest()}
@@ -98,14 +108,14 @@ def msa_caption(row: Row, preparation: Preparation) -> PreparedRow:
     return _item(row, preparation) | {
         "variety": "MSA",
         "prompt": render(preparation.template),
-        "references": [arabic_cell(row, columns.CAPTION_MSA)],
+        "references": [arabic_cell(row, CAPTION_MSA)],
     }
 
 
 def dialect_caption(row: Row, preparation: Preparation) -> PreparedRow:
     """A row's caption in its country's dialect."""
     item = _item(row, preparation)
-    references = [arabic_cell(row, columns.CAPTION_DIALECT)]
+    references = [arabic_cell(row, CAPTION_DIALECT)]
     return item | {"variety": item["country"], "prompt": render(preparation.template), "references": references}
 
 
@@ -147,14 +157,14 @@ def question_pairs(row: Row) -> list[tuple[str, str]]:
         MissingColumn: The row has none of the layouts.
         BadRow: Lists of different lengths, an empty or unreadable entry.
     """
-    if has_column(row, columns.QUESTIONS):
-        names = [column_name(row, columns.QUESTIONS), column_name(row, columns.ANSWERS)]
+    if has_column(row, QUESTIONS):
+        names = [column_name(row, QUESTIONS), column_name(row, ANSWERS)]
         asked, answered = (_list_cell(row[name], name) for name in names)
         if len(asked) != len(answered):
             raise BadRow(names[1], row[names[1]], f"holds {len(answered)} answers to {len(asked)} questions")
         pairs = list(zip(asked, answered, strict=True))
-    elif has_column(row, columns.PAIRS):
-        names = [column_name(row, columns.PAIRS)] * 2
+    elif has_column(row, PAIRS):
+        names = [column_name(row, PAIRS)] * 2
         pairs = [_pair(entry, names[0]) for entry in _list_cell(row[names[0]], names[0])]
     else:
         names = ["question_1, question_2, ...", "answer_1, answer_2, ..."]
@@ -177,13 +187,13 @@ def _item(row: Row, preparation: Preparation) -> PreparedRow:
     """Fields that captions and questions of a row share; names with `__` are added when the row is read."""
     country = row.get("__country")
     if country is None:
-        column = column_name(row, columns.COUNTRY)
+        column = column_name(row, COUNTRY)
         raise BadRow(column, row[column], "names none of JEEM's countries (Jordan, Emirates, Egypt, Morocco)")
-    image = image_cell(row, columns.IMAGE, preparation.folder)
+    image = image_cell(row, IMAGE, preparation.folder)
     return {
         "country": country,
         "image": image,
-        "image_id": optional_text(row, columns.IMAGE_ID) or image.partition(".")[0],
+        "image_id": optional_text(row, IMAGE_ID) or image.partition(".")[0],
         "shared": row["__shared"],
         "reference_set": row["__reference_set"],
         "cluster": image,
@@ -221,7 +231,7 @@ def _numbered_pairs(row: Row) -> list[tuple[Any, Any]]:
         if (match := NUMBERED.fullmatch(str(name))) and not is_empty(value):
             found.setdefault(match[2], {})[match[1][0].lower()] = value
     if not found:
-        column_name(row, columns.QUESTIONS)
+        column_name(row, QUESTIONS)
     for number, pair in found.items():
         if len(pair) < 2:
             raise BadRow(f"question_{number}, answer_{number}", list(pair.values()), "is an incomplete pair")

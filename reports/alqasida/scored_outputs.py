@@ -1,13 +1,16 @@
 """`cultureval score alqasida`: outputs that were made elsewhere are scored, written and analysed as those of a run."""
 
+import ast
+import re
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from cultureval.reports.alqasida.given_outputs import FORM, GivenSet, read_outputs
+from cultureval.prompts.alqasida.rows import LANGUAGES, prepare_request, prepare_translation
+from cultureval.prompts.preparation import Preparation, PreparedRow
 from cultureval.reports.summary_text import shown_run
 from cultureval.runs.load_runs import read_run
 from cultureval.runs.record import ModelRecord, RunRecord, SignatureRecord, TaskRecord
@@ -21,16 +24,47 @@ from cultureval.runs.writing import (
     write_summary,
 )
 from cultureval.runtime import processes
+from cultureval.runtime.data.row_files import read_rows
 from cultureval.runtime.doc_fields import specific_of
-from cultureval.runtime.errors import CulturevalError, all_of
+from cultureval.runtime.errors import BadRow, CulturevalError, all_of, did_you_mean, shorten
 from cultureval.runtime.signatures import combined_hash, installed_versions
+from cultureval.runtime.text_templates import short_hash
 from cultureval.tasks.alqasida.kinds import KINDS
 from cultureval.tasks.alqasida.published_prompts import prompts_hash, which_prompts
+from cultureval.tasks.alqasida.sets import DIALECTS, OWN_ITEMS, SetName, features_of, same_requests
 from cultureval.tasks.catalogue import all_tasks, means_of_subsets, mixed_averages
 
 SUITE = "alqasida"
 Scores = dict[str, dict[str, float]]
 Details = dict[str, list[dict[str, Any]]]
+FORM, OWN = "given", "own"  # the copy of the data, and the genre of rows that name none
+COLUMNS, OPTIONAL = ("prompt", "completion", "dialect"), ("reference", "source", "from", "genre", "model")
+RELEASED_FILE = re.compile(r"Dialect(ID|MT)_(?P<corpus>[A-Za-z]+)_(?P<languages>[a-z_]+)_samples\.csv")
+RELEASED_FOLDER = re.compile(r"(?P<model>.+)_(mono|crosslingual|mt)[a-z]*(-(?P<shots>\d+)-shot)?")
+_DIRECTION = re.compile(r"Translate from (?P<source>[A-Za-z ]+) into (?P<target>[A-Za-z ]+)\.")
+_ARABIC, _LATIN = re.compile(r"[\u0620-\u064a]"), re.compile(r"[A-Za-z]")
+CODES = {name.lower(): code for code, name in LANGUAGES.items()}
+
+
+@dataclass
+class GivenSet:
+    """The outputs of one model for one task.
+
+    Attributes:
+        model: The model's name.
+        task: As ours, with `|k`: `alqasida_mono:btec_egy|0`; `own` for the corpus where a file names none.
+        released: Whether it is a released set, so that the rows of other dialects are in the same order.
+        rows: Prepared rows, as those of our sets.
+        outputs: One of each row.
+        prompts: What the model was asked after few-shot examples, `Q: ...`; the rows' prompts without such.
+    """
+
+    model: str
+    task: str
+    released: bool = False
+    rows: list[PreparedRow] = field(default_factory=list)
+    outputs: list[str] = field(default_factory=list)
+    prompts: list[str] = field(default_factory=list)
 
 
 def score_outputs(pred: Sequence[Path], output_dir: Path) -> str:
@@ -184,3 +218,168 @@ def _signature(name: str, tasks: Sequence[TaskRecord]) -> SignatureRecord:
 
 def _group(one: GivenSet) -> str:
     return one.task.partition(":")[0]
+
+
+def read_outputs(paths: Sequence[Path]) -> list[GivenSet]:
+    """The outputs of files, by model and task.
+
+    Args:
+        paths: CSV, TSV, JSON, JSON-lines or parquet files with the columns `prompt`, `completion`, `dialect` (a code or
+            an English name; of a translation the language of the completion), and, where they are known, `reference`
+            (of a translation), `source` and `from` (its sentence and language, else read from AL-QASIDA's prompt),
+            `genre` and `model`; `Dialect..._samples.csv` of the authors' repository; or folders of these.
+
+    Raises:
+        CulturevalError: A file cannot be read, lacks a column, or has a row that is not understood.
+    """
+    found: dict[tuple[str, str], GivenSet] = {}
+    for file in _files(paths):
+        rows = read_rows(file)
+        if not rows:
+            raise CulturevalError(f"{file} has no rows.")
+        released = "generations" in rows[0]
+        for number, row in enumerate(_released_rows(file, rows) if released else _own_rows(file, rows)):
+            try:
+                if not released:
+                    _check_texts(row, rows[number])
+                _add(found, row, f"{file.name}:{number}", released)
+            except BadRow as error:
+                raise CulturevalError(
+                    f"{file}, row {number + 1}: column {error.column!r} {error.reason} (value: {shorten(error.value)})."
+                ) from error
+    for one in found.values():
+        _name_clusters(one)
+    return list(found.values())
+
+
+def _files(paths: Sequence[Path]) -> list[Path]:
+    files = [file for path in paths for file in (sorted(path.rglob("*_samples.csv")) if path.is_dir() else [path])]
+    if not files:
+        raise CulturevalError(f"{', '.join(map(str, paths))}: no file of outputs (Dialect..._samples.csv).")
+    return files
+
+
+def _own_rows(file: Path, rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    columns = list(rows[0])
+    for name in COLUMNS:
+        if name not in columns:
+            near = did_you_mean(name, columns)
+            raise CulturevalError(f"{file} has no column {name!r}.{near} Columns found: {', '.join(columns)}.")
+    about = {"model": file.stem, "genre": OWN, "shots": 0}
+    return [about | {name: cell for name, cell in row.items() if cell not in (None, "")} for row in rows]
+
+
+def _released_rows(file: Path, rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """The rows of a released file in our columns; its name and folder say what they are."""
+    name, folder = RELEASED_FILE.fullmatch(file.name), RELEASED_FOLDER.fullmatch(file.parent.name)
+    if not name:
+        raise CulturevalError(
+            f"{file} has the column 'generations' of the released files, whose names say their set: "
+            "DialectID_BTEC_egy_samples.csv, DialectMT_FLORES_eng_to_sau_samples.csv. Rename it, or name the columns "
+            f"{', '.join(COLUMNS)}."
+        )
+    source, _, target = name["languages"].partition("_to_")
+    about = {"model": folder["model"] if folder else file.stem, "genre": name["corpus"].lower()}
+    about |= {"shots": int(folder["shots"] or 0) if folder else 0, "from": source, "dialect": target or source}
+    try:
+        return [about | _released_row(row, bool(target)) for row in rows]
+    except (SyntaxError, ValueError, KeyError, IndexError, TypeError) as error:
+        raise CulturevalError(f"{file}: its rows are not those of a released file ({error!r}).") from error
+
+
+def _released_row(row: Mapping[str, Any], translated: bool) -> dict[str, Any]:
+    """Plain columns (`prompts`, `generations`), or Python's notation of turns and of a list of one text."""
+    if "_raw_turns" in row:
+        prompt = ast.literal_eval(row["_raw_turns"])[-1]["content"][0]["text"]
+        output = ast.literal_eval(row["generations"] or "['']")[0]
+    else:
+        prompt, output = row["prompts"], row["generations"]
+    features = {"location": row.get("_3"), "phrasing": row.get("_4")}
+    reference = {"reference": row["completion"]} if translated else {}
+    return {"prompt": prompt, "completion": output or ""} | reference | {k: v for k, v in features.items() if v}
+
+
+def _check_texts(row: Mapping[str, Any], file_columns: Mapping[str, Any]) -> None:
+    """Checks that what was asked and answered is text: an answer may be empty, but its column may not be missing."""
+    for name in ("prompt", "completion"):
+        if name not in file_columns:
+            raise BadRow(name, None, "is missing in this row")
+        if not isinstance(row.get(name, ""), str):
+            raise BadRow(name, row[name], "is not a text")
+    if not row.get("reference") and _DIRECTION.match(row.get("prompt", "")):
+        raise BadRow("reference", row.get("reference"), "is null or empty, but the prompt asks for a translation")
+
+
+def _add(found: dict[tuple[str, str], GivenSet], row: dict[str, Any], place: str, released: bool) -> None:
+    asked = str(row.get("prompt") or "")
+    before, examples, last = asked.rpartition("\n\nQ: ") if row["shots"] else ("", "", asked)
+    row["prompt"] = last.removesuffix("\nA:") if examples else asked
+    name = _set_name(row)
+    kind = "mt" if row.get("reference") else _kind_of_request(row)
+    pair = f"{name.source}_to_{name.target}" if kind == "mt" else name.target
+    key = (str(row["model"]), f"alqasida_{kind}:{name.corpus}_{pair}|{row['shots']}")
+    one = found.setdefault(key, GivenSet(*key, released))
+    row |= features_of(row, name, []) | {"cluster": ""}
+    one.rows.append(_prepared(row, kind) | {"source_row": place, "form": FORM})
+    one.outputs.append(str(row.get("completion") or ""))
+    one.prompts.append(f"Q: {last}" if examples else row["prompt"])
+
+
+def _prepared(row: dict[str, Any], kind: str) -> PreparedRow:
+    if kind != "mt":
+        return prepare_request({name: cell for name, cell in row.items() if name != "answer"}, Preparation())
+    if not row.get("source"):
+        return prepare_translation(row | {"completion": row["reference"]}, Preparation())
+    features = {name: str(row[name]) for name in ("dialect", "genre", "cluster")}
+    return {"prompt": row["prompt"], "answer": row["reference"], "source": row["source"]} | features
+
+
+def _kind_of_request(row: Mapping[str, Any]) -> str:
+    """Monolingual if most letters of the prompt are Arabic, else cross-lingual."""
+    prompt = row["prompt"]
+    if row["dialect"] not in DIALECTS:
+        raise BadRow("dialect", row["dialect"], "is no dialect, and the row has no `reference` of a translation")
+    return "mono" if len(_ARABIC.findall(prompt)) > len(_LATIN.findall(prompt)) else "cross"
+
+
+def _set_name(row: dict[str, Any]) -> SetName:
+    """The set of a row, whose languages become codes."""
+    if not str(row["genre"]).islower() or not str(row["genre"]).isascii() or not str(row["genre"]).isalpha():
+        raise BadRow("genre", row["genre"], "is not a word of small letters")
+    row["dialect"] = _code(row, "dialect", row.get("dialect"))
+    if not row.get("reference"):
+        return SetName(row["genre"], row["dialect"], row["dialect"], False)
+    asked = _DIRECTION.match(row["prompt"])
+    if asked and _code(row, "prompt", asked["target"]) != row["dialect"]:
+        raise BadRow("dialect", row["dialect"], f"is not what the prompt asks for, {asked['target']}")
+    if not asked and not (row.get("from") and row.get("source")):
+        raise BadRow("prompt", row["prompt"], "is not AL-QASIDA's, so `source` and `from` must say what is translated")
+    source = _code(row, "from", row.get("from") or (asked["source"] if asked else ""))
+    if source == row["dialect"]:
+        raise BadRow("from", source, "is the language of the completion too")
+    return SetName(row["genre"], source, row["dialect"], False)
+
+
+def _code(row: Mapping[str, Any], column: str, language: Any) -> str:
+    text = str(language or "").strip().lower()
+    code = text if text in LANGUAGES else CODES.get(text, CODES.get(f"{text} arabic"))
+    if code is None:
+        near = did_you_mean(text, [*LANGUAGES, *CODES])
+        raise BadRow(column, row.get(column), f"is none of {', '.join(LANGUAGES)}.{near}")
+    return code
+
+
+def _name_clusters(one: GivenSet) -> None:
+    """The same request, at other places or asked again, is one cluster; those of released sets have our names."""
+    corpus, _, language = one.task.partition(":")[2].partition("|")[0].partition("_")
+    cross = one.task.startswith("alqasida_cross")
+    if cross:
+        firsts = same_requests(one.rows, SetName(corpus, language, language, False))
+    else:
+        places: dict[str, int] = {}
+        firsts = [places.setdefault(row["prompt"], number) for number, row in enumerate(one.rows)]
+    for row, first in zip(one.rows, firsts, strict=True):
+        text = one.rows[first]["prompt"]
+        bare = text.replace(LANGUAGES[language], "") if cross else text
+        known = one.released and corpus not in OWN_ITEMS
+        row["cluster"] = f"{corpus}:{first if known else short_hash(bare)}"

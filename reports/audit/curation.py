@@ -10,7 +10,7 @@ from cultureval.reports.terminal_tables import terminal_table
 from cultureval.runtime.data.user_cache import write_json_lines
 
 if TYPE_CHECKING:
-    from cultureval.audit.m2cqa.contrast import Contrast
+    from cultureval.audit.m2cqa.curation import Contrast
     from cultureval.audit.m2cqa.items import Outcome
     from cultureval.audit.m2cqa.people import Decided
     from cultureval.metrics.judges.calls import CostEstimate

@@ -1,10 +1,13 @@
 """Submission files in CVLUE's official formats, scored by task, category and field: tables, plots, macro-average."""
 
+import csv
 import json
 import math
+import re
 from collections.abc import Mapping, Sequence
-from functools import partial
-from pathlib import Path
+from dataclasses import dataclass
+from functools import cache, partial
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 from cultureval.metrics.cvlue import submissions
@@ -17,7 +20,6 @@ from cultureval.reports.terminal_tables import terminal_table
 from cultureval.runtime.csv_files import write_csv
 from cultureval.runtime.errors import CulturevalError, ProblemList, Problems, shown_names
 from cultureval.runtime.rounding import printed
-from cultureval.tasks.cvlue.categories import OTHER, categories, category_of
 
 # File names in a folder of gold files or submissions, as in the released example.
 GOLD_FILES = {"itr": ("IC/gold.json",), "vqa": ("VQA/gold.json",), "vg": ("VG/gold.json",), "vd": ("VD/gold.json",)}
@@ -29,6 +31,28 @@ PRED_FILES = {
 }
 Row = dict[str, Any]
 BOUNDS = ("_low", "_high")  # suffixes of the columns with the bounds of a metric's 95% interval
+OTHER = "other"
+
+
+@dataclass(frozen=True)
+class Category:
+    """One object category: its number (1 to 92), its names, and its semantic field's names."""
+
+    number: int
+    english: str
+    chinese: str
+    field: str
+    field_chinese: str
+
+    @property
+    def label(self) -> str:
+        """Its label in tables and plots."""
+        return f"{self.chinese} {self.english}"
+
+    @property
+    def field_label(self) -> str:
+        """Its field's label in tables and plots."""
+        return f"{self.field_chinese} {self.field}"
 
 
 def score_all(gold: Path, pred: Sequence[Path], output_dir: Path) -> ScoredSubmissions:
@@ -233,3 +257,17 @@ def _cell(value: Any) -> str:
     if value is None:
         return "-"
     return printed(value, 4) if isinstance(value, float) else str(value)
+
+
+@cache
+def categories() -> dict[int, Category]:
+    """All categories by number."""
+    with (Path(__file__).parent / "categories.csv").open(encoding="utf-8", newline="") as file:
+        rows = [Category(**row | {"number": int(row["number"])}) for row in csv.DictReader(file)]
+    return {row.number: row for row in rows}
+
+
+def category_of(image: str) -> Category | None:
+    """The category of an image by its released path (`images/val/A/84-suona/A-84-326.png`); None without a number."""
+    number = re.match(r"(\d{1,2})-", PurePosixPath(image).parent.name)
+    return categories().get(int(number[1])) if number else None

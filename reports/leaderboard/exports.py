@@ -1,7 +1,9 @@
 """Tables of a leaderboard as files for other programs and for papers: CSV, Markdown, LaTeX, JSON."""
 
 import json
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Sequence
+from itertools import chain, repeat
 from typing import Any
 
 from cultureval.reports.leaderboard.tables import (
@@ -14,7 +16,6 @@ from cultureval.reports.leaderboard.tables import (
     shared_counts,
     with_count,
 )
-from cultureval.reports.markdown import escaped_markdown, markdown_table, without_controls
 from cultureval.runs.table import Cell
 from cultureval.runtime.csv_files import csv_lines
 from cultureval.runtime.rounding import printed
@@ -34,6 +35,9 @@ LATEX = {
     "<": r"\textless{}",
     ">": r"\textgreater{}",
 }
+RULES = {"l": "---", "r": "---:"}
+_CONTROLS = re.compile(r"[\x00-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+_MARKUP = re.compile(r"[\\`*_{}\[\]<>()#!|&~$]")
 
 
 def as_csv(table: BoardTable) -> str:
@@ -141,3 +145,20 @@ def _latex_cell(cell: Cell | str | None, best: bool) -> str:
     value = rf"\textbf{{{value}}}" if best else value
     value = f"{value} ({cell.in_part})" if cell.in_part else value
     return value if cell.stderr is None else rf"{value} {{\scriptsize$\pm${printed(cell.stderr, cell.digits)}}}"
+
+
+def markdown_table(header: Sequence[str], rows: Iterable[Sequence[str]], align: str = "l") -> str:
+    """A table of cells in Markdown (`escaped_markdown`); "l" or "r" aligns a column, the last all further ones."""
+    rules = [RULES[letter] for letter, _ in zip(chain(align, repeat(align[-1])), header, strict=False)]
+    first, *rest = (f"| {' | '.join(line)} |" for line in (header, *rows))
+    return "\n".join([first, f"|{'|'.join(rules)}|", *rest])
+
+
+def escaped_markdown(text: str) -> str:
+    """A text in which Markdown and HTML have no meaning, on one line, without characters that turn its direction."""
+    return _MARKUP.sub(r"\\\g<0>", without_controls(text))
+
+
+def without_controls(text: str) -> str:
+    """A text with spaces for control characters, line breaks and characters that turn the direction of what follows."""
+    return _CONTROLS.sub(" ", text)

@@ -17,7 +17,7 @@ from cultureval.metrics.m2cqa.names import (
     Q_MINUS_ACC,
     Q_PLUS_ACC,
 )
-from cultureval.reports.m2cqa.profiles import profile_notes
+from cultureval.reports.m2cqa.table import profile_notes
 from cultureval.runs.means import estimate
 from cultureval.runs.record import Run, TaskRecord
 from cultureval.runs.table import Column, Row, SuiteTable, cell_of, with_mean_of_rows

@@ -23,6 +23,7 @@ from cultureval.metrics.m2cqa.names import (
 from cultureval.reports.charts import FORMATS, chart_files
 from cultureval.reports.comparison.report import comparison_notes, left_out_sentences
 from cultureval.reports.comparison.sides import sides_of
+from cultureval.reports.leaderboard.exports import escaped_markdown, markdown_table
 from cultureval.reports.m2cqa.cells import GROUP, by_prompt, read_cells, under_profile
 from cultureval.reports.m2cqa.charts import regimes
 from cultureval.reports.m2cqa.charts import sizes as size_charts
@@ -41,7 +42,6 @@ from cultureval.reports.m2cqa.comparison_rows import (
     differences_of,
     paired_prompts,
 )
-from cultureval.reports.markdown import escaped_markdown, markdown_table
 from cultureval.reports.model_sizes import model_sizes
 from cultureval.reports.terminal_tables import terminal_table
 from cultureval.runtime.csv_files import write_csv

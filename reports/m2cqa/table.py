@@ -4,11 +4,11 @@ Paper: arXiv 2602.05437, Tables 2 and 10; shares between 0 and 1, as there. A lo
 rejection, not grounding. Ours: the standard errors and the share of invalid outputs.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from cultureval.reports.m2cqa.profiles import profile_notes
+from cultureval.metrics.m2cqa.names import INVALID_RATE, PROFILE_NAMES
 from cultureval.reports.paper_numbers import published_rows, published_rows_of
 from cultureval.runs.means import Estimate, as_written, estimate, mean_of
 from cultureval.runs.record import Run, TaskRecord
@@ -22,6 +22,8 @@ HEADER = tuple(Column(name, lower=name in ("CFHR", "invalid")) for name in COLUM
 LOWER = "CFHR (lower is better), accuracy on Q+, F1, invalid; n: items of three statements"
 VARIETIES = {"en": "English", "msa": "MSA", "ajp": "Levantine", "arz": "Egyptian"}
 DIALECT = ("ajp", "arz")  # the paper's Dialect is the mean of their metrics
+GAP = 0.02  # between profiles, from which the summary names them
+MOST = 3  # tasks that a note names
 
 
 def tables(run: Run) -> list[SuiteTable]:
@@ -92,3 +94,32 @@ def published_tables() -> dict[str, list[SuiteTable]]:
     for (model, prompt), numbers in cells.items():
         models.setdefault(model, []).append(table_of_cells(f"M2CQA, {PROMPTS[prompt]}", numbers))
     return models
+
+
+def profile_notes(run: Run, records: Sequence[TaskRecord], columns: Mapping[str, str]) -> list[str]:
+    """A line that names the tasks whose headline, or share of invalid outputs, depends on how outputs are read.
+
+    Args:
+        run: A results file.
+        records: Tasks of it.
+        columns: Metric -> its column in the table, the headline first.
+    """
+    gaps = {}
+    for record in records:
+        task = record.task.partition("|")[0]
+        for metric in (next(iter(columns)), INVALID_RATE):
+            if task not in gaps and (gap := _widest_gap(run, record.task, metric)):
+                gaps[task] = f"{task} {columns[metric]} {gap}"
+    shown = [*gaps.values()][:MOST] + ([f"{len(gaps) - MOST} more (--full)"] if len(gaps) > MOST else [])
+    return [f"Parsing profiles differ, so output formats matter: {'; '.join(shown)}."] if gaps else []
+
+
+def _widest_gap(run: Run, task: str, metric: str) -> str | None:
+    """A score and that of the profile farthest from it: `0.400, lenient 0.500`; None where none is far from it."""
+    value = run.value(task, metric)
+    found = {profile: run.value(task, f"{metric}_{profile}") for profile in PROFILE_NAMES}
+    known = {profile: other for profile, other in found.items() if other is not None}
+    if value is None or not known:
+        return None
+    profile = max(known, key=lambda one: abs(known[one] - value))
+    return f"{value:.3f}, {profile} {known[profile]:.3f}" if abs(known[profile] - value) > GAP else None

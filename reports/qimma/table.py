@@ -10,11 +10,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from cultureval.reports.charts import Chart, Charted, Interval, Point, dots, interval_of_cell, scatter, without_size
 from cultureval.reports.paper_numbers import published_rows, published_scores
 from cultureval.reports.run_ranks import average_weights
 from cultureval.runs.means import Estimate, as_written, mean_of, percentage
 from cultureval.runs.record import Run, RunRecord, TaskRecord
-from cultureval.runs.table import NO_AVERAGE, Cell, Column, Coverage, Row, SuiteTable, cell_of
+from cultureval.runs.table import NO_AVERAGE, Cell, Column, Coverage, Row, SuiteTable, cell_of, one_row
 from cultureval.runs.task_records import task_records
 from cultureval.runtime.doc_fields import PAPER, SOUND
 from cultureval.tasks.catalogue import all_tasks
@@ -192,3 +193,35 @@ def published_runs() -> list[Run]:
         known = {name: record for name, record in records.items() if name in scores}
         runs.append(Run(PUBLISHED, row["model"], "", scores, RunRecord(schema=0, tasks=known)))
     return runs
+
+
+def charts(models: Sequence[Charted]) -> list[Chart]:
+    """The charts that the models' scores allow.
+
+    Args:
+        models: Comparable ones, the best first.
+    """
+    rows = [(model, row.cells) for model in models for row in map(one_row, tables(model.run))]
+    found = []
+    averages = [
+        (model, cell) for model, cells in rows if isinstance(cell := cells[MAIN], Cell) and cell.value is not None
+    ]
+    points = [
+        Point(model.label, model.billions, cell.value, y_error=cell.stderr, group=model.family)
+        for model, cell in averages
+        if model.billions
+    ]
+    if len(points) > 1:
+        axes = ("parameters", "QIMMA's average, percent")
+        note = without_size([model.label for model, _ in averages if not model.billions])
+        found.append(scatter("qimma_size", "Average and size", axes, points, sizes=True, note=note))
+    domains = {model.label: known for model, cells in rows if (known := _domains(cells))}
+    if domains:
+        found.append(dots("qimma_domains", "Domains, percent", domains))
+    return found
+
+
+def _domains(cells: Mapping[Column, object]) -> dict[str, Interval]:
+    """The domains' scores that are there."""
+    found = {column.name: interval_of_cell(cell) for column, cell in cells.items() if column.above == DOMAINS}
+    return {name: interval for name, interval in found.items() if interval}

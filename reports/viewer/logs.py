@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cultureval.reports.leaderboard.texts import file_name
-from cultureval.reports.viewer.samples import Maker
-from cultureval.reports.viewer.texts import plain_text
+from cultureval.reports.viewer.samples import Maker, plain_text
 from cultureval.runs.files import SavedTask, derived_from, find_saved_tasks
 from cultureval.runs.items import row_keys
 from cultureval.runs.load_runs import runs_of

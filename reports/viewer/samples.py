@@ -1,15 +1,19 @@
 """A saved answer as a sample of an Inspect log: prompt, images, answer, choices, gold, verdicts."""
 
+import base64
+import io
 import math
 import re
+import tempfile
+import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cultureval.metrics.code.report import verdict_lines
-from cultureval.reports.item_view import score_text
-from cultureval.reports.viewer.pictures import drawing_of, images_of
-from cultureval.reports.viewer.texts import markdown_text, one_line, plain_text
+from cultureval.reports.item_view import save_picture, score_text
 from cultureval.runs.rows import (
     Row,
     answer_of,
@@ -18,16 +22,20 @@ from cultureval.runs.rows import (
     is_choice,
     is_verdict,
     option_scores,
+    saved_image,
     saved_reply,
     saved_texts,
 )
+from cultureval.runtime.data.image_store import MAX_BYTES, pillow, upright
 from cultureval.runtime.doc_fields import specific_of
-from cultureval.runtime.errors import CulturevalError
+from cultureval.runtime.errors import CulturevalError, escaped
+from cultureval.runtime.extras import require_extra
 
 if TYPE_CHECKING:
     from inspect_ai.log import EvalSample
     from inspect_ai.model import ChatMessage
     from inspect_ai.scorer import Score
+
 
 # Fields of `doc.specific` that are no facts about an item: how it was asked, and what is shown elsewhere.
 NOT_SHOWN = {
@@ -37,6 +45,14 @@ NOT_SHOWN = {
 DIGITS = 6  # decimals of a score
 MOST_FIELD = 4000  # letters of a field of the metadata
 CODE = ("plus_pass@1", "base_pass@1", "not_judged")
+LONGEST = 100_000  # letters of a text; the whole is in the details
+LINE = 200  # of a text in a table
+_MARKUP = re.compile(r"[\\`*_{}\[\]()#+\-.!|~$:=^]")  # the viewer itself writes & < > and quotes as entities
+_ISOLATE, _END = "\u2067", "\u2069"
+MOST_BYTES = 150_000  # larger files are shown smaller
+LONGEST_SIDE = 1024  # pixels
+MOST_IMAGES = 8  # of an item
+KEPT = 64  # pictures in memory, since items that share one follow each other
 
 
 @dataclass
@@ -209,3 +225,99 @@ def _listed(value: Any) -> str:
     if isinstance(value, Mapping):
         return "\n".join(f"{name}: {entry}" for name, entry in value.items() if entry is not None)
     return "\n".join(str(entry) for entry in value)
+
+
+def plain_text(text: str, longest: int = LONGEST) -> str:
+    """A text that any JSON reader takes: broken letters and control characters as escapes, cut where it is too long."""
+    cut = text[:longest].encode("utf-8", "backslashreplace").decode("utf-8")
+    shown = escaped(cut, keep="\n\t\u200c\u200d")  # joiners belong to words, and to emoji
+    return shown if len(text) <= longest else f"{shown}\n… {len(text) - longest:,} more letters: cultureval show"
+
+
+def markdown_text(text: str) -> str:
+    """A `plain_text` as Markdown that shows it as it is, with indentation, right-to-left lines between isolates."""
+    return "\n".join(_line(line) for line in plain_text(text).split("\n"))
+
+
+def one_line(text: str) -> str:
+    """The beginning of a text in one line, for tables."""
+    return plain_text(" ".join(text[: 2 * LINE].split()), LINE).partition("\n")[0]
+
+
+def _line(line: str) -> str:
+    rest = line.lstrip(" \t")
+    indent = line[: len(line) - len(rest)].replace("\t", "    ").replace(" ", "\u00a0")
+    # A > at the beginning is a quotation, which a no-break space in front prevents.
+    quoted = "\u00a0" if rest.startswith(">") and not indent else ""
+    text = indent + quoted + _MARKUP.sub(r"\\\g<0>", rest)
+    return f"{_ISOLATE}{text}{_END}" if is_right_to_left(line) else text
+
+
+def is_right_to_left(line: str) -> bool:
+    """Whether the first letter of a line with a direction is written from right to left."""
+    kinds = (unicodedata.bidirectional(letter) for letter in line)
+    return next((kind in ("R", "AL") for kind in kinds if kind in ("L", "R", "AL")), False)
+
+
+def images_of(row: Row) -> tuple[list[str], list[str]]:
+    """The images of an item.
+
+    Args:
+        row: A row of the details.
+
+    Returns:
+        Data URLs, and a sentence for each image that cannot be shown.
+    """
+    urls, missing = [], []
+    entries = row["doc"].get("images") or []
+    if entries:
+        require_extra("vision")
+    for entry in entries[:MOST_IMAGES]:
+        try:
+            found = saved_image(entry)
+            urls.append(_of_bytes(found) if isinstance(found, bytes) else _of_file(str(found)))
+        except (CulturevalError, OSError, ValueError, SyntaxError) as error:  # what Pillow raises of broken files
+            missing.append(f"an image cannot be shown: {str(error) or type(error).__name__}")
+    if len(entries) > MOST_IMAGES:
+        missing.append(f"{len(entries) - MOST_IMAGES} more images are not shown")
+    return urls, missing
+
+
+def drawing_of(row: Row, task: str) -> str | None:
+    """The picture that the task's suite draws of an item (boxes on its image) as a data URL, or None."""
+    if "box" not in (row["doc"].get("specific") or {}):
+        return None
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder, "picture.png")
+        try:
+            drawn = save_picture(row, task, file)
+        except (CulturevalError, OSError, ValueError, TypeError, KeyError):
+            return None
+        return _of_bytes(file.read_bytes()) if drawn else None
+
+
+@lru_cache(maxsize=KEPT)
+def _of_file(path: str) -> str:
+    file = Path(path)
+    if not file.is_file():
+        raise CulturevalError(f"{file.name} is not on this machine")
+    if file.stat().st_size > MAX_BYTES:
+        raise CulturevalError(f"{file.name} is larger than {MAX_BYTES >> 20} MiB")
+    return _of_bytes(file.read_bytes())
+
+
+def _of_bytes(content: bytes) -> str:
+    """A JPEG, PNG or WebP file as it is where it is small; anything else as JPEG or PNG of at most 1024 pixels."""
+    picture: Any = pillow().open(io.BytesIO(content), formats=("PNG", "JPEG", "MPO", "WEBP", "GIF", "BMP", "TIFF"))
+    if picture.format in ("PNG", "JPEG", "WEBP") and len(content) <= MOST_BYTES:
+        picture.verify()
+        return _url(f"image/{picture.format.lower()}", content)
+    shown = upright(picture)
+    shown.thumbnail((LONGEST_SIDE, LONGEST_SIDE))
+    out = io.BytesIO()
+    shown.convert("RGB").save(out, "JPEG", quality=85)
+    return _url("image/jpeg", out.getvalue())
+
+
+def _url(kind: str, content: bytes) -> str:
+    return f"data:{kind};base64,{base64.b64encode(content).decode('ascii')}"

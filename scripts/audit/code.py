@@ -8,7 +8,7 @@ import typer
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.extras import require_extra
 from cultureval.runtime.printing import print_note, print_result
-from cultureval.scripts.code.options import UnsafeNoSandbox, Workers, notes_on_stderr, prepare_hub
+from cultureval.scripts.code import UnsafeNoSandbox, Workers, notes_on_stderr, prepare_hub
 from cultureval.scripts.options import Data, OutputDir, ReuseReplies, data_settings
 
 if TYPE_CHECKING:

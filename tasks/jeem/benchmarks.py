@@ -17,7 +17,7 @@ from typing import Any
 
 from cultureval.metrics.jeem.names import REFERENCE
 from cultureval.prompts.cells import column_name, has_column
-from cultureval.prompts.jeem import columns, rows
+from cultureval.prompts.jeem import rows
 from cultureval.prompts.preparation import Prepare, PreparedRow
 from cultureval.runtime.data.content_store import store_texts
 from cultureval.runtime.data.row_files import PlacedRow, Row, files_matching, read_rows
@@ -98,8 +98,8 @@ def _survey(files: tuple[tuple[Path, int, int], ...]) -> Survey:
 
 def _references(row: Row, country: str) -> dict[tuple[str, str], list[str]]:
     readers = {
-        ("captions", "MSA"): lambda: [rows.arabic_cell(row, columns.CAPTION_MSA)],
-        ("captions", country): lambda: [rows.arabic_cell(row, columns.CAPTION_DIALECT)],
+        ("captions", "MSA"): lambda: [rows.arabic_cell(row, rows.CAPTION_MSA)],
+        ("captions", country): lambda: [rows.arabic_cell(row, rows.CAPTION_DIALECT)],
         ("answers", country): lambda: [
             rows.reference_answer(answer, country) for _, answer in rows.question_pairs(row)
         ],
@@ -120,8 +120,8 @@ def _placed(row: Row, file: Path) -> Row:
     """
     placed = row | {"__country": rows.country_of(row, [file.stem, *(folder.name for folder in file.parents[:2])])}
     folder = file.parent
-    if has_column(row, columns.IMAGE):
-        name = column_name(row, columns.IMAGE)
+    if has_column(row, rows.IMAGE):
+        name = column_name(row, rows.IMAGE)
         value = row[name]
         path = value.get("path") if isinstance(value, Mapping) and not value.get("bytes") else value
         if isinstance(path, str) and not Path(path).is_absolute() and ".." not in Path(path).parts:

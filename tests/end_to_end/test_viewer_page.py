@@ -9,7 +9,7 @@ from viewer_runs import picture, row, save, save_all
 
 from cultureval.reports.viewer.bundle import MARK, write_bundle
 from cultureval.reports.viewer.logs import write_logs
-from cultureval.reports.viewer.texts import plain_text
+from cultureval.reports.viewer.samples import plain_text
 
 pytestmark = needs_chromium
 HOSTILE = (

@@ -18,7 +18,7 @@ from cultureval.metrics.alqasida.dialect import (
 )
 from cultureval.metrics.alqasida.translation import bleu, chrf, chrf_plus_plus
 from cultureval.metrics.lighteval.clustered_means import MeanOfScored
-from cultureval.reports.alqasida.given_outputs import read_outputs
+from cultureval.reports.alqasida.scored_outputs import read_outputs
 from cultureval.tasks.alqasida.published_prompts import which_prompts
 
 OUTPUTS = Path(__file__).parents[2] / "../shared/data/alqasida/llm_outputs"

@@ -5,7 +5,7 @@ import random
 import pytest
 
 from cultureval.metrics.cvlue.grounding import FAMILIES
-from cultureval.reports.cvlue.box_formats import misread_boxes
+from cultureval.reports.cvlue.table import misread_boxes
 
 SIZE = (1000, 500)
 

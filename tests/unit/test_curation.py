@@ -11,10 +11,9 @@ import pytest
 from PIL import Image, ImageDraw
 
 from cultureval.audit.m2cqa import people, questions, statements
-from cultureval.audit.m2cqa.contrast import contrasts
+from cultureval.audit.m2cqa.curation import Step, contrasts, read_step, run_steps
 from cultureval.audit.m2cqa.files import read_images
 from cultureval.audit.m2cqa.items import ChoiceQuestion, Item, Outcome, Rejected, Statements, Unfit
-from cultureval.audit.m2cqa.steps import Step, read_step, run_steps
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.settings import current_settings, use_settings
 

@@ -13,7 +13,7 @@ from scipy import stats
 from typer.testing import CliRunner
 
 from cultureval.metrics.alqasida.feature_analysis import one_way, regression_tree, spearman
-from cultureval.reports.alqasida.feature_tables import mean_rows
+from cultureval.reports.alqasida.analysis import mean_rows
 from cultureval.runtime.data_options import samples_root
 from cultureval.runtime.errors import CulturevalError
 from cultureval.scripts.main import app

@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from cultureval.reports.alqasida.given_outputs import read_outputs
+from cultureval.reports.alqasida.scored_outputs import read_outputs
 from cultureval.runtime.errors import CulturevalError
 
 ENGLISH = "Write a poem about a cat that sleeps on a chair. {}Keep it short and sweet for a small child."

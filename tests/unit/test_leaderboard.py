@@ -442,7 +442,7 @@ def test_charts_that_cannot_be_made_do_not_end_the_page(tmp_path, monkeypatch):
     def fails(models):
         raise IndexError("tuple index out of range")
 
-    monkeypatch.setattr("cultureval.reports.qimma.charts.charts", fails)
+    monkeypatch.setattr("cultureval.reports.qimma.table.charts", fails)
     write_run(tmp_path, "lab/a", ["qimma_aratrust"], 0.5, 10, signed={})
     (section,) = read_board([tmp_path]).sections
     assert any("charts cannot be made" in note for note in section.tables[0].notes)

@@ -21,7 +21,7 @@ from cultureval.runtime.patches.table import (
     installed_version,
     source_of,
 )
-from cultureval.scripts.doctor import doctor
+from cultureval.scripts.show import doctor
 
 ROOT = Path(__file__).parents[2]
 ROOMS = ("audit", "tasks", "prompts", "metrics", "judge_prompts", "models", "runtime", "reports", "scripts", "samples")

@@ -16,8 +16,8 @@ from cultureval.reports.plans import running
 from cultureval.reports.plans.plan_file import arguments_of, read_plan
 from cultureval.reports.plans.progress import log_file, standing, state_file, status_table, taken
 from cultureval.runtime.errors import CulturevalError
+from cultureval.scripts.evaluate import eval_options
 from cultureval.scripts.main import app
-from cultureval.scripts.run import eval_options
 
 FLAGS = {"limit": False, "data": False, "skip-unscorable": True, "batch-size": False}
 # Stands for `cultureval eval`: writes a results file, unless its model is to fail.

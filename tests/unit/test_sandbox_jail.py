@@ -11,7 +11,7 @@ from cultureval.runtime.sandbox import jail
 from cultureval.runtime.sandbox.jail import SandboxLimits, SandboxUnavailable, jail_command, require_user
 from cultureval.runtime.sandbox.sandbox import shares_of_cpus
 from cultureval.runtime.settings import current_settings, use_settings
-from cultureval.scripts.code.options import data_in_settings
+from cultureval.scripts.code import data_in_settings
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from viewer_runs import ARABIC, DATE, row, save, save_all
 
 from cultureval.reports.viewer.bundle import MARK, check_bundle, serve, write_bundle
 from cultureval.reports.viewer.logs import write_logs
-from cultureval.reports.viewer.texts import markdown_text, plain_text
+from cultureval.reports.viewer.samples import markdown_text, plain_text
 from cultureval.runs import load_runs
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.interruption import Interrupted

@@ -1,0 +1,256 @@
+"""`cultureval code`: solutions of Arabic HumanEval+ and MBPP+, asked and judged as EvalPlus does."""
+
+import contextlib
+import json as json_format
+import shlex
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from cultureval.runtime.data.hub import go_offline_if_unreachable
+from cultureval.runtime.errors import CulturevalError
+from cultureval.runtime.extras import require_extra
+from cultureval.runtime.printing import print_note, print_result
+from cultureval.runtime.rounding import without_nan
+from cultureval.runtime.saving import require_output_folder
+from cultureval.runtime.settings import Settings, current_settings, use_settings
+from cultureval.scripts.options import OnlyJson
+
+code = typer.Typer(
+    help="Arabic HumanEval+ and MBPP+ with EvalPlus. Example: cultureval code generate MODEL --dataset humaneval",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+TOKENS, REASONING_TOKENS = 768, 16384  # EvalPlus's limit; ours for reasoning and answer together
+Dataset = Annotated[Literal["humaneval", "mbpp"], typer.Option(help="humaneval (HumanEval+) or mbpp (MBPP+).")]
+Data = Annotated[
+    str | None,
+    typer.Option(help="Data root, folder with the data files, or `samples`; default: hub."),
+]
+Prompts = Annotated[
+    Path | None,
+    typer.Option(help="Refined prompts (task_id, prompt or Fixed): only Arabic text in docstrings may differ."),
+]
+Workers = Annotated[int | None, typer.Option(min=1, help="Parallel sandboxes; default: one per core.")]
+UnsafeNoSandbox = Annotated[
+    bool, typer.Option("--unsafe-no-sandbox", help="Run generated code WITHOUT a sandbox; results are marked.")
+]
+
+
+@code.command("generate")
+def generate(
+    model: Annotated[
+        str, typer.Argument(metavar="MODEL", help="Hub id, folder, server's model, or YAML file with settings.")
+    ],
+    dataset: Dataset,
+    data: Data = None,
+    prompts: Prompts = None,
+    backend: Annotated[
+        Literal["hf", "vllm", "openai"] | None,
+        typer.Option(help="transformers (hf), vLLM, or a server (openai); default: hf, or openai with a URL."),
+    ] = None,
+    base_url: Annotated[str | None, typer.Option(help="OpenAI-compatible server, up to and including /v1.")] = None,
+    thinking: Annotated[
+        bool,
+        typer.Option("--thinking", help="Enable reasoning: no response prefix; reasoning is removed from replies."),
+    ] = False,
+    n_samples: Annotated[
+        int, typer.Option(min=1, help="Solutions per problem; more than one needs a temperature.")
+    ] = 1,
+    temperature: Annotated[float, typer.Option(min=0.0, help="0 decodes greedily.")] = 0.0,
+    batch_size: Annotated[
+        int | None, typer.Option(min=1, help="Solutions generated at once; of a server, those in one request.")
+    ] = None,
+    max_new_tokens: Annotated[
+        int | None, typer.Option(min=1, help=f"Default: {TOKENS}, or {REASONING_TOKENS} with --thinking.")
+    ] = None,
+    dtype: Annotated[str | None, typer.Option(help="dtype of the weights; default: bfloat16.")] = None,
+    base_prompt: Annotated[
+        bool, typer.Option("--base-prompt", help="Plain completion of the problem, as for base models.")
+    ] = False,
+    tensor_parallel: Annotated[int | None, typer.Option(min=1, help="GPUs that vLLM spreads the model over.")] = None,
+    attn_implementation: Annotated[
+        str | None, typer.Option(help="Attention implementation of transformers; default: eager.")
+    ] = None,
+    trust_remote_code: Annotated[
+        bool, typer.Option("--trust-remote-code", help="Run the model's own Python code from the hub or its folder.")
+    ] = False,
+    on_refused: Annotated[
+        Literal["error", "unscored"] | None,
+        typer.Option(help="A problem that the model's server refuses stops the run, or gets no solution and is named."),
+    ] = None,
+    on_change: Annotated[
+        Literal["stop", "continue"] | None,
+        typer.Option(help="A server that changes its model stops the run, or both models are taken, marked as mixed."),
+    ] = None,
+    limit: Annotated[int | None, typer.Option(min=1, help="Only the first N problems.")] = None,
+    output_dir: Annotated[Path, typer.Option(help="Output folder of the solutions.")] = Path("evalplus_results"),
+    resume: Annotated[bool, typer.Option(help="Continue an earlier run with the same settings.")] = True,
+) -> None:
+    """Writes a model's solutions. Example: cultureval code generate MODEL --dataset humaneval --data samples"""
+    if n_samples > 1 and not temperature:
+        raise CulturevalError(f"--n-samples {n_samples} needs --temperature above 0: greedy samples are all the same.")
+    from cultureval.metrics.code.solution_code import sanitize_solution
+    from cultureval.models.code_generation import CodeSettings, generate_solutions
+    from cultureval.runtime.patches.lighteval.start_up import prepare_lighteval
+    from cultureval.tasks.qimma.code_data import load_problems
+    from cultureval.tasks.running import OWN_TASKS
+
+    settings = CodeSettings(
+        model,
+        dataset,
+        backend,
+        temperature,
+        max_new_tokens or (REASONING_TOKENS if thinking else TOKENS),
+        thinking,
+        base_prompt,
+        batch_size,
+        base_url,
+        dtype,
+        attn_implementation,
+        tensor_parallel,
+        trust_remote_code or None,
+    )
+    require_output_folder(output_dir)
+    go_offline_if_unreachable()
+    own = current_settings().with_(resume=None if resume else False, on_refused=on_refused, on_change=on_change)
+    with use_settings(own), data_in_settings(data) as root:
+        problems = load_problems(dataset, prompts=prompts, limit=limit)
+        if not limit:
+            for sentence in filter(None, (problems.difference, problems.shortened)):
+                print_note(f"{sentence.rstrip('.')}.")
+        with notes_on_stderr():
+            prepare_lighteval(OWN_TASKS)
+            docs = problems.docs(n_samples, thinking, settings.resolved_backend() == "openai")
+
+            def sanitize(task: str, solution: str) -> str:
+                return sanitize_solution(solution, problems.rows[task]["entry_point"])
+
+            samples, refused = generate_solutions(settings, docs, problems.description(), output_dir, resume, sanitize)
+        print(f"Solutions: {samples}")
+        if refused:
+            told = "; ".join(f"{task}: {one.reason}" for task, one in refused.items())
+            print_note(f"Of {len(problems.rows)} problems, {len(refused)} have no usable answer, so no score: {told}.")
+        command = ["cultureval", "code", "evaluate", str(samples), "--dataset", dataset]
+        command += (["--data", str(root)] if root else []) + (["--partial"] if len(problems.rows) == limit else [])
+        print(f"Judge them: {shlex.join(command)}")
+
+
+@code.command("evaluate")
+def evaluate(
+    samples: Annotated[Path, typer.Argument(metavar="SAMPLES", help="EvalPlus's .jsonl file or folder of solutions.")],
+    dataset: Dataset,
+    data: Data = None,
+    prompts: Prompts = None,
+    workers: Workers = None,
+    json: OnlyJson = False,
+    unsafe_no_sandbox: UnsafeNoSandbox = False,
+    sanitize: Annotated[
+        Literal["auto", "always", "never"],
+        typer.Option(help="EvalPlus's sanitiser; auto: only for texts that are not yet a program."),
+    ] = "auto",
+    partial: Annotated[
+        bool, typer.Option("--partial", help="Score incomplete samples or data, not comparable.")
+    ] = False,
+    model_name: Annotated[
+        str | None, typer.Option(help="Name in the results; default: as generated, or the file's.")
+    ] = None,
+    output_dir: Annotated[Path, typer.Option(help="Output folder of LightEval's results and details.")] = Path(
+        "results"
+    ),
+) -> None:
+    """Judges and scores solutions. Example: cultureval code evaluate SAMPLES.jsonl --dataset humaneval"""
+    with data_in_settings(data) as root:
+        prepare_hub(root)
+        from cultureval.reports.code.evaluation import evaluate_solutions, report_text
+        from cultureval.runs.writing import write_summary
+        from cultureval.tasks.qimma.code_data import load_problems
+
+        problem_set = load_problems(dataset, prompts=prompts)
+        require_output_folder(output_dir)
+        with notes_on_stderr():
+            report = evaluate_solutions(
+                samples,
+                problem_set,
+                output_dir,
+                sanitize=sanitize,
+                partial=partial,
+                workers=workers,
+                sandboxed=not unsafe_no_sandbox,
+                model_name=model_name,
+            )
+        text = report_text(report)
+        path = write_summary(Path(report["results"]), text)
+        print_result(json_format.dumps(without_nan(report), ensure_ascii=False, indent=1) if json else text, path)
+
+
+@code.command("check-data")
+def check_data(
+    dataset: Dataset,
+    data: Data = None,
+    prompts: Prompts = None,
+    workers: Workers = None,
+    json: OnlyJson = False,
+    unsafe_no_sandbox: UnsafeNoSandbox = False,
+) -> None:
+    """Judges the canonical solutions; exits 1 if one fails, or where tests lack.
+
+    Example: cultureval code check-data --dataset mbpp
+    """
+    with data_in_settings(data) as root:
+        prepare_hub(root)
+        from cultureval.tasks.qimma.code_data import load_problems
+
+        problem_set = load_problems(dataset, prompts=prompts)
+        told = [problem_set.difference, *([f"Shortened: {problem_set.shortened}."] if problem_set.shortened else [])]
+        for sentence in filter(None, told):
+            print_note(sentence)
+        with notes_on_stderr():
+            from cultureval.metrics.code.judging import check_canonical_solutions
+            from cultureval.metrics.code.report import failing_canonicals
+
+            verdicts = check_canonical_solutions(
+                problem_set.problems(), dataset, workers=workers, sandboxed=not unsafe_no_sandbox
+            )
+            failing = failing_canonicals(verdicts)
+        if json:
+            found = {"dataset": dataset, "problems": len(problem_set.rows), "defects": failing}
+            found |= {"data_difference": problem_set.difference, "shortened": problem_set.shortened}
+            print(json_format.dumps(found, ensure_ascii=False, indent=1))
+        else:
+            lines = [
+                f"{entry['task_id']}: base {entry['base']}, plus {entry['plus']}: {entry['reason']}"
+                for entry in failing
+            ]
+            passed = len(problem_set.rows) - len(failing)
+            print("\n".join([*lines, f"{passed} of {len(problem_set.rows)} canonical solutions pass their own tests."]))
+        if failing or problem_set.shortened:
+            raise typer.Exit(1)
+
+
+@contextlib.contextmanager
+def notes_on_stderr() -> Iterator[None]:
+    """Redirect what EvalPlus and its libraries print to standard error; standard output is for results."""
+    with contextlib.redirect_stdout(sys.stderr):
+        yield
+
+
+@contextlib.contextmanager
+def data_in_settings(data: str | None) -> Iterator[str]:
+    """The data root of the command line, else of the settings ("": the hub), which they hold: the sandbox hides it.
+
+    Raises:
+        MissingExtra: EvalPlus is not installed.
+    """
+    require_extra("code")
+    with use_settings(current_settings().with_(data_root=data)) as settings:
+        yield str(Settings.data_root.given(settings))
+
+
+def prepare_hub(data: str) -> None:
+    """Go offline if the hub does not answer; not checked if the data are a folder."""
+    if not data and (problem := go_offline_if_unreachable()):
+        print_note(f"the hub does not answer ({problem}).")
