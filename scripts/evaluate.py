@@ -236,8 +236,6 @@ def run(
 
 def eval_options() -> dict[str, bool]:
     """The options of `cultureval eval` that a plan may give, without dashes in front -> whether it is a switch."""
-    from cultureval.scripts.evaluate import evaluate
-
     app = typer.Typer(add_completion=False, rich_markup_mode=None)
     app.command(cls=WithSuiteOptions)(evaluate)
     command = typer.main.get_command(app)

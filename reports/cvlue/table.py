@@ -164,8 +164,6 @@ def _gallery_note(run: Run, record: TaskRecord) -> list[str]:
 
 def _box_note(run: Run, record: TaskRecord) -> list[str]:
     """Whether the boxes were read in another format than the model writes, where the run's details are there."""
-    from cultureval.reports.cvlue.table import MOST_ROWS, misread_boxes
-
     problem = misread_boxes(details_of_run(run, record.task, MOST_ROWS))
     return [f"VG: {problem}"] if problem else []
 
