@@ -1,19 +1,21 @@
-"""Prompt functions of multiple-choice questions: from a prepared row (`choice_rows`) to a LightEval Doc.
+"""Multiple-choice questions: a prepared row, and the functions that make a LightEval Doc of it.
 
 The query is the row's `prompt`, the continuations scored are the options' labels; there is no instruction and no
 system prompt. Where the answer is generated, the query also says how to answer, in the task's language (a text of the
 folder `templates/generated_choices`).
 """
 
+import hashlib
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from cultureval.prompts.preparation import make_doc
+from cultureval.prompts.option_labels import check_not_others, check_shown
+from cultureval.prompts.preparation import PreparedRow, make_doc
 from cultureval.prompts.templates import load_template
 from cultureval.runtime.doc_fields import DocSpecific, fields_of
-from cultureval.runtime.errors import CulturevalError
+from cultureval.runtime.errors import BadRow, CulturevalError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -52,9 +54,7 @@ def multi_select_prompt(row: Mapping[str, Any], task_name: str | None = None) ->
 def _labelled_doc(row: Mapping[str, Any], task_name: str | None, gold: int | list[int]) -> "Doc":
     if "labels" not in row:
         where = row.get("source_row", "a row")
-        raise CulturevalError(
-            f"{task_name}, {where}: no labels to score; make such rows with `choice_rows.choice_row`."
-        )
+        raise CulturevalError(f"{task_name}, {where}: no labels to score; make such rows with `choices.choice_row`.")
     specific = ChoiceSpecific(**fields_of(row, ChoiceSpecific), options=list(row["choices"]))
     return make_doc(row, task_name, list(row["labels"]), gold, specific)
 
@@ -93,3 +93,59 @@ def _reply_doc(row: Mapping[str, Any], task_name: str | None = None, *, instruct
     )
     query = f"{_CUE.sub('', row['prompt']).rstrip()}\n\n{asked}\n"
     return make_doc(row, task_name, [answer], 0, specific, query)
+
+
+def choice_row(
+    template: str,
+    question: str,
+    options: Sequence[str],
+    index: Sequence[int],
+    context: str | None = None,
+    **slots: str,
+) -> PreparedRow:
+    """A prepared row of a question with labelled options.
+
+    Args:
+        template: Name of the template, which names the labels and has the slots `$question` and `$options`.
+        options: The options' texts, without labels.
+        index: Positions of the right options, from 0.
+        context: The passage that the question is about; rows with the same passage are one cluster. The template has a
+            slot `$context`, or names the template of such rows in `also: {passage: FILE}`.
+
+    Raises:
+        CulturevalError: The template names no labels, or none for passages, or lacks a slot or has an unknown one.
+        BadRow: It names fewer labels than there are options.
+    """
+    used = load_template(template)
+    if context and not used.has_slot("context"):
+        used = used.also("passage")
+    texts = {"question": question, "options": used.options(options), "context": context or ""} | slots
+    labels = used.scored_labels(len(options))
+    used.check_slots("question", *(["context"] if context else []))
+    return {
+        "prompt": used.render(**texts),
+        "choices": list(options),
+        "labels": labels,
+        "index": list(index),
+        "cluster": cluster_of(context),
+    }
+
+
+def cluster_of(context: str | None) -> str:
+    """The cluster of rows that share a passage; "" makes each row its own cluster."""
+    return hashlib.sha256(context.encode("utf-8")).hexdigest()[:12] if context else ""
+
+
+def check_labels(row: Mapping[str, Any], template: str, ready_made: bool) -> None:
+    """Checks that the labels of a prepared row, if any, are those that its prompt shows.
+
+    Where the prompt is the source's own (`ready_made`), they are checked only if they can be parsed.
+    """
+    if "labels" not in row:
+        return
+    if len(row["labels"]) != len(row["choices"]):
+        raise BadRow("labels", row["labels"], f"does not label the {len(row['choices'])} options")
+    if ready_made:
+        check_not_others(row["prompt"], row["labels"], row["choices"])
+    else:
+        check_shown(row["prompt"], row["labels"], row["choices"], template)

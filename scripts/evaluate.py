@@ -33,9 +33,9 @@ from cultureval.scripts.options import (
     SourcesFile,
     Tasks,
     Wandb,
+    WithSuiteOptions,
     with_sources,
 )
-from cultureval.scripts.suite_options import WithSuiteOptions
 from cultureval.tasks.cvlue.gallery import TASKS, read_gallery
 
 if TYPE_CHECKING:
@@ -212,8 +212,7 @@ def run(
 ) -> None:
     """Runs models on suites as a YAML file says, unless they are finished. Example: cultureval run PLAN.yaml"""
     from cultureval.reports.plans.plan_file import read_plan, require_suites
-    from cultureval.reports.plans.progress import status_table
-    from cultureval.reports.plans.running import run_plan, write_array_job
+    from cultureval.reports.plans.running import run_plan, status_table, write_array_job
 
     content, runs = read_plan(plan, eval_options())
     require_suites(runs, plan)

@@ -84,7 +84,7 @@ def publish_results(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be sent.")] = False,
 ) -> None:
     """Uploads finished results, as eval --push-to-hub. Example: cultureval publish results --results-org lab"""
-    from cultureval.reports.hub_upload import publications, publish
+    from cultureval.reports.leaderboard.publishing import publications, publish
 
     found = publications(results, results_org, public_run)
     if dry_run:

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from cultureval.prompts.cells import alike
-from cultureval.prompts.choice_rows import check_labels
+from cultureval.prompts.choices import check_labels
 from cultureval.prompts.gold_numbers import GoldColumn, UndecidedNumbers, golds_of
 from cultureval.prompts.preparation import Preparation, PreparedRow
 from cultureval.prompts.templates import template_hash

@@ -10,8 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from cultureval.audit.checks.findings import Found
-from cultureval.audit.checks.text import signs, vowelled, words
+from cultureval.audit.checks.findings import Found, signs, vowelled, words
 from cultureval.audit.items import AuditItem
 from cultureval.runtime.errors import shorten
 

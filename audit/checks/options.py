@@ -5,8 +5,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from itertools import permutations
 
-from cultureval.audit.checks.findings import Found, check_all, check_each
-from cultureval.audit.checks.text import seen_as, words
+from cultureval.audit.checks.findings import Found, check_all, check_each, seen_as, words
 from cultureval.audit.items import AuditItem
 from cultureval.prompts.cells import is_empty
 from cultureval.prompts.option_labels import split_label

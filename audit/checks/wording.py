@@ -6,8 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from cultureval.audit.checks.findings import Found, check_all, check_each
-from cultureval.audit.checks.text import seen_as
+from cultureval.audit.checks.findings import Found, check_all, check_each, seen_as
 from cultureval.audit.items import AuditItem
 from cultureval.prompts.cells import is_empty, is_mojibake
 from cultureval.prompts.option_labels import LABELS

@@ -22,7 +22,7 @@ from cultureval.prompts.cells import (
     text_cell,
     text_list,
 )
-from cultureval.prompts.choice_rows import choice_row, cluster_of
+from cultureval.prompts.choices import choice_row, cluster_of
 from cultureval.prompts.gold_numbers import meaning_of
 from cultureval.prompts.labelled_options import (
     Label,

@@ -10,9 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from cultureval.reports.audit.verdicts import MANIFEST, VERDICTS, agreement_of, failed_criteria
-from cultureval.reports.leaderboard.assets import write_assets
+from cultureval.reports.leaderboard.assets import shown, write_assets
 from cultureval.reports.leaderboard.pages import rendered
-from cultureval.reports.leaderboard.texts import shown
 from cultureval.runs.files import details_of_run
 from cultureval.runs.load_runs import load
 from cultureval.runs.record import Run

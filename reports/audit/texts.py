@@ -1,25 +1,42 @@
-"""What `cultureval audit` prints of checks, cleaned data, reviews and shortcuts."""
+"""What `cultureval audit` prints of checks, cleaned data, responses, reviews, shortcuts and refined code."""
 
+import difflib
+import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from cultureval.reports.audit.answers import AnsweredItem, Answers
 from cultureval.reports.terminal_tables import terminal_table
-from cultureval.runtime.data.user_cache import write_json_lines
+from cultureval.runtime.csv_files import write_csv
+from cultureval.runtime.data.user_cache import write_atomically, write_json_lines
 from cultureval.runtime.errors import counted
 from cultureval.runtime.rounding import printed_or_na
 
 if TYPE_CHECKING:
     from cultureval.audit.checks.findings import Check, Finding
     from cultureval.audit.cleaning import CleanedSubset
+    from cultureval.audit.code_refinement import Refined
     from cultureval.audit.items import AuditItem
+    from cultureval.audit.responses import ItemReport
     from cultureval.audit.review.verdicts import Reviewed
     from cultureval.audit.shortcuts import BlindAnswer, SubsetShortcut
     from cultureval.tasks.manifest import Manifest
 
+
 FEW_FINDINGS = 3  # of a check, without --full
 MOST_ITEMS = 10  # that are right without what they ask about
+PUBLISHED = {"HumanEval+": (145, 19), "MBPP+": (308, 70)}  # QIMMA's paper: modified, unchanged
+REASONS = {
+    "human_check": "the model asks for a person",
+    "not_only_arabic": "more than the Arabic of the docstring changed",
+    "no_reply": "no readable reply",
+}
+REVIEW_COLUMNS = ("task_id", "reason", "detail", "original", "proposed", "verdict")
+COLUMNS = ("", "item", "models", "right", "strong", "weak", "r", "H", "evidence", "reason")
+FEW_MODELS = 8
 
 
 def findings_text(
@@ -161,3 +178,122 @@ def write_answers(path: Path, answers: "Sequence[BlindAnswer]") -> None:
         record = place | {"without": one.without, "gold": item.gold[0], "right": one.right, "always": one.always}
         records.append(record | {"probabilities": [round(value, 6) for value in one.probabilities]})
     write_json_lines(path, records)
+
+
+def prompts_file(folder: Path, dataset: str) -> Path:
+    """Where the prompts of a data set (`humaneval`) are, in the form that `cultureval code --prompts` reads."""
+    return folder / f"{dataset}.jsonl"
+
+
+def review_file(folder: Path, dataset: str) -> Path:
+    """Where the prompts are that people shall look at."""
+    return folder / f"{dataset}_review.csv"
+
+
+def write_refined(refined: "Sequence[Refined]", folder: Path, dataset: str) -> None:
+    """Writes the prompts of all problems, the differences from the source, and those to review."""
+    write_json_lines(prompts_file(folder, dataset), map(asdict, refined))
+    changes = "".join(map(_difference, refined))
+    write_atomically(folder / f"{dataset}_changes.diff", changes.encode("utf-8"))
+    rows = [asdict(one) for one in refined if one.outcome == "review"]
+    review = [{name: row.get(name) for name in REVIEW_COLUMNS} for row in rows]
+    write_csv(review_file(folder, dataset), review, REVIEW_COLUMNS, "utf-8-sig")
+
+
+def _difference(one: "Refined") -> str:
+    lines = [text.splitlines() for text in (one.original, one.prompt)]
+    found = difflib.unified_diff(*lines, f"source/{one.task_id}", f"refined/{one.task_id}", lineterm="", n=1)
+    return "".join(f"{line}\n" for line in found)
+
+
+def refined_text(refined: "Mapping[str, Sequence[Refined]]", canonical: Mapping[str, tuple[int, int]]) -> str:
+    """Modified and unchanged prompts as the paper counts them, what is to be reviewed and why.
+
+    Args:
+        refined: Title of a data set -> its prompts.
+        canonical: Title -> (canonical solutions that pass with the refined prompts, all).
+    """
+    rows = []
+    for title, some in refined.items():
+        counts = Counter(one.outcome for one in some)
+        modified, unchanged = PUBLISHED.get(title, (0, 0))
+        share = f"{counts['modified'] / len(some):.0%}" if some else "n/a"
+        passed = "{} of {}".format(*canonical[title]) if title in canonical else "not run"
+        paper = f"{modified} / {unchanged} ({modified / (modified + unchanged):.0%})" if modified else ""
+        numbers = [f"{len(some):,}", *(f"{counts[name]:,}" for name in ("modified", "unchanged", "review"))]
+        rows.append([title, *numbers, share, paper, passed])
+    header = ["", "prompts", "modified", "unchanged", "to review", "modified", "[paper]", "canonical solutions pass"]
+    lines = [terminal_table(header, rows, "lr")]
+    for title, some in refined.items():
+        why = Counter(one.reason for one in some if one.outcome == "review")
+        told = [f"{count:,} {REASONS.get(name, name)}" for name, count in why.most_common()]
+        if told:
+            lines.append(f"{title}: {counted(sum(why.values()), 'prompt')} to review: {'; '.join(told)}.")
+    return "\n".join(lines)
+
+
+def responses_text(answers: Answers, reports: "Sequence[ItemReport]", reasons: Mapping[str, str], limit: int) -> str:
+    """The ranked list.
+
+    Args:
+        answers: The answers.
+        reports: Of `audit.responses.rank_items`.
+        reasons: Name of a reason -> what it means.
+        limit: At most this many items are listed.
+    """
+    suspicious = [one for one in reports if one.reasons]
+    rows = [_cells(number, answers, one, reasons) for number, one in enumerate(suspicious[:limit], start=1)]
+    parts = [terminal_table(COLUMNS, rows, align="rlrrrrrrrl")] if rows else []
+    counts = Counter(reason for one in suspicious for reason in one.reasons)
+    parts += ["\n".join(f"{count:,} {name}: {reasons[name]}" for name, count in counts.most_common())] if counts else []
+    easy = sum(one.share_right == 1 for one in reports)
+    tail = [
+        f"{len(reports):,} items by {len(answers.models)} models: {len(suspicious):,} with a reason to look, of which "
+        f"{min(limit, len(suspicious)):,} are listed; {easy:,} that all models have right tell nothing."
+    ]
+    if len(answers.models) < FEW_MODELS:
+        tail.append(
+            f"With {len(answers.models)} models many of these are chance: docs/audit.md says how many to expect."
+        )
+    return "\n\n".join([*parts, "\n".join([*answers.left_out, *tail])])
+
+
+def _cells(number: int, answers: Answers, one: "ItemReport", reasons: Mapping[str, str]) -> list[str]:
+    item = answers.items[one.place]
+    shares = [_percent(value) for value in (one.share_right, one.strong_right, one.weak_right)]
+    return [
+        *(str(number), f"{item.task} {item.name}", str(one.models), *shares),
+        *(
+            printed_or_na(one.correlation),
+            printed_or_na(one.scalability),
+            f"{one.evidence:.1f}",
+            _why(item, one, reasons),
+        ),
+    ]
+
+
+def _why(item: AnsweredItem, one: "ItemReport", reasons: Mapping[str, str]) -> str:
+    first = one.reasons[0]
+    if first != "wrong_key" or one.rival < 0:
+        return reasons[first]
+    gold = "/".join(item.options[place] for place in item.gold)
+    return (
+        f"{_percent(one.strong_rival)} of the strong choose {item.options[one.rival]}, {_percent(one.strong_gold)} the "
+        f"gold {gold}"
+    )
+
+
+def _percent(value: float) -> str:
+    return "n/a" if math.isnan(value) else f"{value:.0%}"
+
+
+def report_records(answers: Answers, reports: "Sequence[ItemReport]") -> list[dict[str, Any]]:
+    """The ranked items as data for JSON, without their texts; undefined numbers are null."""
+    records = []
+    for one in reports:
+        item = answers.items[one.place]
+        numbers = {name: None if value != value else value for name, value in asdict(one).items() if name != "place"}
+        rival = item.options[one.rival] if one.rival >= 0 else None
+        named = {"task": item.task, "item": item.name, "row": item.row, "options": list(item.options)}
+        records.append(named | {"gold": [item.options[place] for place in item.gold]} | numbers | {"rival": rival})
+    return records

@@ -7,10 +7,10 @@ from pathlib import Path
 from cultureval.metrics.paired_tests import FEW_DIFFER, compare_paired
 from cultureval.metrics.resampling import percentile_tail
 from cultureval.reports.charts import Chart, Charted, Point, intervals, isolated
+from cultureval.reports.leaderboard.assets import shown
 from cultureval.reports.leaderboard.entries import Division, Entry, Group, divisions
 from cultureval.reports.leaderboard.models import ModelFacts, facts_of, read_models
 from cultureval.reports.leaderboard.tables import BoardRow, BoardTable, tables_of
-from cultureval.reports.leaderboard.texts import shown
 from cultureval.reports.ranks import TINY
 from cultureval.reports.run_ranks import RankedItems, rank_items
 from cultureval.runs.files import LeftOut

@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cultureval.reports.charts import Chart
+from cultureval.reports.leaderboard.assets import file_name, shown, shown_apart
 from cultureval.reports.leaderboard.board import Board, Section
 from cultureval.reports.leaderboard.entries import Entry
 from cultureval.reports.leaderboard.exports import FORMATS
 from cultureval.reports.leaderboard.models import UNKNOWN, ModelFacts, family_of
 from cultureval.reports.leaderboard.tables import PAPER, BoardRow, BoardTable, best_cells, cell_text, whole_number
-from cultureval.reports.leaderboard.texts import file_name, shown, shown_apart
 from cultureval.reports.model_sizes import billions_of, size_text
 from cultureval.reports.viewer_links import PublishedAnswers
 from cultureval.runs.means import interval_of

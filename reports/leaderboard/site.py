@@ -10,12 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from cultureval.reports.charts import chart_files
-from cultureval.reports.leaderboard.assets import write_assets
+from cultureval.reports.leaderboard.assets import shown, write_assets
 from cultureval.reports.leaderboard.board import Board
 from cultureval.reports.leaderboard.exports import FORMATS, as_data, as_json
 from cultureval.reports.leaderboard.pages import Pages
 from cultureval.reports.leaderboard.publishing import space_card
-from cultureval.reports.leaderboard.texts import shown
 from cultureval.reports.viewer_links import link_back, read_published
 from cultureval.runtime.errors import CulturevalError, counted, shown_names
 from cultureval.runtime.saving import require_folder

@@ -24,12 +24,12 @@ from cultureval.reports.charts import FORMATS, chart_files
 from cultureval.reports.comparison.report import comparison_notes, left_out_sentences
 from cultureval.reports.comparison.sides import sides_of
 from cultureval.reports.leaderboard.exports import escaped_markdown, markdown_table
-from cultureval.reports.m2cqa.cells import GROUP, by_prompt, read_cells, under_profile
 from cultureval.reports.m2cqa.charts import regimes
 from cultureval.reports.m2cqa.charts import sizes as size_charts
 from cultureval.reports.m2cqa.comparison_rows import (
     BREAKDOWN_COLUMNS,
     CELL_COLUMNS,
+    GROUP,
     HIGH,
     LOW,
     OF_MODELS,
@@ -37,10 +37,13 @@ from cultureval.reports.m2cqa.comparison_rows import (
     Borders,
     Row,
     breakdown_rows,
+    by_prompt,
     cell_rows,
     difference_rows,
     differences_of,
     paired_prompts,
+    read_cells,
+    under_profile,
 )
 from cultureval.reports.model_sizes import model_sizes
 from cultureval.reports.terminal_tables import terminal_table

@@ -10,7 +10,7 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cultureval.reports.leaderboard.texts import file_name
+from cultureval.reports.leaderboard.assets import file_name
 from cultureval.reports.viewer.samples import Maker, plain_text
 from cultureval.runs.files import SavedTask, derived_from, find_saved_tasks
 from cultureval.runs.items import row_keys

@@ -97,7 +97,7 @@ def responses(
     from cultureval.audit.responses import FEWEST_MODELS, REASONS, rank_items, review_rows
     from cultureval.audit.sources import read_items
     from cultureval.reports.audit.answers import read_answers
-    from cultureval.reports.audit.responses import report_records, responses_text
+    from cultureval.reports.audit.texts import report_records, responses_text
     from cultureval.runtime.data.user_cache import write_json_lines
     from cultureval.tasks.manifest import write_manifest as write_rows
 

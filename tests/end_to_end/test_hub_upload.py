@@ -7,8 +7,8 @@ from board_runs import write_run
 from forked_commands import own_variables, run_forked
 from writable_hub import WritableHub
 
-from cultureval.reports.hub_upload import publications
 from cultureval.reports.leaderboard import publishing
+from cultureval.reports.leaderboard.publishing import publications
 from cultureval.runtime.errors import CulturevalError
 
 # The library checks a card at a fixed address, whatever HF_ENDPOINT is.
@@ -72,7 +72,7 @@ def test_results_and_details_arrive_as_they_are_saved(tmp_path):
 PUSH = """
 from pathlib import Path
 from cultureval.reports.leaderboard import publishing
-from cultureval.reports.hub_upload import publications
+from cultureval.reports.leaderboard.publishing import publications
 publishing.check_space("lab/board")
 print(publishing.push_space(Path("site"), "lab/board", public=False))
 """

@@ -34,8 +34,8 @@ from test_leaderboard import Rows
 from typer.testing import CliRunner
 
 import cultureval
+from cultureval.reports.leaderboard.assets import file_name
 from cultureval.reports.leaderboard.entries import divisions
-from cultureval.reports.leaderboard.texts import file_name
 from cultureval.runs.load_runs import load, load_all, scores_table
 from cultureval.runs.warnings import run_warnings
 from cultureval.scripts.main import app

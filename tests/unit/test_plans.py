@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 from cultureval.reports.plans import running
 from cultureval.reports.plans.plan_file import arguments_of, read_plan
-from cultureval.reports.plans.progress import log_file, standing, state_file, status_table, taken
+from cultureval.reports.plans.running import log_file, standing, state_file, status_table, taken
 from cultureval.runtime.errors import CulturevalError
 from cultureval.scripts.evaluate import eval_options
 from cultureval.scripts.main import app

@@ -6,8 +6,7 @@ import sys
 import pytest
 
 from cultureval.prompts import templates
-from cultureval.prompts.choice_rows import check_labels, choice_row
-from cultureval.prompts.choices import choice_prompt
+from cultureval.prompts.choices import check_labels, choice_prompt, choice_row
 from cultureval.prompts.option_labels import LABELS
 from cultureval.prompts.qimma import rows
 from cultureval.prompts.templates import load_template, template_hash
