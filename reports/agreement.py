@@ -62,7 +62,6 @@ def agreement_report(
 
     Args:
         suite: A suite that has `ratings`.
-        human: The file of human ratings.
         results: Output folders or results files of the models; [] for the metrics of the human file only.
         renamed: Model name in the ratings -> in the results, if different.
         draws: Resamples of items for each interval.
@@ -173,8 +172,6 @@ def compared_raters(
     """All comparisons of raters, criterion by criterion: people, judges with people, judges with judges.
 
     Args:
-        ratings: Human ratings of models' texts.
-        texts: The rated texts with judges' scores.
         rated: What the suite says of its ratings.
         draws: Resamples of items for each interval.
     """

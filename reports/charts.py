@@ -106,8 +106,6 @@ def scatter(
     """Points with one standard error on either side: in one panel with the labels that fit, in several with a legend.
 
     Args:
-        name: The files' name without suffix.
-        title: Above it.
         axes: Labels of x and y.
         points: At least one.
         sizes: Whether x is billions of parameters; its axis is logarithmic.
@@ -278,8 +276,6 @@ def in_panels(
     """Layers once for each panel.
 
     Args:
-        name: The files' name without suffix.
-        title: Above all.
         layers: Charts without data of their own, or with data that are in every panel.
         rows: The data, of which each panel has its part.
         facets: Arguments of `altair.LayerChart.facet`.
@@ -297,7 +293,6 @@ def dots(name: str, title: str, values: Mapping[str, Mapping[str, Interval]], *,
     """A panel a column, in it a row a model with its value as a dot and its 95 % interval, if known, as a line.
 
     Args:
-        name: The files' name without suffix.
         title: Above it, with the unit.
         values: Model -> column -> value and its interval's ends; in order.
         note: Below it, before what the lines are.
@@ -392,9 +387,6 @@ def intervals(
     """A row a point, with its interval: bars from 0, or marks beside a line at 0 (of differences: a forest plot).
 
     Args:
-        name: The files' name without suffix.
-        title: Above it.
-        label: The label of the values' axis.
         points: In order; an interval is `low` to `high`, none where these are unknown.
         bars: Whether values are drawn as bars.
         note: Below it.
@@ -419,13 +411,7 @@ def intervals(
 
 
 def chart_files(chart: Chart, folder: Path, formats: Sequence[str]) -> list[Path]:
-    """Writes a chart for papers; the same chart gives the same SVG and PNG.
-
-    Args:
-        chart: The chart.
-        folder: Where to; created if missing.
-        formats: Some of `FORMATS`.
-    """
+    """Writes a chart for papers; the same chart gives the same SVG and PNG."""
     import vl_convert
 
     if not formats:
@@ -493,7 +479,6 @@ def chart_formats(text: str, option: str = "--charts") -> tuple[str, ...]:
     """The formats that a list such as "svg,pdf" names; "none": no files.
 
     Args:
-        text: Names with commas between them.
         option: Whose value it is, for the message.
 
     Raises:

@@ -95,7 +95,6 @@ def _suite_row(name: str, findings: Sequence[Finding]) -> tuple[str, str, str]:
     """("ready", "partly" or "missing", the suite, where its data are or what is missing and below it the commands).
 
     Args:
-        name: The suite.
         findings: Of its data, then of all else that it needs.
     """
     lacking = [one for one in findings if one.needed and one.state != "ok"]
@@ -277,8 +276,6 @@ def tried(needed: str, check: Callable[[], object], cost: str, tasks: tuple[str,
     """What a check tells that raises CulturevalError where something is missing.
 
     Args:
-        needed: What is checked.
-        check: The check.
         cost: What does not work without it.
         tasks: Those that cannot be scored without it; empty: all of the suite.
         name: The hub id or folder of a scoring model: it is loaded only where it is on this machine.

@@ -53,7 +53,6 @@ def evaluate_tasks(
         check_model: Checks the model before anything loads (`cultureval.models.preflight.check_model`).
         names: Tasks, groups, suites, or files of them.
         limit: At most this many rows per task; None: all.
-        output_dir: Output folder of results and details.
         saving: What is kept, and where it is uploaded; None: results and details in the output folder.
         skip_unscorable: Whether tasks that cannot be scored are left out instead of stopping the run.
 

@@ -76,7 +76,6 @@ def fooled_text(items: Sequence[FooledItem], isolate: bool = False) -> str:
     """The items as text, with control characters as escapes.
 
     Args:
-        items: From `find_fooled`.
         isolate: Whether right-to-left text is isolated for a terminal.
     """
     lines = []

@@ -170,7 +170,6 @@ def rating_rows(
     """The rows of a CSV file of ratings.
 
     Args:
-        path: The file.
         columns: Our name -> the spellings of a column that the file must have (lower case, `_` between words).
         optional: The same of columns that it may have.
 
@@ -247,7 +246,6 @@ def join_ratings(
 
     Args:
         ratings: Human ratings; several of one text are averaged per criterion.
-        saved: The texts of the results.
         renamed: Model name in the ratings -> in the results.
         saved_only: Whether to exclude ratings without a saved text.
 

@@ -49,7 +49,6 @@ def items_table(rows: Sequence[Row], task: str, run: str, width: int | None, lim
     """The first items of a task as a table, cut to one line each.
 
     Args:
-        rows: The rows of the task's details.
         task: Its name; `|k` may follow.
         run: Model and date, for the title.
         width: Of the terminal in cells; None: standard output is no terminal.
@@ -130,7 +129,6 @@ def describe(row: Row, metric: str, isolate: bool = False) -> str:
     """Prompt, gold, reply and scores as text, with control characters as escapes.
 
     Args:
-        row: A row of the details.
         metric: The headline of its task, which chose among options.
         isolate: Whether right-to-left text is isolated for a terminal (`shown_text`).
     """

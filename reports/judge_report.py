@@ -36,11 +36,6 @@ def judge_and_save(
 ) -> tuple[str, Path | None, list[str]]:
     """Judge all jobs and write the verdicts, and the report on them, next to the old results.
 
-    Args:
-        judges: The judges.
-        work: The jobs.
-        part: How the rows were sampled, for the results file.
-
     Returns:
         (report, path, stopped): the printed text; the last file that holds it, None if nothing was judged; and why
         judges stopped early, one line each. A spent budget is only in the report.
@@ -139,9 +134,6 @@ def write_judgements(
     """Write the verdicts as LightEval's files: one results file per model, one details file per task.
 
     Args:
-        judges: The judges.
-        work: The judged jobs.
-        part: How the rows were sampled, for the results file.
         started: When the command began, in seconds since 1970.
 
     Returns:

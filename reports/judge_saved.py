@@ -44,7 +44,6 @@ def saved_jobs(paths: Sequence[Path], label: bool, sample: int | None, seed: int
         paths: Output folders, results files or details.
         label: Label questions and captions instead of scoring answers.
         sample: Number of random rows per task; None: all.
-        seed: Random seed of the sample.
 
     Raises:
         CulturevalError: A path has no details, or the details have no such items.
@@ -62,7 +61,6 @@ def judge_jobs(judges: Sequence[JudgeSettings], work: Sequence[Job]) -> dict[str
 
     Args:
         judges: With distinct names.
-        work: What is judged.
 
     Returns:
         Name of a judge -> its cost.

@@ -17,10 +17,6 @@ HEADER = ("Captions", "n", "flagged", "unscored", "without", "with", "moved", "r
 def selftest(settings: JudgeSettings, injections: Sequence[Injection]) -> str:
     """Try a judge, and report how far it is moved.
 
-    Args:
-        settings: The judge.
-        injections: Hostile and harmless captions.
-
     Raises:
         CulturevalError: The judge does not answer.
     """

@@ -244,12 +244,6 @@ def rank_models(
     equal models are told apart, all at once: each two models are told apart by the largest studentised difference of
     any two.
 
-    Args:
-        models: M names.
-        resamples: Their scores, as of `resample`.
-        level: Of confidence.
-        higher_is_better: Whether the largest score is first.
-
     Raises:
         ValueError: The number of names is not M, or a score is not defined, or not all in half of the resamples.
     """

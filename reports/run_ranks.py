@@ -91,8 +91,6 @@ def rank_items(
     Args:
         models: Comparable ones (the caller's to see).
         parts: The scores, each a mean or a ratio of sums over items. Those of one task are drawn together.
-        iterations: Resamples.
-        higher_is_better: Whether the largest score is first.
     """
     sources = {run.file: run for _, runs in models for run in runs.values()}
     files = {file: details_files_of_run(run) for file, run in sources.items()}

@@ -54,9 +54,7 @@ def save_submissions(
     """Writes a results file for each scored submission.
 
     Args:
-        scored: What the scorer returned.
         gold: The gold file, or a folder of them.
-        output_dir: Output folder.
         started: When the command began, in seconds since 1970.
         name: Of the model; None: that of the submission's first file or folder.
 

@@ -41,7 +41,6 @@ def summary_text(run: Run, width: int, full: bool = False, name: str = "", untol
     """The summary of a run.
 
     Args:
-        run: A results file.
         width: Width of the terminal in cells.
         full: Whether all scores and notes stand above it.
         name: The model's, with what tells it from others of the name; "": as in the file.
@@ -81,7 +80,6 @@ def table_lines(table: SuiteTable, width: int) -> list[str]:
     """The lines of a table: title, header, rows and notes.
 
     Args:
-        table: The table.
         width: No line is wider, in cells.
     """
     from rich.cells import cell_len
@@ -227,7 +225,6 @@ def full_text(run: Run, width: int | None) -> str:
     """The long table of a run and everything below it.
 
     Args:
-        run: A results file.
         width: Of the terminal in cells; None: no limit.
     """
     cut = width is not None

@@ -37,7 +37,6 @@ def read_published(site: Path, address: str) -> PublishedAnswers:
     """Reads which answers a bundle has; of one that lies elsewhere only its address is known.
 
     Args:
-        site: Folder of the leaderboard.
         address: Of the bundle, relative to the leaderboard's first page, or a whole one. Only one below is read.
 
     Raises:
@@ -76,9 +75,7 @@ def link_back(site: Path, answers: PublishedAnswers, title: str) -> None:
     """Writes a link to the leaderboard into the viewer's page; one of an earlier call is replaced.
 
     Args:
-        site: Folder of the leaderboard.
         answers: A bundle without logs, or elsewhere, stays as it is.
-        title: Of the leaderboard.
     """
     if not answers.logs:
         return

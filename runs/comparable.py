@@ -97,9 +97,6 @@ def protocol_of(run: Run, record: TaskRecord, metric: str, allowed: Collection[s
     """What a score of a task depends on besides the model.
 
     Args:
-        run: A run.
-        record: A task of it.
-        metric: The score.
         allowed: Kinds and single fields that may differ.
     """
     signature = run.signature_of(record.task)

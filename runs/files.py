@@ -158,7 +158,6 @@ def read_details(file: Path, paths: Sequence[str] | None = None) -> "pyarrow.Tab
     """Reads a details file: columns `doc`, `metric`, `model_response`.
 
     Args:
-        file: The file.
         paths: Only these columns, and columns within them (`doc.specific.cluster`), where there are such; None: all.
 
     Raises:

@@ -75,7 +75,6 @@ def judge_scores(run: Run, records: Iterable[TaskRecord] | None = None) -> list[
     """The judges' scores of some tasks of a run, in the order of the tasks and of their metrics.
 
     Args:
-        run: A run.
         records: Tasks of it; None: all.
     """
     records = run.record.tasks.values() if records is None else records
@@ -96,7 +95,6 @@ def added_scores(values: Scores, later: Scores, rows: int, unverified: bool = Fa
     Args:
         values: The task's scores before.
         later: In the results file of the judgement.
-        rows: Of the task.
         unverified: Whether it alone lacks its verdicts: then it replaces none, since no view has its items.
     """
     prefixes = _prefixes(later)

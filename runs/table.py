@@ -224,9 +224,6 @@ def suite_tables(run: Run) -> dict[str, list[SuiteTable]]:
     """The tables of each suite of a run, by the suite's name, in the catalogue's order.
 
     A suite without `tables` has one row a group and their average (`group_table`).
-
-    Args:
-        run: A run, as `load` gives it.
     """
     from cultureval.tasks.catalogue import all_suites
 
@@ -291,10 +288,6 @@ def group_table(run: Run, suite: str) -> SuiteTable:
     """The headline metric of each group of a suite and their average: the table of suites without one of their own.
 
     The average is that of the groups, with equal weights, where all groups of the suite were run with one metric.
-
-    Args:
-        run: A run.
-        suite: The suite's name.
     """
     groups: dict[str, list[TaskRecord]] = {}
     for task in run.tasks_of(suite):

@@ -67,11 +67,7 @@ class RunWarning(str):
 
 
 def run_warnings(run: Run) -> list[RunWarning]:
-    """A sentence for each kind of problem, with the groups of tasks that have it, and what to do.
-
-    Args:
-        run: A run, as `load` gives it.
-    """
+    """A sentence for each kind of problem, with the groups of tasks that have it, and what to do."""
     tasks = list(run.record.tasks.values())
     checks = (
         _claims,

@@ -37,11 +37,9 @@ def write_results(root: Path, model: str, date: str, content: Mapping[str, Any],
     """Write a results file; existing ones are not replaced.
 
     Args:
-        root: The output folder.
-        model: Name of the folder in `results`.
         date: Date of the run, also in the names of its details.
         content: In LightEval's format; undefined values (nan) of its `results` become null.
-        record: Of the run; becomes the section `cultureval`.
+        record: Becomes the section `cultureval`.
 
     Raises:
         FileExistsError: There is a results file of that date.

@@ -33,7 +33,6 @@ def write_analysis(
     Args:
         results: Output folders, results files or details files; [] for human judgements only.
         human: Files of human judgements in upstream's format.
-        folder: Output folder; created if missing.
         formats: Of the figures; () draws none.
 
     Returns:

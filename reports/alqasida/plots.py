@@ -54,9 +54,6 @@ def means(
     The series with the highest mean over the groups is at the top.
 
     Args:
-        name: The files' name without suffix.
-        title: Title of the plot.
-        label: Label of the value axis.
         points: Group -> series -> mean.
         everyone: All series of all plots, in whose order they have their colours.
     """
@@ -138,8 +135,6 @@ def density(
     """Pairs of values between 0 and 1 as counts in hexagons, a panel for each series, with the diagonal.
 
     Args:
-        name: The files' name without suffix.
-        title: Title of the plot.
         labels: Of the horizontal and the vertical axis.
         points: Series -> values on the horizontal and on the vertical axis.
     """
@@ -183,8 +178,6 @@ def radars(name: str, title: str, axes_of: Mapping[str, Mapping[str, float]], ev
     """A panel with a polygon over competencies for each series; the grey polygon is the mean of all series.
 
     Args:
-        name: The files' name without suffix.
-        title: Title of the plot.
         axes_of: Competency -> series -> score between 0 and 1.
         everyone: All series of all plots, in whose order they have their colours.
 
@@ -226,8 +219,6 @@ def tree(name: str, title: str, nodes: Sequence[Mapping[str, Any]]) -> Chart:
     """A regression tree: each node with the rule that leads to it, its mean and its number of samples.
 
     Args:
-        name: The files' name without suffix.
-        title: Title of the plot.
         nodes: As `metrics.alqasida.feature_analysis.TreeNode`, a parent before its children, the left child first.
     """
     import altair as alt

@@ -70,10 +70,6 @@ class GivenSet:
 def score_outputs(pred: Sequence[Path], output_dir: Path) -> str:
     """Score outputs, write results and details as a run has them, and return what is printed of each model.
 
-    Args:
-        pred: As of `read_outputs`.
-        output_dir: Output folder.
-
     Raises:
         CulturevalError: A file is not understood, or a scoring model cannot be used.
     """

@@ -50,7 +50,6 @@ def tables(run: Run, suite: str = SUITE) -> list[SuiteTable]:
     """Requests, then translations, for each number of few-shot examples; then the judges' scores.
 
     Args:
-        run: A results file.
         suite: `alqasida`, or `alqasida_dev` for the development sets.
     """
     made = []

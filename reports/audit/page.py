@@ -66,9 +66,6 @@ def write_page(files: AuditFiles, folder: Path, title: str, examples: bool = Tru
     """Writes the page with its scripts and styles; nothing of it is loaded from a network.
 
     Args:
-        files: What it shows.
-        folder: Output folder.
-        title: Heading.
         examples: Whether items' texts are shown; not for pages that are published where the data may not be.
 
     Returns:
@@ -226,7 +223,6 @@ def before_and_after(run: Run, task: str, metric: str, gone: set[str]) -> tuple[
     Args:
         run: A results file; its details are read.
         task: Its name with `|k`.
-        metric: Of the task.
         gone: Rows that are left out, FILE:NUMBER.
 
     Returns:

@@ -46,7 +46,6 @@ def findings_text(
 
     Args:
         checks: The table of checks, in whose order they are shown.
-        findings: Of all sources.
         items: All that were looked at, few-shot examples among them.
         full: Whether every finding is shown.
     """
@@ -89,8 +88,6 @@ def cleaned_text(
     """Rows kept, discarded and not decided on, and where the data are.
 
     Args:
-        subsets: What was written.
-        manifest: The manifest.
         folders: Folders of the data sets.
         pushed_to: The data set on the hub, if any.
     """
@@ -140,9 +137,7 @@ def shortcuts_text(subsets: "Sequence[SubsetShortcut]", named: "Sequence[BlindAn
     """The subsets against chance, and the items that are surest.
 
     Args:
-        subsets: In their order.
         named: Items that are right without it.
-        signature: One line.
     """
     cells = [
         (
@@ -236,7 +231,6 @@ def responses_text(answers: Answers, reports: "Sequence[ItemReport]", reasons: M
     """The ranked list.
 
     Args:
-        answers: The answers.
         reports: Of `audit.responses.rank_items`.
         reasons: Name of a reason -> what it means.
         limit: At most this many items are listed.

@@ -44,8 +44,6 @@ def evaluate_solutions(
 
     Args:
         samples: EvalPlus's file or folder of solutions.
-        problem_set: The problems.
-        output_dir: Where LightEval's files go.
         sanitize: When EvalPlus's sanitiser is applied.
         partial: Score incomplete samples, and samples of shortened data.
         workers: Parallel sandboxes; None: one per core.

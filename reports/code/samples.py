@@ -38,7 +38,6 @@ def read_samples(
     Args:
         path: JSON lines (also .gz) with `task_id` and `solution` (a complete program) or `completion` (the text after
             the prompt); or a folder `<task>/<number>.py`, `/` in the task's id written as `_`.
-        problems: The problems by task id.
         sanitize: When EvalPlus's sanitiser is applied: always, never, or ("auto") to texts that are not yet a program
             with the problem's entry point.
         workers: Processes that do so; None: one per core.
@@ -74,7 +73,6 @@ def check_complete(samples: list[Sample], problems: Collection[str], partial: bo
     """The problems without a solution, and a sentence where the others have different numbers of solutions.
 
     Args:
-        samples: The solutions.
         problems: The problems that need one.
         partial: Whether incomplete samples are scored.
 

@@ -229,7 +229,6 @@ def tested_differences(
 
     Args:
         pairs: As of `pair_sides`.
-        draws: Of bootstrap and permutation test.
         seed: Of the draws, the same for each row.
         rows_of: Which tasks of a pair are a row; None: each group, its subsets, and averages of suites.
     """

@@ -75,11 +75,8 @@ def compare_all(
 
     Args:
         results: Output folders or results files.
-        output_dir: Output folder; created if missing.
         metrics: Those to compare; () each task's headline.
         allowed: What may differ between the runs: "items" (those of both are compared), "prompts", "scorers".
-        draws: Of bootstrap and permutation test.
-        seed: Of the draws.
         most_items: At most so many items that differ are shown each way.
         subsets: Whether subsets are in the text, too.
         isolate: Whether right-to-left lines stand between isolates, as on a terminal.
@@ -121,9 +118,6 @@ def forest_plots(number: int, first: str, second: str, rows: Sequence[TestedDiff
 
     Args:
         number: Of the pair, in the plots' names.
-        first: Name of the first side.
-        second: Name of the second.
-        rows: Of all pairs.
     """
     shares: list[Point] = []
     others: list[Point] = []
@@ -294,8 +288,6 @@ def comparison_notes(
     """Sentences on a comparison: what was left out, what differs besides the model, which intervals are meant.
 
     Args:
-        pairs: What was compared.
-        sides: The models.
         rows: As of `tested_differences`.
         subsets: Whether rows of subsets are shown.
     """

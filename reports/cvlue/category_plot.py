@@ -25,7 +25,6 @@ def draw_categories(rows: Sequence[Mapping[str, Any]], metric: str, title: str, 
         rows: With `level` ("field" or "category"), `name`, `items`, the metric, 0 to 1, and `<metric>_stderr`, None
             where unknown; rows whose metric is None are left out.
         metric: The column to draw.
-        title: Title of the plot.
         stem: Path without suffix.
 
     Returns:

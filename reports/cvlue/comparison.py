@@ -41,7 +41,6 @@ def compare_runs_of_cvlue(
 
     Args:
         results: Output folders or results files.
-        output_dir: Output folder; created if missing.
         allowed: What may differ between the runs, as of `compare_all`.
 
     Returns:

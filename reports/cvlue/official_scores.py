@@ -86,7 +86,6 @@ def score_task(name: str, gold: Path, pred: Sequence[Path], output_dir: Path) ->
         name: "itr", "vqa", "vg" or "vd".
         gold: The gold file, or a folder with the released layout.
         pred: The submission file (ITR: one or two), or a folder.
-        output_dir: Output folder of tables and plots.
 
     Returns:
         The table as text, and the scores of the task `cvlue_<name>`.
@@ -147,8 +146,6 @@ def write_tables(name: str, items: Sequence[ScoredItem], output_dir: Path) -> tu
 
     Args:
         name: "itr", "vqa", "vg" or "vd".
-        items: Its scored items.
-        output_dir: Output folder; created if missing.
     """
     output_dir.mkdir(parents=True, exist_ok=True)
     rows = breakdown(items)
@@ -223,7 +220,6 @@ def macro_text(totals: Mapping[str, Mapping[str, float]], output_dir: Path) -> s
 
     Args:
         totals: By task ("itr", ...) the means by metric.
-        output_dir: Output folder.
 
     Returns:
         Also where some of the numbers are missing, and then without an average.

@@ -71,8 +71,6 @@ def evaluate_retrieval(
 
     Args:
         galleries: By task name.
-        encoder: Computes the embeddings.
-        output_dir: Output folder.
         reranking: Adds metrics named `_reranked`; None keeps the encoder's ranking.
 
     Returns:
@@ -106,9 +104,7 @@ def match_probabilities(gallery: Gallery, pairs: Sequence[tuple[int, int]], rera
     """The probability of yes against no, of each pair of image and caption, by a vision-language model.
 
     Args:
-        gallery: The images and captions.
         pairs: Their indices; pairs of one image should be adjacent.
-        reranking: The model.
     """
     import numpy as np
 

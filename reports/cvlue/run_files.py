@@ -47,9 +47,6 @@ class SavedAnswers(NamedTuple):
 def write_run_files(run: Run) -> list[str]:
     """Writes the files of a run into `cvlue/<model>/<date>` of its output folder.
 
-    Args:
-        run: A results file.
-
     Returns:
         Sentences that say where they are and what is missing; none for a run without Chinese tasks or details.
 
@@ -89,7 +86,6 @@ def answers_of(name: str, rows: Sequence[Mapping[str, Any]], gold: Sequence[Reco
 
     Args:
         name: "itr", "vqa", "vg" or "vd".
-        rows: Rows of the task's details.
         gold: All records of its gold file.
 
     Raises:

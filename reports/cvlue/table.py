@@ -187,7 +187,6 @@ def fit_of(rows: Sequence[Mapping[str, Any]], family: str) -> Fit:
     """How the replies of a grounding task look when they are read in a format.
 
     Args:
-        rows: Rows of its details.
         family: A key of `FAMILIES`.
     """
     readable = plausible = overlap = 0.0

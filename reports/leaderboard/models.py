@@ -42,12 +42,7 @@ class ModelFacts:
 
 
 def facts_of(entries: Iterable[Entry], given: Mapping[str, Mapping[str, str]]) -> dict[str, ModelFacts]:
-    """The facts of models, by the entries' labels.
-
-    Args:
-        entries: Of all suites.
-        given: From `read_models`.
-    """
+    """The facts of models, by the entries' labels."""
     found: dict[str, ModelFacts] = {}
     for entry in entries:
         row = given.get(published_model(entry.model, given) or "", {})

@@ -87,7 +87,6 @@ def push_space(folder: Path, name: str, public: bool) -> str:
     """Uploads a site as a static Space; returns its address.
 
     Args:
-        folder: From `write_site`.
         name: ORG/NAME of the Space, which is made where it is missing.
         public: Whether a new Space is public.
 
@@ -119,7 +118,6 @@ def publications(paths: Sequence[Path], org: str, public: bool) -> list[Publicat
     Args:
         paths: Output folders or results files.
         org: Account or organisation on the hub.
-        public: Whether the data sets are public.
 
     Raises:
         CulturevalError: There are no results, or a file cannot be read.
@@ -152,7 +150,6 @@ def publish(found: Sequence[Publication], public: bool, say: Callable[[str], Non
     """Uploads, run by run.
 
     Args:
-        found: As of `publications`.
         public: Whether data sets that are not there yet become public.
         say: Gets a sentence for each run.
 

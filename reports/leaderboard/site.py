@@ -41,9 +41,7 @@ def write_site(board: Board, folder: Path, title: str, formats: Sequence[str], l
     """Writes the site.
 
     Args:
-        board: The leaderboard.
         folder: Empty, missing, or of an earlier site, which is replaced when all of the new one is written.
-        title: Heading of the first page.
         formats: Of the charts' files; empty: none, and the page has no charts.
         logs: Where Inspect's viewer of single answers is published, an address relative to the first page; "": nowhere.
         about: What stands below the heading: of which models and data the scores are.

@@ -65,8 +65,6 @@ def tables_of(division: Division, group: Group, published: bool = False) -> list
     """The tables of a group of comparable entries.
 
     Args:
-        division: The suite.
-        group: Of it.
         published: Whether the rows of the suite's paper stand among those of the first group.
     """
     suite, first = all_suites().get(division.suite), group is division.groups[0]

@@ -103,10 +103,7 @@ def write_comparison(
 
     Args:
         results: Output folders or results files.
-        output_dir: Output folder; created if missing.
         profile: How verdicts are parsed: strict, tolerant, lenient or organisers.
-        draws: Of bootstrap and permutation test.
-        seed: Of the draws.
         sizes: MODEL=BILLIONS of parameters, for names without a size.
         borders: Thresholds above which Q+ accuracy and CFHR count as high.
         allowed: What may differ between the runs, of `comparable.KINDS`.

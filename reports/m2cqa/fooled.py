@@ -15,10 +15,6 @@ from cultureval.runtime.errors import CulturevalError
 def fooled_items(rows: Sequence[Mapping[str, Any]], task: str) -> list[FooledItem]:
     """The items whose true statement was accepted and a false one not rejected, in the order of the details.
 
-    Args:
-        rows: The rows of a task's details.
-        task: Its name.
-
     Raises:
         CulturevalError: The task has no verdicts on single statements.
     """

@@ -171,7 +171,6 @@ def submission_report(gold: Gold, predictions: Mapping[tuple[str, int], str]) ->
     """`counterfactual_report` of a submission.
 
     Args:
-        gold: The labels.
         predictions: By item and statement; those without one are wrong.
     """
     from cultureval.metrics.m2cqa.counterfactual import counterfactual_report

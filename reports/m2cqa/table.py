@@ -100,8 +100,6 @@ def profile_notes(run: Run, records: Sequence[TaskRecord], columns: Mapping[str,
     """A line that names the tasks whose headline, or share of invalid outputs, depends on how outputs are read.
 
     Args:
-        run: A results file.
-        records: Tasks of it.
         columns: Metric -> its column in the table, the headline first.
     """
     gaps = {}

@@ -62,7 +62,6 @@ def run_plan(runs: Sequence[PlannedRun], say: Callable[[str], None]) -> list[Pla
     interrupted run has got are kept by `cultureval eval` itself, and are used by the next one.
 
     Args:
-        runs: Of a plan, or some of them.
         say: Called with a sentence on each run.
 
     Returns:
@@ -152,11 +151,6 @@ def write_array_job(plan: PlanFile, runs: Sequence[PlannedRun], file: Path) -> P
 
     Each job of the array calls `cultureval run PLAN --only NUMBER`, which leaves out what is finished. Names from the
     plan are quoted; options of sbatch are single words (`plan_file.Word`).
-
-    Args:
-        plan: The plan.
-        runs: Its runs.
-        file: Its file.
     """
     folder = Path(plan.output_dir).expanduser().absolute()
     at_once = f"%{plan.at_once}" if plan.at_once else ""

@@ -31,7 +31,6 @@ def write_bundle(logs: Sequence[TaskLog], folder: Path, gated: bool = False) -> 
     """Writes the logs with Inspect's viewer as a static site; it needs a web server, any one.
 
     Args:
-        logs: From `write_logs`.
         folder: A bundle in it is replaced.
         gated: Whether tasks are in it whose data may not be passed on.
 
@@ -80,7 +79,6 @@ def serve(logs: Sequence[TaskLog], port: int) -> None:
     """Runs Inspect's viewer on this machine until it is interrupted.
 
     Args:
-        logs: From `write_logs`.
         port: On 127.0.0.1.
 
     Raises:

@@ -84,7 +84,6 @@ class Maker:
         Args:
             place: Of the row in the details, from 0.
             name: Of the row, as every command names it.
-            row: The row.
             judged: Metrics that later judgements add.
         """
         from inspect_ai.log import EvalSample
@@ -261,9 +260,6 @@ def is_right_to_left(line: str) -> bool:
 
 def images_of(row: Row) -> tuple[list[str], list[str]]:
     """The images of an item.
-
-    Args:
-        row: A row of the details.
 
     Returns:
         Data URLs, and a sentence for each image that cannot be shown.

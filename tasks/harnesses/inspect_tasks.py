@@ -53,7 +53,6 @@ def suite_task(name: str, shots: int, limit: int | None, options: Mapping[str, s
     """A task or group of our catalogue as a task of Inspect.
 
     Args:
-        name: Of the catalogue.
         shots: Few-shot examples, the first of the source.
         limit: At most this many rows of each task; items of several rows stay complete.
         options: Texts by the names of settings and of suites' options.
@@ -288,7 +287,6 @@ def _register(name: str) -> None:
         Args:
             data: Data root (DIR/<org>/<name>), or `samples`.
             judge: Judges, as of CULTUREVAL_JUDGE.
-            shots: Few-shot examples.
             limit: At most this many rows of each task.
             **options: form, bad_rows, sources, manifest, and options of suites, such as box_format.
         """
