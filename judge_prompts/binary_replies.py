@@ -18,6 +18,7 @@ from cultureval.runtime.reasoning import split_reasoning
 
 LONGEST = 40_000  # characters of a reply
 LONGEST_EXPLANATION = 2_000
+MENDED = "mended_"  # before the flags of what was mended
 LONGEST_HELD = 200  # characters of an explanation where the server holds the reply to a form
 _FENCE = re.compile(r"\A\s*```(?:json)?\s*\n(.*?)\n?\s*```\s*\Z", re.DOTALL)
 _TEXT_VALUES = {"0": 0, "1": 1, "٠": 0, "١": 1}
@@ -85,15 +86,10 @@ def read_binary(reply: str, criteria: Sequence[str], cascade: Cascade) -> ReplyR
     Raises:
         JudgeReplyError: Says what breaks the form.
     """
-    text, flags = _without_frame(reply)
-    content = _parsed(text)
-    if not isinstance(content, dict) or set(content) != {"scores", "issues"}:
-        raise JudgeReplyError(f"the reply is no object of scores and issues ({shorten(reply)})")
-    scores = _strict_scores(content["scores"], criteria)
-    notes = _strict_issues(content["issues"], scores)
-    for name, ruled in _broken_cascades(scores, cascade).items():
-        raise JudgeReplyError(f"{name} is 0, and {', '.join(ruled)} must be 0 with it")
-    return ReplyReading({name: float(value) for name, value in scores.items()}, flags=flags, notes=notes)
+    found = mend_binary(reply, criteria, cascade)
+    if mended := [flag.removeprefix(MENDED).replace("_", " ") for flag in found.flags if flag.startswith(MENDED)]:
+        raise JudgeReplyError(f"the reply breaks the form in {', '.join(mended)} ({shorten(reply)})")
+    return found
 
 
 def mend_binary(reply: str, criteria: Sequence[str], cascade: Cascade) -> ReplyReading:
@@ -170,37 +166,6 @@ def _only_object(text: str) -> Any:
     return found[0]
 
 
-def _strict_scores(given: Any, criteria: Sequence[str]) -> dict[str, int]:
-    if not isinstance(given, dict):
-        raise JudgeReplyError("scores is no object, or has a repeated key")
-    if missing := [name for name in criteria if name not in given]:
-        raise JudgeReplyError(f"the scores lack {', '.join(missing)}")
-    if extra := [name for name in given if name not in criteria]:
-        raise JudgeReplyError(f"the scores have {shorten(', '.join(extra))} besides the criteria")
-    for name, value in given.items():
-        if type(value) is not int or value not in (0, 1):
-            raise JudgeReplyError(f"{name} is {shorten(value, 20)}, neither 0 nor 1")
-    return {name: given[name] for name in criteria}
-
-
-def _strict_issues(given: Any, scores: Mapping[str, int]) -> dict[str, str]:
-    notes: dict[str, str] = {}
-    for issue in given if isinstance(given, list) else [None]:
-        if not isinstance(issue, dict) or set(issue) != {"criterion", "explanation"}:
-            raise JudgeReplyError("issues is no list of objects with criterion and explanation")
-        name, explanation = issue["criterion"], issue["explanation"]
-        if not isinstance(name, str) or name not in scores:
-            raise JudgeReplyError(f"an issue is of {shorten(name, 40)}, which is no criterion")
-        if scores[name] or name in notes:
-            raise JudgeReplyError(f"{name} is scored 1 and has an issue" if scores[name] else f"{name} has two issues")
-        if not isinstance(explanation, str) or not explanation.strip():
-            raise JudgeReplyError(f"the issue of {name} has no explanation")
-        notes[name] = explanation.strip()[:LONGEST_EXPLANATION]
-    if unexplained := [name for name, value in scores.items() if not value and name not in notes]:
-        raise JudgeReplyError(f"{', '.join(unexplained)} scored 0 without an issue")
-    return notes
-
-
 def _broken_cascades(scores: Mapping[str, int], cascade: Cascade) -> dict[str, list[str]]:
     """Criterion that is 0 -> those that it rules and that are not."""
     broken = {name: [one for one in ruled if scores[one]] for name, ruled in cascade.items() if not scores[name]}
@@ -264,7 +229,9 @@ def _mended_issues(given: Any, scores: Mapping[str, int], found: set[str]) -> di
             raise JudgeReplyError(f"an issue is of {shorten(by_key.get('criterion'), 40)}, which is not scored 0")
         found |= {"mended_keys"} if by_key["criterion"] != name else set()
         found |= {"mended_issues"} if name in notes else set()
-        text = str(by_key.get("explanation") or "").strip()
+        explanation = by_key.get("explanation")
+        found |= {"mended_values"} if not isinstance(explanation, str | None) else set()
+        text = str(explanation or "").strip()
         notes[name] = " ".join(filter(None, [notes.get(name), text]))[:LONGEST_EXPLANATION]
     if any(not value and not notes.get(name) for name, value in scores.items()):
         found.add("mended_issues")

@@ -8,7 +8,8 @@ import typer
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.printing import print_note, print_result
 from cultureval.runtime.settings import current_settings, use_settings
-from cultureval.scripts.options import OutputDir, ReuseReplies, Seed, WithCustomSuites, command_group
+from cultureval.scripts.options import OutputDir, ReuseReplies, Seed
+from cultureval.scripts.suite_options import WithCustomSuites, command_group
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

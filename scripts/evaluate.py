@@ -33,9 +33,9 @@ from cultureval.scripts.options import (
     SourcesFile,
     Tasks,
     Wandb,
-    WithSuiteOptions,
     with_sources,
 )
+from cultureval.scripts.suite_options import WithSuiteOptions
 from cultureval.tasks.cvlue.gallery import TASKS, read_gallery
 
 if TYPE_CHECKING:

@@ -27,7 +27,7 @@ from cultureval.scripts.audit import audit
 from cultureval.scripts.code import code
 from cultureval.scripts.curate import curate
 from cultureval.scripts.journal import journal
-from cultureval.scripts.options import WithCustomSuites, WithSuiteOptions, custom_suites_of
+from cultureval.scripts.suite_options import WithCustomSuites, WithSuiteOptions, custom_suites_of
 from cultureval.tasks.options import check_variables
 
 NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EFBIG}

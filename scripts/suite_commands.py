@@ -16,7 +16,8 @@ from cultureval.runtime.errors import CulturevalError, did_you_mean, shorten
 from cultureval.runtime.printing import print_result
 from cultureval.runtime.saving import require_output_folder
 from cultureval.scripts.compare import compare_runs
-from cultureval.scripts.options import ALL_FORMATS, FLAG, Figures, WithCustomSuites, command_group, with_option
+from cultureval.scripts.options import ALL_FORMATS, Figures
+from cultureval.scripts.suite_options import FLAG, WithCustomSuites, command_group, with_option
 from cultureval.tasks.catalogue import all_suites
 from cultureval.tasks.registration import unknown_suite_hint
 from cultureval.tasks.suite import Suite

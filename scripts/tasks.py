@@ -11,17 +11,8 @@ import typer
 from cultureval.runtime.data.user_cache import write_json_lines
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.settings import current_settings, use_settings
-from cultureval.scripts.options import (
-    Data,
-    Form,
-    OnlyJson,
-    SourcesFile,
-    Tasks,
-    WithCustomSuites,
-    command_group,
-    data_settings,
-    with_sources,
-)
+from cultureval.scripts.options import Data, Form, OnlyJson, SourcesFile, Tasks, data_settings, with_sources
+from cultureval.scripts.suite_options import WithCustomSuites, command_group
 from cultureval.tasks.catalogue import all_tasks, require_suites, suites
 from cultureval.tasks.options import read_data_options
 from cultureval.tasks.registration import unknown_name_hint

@@ -1,7 +1,7 @@
 """`cultureval audit`: its sub-commands under one name."""
 
 from cultureval.scripts.audit import check, code, review, run
-from cultureval.scripts.options import WithCustomSuites, command_group
+from cultureval.scripts.suite_options import WithCustomSuites, command_group
 
 audit = command_group("Finds bad items before they mislead. Example: cultureval audit check qimma --data DIR")
 audit.command("check", cls=WithCustomSuites)(check.check)
