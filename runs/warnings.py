@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
+from typing import NamedTuple
 
 from cultureval.metrics.code.report import NO_SANDBOX
 from cultureval.metrics.declared import SHARE, bounds_of_mean
@@ -15,34 +16,6 @@ from cultureval.runtime.journal_lines import UNCONFIRMED
 from cultureval.runtime.rows_report import KEPT_KINDS, KINDS
 from cultureval.tasks.catalogue import all_tasks, declared_metric, groups
 
-MARKS = {
-    "claims": "edited",
-    "mixed": "mixed models",
-    "unchecked": "not checked",
-    "impossible": "impossible scores",
-    "samples": "samples",
-    "judgements_alone": "judgements only",
-    "incomplete": "incomplete",
-    "unscorable": "incomplete",
-    "in_part": "some subsets",
-    "skipped": "rows skipped",
-    "refused": "refusals",
-    "other_counts": "other rows",
-    "other_sums": "other rows",
-    "other_data": "other data",
-    "unsandboxed": "no sandbox",
-    "unscored": "unscored",
-    "unjudged": "unscored verdicts",
-    "judged_in_part": "judged in part",
-    "unparsable": "unreadable",
-    "truncated": "cut answers",
-    "judges_of_one_name": "mixed judges",
-    "flagged": "flagged",
-}
-PARTIAL = ("samples", "limited", "other_counts", "other_sums", "other_data", "incomplete", "skipped")
-PARTIAL += ("judgements_alone",)
-LEAVES_OUT = ("claims", "mixed", "unchecked", "impossible", "skipped", "refused", "unscored", "unjudged")
-LEAVES_OUT += ("judged_in_part", "judgements_alone")
 UNPARSABLE = 0.02  # shares of answers above this are told
 DOUBTED = 0.02  # shares of a judge's verdicts that are unscored, or of flagged texts, above which means are bounded
 NAMED = 3  # groups that a sentence names
@@ -69,52 +42,18 @@ class RunWarning(str):
 def run_warnings(run: Run) -> list[RunWarning]:
     """A sentence for each kind of problem, with the groups of tasks that have it, and what to do."""
     tasks = list(run.record.tasks.values())
-    checks = (
-        _claims,
-        _unchecked,
-        _impossible,
-        _samples,
-        _judgements_alone,
-        _mixed,
-        _incomplete,
-        _unscorable,
-        _in_part,
-        _without_judges,
-        _limited,
-        _skipped,
-        _repeated,
-        _unread,
-        _refused,
-        _unselected,
-        _other_counts,
-        _other_sums,
-        _other_data,
-        _unsandboxed,
-        _few_shot,
-        _unscored,
-        _unjudged,
-        _judged_in_part,
-        _judges_of_one_name,
-        _flagged,
-        _judges_bounds,
-        _unparsable,
-        _truncated,
-        _reused,
-        _reused_verdicts,
-        _cost,
-    )
-    found = [(check.__name__.lstrip("_"), sentence) for check in checks for sentence in check(run, tasks)]
-    return [RunWarning(sentence, kind, _mark(kind, run, tasks)) for kind, sentence in found]
+    found = [(name, sentence) for name, problem in PROBLEMS.items() for sentence in problem.check(run, tasks)]
+    return [RunWarning(sentence, name, _mark(name, run, tasks)) for name, sentence in found]
 
 
 def is_partial(warnings: Iterable[RunWarning]) -> bool:
     """Whether a run is of other rows than published, so that it does not stand among the rows of papers."""
-    return any(one.kind in PARTIAL for one in warnings)
+    return any(PROBLEMS[one.kind].partial for one in warnings)
 
 
 def leaves_items_out(warnings: Iterable[RunWarning]) -> bool:
     """Whether a run's means are of fewer items than it was asked, so that none of them is called the best."""
-    return any(one.kind in LEAVES_OUT for one in warnings)
+    return any(PROBLEMS[one.kind].leaves_out for one in warnings)
 
 
 def _mark(kind: str, run: Run, tasks: list[TaskRecord]) -> str:
@@ -122,7 +61,7 @@ def _mark(kind: str, run: Run, tasks: list[TaskRecord]) -> str:
         return f"limit {' and '.join(map(str, _limits(tasks)))}"
     if kind == "judged_in_part":
         return incomplete(judge_scores(run, tasks))
-    return MARKS.get(kind, "")
+    return PROBLEMS[kind].mark
 
 
 def run_notes(run: Run) -> list[str]:
@@ -558,3 +497,55 @@ def _named(words: Iterable[str], what: str = "group") -> str:
     listed = list(words)
     others = len(listed) - NAMED
     return ", ".join(listed[:NAMED]) + (f" and {counted(others, f'more {what}')}" if others > 0 else "")
+
+
+class Problem(NamedTuple):
+    """A kind of problem.
+
+    Attributes:
+        check: The sentences on a run that has it.
+        mark: The same in a word or two, for beside the model's name; "" for what does not touch the scores.
+        partial: Whether the run is of other rows than published, so that it does not stand among the rows of papers.
+        leaves_out: Whether its means are of fewer items than it was asked, so that none of them is called the best.
+    """
+
+    check: Callable[[Run, list[TaskRecord]], Checks]
+    mark: str = ""
+    partial: bool = False
+    leaves_out: bool = False
+
+
+PROBLEMS = {  # in the order in which they are told
+    "claims": Problem(_claims, "edited", leaves_out=True),
+    "unchecked": Problem(_unchecked, "not checked", leaves_out=True),
+    "impossible": Problem(_impossible, "impossible scores", leaves_out=True),
+    "samples": Problem(_samples, "samples", partial=True),
+    "judgements_alone": Problem(_judgements_alone, "judgements only", partial=True, leaves_out=True),
+    "mixed": Problem(_mixed, "mixed models", leaves_out=True),
+    "incomplete": Problem(_incomplete, "incomplete", partial=True),
+    "unscorable": Problem(_unscorable, "incomplete"),
+    "in_part": Problem(_in_part, "some subsets"),
+    "without_judges": Problem(_without_judges),
+    "limited": Problem(_limited, "limit", partial=True),
+    "skipped": Problem(_skipped, "rows skipped", partial=True, leaves_out=True),
+    "repeated": Problem(_repeated),
+    "unread": Problem(_unread),
+    "refused": Problem(_refused, "refusals", leaves_out=True),
+    "unselected": Problem(_unselected),
+    "other_counts": Problem(_other_counts, "other rows", partial=True),
+    "other_sums": Problem(_other_sums, "other rows", partial=True),
+    "other_data": Problem(_other_data, "other data", partial=True),
+    "unsandboxed": Problem(_unsandboxed, "no sandbox"),
+    "few_shot": Problem(_few_shot),
+    "unscored": Problem(_unscored, "unscored", leaves_out=True),
+    "unjudged": Problem(_unjudged, "unscored verdicts", leaves_out=True),
+    "judged_in_part": Problem(_judged_in_part, "judged in part", leaves_out=True),
+    "judges_of_one_name": Problem(_judges_of_one_name, "mixed judges"),
+    "flagged": Problem(_flagged, "flagged"),
+    "judges_bounds": Problem(_judges_bounds),
+    "unparsable": Problem(_unparsable, "unreadable"),
+    "truncated": Problem(_truncated, "cut answers"),
+    "reused": Problem(_reused),
+    "reused_verdicts": Problem(_reused_verdicts),
+    "cost": Problem(_cost),
+}

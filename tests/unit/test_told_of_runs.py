@@ -46,7 +46,7 @@ from cultureval.runs.load_runs import load, scores_table
 from cultureval.runs.record import Claim, RunRecord, SignatureRecord, TaskRecord
 from cultureval.runs.recording import section_of, tokens_of_run
 from cultureval.runs.task_records import task_records
-from cultureval.runs.warnings import LEAVES_OUT, MARKS, PARTIAL, run_warnings
+from cultureval.runs.warnings import PROBLEMS, run_warnings
 from cultureval.runtime.errors import CulturevalError
 from cultureval.tasks.catalogue import means_of_subsets
 
@@ -309,7 +309,7 @@ def test_a_board_is_without_runs_whose_scores_are_not_checked(tmp_path):
 
 def test_whatever_leaves_items_out_has_a_mark():
     """`compare` shows the warnings with marks: one of a judge's unscored verdicts had none."""
-    assert {*LEAVES_OUT, *PARTIAL} <= {*MARKS, "limited"}
+    assert all(one.mark for one in PROBLEMS.values() if one.partial or one.leaves_out)
 
 
 def changed_details(one, task, change):
