@@ -8,14 +8,27 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from statistics import fmean
 
 from cultureval.metrics.alqasida.countries import NAMES
 from cultureval.metrics.alqasida.names import GAIN, ZERO
+from cultureval.reports.charts import Chart, Charted, Interval, Point, dots, interval_of_cell, scatter
 from cultureval.reports.paper_numbers import published_model, published_rows, published_scores
 from cultureval.runs.judged import BOUNDS_NOTE, JudgeScores, bounded_mean, by_judge, incomplete, judge_scores
 from cultureval.runs.means import Estimate, as_written, estimate, mean_of, percentage
 from cultureval.runs.record import Run, TaskRecord
-from cultureval.runs.table import NO_AVERAGE, Cell, Column, Content, Coverage, Row, SuiteTable, cell_of, table_of_cells
+from cultureval.runs.table import (
+    NO_AVERAGE,
+    Cell,
+    Column,
+    Content,
+    Coverage,
+    Row,
+    SuiteTable,
+    cell_of,
+    one_row,
+    table_of_cells,
+)
 from cultureval.runtime.errors import shown_names
 from cultureval.tasks.alqasida.benchmarks import direction_of
 from cultureval.tasks.alqasida.published_prompts import NOT_PUBLISHED
@@ -286,3 +299,37 @@ def _dialect(task: Task) -> str:
 
 def _mean(row: dict[str, str], tasks: Sequence[Task]) -> Cell:
     return Cell(sum(float(row[task.task]) for task in tasks) / len(tasks), digits=1)
+
+
+def charts(models: Sequence[Charted]) -> list[Chart]:
+    """Of comparable models: dots a kind of requests, then translations into dialects by both scores."""
+    found = []
+    for kind, name in KINDS.items():
+        values = {model.label: row for model in models if (row := _by_country(model, name))}
+        if values:
+            title = f"ADI2 of {name} requests by country, percent"
+            note = "Means over the sets that were run."
+            found.append(dots(f"alqasida_{kind}", title, values, note=note))
+    points = [point for model in models if (point := _translation(model))]
+    if points:
+        axes = ("spBLEU, English to dialect", "ADI2 of the translations, percent")
+        note = "Means over the corpora and dialects that were run; high on both axes: right, and in the dialect."
+        found.append(scatter("alqasida_translation", "Quality and fidelity of translations", axes, points, note=note))
+    return found
+
+
+def _by_country(model: Charted, kind: str) -> dict[str, Interval]:
+    cells = {column: cell for table in tables(model.run) for column, cell in one_row(table).cells.items()}
+    found = {column.above: interval_of_cell(cell) for column, cell in cells.items() if column.name == kind}
+    return {country: found[country] for country in NAMES.values() if found.get(country)}
+
+
+def _translation(model: Charted) -> Point | None:
+    pairs = [
+        (quality, 100 * fidelity)
+        for task in model.run.tasks_of(SUITE)
+        if "_eng_to_" in task.task
+        and (quality := model.run.value(task.task, "spbleu")) is not None
+        and (fidelity := model.run.value(task.task, "adi2")) is not None
+    ]
+    return Point(model.label, fmean(x for x, _ in pairs), fmean(y for _, y in pairs)) if pairs else None
