@@ -135,9 +135,6 @@ def write_judgements(
 
     Args:
         started: When the command began, in seconds since 1970.
-
-    Returns:
-        The results files.
     """
     groups: dict[tuple[Path, str, str], list[Job]] = {}
     for job in work:

@@ -67,9 +67,6 @@ def write_page(files: AuditFiles, folder: Path, title: str, examples: bool = Tru
 
     Args:
         examples: Whether items' texts are shown; not for pages that are published where the data may not be.
-
-    Returns:
-        The page.
     """
     (folder / "assets").mkdir(parents=True, exist_ok=True)
     write_assets(folder / "assets", charts=False)

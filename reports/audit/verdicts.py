@@ -20,11 +20,7 @@ MOST_REASONS = 5  # kinds of missing verdicts that are shown
 
 
 def write_audit(audit: "Audit", folder: Path) -> str:
-    """Writes verdicts (with the items' texts), the manifest (without) and the summary.
-
-    Returns:
-        The summary.
-    """
+    """Writes verdicts (with the items' texts), the manifest (without) and the summary."""
     write_json_lines(folder / VERDICTS, map(_record, audit.items))
     write_manifest(folder / MANIFEST, [one.manifest_row() for one in audit.items])
     text = audit_text(audit)
