@@ -61,8 +61,9 @@ from cultureval.runtime.patches.lighteval.refused_docs import RefusedResponse
 from cultureval.runtime.reasoning import split_reasoning
 from cultureval.runtime.servers.answers import Answer
 from cultureval.runtime.servers.costs import BudgetSpent, RequestSize
+from cultureval.runtime.servers.errors import ModelChanged
 from cultureval.runtime.servers.identity import ServerIdentity
-from cultureval.runtime.servers.identity_watch import IdentityWatch, ModelChanged
+from cultureval.runtime.servers.identity_watch import IdentityWatch
 from cultureval.runtime.servers.journalled_answers import First, OnFailure, Question, answer_all, earlier_answers
 from cultureval.runtime.servers.openai_client import OpenAIClient
 from cultureval.runtime.servers.settings import ServerSettings

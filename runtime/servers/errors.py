@@ -82,6 +82,13 @@ class ServerError(CulturevalError):
         return "start the server, or correct base_url"
 
 
+class ModelChanged(ServerError):
+    """The servers serve another model than that of the run."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message, message, refuses_all=True)
+
+
 @contextmanager
 def reading_a_reply(usage: Mapping[str, Any] | None = None) -> Iterator[None]:
     """Turns what a reply of an unexpected form raises into the ServerError of a request without a usable answer.

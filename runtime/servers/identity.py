@@ -57,7 +57,7 @@ def held_to(schema: Mapping[str, Any], name: str = "reply") -> dict[str, Any]:
     return {"type": "json_schema", "json_schema": {"name": name, "strict": True, "schema": dict(schema)}}
 
 
-_NOT_COMPARED = ("owner", "holds_schema")
+_NOT_COMPARED = ("owner", "holds_schema", "answered")
 _SIZES = ("n_params", "n_vocab", "n_embd", "size")  # what llama.cpp lists of a model's weights
 
 
@@ -75,6 +75,7 @@ class ServerIdentity:
         probe: First eight hexadecimal digits of the SHA-256 of the answer to `PROBE`; None: no part of the identity.
         owner: `owned_by`: the serving software, such as "vllm", or a company. Not compared.
         holds_schema: Whether the servers hold a reply to a JSON schema, by trial. Not compared.
+        answered: Whether they answered `PROBE`, which some refuse for what it is. Not compared.
     """
 
     id: str
@@ -86,6 +87,7 @@ class ServerIdentity:
     probe: str | None = None
     owner: str | None = None
     holds_schema: bool = False
+    answered: bool = True
 
     @property
     def described(self) -> bool:
@@ -266,6 +268,7 @@ async def _of_server(
         probe=_digest(response) if by_answer and response is not None else None,
         owner=name_of(entry.get("owned_by")),
         holds_schema=holds_schema,
+        answered=response is not None,
     )
 
 
@@ -275,7 +278,7 @@ async def _continued(client: OpenAIClient, request: Mapping[str, Any], plain: bo
     try:
         return await client.send(lambda one: one.chat.completions.create(messages=messages, **request))
     except ServerError as error:
-        if not (plain and (error.refuses_content or error.refuses_all)):
+        if not (plain and (error.refuses_content or error.refuses_all or error.may_refuse_all)):
             raise
         first = error
     limit = request.get("max_completion_tokens", PROBE_TOKENS)

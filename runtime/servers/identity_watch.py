@@ -14,7 +14,7 @@ import logging
 import secrets
 import time
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
@@ -22,13 +22,16 @@ from typing import Any, NamedTuple
 from cultureval.runtime.journal import Journal
 from cultureval.runtime.journal_lines import UNCONFIRMED
 from cultureval.runtime.servers.answers import name_of
-from cultureval.runtime.servers.errors import ServerError
+from cultureval.runtime.servers.errors import ModelChanged
 from cultureval.runtime.servers.identity import IdentityQuestion, ServerIdentity
 
 logger = logging.getLogger(__name__)
 
 LEAST_PAUSE_S = 10.0  # between two questions who a server is, without a reason to ask
 SHARE = 0.02  # of a run's time that such questions may take
+ALONE = 3  # times that a server is asked again whose answer to the short question has changed
+_POLL_S = 0.05
+_OF_THE_ANSWER = {"probe", "fingerprint", "served"}
 
 
 class Filed(NamedTuple):
@@ -85,13 +88,6 @@ OF_JUDGES = (
 )
 
 
-class ModelChanged(ServerError):
-    """The servers serve another model than that of the run."""
-
-    def __init__(self, message: str) -> None:
-        super().__init__(message, message, refuses_all=True)
-
-
 @dataclass
 class IdentityWatch:
     """Who gives the answers of a run.
@@ -113,6 +109,7 @@ class IdentityWatch:
     others: dict[str, str] = field(default_factory=dict)
     _name: str | None = None
     _recent: dict[str, list[Filed]] = field(default_factory=dict)  # url -> since it last said who it is
+    _unplaced: list[Filed] = field(default_factory=list)  # of the run's model, or of another behind its address
     _next_check: dict[str, str] = field(default_factory=dict)  # url -> name
     _changes: Counter[str] = field(default_factory=Counter)
     _now: dict[str, ServerIdentity] = field(default_factory=dict)
@@ -150,22 +147,50 @@ class IdentityWatch:
         asked, took = self._asked.setdefault(url, (time.monotonic(), 0.0))
         return time.monotonic() - asked > max(LEAST_PAUSE_S, took / SHARE)
 
-    async def still(self, url: str, patient: bool = True) -> bool:
-        """Asks a server who it is; whether it is who it was. Raises ServerError where it does not answer.
+    async def make_sure(self, url: str, in_flight: Callable[[], int], times: int = 1, patient: bool = True) -> None:
+        """Asks a server who it is: the answers before are then its model's, or nobody's, or it has changed.
 
-        `patient`: It is tried as often as with a request; else once.
+        An answer to the short question that is another one may be rounded differently, in a batch with others: it is
+        asked again alone, and no answer then outweighs another. Where it is refused, nothing is learned.
+
+        Args:
+            url: The server.
+            in_flight: How many requests of the run it is answering.
+            times: How often it is asked, since not every reply of an address need be of one model.
+            patient: Whether it is tried as often as with a request; else once.
+
+        Raises:
+            ModelChanged: It is another one, and the run does not go on.
+            ServerError: It does not answer.
         """
         if self.question is None:
-            return True
-        recent, started = self._recent.get(url, []), time.monotonic()
+            return
+        recent, started, busy = self._recent.get(url, []), time.monotonic(), in_flight() > 0
         before = list(recent)
         self._next_check.pop(url, None)  # what is filed meanwhile waits for another check
-        found = await self.question.ask(url, patient)
+        found = [await self.question.ask(url, patient) for _ in range(times)]
         self._asked[url] = (time.monotonic(), time.monotonic() - started)
-        if same := found.known == self._current(url).known:
+        if any(self._differing(url, one) == {"probe"} for one in found):
+            while in_flight():
+                await asyncio.sleep(_POLL_S)
+            alone = [await self.question.ask(url) for _ in range(ALONE)]
+            found = alone if busy else [*found, *alone]
+        others = [one for one in found if self._differing(url, one)]
+        described = [one for one in others if self._differing(url, one) != {"probe"}]
+        if described or len(others) == len(found):
+            await self._change(url, (described or others)[0])
+        elif others:
+            self._unplaced += before
+            del recent[: len(before)]
+        elif all(one.answered for one in found) or not self._current(url).answered:
             del recent[: len(before)]
             await self._confirm(before)
-        return same
+
+    def _differing(self, url: str, found: ServerIdentity) -> set[str]:
+        """In what an identity differs from that of a server; a question that was refused says nothing of its answer."""
+        current = self._current(url)
+        names = {name for name, _ in found.known.items() ^ current.known.items()}
+        return names if found.answered == current.answered else names - _OF_THE_ANSWER
 
     async def _confirm(self, filed: Iterable[Filed]) -> None:
         """Notes in the journal that the checks of these answers were passed."""
@@ -176,24 +201,29 @@ class IdentityWatch:
         """Marks the answers that no check has followed, and says how many they are; called at the end."""
         left = {one.asked for recent in self._recent.values() for one in recent}
         self.others |= dict.fromkeys(left, f"{self.first}{UNCONFIRMED}")
+        unplaced = {one.asked for one in self._unplaced}
+        self.others |= dict.fromkeys(unplaced, f"{self.first} or another")
         self._recent.clear()
+        self._unplaced.clear()
         self._next_check.clear()
-        if left:
-            logger.warning(
-                "%s of the run's answers came after the last time that their server said who it is: nobody knows "
-                "whether its model gave them, and the same command asks for them anew.",
-                f"{len(left):,}",
-            )
+        for count, why in (
+            (len(left), "came after the last time that their server said who it is"),
+            (len(unplaced), "came while their server answered a short question as it did before and also otherwise"),
+        ):
+            if count:
+                logger.warning(
+                    "%s of the run's answers %s: nobody knows whether its model gave them, and the same command asks "
+                    "for them anew.",
+                    f"{count:,}",
+                    why,
+                )
 
-    async def has_changed(self, url: str) -> None:
+    async def _change(self, url: str, found: ServerIdentity) -> None:
         """Takes the answers out of the journal that may be of the model that a server has changed to.
 
         Raises:
             ModelChanged: The run does not go on.
-            ServerError: The server does not answer.
         """
-        assert self.question is not None
-        found = await self.question.ask(url)
         before, recent = self._current(url), self._recent.pop(url, [])
         self._next_check.pop(url, None)
         unsure = [one for one in recent if not (one.named and _told_apart(before, found))]

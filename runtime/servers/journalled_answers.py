@@ -8,7 +8,6 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any
@@ -20,8 +19,8 @@ from cultureval.runtime.progress import Progress
 from cultureval.runtime.question_locks import QuestionLocks
 from cultureval.runtime.servers.answers import Answer
 from cultureval.runtime.servers.costs import Usage
-from cultureval.runtime.servers.errors import ServerError
-from cultureval.runtime.servers.identity_watch import REPLIES, IdentityWatch, ModelChanged, Reply
+from cultureval.runtime.servers.errors import ModelChanged, ServerError
+from cultureval.runtime.servers.identity_watch import REPLIES, IdentityWatch, Reply
 from cultureval.runtime.servers.openai_client import OpenAIClient
 from cultureval.runtime.servers.settings import ServerSettings
 
@@ -36,7 +35,7 @@ KeyUnder = Callable[[str, Mapping[str, Any]], str]
 _ASKED: ContextVar[str] = ContextVar("asked")  # the key of the question that is asked, or of the first one
 _TRIES = 3  # of a question to which two models replied in turns
 _LONGEST_AFTER_FAILURE_S = 30.0  # to wait for servers that do not say who they are
-_LONGEST_AFTER_INTERRUPTION_S = 3.0
+_LONGEST_AFTER_INTERRUPTION_S = 5.0
 _POLL_S = 0.1  # while other runs ask all that is left
 
 
@@ -211,33 +210,31 @@ class _Run:
 
 async def _ask(settings: ServerSettings, run: _Run, workers: int, first: Question | None) -> None:
     async with OpenAIClient(settings, run.watch, run.waste) as client:
-        if first is not None:
-            _ASKED.set(run.waiting[0][0])
-            await first(client)
-        while run.waiting and not run.failures:
-            try:
+        try:
+            if first is not None:
+                _ASKED.set(run.waiting[0][0])
+                await first(client)
+            while run.waiting and not run.failures:
                 await asyncio.gather(*(_work(client, run) for _ in range(workers)))
-            except asyncio.CancelledError:  # Ctrl-C, SIGTERM: what has come is confirmed, if the servers say so at once
-                with suppress(TimeoutError, CulturevalError):
-                    async with asyncio.timeout(_LONGEST_AFTER_INTERRUPTION_S):
-                        await client.make_sure_of_all()
-                raise
-            await _make_sure_at_the_end(client, run)
-            if not run.failures:
-                await run.await_checks()  # after our own, for which that run may wait
+                await _make_sure_at_the_end(client, run, _LONGEST_AFTER_FAILURE_S if run.failures else None)
+                if not run.failures:
+                    await run.await_checks()  # after our own, for which that run may wait
+        except (asyncio.CancelledError, KeyboardInterrupt):  # Ctrl-C cancels; other signals may end any task
+            await _make_sure_at_the_end(client, run, _LONGEST_AFTER_INTERRUPTION_S)
+            raise
     if run.failures:
         raise run.failures[0]
 
 
-async def _make_sure_at_the_end(client: OpenAIClient, run: _Run) -> None:
-    """Asks the servers who they are after the last answer, also where the run has failed; that comes first if so."""
+async def _make_sure_at_the_end(client: OpenAIClient, run: _Run, limit: float | None) -> None:
+    """Asks the servers who they are after the last answer, also where the run has failed; a change comes first."""
     try:
-        async with asyncio.timeout(_LONGEST_AFTER_FAILURE_S if run.failures else None):
+        async with asyncio.timeout(limit):
             await client.make_sure_of_all()
     except TimeoutError:
         logger.warning("The servers do not say any more who they are")
-    except ServerError as error:
-        run.failures.insert(0 if isinstance(error, ModelChanged) else len(run.failures), error)
+    except ModelChanged as error:
+        run.failures.insert(0, error)
     if run.watch is not None:
         run.watch.leave_unconfirmed()
 

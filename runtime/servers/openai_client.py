@@ -28,6 +28,7 @@ from cultureval.runtime.servers.errors import (
     UNREADABLE,
     ContentFilter,
     IncompleteAnswer,
+    ModelChanged,
     NobodySaysWho,
     NoChoices,
     PromptBlocked,
@@ -53,7 +54,7 @@ _LONGEST_WAIT_S = 60.0
 _HEALTH_TIMEOUT_S = 10.0
 _NO_LIST = (404, 405, 429, 500, 501)  # answers of servers that can be asked all the same
 _TRIES_WITHOUT_CHOICES = 3
-_POLL_S = 0.05
+_TIMES_AT_THE_END = 2  # that a server is asked who it is: two in turns behind one address are then found
 _QUIET_S = 60.0  # after a line about a server's failures, before another
 _LONGEST_CAUSE = 400  # characters of a server's error message; some send HTML pages
 
@@ -64,11 +65,8 @@ class Watch(Protocol):
     def is_due(self, url: str) -> bool:
         """Whether a server is to be asked again who it is."""
 
-    async def still(self, url: str, patient: bool) -> bool:
-        """Whether a server says that it is who it was; `patient`: it is tried as often as with a request."""
-
-    async def has_changed(self, url: str) -> None:
-        """Called for a server that said twice that it is not; raises an error where the run does not go on."""
+    async def make_sure(self, url: str, in_flight: Callable[[], int], times: int, patient: bool) -> None:
+        """Asks a server whether it is who it was; raises `ModelChanged` where it is not and the run does not go on."""
 
     async def took(self, url: str, response: Any) -> None:
         """Notes whose reply it is."""
@@ -323,13 +321,8 @@ class OpenAIClient:
             await self._watch.took(server.url, response)
         return response
 
-    async def _make_sure(self, server: _Server, watch: Watch, patient: bool = True) -> None:
-        """Asks a server who it is; once more on its own, since its answers in a batch may be rounded differently."""
-        if not await watch.still(server.url, patient):
-            while server.in_flight:
-                await asyncio.sleep(_POLL_S)
-            if not await watch.still(server.url, patient):
-                await watch.has_changed(server.url)
+    async def _make_sure(self, server: _Server, watch: Watch, times: int = 1, patient: bool = True) -> None:
+        await watch.make_sure(server.url, lambda: server.in_flight, times, patient)
         server.doubted = False
 
     async def _make_sure_or_retry(self, server: _Server, watch: Watch) -> None:
@@ -337,7 +330,7 @@ class OpenAIClient:
 
         Raises:
             NobodySaysWho: It does not answer.
-            ServerError: It has changed, and the run does not go on; or it refuses to say who it is.
+            ServerError: It has changed, and the run does not go on; or it refuses every request.
         """
         try:
             await self._make_sure(server, watch, patient=False)
@@ -349,23 +342,22 @@ class OpenAIClient:
             raise lost from None
 
     async def make_sure_of_all(self) -> None:
-        """Asks every server that was asked something who it is; one that does not answer any more is passed over.
+        """Asks every server that was asked something who it is; one that does not say it any more is passed over.
 
         Raises:
-            ServerError: One has changed, and the run does not go on.
+            ModelChanged: One has changed, and the run does not go on.
         """
-        wrong = None
+        changed = None
         for server in self._servers if self._watch is not None else ():
             if server.asked:
                 try:
-                    await self._make_sure(server, self._watch)
+                    await self._make_sure(server, self._watch, times=_TIMES_AT_THE_END)
+                except ModelChanged as error:
+                    changed = changed or error
                 except ServerError as error:
-                    if error.unreachable:
-                        logger.warning("%s does not say any more who it is (%s)", server.url, error.cause)
-                    else:
-                        wrong = wrong or error
-        if wrong is not None:
-            raise wrong
+                    logger.warning("%s does not say any more who it is (%s)", server.url, error.cause)
+        if changed is not None:
+            raise changed
 
     async def _free_server(self, deadline: float) -> _Server:
         """Wait for an available server; with several, the one with the fewest requests.

@@ -74,7 +74,8 @@ class FaultyServer(LoopbackServer):
         arrivals: (time, fault) of each request; most_at_once: the largest number of requests in flight.
         probes: Number of questions who the server is (`runtime/servers/identity.py`), which are in no other count.
         entry: Further fields of its model in the list of models; probe_answer: its answer to the question who it is.
-        features: "no_chat" refuses to be asked in a chat who it is; "mute" answers 500 to that question, "revoked" 401;
+        features: "no_chat" refuses to be asked in a chat who it is; "mute" answers 500 to that question, "revoked" 401,
+            "over_quota" 429 for two hours, "no_probe" 400;
             "no_images", "no_system", "no_temperature", "rejects_prompt_logprobs" refuse these; "top_logprobs" has them
             of first tokens;
             "unknown_models" answers 404 to questions for a model that is not its own; "counts" counts a prompt's words
@@ -156,6 +157,8 @@ class _Handler(Handler):
         refusals = {
             "mute": (500, "broken"),
             "revoked": (401, "revoked"),
+            "over_quota": (429, "daily limit reached"),
+            "no_probe": (400, "not allowed"),
             "no_schema": (400 if prompt == SCHEMA_QUESTION else 0, "response_format is not supported"),
             "no_images": (400 if "[image" in prompt else 0, "At most 0 image(s) may be provided"),
             "no_system": (400 if prompt.endswith(f" | {PROBE}") else 0, "System role not supported"),
@@ -165,7 +168,9 @@ class _Handler(Handler):
         }
         for name, (status, words) in refusals.items():
             if name in state.features and status:
-                return self.reply(status, {"error": {"message": words}})
+                return self.reply(
+                    status, {"error": {"message": words}}, {"Retry-After": "7200"} if status == 429 else {}
+                )
         message = {"role": "assistant", "content": json.dumps(SCHEMA_REPLY) if held else state.probe_answer}
         choice = {"index": 0, "finish_reason": "length"}
         choice |= {"message": message} if "messages" in body else {"text": state.probe_answer}

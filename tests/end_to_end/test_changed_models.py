@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import signal
 import threading
 from types import SimpleNamespace
 
@@ -17,6 +18,7 @@ from cultureval.reports.code.evaluation import generation_of, signature_of
 from cultureval.reports.code.result_files import generating_model, other_models
 from cultureval.reports.code.samples import read_samples
 from cultureval.runtime.errors import CulturevalError
+from cultureval.runtime.interruption import Interrupted
 from cultureval.runtime.servers import identity_watch, journalled_answers
 from cultureval.runtime.servers.identity import ServerIdentity
 from cultureval.samples.tiny_models.text_parts import train_tokenizer
@@ -63,6 +65,52 @@ class Changing(FaultyServer):
             self.becomes("B")
             return self.fault
         return None
+
+
+class InTurns(FaultyServer):
+    """Two models behind one address: each question who it is reaches the other one."""
+
+    def __init__(self, answers=("a market",), entries=({},), **more):
+        super().__init__(**more)
+        self.answers, self.entries = itertools.cycle(answers), itertools.cycle(entries)
+
+    probe_answer = property(lambda self: next(self.answers), lambda self, value: None)
+    entry = property(lambda self: next(self.entries), lambda self, value: None)
+
+
+def test_two_models_in_turns_behind_one_address_are_never_taken_for_one(load, caplog):
+    with InTurns(("a market", "another market")) as server:
+        model = load(server)
+        assert len(texts(model)) == 7 and "7 of the run's answers came while" in caplog.text
+        assert model.run_record()["tasks"]["t"]["of_other_models"] == 7
+        server.answers = itertools.cycle(["a market"])
+        assert len(texts(load(server))) == 7 and {*server.answered.values()} == {2}
+    entries = [{"root": root, "max_model_len": length} for root, length in (("/a", 64), ("/b", 32))]
+    with InTurns(entries=entries) as server, pytest.raises(CulturevalError, match="has changed its model.*/b"):
+        texts(load(server))
+
+
+def test_an_answer_that_is_rounded_differently_in_a_batch_is_no_other_model(load, monkeypatch):
+    class Rounding(FaultyServer):
+        probe_answer = property(lambda self: "rounded" if self.in_flight else "same", lambda self, value: None)
+
+    monkeypatch.setattr(identity_watch.IdentityWatch, "is_due", lambda watch, url: True)
+    with Rounding(delay=0.05) as server:
+        model = load(server, concurrency=4)
+        assert len(texts(model)) == 7 and server.probes > 7
+        assert "of_other_models" not in model.run_record()["tasks"]["t"]
+
+
+def test_a_signal_that_ends_a_worker_has_the_answers_confirmed(load, monkeypatch):
+    def ends(progress, note=""):
+        if len(server.answered) == 3:
+            raise Interrupted(signal.SIGTERM)
+
+    with FaultyServer() as server:
+        with monkeypatch.context() as patch, pytest.raises(Interrupted):
+            patch.setattr(journalled_answers.Progress, "update", ends)
+            texts(load(server))
+        assert len(texts(load(server))) == 7 and {*server.answered.values()} == {1}
 
 
 # Said in every reply; by the build; by the answer to the short question alone, after a lost connection or not.
@@ -127,7 +175,7 @@ def test_a_killed_run_leaves_no_answer_that_may_be_of_another_model(load, monkey
         due = itertools.cycle([False, False, False, True])
         monkeypatch.setattr(identity_watch.IdentityWatch, "is_due", lambda watch, url: next(due))
 
-    async def killed(client, run):
+    async def killed(client, run, limit):
         pass
 
     with Changing(change=("probe_answer",), at="" if asked_often else "q3", delay=0.05) as server:
@@ -147,18 +195,21 @@ def test_a_killed_run_leaves_no_answer_that_may_be_of_another_model(load, monkey
         assert sum(server.answered.values()) == len(QUERIES) + anew, "what a check has followed is not paid again"
 
 
-def test_answers_of_a_server_that_is_gone_at_the_end_are_marked_and_asked_anew(load, caplog):
+@pytest.mark.parametrize("fault", ["down", "mute", "revoked", "over_quota", "no_probe"])
+def test_answers_of_a_server_that_does_not_say_who_it_is_at_the_end_are_marked_and_asked_anew(load, caplog, fault):
     with FaultyServer() as server:
 
         def reply(prompt, index):
-            server.down = prompt == "q6"
+            server.down = (prompt, fault) == ("q6", "down")
+            server.features |= {fault} if prompt == "q6" else set()
             return prompt
 
-        server.reply, model = reply, load(server, max_retries=1)
+        server.reply, model = reply, load(server, max_retries=1, give_up_s=5)
         assert texts(model) == QUERIES and "7 of the run's answers came after the last time" in caplog.text
         record = model.run_record()
         assert record["tasks"]["t"]["of_other_models"] == sum(record["model"]["other_models"].values()) == 7
         server.down, server.reply = False, lambda prompt, index: prompt
+        server.features.discard(fault)
         again = load(server)
         assert texts(again) == QUERIES and {*server.answered.values()} == {2}
         assert "of_other_models" not in again.run_record()["tasks"]["t"]
