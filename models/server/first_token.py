@@ -16,7 +16,7 @@ from lighteval.tasks.requests import Doc
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.patches.lighteval.refused_docs import RefusedResponse
 from cultureval.runtime.servers.answers import Answer, name_of, usage_of
-from cultureval.runtime.servers.errors import ServerError, reading_a_reply
+from cultureval.runtime.servers.errors import reading_a_reply, unusable
 from cultureval.runtime.servers.openai_client import OpenAIClient
 
 LONGEST_LABEL = 4  # characters; what is longer is a text
@@ -52,20 +52,10 @@ async def ask_first_token(client: OpenAIClient, request: Mapping[str, Any]) -> A
     with reading_a_reply(usage):
         found = top_of(response)
     if not found:
-        raise ServerError(
-            "The server gives no log-probabilities of its first token, as llama.cpp where it is part of a character.",
-            "no log-probabilities of its first token, as of llama.cpp where it is part of a character",
-            incomplete=True,
-            in_vain=True,
-            usage=usage,
-        )
-    if any(math.isnan(logprob) or logprob > 1e-3 for _, logprob in found):
-        raise ServerError(
-            "The server gives no top_logprobs for the first token (scoring: first_token needs them): evaluate the "
-            "generated form instead, qimma_gen.",
-            "no top_logprobs",
-            usage=usage,
-        )
+        told = "no log-probabilities of its first token, as llama.cpp where it is part of a character"
+        raise unusable(f"The server gives {told}.", usage)
+    if wrong := [logprob for _, logprob in found if math.isnan(logprob) or logprob > 1e-3]:
+        raise unusable(f"The server gives {wrong[0]:.6g} as the log-probability of a likely first token.", usage)
     return {"top": found, "model": name_of(getattr(response, "model", None)), "usage": usage}
 
 

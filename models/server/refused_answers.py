@@ -10,7 +10,7 @@ from cultureval.models.refused_images import ImagesRefused, skips_refused
 from cultureval.runtime.errors import CulturevalError, shorten
 from cultureval.runtime.patches.lighteval.refused_docs import RefusedResponse, name_of
 from cultureval.runtime.servers.answers import Answer
-from cultureval.runtime.servers.errors import ContentFilter, ServerError, reading_a_reply
+from cultureval.runtime.servers.errors import ASKING_TO_WAIT, ContentFilter, ServerError, reading_a_reply
 from cultureval.runtime.servers.identity import IdentityQuestion
 from cultureval.runtime.servers.identity_watch import IdentityWatch
 from cultureval.runtime.servers.journalled_answers import OnFailure, Question
@@ -23,7 +23,7 @@ OF_KIND = {"filter": "stopped by the provider's filter", "refusal": "refused by 
 REASONS = {
     "server": "the server refuses its prompt",
     "filter": "the provider's filter refuses its prompt",
-    "no_answer": "the server gives no usable answer to it, but to others",
+    "no_answer": "the server gives no usable answer to it",
 }
 ADVICE = {
     "server": "Correct the settings that it names (max_new_tokens, chat_template, extra_body, leave_out, or the "
@@ -137,7 +137,8 @@ def naming(doc: Doc, question: Question, watch: IdentityWatch | None, short: Ide
                 kind = "filter" if isinstance(error, ContentFilter) else "server"
                 raise PromptRefused(doc, error.cause, kind, error.usage) from error
             meanwhile = client.answered > before
-            if error.in_vain and (error.incomplete or (await short.is_answered() if asks else meanwhile)):
+            single = error.in_vain or (asks and meanwhile and error.status in ASKING_TO_WAIT)
+            if single and (error.incomplete or (await short.is_answered() if asks else meanwhile)):
                 raise PromptRefused(doc, error.cause, "no_answer", error.usage) from error
             if error.may_refuse_all:
                 if meanwhile or await short.is_answered():

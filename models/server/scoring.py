@@ -23,7 +23,7 @@ from cultureval.runtime.doc_fields import PAPER, specific_of
 from cultureval.runtime.generation_hints import chat_messages
 from cultureval.runtime.servers.answers import Answer, usage_of
 from cultureval.runtime.servers.costs import RequestSize, total_usage
-from cultureval.runtime.servers.errors import ContentFilter, ServerError, reading_a_reply
+from cultureval.runtime.servers.errors import ContentFilter, ServerError, reading_a_reply, unusable
 from cultureval.runtime.servers.journalled_answers import Question
 from cultureval.runtime.servers.openai_client import OpenAIClient
 
@@ -230,7 +230,7 @@ def _first_of_chat(response: Any) -> tuple[str, dict[str, float]] | None:
 def _prompt_logprobs(holder: Any) -> list[dict[str, Any] | None]:
     entries = (holder.model_extra or {}).get("prompt_logprobs")
     if not entries or not isinstance(entries, list):
-        raise ServerError(
+        raise unusable(
             "The server returns no log-probabilities of prompt tokens (prompt_logprobs), which log-likelihoods need: "
             "serve the model with vLLM, or run it with the transformers model file, or choose generative tasks."
         )
@@ -240,7 +240,7 @@ def _prompt_logprobs(holder: Any) -> list[dict[str, Any] | None]:
 def _prompt_tokens(answer: Any) -> list[int]:
     tokens = (answer.model_extra or {}).get("prompt_token_ids")
     if not tokens:
-        raise ServerError(
+        raise unusable(
             "The server does not return the token ids of a chat (prompt_token_ids), so that log-likelihoods of images "
             "cannot be checked: use vLLM 0.11 or later."
         )
@@ -249,9 +249,9 @@ def _prompt_tokens(answer: Any) -> list[int]:
 
 def _sum_of_tail(entries: list[dict[str, Any] | None], tokens: list[int], choice: list[int]) -> Answer:
     if len(entries) != len(tokens):
-        raise ServerError(f"The server returns {len(entries)} log-probabilities for a prompt of {len(tokens)} tokens.")
+        raise unusable(f"The server returns {len(entries)} log-probabilities for a prompt of {len(tokens)} tokens.")
     if tokens[-len(choice) :] != choice:
-        raise ServerError(
+        raise unusable(
             f"The server's prompt does not end with the choice's tokens {choice} but with {tokens[-len(choice) :]}: "
             "its tokenizer or chat template differs from that of `tokenizer`, or the template strips answers."
         )
@@ -263,7 +263,7 @@ def _sum_of_tail(entries: list[dict[str, Any] | None], tokens: list[int], choice
 def _entry(entry: dict[str, Any] | None, token: int) -> dict[str, Any]:
     found = entry.get(str(token)) if isinstance(entry, dict) else None
     if not isinstance(found, dict) or not _is_logprob(found.get("logprob")) or "rank" not in found:
-        raise ServerError(
+        raise unusable(
             f"The server's log-probability of the prompt's token {token} is {found}, not a number with a rank: its "
             "computation may overflow (serve the model in bfloat16 or float32), or it is not vLLM."
         )
@@ -277,7 +277,7 @@ def _is_logprob(value: Any) -> bool:
         ServerError: It is positive, by more than rounding.
     """
     if isinstance(value, int | float) and value > LARGEST_LOGPROB:
-        raise ServerError(
+        raise unusable(
             f"The server gives {value:.6g} as the log-probability of a token, which is positive, so that it is none: "
             "it may return logits or scores. Serve the model with vLLM's defaults (--logprobs-mode raw_logprobs)."
         )

@@ -130,14 +130,14 @@ class BatchAnswers:
     """The answers of files, by `custom_id`.
 
     Attributes:
-        bodies: The bodies of answers.
+        bodies: The bodies of answers, of which there may be several: also that of a try which failed.
         failed: Ids without an answer that can be used -> why, a clause.
         repeated: Ids that stand there more than once with one answer.
         unreadable: Lines that are no answers: `FILE, line N: why`.
         asked: The ids that the run asked for so far.
     """
 
-    bodies: dict[str, dict[str, Any]] = field(default_factory=dict)
+    bodies: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
     failed: dict[str, str] = field(default_factory=dict)
     repeated: list[str] = field(default_factory=list)
     unreadable: list[str] = field(default_factory=list)
@@ -146,17 +146,24 @@ class BatchAnswers:
     def take(self, identifier: str, choices: int) -> Answer | None:
         """The answer to a request for so many choices, as a client gives it; None without, and `failed` says why."""
         self.asked.add(identifier)
-        body = self.bodies.get(identifier)
-        if body is None:
-            self.failed.setdefault(identifier, MISSING)
-            return None
-        try:
-            response = _response_of(body)
-            check_response(response, choices)
-            return answer_of(response)
-        except (IncompleteAnswer, *UNREADABLE) as error:
-            self.failed[identifier] = f"the batch's answer cannot be read ({shorten(str(error))})"
-            return None
+        found: list[Answer] = []
+        for body in self.bodies.get(identifier, ()):
+            try:
+                response = _response_of(body)
+                check_response(response, choices)
+                answer = answer_of(response)
+            except (IncompleteAnswer, *UNREADABLE) as error:
+                self.failed[identifier] = f"the batch's answer cannot be read ({shorten(str(error))})"
+                continue
+            if any(answer | {"usage": one["usage"]} == one for one in found):
+                self.repeated.append(identifier)
+            else:
+                found.append(answer)
+        if len(found) == 1:
+            self.failed.pop(identifier, None)  # of another try
+            return found[0]
+        self.failed[identifier] = DIFFERENT if found else self.failed.get(identifier, MISSING)
+        return None
 
     def warnings(self) -> list[str]:
         """Sentences about all that did not fit: missing, failed, repeated and foreign answers, unreadable lines."""
@@ -230,17 +237,10 @@ def _add(answers: BatchAnswers, place: str, line: bytes) -> None:
         answers.unreadable.append(f"{place} ({shorten(f'{type(error).__name__}: {error}')})")
         return
     failure, body = _outcome(content)
-    if identifier in answers.bodies:
-        if body == answers.bodies[identifier]:
-            answers.repeated.append(identifier)
-        elif body is not None:
-            del answers.bodies[identifier]
-            answers.failed[identifier] = DIFFERENT
-    elif body is None:
+    if body is None:
         answers.failed.setdefault(identifier, failure)
-    elif answers.failed.get(identifier) != DIFFERENT:
-        answers.failed.pop(identifier, None)  # a service may list the failed attempt and the answer
-        answers.bodies[identifier] = body
+    else:
+        answers.bodies.setdefault(identifier, []).append(body)
 
 
 def _outcome(content: Mapping[str, Any]) -> tuple[str, dict[str, Any] | None]:
@@ -248,9 +248,11 @@ def _outcome(content: Mapping[str, Any]) -> tuple[str, dict[str, Any] | None]:
     response = content.get("response")
     response = response if isinstance(response, Mapping) else {}
     status, body = response.get("status_code"), response.get("body")
-    error = content.get("error") or (body.get("error") if isinstance(body, Mapping) else None)
-    if error or status not in (None, 200):
+    errors = (content.get("error"), body.get("error") if isinstance(body, Mapping) else None)
+    error = next((one for one in errors if (any(one.values()) if isinstance(one, Mapping) else one)), None)
+    succeeded = status in (None, 200, "200")
+    if error or not succeeded:
         told = error.get("message") or error.get("code") if isinstance(error, Mapping) else error
-        code = "" if status in (None, 200) else f" {shorten(str(status)) if isinstance(status, str) else status}"
+        code = "" if succeeded else f" {shorten(str(status)) if isinstance(status, str) else status}"
         return f"the batch says{code}: {shorten(str(told or 'no reason'))}", None
     return ("", dict(body)) if isinstance(body, Mapping) else ("the batch's line has no body", None)

@@ -17,7 +17,7 @@ _RETRIED_STATUS = {408, 409, 429}
 ASKING_TO_WAIT = {409, 429}
 _REFUSING_STATUS = {401, 402, 404}
 _REFUSED_CONTENT = {400, 413, 415, 422}
-_REFUSING_ONE_OR_ALL = {401, 403, 404, 451}
+_PLAIN_STATUS = {402} | _RETRIED_STATUS | _REFUSED_CONTENT  # what they say of other requests needs no asking
 _REFUSING_KEYS = {401, 403}
 _REFUSING_ACCOUNTS = {402, 429}
 _FILTERING_STATUS = {400, 403, 422}
@@ -62,8 +62,11 @@ class ServerError(CulturevalError):
 
     @property
     def may_refuse_all(self) -> bool:
-        """Whether only another question shows if every request is refused: some filters answer 401, 403, 404 or 451."""
-        return self.status in _REFUSING_ONE_OR_ALL
+        """Whether only another question shows if every request is refused: of all 4xx that do not say it themselves.
+
+        Some filters answer 401, 403, 404 or 451; firewalls 406; TGI 424 where it fails.
+        """
+        return self.status is not None and 300 <= self.status < 500 and self.status not in _PLAIN_STATUS
 
     def advice(self, key_variable: str | None) -> str:
         """What to do where a server answers no question, as a clause.
@@ -99,8 +102,12 @@ def reading_a_reply(usage: Mapping[str, Any] | None = None) -> Iterator[None]:
         yield
     except UNREADABLE as error:
         cause = f"its reply cannot be read: {type(error).__name__}: {shorten(str(error))}"
-        told = f"The server gave no answer ({cause})."
-        raise ServerError(told, cause, incomplete=True, in_vain=True, usage=usage) from error
+        raise unusable(f"The server gave no answer ({cause}).", usage) from error
+
+
+def unusable(told: str, usage: Mapping[str, Any] | None = None) -> ServerError:
+    """The error of a reply that is no answer to its request, as a sentence; others may be answered."""
+    return ServerError(told, told, incomplete=True, in_vain=True, usage=usage)
 
 
 class IncompleteAnswer(Exception):

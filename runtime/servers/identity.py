@@ -26,6 +26,7 @@ logger = logging.getLogger(__name__)
 
 PROBE = "Continue this sentence in your own words: Early this morning, at the old market,"
 PROBE_TOKENS = 16
+_LONGEST_WAIT_S = 60.0  # to find out whether a server that answers one question in vain answers another
 # Asked with a schema that admits one reply, which the question does not suggest: who gives it holds replies to schemas.
 SCHEMA_QUESTION = "Greet me in one word."
 SCHEMA_REPLY = {"tally": "k7"}
@@ -165,7 +166,8 @@ class IdentityQuestion:
 
     async def is_answered(self) -> bool:
         """Whether the servers answer it, so that their key, model and address are right."""
-        async with OpenAIClient(self.settings) as client:
+        settings = replace(self.settings, give_up_s=min(self.settings.give_up_s, _LONGEST_WAIT_S))
+        async with OpenAIClient(settings) as client:
             with suppress(ServerError):
                 await _continued(client, self.request, plain=True)
                 return True

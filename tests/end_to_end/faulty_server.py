@@ -221,6 +221,8 @@ class _Handler(Handler):
             "wrong_key": lambda: self.reply(401, {"error": {"message": "Incorrect API key provided"}}),
             "forbidden": lambda: self.reply(403, {"error": {"message": "forbidden"}}),
             "not_found": lambda: self.reply(404, {"error": {"message": "no route"}}),
+            "odd_status": lambda: self.reply(424, {"error": {"message": "generation failed"}}),
+            "rate_for_one": lambda: self.reply(429, {"error": {"message": "slow"}}, {"Retry-After": "-5"}),
             "legal": lambda: self.reply(451, {"error": {"message": "legal reasons"}}),
             "no_credit": lambda: self.reply(429, {"error": {"message": "pay", "code": "insufficient_quota"}}),
         }

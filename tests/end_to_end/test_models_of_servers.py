@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 import yaml
 from datasets import Dataset
-from faulty_server import MODEL, FaultyServer, answer_text, docs_of, flatten
+from faulty_server import FIRST_TOKENS, MODEL, FaultyServer, answer_text, docs_of, flatten
 
 from cultureval.models.code_generation import CodeSettings, description_file, generate_solutions
 from cultureval.models.openai_api import OpenAIModel
@@ -218,8 +218,10 @@ def test_a_refused_prompt_is_named_with_what_to_do_or_left_unscored(load, tokeni
 
 
 UNUSABLE = {"bad_request": "server", "filter_prompt": "filter", "filter_answer": "filter", "refusal": "refusal"}
-UNUSABLE |= dict.fromkeys(("wrong_key", "forbidden", "not_found", "legal"), "server")
-UNUSABLE |= dict.fromkeys(("no_choices", "no_message", "cut_json", "page", "500", "drop", "hang"), "no_answer")
+UNUSABLE |= dict.fromkeys(("wrong_key", "forbidden", "not_found", "legal", "odd_status"), "server")
+UNUSABLE |= dict.fromkeys(
+    ("rate_for_one", "no_choices", "no_message", "cut_json", "page", "500", "drop", "hang"), "no_answer"
+)
 
 
 @pytest.mark.parametrize("fault", UNUSABLE)
@@ -227,12 +229,40 @@ def test_every_unusable_reply_has_a_kind_and_ends_in_a_result(load, monkeypatch,
     """One prompt of six gets it each time; the others are answered before and after, one by one."""
     monkeypatch.setenv("CULTUREVAL_ON_REFUSED", "unscored")
     with FaultyServer(lambda prompt, count: fault if prompt == "q3" else None) as server:
-        responses = load(server, concurrency=1, max_retries=5, timeout_s=0.5).greedy_until(docs_of(QUERIES))
+        patience = {"concurrency": 2, "give_up_s": 1} if fault == "rate_for_one" else {"concurrency": 1}
+        responses = load(server, max_retries=5, timeout_s=0.5, **patience).greedy_until(docs_of(QUERIES))
         tries = server.asked["q3"]
     assert [getattr(one, "kind", "") for one in responses] == ["", "", "", UNUSABLE[fault], "", ""]
     others = [query for query in QUERIES if query != "q3"]
     assert responses[3].reason and [one.text for one in responses if one.text] == [[answer_text(one)] for one in others]
-    assert tries == (3 if fault == "no_choices" else 6 if UNUSABLE[fault] == "no_answer" else 1)
+    if fault != "rate_for_one":
+        assert tries == (3 if fault == "no_choices" else 6 if UNUSABLE[fault] == "no_answer" else 1)
+
+
+@pytest.mark.parametrize("logprob", [float("nan"), 0.5])
+def test_choices_of_one_row_without_log_probabilities_are_named_or_unscored(
+    load, tokenizer_folder, monkeypatch, logprob
+):
+    asked = docs_of([f"س{number}" for number in range(9)], choices=["نعم نعم", "لا لا"])
+    labels = docs_of(QUERIES, choices=["ب", "ج"])
+    with FaultyServer(features=("prompt_logprobs",)) as server:
+        model = load(server, tokenizer=tokenizer_folder)
+        broken = model._prompts(asked[5]).contexts[0]
+
+        def plan(prompt, count):
+            server.last_entry = {"logprob": logprob, "rank": 1} if prompt.startswith(str(broken)[:-1]) else ...
+            return None
+
+        server.plan = plan
+        with pytest.raises(CulturevalError, match=r"t, item 5: .*log-probability.*--on-refused unscored"):
+            load(server, tokenizer=tokenizer_folder, concurrency=1).loglikelihood(asked)
+        monkeypatch.setenv("CULTUREVAL_ON_REFUSED", "unscored")
+        responses = load(server, tokenizer=tokenizer_folder, concurrency=1).loglikelihood(asked)
+        assert [getattr(one, "kind", "") for one in responses] == [""] * 5 + ["no_answer"] + [""] * 3
+    with FaultyServer(features=("top_logprobs",)) as server:
+        server.plan = lambda prompt, count: monkeypatch.setitem(FIRST_TOKENS, "ب", logprob if prompt == "q3" else -1.0)
+        responses = load(server, concurrency=1, scoring="first_token").loglikelihood(labels)
+        assert [getattr(one, "kind", "") for one in responses] == ["", "", "", "no_answer", "", ""]
 
 
 @pytest.mark.parametrize("fault", ["drop", "rate_without_header", "wrong_key"])

@@ -84,6 +84,11 @@ def test_answers_in_any_order_are_scored_and_what_is_wrong_with_them_is_named(mo
     foreign = answer({"custom_id": "another-run\x1b[31m"})
     lines = [*map(answer, (asked[0], asked[0], asked[1], asked[2])), answer(asked[1], "أ"), failed, late, foreign]
     lines.append({"custom_id": asked[5]["custom_id"], "response": {"status_code": 200, "body": {"choices": "none"}}})
+    # Of the third, with a status as text and an error of nothing: a failed try, one of no use, and its answer again.
+    tried, again = (answer(asked[2]) | {"error": {"code": None, "message": None}} for _ in range(2))
+    tried["response"]["body"]["choices"], again["response"]["status_code"] = [], "200"
+    again["response"]["body"]["usage"]["prompt_tokens"] = 6
+    lines += [{"custom_id": asked[2]["custom_id"], "error": {"message": "first try"}}, tried, again]
     random.Random(1).shuffle(lines)
     back.write_text("\n".join([*map(json.dumps, lines), "{half a line", "[1, 2]", "[" * 100_000, ""]), "utf-8")
 
@@ -101,7 +106,7 @@ def test_answers_in_any_order_are_scored_and_what_is_wrong_with_them_is_named(mo
     for part in (
         "1 have no answer",
         "4 failed",
-        "1 are there more than once",
+        "2 are there more than once",
         "1 are answers to other",
         "3 are lines that",
     ):
