@@ -11,7 +11,7 @@ from typing import Annotated, Literal
 import typer
 
 from cultureval.runtime.data.hub import go_offline_if_unreachable
-from cultureval.runtime.errors import CulturevalError
+from cultureval.runtime.errors import CulturevalError, counted, shown_names
 from cultureval.runtime.extras import require_extra
 from cultureval.runtime.printing import print_note, print_result
 from cultureval.runtime.rounding import without_nan
@@ -114,6 +114,7 @@ def generate(
         tensor_parallel,
         trust_remote_code or None,
     )
+    cut: list[str] = []
     require_output_folder(output_dir)
     go_offline_if_unreachable()
     own = current_settings().with_(resume=None if resume else False, on_refused=on_refused, on_change=on_change)
@@ -127,10 +128,14 @@ def generate(
             docs = problems.docs(n_samples, thinking, settings.resolved_backend() == "openai")
 
             def sanitize(task: str, solution: str) -> str:
-                return sanitize_solution(solution, problems.rows[task]["entry_point"])
+                program = sanitize_solution(solution, problems.rows[task]["entry_point"])
+                cut.extend([task] * program.cut)
+                return program.code
 
             samples, refused = generate_solutions(settings, docs, problems.description(), output_dir, resume, sanitize)
         print(f"Solutions: {samples}")
+        if cut:
+            print_note(f"{counted(len(cut), 'solution')} too long to be read whole: {shown_names(cut)}.")
         if refused:
             told = "; ".join(f"{task}: {one.reason}" for task, one in refused.items())
             print_note(f"Of {len(problems.rows)} problems, {len(refused)} have no usable answer, so no score: {told}.")
@@ -150,7 +155,7 @@ def evaluate(
     unsafe_no_sandbox: UnsafeNoSandbox = False,
     sanitize: Annotated[
         Literal["auto", "always", "never"],
-        typer.Option(help="EvalPlus's sanitiser; auto: only for texts that are not yet a program."),
+        typer.Option(help="EvalPlus's sanitiser; auto: only for texts that are not Python."),
     ] = "auto",
     partial: Annotated[
         bool, typer.Option("--partial", help="Score incomplete samples or data, not comparable.")

@@ -5,6 +5,7 @@ import io
 import os
 import re
 import signal
+import symtable
 import tokenize
 import warnings
 from collections.abc import Callable, Iterator, Sequence
@@ -14,7 +15,7 @@ from contextlib import contextmanager, suppress
 from functools import lru_cache
 from itertools import accumulate, repeat
 from multiprocessing import get_context
-from typing import Any
+from typing import Any, NamedTuple
 
 from cultureval.runtime.patches.evalplus import sanitize_with
 from cultureval.runtime.progress import progressing
@@ -32,67 +33,90 @@ BYTE_ORDER_MARK = "\ufeff"
 FENCE = re.compile(rf"[ {BYTE_ORDER_MARK}]*(?:[-*+]|\d{{1,3}}[.)])? *```")  # of a block of code, also of one in a list
 
 
-def sanitize_solution(code: str, entry_point: str) -> str:
+class Program(NamedTuple):
+    """What was taken for the program of a text.
+
+    Attributes:
+        code: The program.
+        cut: Whether a limit left parts of the text unread.
+    """
+
+    code: str
+    cut: bool = False
+
+
+def sanitize_solution(code: str, entry_point: str) -> Program:
     """EvalPlus's `sanitize`: the longest run of lines that is Python, reduced to what the entry point needs.
 
     Also from a program, top-level statements that are not an import, class, assignment or function with a return are
-    removed. A program of more than 250 lines is not changed, nor is a text that the sanitiser cannot read (null bytes,
-    thousands of brackets) or not in ten seconds. A byte-order mark is no part of a program. A text that is none is read
-    as it stands, then, where the entry point is not found, with fenced blocks outdented by the indentation of their
-    fence, as in a list; one of more than 250 lines by the last 250 of its fenced blocks, else its first, else its last.
+    removed, unless it then lacks the entry point: it is left as it is, as a text that the sanitiser cannot read (null
+    bytes, thousands of brackets), or not in ten seconds. A byte-order mark is no part of a program. A text that is none
+    is read as it stands, then, where the entry point is not found, with fenced blocks outdented by the indentation of
+    their fence, as in a list, then by the blocks that are programs with it. Of one of more than 250 lines or 200,000
+    characters such blocks are read, and where there is none, 250 lines around definitions of the entry point.
     """
     code = code.removeprefix(BYTE_ORDER_MARK)
-    if len(code) > MOST_CHARACTERS:
-        return code
+    cut, found = False, []
+    texts = programs = [code]
     if not is_program(code):
-        texts = _texts_to_search(code.split("\n"))
-    elif code.count("\n") >= MOST_LINES:
-        return code
-    else:
-        texts = [code]
-    found = None
+        outdented, blocks = _outdented_blocks(code.split("\n"))
+        programs = sorted(
+            (block for block in blocks if is_program(block, entry_point)), key=_filled_lines, reverse=True
+        )
+        too_long = len(outdented) > MOST_LINES or len(code) > MOST_CHARACTERS
+        cut = too_long and not programs
+        if not too_long:
+            texts = list(dict.fromkeys([code, "\n".join(outdented), *programs]))
+        elif cut and len(code) <= MOST_PARSED:  # a longer one may be a program
+            texts = _around_definitions(outdented, entry_point)
+        else:
+            texts = programs
     try:
         with _cpu_seconds(MOST_SECONDS):
             for text in texts:
-                program = sanitize_with(longest_program, text, entry_point)
-                if is_program(program, entry_point):
-                    return program
-                found = program if found is None else found
+                found.append(sanitize_with(longest_program, text, entry_point))
+                for program in (found[-1], text):
+                    if is_program(program, entry_point):
+                        return Program(program, cut)
+    except TimeoutError:
+        cut = True
     except Exception:  # the text is untrusted and must not end the run
         pass
-    return texts[0] if found is None else found
+    return Program([*programs, *found, code][0], cut)
 
 
-def _texts_to_search(lines: list[str]) -> list[str]:
-    """A text, given by its lines, in the forms in which a program is looked for, each of at most MOST_LINES."""
-    outdented, fenced = _outdented_blocks(lines)
-    if len(lines) <= MOST_LINES:
-        forms = [lines, outdented]
-    else:
-        forms = [fenced[-MOST_LINES:], outdented[:MOST_LINES], outdented[-MOST_LINES:]]
-    return list(dict.fromkeys("\n".join(form) for form in forms if form))
+def _filled_lines(text: str) -> int:
+    return sum(bool(line.strip()) for line in text.split("\n"))
+
+
+def _around_definitions(lines: list[str], entry_point: str) -> list[str]:
+    """MOST_LINES around the last and the first line that define the entry point, as a program's own line does."""
+    definition = re.compile(rf"\s*(?:(?:async )?def |class )?{re.escape(entry_point)}\s*[=(:]")
+    places = [place for place, line in enumerate(lines) if definition.match(line)]
+    starts = (max(0, place - MOST_LINES // 2) for place in dict.fromkeys([*places[-1:], *places[:1]]))
+    texts = ["\n".join(lines[start : start + MOST_LINES]) for start in starts]
+    return [text for text in texts if len(text) <= MOST_CHARACTERS]
 
 
 def _outdented_blocks(lines: list[str]) -> tuple[list[str], list[str]]:
-    """Lines of a text, those of fenced blocks without their fence's indentation and byte-order marks; and these alone.
+    """Lines of a text, those of fenced blocks without their fence's indentation and byte-order marks; and each block.
 
     A fence that is indented more than the one that opened a block is part of the code, as in a docstring's example.
     """
-    found, fenced, indent, inside = [], [], 0, False
+    found, blocks, indent, inside = [], [], 0, False
     for line in lines:
         fence = FENCE.match(line)
         if fence and not (inside and fence.end() - len("```") > indent):
-            opens = not inside or bool(line[fence.end() :].strip())  # what names a language closes no block
-            inside, indent = opens, fence.end() - len("```")
-            kept = line[indent:]
-            fenced.append(kept)
+            inside = not inside or bool(line[fence.end() :].strip())  # what names a language closes no block
+            indent = fence.end() - len("```")
+            found.append(line[indent:])
+            blocks += [[]] if inside else []
         elif inside:
-            kept = line[:indent].lstrip(f" {BYTE_ORDER_MARK}") + line[indent:].removeprefix(BYTE_ORDER_MARK)
-            fenced.append(kept)
+            found.append(line[:indent].lstrip(f" {BYTE_ORDER_MARK}") + line[indent:].removeprefix(BYTE_ORDER_MARK))
+            blocks[-1].append(found[-1])
         else:
-            kept = line
-        found.append(kept)
-    return found, fenced
+            found.append(line)
+    return found, ["\n".join(block) for block in blocks]
 
 
 @contextmanager
@@ -116,17 +140,17 @@ def _cpu_seconds(seconds: float) -> Iterator[None]:
 
 
 def programs_in_parallel(
-    function: Callable[..., str],
+    function: Callable[..., Program],
     arguments: Sequence[tuple[Any, ...]],
     otherwise: Sequence[str],
     workers: int | None = None,
-) -> list[str]:
+) -> list[Program]:
     """Apply a function to many texts, in several processes and with a bar; no text has an effect on another.
 
     Args:
         function: A function of a module, from a text and more to a program.
         arguments: Its arguments, for each text.
-        otherwise: The program of each text at which the function fails, or its process ends.
+        otherwise: The code of each text at which the function fails, or its process ends.
         workers: Number of processes; default: one per CPU.
 
     Returns:
@@ -135,17 +159,19 @@ def programs_in_parallel(
     workers = min(workers or len(os.sched_getaffinity(0)), len(arguments) // FEW_TEXTS + 1)
     found = _in_this_process(function, arguments) if workers == 1 else _in_processes(function, arguments, workers)
     bar = progressing(found, len(arguments), "reading answers", "answer")
-    return [text if program is None else program for program, text in zip(bar, otherwise, strict=True)]
+    return [program or Program(text, cut=True) for program, text in zip(bar, otherwise, strict=True)]
 
 
-def _in_this_process(function: Callable[..., str], arguments: Sequence[tuple[Any, ...]]) -> Iterator[str | None]:
+def _in_this_process(
+    function: Callable[..., Program], arguments: Sequence[tuple[Any, ...]]
+) -> Iterator[Program | None]:
     for given in arguments:
         yield _program_or_none(function, given)
 
 
 def _in_processes(
-    function: Callable[..., str], arguments: Sequence[tuple[Any, ...]], workers: int
-) -> Iterator[str | None]:
+    function: Callable[..., Program], arguments: Sequence[tuple[Any, ...]], workers: int
+) -> Iterator[Program | None]:
     """The programs, in order; one by one from where a process has ended, since it took others' texts with it."""
     done = 0
     with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool, suppress(BrokenProcessPool):
@@ -161,7 +187,7 @@ def _in_processes(
         yield None
 
 
-def _program_or_none(function: Callable[..., str], given: tuple[Any, ...]) -> str | None:
+def _program_or_none(function: Callable[..., Program], given: tuple[Any, ...]) -> Program | None:
     try:
         return function(*given)
     except Exception:  # the text is untrusted and must not end the run
@@ -189,7 +215,7 @@ def longest_program(text: str) -> str:
             while least > start + 2 and not lines[least - 1].strip():
                 least -= 1
             runs = ("\n".join(lines[start:last]) for last in range(least, end + 1))
-            found = next(run for run in runs if is_program(run))
+            found = next(run for run in runs if _first_wrong_line(run) is None)
     return found
 
 
@@ -246,49 +272,43 @@ def _first_unclosed_line(code: str) -> int | None:
     return opened[0] if opened else None
 
 
-def program_of(reply: str, prompt: str, entry_point: str) -> str:
+def program_of(reply: str, prompt: str, entry_point: str) -> Program:
     """The program in a model's reply: the code in it, or the prompt continued by it.
 
     As in EvalPlus, a chat model's reply is sanitised alone. A reply without the entry point continues the prompt, as
-    replies of models without a chat template do.
+    replies of models without a chat template do; one that is a program and names it may define it as it runs.
     """
     reply = reply.removeprefix(BYTE_ORDER_MARK).replace("\t", "    ")
     program = sanitize_solution(reply, entry_point)
-    if is_program(program, entry_point):
+    if is_program(program.code, entry_point) or (entry_point in reply and is_program(reply)):
         return program
     return sanitize_solution(f"{prompt.strip()}\n{reply}", entry_point)
 
 
 def is_program(code: str, entry_point: str | None = None) -> bool:
-    """Whether a text is Python and, if an entry point is given, defines or imports that name at its top level.
+    """Whether a text is Python and, if an entry point is given, has a statement that binds that name at its top level.
 
     It may begin with a byte-order mark. Of a text of more than MOST_PARSED characters, which takes the parser a
-    thousand times the memory, it is not known.
+    thousand times the memory, it is not known. One that is nested too deeply for more than parsing binds what it names.
     """
     if len(code) > MOST_PARSED:
         return False
     try:
         with warnings.catch_warnings(action="ignore"):  # of invalid escapes in untrusted strings
-            tree = ast.parse(code.removeprefix(BYTE_ORDER_MARK))
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+            tables = [symtable.symtable(code.removeprefix(BYTE_ORDER_MARK), "<text>", "exec")]
+    except RecursionError:  # comes after parsing
+        return entry_point is None or entry_point in code
+    except (SyntaxError, ValueError, MemoryError):
         return False
-    return entry_point is None or entry_point in _names(tree)
+    return entry_point is None or _binds(tables, entry_point)
 
 
-def _names(tree: ast.Module) -> set[str]:
-    names: set[str] = set()
-    waiting: list[ast.AST] = [tree]  # and no recursion: a thousand `elif`s are nested a thousand deep
-    while waiting:
-        statement = waiting.pop()
-        if isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
-            names.add(statement.name)
-        elif isinstance(statement, (ast.Import, ast.ImportFrom)):
-            names.update(alias.asname or alias.name for alias in statement.names)
-        elif isinstance(statement, (ast.Assign, ast.AnnAssign)):
-            targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
-            names.update(target.id for target in targets if isinstance(target, ast.Name))
-        else:  # a definition inside a condition, a `try` or a `with`, which may name something itself
-            bound = [item.optional_vars for item in getattr(statement, "items", ())]
-            names.update(target.id for target in bound if isinstance(target, ast.Name))
-            waiting += [child for child in ast.iter_child_nodes(statement) if isinstance(child, ast.stmt)]
-    return names
+def _binds(tables: list[symtable.SymbolTable], name: str) -> bool:
+    """Whether a module's table, or one in it with a `global` statement, binds a name of the module."""
+    for table in tables:
+        tables += table.get_children()
+        symbol = table.lookup(name) if name in table.get_identifiers() else None
+        if symbol and (table.get_type() == "module" or symbol.is_declared_global()):
+            if symbol.is_assigned() or symbol.is_imported():
+                return True
+    return False

@@ -3,12 +3,13 @@
 import json
 import os
 import time
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 from cultureval.metrics.code.judging import Solution, SolutionVerdict, judge_with_canonicals
 from cultureval.metrics.code.report import failing_canonicals, score_verdicts, scorer_name
+from cultureval.metrics.code.rules import TEST_SUITES
 from cultureval.metrics.declared import SHARE, bounds_of_mean
 from cultureval.reports.code.result_files import evalplus_results, generating_model, lighteval_results, other_models
 from cultureval.reports.code.samples import Sample, Sanitize, check_complete, read_samples
@@ -25,6 +26,10 @@ NOTES = {
     "not_judged": "not judged, and not counted",
     "canonical_failures": "whose canonical solution does not pass (see `cultureval code check-data`)",
     "differs_from_evalplus": "with a different verdict by EvalPlus; ours is used",
+}
+READ = {
+    "rewritten": "were not judged as written, but without what is no part of a program",
+    "cut": "were too long to be read whole",
 }
 FILES = {"EvalPlus's results": "evalplus_results", "Verdicts": "verdicts", "LightEval's results": "results"}
 
@@ -64,6 +69,8 @@ def evaluate_solutions(
     found = [one for one in given if one.task_id not in refused]
     missing, unequal = check_complete(found, [name for name in problem_set.rows if name not in refused], partial)
     verdicts, canonical = _judged(found, problem_set, workers, sandboxed)
+    if sanitize != "always":  # and EvalPlus never sanitises what it evaluates
+        verdicts = [_of_given_text(*pair) for pair in zip(found, verdicts, strict=True)]
     report = make_report(samples, problem_set, found, verdicts, canonical, sandboxed)
     report |= {"refused": refused, "missing_tasks": missing, "unequal_samples": unequal}
     dropped = counted(len(given) - len(found), "solution")
@@ -89,6 +96,12 @@ def _judged(
     return judge_with_canonicals(problems, solutions, name, workers=workers, sandboxed=sandboxed)
 
 
+def _of_given_text(sample: Sample, verdict: SolutionVerdict) -> SolutionVerdict:
+    """A verdict with EvalPlus's own on the text that the file holds, which fails where it is no program."""
+    fails = {f"evalplus_{suite}": "fail" for suite in TEST_SUITES}
+    return replace(verdict, **fails, **{f"{name}_details": [] for name in fails}) if sample.rewritten else verdict
+
+
 def make_report(
     samples: Path,
     problem_set: ProblemSet,
@@ -112,6 +125,8 @@ def make_report(
         "tasks": len({sample.task_id for sample in found}),
         "samples": len(found),
         **scores,
+        "rewritten": [f"{sample.task_id} sample {sample.number}" for sample in found if sample.rewritten],
+        "cut": [f"{sample.task_id} sample {sample.number}" for sample in found if sample.cut],
         "data_difference": problem_set.difference,
         "canonical_failures": failing_canonicals(canonical),
         "sandboxed": sandboxed,
@@ -215,6 +230,9 @@ def report_text(report: dict[str, Any]) -> str:
             lines.append(f"{len(report[name])} {text}:")
             lines += [_note(entry) for entry in report[name][:MOST_NOTES]]
             lines += [f"  and {len(report[name]) - MOST_NOTES} more"] if len(report[name]) > MOST_NOTES else []
+    for name, text in READ.items():
+        if report[name]:
+            lines.append(f"{len(report[name])} of {solutions} {text}: {shown_names(report[name])}.")
     if report["refused"]:
         each = [f"{task_id} ({one['reason']})" for task_id, one in report["refused"].items()]
         lines.append(f"{counted(len(each), 'problem')} without a usable answer, not scored: {shown_names(each)}.")

@@ -6,9 +6,12 @@ import re
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from cultureval.runtime.errors import CulturevalError, counted, shorten, shown_names
+
+if TYPE_CHECKING:
+    from cultureval.metrics.code.solution_code import Program
 
 Sanitize = Literal["auto", "always", "never"]
 
@@ -22,12 +25,16 @@ class Sample:
         number: Counts the problem's solutions, from 0.
         code: The program.
         place: File and line, for messages.
+        rewritten: Whether the program is another than the text that EvalPlus, which reads no texts, would execute.
+        cut: Whether a limit left parts of the text unread.
     """
 
     task_id: str
     number: int
     code: str
     place: str
+    rewritten: bool = False
+    cut: bool = False
 
 
 def read_samples(
@@ -38,8 +45,7 @@ def read_samples(
     Args:
         path: JSON lines (also .gz) with `task_id` and `solution` (a complete program) or `completion` (the text after
             the prompt); or a folder `<task>/<number>.py`, `/` in the task's id written as `_`.
-        sanitize: When EvalPlus's sanitiser is applied: always, never, or ("auto") to texts that are not yet a program
-            with the problem's entry point.
+        sanitize: When EvalPlus's sanitiser is applied: always, never, or ("auto") to texts that are not Python.
         workers: Processes that do so; None: one per core.
 
     Raises:
@@ -64,9 +70,12 @@ def read_samples(
         raise CulturevalError(f"{path} has no solutions.")
     from cultureval.metrics.code.solution_code import programs_in_parallel
 
-    whole = [_whole(record, prompt) for record, prompt, _, _ in texts]
-    programs = programs_in_parallel(_program, texts, whole, workers)
-    return [Sample(task, number, code, place) for (task, number, place), code in zip(read, programs, strict=True)]
+    given = [_given(record, prompt) for record, prompt, _, _ in texts]
+    programs = programs_in_parallel(_program, texts, given, workers)
+    return [
+        Sample(task, number, program.code, place, rewritten=program.code != text, cut=program.cut)
+        for (task, number, place), program, text in zip(read, programs, given, strict=True)
+    ]
 
 
 def check_complete(samples: list[Sample], problems: Collection[str], partial: bool) -> tuple[list[str], str]:
@@ -145,16 +154,17 @@ def _natural(path: Path) -> list[tuple[int, str]]:
     return [(int(part or 0), "") if part.isdecimal() else (0, part) for part in re.split(r"(\d+)", path.name)]
 
 
-def _whole(record: Mapping[str, Any], prompt: str) -> str:
-    """A record's program as it is written: its solution, or the prompt and its completion."""
-    return record["solution"] if "solution" in record else prompt + record["completion"].removeprefix("\ufeff")
+def _given(record: Mapping[str, Any], prompt: str) -> str:
+    """The text of a record's program, as EvalPlus executes it: its solution, or the prompt and its completion."""
+    return record["solution"] if "solution" in record else prompt + record["completion"]
 
 
-def _program(record: Mapping[str, Any], prompt: str, entry_point: str, sanitize: Sanitize) -> str:
-    from cultureval.metrics.code.solution_code import is_program, sanitize_solution
+def _program(record: Mapping[str, Any], prompt: str, entry_point: str, sanitize: Sanitize) -> "Program":
+    from cultureval.metrics.code.solution_code import BYTE_ORDER_MARK, Program, is_program, sanitize_solution
 
-    code = _whole(record, prompt)
-    if sanitize == "never" or (sanitize == "auto" and is_program(code, entry_point)):
-        return code
+    unmarked = {name: text.removeprefix(BYTE_ORDER_MARK) for name, text in record.items() if isinstance(text, str)}
+    code = _given(unmarked, prompt)
+    if sanitize == "never" or (sanitize == "auto" and is_program(code)):
+        return Program(code)
     # As in EvalPlus's sanitising of completions, a newline separates them from the prompt.
-    return sanitize_solution(code if "solution" in record else f"{prompt}\n{record['completion']}", entry_point)
+    return sanitize_solution(code if "solution" in record else f"{prompt}\n{unmarked['completion']}", entry_point)

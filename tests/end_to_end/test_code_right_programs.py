@@ -179,7 +179,7 @@ def test_a_program_with_two_thousand_branches_or_a_byte_order_mark_is_judged_amo
     texts = [(reply, ADD["prompt"], "add") for reply in replies]
     for _ in range(2):
         programs = programs_in_parallel(program_of, texts, replies, workers=2)
-        assert [outcome for outcome in judged(*[("add", program) for program in programs])[0]] == [
+        assert [outcome for outcome in judged(*[("add", program.code) for program in programs])[0]] == [
             ("pass", "pass")
         ] * len(texts)
         texts, replies = texts * 8, replies * 8  # the second time in several processes

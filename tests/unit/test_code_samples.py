@@ -56,13 +56,22 @@ def test_a_folder_of_programs_in_the_order_of_their_numbers(tmp_path):
 def test_when_the_sanitiser_is_applied(tmp_path):
     recursive = f"import sys\nsys.setrecursionlimit(9999)\n{ADD}"
     chat = f"Sure:\n```python\n{ADD}\n```"
-    file = lines(tmp_path / "a.jsonl", *({"task_id": "Mbpp/1", "solution": code} for code in (recursive, chat)))
+    at_run_time = "import math\nexec('def ' + 'add(a, b): return a + b')"
+    codes = [recursive, chat, at_run_time, f"\ufeff{ADD}"]
+    file = lines(tmp_path / "a.jsonl", *({"task_id": "Mbpp/1", "solution": code} for code in codes))
+    read = read_samples(file, PROBLEMS, "auto")
+    assert [(sample.rewritten, sample.code in codes) for sample in read] == [
+        (False, True),
+        (True, False),
+        (False, True),
+        (True, False),
+    ]
     automatic, always, never = (
         [sample.code for sample in read_samples(file, PROBLEMS, how)] for how in ("auto", "always", "never")
     )
-    assert automatic[0] == recursive and solves(automatic[1])
+    assert automatic[0] == recursive and all(map(solves, automatic))
     assert "setrecursionlimit" not in always[0] and solves(always[0])
-    assert never == [recursive, chat]
+    assert never == [*codes[:3], ADD]
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,21 @@ EXAMPLE = '    """\n    ```{}\n    >>> add(2, 3)\n    5\n    ```\n    """\n'
 DOCUMENTED = FUNCTION.replace("    return", EXAMPLE + "    total = a\n    return").replace("return a", "return total")
 IN_A_LIST = "\n".join(f"   {line}" for line in DOCUMENTED.format("python").split("\n"))
 THOUGHTS = "\n".join(f"Step {number}: this line of prose is no program." for number in range(260))
+NUMBERS = "0.5\n" * 300
+LONG_BLOCK = f"{THOUGHTS}\n```\ntable = [\n" + "0.5,\n" * 300 + f"]\n{FUNCTION}\n```\n```sh\npython a.py\n```\n"
+OTHER_FORMS = [
+    f"import math\n{form}"
+    for form in (
+        "try:\n    math.gmp\nexcept AttributeError:\n    def add(a, b):\n        return a + b",
+        "match math:\n    case _:\n        add = lambda a, b: a + b",
+        "one, add = 1, lambda a, b: a + b",
+        "[add] = [lambda a, b: a + b]",
+        "(add := lambda a, b: a + b)",
+        "for add in [lambda a, b: a + b]: pass",
+        "def make():\n    global add\n    add = lambda a, b: a + b\nmake()",
+        "M = []\nM.append(0)\ntry:\n    M[1]\nexcept IndexError:\n    def add(a, b): return a + b + M[0]",
+    )
+]
 
 
 @pytest.mark.parametrize(
@@ -32,19 +47,27 @@ THOUGHTS = "\n".join(f"Step {number}: this line of prose is no program." for num
         f"1. ```python\n{IN_A_LIST}\n   ```\nThis works.",
         f"{THOUGHTS}\n```python\n{DOCUMENTED.format('')}\n```\n{THOUGHTS}",
         f"{THOUGHTS}\n{FUNCTION}",
+        f"```\n{FUNCTION}\n```\nOutput:\n```\n{NUMBERS}```\n",
+        f"```\n{FUNCTION}\n```\n```\nassert add(2, 3) == 5\n{NUMBERS}```\n",
+        LONG_BLOCK,
+        f"{THOUGHTS * 2}\n{FUNCTION}\n{THOUGHTS * 2}",
+        f"```\n{FUNCTION}\n```\n{'x' * 500_000}",
+        *(f"```\n{form}\n```\n" for form in OTHER_FORMS),
+        *OTHER_FORMS,
+        "import math\nglobals()['add'] = lambda a, b: a + b",
     ],
 )
 def test_the_program_of_a_reply_solves_the_problem(reply):
     space = {}
-    exec(program_of(reply, PROMPT, "add"), space)  # noqa: S102
+    exec(program_of(reply, PROMPT, "add").code, space)  # noqa: S102
     assert space["add"](2, 3) == 5
 
 
 @settings(max_examples=60, deadline=None)
 @given(st.text(max_size=300) | st.binary(max_size=200).map(lambda raw: raw.decode("utf-8", "surrogateescape")))
 def test_no_text_stops_the_sanitiser(text):
-    assert isinstance(sanitize_solution(text, "add"), str)
-    assert isinstance(program_of(text, PROMPT, "add"), str)
+    assert isinstance(sanitize_solution(text, "add").code, str)
+    assert isinstance(program_of(text, PROMPT, "add").code, str)
 
 
 LINES = st.sampled_from(
@@ -117,6 +140,8 @@ def test_no_text_takes_the_sanitiser_long(text):
         ("add = lambda a, b: a + b", True),
         ("import contextlib\nwith contextlib.nullcontext(max) as add: pass", True),
         ("try:\n    from x import add\nexcept ImportError:\n    def add(a, b): return a + b", True),
+        *((form, True) for form in OTHER_FORMS),
+        ("def add(a, b):\n    if a: pass\n" + "    elif b: pass\n" * 5000, True),
         ("class Sum:\n    def add(self): pass", False),
         ("def add(", False),
         ("Sure, here it is", False),
@@ -125,6 +150,14 @@ def test_no_text_takes_the_sanitiser_long(text):
 )
 def test_a_program_defines_its_entry_point(code, defines):
     assert is_program(code, "add") is defines
+
+
+def test_what_a_limit_leaves_unread_is_said():
+    whole = [f"{THOUGHTS}\n```\n{FUNCTION}\n```", THOUGHTS[:999], FUNCTION + "\n\n" * 300, THOUGHTS[:999] + FUNCTION]
+    assert [sanitize_solution(text, "add").cut for text in [*whole, THOUGHTS, f"{THOUGHTS}\n{FUNCTION}"]] == [
+        *[False] * 4,
+        *[True] * 2,
+    ]
 
 
 @pytest.mark.parametrize(
@@ -144,6 +177,6 @@ def test_the_first_fenced_block_is_the_code(text, code):
 def test_a_text_of_millions_of_lines_takes_little_memory():
     code = "x = 1\n" * 1_000_000  # its syntax tree takes more than two gibibytes
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    assert sanitize_solution(code, "f") == code
-    assert program_of(code, "def f():\n", "f").endswith(code)
+    assert sanitize_solution(code, "f") == (code, True)
+    assert program_of(code, "def f():\n", "f").code.endswith(code)
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 200 << 10
