@@ -199,7 +199,7 @@ def test_a_text_that_ends_its_process_costs_no_other_its_program():
 
     texts = ["a"] * 30 + ["kill"] + ["b"] * 30 + ["raise", "kill", "c"]
     programs = programs_in_parallel(ends, [(text,) for text in texts], [f"{text}?" for text in texts], workers=2)
-    assert programs == [f"{text}?" if text in ("kill", "raise") else f"{text}!" for text in texts]
+    assert programs == [(f"{text}?", True) if text in ("kill", "raise") else f"{text}!" for text in texts]
 
 
 def on_a_disk(monkeypatch, free):
