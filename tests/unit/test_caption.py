@@ -100,7 +100,7 @@ def test_subsequence_equals_the_textbook_recurrence(first, second):
     assert longest_common_subsequence(first, second) == quadratic_subsequence(first, second)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(st.lists(st.tuples(st.text(max_size=40), st.text(max_size=40)), min_size=1, max_size=4), st.booleans())
 def test_any_text_scores_within_range(pairs, normalize):
     predictions, references = zip(*pairs, strict=True)

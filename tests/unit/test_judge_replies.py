@@ -350,7 +350,7 @@ PIECES += ["out of", "<think>", "</think>", "\u200f", "-1", "وصف", "النو�
 TEXTS = st.one_of(st.text(max_size=300), st.lists(st.sampled_from(PIECES), max_size=60).map("".join))
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(TEXTS)
 @example("Consistency:" + "-" * 5000)
 @example("Consistency: 4" + " " * 19_000 + "x")
@@ -374,7 +374,7 @@ def test_no_text_crashes_a_parser_or_gives_a_score_off_the_scale(text):
         assert str(error)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(
     st.lists(st.integers(1, 5), min_size=4, max_size=4),
     st.sampled_from(["{}: {}/5", "**{}:** {}/5", "- {} = {}", "1. {}: {} / 5", "{} | {} out of 5"]),
@@ -436,7 +436,7 @@ def test_scores_beside_a_refusal_are_nobodys_whatever_their_values(form, code):
                 read_scores(form.format(scores), CRITERIA, code=code)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(st.text(st.characters(categories=["L", "N"]), min_size=3, max_size=9), st.integers(0, 4), st.integers(1, 5))
 def test_any_word_beside_the_scores_has_them_asked_for_once_more(word, place, value):
     assume(any(one.isalnum() and one != "\u0640" for one in word))

@@ -202,7 +202,7 @@ WRITTEN_AS = [  # how a letter is written, so that a person or a program reads i
 ]
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(st.sampled_from(CRITERIA), st.data(), st.sampled_from(["5", "٥", "⑤", "Ⅴ", "&#53;", "\\u0035"]))
 def test_a_criterion_with_a_number_is_flagged_however_its_letters_are_written(name, data, number):
     disguised = "".join(data.draw(st.sampled_from(WRITTEN_AS))(letter) for letter in name)
@@ -248,7 +248,7 @@ def test_a_dollar_is_no_slot():
     assert "costs $reference" in judge_template("jeem_vqa").prompt(SLOTS | {"generated": "costs $reference"}).text
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(st.text(max_size=200), st.text(max_size=200))
 def test_no_text_closes_its_marks(generated, reference):
     row = judge_template("jeem_caption_reference")

@@ -27,7 +27,7 @@ def answers(generator: np.random.Generator, clusters: int, size: int, shift: flo
 @pytest.mark.parametrize(("clusters", "size"), [(400, 1), (80, 5)])
 @pytest.mark.parametrize("shift", [0.0, 0.5])
 def test_type_one_error_and_coverage_hold_with_and_without_clusters(clusters: int, size: int, shift: float) -> None:
-    repeats = 200
+    repeats = 100
     truth = stats.norm.cdf(shift / 2) - 0.5
     names = np.repeat(np.arange(clusters), size).tolist() if size > 1 else None
     rejected = covered = ignored = 0
@@ -50,7 +50,7 @@ def test_type_one_error_and_coverage_hold_with_and_without_clusters(clusters: in
 
 def test_a_planted_point_on_5000_items_is_found_with_the_right_interval() -> None:
     found = held = 0
-    for seed in range(60):
+    for seed in range(30):
         generator = np.random.default_rng([2, seed])
         kind = generator.random(5000)
         second = np.where(kind < 0.025, 0, np.where(kind < 0.04, 1, generator.random(5000) < 0.7)).astype(float)
@@ -59,7 +59,7 @@ def test_a_planted_point_on_5000_items_is_found_with_the_right_interval() -> Non
         found += result.p_value <= 0.05
         held += result.low <= 0.01 <= result.high
         assert (result.high - result.low) / 2 == pytest.approx(1.96 * np.sqrt(0.04 / 5000), rel=0.15)
-    assert found >= 50 and 52 <= held
+    assert found >= 25 and held >= 26
     assert smallest_difference(5000, 0.04, power=0.9) == pytest.approx(0.0092, abs=0.0003)
 
 
@@ -117,12 +117,12 @@ def test_identical_and_opposite_models_and_single_clusters() -> None:
 
 def test_few_clusters_of_one_subset_widen_the_interval_of_an_average() -> None:
     covered = 0
-    for seed in range(200):
+    for seed in range(100):
         generator = np.random.default_rng([3, seed])
         few = subset(*answers(generator, 4, 50, 0), clusters=np.repeat(np.arange(4), 50).tolist())
         found = compare_paired([few, subset(*answers(generator, 1000, 1, 0))], DRAWS, seed)
         covered += found.low <= 0 <= found.high
-    assert covered / 200 > 0.89  # 0.84 with the degrees of freedom of all clusters together
+    assert covered / 100 > 0.89  # 0.84 with the degrees of freedom of all clusters together
     alone = subset(*answers(generator, 1, 50, 0), clusters=["poem"] * 50)
     found = compare_paired([alone, subset(*answers(generator, 1000, 1, 0))], DRAWS)
     assert (found.low, found.high) == (None, None) and found.p_value is not None

@@ -40,7 +40,7 @@ def test_holm_is_statsmodels():
     assert holm([]) == [] and holm([0.04]) == [0.04]
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(st.floats(0, 1), st.floats(1e-12, 10), st.sampled_from([(0.0, 1.0), (1.0, 5.0), (-100.0, 100.0), (0.0, 100.0)]))
 def test_an_interval_holds_its_value_and_stays_in_the_range(share, error, bounds):
     low, high = bounds

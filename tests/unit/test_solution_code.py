@@ -103,7 +103,7 @@ LINES = st.sampled_from(
 )
 
 
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(st.lists(LINES, max_size=9).map("\n".join))
 def test_the_longest_program_is_evalpluss(text):
     from evalplus.sanitize import code_extract
