@@ -55,12 +55,14 @@ sandbox:
 	  || echo "bubblewrap is missing: the code tasks (Arabic HumanEval+, MBPP+) are refused until an administrator" \
 	          "installs it (Debian, Ubuntu: apt-get install bubblewrap; Fedora: dnf install bubblewrap)." >&2
 
-# Pages are tried in Debian's chromium; without it those tests are skipped.
+# Pages are tried in Debian's chromium, or in Chrome, since Ubuntu has no package of it; without both these tests are
+# skipped.
 chromium: sandbox
-	@command -v chromium >/dev/null \
+	@command -v chromium >/dev/null || command -v google-chrome >/dev/null \
 	  || { test "$$(id -u)" = 0 && command -v apt-get >/dev/null \
 	       && apt-get install -qq --yes chromium >/dev/null && command -v chromium >/dev/null; } \
-	  || echo "chromium is missing: the tests of pages in a browser are skipped (Debian: apt-get install chromium)." >&2
+	  || echo "A browser is missing: the tests of pages are skipped (Debian: apt-get install chromium; Ubuntu: install" \
+	          "Google Chrome)." >&2
 
 # The test processes start at the same time, and each would compile the same; an error is for pytest to tell.
 bytecode: setup

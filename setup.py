@@ -1,6 +1,8 @@
-"""How the sdist is packed; all else is in pyproject.toml."""
+"""How the sdist is packed, and README as a package index shows it; all else is in pyproject.toml."""
 
 import os
+import re
+import tomllib
 from pathlib import Path
 
 from setuptools import setup
@@ -21,4 +23,25 @@ class LinkedSdist(sdist):
                 Path(base_dir, link).symlink_to(link.readlink())
 
 
-setup(cmdclass={"sdist": LinkedSdist})
+def index_page() -> str:
+    """README with links that work outside the repository, where relative ones lead nowhere.
+
+    They lead to this version in the repository that [project.urls] names (addresses as GitHub has them); without one,
+    the texts of links and pictures are left.
+    """
+    project = tomllib.loads(Path("pyproject.toml").read_text("utf-8"))["project"]
+    home = project.get("urls", {}).get("Repository")
+
+    def linked(found: re.Match[str]) -> str:
+        picture, text, place = found.groups()
+        way = f"{home}/{'raw' if picture else 'blob'}/v{project['version']}"
+        return f"{picture}[{text}]({way}/{place})" if home else text
+
+    return re.sub(r"(!?)\[([^\]]+)\]\((?!https?:)([^)]+)\)", linked, Path("README.md").read_text("utf-8"))
+
+
+setup(
+    cmdclass={"sdist": LinkedSdist},
+    long_description=index_page(),
+    long_description_content_type="text/markdown",
+)

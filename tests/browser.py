@@ -1,4 +1,4 @@
-"""Debian's chromium, driven by playwright: pages opened as files, with every request that leaves them written down."""
+"""Chromium or Chrome, driven by playwright: pages opened as files, with every request that leaves them written down."""
 
 import functools
 import re
@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 from loopback import LoopbackServer
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
 needs_chromium = pytest.mark.skipif(
-    CHROMIUM is None, reason="chromium is not installed (apt-get install chromium): pages are not tried in a browser"
+    CHROMIUM is None, reason="neither chromium nor google-chrome is installed: pages are not tried in a browser"
 )
 
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -9,6 +10,7 @@ import tarfile
 import tomllib
 import venv
 import zipfile
+from email import message_from_bytes
 from importlib.metadata import distribution
 from pathlib import Path
 
@@ -160,6 +162,24 @@ def test_the_wheel_holds_every_room_and_its_data(wheel_python, tmp_path, tiny_lm
     assert output_of(wheel_python, tmp_path, "-c", ENTRY_POINT).strip() == ""  # there, and nothing heavy loaded
     arguments = ("eval", tiny_lm, "qimma_aratrust", "--data", "samples", "--output-dir", "out", "--device", "cpu")
     assert "AraTrust" in output_of(command, tmp_path, *arguments)
+
+
+def test_the_page_of_a_package_index_has_no_link_that_leads_nowhere_there(wheel, source, tmp_path):
+    """Without an address of the repository the links' texts; with one, links to this version there."""
+    named = shutil.copytree(source, tmp_path / "named", symlinks=True)
+    with (named / "pyproject.toml").open("a", encoding="utf-8") as file:
+        file.write('\n[project.urls]\nRepository = "https://example.org/cultureval"\n')
+    place = f"https://example.org/cultureval/{{}}/v{PROJECT['version']}/docs/"
+    for built, wanted in ((wheel, ()), (build_wheel(named, tmp_path), (place.format("blob"), place.format("raw")))):
+        page = description(built)
+        assert not re.findall(r"\]\((?!https?:)", page) and "```sh" in page and "[LightEval](https://" in page
+        assert all(address in page for address in wanted)
+
+
+def description(wheel):
+    with zipfile.ZipFile(wheel) as archive:
+        (metadata,) = (name for name in archive.namelist() if name.endswith(".dist-info/METADATA"))
+        return message_from_bytes(archive.read(metadata)).get_payload()
 
 
 def test_the_core_alone_names_the_extra_of_each_missing_part(wheel_python, tmp_path):
