@@ -24,7 +24,7 @@ from cultureval.tasks.suite import Suite, Task
 
 WIDTH = 80  # cells, where standard output is no terminal
 MOST_NAMED = 3  # groups of which tasks cannot run
-STATES = ("wrong", "missing", "untried", "ok")
+STATES = ("wrong", "missing", "optional", "untried", "ok")
 MIRROR = "`mirror` needs internet, here or elsewhere; runs then take --data DIR."
 REST = "Why, all versions and patches: cultureval doctor --all"
 
@@ -34,7 +34,7 @@ class Finding:
     """One line of the report.
 
     Attributes:
-        state: "ok", or what is the matter.
+        state: "ok", or what is the matter; "optional" is what a user chooses to do without.
         what: What was checked, and what was found.
         cost: What does not work unless the state is "ok".
         needed: What was checked in a few words, where a suite's tasks cannot be scored without it.
@@ -42,7 +42,7 @@ class Finding:
         tasks: Those that cannot run or be scored without it; empty: all of the suite.
     """
 
-    state: Literal["ok", "missing", "untried", "wrong"]
+    state: Literal["ok", "missing", "optional", "untried", "wrong"]
     what: str
     cost: str = ""
     needed: str = ""
@@ -87,7 +87,7 @@ def _samples_line(without_data: Sequence[str]) -> list[str]:
         tasks = [task for task in all_tasks().values() if task.suite == name]
         if len(tasks_without_data(tasks, DataOptions(root=samples_root()))) < len(tasks):
             command = f"cultureval eval MODEL {name} --data samples --skip-unscorable"
-            return [f"At once, on a few rows of ours, also of other suites:\n  {command}"]
+            return [f"At once, on a few made-up rows (samples), also of other suites:\n  {command}"]
     return []
 
 
@@ -211,13 +211,13 @@ def check_gpu() -> list[Finding]:
     if torch.cuda.is_available():
         names = [torch.cuda.get_device_name(number) for number in range(torch.cuda.device_count())]
         return [Finding("ok", f"GPU: {', '.join(names)}")]
-    return [Finding("missing", "GPU", "models run on the CPU: fit for samples and small models only")]
+    return [Finding("optional", "GPU", "models run on the CPU: fit for samples and small models only")]
 
 
 def check_hub() -> list[Finding]:
     """Whether the hub answers."""
     if is_offline():
-        return [Finding("missing", "hub (HF_HUB_OFFLINE is set)", "data and models come from folders only")]
+        return [Finding("optional", "hub (HF_HUB_OFFLINE is set)", "data and models come from folders only")]
     if problem := go_offline_if_unreachable():
         cost = "use folders: `cultureval mirror` on a connected machine, then --data DIR"
         return [Finding("missing", f"hub ({problem})", cost)]
@@ -231,7 +231,7 @@ def check_data_root() -> list[Finding]:
     except CulturevalError as error:
         return [Finding("wrong", f"data options: {error}", "no task can be read")]
     if options.root is None:
-        return [Finding("missing", f"data root ({Settings.data_root.variable} is not set)", "data come from the hub")]
+        return [Finding("optional", f"data root ({Settings.data_root.variable} is not set)", "data come from the hub")]
     without, tasks = tasks_without_data(all_tasks().values(), options), len(all_tasks())
     what = f"data root {options.root} has {tasks - len(without)} of {tasks} tasks"
     return [Finding("missing" if without else "ok", what, "the other tasks cannot be run from it")]
@@ -305,7 +305,7 @@ def check_judges() -> list[Finding]:
 
     if not judges_wanted():
         cost = "judged tasks have reference metrics alone; `cultureval judge` can judge saved answers later"
-        return [Finding("missing", f"judge ({Settings.judges.variable} is not set)", cost)]
+        return [Finding("optional", f"judge ({Settings.judges.variable} is not set)", cost)]
     from cultureval.metrics.judges.settings import configured_judges
     from cultureval.runtime.servers.openai_client import health_check
 

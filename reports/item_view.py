@@ -2,6 +2,7 @@
 
 import os
 import re
+import shlex
 import unicodedata
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
@@ -76,7 +77,8 @@ def items_table(rows: Sequence[Row], task: str, run: str, width: int | None, lim
     title = f"{task}, {escaped(run)}: {items}, score: {metric or 'the first metric'}"
     table = terminal_table(HEADER, zip(*cut, strict=True), "llllr", title, width=width, cut_words=isolate)
     more = f"{len(rows) - len(shown)} more items: --limit N\n" if len(shown) < len(rows) else ""
-    return f"{table}\n{more}One item in full: cultureval show RESULTS TASK ITEM"
+    first = shlex.quote(_one_line(names[0])) if names else "ITEM"
+    return f"{table}\n{more}One item in full: cultureval show RESULTS TASK {first}"
 
 
 def _widest(cells: Sequence[str], header: str) -> int:

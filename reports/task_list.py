@@ -12,8 +12,9 @@ from cultureval.tasks.suite import Suite, Task
 WIDTH = 80  # cells, where standard output is no terminal
 MOST_NAMES = 8  # of metrics
 HINTS = (
-    "`cultureval tasks SUITE` lists a suite's groups, `cultureval tasks GROUP` a group's tasks, "
-    "`cultureval tasks --all` every task; `--json` prints them as JSON."
+    "Rows are the published ones: ≥ where only some tasks' numbers are known, ? where none is. `cultureval tasks "
+    "SUITE` lists a suite's groups, `cultureval tasks GROUP` a group's tasks, `cultureval tasks --all` every task; "
+    "`--json` prints them as JSON."
 )
 
 

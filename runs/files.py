@@ -186,7 +186,7 @@ def find_results(path: Path) -> list[Path]:
         CulturevalError: There is no such path, or no results file in it.
     """
     if not path.exists():
-        raise CulturevalError(f"{path} does not exist.")
+        raise CulturevalError(f"{path} does not exist: name the --output-dir of a run, or a file in it.")
     files = [path] if path.is_file() else _below(path, "results_*.json")
     if not files:
         raise CulturevalError(
@@ -449,7 +449,7 @@ def _saved_tasks(path: Path, task: str | None, tell: Callable[[str], object]) ->
 
 def _details_files(path: Path) -> list[Path]:
     if not path.exists():
-        raise CulturevalError(f"{path} does not exist.")
+        raise CulturevalError(f"{path} does not exist: name the --output-dir of a run, or a file in it.")
     if path.suffix == ".json":
         return _details_of_results(path.absolute(), judged_details(path))
     if path.is_file():

@@ -44,7 +44,7 @@ def test_what_is_missing_is_told_with_the_command_that_gets_it(row_of, tmp_path)
     assert row_of("qimma", data_root=str(tmp_path)) == f"missing qimma data {mirror}"
     assert row_of("qimma", place=1, data_root=str(tmp_path)) == doctor.MIRROR
     assert row_of("qimma", place=2, data_root=str(tmp_path)) == (
-        "At once, on a few rows of ours, also of other suites: "
+        "At once, on a few made-up rows (samples), also of other suites: "
         "cultureval eval MODEL qimma --data samples --skip-unscorable"
     )
     lacking = Finding("missing", "NADI model", "no scores", "NADI model")

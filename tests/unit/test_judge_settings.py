@@ -85,7 +85,7 @@ def test_without_a_judge_nothing_is_made():
 
 def test_the_check_before_a_run_and_the_doctor_tell_what_is_wrong(monkeypatch, tmp_path):
     monkeypatch.setenv("JUDGE_KEY", "sk-secret")
-    assert [finding.state for finding in doctor()] == ["missing"]
+    assert [finding.state for finding in doctor()] == ["optional"]
     with FaultyServer() as server:
         (tmp_path / "j.yaml").write_text(f"{{model: org/m, base_url: '{server.url}', api_key_env: JUDGE_KEY}}")
         monkeypatch.setenv("CULTUREVAL_JUDGE", "j.yaml")

@@ -146,7 +146,10 @@ def test_line_breaks_in_names_forge_no_line_of_a_difference(tmp_path):
 
 
 def test_a_path_without_results_is_refused_in_one_sentence(tmp_path):
-    for path, words in [(tmp_path, "has no results file"), (tmp_path / "nowhere", "does not exist")]:
+    for path, words in [
+        (tmp_path, "has no results file"),
+        (tmp_path / "nowhere", "does not exist: name the --output-dir"),
+    ]:
         with pytest.raises(CulturevalError, match=words):
             reports.load(path)
 
