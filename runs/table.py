@@ -292,12 +292,14 @@ def group_table(run: Run, suite: str) -> SuiteTable:
     groups: dict[str, list[TaskRecord]] = {}
     for task in run.tasks_of(suite):
         groups.setdefault(f"{task.group}|{task.shots}", []).append(task)
-    cells = {name: _group_cell(run, tasks) for name, tasks in groups.items()}
+    ways = {name: higher_is_better(run, one[0].task, one[0].headline) for name, one in groups.items()}
+    places = {name: Column(one[0].headline, name, not ways[name]) for name, one in groups.items()}
+    cells = {name: replace(_group_cell(run, tasks), column=places[name]) for name, tasks in groups.items()}
     rows = [Row(name, (one[0].headline, cells[name], _coverage(one))) for name, one in groups.items()]
-    lower = any(not higher_is_better(run, one[0].task, one[0].headline) for one in groups.values())
+    lower = not all(ways.values())
     if len(groups) > 1:
         rows.append(Row(AVERAGE, (next(iter(groups.values()))[0].headline, _average(suite, groups, cells), None)))
-    main = Column(AVERAGE) if len(groups) > 1 else Column("score", next(iter(groups), ""))
+    main = Column(AVERAGE) if len(groups) > 1 else next(iter(places.values()), Column("score"))
     columns = ("Group", "metric", Column("score", lower=lower), "tasks")
     return SuiteTable(suite, "", columns, rows, main=replace(main, lower=lower))
 

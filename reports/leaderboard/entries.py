@@ -13,6 +13,8 @@ from typing import Any
 from cultureval.metrics.judges.items import JUDGED
 from cultureval.reports.charts import short_names
 from cultureval.runs.comparable import (
+    NOT_TOLD,
+    WORDS,
     Protocol,
     Texts,
     fields_that_differ,
@@ -41,6 +43,7 @@ class Entry:
         superseded: How many older scores of the same kind were left out.
         warnings: What a reader of its scores must know.
         unranked: Why it has no rank whatever its scores; "" where it may have one.
+        facts: Its weights, dtype and the like: other ones under the same name are another model.
     """
 
     model: str
@@ -51,6 +54,12 @@ class Entry:
     superseded: int = 0
     warnings: tuple[RunWarning, ...] = ()
     unranked: str = ""
+    facts: ModelFacts = ()
+
+    @property
+    def identity(self) -> tuple[str, ModelFacts]:
+        """What models are counted by."""
+        return self.model, self.facts
 
     @property
     def partial(self) -> bool:
@@ -210,7 +219,7 @@ def _entries(tracks: Sequence[_Track]) -> list[Entry]:
             label = f"{label} ({_what_differs(track, others)})"
         run = _merged(track)
         facts = track.protocols, track.sources, track.superseded, tuple(run_warnings(run)), _unranked(track, run)
-        entries.append(Entry(track.model, label, run, *facts))
+        entries.append(Entry(track.model, label, run, *facts, track.facts))
     return entries
 
 
@@ -329,6 +338,8 @@ def _differences(members: Sequence[Entry], first: Sequence[Entry], texts: Texts)
     for one, other in product(members, first):
         for place in one.protocols.keys() & other.protocols.keys():
             for name, (here, there) in fields_that_differ(one.protocols[place], other.protocols[place], texts).items():
+                if name in WORDS and NOT_TOLD not in (here, there):  # two hashes tell a reader nothing
+                    name, here, there = WORDS[name], "", ""
                 found.setdefault((name, here, there), set()).add(place[0])
     if not found:
         return ("It has no task in common with the first group.",)
@@ -342,4 +353,6 @@ def _sentence(name: str, values: Sequence[tuple[str, str, int]]) -> str:
     tasks = sum(count for _, _, count in values)
     here, there, _ = max(values, key=lambda one: one[2])
     others = f" and {len(values) - 1} more pairs of values" if len(values) > 1 else ""
+    if not here:
+        return f"{name} differs ({tasks} task{'s' * (tasks != 1)})"
     return f"{name}: {here} here, {there} there{others} ({tasks} task{'s' * (tasks != 1)})"

@@ -136,6 +136,11 @@ class Pages:
         return found
 
     @cached_property
+    def _models(self) -> dict[tuple[str, Any], int]:
+        """The models, numbered: what the page counts, whose runs may be several rows."""
+        return {one: number for number, one in enumerate(dict.fromkeys(one.identity for *_, one in self._placed))}
+
+    @cached_property
     def _tasks(self) -> dict[str, list[tuple[Section, str, Entry]]]:
         found: dict[str, list[tuple[Section, str, Entry]]] = {}
         for section, letter, entry in self._placed:
@@ -161,7 +166,7 @@ class Pages:
             title=self.title,
             about=self.about,
             panels=panels,
-            models=len(self._entries),
+            models=len(self._models),
             files=len(self.board.runs),
             newest=self.board.runs[0].date[:10],
             families=sorted({one.family for one in facts}),
@@ -176,7 +181,7 @@ class Pages:
     def _section(self, section: Section, letter: str) -> dict[str, Any]:
         return {
             "letter": letter,
-            "entries": len(section.group.entries),
+            "models": len({one.identity for one in section.group.entries}),
             "differences": [shown(one, 400) for one in section.group.differences],
             "tables": [self._table(table, _file_of(table.title, section, letter)) for table in section.tables],
             "charts": self.charts_of(section),
@@ -205,6 +210,7 @@ class Pages:
         return {
             "label": self._names[row.label],
             "href": self._href(row.entry),
+            "of": self._models[row.entry.identity] if row.entry else self._names[row.label],
             "rank": row.rank,
             "top": row.top,
             "marks": [shown(one, 60) for one in row.entry.marks] if row.entry else [],

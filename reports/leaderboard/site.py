@@ -74,7 +74,7 @@ def write_site(board: Board, folder: Path, title: str, formats: Sequence[str], l
 def site_summary(board: Board, site: Site) -> str:
     """What a person reads at the end: how much there is, what is not comparable, where the page is."""
     parts = [
-        counted(len({one.model for section in board.sections for one in section.group.entries}), "model"),
+        counted(len({one.identity for section in board.sections for one in section.group.entries}), "model"),
         counted(len(board.runs), "results file"),
         counted(site.tables, "table"),
         counted(site.charts, "chart"),

@@ -18,6 +18,7 @@ from cultureval.metrics.m2cqa.statement_items import cell_report
 from cultureval.metrics.proportions import paired_interval
 from cultureval.reports.leaderboard.board import read_board
 from cultureval.reports.leaderboard.exports import FORMATS, as_csv, as_latex, as_markdown
+from cultureval.reports.leaderboard.pages import Pages
 from cultureval.reports.leaderboard.publishing import push_space
 from cultureval.reports.leaderboard.site import PARTS, Site, site_summary, write_site
 from cultureval.reports.leaderboard.tables import BoardRow, BoardTable, best_cells
@@ -166,6 +167,7 @@ def test_runs_whose_signatures_differ_are_in_groups_that_say_why(tmp_path):
     write_run(tmp_path, "b", QIMMA[:6], 0.5, 5, signed={"dtype": "float32"})
     write_run(tmp_path, "c", QIMMA[:6], 0.5, 5, signed={"scorer": "another"})
     write_run(tmp_path, "d", QIMMA[:6], 0.5, 5, signed=None, details=False)
+    write_run(tmp_path, "e", QIMMA[:6], 0.5, 5, signed={}, query="another prompt")
     first, *others = read_board([tmp_path], ranks=False).sections
     assert [one.label for one in first.group.entries] == ["a", "b"], "a dtype is the model's own"
     merged = first.group.entries[0]
@@ -174,7 +176,8 @@ def test_runs_whose_signatures_differ_are_in_groups_that_say_why(tmp_path):
     assert "qimma_aratrust|0" in merged.run.record.tasks and merged.superseded == 6
     reasons = {one.group.entries[0].label: list(one.group.differences)[0] for one in others}
     assert reasons["c"] == "scorer: another here, not told there (6 tasks)"
-    assert set(reasons) == {"c", "d"} and reasons["d"].startswith("prompts: not told here, ")
+    assert reasons["e"] == "the hash of the prompts differs (6 tasks)", "hashes tell a reader nothing"
+    assert set(reasons) == {"c", "d", "e"} and reasons["d"].startswith("prompts: not told here, ")
     allowed = read_board([tmp_path], ranks=False, allowed=["scorers"]).sections
     assert [one.label for one in allowed[0].group.entries] == ["a", "b", "c"]
 
@@ -190,7 +193,9 @@ def test_the_last_message_names_a_few_of_many_groups(tmp_path):
 def test_a_limited_run_of_a_model_is_an_entry_of_its_own(tmp_path):
     write_run(tmp_path, "lab/a", TRUST, 0.7, 8, signed={}, date="2026-01-01T00-00-00")
     write_run(tmp_path, "lab/a", TRUST, 0.7, 5, signed={}, limit=5, date="2026-02-01T00-00-00")
-    sections = read_board([tmp_path], ranks=False).sections
+    board = read_board([tmp_path], ranks=False)
+    page, sections = dict(Pages(board, "title", ()).all())["index.html"], board.sections
+    assert "1 model, 2 results files" in page and set(re.findall(r'data-of="(\d+)"', page)) == {"0"}, "one, run twice"
     labels = {entry.label for section in sections for entry in section.group.entries}
     assert labels == {"a (limit 5)", "a (limit none)"}
     said = [*sections[0].group.differences, *sections[1].group.differences]

@@ -56,7 +56,7 @@
   }
   function filter() {
     for (const [table, one] of tables) if (table.closest(".panel.open")) one.draw();
-    const shown = (kind) => new Set(all(`.panel.open tbody tr[data-model]${kind}`).map((row) => row.dataset.model)).size;
+    const shown = (kind) => new Set(all(`.panel.open tbody tr[data-model]${kind}`).map((row) => row.dataset.of)).size;
     const models = shown(":not(.paper)"), papers = shown(".paper"), out = byId("matching");
     const of = papers ? `, ${papers} of papers` : "";
     if (out) out.textContent = `${models} model${models === 1 ? "" : "s"} shown${of}`;
