@@ -7,6 +7,7 @@ from typing import Any
 
 from cultureval.audit.items import GoldProblem
 from cultureval.prompts.cells import ALIASES, comparable, is_empty
+from cultureval.prompts.gold_numbers import whole_number
 from cultureval.prompts.labelled_options import listed_options
 from cultureval.prompts.option_labels import label_index, split_label
 from cultureval.runtime.errors import BadRow, CulturevalError, did_you_mean
@@ -155,7 +156,7 @@ def require_sense(rows: Sequence[Mapping[str, Any]], columns: Columns, where: st
         return
     golds = [row.get(columns.gold) for row in rows] if columns.gold and not columns.options else []
     kinds = {_seen(gold) for gold in golds if not is_empty(gold)}
-    places = all(label_index(gold) is not None or (_whole(gold) is not None and len(gold) < 3) for gold in kinds)
+    places = all(label_index(gold) is not None or (whole_number(gold) is not None and len(gold) < 3) for gold in kinds)
     why = ""
     if kinds and places and len(kinds) < len(rows) / 2:
         why = f"no column of options is known, and the golds ({', '.join(sorted(kinds)[:5])}) look like places of some"
@@ -215,7 +216,7 @@ def with_indices(rows: Sequence[Mapping[str, Any]], columns: Columns) -> Columns
 
     Indices begin with 1 where more golds are the number of options than are 0.
     """
-    numbers = [(one, _whole(one), options) for one, options in _numbers(rows, columns)]
+    numbers = [(one, whole_number(one), options) for one, options in _numbers(rows, columns)]
     first = int(sum(index == len(options) for _, index, options in numbers) > sum(not index for _, index, _ in numbers))
     no_texts = sum(set(map(_seen, options)).isdisjoint(_forms(one)) for one, _, options in numbers)
     out_of_range = sum(not first <= (index or 0) < first + len(options) for _, index, options in numbers)
@@ -230,7 +231,7 @@ def _numbers(rows: Sequence[Mapping[str, Any]], columns: Columns) -> list[tuple[
         for gold, options in own
         if options
         for one in _answers(gold, [_seen(option) for option in options])
-        if _whole(one) is not None
+        if whole_number(one) is not None
     ]
 
 
@@ -302,7 +303,7 @@ def _position(answer: Any, seen: Sequence[str], first: int, indexed: bool) -> in
     label = label_index(text) if isinstance(answer, str) else None
     if label is not None and (text not in seen or label < len(seen)):
         return label
-    number = _whole(answer)
+    number = whole_number(answer)
     same = next((form for form in _forms(answer) if form in seen), None)
     if same is not None and not (indexed and number is not None):
         return seen.index(same)
@@ -316,21 +317,10 @@ def _position(answer: Any, seen: Sequence[str], first: int, indexed: bool) -> in
 
 def _forms(answer: Any) -> list[str]:
     """How an option may write an answer: as it stands, and a whole number without and with decimals (2, 2.0)."""
-    number = _whole(answer)
+    number = whole_number(answer)
     return [_seen(answer), *([] if number is None else [str(number), f"{number}.0"])]
 
 
 def _seen(value: Any) -> str:
     """A cell as golds and options are compared: Arabic and Persian digits are those of ASCII."""
     return comparable(str(value)).translate(_DIGITS)
-
-
-def _whole(value: Any) -> int | None:
-    if isinstance(value, bool) or value is None:
-        return None
-    if isinstance(value, float):
-        return int(value) if value.is_integer() else None
-    if isinstance(value, int):
-        return value
-    text = _seen(value)
-    return int(float(text)) if re.fullmatch(r"-?[0-9]{1,9}(\.0+)?", text) else None

@@ -1,6 +1,6 @@
 """The types of `Doc.specific`: fields that Docs of every suite may hold beyond those of LightEval's Doc.
 
-Each suite adds what only its own metrics and reports read, in `prompts/<suite>/docs.py`. Everything is JSON-like:
+Each suite adds what only its own metrics and reports read, in `prompts/<suite>/rows.py`. Everything is JSON-like:
 LightEval's details keep it and saved runs give it back.
 """
 

@@ -45,7 +45,7 @@ from cultureval.runtime.doc_fields import specific_of
 from cultureval.runtime.patches.lighteval.group_averages import StandardError
 
 if TYPE_CHECKING:
-    from cultureval.prompts.alqasida.docs import RequestSpecific, TranslationSpecific
+    from cultureval.prompts.alqasida.rows import RequestSpecific, TranslationSpecific
 
 
 def fidelity_metrics() -> list[Metric]:

@@ -17,7 +17,7 @@ from cultureval.runtime.doc_fields import specific_of
 from cultureval.runtime.patches.evalplus import evalplus_problems
 
 if TYPE_CHECKING:
-    from cultureval.prompts.qimma.docs import CodeSpecific
+    from cultureval.prompts.qimma.rows import CodeSpecific
 
 logger = logging.getLogger(__name__)
 

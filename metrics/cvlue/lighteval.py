@@ -24,7 +24,7 @@ from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.patches.lighteval.group_averages import StandardError
 
 if TYPE_CHECKING:
-    from cultureval.prompts.cvlue.docs import BoxSpecific, DialogueSpecific, GallerySpecific
+    from cultureval.prompts.cvlue.rows import BoxSpecific, DialogueSpecific, GallerySpecific
 
 Scores = dict[str, float]
 

@@ -24,7 +24,7 @@ from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.patches.lighteval.group_averages import Rate, Total
 
 if TYPE_CHECKING:
-    from cultureval.prompts.m2cqa.docs import StatementSpecific
+    from cultureval.prompts.m2cqa.rows import StatementSpecific
 
 
 Parts = Mapping[str, Mapping[str, str]]

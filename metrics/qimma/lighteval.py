@@ -18,7 +18,7 @@ from cultureval.runtime.devices import scoring_device
 from cultureval.runtime.doc_fields import specific_of
 
 if TYPE_CHECKING:
-    from cultureval.prompts.qimma.docs import PoemSpecific
+    from cultureval.prompts.qimma.rows import PoemSpecific
 
 BERTSCORE_PARTS = dict(zip(BERTSCORE, ("f1", "precision", "recall"), strict=True))
 

@@ -1,4 +1,4 @@
-"""JEEM: from a row (an image, its captions, its five questions with answers) to prepared rows.
+"""JEEM: from a row (an image, its captions, its five questions and answers) to prepared rows, and to Docs.
 
 Paper: arXiv 2503.21910, section 3 (captions in MSA and dialect, questions and answers in dialect) and Appendix B (the
 answer "Cannot tell from the picture"). JEEM is gated, so its column names and how it stores that answer are guesses:
@@ -13,7 +13,7 @@ import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from cultureval.prompts.cells import (
     Column,
@@ -26,9 +26,14 @@ from cultureval.prompts.cells import (
     readable,
     text_cell,
 )
-from cultureval.prompts.preparation import Preparation, PreparedRow, Row
+from cultureval.prompts.preparation import Preparation, PreparedRow, Row, make_doc
 from cultureval.prompts.templates import render
+from cultureval.runtime.doc_fields import DocSpecific, JudgeRequest, fields_of
 from cultureval.runtime.errors import BadRow, MissingColumn
+
+if TYPE_CHECKING:
+    from lighteval.tasks.requests import Doc
+
 
 NUMBERED = re.compile(r"(question|answer|q|a)_?(\d+)", re.IGNORECASE)
 _ARABIC_LETTER = re.compile("[\u0620-\u064a\u066e-\u06d3]")
@@ -46,6 +51,40 @@ CAPTION_DIALECT = (
 QUESTIONS = ("questions", "Questions", "qa_questions", "vqa_questions")
 ANSWERS = ("answers", "Answers", "qa_answers", "vqa_answers")
 PAIRS = ("qa", "qa_pairs", "question_answers", "questions_answers", "vqa", "QA")
+CAPTION_TEMPLATES = ("jeem_caption_image_reference", "jeem_caption_reference")
+MSA_TEMPLATES = ("jeem_caption_image_reference_msa", "jeem_caption_reference_msa")
+VQA_TEMPLATES = ("jeem_vqa",)
+
+
+class CaptionSpecific(DocSpecific):
+    """A caption of an image.
+
+    Attributes:
+        country: Two-letter code of the image's country.
+        variety: "MSA" or the dialect requested for the caption.
+        shared: Whether the image was captioned in every country.
+        reference_set: Name, in the store of texts, of all reference captions of the variety (CIDEr's statistics).
+    """
+
+    country: str
+    variety: str
+    image_id: str
+    shared: bool
+    reference_set: str
+
+
+class QuestionSpecific(CaptionSpecific):
+    """A question on an image, with the annotators' answer.
+
+    Attributes:
+        question_number: Its position among the image's questions.
+        answerable: Whether the annotators could tell the answer from the image.
+    """
+
+    question: str
+    question_number: int
+    answer: str
+    answerable: bool
 
 
 @dataclass(frozen=True)
@@ -242,3 +281,35 @@ def _text(value: Any, column: str) -> str:
     if is_empty(value):
         raise BadRow(column, value, "has an empty entry")
     return readable(value, column)
+
+
+def caption_prompt(row: Mapping[str, Any], task_name: str | None = None) -> "Doc":
+    """Doc of a caption; its choice is the reference caption.
+
+    The judge metrics read `specific["judge"]`: templates, and the texts of their slots.
+    """
+    slots: dict[str, str | None] = {
+        "country": COUNTRIES[row["country"]].name,
+        "reference": row["references"][0],
+    }
+    if row["variety"] == "MSA":
+        slots["caption_msa"] = row["references"][0]  # topics are labelled by it
+    templates = MSA_TEMPLATES if row["variety"] == "MSA" else CAPTION_TEMPLATES
+    judge: JudgeRequest = {"templates": list(templates), "slots": slots}
+    return _doc(row, task_name, CaptionSpecific(**fields_of(row, CaptionSpecific), judge=judge))
+
+
+def question_prompt(row: Mapping[str, Any], task_name: str | None = None) -> "Doc":
+    """Doc of a question; the judge's reference is the model's: where people could not tell, that in their dialect."""
+    slots: dict[str, str | None] = {
+        "country": COUNTRIES[row["country"]].name,
+        "question": row["question"],
+        "reference": row["references"][0],
+    }
+    judge: JudgeRequest = {"templates": list(VQA_TEMPLATES), "slots": slots}
+    return _doc(row, task_name, QuestionSpecific(**fields_of(row, QuestionSpecific), judge=judge))
+
+
+def _doc(row: Mapping[str, Any], task_name: str | None, specific: CaptionSpecific) -> "Doc":
+    references = list(row["references"])
+    return make_doc(row, task_name, references, list(range(len(references))), specific)

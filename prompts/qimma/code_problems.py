@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from cultureval.prompts.cells import column_name, is_empty, readable
 from cultureval.prompts.preparation import Preparation, PreparedRow, Row, make_doc
-from cultureval.prompts.qimma.docs import CodeSpecific
+from cultureval.prompts.qimma.rows import CodeSpecific
 from cultureval.prompts.templates import render
 from cultureval.runtime.data.content_store import store_problem
 from cultureval.runtime.doc_fields import fields_of

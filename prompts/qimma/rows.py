@@ -1,15 +1,19 @@
-"""QIMMA: from a row of any of its sources to one schema, that of QIMMA's curated copies.
+"""QIMMA: from a row of any of its sources to one schema, that of QIMMA's curated copies, and to Docs.
 
 A prepared row holds `prompt`, `choices` and `index` as QIMMA's own data sets do (spec: QIMMA repository, prompt
 functions), and the `labels` that are scored, so that one prompt function serves every copy of a benchmark.
 Rows of original sources get their prompt from our templates, which are not QIMMA's wording (the paper's Figure 4 is an
 image). Each function here is named after the source whose rows it reads; the columns are those of the source.
+
+As in QIMMA's own task code, the query is the row's `prompt`; there is no instruction and no system prompt.
 """
 
 import hashlib
 import re
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal, NotRequired
+
+from typing_extensions import TypedDict
 
 from cultureval.prompts.cells import (
     column_name,
@@ -33,9 +37,14 @@ from cultureval.prompts.labelled_options import (
     read_label,
 )
 from cultureval.prompts.option_labels import gold_position, label_index, labels_for
-from cultureval.prompts.preparation import Preparation, PreparedRow, Row
+from cultureval.prompts.preparation import Preparation, PreparedRow, Row, make_doc
 from cultureval.prompts.templates import load_template, render
+from cultureval.runtime.doc_fields import DocSpecific, fields_of
 from cultureval.runtime.errors import BadRow
+
+if TYPE_CHECKING:
+    from lighteval.tasks.requests import Doc
+
 
 # Names of the columns of ArabLegalQA's sources, which are not documented; the first one present is read.
 LEGAL_QUESTION = ("questions", "question", "Question", "query")
@@ -57,6 +66,39 @@ COUNTRIES = {
     "KSA": "السعودية",
 }
 REGIONS = {"Gulf": "الخليج", "Levant": "الشام", "North Africa": "شمال أفريقيا", "Nile Valley": "وادي النيل"}
+
+
+class GoldExplanation(TypedDict):
+    """A verse and its explanation."""
+
+    verse: str
+    explanation: str
+
+
+class PoemSpecific(DocSpecific):
+    """A poem to be explained.
+
+    Attributes:
+        gold_explanations: Its verses with their explanations, in order.
+    """
+
+    gold_explanations: list[GoldExplanation]
+
+
+class CodeSpecific(DocSpecific):
+    """A code problem.
+
+    Attributes:
+        task_id: EvalPlus's id, as in "HumanEval/0".
+        dataset: EvalPlus's name of the data set.
+        problem: Name of the full problem in the store of problems.
+        verdict: Once judged, the outcomes on `base` and `plus` inputs, and the `reason` with the failing input.
+    """
+
+    task_id: str
+    dataset: Literal["humaneval", "mbpp"]
+    problem: str
+    verdict: NotRequired[dict[str, str]]
 
 
 def curated_choice(row: Row, preparation: Preparation) -> PreparedRow:
@@ -339,3 +381,24 @@ def _verses(cell: Any) -> str:
     if is_empty(cell):
         raise BadRow("poem_verses", cell, "is null or empty")
     return readable(cell, "poem_verses")
+
+
+def answer_prompt(row: Mapping[str, Any], task_name: str | None = None) -> "Doc":
+    """Doc of a question-answering row; its choices are the reference answers.
+
+    The stop string (a newline) does not apply to chat prompts: LightEval's backends, which QIMMA used, drop stop
+    strings there.
+    """
+    references = list(row["choices"])
+    specific = DocSpecific(**fields_of(row, DocSpecific), stop_in_chat=False)
+    return make_doc(row, task_name, references, list(range(len(references))), specific)
+
+
+def poem_prompt(row: Mapping[str, Any], task_name: str | None = None) -> "Doc":
+    """Doc of a FannOrFlop poem; the gold verses and explanations are in `specific["gold_explanations"]`.
+
+    Models generate no reasoning (paper, section 5.2.1).
+    """
+    specific = PoemSpecific(**fields_of(row, PoemSpecific), thinking=False)
+    gold = " ".join(pair["explanation"] for pair in specific["gold_explanations"])
+    return make_doc(row, task_name, [gold], 0, specific)

@@ -13,7 +13,7 @@ from cultureval.runtime.doc_fields import specific_of
 from cultureval.runtime.errors import CulturevalError
 
 if TYPE_CHECKING:
-    from cultureval.prompts.cvlue.docs import BoxSpecific
+    from cultureval.prompts.cvlue.rows import BoxSpecific
 
 FONTS = "'Noto Sans CJK SC', 'PingFang SC', 'Microsoft YaHei', 'WenQuanYi Micro Hei', SimHei, 'DejaVu Sans', sans-serif"
 GOLD, PREDICTED = "#1a9850", "#d73027"

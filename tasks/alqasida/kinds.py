@@ -7,7 +7,7 @@ from cultureval.metrics.alqasida.dialect_models import check_models, model_names
 from cultureval.metrics.alqasida.names import FIDELITY, MONOLINGUAL, chosen_profiles, profiles_of
 from cultureval.metrics.alqasida.translation import check_flores200, flores200_signature, flores200_source
 from cultureval.metrics.declared import Metrics
-from cultureval.prompts.alqasida import docs
+from cultureval.prompts.alqasida import rows
 from cultureval.runtime.dotted_names import lazy_call
 from cultureval.runtime.errors import all_of
 from cultureval.tasks.kinds import Instrument, Kind
@@ -36,13 +36,13 @@ TRANSLATION = Instrument(
     needs="spBLEU's tokenizer",
 )
 CROSS_LINGUAL = Kind(
-    *(docs.request_prompt, lazy_call(f"{METRICS}:fidelity_metrics"), 128, (), CLASSIFIERS),
-    few_shot_prompt=docs.request_prompt_few_shot,
+    *(rows.request_prompt, lazy_call(f"{METRICS}:fidelity_metrics"), 128, (), CLASSIFIERS),
+    few_shot_prompt=rows.request_prompt_few_shot,
 )
 KINDS: dict[str, Kind] = {
     "alqasida_cross": CROSS_LINGUAL,
     "alqasida_mono": replace(
         CROSS_LINGUAL, metrics=lazy_call(f"{METRICS}:monolingual_metrics"), instrument=MONOLINGUAL_CLASSIFIERS
     ),
-    "alqasida_mt": Kind(docs.translation_prompt, lazy_call(f"{METRICS}:translation_metrics"), 128, (), TRANSLATION),
+    "alqasida_mt": Kind(rows.translation_prompt, lazy_call(f"{METRICS}:translation_metrics"), 128, (), TRANSLATION),
 }

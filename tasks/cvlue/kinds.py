@@ -3,7 +3,7 @@
 The paper states no lengths of generations: ours, short answers up to a newline, room for a box in JSON.
 """
 
-from cultureval.prompts.cvlue import docs
+from cultureval.prompts.cvlue import rows
 from cultureval.runtime.dotted_names import lazy_call
 from cultureval.tasks.kinds import Kind
 
@@ -14,17 +14,17 @@ RANKED = (
     "and how near they are. It needs a model with log-probabilities: transformers, or a vLLM server"
 )
 KINDS: dict[str, Kind] = {
-    "cvlue_vqa": Kind(docs.answer_prompt, lazy_call(f"{METRICS}:cvlue_vqa_metrics"), 32, ("\n",)),
-    "vqa_v2": Kind(docs.answer_prompt, lazy_call(f"{METRICS}:vqa_v2_metrics"), 32, ("\n",)),
+    "cvlue_vqa": Kind(rows.answer_prompt, lazy_call(f"{METRICS}:cvlue_vqa_metrics"), 32, ("\n",)),
+    "vqa_v2": Kind(rows.answer_prompt, lazy_call(f"{METRICS}:vqa_v2_metrics"), 32, ("\n",)),
     "grounding": Kind(
-        docs.box_prompt,
+        rows.box_prompt,
         lazy_call(f"{METRICS}:grounding_metrics"),
         128,
         unreadable=lambda metrics: bool(metrics["unparsable"]),
     ),
-    "dialogue": Kind(docs.dialogue_prompt, lazy_call(f"{METRICS}:dialogue_metrics"), not_generated=RANKED),
+    "dialogue": Kind(rows.dialogue_prompt, lazy_call(f"{METRICS}:dialogue_metrics"), not_generated=RANKED),
     "dense_dialogue": Kind(
-        docs.dialogue_prompt, lazy_call(f"{METRICS}:dialogue_metrics", dense=True), not_generated=RANKED
+        rows.dialogue_prompt, lazy_call(f"{METRICS}:dialogue_metrics", dense=True), not_generated=RANKED
     ),
-    "galleries": Kind(docs.gallery_prompt, lazy_call(f"{METRICS}:gallery_metrics"), not_generated=RANKED),
+    "galleries": Kind(rows.gallery_prompt, lazy_call(f"{METRICS}:gallery_metrics"), not_generated=RANKED),
 }

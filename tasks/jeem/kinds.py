@@ -1,7 +1,7 @@
 """How JEEM's tasks are asked and scored; the lengths of generations are ours."""
 
 from cultureval.metrics.semantic import caption_bertscore_model, check_caption_bertscore
-from cultureval.prompts.jeem import docs
+from cultureval.prompts.jeem import rows
 from cultureval.runtime.data.scorers import versioned_name
 from cultureval.runtime.dotted_names import lazy_call
 from cultureval.tasks.kinds import Instrument, Kind
@@ -21,7 +21,7 @@ BERTSCORE = Instrument(
 )
 METRICS = lazy_call("cultureval.metrics.jeem.lighteval:caption_metrics")
 KINDS: dict[str, Kind] = {
-    "jeem_caption": Kind(*(docs.caption_prompt, METRICS, 512, (), BERTSCORE), judge_templates=docs.CAPTION_TEMPLATES),
-    "jeem_caption_msa": Kind(*(docs.caption_prompt, METRICS, 512, (), BERTSCORE), judge_templates=docs.MSA_TEMPLATES),
-    "jeem_vqa": Kind(*(docs.question_prompt, METRICS, 256, (), BERTSCORE), judge_templates=docs.VQA_TEMPLATES),
+    "jeem_caption": Kind(*(rows.caption_prompt, METRICS, 512, (), BERTSCORE), judge_templates=rows.CAPTION_TEMPLATES),
+    "jeem_caption_msa": Kind(*(rows.caption_prompt, METRICS, 512, (), BERTSCORE), judge_templates=rows.MSA_TEMPLATES),
+    "jeem_vqa": Kind(*(rows.question_prompt, METRICS, 256, (), BERTSCORE), judge_templates=rows.VQA_TEMPLATES),
 }

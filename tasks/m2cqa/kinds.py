@@ -11,7 +11,7 @@ from cultureval.metrics.m2cqa.names import (
     STATEMENT_PARTS,
     STRICT_VERDICT,
 )
-from cultureval.prompts.m2cqa import docs
+from cultureval.prompts.m2cqa import rows
 from cultureval.runtime.dotted_names import lazy_call
 from cultureval.tasks.kinds import Instrument, Kind
 
@@ -47,20 +47,20 @@ def _statements(
 
 
 def _labelled(name: "Prompt", size: int) -> Kind:
-    return _statements(name, partial(docs.labelled_prompt, prompt=name), size, LABELLED_PARTS)
+    return _statements(name, partial(rows.labelled_prompt, prompt=name), size, LABELLED_PARTS)
 
 
 KINDS: dict[str, Kind] = {
-    "m2cqa_tf": _statements("tf", docs.true_or_false_prompt, 32),
-    "m2cqa_answer_reason": _statements("answer_reason", docs.answer_then_reason_prompt, 256),
-    "m2cqa_reason_first": _statements("reason_first", docs.reasoning_first_prompt, 1024),
+    "m2cqa_tf": _statements("tf", rows.true_or_false_prompt, 32),
+    "m2cqa_answer_reason": _statements("answer_reason", rows.answer_then_reason_prompt, 256),
+    "m2cqa_reason_first": _statements("reason_first", rows.reasoning_first_prompt, 1024),
     # The organisers' baseline stops after 10 tokens.
-    "aynvqa_one_word": _statements("one_word", docs.one_word_prompt, 10, ORGANISERS_PARTS, ORGANISERS_VERDICT),
+    "aynvqa_one_word": _statements("one_word", rows.one_word_prompt, 10, ORGANISERS_PARTS, ORGANISERS_VERDICT),
     "aynvqa_tf": _labelled("tf", 32),
     "aynvqa_answer_reason": _labelled("answer_reason", 256),
     "aynvqa_reason_first": _labelled("reason_first", 1024),
     "aynvqa_joint": Kind(
-        *(docs.joint_prompt, lazy_call(f"{METRICS}:joint_metrics"), 10),
+        *(rows.joint_prompt, lazy_call(f"{METRICS}:joint_metrics"), 10),
         instrument=Instrument(name=lambda: "choice(one of three)", check=lambda: None),
         unreadable=lambda metrics: metrics[JOINT_INVALID_RATE] == 1,
     ),

@@ -6,7 +6,7 @@ QIMMA's task code: 512 new tokens up to a newline for QA; unpublished for FannOr
 from cultureval.metrics.code.report import check_sandbox, judge_name
 from cultureval.metrics.semantic import bertscore_model, try_bertscore
 from cultureval.prompts.choices import choice_prompt, multi_select_prompt
-from cultureval.prompts.qimma import code_problems, docs
+from cultureval.prompts.qimma import code_problems, rows
 from cultureval.runtime.data.scorers import versioned_name
 from cultureval.runtime.dotted_names import lazy_call
 from cultureval.tasks.choice_replies import generative_kinds
@@ -33,9 +33,9 @@ def _code(dataset: str) -> Kind:
 KINDS: dict[str, Kind] = {
     "multiple_choice": Kind(choice_prompt, lazy_call(f"{CHOICES}:multiple_choice_metrics")),
     "multi_select": Kind(multi_select_prompt, lazy_call(f"{CHOICES}:multi_select_metrics")),
-    "bertscore": Kind(docs.answer_prompt, lazy_call(f"{METRICS}:bertscore_metrics"), 512, ("\n",), BERTSCORE),
+    "bertscore": Kind(rows.answer_prompt, lazy_call(f"{METRICS}:bertscore_metrics"), 512, ("\n",), BERTSCORE),
     "fannorflop": Kind(
-        *(docs.poem_prompt, lazy_call(f"{METRICS}:fannorflop_metrics"), 4096, (), BERTSCORE),
+        *(rows.poem_prompt, lazy_call(f"{METRICS}:fannorflop_metrics"), 4096, (), BERTSCORE),
         unreadable=lambda metrics: not metrics["parse_rate"],
     ),
     "code_humaneval": _code("humaneval"),

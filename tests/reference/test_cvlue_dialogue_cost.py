@@ -19,7 +19,7 @@ from cultureval.metrics.cvlue.ranking import gold_ranks
 from cultureval.models.hf import HFModel
 from cultureval.models.scoring.token_tree import Branch, build_tree
 from cultureval.models.settings import HFModelSettings
-from cultureval.prompts.cvlue.docs import dialogue_prompt
+from cultureval.prompts.cvlue.rows import dialogue_prompt
 from cultureval.runtime.data_options import DataOptions
 from cultureval.samples.tiny_models.language_models import build_tiny_vision_lm
 from cultureval.samples.tiny_models.text_parts import train_tokenizer

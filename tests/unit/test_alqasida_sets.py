@@ -7,8 +7,13 @@ from string import ascii_lowercase
 import pytest
 
 from cultureval.judge_prompts.templates import judge_template
-from cultureval.prompts.alqasida.docs import request_prompt, request_prompt_few_shot, translation_prompt
-from cultureval.prompts.alqasida.rows import LANGUAGES, prepare_translation
+from cultureval.prompts.alqasida.rows import (
+    LANGUAGES,
+    prepare_translation,
+    request_prompt,
+    request_prompt_few_shot,
+    translation_prompt,
+)
 from cultureval.prompts.preparation import Preparation
 from cultureval.runtime.data_options import DataOptions, samples_root
 from cultureval.runtime.errors import BadRow, CulturevalError, MissingColumn, SourceUnavailable

@@ -18,7 +18,7 @@ from cultureval.metrics.m2cqa.lighteval import joint_metrics, statement_metrics
 from cultureval.metrics.m2cqa.names import LABELLED, ORGANISERS, ORGANISERS_PARTS
 from cultureval.metrics.m2cqa.statement_items import WORDS
 from cultureval.metrics.m2cqa.statement_verdicts import chosen_statement, organisers_verdict
-from cultureval.prompts.m2cqa.docs import joint_prompt, one_word_prompt
+from cultureval.prompts.m2cqa.rows import joint_prompt, one_word_prompt
 from cultureval.reports.m2cqa import aynvqa
 from cultureval.reports.summary_text import summary_data
 from cultureval.runs.table import names_of_columns

@@ -3,12 +3,12 @@
 import pytest
 from pydantic import ConfigDict, TypeAdapter
 
-from cultureval.prompts.alqasida.docs import RequestSpecific, TranslationSpecific
+from cultureval.prompts.alqasida.rows import RequestSpecific, TranslationSpecific
 from cultureval.prompts.choices import ChoiceReplySpecific, ChoiceSpecific
-from cultureval.prompts.cvlue.docs import BoxSpecific, DialogueSpecific, GallerySpecific, ImageSpecific
-from cultureval.prompts.jeem.docs import CaptionSpecific, QuestionSpecific
-from cultureval.prompts.m2cqa.docs import JointSpecific, LabelledStatementSpecific, StatementSpecific
-from cultureval.prompts.qimma.docs import CodeSpecific, PoemSpecific
+from cultureval.prompts.cvlue.rows import BoxSpecific, DialogueSpecific, GallerySpecific, ImageSpecific
+from cultureval.prompts.jeem.rows import CaptionSpecific, QuestionSpecific
+from cultureval.prompts.m2cqa.rows import JointSpecific, LabelledStatementSpecific, StatementSpecific
+from cultureval.prompts.qimma.rows import CodeSpecific, PoemSpecific
 from cultureval.runtime.data_options import DataOptions, samples_root
 from cultureval.runtime.doc_fields import DocSpecific
 from cultureval.runtime.errors import SourceUnavailable

@@ -4,7 +4,7 @@ from tiny_models import folder_of
 
 from cultureval.models.hf import HFModel
 from cultureval.models.settings import HFModelSettings
-from cultureval.prompts.qimma.docs import answer_prompt, poem_prompt
+from cultureval.prompts.qimma.rows import answer_prompt, poem_prompt
 from cultureval.runtime.generation_hints import may_reason, stop_strings
 
 

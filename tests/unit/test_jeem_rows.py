@@ -11,8 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
-from cultureval.prompts.jeem.docs import caption_prompt, question_prompt
-from cultureval.prompts.jeem.rows import cannot_tell, question_pairs
+from cultureval.prompts.jeem.rows import cannot_tell, caption_prompt, question_pairs, question_prompt
 from cultureval.runtime.data.content_store import stored_texts
 from cultureval.runtime.data_options import DataOptions, samples_root
 from cultureval.runtime.errors import BadRow, CulturevalError, MissingColumn, SourceUnavailable

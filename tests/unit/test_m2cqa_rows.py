@@ -11,7 +11,7 @@ import pyarrow.parquet
 import pytest
 
 import cultureval.tasks
-from cultureval.prompts.m2cqa.docs import answer_then_reason_prompt
+from cultureval.prompts.m2cqa.rows import answer_then_reason_prompt
 from cultureval.prompts.templates import load_template, render, template_hash
 from cultureval.runtime.data.image_store import stored_image
 from cultureval.runtime.data_options import DataOptions, samples_root

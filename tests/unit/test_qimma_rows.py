@@ -5,7 +5,7 @@ import pytest
 from cultureval.prompts.choices import choice_prompt, multi_select_prompt
 from cultureval.prompts.preparation import Preparation
 from cultureval.prompts.qimma import rows
-from cultureval.prompts.qimma.docs import answer_prompt, poem_prompt
+from cultureval.prompts.qimma.rows import answer_prompt, poem_prompt
 from cultureval.runtime.data_options import DataOptions
 from cultureval.runtime.errors import BadRow
 
