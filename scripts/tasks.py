@@ -101,7 +101,7 @@ def check(
     Exit status 1: a row is broken, or the examples of TASK|2 are too few. Example: cultureval check qimma --data DIR
     """
     with data_settings(data, form, sources):
-        from cultureval.reports.data_check import data_check_text
+        from cultureval.reports.task_list import data_check_text
         from cultureval.tasks.checking import check_data
 
         report = check_data(tasks, read_data_options())

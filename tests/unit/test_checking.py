@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from cultureval.reports.data_check import data_check_text
+from cultureval.reports.task_list import data_check_text
 from cultureval.runtime.data_options import DataOptions, samples_root
 from cultureval.runtime.errors import CulturevalError, SourceUnavailable
 from cultureval.scripts.main import app
