@@ -9,7 +9,7 @@ SETTINGS.yaml, all but the first two optional:
     generation_parameters: {temperature: 0.7, max_new_tokens: 256}
     tokenizer: /models/qwen                 # for log-likelihoods; default: the model's id
 
-The other settings and their defaults are the fields of `ServerModelConfig`. The environment variable
+The other settings and their defaults are the fields of `ServerModelConfig` and `ServedModel`. The environment variable
 CULTUREVAL_MODEL_SETTINGS (a JSON object) overrides the file.
 """
 

@@ -20,82 +20,43 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from cultureval.runtime.errors import CulturevalError, wrong_settings
 from cultureval.runtime.model_settings import refuse_unknown
-from cultureval.runtime.servers.data_urls import ImageFormat
-from cultureval.runtime.servers.settings import ServerSettings, openai_base_url
+from cultureval.runtime.servers.settings import ServedModel, openai_base_url
 from cultureval.runtime.settings import current_settings
 
 
-class JudgeSettings(BaseModel):
-    """One judge.
+class JudgeSettings(ServedModel):
+    """One judge; its settings beside those of `ServedModel`.
 
     Attributes:
         name: Used in the names of its metrics.
-        model: Id under which the servers serve the model.
-        revision: Your name for the weights served under the id; verdicts are reused only if name, model, revision
-            and what the servers say of themselves (`identify`) are the same.
-        base_url: One or more servers of the model.
-        api_key_env: Name of the environment variable with the key.
         temperature: None sends none, for models that reject it.
         max_tokens: Limit of a reply.
-        max_tokens_name: The server's name for that limit (the longer one for OpenAI's newer models).
         re_asks: New calls after a reply that is malformed or more than its scores, before the item counts as unscored.
-        concurrency: Requests in flight at once.
-        timeout_s: Limit of one request.
-        max_retries: Retries of a request after a temporary failure.
-        give_up_s: Limit of one request with all its retries and waits.
-        backoff_s: First wait before a retry.
-        input_token_price: Price of one token of a prompt.
-        cached_token_price: Price of one that the server had cached; None: as the others.
-        output_token_price: Price of one token of a reply, reasoning included.
-        budget: Maximal cost of the verdicts, including those reused from earlier runs.
         images: Whether the model takes images; if not, templates with images are not used.
-        image_format: as_given sends an image file's bytes unchanged.
-        image_max_side: Larger images are scaled down to this many pixels.
-        image_tokens: Tokens per image in cost estimates (GPT-4o: 1,105 for 2:1, high detail).
         delimit: "always" puts the marks of `judge_prompts/slots.py` around the texts of all items; "never" leaves
             all prompts as the papers have them.
-        identify: What tells the model apart from another one under the same id, besides name and revision. "all": what
-            the servers list of it, their fingerprint and their answer to a short question. "model": only what they
-            list, for services whose fingerprints and answers change from call to call.
         hold_to_form: Whether a server that can hold a reply to a form is asked to: vLLM and SGLang (told by
             `/v1/models`) to the requested lines, others to a JSON object, if they give the only reply that a schema
             admits when they are tried. Not if `extra_body` asks for a form. False for a model that shall reason in
             the reply itself.
-        extra_body: Further fields of each request.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     name: str
-    model: str = Field(min_length=1)
-    revision: str | None = None
-    base_url: tuple[str, ...]
-    api_key_env: str | None = None
-    temperature: float | None = Field(0.0, ge=0)
-    max_tokens: int = Field(256, ge=1)
-    max_tokens_name: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
-    re_asks: int = Field(2, ge=0, le=2)
-    concurrency: int = Field(16, ge=1)
     timeout_s: float = Field(120.0, gt=0)
     max_retries: int = Field(5, ge=0)
     give_up_s: float = Field(900.0, gt=0)
-    backoff_s: float = Field(0.5, gt=0)
-    input_token_price: float = Field(0.0, ge=0, allow_inf_nan=False)
-    cached_token_price: float | None = Field(None, ge=0, allow_inf_nan=False)
-    output_token_price: float = Field(0.0, ge=0, allow_inf_nan=False)
-    budget: float | None = Field(None, ge=0, allow_inf_nan=False)
+    temperature: float | None = Field(0.0, ge=0)
+    max_tokens: int = Field(256, ge=1)
+    re_asks: int = Field(2, ge=0, le=2)
     images: bool = True
-    image_format: ImageFormat = "as_given"
-    image_max_side: int | None = Field(None, ge=1)
-    image_tokens: int = Field(1105, ge=0)
     delimit: Literal["always", "never"] = "always"
-    identify: Literal["all", "model"] = "all"
     hold_to_form: bool = True
-    extra_body: dict[str, Any] = {}
 
     @model_validator(mode="before")
     @classmethod
@@ -107,11 +68,6 @@ class JudgeSettings(BaseModel):
         given.setdefault("name", re.sub(r"[^\w.-]+", "-", str(given.get("model", "")).rsplit("/", 1)[-1]))
         return given
 
-    @field_validator("base_url", mode="before")
-    @classmethod
-    def _one_or_more(cls, value: Any) -> Any:
-        return [value] if isinstance(value, str) else value
-
     @field_validator("name")
     @classmethod
     def _valid_in_metric_names(cls, name: str) -> str:
@@ -121,14 +77,9 @@ class JudgeSettings(BaseModel):
 
     @model_validator(mode="after")
     def _a_budget_needs_prices(self) -> "JudgeSettings":
-        if self.budget is not None and not (self.input_token_price or self.output_token_price):
+        if self.budget is not None and not self.has_prices:
             raise ValueError("a budget needs input_token_price and output_token_price")
         return self
-
-    def servers(self) -> ServerSettings:
-        """The settings of the client."""
-        shared = ("api_key_env", "concurrency", "timeout_s", "max_retries", "give_up_s", "backoff_s")
-        return ServerSettings(self.base_url, **{name: getattr(self, name) for name in shared})
 
     def with_(self, **changes: Any) -> "JudgeSettings":
         """The same judge with other settings, which are checked; None changes nothing."""

@@ -13,42 +13,23 @@ from cultureval.runtime.generation_hints import Placement
 from cultureval.runtime.model_settings import read_model_settings, refuse_unknown
 from cultureval.runtime.reasoning import THINK_TAGS
 from cultureval.runtime.servers.batch_files import MOST_BYTES, MOST_REQUESTS
-from cultureval.runtime.servers.costs import has_prices
-from cultureval.runtime.servers.data_urls import ImageFormat
 from cultureval.runtime.servers.identity import IdentityQuestion, ServerIdentity, evaluated_model_identity
 from cultureval.runtime.servers.providers import Provider, provider_at, providers
-from cultureval.runtime.servers.settings import ServerSettings
+from cultureval.runtime.servers.settings import ServedModel, ServerSettings
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
 
-class ServerModelConfig(ModelConfig):
-    """Settings of a model on a server; LightEval writes them to the results.
+class ServerModelConfig(ModelConfig, ServedModel):
+    """Settings of a model on a server, beside those of `ServedModel`; LightEval writes them to the results.
 
     Attributes:
-        model: Id under which the servers serve the model.
-        model_name: The same as a relative path, which names the results folder.
-        revision: Your name for the weights served under the id. Answers are reused only for the same model and
-            revision, and where what the servers say of themselves (`identify`) is the same.
-        identify: What tells the model apart from another one under the same id, besides revision. "all": what the
-            servers list of it, their fingerprint and their answer to a short question. "model": only what they list,
-            for services whose fingerprints and answers change from call to call.
-        base_url: One or more servers.
-        api_key_env: Name of the environment variable that holds the key.
-        concurrency: Requests in flight at once.
-        timeout_s: Limit of one request.
-        max_retries: Retries of a request after a temporary failure.
-        give_up_s: Limit of one request with all its retries and waits.
-        backoff_s: First wait before a retry.
+        model_name: The model's id as a relative path, which names the results folder.
         chat_template: Whether prompts are chat messages; auto: yes, unless `tokenizer` is given and has no template.
         seed: Of sampling; overrides that of `generation_parameters`. Sample i of a Doc gets seed + i.
         n: Samples per request.
-        max_tokens_name: The server's name for the limit of generated tokens (the longer one for OpenAI's newer models).
         reasoning_tags: Pairs of tags around reasoning, if the server leaves it in the text.
-        extra_body: Further fields of each request, such as {"chat_template_kwargs": {"enable_thinking": false}}.
-        image_format: as_given sends an image file's bytes unchanged, and PNG if there is no file.
-        image_max_side: Larger images are scaled down to this many pixels.
         image_placement: Position of images that the prompt does not place with `<image>` marks.
         tokenizer: Folder or hub id of the tokenizer for log-likelihoods; default: `model`.
         add_special_tokens: For log-likelihoods: "auto" adds BOS to a prompt unless the chat template already does, or
@@ -64,12 +45,7 @@ class ServerModelConfig(ModelConfig):
         top_logprobs: How many a server gives at most.
         provider: The provider whose model it is (`runtime/servers/providers.yaml`); set by MODEL, or by base_url.
         leave_out: Request parameters that the model refuses; None: as the provider's documentation says.
-        input_token_price: Price of one token of a prompt, in the currency of the budget; likewise the next two.
-        cached_token_price: Of one that the server had cached; None: as the others.
-        output_token_price: Of one token of an answer, reasoning included.
         batch_price: Price of a batch as a share of these.
-        budget: Maximal cost of a run's answers, those of earlier runs included (`--budget`).
-        image_tokens: Tokens per image in estimates of costs.
         most_images: More images in one request are refused without asking.
         image_mib: An image that is larger in base64 is sent as JPEG, and scaled down as far as it must be.
         request_mib: Likewise for all images of a request together.
@@ -81,25 +57,11 @@ class ServerModelConfig(ModelConfig):
         batch_mib: Size of one file, in MiB.
     """
 
-    model: str
     model_name: str
-    revision: str | None = None
-    identify: Literal["all", "model"] = "all"
-    base_url: list[str]
-    api_key_env: str | None = None
-    concurrency: int = Field(16, ge=1)
-    timeout_s: float = Field(600.0, gt=0)
-    max_retries: int = Field(8, ge=0)
-    give_up_s: float = Field(3600.0, gt=0)
-    backoff_s: float = Field(0.5, gt=0)
     chat_template: Switch = "auto"
     seed: int | None = Field(None, ge=0)
     n: int = Field(1, ge=1)
-    max_tokens_name: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
     reasoning_tags: list[tuple[Tag, Tag]] = list(THINK_TAGS)
-    extra_body: dict[str, Any] = {}
-    image_format: ImageFormat = "as_given"
-    image_max_side: int | None = Field(None, ge=1)
     image_placement: Placement = "first"
     tokenizer: str | None = None
     add_special_tokens: Switch = "auto"
@@ -110,12 +72,7 @@ class ServerModelConfig(ModelConfig):
     top_logprobs: int = Field(20, ge=1)
     provider: str | None = None
     leave_out: list[str] | None = None
-    input_token_price: float = Field(0.0, ge=0, allow_inf_nan=False)
-    cached_token_price: float | None = Field(None, ge=0, allow_inf_nan=False)
-    output_token_price: float = Field(0.0, ge=0, allow_inf_nan=False)
     batch_price: float = Field(1.0, gt=0, le=1)
-    budget: float | None = Field(None, ge=0, allow_inf_nan=False)
-    image_tokens: int = Field(1105, ge=0)
     most_images: int | None = Field(None, ge=1)
     image_mib: float | None = Field(None, gt=0)
     request_mib: float | None = Field(None, gt=0)
@@ -130,11 +87,6 @@ class ServerModelConfig(ModelConfig):
     def batch(self) -> bool:
         """Whether answers come from batch files, so that no server has to be there."""
         return bool(self.batch_out or self.batch_in)
-
-    @field_validator("base_url", mode="before")
-    @classmethod
-    def _one_or_more(cls, value: Any) -> Any:
-        return [value] if isinstance(value, str) else value
 
     @property
     def provided_by(self) -> Provider | None:
@@ -163,7 +115,7 @@ class ServerModelConfig(ModelConfig):
 
     @model_validator(mode="after")
     def _fits_the_provider(self) -> "ServerModelConfig":
-        if self.budget is not None and not has_prices(self):
+        if self.budget is not None and not self.has_prices:
             raise ValueError(
                 f"a budget needs prices, and none is known of {self.model}: set input_token_price and "
                 "output_token_price (of one token) in the model's YAML file"
@@ -173,15 +125,11 @@ class ServerModelConfig(ModelConfig):
             raise ValueError(f"{self.model} takes no {', '.join(wrong)}: leave it out")
         return self
 
-    def servers(self) -> ServerSettings:
+    def servers(self, **given: Any) -> ServerSettings:
         """The settings of the client; without a key where nothing will be asked."""
-        shared = ("concurrency", "timeout_s", "max_retries", "give_up_s", "backoff_s")
-        return ServerSettings(
-            tuple(self.base_url),
-            api_key_env=None if self.dry_run and self.provider else self.api_key_env,
-            blocks_without_choices=bool(self.provided_by and self.provided_by.blocks_without_choices),
-            **{name: getattr(self, name) for name in shared},
-        )
+        provider = self.provided_by
+        own = {"blocks_without_choices": bool(provider and provider.blocks_without_choices)}
+        return super().servers(**own | ({"api_key_env": None} if self.dry_run and self.provider else {}) | given)
 
 
 def read_config(model: str) -> ServerModelConfig:

@@ -21,7 +21,6 @@ from cultureval.runtime.servers.costs import (
     BudgetSpent,
     RequestSize,
     Usage,
-    has_prices,
     price,
     text_tokens,
 )
@@ -178,14 +177,14 @@ class Spending:
         )
 
     def _cost(self, counts: Mapping[str, int], share: float = 1.0) -> str:
-        if not has_prices(self._config):
+        if not self._config.has_prices:
             return ""
         least, most = (share * price(self._config, counts["input"], output) for output in (0, counts["most"]))
         return f"; cost from {least:.4g} (prompts alone) to {most:.4g} (answers as long as they may be)"
 
     def _money(self, total: Mapping[str, int]) -> list[str]:
         config = self._config
-        if not has_prices(config):
+        if not config.has_prices:
             return ["No prices are known: set input_token_price and output_token_price in the model's YAML file."]
         each = [price(config, 1, 0), price(config, 1, 0, cached_tokens=1), price(config, 0, 1)]
         words = " / ".join(f"{MILLION * one:g}" for one in each)

@@ -5,9 +5,10 @@ import time
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple
 
 from cultureval.runtime.errors import CulturevalError
+from cultureval.runtime.servers.settings import ServedModel
 
 _POLL_S = 0.02
 _FRAME_TOKENS = 10  # of the chat template around a text
@@ -19,30 +20,6 @@ _REASONING_BEYOND = 2**17  # tokens of reasoning that a provider may not count i
 _BYTES_OF_ESTIMATE = 8  # at most, for one estimated token; a token has one byte at least
 _DEAREST_TOKEN = 0.01  # what one can cost where no prices are known; the dearest of November 2026 cost 0.0006 dollars
 _DEARER = 10.0  # times the known price that a server may say an answer cost
-
-
-class Priced(Protocol):
-    """What a budget needs of the settings of a judge or of a model on a server."""
-
-    @property
-    def input_token_price(self) -> float:
-        """Price of one token of a prompt."""
-
-    @property
-    def cached_token_price(self) -> float | None:
-        """Price of one that the server had cached; None: as the others."""
-
-    @property
-    def output_token_price(self) -> float:
-        """Price of one token of a reply, reasoning included."""
-
-    @property
-    def image_tokens(self) -> int:
-        """Tokens per image in estimates."""
-
-    @property
-    def budget(self) -> float | None:
-        """Maximal cost of all answers; None: no limit."""
 
 
 class BudgetSpent(CulturevalError):
@@ -174,12 +151,7 @@ def estimate_tokens(text: str) -> int:
     return (len(text) - other + 3) // 4 + (other + 1) // 2
 
 
-def has_prices(settings: Priced) -> bool:
-    """Whether any price is known."""
-    return bool(settings.input_token_price or settings.output_token_price)
-
-
-def price(settings: Priced, input_tokens: float, output_tokens: float, cached_tokens: float = 0) -> float:
+def price(settings: ServedModel, input_tokens: float, output_tokens: float, cached_tokens: float = 0) -> float:
     """Price of a call; cached tokens are among those of the input."""
     cached = settings.input_token_price if settings.cached_token_price is None else settings.cached_token_price
     prompt = settings.input_token_price * (input_tokens - cached_tokens) + cached * cached_tokens
@@ -206,7 +178,7 @@ class Budget:
         started: When the run began, in ns since 1970: what the journal holds from before is reused.
     """
 
-    settings: Priced
+    settings: ServedModel
     batch_price: float = 1.0
     spent: float = 0.0
     input_tokens: int = 0
@@ -303,13 +275,13 @@ class Budget:
 
     def _most(self, tokens: Usage) -> float:
         """What an answer can have cost: its server's own number is not taken where it is larger."""
-        if has_prices(self.settings):
+        if self.settings.has_prices:
             return _DEARER * price(self.settings, tokens.input, tokens.output)
         return _DEAREST_TOKEN * (tokens.input + tokens.output)
 
     def __str__(self) -> str:
         """Cost so far if prices are set, else tokens."""
-        if self.spent or has_prices(self.settings):
+        if self.spent or self.settings.has_prices:
             return f"cost {self.spent:.4f}"
         return f"{self.input_tokens + self.output_tokens:,} tokens"
 

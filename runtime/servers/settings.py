@@ -1,11 +1,15 @@
-"""Settings of OpenAI-compatible servers: addresses, limits, and the API key, which comes from the environment."""
+"""Settings of OpenAI-compatible servers: addresses, limits, prices, and the API key, which the environment has."""
 
 import os
 import re
 from dataclasses import dataclass, field
+from typing import Any, Literal
 from urllib.parse import parse_qsl, urlsplit
 
+from pydantic import BaseModel, Field, field_validator
+
 from cultureval.runtime.errors import CulturevalError
+from cultureval.runtime.servers.data_urls import ImageFormat
 
 # Names of query parameters whose values are not for results files.
 _SECRET = re.compile(r"key|token|secret|passw|signature|^(auth|sig|pwd)$", re.IGNORECASE)
@@ -62,6 +66,74 @@ class ServerSettings:
         if self.key is not None:
             return self.key
         return os.environ[self.api_key_env] if self.api_key_env else None
+
+
+class ServedModel(BaseModel):
+    """What the settings of a judge and of an evaluated model on servers have in common.
+
+    Attributes:
+        model: Id under which the servers serve the model.
+        revision: Your name for the weights served under the id. Answers are reused only for the same model and
+            revision, and where what the servers say of themselves (`identify`) is the same.
+        identify: What tells the model apart from another one under the same id, besides revision. "all": what the
+            servers list of it, their fingerprint and their answer to a short question. "model": only what they list,
+            for services whose fingerprints and answers change from call to call.
+        base_url: One or more servers of the model.
+        api_key_env: Name of the environment variable that holds the key.
+        concurrency: Requests in flight at once.
+        timeout_s: Limit of one request.
+        max_retries: Retries of a request after a temporary failure.
+        give_up_s: Limit of one request with all its retries and waits.
+        backoff_s: First wait before a retry.
+        max_tokens_name: The server's name for the limit of generated tokens (the longer one for OpenAI's newer models).
+        extra_body: Further fields of each request, such as {"chat_template_kwargs": {"enable_thinking": false}}.
+        image_format: as_given sends an image file's bytes unchanged, and PNG if there is no file.
+        image_max_side: Larger images are scaled down to this many pixels.
+        image_tokens: Tokens per image in estimates of costs (GPT-4o: 1,105 for 2:1, high detail).
+        input_token_price: Price of one token of a prompt, in the currency of the budget; likewise the next two.
+        cached_token_price: Of one that the server had cached; None: as the others.
+        output_token_price: Of one token of an answer, reasoning included.
+        budget: Maximal cost of all answers, those of earlier runs included; None: no limit.
+    """
+
+    model: str = Field(min_length=1)
+    revision: str | None = None
+    identify: Literal["all", "model"] = "all"
+    base_url: tuple[str, ...]
+    api_key_env: str | None = None
+    concurrency: int = Field(16, ge=1)
+    timeout_s: float = Field(600.0, gt=0)
+    max_retries: int = Field(8, ge=0)
+    give_up_s: float = Field(3600.0, gt=0)
+    backoff_s: float = Field(0.5, gt=0)
+    max_tokens_name: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
+    extra_body: dict[str, Any] = {}
+    image_format: ImageFormat = "as_given"
+    image_max_side: int | None = Field(None, ge=1)
+    image_tokens: int = Field(1105, ge=0)
+    input_token_price: float = Field(0.0, ge=0, allow_inf_nan=False)
+    cached_token_price: float | None = Field(None, ge=0, allow_inf_nan=False)
+    output_token_price: float = Field(0.0, ge=0, allow_inf_nan=False)
+    budget: float | None = Field(None, ge=0, allow_inf_nan=False)
+
+    @field_validator("base_url", mode="before")
+    @classmethod
+    def _one_or_more(cls, value: Any) -> Any:
+        return [value] if isinstance(value, str) else value
+
+    @property
+    def has_prices(self) -> bool:
+        """Whether any price is known."""
+        return bool(self.input_token_price or self.output_token_price)
+
+    def servers(self, **given: Any) -> ServerSettings:
+        """The settings of the client; `given` are others than these.
+
+        Raises:
+            CulturevalError: As `ServerSettings`.
+        """
+        shared = ("api_key_env", "concurrency", "timeout_s", "max_retries", "give_up_s", "backoff_s")
+        return ServerSettings(self.base_url, **{name: getattr(self, name) for name in shared} | given)
 
 
 def openai_base_url() -> str:

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from wrappings import WRAPPINGS, Wrapping
 
 from cultureval.metrics.choice_replies import parse_labels
 from cultureval.models.preflight import check_model
@@ -26,7 +27,7 @@ from cultureval.runtime.settings import current_settings, use_settings
 from cultureval.samples.tiny_models.language_models import build_tiny_causal_lm
 from cultureval.tasks.catalogue import all_tasks
 from cultureval.tasks.reading import forget_files
-from cultureval.testing import CHANGES, WRAPPINGS, Wrapping, assert_metamorphic, reading_of, table_of
+from cultureval.testing import CHANGES, assert_metamorphic, reading_of, table_of
 
 pytestmark = pytest.mark.usefixtures("own_cache")
 

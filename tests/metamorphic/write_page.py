@@ -9,9 +9,10 @@ from collections import Counter
 from pathlib import Path
 
 from test_changes import CURATED, ORIGINALS, copy_of
+from wrappings import WRAPPINGS
 
 from cultureval.runtime.data_options import samples_root
-from cultureval.testing import CHANGES, WRAPPINGS, assert_metamorphic
+from cultureval.testing import CHANGES, assert_metamorphic
 
 PAGE = Path(__file__).parents[2] / "docs" / "metamorphic.md"
 HEAD = """# What means nothing changes nothing

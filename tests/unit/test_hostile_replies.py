@@ -19,7 +19,7 @@ from cultureval.runtime.servers.errors import ServerError
 from cultureval.runtime.servers.identity import IdentityQuestion, identify
 from cultureval.runtime.servers.journalled_answers import answer_all
 from cultureval.runtime.servers.openai_client import OpenAIClient
-from cultureval.runtime.servers.settings import ServerSettings
+from cultureval.runtime.servers.settings import ServedModel, ServerSettings
 
 CHAT = {"model": "m", "messages": [{"role": "user", "content": "س"}]}
 DIGITS = "1" * 5000
@@ -130,11 +130,11 @@ def test_whatever_ends_a_run_the_requests_in_flight_are_kept(tmp_path):
 def test_replies_of_no_use_are_paid_within_the_budget_and_never_forgotten(tmp_path):
     blocked = asked(chat_body(""), lambda client: client.chat(**CHAT), blocks_without_choices=True)
     assert blocked["completions"][0]["finish_reason"] == "content_filter" and blocked["usage"]["total_tokens"] == 10
-    prices = {"input_token_price": 1, "cached_token_price": None, "output_token_price": 1, "image_tokens": 0}
+    prices = {"input_token_price": 1, "output_token_price": 1, "image_tokens": 0}
     key, most = answer_key(question=1), 20
 
     def run(server, spent):
-        budget, journal = Budget(SimpleNamespace(**prices, budget=50)), Journal(tmp_path)
+        budget, journal = Budget(ServedModel(model="m", base_url="http://x/v1", **prices, budget=50)), Journal(tmp_path)
 
         def pay(key, answer):
             return budget.pay(journal.paid(key, answer), RequestSize())
