@@ -69,18 +69,24 @@ class Reply(NamedTuple):
 # The replies to the question that is being asked, in the order of their arrival.
 REPLIES: ContextVar[list[Reply] | None] = ContextVar("replies", default=None)
 
+_KEPT = "What the first model answered is kept as its own, what the other one answered under its own identity."
+_BOTH = "or pass --on-change continue (CULTUREVAL_ON_CHANGE=continue) to take both, which marks the results as mixed."
 OF_MODELS = (
-    "What the first model answered is kept as its own, what the other one answered under its own identity. Serve the "
-    "first one again and repeat the command to go on; repeat it as it is for a run of the other one; or pass "
-    "--on-change continue (CULTUREVAL_ON_CHANGE=continue) to take both, which marks the results as mixed. If it is one "
-    "model whose greedy answers differ from time to time, set `identify: model` in its file: its answer to a short "
-    "question and its fingerprint are then not compared, so that other weights under the same name may go unnoticed."
+    f"{_KEPT} Serve the first one again and repeat the command to go on; repeat it as it is for a run of the other "
+    f"one; {_BOTH}"
+)
+OF_SEVERAL = (
+    f"{_KEPT} Serve the first one again at all addresses, or leave those of another one out of base_url, and repeat "
+    "the command."
+)
+OF_UNSTEADY = (
+    " If it is one model whose greedy answers differ from time to time, set `identify: model` in its file: its answer "
+    "to a short question and its fingerprint are then not compared, so that other weights under the same name may go "
+    "unnoticed."
 )
 OF_PROVIDERS = (
-    "What the first model answered is kept as its own, what the other one answered under its own identity. Name the "
-    "version that you want as the model, for a run of its own, since the same command goes on only once the provider's "
-    "name leads to the first one again; or pass --on-change continue (CULTUREVAL_ON_CHANGE=continue) to take both, "
-    "which marks the results as mixed."
+    f"{_KEPT} Name the version that you want as the model, for a run of its own, since the same command goes on only "
+    f"once the provider's name leads to the first one again; {_BOTH}"
 )
 OF_JUDGES = (
     "What the first model answered is kept as its own, and no answer of the other one is used. Serve the first one "
@@ -96,7 +102,7 @@ class IdentityWatch:
         first: The model of the run.
         question: How a server is asked who it is; None: it is not asked, as providers are not.
         goes_on: Whether answers of other models are taken, and counted (`--on-change continue`).
-        advice: What to do where it does not go on, as sentences; "": what fits servers, or a provider.
+        advice: What to do where it does not go on, as sentences; "": what fits the change.
         journal: Where the answers are filed.
         others: Key of an answer of this run that another model gave, or either -> that model, as text.
     """
@@ -117,7 +123,6 @@ class IdentityWatch:
     _asked: dict[str, tuple[float, float]] = field(default_factory=dict)  # url -> when, and how long it took
 
     def __post_init__(self) -> None:
-        self.advice = self.advice or (OF_PROVIDERS if self.question is None else OF_MODELS)
         if self.question is not None:
             self._name = self.first.served or self.first.id
 
@@ -295,13 +300,21 @@ class IdentityWatch:
 
     def error(self, url: str, who: ServerIdentity, unsure: int) -> "ModelChanged":
         """The error that ends a run whose model has changed to `who`; `unsure` answers are of either."""
-        return ModelChanged(f"{self._told(url, who, unsure)} {self.advice}")
+        return ModelChanged(f"{self._told(url, who, unsure)} {self.advice or self._fitting(who)}")
+
+    def _fitting(self, who: ServerIdentity) -> str:
+        """What to do after a change to `who`."""
+        if self.question is None:
+            return OF_PROVIDERS
+        several = len(self.question.settings.base_urls) > 1
+        names = {name for name, _ in self.first.known.items() ^ who.known.items()}
+        return (OF_SEVERAL if several else OF_MODELS) + (OF_UNSTEADY if names <= {"probe", "fingerprint"} else "")
 
     def _told(self, url: str, who: ServerIdentity, unsure: int) -> str:
         before = self.first if self._name in (None, self.first.id) else replace(self.first, served=self._name)
         either = (
-            f" {unsure:,} answers since it was last asked may be of either: they are out of the journal, to be asked "
-            "again."
+            f" {unsure:,} answers since it was last asked may be of either: they are out of the journal, so that the "
+            "next run asks for them again."
         )
         told = f"{url} has changed its model during the run: it was {before}, and is {who}."
         return told + (either if unsure else "")

@@ -84,13 +84,16 @@ def answer_all(
     found, awaited = earlier_answers(journal, questions, watch)
     missing = {key: question for key, question in questions.items() if key not in found}
     if missing:
+        moved = watch is not None and watch.question is None and any(map(journal.elsewhere, missing))
+        if moved:  # what the other model has answered already comes last
+            missing = dict(sorted(missing.items(), key=lambda item: journal.elsewhere(item[0]) is not None))
         with Progress(len(questions), description, "answer", len(found), silent, kept_in=journal.folder) as progress:
             waiting, locks = deque(missing.items()), QuestionLocks(journal.folder)
             more = (on_failure, note, watch, key_under, again)
             run = _Run(journal, pay, progress, waiting, locks, found, *more)
             asked = [run.as_check(question) for key, question in missing.items() if key not in awaited]
             before = first(asked) if first and asked else None
-            run_coroutine(_ask(settings, run, min(settings.concurrency, len(missing)), before))
+            run_coroutine(_ask(settings, run, min(settings.concurrency, len(missing)), before, moved))
     return {key: found[key] for key in questions if key in found}
 
 
@@ -208,12 +211,14 @@ class _Run:
                 self.waiting.extend((key, self.awaited.pop(key)) for key in [*self.awaited] if key not in still)
 
 
-async def _ask(settings: ServerSettings, run: _Run, workers: int, first: Question | None) -> None:
+async def _ask(settings: ServerSettings, run: _Run, workers: int, first: Question | None, one_first: bool) -> None:
     async with OpenAIClient(settings, run.watch, run.waste) as client:
         try:
             if first is not None:
                 _ASKED.set(run.waiting[0][0])
                 await first(client)
+            if one_first:  # of a provider whose name led to another model, which only a paid reply tells
+                await _work_once(client, run)
             while run.waiting and not run.failures:
                 await asyncio.gather(*(_work(client, run) for _ in range(workers)))
                 await _make_sure_at_the_end(client, run, _LONGEST_AFTER_FAILURE_S if run.failures else None)
@@ -240,12 +245,20 @@ async def _make_sure_at_the_end(client: OpenAIClient, run: _Run, limit: float | 
 
 
 async def _work(client: OpenAIClient, run: _Run) -> None:
-    while (found := await run.next()) is not None:
-        key, question = found
-        try:
-            await _answer(client, run, key, question)
-        finally:
-            run.locks.give_back(key)
+    while await _work_once(client, run):
+        pass
+
+
+async def _work_once(client: OpenAIClient, run: _Run) -> bool:
+    """Answers a question, where one is left."""
+    if (found := await run.next()) is None:
+        return False
+    key, question = found
+    try:
+        await _answer(client, run, key, question)
+    finally:
+        run.locks.give_back(key)
+    return True
 
 
 async def _answer(client: OpenAIClient, run: _Run, key: str, question: Question) -> None:

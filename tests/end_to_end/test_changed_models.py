@@ -20,7 +20,9 @@ from cultureval.reports.code.samples import read_samples
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.interruption import Interrupted
 from cultureval.runtime.servers import identity_watch, journalled_answers
-from cultureval.runtime.servers.identity import ServerIdentity
+from cultureval.runtime.servers.identity import IdentityQuestion, ServerIdentity
+from cultureval.runtime.servers.identity_watch import IdentityWatch
+from cultureval.runtime.servers.settings import ServerSettings
 from cultureval.samples.tiny_models.text_parts import train_tokenizer
 from cultureval.tasks.qimma.code_data import load_problems
 
@@ -121,8 +123,11 @@ CHANGES = [(("served",), None), (("fingerprint",), None), (("probe_answer",), "d
 def test_a_change_stops_the_run_and_each_model_keeps_its_own_answers(load, change, fault):
     with Changing(change=change, fault=fault) as server:
         server.becomes("A")
-        with pytest.raises(CulturevalError, match="has changed its model during the run: .*--on-change continue"):
+        with pytest.raises(
+            CulturevalError, match="has changed its model during the run: .*--on-change continue"
+        ) as told:
             texts(load(server))
+        assert ("identify: model" in str(told.value)) == (change != ("served",)), "names are always compared"
         for weights in ("B", "A"):
             server.becomes(weights)
             assert texts(load(server)) == [f"{weights}: {query}" for query in QUERIES]
@@ -246,6 +251,13 @@ def test_a_run_that_goes_on_is_marked_as_mixed_and_files_nothing_wrongly(load, c
             assert "of_other_models" not in load(server).run_record()["tasks"].get("t", {})
 
 
+def test_what_to_do_after_a_change_can_be_done():
+    question = IdentityQuestion.of(ServerSettings(("http://127.0.0.1:9/v1", "http://127.0.0.1:8/v1")), "m")
+    watch = IdentityWatch(ServerIdentity("m", probe="a"), question)
+    told = str(watch.error("http://127.0.0.1:8/v1", ServerIdentity("m", probe="b"), 0))
+    assert "out of base_url" in told and "--on-change" not in told and "identify: model" in told
+
+
 def test_code_of_two_models_is_marked_in_every_later_result(tmp_path, monkeypatch):
     monkeypatch.setenv("CULTUREVAL_ON_CHANGE", "continue")
     with Changing(at="", change=("served",)) as server:
@@ -305,6 +317,10 @@ def test_an_alias_of_a_provider_that_moves_on_is_noticed_and_may_be_gone_on_with
         server.served = "m-2"
         with pytest.raises(CulturevalError, match="has changed its model during the run: .*m-1.*m-2.*Name the ver"):
             texts(load(server))
+        before = sum(server.asked.values())
+        with pytest.raises(CulturevalError, match="has changed its model during the run"):
+            texts(load(server, concurrency=4))
+        assert sum(server.asked.values()) == before + 1, "one reply tells it, to a question that it has not answered"
         monkeypatch.setenv("CULTUREVAL_ON_CHANGE", "continue")
         model = load(server)
         for asked in (load(server), model):
