@@ -55,6 +55,15 @@ def lacks_bfloat16(model: "torch.nn.Module", dtype: "torch.dtype") -> bool:
     return bool(told) and not any(told.get(name) for name in BFLOAT16)
 
 
+def shares_busy_cores(model: "torch.nn.Module") -> bool:
+    """Whether a model computes in several threads on cores of which each has two programs or more to run."""
+    import torch
+
+    if all(weights.device.type != "cpu" for weights in model.parameters()):
+        return False
+    return torch.get_num_threads() > 1 and os.getloadavg()[0] > 2 * (os.cpu_count() or 1)
+
+
 def hardware() -> dict[str, Any]:
     """System, processor, cores that this process may use, memory, names of the GPUs.
 

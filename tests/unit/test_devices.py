@@ -1,5 +1,6 @@
 """One choice of device, for models that answer and models that score."""
 
+import os
 from types import SimpleNamespace
 
 import pytest
@@ -72,3 +73,13 @@ def test_torch_tells_what_this_processor_has():
     told = torch.cpu.get_capabilities()
     x86 = told["architecture"] in ("x86_64", "x86")
     assert {"avx512_bf16", "amx_bf16"} <= {*told} if x86 else "bf16" in told
+
+
+@pytest.mark.parametrize(("threads", "load_of_a_core", "told"), [(2, 4.5, True), (1, 4.5, False), (2, 1.5, False)])
+def test_threads_beside_other_programs_on_all_cores_are_told_with_what_to_do(
+    monkeypatch, capsys, tiny_lm, threads, load_of_a_core, told
+):
+    monkeypatch.setattr(torch, "get_num_threads", lambda: threads)
+    monkeypatch.setattr("os.getloadavg", lambda: (load_of_a_core * os.cpu_count(), 0.0, 0.0))
+    load(HFModelSettings(model_name=str(tiny_lm), device="cpu"))
+    assert capsys.readouterr().err.count("start again with OMP_NUM_THREADS=1.") == told
