@@ -204,14 +204,17 @@ def _file_problem(error: BaseException) -> str | None:
     """The sentence for a file that cannot be read or written; None for any other error."""
     if isinstance(error, FileNotFoundError) and error.filename is not None:
         return f"{error.filename} does not exist."
-    if isinstance(error, OSError) and error.filename is not None:
-        return f"{error.filename} cannot be read or written: {error.strerror}."
     cause: BaseException | None = error
     while cause is not None:  # libraries raise their own errors from those of a full disk
         if isinstance(cause, OSError) and cause.errno in NO_ROOM:
             place = cause.filename or f"The output folder or the cache ({user_cache()})"
-            return f"{place} cannot be written: {os.strerror(cause.errno)}."
+            return (
+                f"{place} cannot be written: {os.strerror(cause.errno)}. Make room, or use another folder (for the "
+                "cache: CULTUREVAL_CACHE); what has been kept is used by the next run."
+            )
         cause = cause.__cause__
+    if isinstance(error, OSError) and error.filename is not None:
+        return f"{error.filename} cannot be read or written: {error.strerror}."
     return None
 
 

@@ -55,6 +55,7 @@ _NAMED = {
     collections.OrderedDict: "OrderedDict",
     collections.defaultdict: "defaultdict",
 }
+_VIEWS = {type(view) for known in ({}, collections.OrderedDict()) for view in (known.keys(), known.items())}
 _NUMPY_KINDS = "biufcSU"
 _NUMPY_NUMBERS = "biufc"
 
@@ -139,20 +140,19 @@ def encode(value: Any) -> bytes:
     """Write a value as bytes. It runs inside the sandbox, where generated code can tamper with it: do not trust it.
 
     Args:
-        value: Anything; an object without a plain-data form, such as a generator, is written as opaque, with its
-            type's name.
+        value: Anything; an object without a plain-data form, such as a generator, or one whose own methods fail, is
+            written as opaque, with its type's name: no exception here is the program's.
 
     Returns:
         One byte for the form, then the data.
     """
-    if _is_plain(value):
-        try:
-            return b"P" + marshal.dumps(value, 2)
-        except ValueError:  # nested too deeply, or it contains itself
-            return b"T" + marshal.dumps(("opaque", type(value).__name__[:80]), 2)
     try:
+        if _is_plain(value):
+            return b"P" + marshal.dumps(value, 2)
         return b"T" + marshal.dumps(_tree(value, 0), 2)
-    except (ValueError, RecursionError):
+    except MemoryError:
+        raise
+    except Exception:  # also of what is nested too deeply, or contains itself
         return b"T" + marshal.dumps(("opaque", type(value).__name__[:80]), 2)
 
 
@@ -187,7 +187,7 @@ def _tree(value: Any, depth: int) -> Any:
         return ("Decimal", str(value))
     if issubclass(kind, collections.ChainMap):  # no subclass of dict, but equal to one
         return ("subdict", _tree_items(dict(value), dict, depth))
-    if kind is type({}.keys()):
+    if kind in _VIEWS:
         return ("keys", [_tree(item, depth + 1) for item in value])
     return (
         _numpy_tree(value)

@@ -83,7 +83,7 @@ class JudgedContent:
         return cls(*(len(set(texts)) for texts in tests), content)
 
     def __str__(self) -> str:
-        return f"{self.base:,} base and {self.extra:,} extra tests"
+        return f"{self.base:,} base and {counted(self.extra, 'extra test')}"
 
 
 @functools.cache
@@ -216,9 +216,11 @@ def compare_with_published(
     if len(missing) < len(published):
         if missing:
             told.append(f"{len(missing)} missing: {shown_names(missing)}")
+        if added := [task for task in own if task not in published]:
+            told.append(f"{len(added)} added: {shown_names(added)}")
         if gone := [task for task in missing if task not in left_out]:
-            here = f"{len(published) - len(missing)} of the {counted(len(published), 'problem')}"
-            parts.append(f"these are {here} of {dataset.title}, without {shown_names(gone)}")
+            here = counted(len(published) - len(missing), "problem")
+            parts.append(f"{here} of the {len(published)} of {dataset.title}, without {shown_names(gone)}")
         if fewer:
             each = [f"{task} ({own[task]}, published {published[task]})" for task in fewer]
             parts.append(f"{counted(len(fewer), 'problem')} with fewer tests than published: {shown_names(each)}")
@@ -263,10 +265,17 @@ def find_file(dataset: CodeDataset, root: Path | None) -> tuple[Path, str]:
 
 
 def find_problem_files(folder: Path, task: object = None, *, dataset: CodeDataset) -> tuple[list[Path], list[Path]]:
-    """The one data file of a data set in a folder, in the form that `Source.find` has; there are no few-shot files."""
+    """The one data file of a data set in a folder, in the form that `Source.find` has; there are no few-shot files.
+
+    Raises:
+        CulturevalError: There are two, packed and not.
+    """
     by_name = {path.name.lower(): path for path in sorted(folder.iterdir())}
     names = (dataset.file.lower(), f"{dataset.file.lower()}.gz")
-    return [by_name[name] for name in names if name in by_name][:1], []
+    found = [by_name[name] for name in names if name in by_name]
+    if found[1:]:
+        raise CulturevalError(f"{folder} holds {found[0].name} and {found[1].name}: remove one.")
+    return found, []
 
 
 def check_problems(rows: Sequence[PreparedRow], dataset: CodeDataset) -> None:

@@ -217,7 +217,7 @@ def test_shortened_data_are_refused_and_other_data_are_told_everywhere(cultureva
     assert record["other_data"].startswith(told)
     assert told in " ".join(cultureval("show", "results").stdout.split())
     checked = cultureval("code", "check-data", "--dataset", "humaneval", "--data", folder)
-    assert checked.returncode == 1 and told in checked.stderr and "Shortened: these are 1 of the 164" in checked.stderr
+    assert checked.returncode == 1 and told in checked.stderr and "Shortened: 1 problem of the 164" in checked.stderr
 
 
 @pytest.fixture

@@ -36,6 +36,7 @@ VALUES = [
     *({}, {"a": 1}, {"a": 1.0}, {1: 2, 2: 1}, collections.Counter("a"), collections.OrderedDict(a=1)),
     *(collections.deque([1, 2]), range(3), Fraction(1, 2), numpy.int64(3), numpy.float64(3.0), numpy.float32(0.5)),
     *(numpy.bool_(True), numpy.array([1.0, 2.0]), numpy.array([1, 2]), numpy.array([[1.0]]), {"a": 1}.keys()),
+    *({"a": 1}.items(), collections.OrderedDict(a=1).keys()),
     *(re.match("a", "a"), object, [math.nan], [True, 1], [1, True], (None,)),
 ]
 PLAIN = (bool, int, float, str, list, tuple, dict, set, collections.Counter)

@@ -129,7 +129,7 @@ def test_the_published_problems_are_known_whatever_their_order_and_anything_else
     fewer = rf"1 problem with fewer tests than published: {rows[0]['task_id']} ("
     turned = {row["task_id"]: dict(reversed(row.items())) for row in reversed(rows)}
     assert compare_with_published(dataset, turned) == ("", "")
-    without = f"these are 1 of the {dataset.rows} problems of {dataset.title}, without {rows[1]['task_id']}"
+    without = f"1 problem of the {dataset.rows} of {dataset.title}, without {rows[1]['task_id']}"
     for changed, told in (
         (rows[:1], without),
         ([shorter, *rows[1:]], fewer),
@@ -143,6 +143,14 @@ def test_the_published_problems_are_known_whatever_their_order_and_anything_else
         assert difference.startswith(f"Not the published {dataset.title}")
         assert told in shortened and bool(told) == bool(shortened)
         assert len(changed) == 1 or f"1 with other content: {rows[0]['task_id']}" in difference or changed[1] == longer
+    more, _ = compare_with_published(dataset, whole.rows | {"x": rows[0] | {"task_id": "x"}})
+    assert "1 added: x" in more
+
+
+def test_two_files_of_one_data_set_are_refused(tmp_path, row):
+    write(tmp_path, [row], "HumanEvalPlus.jsonl.gz")
+    with pytest.raises(CulturevalError, match=r"holds HumanEvalPlus.jsonl and HumanEvalPlus.jsonl.gz: remove one"):
+        load_problems("humaneval", write(tmp_path, [row]))
 
 
 def test_problems_that_a_manifest_leaves_out_are_no_fault_and_fewer_tests_are(row):

@@ -146,7 +146,7 @@ def test_a_full_disk_is_one_sentence(monkeypatch, capsys, tmp_path, number, plac
         main.main()
     (line,) = capsys.readouterr().err.splitlines()
     assert exit_.value.code == 2
-    assert os.strerror(number) in line and (place or str(tmp_path)) in line
+    assert os.strerror(number) in line and (place or str(tmp_path)) in line and "CULTUREVAL_CACHE" in line
 
 
 @pytest.mark.parametrize("module", ["typer", "stopping_suite"])  # loaded by the command line, and by its first command

@@ -111,6 +111,9 @@ class LyingFloat(float):
         ([range(5), fractions.Fraction(1, 3)], [range(5), fractions.Fraction(1, 3)]),
         (decimal.Decimal("0.1"), decimal.Decimal("0.1")),
         ({"a": 1}.keys(), {"a"}),
+        (collections.OrderedDict(a=1).keys(), {"a"}),
+        ({"a": 1}.items(), {("a", 1)}),
+        (collections.OrderedDict(a=1).items(), {("a", 1)}),
         ([numpy.str_(), numpy.bytes_(), numpy.zeros(1, [("a", "U0")])["a"]], ["", b"", [""]]),
     ],
 )
@@ -188,6 +191,8 @@ def test_what_is_not_data_equals_nothing():
         assert isinstance(result, Opaque) or isinstance(result[0], Opaque)
         assert result != value
     assert isinstance(decode(encode(iter([1]))), Opaque)
+    for value in (numpy.timedelta64(1, "s"), [type("Broken", (), {"__class__": property(lambda _: 1 / 0)})()]):
+        assert isinstance(decode(encode(value)), Opaque)
     assert math.isnan(decode(encode(math.nan)))
 
 
