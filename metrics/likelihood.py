@@ -12,7 +12,9 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+Floats, Integers = NDArray[np.float64], NDArray[np.int64]
 PER_CODE_POINT = ("acc_norm", "gold_probability_mass", "gold_set_match")
 PER_TOKEN = re.compile(r"(R|TR|IR)@\d+|MRR|NDCG|mean_rank|gold_ties")  # CVLUE's ranks; with a suffix they are of sums
 
@@ -97,6 +99,34 @@ def scores_of_options(
             raise ValueError(f"{metric} is of means per token, and the numbers of tokens are not those of the choices")
         scores = scores / np.maximum(tokens, 1)
     return scores.tolist()
+
+
+def scores_of_rows(
+    metric: str, logprobs: Floats, lengths: Integers, sizes: Integers, gold: NDArray[np.bool_]
+) -> Floats:
+    """The scores of many items at once, by one of the four metrics above.
+
+    Args:
+        metric: `acc_norm`, `acc`, `gold_probability_mass` or `gold_set_match`.
+        logprobs: [O] of the options of all items, one item after another.
+        lengths: [O] numbers of code points of the options.
+        sizes: [N] numbers of options, 1 or more each.
+        gold: [O] whether an option is correct, 1 or more of each item.
+
+    Returns:
+        [N] what the metric's function of one item gives.
+    """
+    values = logprobs / lengths if metric in PER_CODE_POINT else logprobs
+    starts, item = np.cumsum(sizes) - sizes, np.repeat(np.arange(len(sizes)), sizes)
+    if not len(sizes):
+        return np.empty(0)
+    if metric == "gold_probability_mass":
+        weights = np.exp(values - np.maximum.reduceat(values, starts)[item])
+        return np.add.reduceat(weights * gold, starts) / np.add.reduceat(weights, starts)
+    place = np.empty(len(values), int)  # of an option among those of its item, the best first
+    place[np.lexsort((-values, item))] = np.arange(len(values)) - starts[item]
+    missed = gold & (place >= np.add.reduceat(gold.astype(int), starts)[item])
+    return (np.add.reduceat(missed.astype(int), starts) == 0).astype(float)
 
 
 def _char_normalized(logprobs: Sequence[float], choices: Sequence[str]) -> np.ndarray:

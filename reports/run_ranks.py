@@ -1,7 +1,6 @@
 """Ranks of runs from their items: what a leaderboard's column needs besides its scores."""
 
 import math
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -12,10 +11,11 @@ from numpy.typing import NDArray
 from cultureval.metrics.paired_tests import ratio
 from cultureval.metrics.resampling import LEAST_DEFINED
 from cultureval.reports.ranks import ITERATIONS, Ranking, Resamples, SubsetScores, rank_models, resample
-from cultureval.runs.comparable import hashes_of_rows, is_content_alike
+from cultureval.runs.comparable import asked_otherwise, hashes_of_rows, is_content_alike, record_of
 from cultureval.runs.files import details_files_of_run
-from cultureval.runs.items import REGROUPED, ItemScores, aligned, clusters_differ, gives, item_scores
+from cultureval.runs.items import ItemScores, aligned, gives, item_scores
 from cultureval.runs.record import Run, TaskRecord
+from cultureval.runs.warnings import published_rows
 from cultureval.runtime.errors import CulturevalError, counted, shown_names
 from cultureval.tasks.catalogue import all_suites, groups
 
@@ -95,11 +95,11 @@ def rank_items(
     sources = {run.file: run for _, runs in models for run in runs.values()}
     files = {file: details_files_of_run(run) for file, run in sources.items()}
     without: dict[str, str] = {}
-    subsets, lacking, left_out, notes = _subsets(models, parts, files)
-    while lacking:  # without them others may have all items, or hashes of rows another majority
+    subsets, lacking, left_out = _subsets(models, parts, files)
+    while lacking:  # without them others may have all items
         without |= {models[place][0]: why for place, why in lacking.items()}
         models = [model for place, model in enumerate(models) if place not in lacking]
-        subsets, lacking, left_out, notes = _subsets(models, parts, files)
+        subsets, lacking, left_out = _subsets(models, parts, files)
     if len(models) < 2 or not parts or len(subsets) < len(parts):
         return RankedItems(without=without)
     labels = [label for label, _ in models]
@@ -116,9 +116,9 @@ def rank_items(
             return replace(rest, without=without | dict(sorted(undefined.items())) | rest.without)
         ranking = rank_models(labels, resamples, higher_is_better=higher_is_better)
     except ValueError as error:
-        return RankedItems(without=without, notes=[*notes, f"there are no ranks: {error}."])
+        return RankedItems(without=without, notes=[f"there are no ranks: {error}."])
     marked = {label: _marked(counts) for label, counts in left_out.items()}
-    return RankedItems(ranking, labels, resamples, subsets, without, notes, marked)
+    return RankedItems(ranking, labels, resamples, subsets, without, left_out=marked)
 
 
 def _marked(counts: LeftOut) -> str:
@@ -139,13 +139,12 @@ def _undefined(value: float, draws: NDArray[np.float64]) -> str:
 
 def _subsets(
     models: Sequence[Model], parts: Parts, files: Mapping[Path, Mapping[str, Path]]
-) -> tuple[list[SubsetScores], dict[int, str], dict[str, LeftOut], list[str]]:
-    """The parts' items that any model has, why models cannot be ranked on them, what of them models lack, and notes."""
+) -> tuple[list[SubsetScores], dict[int, str], dict[str, LeftOut]]:
+    """The parts' items that any model has, why models cannot be ranked on them, and what of them models lack."""
     subsets: list[SubsetScores] = []
     lacking: dict[int, dict[str, None]] = {}
     broken: dict[int, str] = {}
     left_out: dict[str, LeftOut] = {}
-    regrouped: dict[str, None] = {}
     tasks = [task for task, _ in parts]
     for (task, metric), weight in parts.items():
         tables: dict[int, ItemScores] = {}
@@ -158,17 +157,11 @@ def _subsets(
                 lacking.setdefault(place, {})[task] = None  # once, however many of its metrics
             else:
                 tables[place] = items
-        hashes = _row_hashes(models, task)
-        most = Counter(filter(None, hashes)).most_common(1)
-        other = [place for place in tables if hashes[place] and hashes[place] != most[0][0]]
-        broken |= dict.fromkeys(other, f"it has other rows of {task}")
-        tables = {place: items for place, items in tables.items() if place not in other}
         if len(tables) < 2:
             continue
-        tables = _under_one_name(models, task, tables, files)
-        broken |= _foreign(models, task, tables) if all(hashes) else {}
-        regrouped |= {task: None} if clusters_differ(list(tables.values())) else {}
-        whole = _same_items(list(tables.values()), all(hashes))
+        tables, others = _of_the_same_rows(models, task, tables, files)
+        broken |= {place: f"it has other {what} of {task}" for place, what in others.items()}
+        whole = aligned(list(tables.values()))
         unbounded = {place: _unbounded(items, task) for place, items in zip(tables, whole, strict=True)}
         broken |= {place: why for place, why in unbounded.items() if why}
         if lacking or broken:
@@ -181,68 +174,38 @@ def _subsets(
         place: f"its details lack the items' scores of {shown_names(list(names), 3)}"
         for place, names in lacking.items()
     }
-    notes = [f"{shown_names(list(regrouped), 3)}: {REGROUPED}"] if regrouped else []
-    return subsets, why | broken, left_out, notes
+    return subsets, why | broken, left_out
 
 
-def _row_hashes(models: Sequence[Model], task: str) -> list[str]:
-    """The fingerprint of the rows of a task that each model's run records; "" where it does not."""
-    records = [runs[task].record.tasks.get(task) for _, runs in models]
-    hashes = iter(hashes_of_rows([record for record in records if record]))
-    return [next(hashes) if record else "" for record in records]
-
-
-def _under_one_name(
+def _of_the_same_rows(
     models: Sequence[Model], task: str, tables: Mapping[int, ItemScores], files: Mapping[Path, Mapping[str, Path]]
-) -> dict[int, ItemScores]:
-    """The tables, items of the same rows in files of other names (csv, jsonl, shards) named as in the first such."""
-    named: dict[int, ItemScores] = {}
+) -> tuple[dict[int, ItemScores], dict[int, str]]:
+    """The tables whose rows are those of one of them, with its names of items; of the others what they have otherwise.
+
+    It is one of the published number of rows, else of the most: how many files say otherwise counts for nothing.
+    """
+    runs = {place: models[place][1][task] for place in tables}
+    records = {place: record_of(run, task) for place, run in runs.items()}
+    hashes = dict(zip(tables, hashes_of_rows(list(records.values())), strict=True))
+    first = max(tables, key=lambda place: _number_of_rows(records[place], tables[place]))
+    home, found, others = tables[first], dict[int, ItemScores](), dict[int, str]()
     for place, items in tables.items():
-        run = models[place][1][task]
-        for home, other in named.items():
-            first = models[home][1][task]
-            records = [one.record.tasks.get(task) for one in (first, run)]
-            if other.rows != items.rows or other.keys == items.keys or not (records[0] and records[1]):
-                continue
-            if is_content_alike(records[0], records[1], files[first.file][task], files[run.file][task]):
-                items = replace(items, keys=other.keys)
-                break
-        named[place] = items
-    return named
+        if (items.keys, items.clusters) != (home.keys, home.clusters):
+            pair = records[first], records[place], *(files[runs[at].file][task] for at in (first, place))
+            unlike = asked_otherwise(*pair)
+            others |= {place: "clusters"} if "clusters" in unlike else {}
+            others |= {place: "rows"} if "items" in unlike else {}
+            items = replace(items, keys=home.keys) if is_content_alike(*pair) and items.rows == home.rows else items
+        if hashes[place] and hashes[first] and hashes[place] != hashes[first]:
+            others[place] = "rows"
+        found |= {place: items} if place not in others else {}
+    return found, others
 
 
-def _foreign(models: Sequence[Model], task: str, tables: Mapping[int, ItemScores]) -> dict[int, str]:
-    """Models with items that most others lack without having recorded refused rows: why they cannot be ranked.
-
-    Runs that record the same rows hold the same items but for refused ones; other items are of details that were
-    changed, and would count as wrong in all other models.
-    """
-    if len({items.keys for items in tables.values()}) == 1:
-        return {}
-    records = {place: models[place][1][task].record.tasks.get(task) for place in tables}
-    refusing = {place for place, record in records.items() if record and record.refused}
-    of_models = {place: frozenset(items.keys) for place, items in tables.items()}
-    counts = Counter(key for keys in of_models.values() for key in keys)
-    known = {
-        key
-        for key, count in counts.items()
-        if 2 * (count + sum(key not in of_models[place] for place in refusing)) > len(tables)
-    }
-    why = f"its details have items of {task} that other runs of the same rows lack"
-    return {place: why for place, keys in of_models.items() if not keys <= known}
-
-
-def _same_items(tables: Sequence[ItemScores], same_rows: bool) -> list[ItemScores]:
-    """The items that any model has, in the same order in each; where no run says what it read, those of half of them.
-
-    An item of one such model alone may be of other data, and would count as wrong in all others.
-    """
-    whole = aligned(tables)
-    if same_rows or all(table.keys == whole[0].keys for table in tables):
-        return whole
-    counts = Counter(key for table in tables for key in table.keys)
-    keys = [key for key in whole[0].keys if 2 * counts[key] >= len(tables)]
-    return [table.on(keys) for table in whole]
+def _number_of_rows(record: TaskRecord, items: ItemScores) -> tuple[bool, int, int]:
+    """By what the table is chosen whose rows are ranked: is it of the published rows, how many, how many are here."""
+    rows = sum(map(len, items.rows)) + record.refused
+    return rows == published_rows(record), rows, -record.refused
 
 
 def _unbounded(items: ItemScores, task: str) -> str:

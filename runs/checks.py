@@ -14,6 +14,7 @@ from cultureval.metrics.judges.items import JUDGED, labels_of
 from cultureval.metrics.judges.verdicts import JudgeVerdict, count_verdicts, numbers_of_judge
 from cultureval.metrics.paired_tests import Floats
 from cultureval.metrics.standard_errors import error_that_adds
+from cultureval.runs.answers import ANSWERS, choice_metrics, scores_by_answers
 from cultureval.runs.comparable import ASKED, digest_of
 from cultureval.runs.files import (
     UNVERIFIED,
@@ -38,7 +39,7 @@ from cultureval.runs.judged import MISSING
 from cultureval.runs.means import ROUNDING, Estimate, agree, mean_of, members_of
 from cultureval.runs.record import Claim, Run, TaskRecord
 from cultureval.runs.rows import headline_of, owner_of
-from cultureval.runtime.errors import CulturevalError, shorten
+from cultureval.runtime.errors import CulturevalError, counted, shorten
 from cultureval.runtime.patches.lighteval.group_averages import StandardError
 from cultureval.tasks.catalogue import all_suites, declared_metric
 
@@ -76,12 +77,14 @@ class _Read(NamedTuple):
         columns: Metrics that are numbers -> [N] theirs, nan where a row has none.
         clusters: [N] of the rows, None where a row shares nothing.
         asked: As of `comparable.digest_of`.
+        answers: Metrics of chosen options -> [N] what the rows' answers make of them, nan where they tell nothing.
     """
 
     rows: int
     columns: dict[str, Floats]
     clusters: Sequence[str | None]
     asked: str
+    answers: dict[str, Floats]
 
 
 class _Checked(NamedTuple):
@@ -221,7 +224,7 @@ def _top_of(metric: str, values: Mapping[str, float | None]) -> int:
     return max([int(end) for end in ends if end.isdigit() and end != "1"], default=0)
 
 
-def _read(file: Path, metrics: Sequence[str]) -> _Read:
+def _read(file: Path, task: str, metrics: Sequence[str]) -> _Read:
     """What a check needs of details, all at once: opening a file is half of reading it.
 
     Raises:
@@ -230,14 +233,17 @@ def _read(file: Path, metrics: Sequence[str]) -> _Read:
     import pyarrow
     import pyarrow.compute
 
-    table = read_details(file, [*(f"metric.{name}" for name in metrics), *ASKED])
+    chosen = choice_metrics(task)
+    paths = [*(f"metric.{name}" for name in metrics), *ASKED, *(ANSWERS if chosen else ())]
+    table = read_details(file, list(dict.fromkeys(paths)))
     columns = {}
     for name in metrics:
         column = leaf(table, f"metric.{name}")
         kinds = pyarrow.types.is_floating, pyarrow.types.is_integer, pyarrow.types.is_null
         if column is not None and any(test(column.type) for test in kinds):
             columns[name] = column.cast(pyarrow.float64()).to_numpy()
-    return _Read(table.num_rows, columns, clusters_of(table), digest_of(table))
+    answers = scores_by_answers(table, task) if chosen else {}
+    return _Read(table.num_rows, columns, clusters_of(table), digest_of(table), answers)
 
 
 def _of_items(run: Run, record: TaskRecord, file: Path) -> _Checked:
@@ -246,7 +252,7 @@ def _of_items(run: Run, record: TaskRecord, file: Path) -> _Checked:
         name for name in run.scores.get(record.task, {}) if not name.endswith(ERROR) and not name.startswith(JUDGED)
     )
     metrics = dict.fromkeys([*record.metrics, *told])  # the list of a file may be shorter than its scores
-    read = _read(file, list(metrics))
+    read = _read(file, record.task, list(metrics))
     changes: list[Change] = []
     if record.rows and read.rows != record.rows:
         changes.append((Claim(record.task, ROWS, record.rows, read.rows, "details"), {}))
@@ -263,10 +269,11 @@ def _of_items(run: Run, record: TaskRecord, file: Path) -> _Checked:
             counts[headline] = 0
     record = _with_counts(record, read.rows, counts, headline)
     errors: dict[str, StandardError] = {}
-    unchecked = ""
+    contradicted, unchecked = _against_answers(record.task, read)
+    changes += contradicted.values()
     for metric in metrics:
         try:
-            changes += _of_metric(run, record, file, metric, read, errors)
+            changes += [] if metric in contradicted else _of_metric(run, record, file, metric, read, errors)
         except CulturevalError as error:
             unchecked = unchecked or f"{metric}: {str(error).rstrip('.')}"
     impossible = next(filter(None, (_impossible(record.task, name, column) for name, column in known.items())), "")
@@ -274,6 +281,27 @@ def _of_items(run: Run, record: TaskRecord, file: Path) -> _Checked:
     record = record if record.counted == counted else record.model_copy(update={"counted": counted})
     means = {metric: (float(column.mean()), len(column)) for metric, column in known.items() if len(column)}
     return _Checked(changes, record, errors, unchecked, impossible, read.asked, means)
+
+
+def _against_answers(task: str, read: _Read) -> tuple[dict[str, Change], str]:
+    """Metric -> what the answers in the same rows say otherwise of the items' scores, their mean then stands instead;
+    and why some are not checked by answers, "" where all are.
+    """
+    found: dict[str, Change] = {}
+    unchecked = ""
+    for metric, answers in read.answers.items():
+        items = read.columns.get(metric, np.empty(0))
+        if not len(items):
+            continue
+        both = np.isfinite(items) & np.isfinite(answers)
+        if alone := int((np.isfinite(items) & ~both).sum()):
+            unchecked = (
+                unchecked or f"{metric}: its details lack the options' log-probabilities of {counted(alone, 'row')}"
+            )
+        if (np.abs(items - answers)[both] > ROUNDING).any():
+            claim = Claim(task, metric, float(items[both].mean()), float(answers[both].mean()), "answers")
+            found[metric] = claim, {metric: claim.found, f"{metric}{ERROR}": None}
+    return found, unchecked
 
 
 def count_claims(record: TaskRecord) -> list[Claim]:

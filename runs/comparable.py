@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from cultureval.metrics.judges.items import JUDGED
 from cultureval.runs.files import details_files_of_run, read_details
-from cultureval.runs.items import NAME_PATHS, details_columns, leaf, row_keys, state_of
+from cultureval.runs.items import CLUSTERS, NAME_PATHS, details_columns, leaf, names_and_clusters, state_of
 from cultureval.runs.judged import signs
 from cultureval.runs.record import Run, TaskRecord
 from cultureval.runtime.errors import shorten
@@ -45,6 +45,7 @@ WORDS = {
 
 
 Differing = dict[str, tuple[Kind, str, str]]  # name of what differs -> its kind and both values
+Asked = tuple[int, int, str | None]  # of a row, as of `_asked`
 Texts = Mapping[tuple[str, Path, Path], Differing]  # as of `texts_that_differ`
 
 
@@ -132,8 +133,8 @@ def texts_that_differ(runs: Iterable[Run]) -> Texts:
         runs: As `load` gives them.
 
     Returns:
-        The task and both runs' files, in either order -> what differs: "items" where one lacks some of the other's,
-        "golds", "prompts"; without pairs that asked the same.
+        The task and both runs' files, in either order -> what differs, as of `asked_otherwise`; without pairs that
+        asked the same.
     """
     members: dict[str, list[Run]] = {}
     for run in runs:
@@ -156,25 +157,48 @@ def texts_that_differ(runs: Iterable[Run]) -> Texts:
 
 
 def _differing_texts(first: Run, second: Run, task: str, files: tuple[Path, Path]) -> Differing:
-    """In which items, golds (with choices) and prompts the details of two runs of a task differ."""
-    records = [run.record.tasks[task] for run in (first, second)]
-    one, other = (_hashes(file, *state_of(file)) for file in files)
-    if one == other or is_content_alike(*records, *files):
+    """As of `asked_otherwise`, each with its kind and with both runs' values."""
+    unlike = asked_otherwise(first.record.tasks[task], second.record.tasks[task], *files)
+    values = dict.fromkeys(unlike, (first.asked[task], second.asked[task]))
+    if "items" in unlike or "clusters" in unlike:
+        one, other = (_asked(file, *state_of(file)) for file in files)
+        shared = f", {len(one.keys() & other.keys()):,} of them in both"
+        values |= {"items": (f"{len(one):,} items{shared}", f"{len(other):,} items{shared}")}
+        values |= {"clusters": (f"{_clusters(one):,} clusters", f"{_clusters(other):,} clusters")}
+    return {name: (_kind(name), *values[name]) for name in unlike}
+
+
+def asked_otherwise(first: TaskRecord, second: TaskRecord, file: Path, other_file: Path) -> dict[str, list[str]]:
+    """In what the details of two runs of a task differ, whatever other runs there are.
+
+    A row that one of them lacks is no other item where its record says that it was refused: so many, and no more.
+
+    Returns:
+        What differs -> the items of which it does: "items", "golds" (with choices), "prompts", "clusters" (which items
+        share one, where both tell it).
+
+    Raises:
+        CulturevalError: A file cannot be read.
+    """
+    one, other = (_asked(each, *state_of(each)) for each in (file, other_file))
+    if one == other or is_content_alike(first, second, file, other_file):
         return {}
-    found: Differing = {}
-    shared = one.keys() & other.keys()
-    if not rows_are_the_same(*records) and not len(shared) == len(one) == len(other):
-        here, there = (f"{len(items):,} items, {len(shared):,} of them in both" for items in (one, other))
-        found["items"] = "items", here, there
-    for place, name, kind in ((1, "golds", KINDS[0]), (0, "prompts", KINDS[1])):
-        if any(one[key][place] != other[key][place] for key in shared):
-            found[name] = kind, first.asked[task], second.asked[task]
+    found: dict[str, list[str]] = {}
+    here, there = [key for key in one if key not in other], [key for key in other if key not in one]
+    as_many = len(one) + first.refused == len(other) + second.refused
+    if not as_many or len(there) > first.refused or len(here) > second.refused:
+        found["items"] = [*here, *there]
+    shared = [key for key in one if key in other]
+    for place, name in ((1, "golds"), (0, "prompts")):
+        if keys := [key for key in shared if one[key][place] != other[key][place]]:
+            found[name] = keys
+    if _clusters_differ((one[key], other[key]) for key in shared):
+        found["clusters"] = shared
     return found
 
 
-def rows_are_the_same(one: TaskRecord, other: TaskRecord) -> bool:
-    """Whether two runs asked the same rows, of which one's model refused some: these are unscored, not other items."""
-    return one.rows_hash == other.rows_hash != "" and bool(one.refused or other.refused)
+def _kind(name: str) -> Kind:
+    return "prompts" if name == "prompts" else "items"
 
 
 def hashes_of_rows(records: Sequence[TaskRecord]) -> list[str]:
@@ -200,8 +224,9 @@ def is_content_alike(one: TaskRecord, other: TaskRecord, first: Path, second: Pa
     other_rows = one.rows_hash == other.rows_hash or len(set(hashes_of_rows([one, other]))) > 1
     if other_rows or one.refused or other.refused:
         return False
-    asked = [list(_hashes(file, *state_of(file)).values()) for file in (first, second)]
-    return asked[0] == asked[1]
+    rows, others = (list(_asked(file, *state_of(file)).values()) for file in (first, second))
+    texts, their_texts = ([texts for *texts, _ in asked] for asked in (rows, others))
+    return texts == their_texts and not _clusters_differ(zip(rows, others, strict=True))
 
 
 def reasons(first: Protocol, second: Protocol, task: str, records: bool = True) -> list[Reason]:
@@ -258,42 +283,46 @@ def settings_that_differ(protocols: Iterable[Protocol]) -> dict[str, list[str]]:
     return {name: list(found) for name, found in values.items() if len(found) > 1}
 
 
-def reasons_in_texts(
-    first: Path, second: Path, task: str, names: tuple[str, str], same_rows: bool = False
+def reasons_in_details(
+    records: tuple[TaskRecord, TaskRecord], files: tuple[Path, Path], task: str, names: tuple[str, str]
 ) -> list[Reason]:
-    """The same by the prompts and golds of two runs' details, item by item; it says where they differ.
-
-    With `same_rows` both were asked the same rows: items that one lacks are refused or unscored ones.
+    """The same by the details of two runs, as of `asked_otherwise`; it says where they differ.
 
     Raises:
         CulturevalError: A file cannot be read.
     """
+    first, second = files
     if _digest_of_file(first, *state_of(first)) == _digest_of_file(second, *state_of(second)) != "":
         return []
-    one, other = (_hashes(file, *state_of(file)) for file in (first, second))
-    found, shared = [], [key for key in one if key in other]
-    alone = [key for key in one if key not in other], [key for key in other if key not in one]
-    if any(alone) and not same_rows:
-        parts = [
-            f"{len(keys)} only in {name} (such as {shorten(keys[0], 60)})"
-            for keys, name in zip(alone, names, strict=True)
-            if keys
-        ]
-        found.append(Reason("items", f"{task}: {len(one)} and {len(other)} items; {', '.join(parts)}."))
-    if golds := [key for key in shared if one[key][1] != other[key][1]]:
-        reason = f"gold answers or choices of {len(golds)} items differ, such as those of {shorten(golds[0], 60)}"
-        found.append(Reason("items", f"{task}: {reason}."))
-    if prompts := [key for key in shared if one[key][0] != other[key][0]]:
-        reason = f"{len(prompts)} of {len(shared)} prompts differ, such as that of {shorten(prompts[0], 60)}"
-        where = _where(*(_prompt_of(file, prompts[0]) for file in (first, second)))
-        found.append(Reason("prompts", f"{task}: {reason}: {where}."))
+    one, other = (_asked(file, *state_of(file)) for file in files)
+    shared = len(one.keys() & other.keys())
+    found = []
+    for name, keys in asked_otherwise(*records, *files).items():
+        such = shorten(keys[0], 60) if keys else ""
+        if name == "items":
+            parts = [
+                f"{len(alone)} only in {side} (such as {shorten(alone[0], 60)})"
+                for side, items in zip(names, (one, other), strict=True)
+                if (alone := [key for key in keys if key in items])
+            ]
+            refused = [record.refused for record in records]
+            less = f" ({refused[0]} and {refused[1]} refused)" if any(refused) else ""
+            text = f"{len(one)} and {len(other)} items{less}; {', '.join(parts)}"
+        elif name == "golds":
+            text = f"gold answers or choices of {len(keys)} items differ, such as those of {such}"
+        elif name == "clusters":
+            text = f"which items share a cluster differs: {_clusters(one)} and {_clusters(other)} clusters"
+        else:
+            where = _where(*(_prompt_of(file, keys[0]) for file in files))
+            text = f"{len(keys)} of {shared} prompts differ, such as that of {such}: {where}"
+        found.append(Reason(_kind(name), f"{task}: {text}."))
     return found
 
 
 def digest_of(table: "pyarrow.Table") -> str:
     """A hash of what details asked, of the columns `ASKED`: where it is the same, the same was asked in the same order.
 
-    Where it is another, prompts and golds may be the same all the same: `reasons_in_texts` looks at each item. "" of
+    Where it is another, prompts and golds may be the same all the same: `asked_otherwise` looks at each item. "" of
     details without rows or prompts.
     """
     if not table.num_rows or leaf(table, "doc.query") is None:
@@ -311,7 +340,18 @@ def digest_of(table: "pyarrow.Table") -> str:
 def field_names(runs: Iterable[Run]) -> set[str]:
     """All that `--allow` may name: kinds, and fields in which some runs may differ."""
     signed = {name for run in runs for signature in run.record.signatures for name in signature.fields}
-    return {*KINDS, *signed, *OF_THE_MODEL, *OF_THE_GROUP, *ITEMS, "shots", "system prompt", "image placement", "golds"}
+    return {
+        *KINDS,
+        *signed,
+        *OF_THE_MODEL,
+        *OF_THE_GROUP,
+        *ITEMS,
+        "shots",
+        "system prompt",
+        "image placement",
+        "golds",
+        "clusters",
+    }
 
 
 def record_of(run: Run, task: str) -> TaskRecord:
@@ -345,20 +385,35 @@ def _digest_of_file(file: Path, *state: int) -> str:
 
 
 @lru_cache(maxsize=256)
-def _hashes(file: Path, *state: int) -> dict[str, tuple[int, int]]:
-    """Hashes of the prompt, and of choices with golds, of each row: texts of all runs would not fit into memory."""
-    keys = row_keys(file)
-    columns = details_columns(file, TEXTS)
-    query, choices, gold = (found or [None] * len(keys) for found in columns.values())
+def _asked(file: Path, *state: int) -> dict[str, Asked]:
+    """Of each row hashes of the prompt and of choices with golds (texts of all runs would not fit into memory), and
+    its cluster, which is itself where it shares none; None where the file does not tell clusters.
+    """
+    keys, clusters = names_and_clusters(file)
+    columns = details_columns(file, [*TEXTS, *CLUSTERS])
+    query, choices, gold = (columns[path] or [None] * len(keys) for path in TEXTS)
+    known = any(columns[path] is not None for path in CLUSTERS)
     return {
-        key: (hash(text or ""), hash((repr(options), repr(right))))
-        for key, text, options, right in zip(keys, query, choices, gold, strict=True)
+        key: (hash(text or ""), hash((repr(options), repr(right))), (cluster or key) if known else None)
+        for key, cluster, text, options, right in zip(keys, clusters, query, choices, gold, strict=True)
     }
+
+
+def _clusters_differ(rows: Iterable[tuple[Asked, Asked]]) -> bool:
+    """Whether two details tell that other rows share a cluster, whatever they call it."""
+    pairs = {(here, there) for (*_, here), (*_, there) in rows if None not in (here, there)}
+    return any(len(pairs) > len({pair[side] for pair in pairs}) for side in (0, 1))
+
+
+def _clusters(asked: Mapping[str, Asked]) -> int:
+    return len({cluster for _, _, cluster in asked.values()})
 
 
 def _prompt_of(file: Path, key: str) -> str:
     prompts = details_columns(file, TEXTS[:1])[TEXTS[0]] or []
-    return next((text or "" for name, text in zip(row_keys(file), prompts, strict=False) if name == key), "")
+    return next(
+        (text or "" for name, text in zip(names_and_clusters(file)[0], prompts, strict=False) if name == key), ""
+    )
 
 
 def _differing(first: Protocol, second: Protocol) -> Differing:

@@ -19,7 +19,6 @@ from cultureval.tasks.catalogue import all_suites, all_tasks, declared_metric
 if TYPE_CHECKING:
     import pyarrow
 
-REGROUPED = "the runs' details disagree on which items share a cluster; items that do in any of them count together."
 NAME_PATHS = tuple(f"doc.specific.{name}" for name in (*NAMES, "cluster", "direction"))
 CLUSTERS = ("doc.specific.cluster", "doc.specific.task_id")  # solutions of one problem are a cluster
 
@@ -78,8 +77,8 @@ def aligned(tables: Sequence[ItemScores]) -> list[ItemScores]:
         tables: At least one, of the same data.
 
     Returns:
-        Where a table lacks an item, it is without a score there, between the bounds that the others have of it. Items
-        share a cluster where they do in any table.
+        Where a table lacks an item, it is without a score there, between the bounds that the others have of it.
+        Clusters are one table's: of those that have some the one with the fewest, where they may differ (`--allow`).
     """
     first, *others = tables
     if all((table.keys, table.clusters) == (first.keys, first.clusters) for table in others):
@@ -87,7 +86,9 @@ def aligned(tables: Sequence[ItemScores]) -> list[ItemScores]:
     home = {key: (table, at) for table in reversed(tables) for at, key in enumerate(table.keys)}
     keys = tuple(dict.fromkeys(key for table in tables for key in table.keys))
     homes = [home[key] for key in keys]
-    clusters = _joined_clusters(tables, keys)
+    told = sorted(tables, key=lambda table: (not any(table.clusters), _share_of_clusters(table), str(table.clusters)))
+    named = {key: name for table in told[::-1] for key, name in zip(table.keys, table.clusters, strict=True)}
+    clusters = tuple(named[key] for key in keys)
     ends = {
         name: None
         if any(getattr(table, name) is None for table in tables)
@@ -106,32 +107,9 @@ def aligned(tables: Sequence[ItemScores]) -> list[ItemScores]:
     return found
 
 
-def clusters_differ(tables: Sequence[ItemScores]) -> bool:
-    """Whether items of one task share a cluster in one table and not in another, so that standard errors differ."""
-    first, *others = ({key: name or key for key, name in zip(one.keys, one.clusters, strict=True)} for one in tables)
-    pairs = ({(name, other[key]) for key, name in first.items() if key in other} for other in others)
-    return any(len(one) > min(len({name[side] for name in one}) for side in (0, 1)) for one in pairs if one)
-
-
-def _joined_clusters(tables: Sequence[ItemScores], keys: Sequence[str]) -> tuple[str | None, ...]:
-    """Clusters of items, of which two share one where they do in any table; each has the first name of its parts."""
-    parents: dict[tuple[int, str], tuple[int, str]] = {}
-
-    def root(node: tuple[int, str]) -> tuple[int, str]:
-        while (above := parents.setdefault(node, node)) != node:
-            node = above
-        return node
-
-    for number, table in enumerate(tables, start=1):
-        for key, name in zip(table.keys, table.clusters, strict=True):
-            if name is not None:
-                parents[root((0, key))] = root((number, name))
-    names: dict[tuple[int, str], str] = {}
-    for number, name in [*parents]:
-        if number:
-            place = root((number, name))
-            names[place] = min(name, names.get(place, name))
-    return tuple(names.get(root((0, key))) for key in keys)
+def _share_of_clusters(table: ItemScores) -> float:
+    """How many clusters a table has for each of its items."""
+    return len({name or (key,) for key, name in zip(table.keys, table.clusters, strict=True)}) / max(len(table.keys), 1)
 
 
 def item_scores(file: Path, task: str, metric: str) -> ItemScores | None:
@@ -156,7 +134,7 @@ def item_scores(file: Path, task: str, metric: str) -> ItemScores | None:
         keys = clusters = tuple(made.items)
         rows = tuple(made.items.values())
     else:
-        keys, clusters = named or _row_names(file, *state_of(file))
+        keys, clusters = named or names_and_clusters(file)
         rows = tuple((row,) for row in range(len(keys)))
     scored = np.ones(len(keys), bool) if made.scored is None else made.scored
     return ItemScores(keys, clusters, made.parts, made.score, rows, scored, made.worst, made.best, made.error)
@@ -229,13 +207,13 @@ def _row_names(file: Path, *state: int) -> tuple[tuple[str, ...], tuple[str | No
     return _names_and_clusters(read_details(file, NAME_PATHS))
 
 
-def row_keys(file: Path) -> tuple[str, ...]:
-    """The names of the rows of a details file, as every command has them.
+def names_and_clusters(file: Path) -> tuple[tuple[str, ...], tuple[str | None, ...]]:
+    """The names of the rows of a details file, as every command has them, and as of `clusters_of`.
 
     Raises:
         CulturevalError: As of `item_scores`.
     """
-    return _row_names(file, *state_of(file))[0]
+    return _row_names(file, *state_of(file))
 
 
 def clusters_of(table: "pyarrow.Table") -> list[str | None]:

@@ -319,7 +319,7 @@ class Claim:
         metric: Its metric, also with `_stderr`, " lowest" or " highest" (bounds); or what is counted: "rows".
         claimed: In the file.
         found: From the items in the details, or for an average from its subsets.
-        made_of: "items", "subsets", "details" or "row counts".
+        made_of: "items", "subsets", "details", "row counts", or "answers", which the items contradict.
     """
 
     task: str
@@ -342,7 +342,8 @@ class Claim:
         claimed, found = (
             "nothing" if math.isnan(value) else printed(scale * value, digits) for value in (self.claimed, self.found)
         )
-        return f"{self.task} {self.metric}: its file says {claimed}, its {self.made_of} {found}"
+        said = "items say" if self.made_of == "answers" else "file says"
+        return f"{self.task} {self.metric}: its {said} {claimed}, its {self.made_of} {found}"
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from cultureval.runs.record import Run
 
 MODEL_FACTS = ("version", "dtype", "quantisation", "chat template")  # what tells two models of one name apart
 MOST_FACTS = 2  # behind a name
-ModelFacts = tuple[Any, ...]  # their values; () where no run tells them
+ModelFacts = tuple[Any, ...]  # their values; behind nothing told, the folder whose runs alone are of the model
 
 
 class ModelOfRun(NamedTuple):
@@ -30,18 +30,19 @@ def facts_told(model: Mapping[str, Any]) -> ModelFacts:
 def facts_of_models(runs: Iterable[ModelOfRun]) -> dict[Path, ModelFacts]:
     """Results file -> what tells models of one name apart: runs of one name with other facts are of two models.
 
-    A run that does not tell version and dtype (of code, of a server) is of the newest model of its folder that does,
-    or else of its name, but for those of another version.
+    A run that does not tell version and dtype (of code, of a server) is of the newest model of its folder that does;
+    where it tells a version, else of the newest of its name and version. One that tells none is of no other folder's.
     """
     known: dict[tuple[Path | None, str], list[ModelFacts]] = {}
     found: dict[Path, ModelFacts] = {}
     for file, name, _, facts in sorted(runs, key=lambda run: (all(run.facts[:2]), run.facts[0] > "", run.date))[::-1]:
         version, places = facts[0], ((file.parent, name), (None, name))
         if not all(facts[:2]):
-            others = (one for place in places for one in known.get(place, ()))
-            facts = next((one for one in others if version in ("", one[0])), (version,) if version else ())
+            others = (one for place in places[: 1 + bool(version)] for one in known.get(place, ()))
+            untold = (version,) if version else ("", "", "", None, file.parent)
+            facts = next((one for one in others if version in ("", one[0])), untold)
         found[file] = facts
-        for place in places if facts else ():
+        for place in places:
             known.setdefault(place, []).append(facts)
     return found
 

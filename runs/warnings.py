@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
 
@@ -16,6 +17,7 @@ from cultureval.runtime.journal_lines import UNCONFIRMED
 from cultureval.runtime.rows_report import KEPT_KINDS, KINDS
 from cultureval.tasks.catalogue import all_tasks, declared_metric, groups
 
+OF_TASKS = ("unchecked", "impossible")  # what a run says of tasks besides its record
 UNPARSABLE = 0.02  # shares of answers above this are told
 DOUBTED = 0.02  # shares of a judge's verdicts that are unscored, or of flagged texts, above which means are bounded
 NAMED = 3  # groups that a sentence names
@@ -46,14 +48,36 @@ def run_warnings(run: Run) -> list[RunWarning]:
     return [RunWarning(sentence, name, _mark(name, run, tasks)) for name, sentence in found]
 
 
+def narrowed(run: Run, keep: Callable[[str], bool]) -> Run:
+    """A run with what it says of some tasks alone, for a view of these: `keep` takes a task's name with `|k`.
+
+    Scores of all tasks stay.
+    """
+    record = run.record
+    parts = {
+        name: {task: one for task, one in getattr(record, name).items() if keep(task)}
+        for name in ("tasks", "unscorable", "unanswered")
+    }
+    known = {name: {task: why for task, why in getattr(run, name).items() if keep(task)} for name in OF_TASKS}
+    claims = tuple(claim for claim in run.claims if keep(claim.task))
+    changed = record.model_copy(update={**parts, "missing": tuple(filter(keep, record.missing))})
+    return replace(run, record=changed, claims=claims, **known)
+
+
+def suite_of(task: str) -> str:
+    """The suite of a task (`|k` may follow), by the catalogue; "" of others."""
+    known = all_tasks().get(task.partition("|")[0])
+    return known.suite if known else ""
+
+
 def is_partial(warnings: Iterable[RunWarning]) -> bool:
     """Whether a run is of other rows than published, so that it does not stand among the rows of papers."""
-    return any(PROBLEMS[one.kind].partial for one in warnings)
+    return any(one.kind in PROBLEMS and PROBLEMS[one.kind].partial for one in warnings)
 
 
 def leaves_items_out(warnings: Iterable[RunWarning]) -> bool:
     """Whether a run's means are of fewer items than it was asked, so that none of them is called the best."""
-    return any(PROBLEMS[one.kind].leaves_out for one in warnings)
+    return any(one.kind in PROBLEMS and PROBLEMS[one.kind].leaves_out for one in warnings)
 
 
 def _mark(kind: str, run: Run, tasks: list[TaskRecord]) -> str:
@@ -251,7 +275,7 @@ def _span(run: Run, task: TaskRecord) -> tuple[float, float] | None:
 
 
 def _other_counts(run: Run, tasks: list[TaskRecord]) -> Checks:
-    asked = {task.task: _published_rows(task) for task in tasks if task.limit is None}
+    asked = {task.task: published_rows(task) for task in tasks if task.limit is None}
     counts = {task.task: task.rows + task.refused + task.skipped_rows for task in tasks if task.rows}
     found = [name for name, rows in asked.items() if rows and counts.get(name, rows) != rows]
     if found:
@@ -261,7 +285,7 @@ def _other_counts(run: Run, tasks: list[TaskRecord]) -> Checks:
         )
 
 
-def _published_rows(task: TaskRecord) -> int | None:
+def published_rows(task: TaskRecord) -> int | None:
     """How many rows its published data have: by the catalogue, else by the run, which may have been edited."""
     known = all_tasks().get(task.task.partition("|")[0])
     if not known:
@@ -294,14 +318,16 @@ def _other_sums(run: Run, tasks: list[TaskRecord]) -> Checks:
         members.setdefault(task.group, []).append(task)
     found = []
     for group, some in members.items():
-        wanted = {task.expected_group_rows for task in some}
+        wanted = {task.expected_group_rows: task.form for task in some}
         whole = len(some) == len(groups().get(group, ())) > 1 and all(task.limit is None for task in some)
-        if not whole or len(wanted) > 1 or wanted == {None}:
+        if not whole or None in wanted:
             continue
         rows = sum(task.rows + task.skipped_rows + task.refused for task in some)
         examples = sum((task.few_shot_rows or 0) + task.skipped_few_shot_rows for task in some)
-        if not wanted & {rows, rows + examples}:
-            found.append(f"{group} has {rows:,} of {wanted.pop():,}")
+        low, high = min(wanted), max(wanted)  # of two forms together the sum is between those of each
+        if not any(low <= sum_ <= high for sum_ in (rows, rows + examples)):
+            published = " or ".join(f"{count:,}{f' ({form})' * (low < high)}" for count, form in wanted.items())
+            found.append(f"{group} has {rows:,} of {published}")
     if found:
         yield f"Other sums of rows than published: {_named(found)}. Compare with runs on the same data only."
 

@@ -15,6 +15,7 @@ import pyarrow
 import pyarrow.parquet
 
 from cultureval.metrics.standard_errors import clustered_standard_error
+from cultureval.runs.answers import choice_metrics
 from cultureval.runs.items import suite_statistics
 from cultureval.runs.record import ModelRecord, RunRecord
 from cultureval.runs.signature import signature_record
@@ -137,7 +138,10 @@ def _items(task, model, ability, items, query, ours):
     )
     metric = pyarrow.StructArray.from_arrays([pyarrow.array(one) for one in values.values()], names=list(values))
     replies = [[choices[0 if one else 1]] for one in right]
-    response = pyarrow.StructArray.from_arrays([pyarrow.array(replies)], names=["text"])
+    logprobs = [[-1.0, -2.0] if one else [-2.0, -1.0] for one in right] if choice_metrics(task.task) else [[]] * items
+    response = pyarrow.StructArray.from_arrays(
+        [pyarrow.array(replies), pyarrow.array(logprobs, pyarrow.list_(pyarrow.float64()))], names=["text", "logprobs"]
+    )
     return pyarrow.table({"doc": doc, "metric": metric, "model_response": response}), means
 
 

@@ -55,7 +55,7 @@ class Plan:
         hidden: Whether its signature says that the usual was asked.
         judged: Whether a judge scored its captions later.
         copied: Whether another output folder holds the same run.
-        scores: Of each task's items by place, whatever the answers are; () those of the answers.
+        scores: Of each task's items by place, of choices 0 or 1 (more is no score); () those of the answers.
     """
 
     model: int = 0
@@ -262,7 +262,12 @@ def _rows(task: str, plan: Plan, items: int) -> list[Item]:
         )
         item.scores.update(_worth(task, item, None if place in plan.unscored else own))
         if plan.scores:
-            item.scores.update(dict.fromkeys(item.scores, plan.scores[place]))
+            score = plan.scores[place]
+            if score is not None and score <= 1 and not task.startswith(CAPTION):  # the answer that is worth it
+                score = float(math.ceil(score))
+                chosen = gold if score else (gold + 1) % 3
+                item = replace(item, logprobs=tuple(-0.25 if one == chosen else -60.0 for one in range(3)))
+            item.scores.update(dict.fromkeys(item.scores, score))
         found.append(item)
     return found
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from cultureval.metrics.likelihood import scores_of_options
 from cultureval.runs.files import SavedTask, find_saved_tasks
-from cultureval.runs.items import details_columns, metric_names, row_keys
+from cultureval.runs.items import details_columns, metric_names, names_and_clusters
 from cultureval.runs.rows import headline_of
 from cultureval.runtime.errors import CulturevalError
 from cultureval.tasks.catalogue import all_tasks
@@ -114,7 +114,7 @@ def _require_same(known: AnsweredItem, other: AnsweredItem, file: Path) -> None:
 
 def _rows(saved: SavedTask) -> list[_AnswerRow] | None:
     task = saved.task.partition("|")[0]
-    names = row_keys(saved.file)
+    names = names_and_clusters(saved.file)[0]
     columns = details_columns(saved.file, [CHOICES, GOLD, ROW, LOGPROBS, TOKENS])
     origin = columns[ROW] or [""] * len(names)
     answers = [columns[name] or [None] * len(names) for name in (CHOICES, GOLD, LOGPROBS, TOKENS)]

@@ -23,16 +23,13 @@ from cultureval.runs.comparable import (
     is_content_alike,
     protocol_of,
     reasons,
-    reasons_in_texts,
+    reasons_in_details,
     record_of,
-    rows_are_the_same,
 )
 from cultureval.runs.files import derived_from
 from cultureval.runs.items import (
-    REGROUPED,
     ItemScores,
     aligned,
-    clusters_differ,
     gives,
     in_denominator,
     item_scores,
@@ -62,7 +59,6 @@ class PairedTask:
         second: The same items of the second.
         sides: The task in both.
         all_items: Every item of the data, of both sides; those without a score are left out of `first` and `second`.
-        regrouped: Whether the sides' details disagree on which items share a cluster; here those do that do in either.
     """
 
     task: str
@@ -71,7 +67,6 @@ class PairedTask:
     second: ItemScores
     sides: tuple[ComparedTask, ComparedTask]
     all_items: tuple[ItemScores, ItemScores]
-    regrouped: bool = False
 
     @property
     def left_out(self) -> tuple[int, int]:
@@ -267,8 +262,6 @@ def _pair(first: Side, second: Side, metrics: Sequence[str], needed: bool) -> Pa
         for reason in reasons:
             left_out.setdefault(reason, []).append(one.saved.task)
     notes = [f"not compared: {shown_names(names, 3)}: {reason}" for reason, names in left_out.items()]
-    if regrouped := [task.task for task in tasks if task.regrouped]:
-        notes.append(f"{shown_names(regrouped, 3)}: {REGROUPED}")
     for side, other in ((first, second), (second, first)):
         bare = {name.partition("|")[0] for name in other.tasks}
         if alone := [name for name in side.tasks if name.partition("|")[0] not in bare]:
@@ -338,10 +331,7 @@ def incompatibilities(first: ComparedTask, second: ComparedTask, names: tuple[st
     runs = [side.run or Run(side.saved.results_file, side.saved.model, side.saved.date, {}) for side in (first, second)]
     records = [record_of(run, side.saved.task) for run, side in zip(runs, (first, second), strict=True)]
     task = first.saved.task
-    files = first.saved.file, second.saved.file
-    found = []
-    if not is_content_alike(records[0], records[1], *files):
-        found = reasons_in_texts(*files, task, names, rows_are_the_same(*records))
+    found = reasons_in_details((records[0], records[1]), (first.saved.file, second.saved.file), task, names)
     protocols = [protocol_of(run, record, metric) for run, record in zip(runs, records, strict=True)]
     return [*found, *reasons(*protocols, task, records=not found)]  # the texts say more than hashes of them
 
@@ -393,12 +383,9 @@ def _paired_task(one: ComparedTask, other: ComparedTask, metric: str) -> list[Pa
             first, second = first.on(keys), second.on(keys)
     if not (first.scored.any() or second.scored.any()):
         raise CulturevalError(f"{metric} is undefined.")
-    regrouped = clusters_differ([first, second])
     first, second = aligned([first, second])
     both = [key for key, *scored in zip(first.keys, first.scored, second.scored, strict=True) if all(scored)]
-    return [
-        PairedTask(one.saved.task, metric, first.on(both), second.on(both), (one, other), (first, second), regrouped)
-    ]
+    return [PairedTask(one.saved.task, metric, first.on(both), second.on(both), (one, other), (first, second))]
 
 
 def _is_content_alike(one: ComparedTask, other: ComparedTask) -> bool:

@@ -5,7 +5,7 @@ are in groups of their own, and the groups say in what they differ.
 """
 
 import math
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
 from typing import Any
@@ -22,11 +22,13 @@ from cultureval.runs.comparable import (
     settings_that_differ,
     texts_that_differ,
 )
+from cultureval.runs.files import more_tasks, output_folder, told_apart
 from cultureval.runs.record import Run, TaskRecord
 from cultureval.runs.same_model import MOST_FACTS, ModelFacts, facts_of_runs, facts_that_differ
-from cultureval.runs.warnings import RunWarning, is_partial, leaves_items_out, run_warnings
+from cultureval.runs.warnings import RunWarning, is_partial, leaves_items_out, narrowed, run_warnings, suite_of
 from cultureval.runtime.errors import shorten
 
+PAPER = "paper"  # behind the name of a row of a paper
 Protocols = Mapping[tuple[str, str], Protocol]  # task and metric -> everything but the model that a score depends on
 
 
@@ -40,7 +42,6 @@ class Entry:
         run: Its scores of the suite, of one or several results files, the newest first.
         protocols: Task and metric -> everything but the model that the score depends on.
         sources: The task with `|k` -> the run that its scores are from.
-        superseded: How many older scores of the same kind were left out.
         warnings: What a reader of its scores must know.
         unranked: Why it has no rank whatever its scores; "" where it may have one.
         facts: Its weights, dtype and the like: other ones under the same name are another model.
@@ -51,7 +52,6 @@ class Entry:
     run: Run
     protocols: Protocols
     sources: Mapping[str, Run]
-    superseded: int = 0
     warnings: tuple[RunWarning, ...] = ()
     unranked: str = ""
     facts: ModelFacts = ()
@@ -78,6 +78,11 @@ class Entry:
         return min(limits, default=math.inf)
 
     @property
+    def rows(self) -> int:
+        """How many rows were asked, the refused ones too."""
+        return sum(task.rows + task.refused for task in self.run.record.tasks.values())
+
+    @property
     def marks(self) -> list[str]:
         """What stands beside its name: its warnings in a word each, and of how many runs its scores are."""
         runs = len({run.file for run in self.sources.values()})
@@ -102,7 +107,7 @@ class Group:
 
 @dataclass(frozen=True)
 class Division:
-    """A suite with one number of few-shot examples: the largest group of comparable entries first."""
+    """A suite with one number of few-shot examples: the group of the most rows first, of such the largest."""
 
     suite: str
     shots: int
@@ -120,7 +125,7 @@ class _Track:
     sources: dict[str, Run] = field(default_factory=dict)
     scores: dict[str, dict[str, float | None]] = field(default_factory=dict)
     records: dict[str, TaskRecord] = field(default_factory=dict)
-    superseded: int = 0
+    superseded: dict[str, Run] = field(default_factory=dict)  # tasks of which an older run has other scores
 
     def fits(self, facts: ModelFacts, protocols: Protocols, texts: Texts) -> bool:
         """Whether scores of a run may stand beside those that are here."""
@@ -132,7 +137,8 @@ class _Track:
         """Adds the scores that are not here yet."""
         self.runs.append(run)
         for task in tasks:
-            self.superseded += any((task.task, metric) in self.protocols for metric in task.metrics)
+            if task.task in self.sources and (task.task, task.headline) in self.protocols:
+                self.superseded.setdefault(task.task, run)
             if task.task not in self.sources:  # all scores of a task are of one run: its judgements are of its answers
                 self.scores[task.task] = dict(run.scores.get(task.task, {}))
                 self.records[task.task], self.sources[task.task] = task, run
@@ -210,17 +216,45 @@ def _order(item: tuple[tuple[str, int], Any]) -> tuple[int, str, int]:
 
 
 def _entries(tracks: Sequence[_Track]) -> list[Entry]:
-    short = short_names(list(dict.fromkeys(track.model for track in tracks)))
     entries = []
-    for track in tracks:
-        others = [other for other in tracks if other.model == track.model]
-        label = short[track.model]
-        if len(others) > 1:
-            label = f"{label} ({_what_differs(track, others)})"
+    for track, label in zip(tracks, _labels(tracks), strict=True):
         run = _merged(track)
-        facts = track.protocols, track.sources, track.superseded, tuple(run_warnings(run)), _unranked(track, run)
-        entries.append(Entry(track.model, label, run, *facts, track.facts))
+        told = (*_superseded(track), *run_warnings(run))
+        about = track.protocols, track.sources, told, _unranked(track, run), track.facts
+        entries.append(Entry(track.model, label, run, *about))
     return entries
+
+
+def _labels(tracks: Sequence[_Track]) -> list[str]:
+    """The models' names in short, of several entries of a model with what tells each from the others."""
+    short = short_names(list(dict.fromkeys(track.model for track in tracks)))
+    newest = [track.runs[0] for track in tracks]
+    dates = [run.date[:16] for run in newest]
+    differing = [_what_differs(track, [one for one in tracks if one.model == track.model]) for track in tracks]
+    told = [one or date for one, date in zip(differing, dates, strict=True)]
+    folders = [str(output_folder(run.file) or run.file.parent) for run in newest]
+    names = [_without_signs(short[track.model]) for track in tracks]
+    return told_apart(names, told, dates, folders, [str(run.file) for run in newest])
+
+
+def _without_signs(name: str) -> str:
+    """A model's name that imitates no sign of the page: neither the star of the best nor the mark of a paper's row."""
+    name = name.replace("★", "\\u2605")
+    return f"{name} (a run)" if name.endswith(f"({PAPER})") else name
+
+
+def _superseded(track: _Track) -> Iterator[RunWarning]:
+    """Of which tasks older runs have other scores, with those of the first."""
+    for task, run in list(track.superseded.items())[:1]:
+        metric, others = track.records[task].headline, more_tasks(list(track.superseded)[1:])
+        values = [one.value(task, metric) for one in (track.sources[task], run)]
+        newest, older = ("none" if value is None else f"{value:.4f}" for value in values)
+        yield RunWarning(
+            f"The newest of several runs: {task} has {metric} {newest} here, and {older} in the run of {run.date[:16]}"
+            f"{others}. Older scores of the same tasks are left out.",
+            "superseded",
+            "newest of its runs",
+        )
 
 
 def _unranked(track: _Track, run: Run) -> str:
@@ -235,13 +269,13 @@ def _unranked(track: _Track, run: Run) -> str:
 
 
 def _what_differs(track: _Track, others: Sequence[_Track]) -> str:
-    """What an entry has that the others of its model do not have; its date where nothing is known."""
+    """What an entry has that the others of its model do not have; "" where nothing is known."""
     told = facts_that_differ(track.facts, [other.facts for other in others])
     if not told:
         fields = [_common(other.protocols.values()) for other in others]
         here = _common(track.protocols.values())
         told = [f"{name} {value[:24]}" for name, value in here.items() if {one.get(name) for one in fields} != {value}]
-    return ", ".join(told[:MOST_FACTS]) or track.runs[0].date[:16]
+    return ", ".join(told[:MOST_FACTS])
 
 
 def _common(protocols: Iterable[Protocol]) -> dict[str, str]:
@@ -263,7 +297,9 @@ def _merged(track: _Track) -> Run:
             whole = tasks == there.get((group, shots)) and all(track.sources[task] is run for task in tasks)
             means = [name for name in run.scores if name.startswith(f"{group}:_") and name.endswith(f"|{shots}")]
             scores |= {name: run.scores[name] for name in means if whole}
-    newest = track.runs[0]
+    suite = next(iter(track.records.values())).suite
+    present = {task.partition("|")[0] for task in track.records}
+    newest = narrowed(track.runs[0], lambda task: suite_of(task) == suite and task.partition("|")[0] not in present)
     signatures = {(one.group, one.text): one for run in track.runs for one in run.record.signatures}
     unjudged = {judge: why for run in track.runs for judge, why in run.record.unjudged.items()}
     model = next((run.record.model for run in track.runs if run.record.model.backend), newest.record.model)
@@ -315,7 +351,7 @@ def _groups(entries: Sequence[Entry], allowed: Collection[str], texts: Texts) ->
         found = [group | {number} if group in widest else group for group in found]
         found += [{*part, number} for part in sorted(parts, key=sorted)]
     groups = [[ordered[place] for place in sorted(group)] for group in found]
-    groups.sort(key=lambda group: (all(one.partial for one in group), -len(group)))
+    groups.sort(key=lambda group: (all(one.partial for one in group), -max(one.rows for one in group), -len(group)))
     differ = f"Its models may differ in {' and '.join(sorted(allowed))} (--allow)." if allowed else ""
     return [
         Group(members, _differences(members, groups[0], texts) if number else (), f"{differ} {_told(members)}".strip())

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 from cultureval.reports.charts import Chart
 from cultureval.reports.leaderboard.assets import file_name, shown, shown_apart
 from cultureval.reports.leaderboard.board import Board, Section
-from cultureval.reports.leaderboard.entries import Entry
+from cultureval.reports.leaderboard.entries import PAPER, Entry
 from cultureval.reports.leaderboard.exports import FORMATS
 from cultureval.reports.leaderboard.models import UNKNOWN, ModelFacts, family_of
-from cultureval.reports.leaderboard.tables import PAPER, BoardRow, BoardTable, best_cells, cell_text, whole_number
+from cultureval.reports.leaderboard.tables import BoardRow, BoardTable, best_cells, cell_text, whole_number
 from cultureval.reports.model_sizes import billions_of, size_text
 from cultureval.reports.viewer_links import PublishedAnswers
 from cultureval.runs.means import interval_of
@@ -313,7 +313,6 @@ class Pages:
                 if value not in (None, "", [], {}, ())
             ],
             "files": sorted({shown(run.file.name) for run in entry.sources.values()}),
-            "superseded": entry.superseded,
             "marks": [shown(one, 60) for one in entry.marks],
             "warnings": [shown(one, 1000) for one in entry.warnings],
             "unranked": shown(entry.unranked, 600),

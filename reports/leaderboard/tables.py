@@ -5,14 +5,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 
-from cultureval.reports.leaderboard.entries import Division, Entry, Group
+from cultureval.reports.leaderboard.entries import PAPER, Division, Entry, Group
 from cultureval.reports.ranks import Ranking
 from cultureval.runs.table import NO_AVERAGE, Cell, Column, OneRow, one_row, suite_rows
 from cultureval.runtime.rounding import printed
 from cultureval.tasks.catalogue import all_suites
 
 UNDEFINED = "n/a"
-PAPER = "paper"
 
 
 @dataclass(frozen=True)

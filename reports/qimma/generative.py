@@ -13,7 +13,7 @@ from cultureval.tasks.suite import Task
 SUITE, AVERAGE = "qimma_gen", "Average"
 COLUMNS = {"strict": "acc_strict", "lenient": "acc_lenient", "invalid": "invalid_strict"}
 HEADER = ("", "strict", "lenient", Column("invalid", lower=True), "subsets")
-MAIN = Column("strict", AVERAGE)
+MAIN, COVERAGE = Column("strict", AVERAGE), Column("Coverage")
 NOTE = "Labels in generated replies, not log-probabilities: not comparable with QIMMA's own table."
 
 
@@ -43,7 +43,8 @@ def _table(run: Run, tasks: Sequence[TaskRecord], shots: int) -> SuiteTable:
         scores = {column: _mean(run, present, metric) for column, metric in COLUMNS.items()}
         rows.append(Row(name, (*map(cell_of, scores.values()), Coverage(len(present), len(members)))))
         whole += [scores] if len(present) == len(members) and None not in scores.values() else []
-    rows.append(Row(AVERAGE, (*_average(whole, tasks), Coverage(len(whole), len(generative_benchmarks())))))
+    coverage = Coverage(len(whole), len(generative_benchmarks()), COVERAGE)
+    rows.append(Row(AVERAGE, (*_average(whole, tasks), coverage)))
     return SuiteTable("QIMMA, generated answers", f"percent, {shots}-shot", HEADER, rows, [NOTE], main=MAIN)
 
 

@@ -6,6 +6,7 @@ Verified: all 14 averages and 98 domain scores of the paper follow from its benc
 Inferred: MedArabiQ is the mean of its five subsets (accuracy of three, BERTScore of two), as the others are of theirs.
 """
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -160,16 +161,17 @@ def _parity(tasks: Sequence[TaskRecord]) -> list[str]:
 
 def _forms(tasks: Sequence[TaskRecord]) -> list[str]:
     """Which benchmarks were run on curated, and which on original data; several forms are named with theirs."""
-    forms: dict[str, dict[str, None]] = {}
-    order = list(benchmark_tasks())
-    found = {(benchmark_of(task.group, task.benchmark, task.subset), task.form or "form unknown") for task in tasks}
-    for name, form in sorted(found, key=lambda pair: (order.index(pair[0]), pair[1])):
-        forms.setdefault(form, {})[name] = None
-    if len(forms) == 1:
-        return [f"Data: {form}." for form in forms]
-    fewest = min(forms, key=lambda form: len(forms[form]))
-    others = [form for form in forms if form != fewest]
-    return [f"Data: {fewest} for {', '.join(forms[fewest])}; {', '.join(others)} for the others."]
+    found: dict[str, Counter[str]] = {name: Counter() for name in benchmark_tasks()}
+    for task in tasks:
+        found[benchmark_of(task.group, task.benchmark, task.subset)][task.form or "form unknown"] += 1
+    benchmarks: dict[str, list[str]] = {}
+    for name, forms in found.items():
+        counts = [f"{form} ({count} subsets)" if len(forms) > 1 else form for form, count in sorted(forms.items())]
+        benchmarks.setdefault(" and ".join(counts), []).append(name)
+    benchmarks.pop("", None)
+    *fewer, most = sorted(benchmarks, key=lambda forms: len(benchmarks[forms]))
+    named = [f"{forms} for {', '.join(benchmarks[forms])}" for forms in fewer]
+    return [f"Data: {'; '.join([*named, f'{most} for the others' if named else most])}."]
 
 
 def published_tables() -> dict[str, list[SuiteTable]]:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from cultureval.reports.leaderboard.assets import file_name
 from cultureval.reports.viewer.samples import Maker, plain_text
 from cultureval.runs.files import SavedTask, derived_from, find_saved_tasks
-from cultureval.runs.items import row_keys
+from cultureval.runs.items import names_and_clusters
 from cultureval.runs.load_runs import runs_of
 from cultureval.runs.record import Run, TaskRecord
 from cultureval.runs.rows import Row, headline_of, judged_metrics, key_of, rows_in_parts
@@ -95,7 +95,7 @@ def _write(saved: SavedTask, file: Path, name: str, run: Run | None) -> TaskLog:
         file,
         _spec(saved, run, made_from, maker.pictures, list(results)),
         EvalStats(started_at=_when(saved), completed_at=_when(saved)),
-        _samples(maker, row_keys(saved.file), chain([first], rows), judged_metrics(saved)),
+        _samples(maker, names_and_clusters(saved.file)[0], chain([first], rows), judged_metrics(saved)),
         lambda count: _results(results, run.record.tasks.get(saved.task) if run else None, count),
     )
     return log

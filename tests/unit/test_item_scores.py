@@ -16,13 +16,16 @@ from cultureval.tasks.qimma.averages import benchmark_tasks
 TASKS = ("cvlue_vg|0", "cvlue_en_vg|0")  # acc@0.5 is a share there
 
 
-def test_saved_runs_are_ranked_on_the_items_of_most_and_what_one_lacks_is_wrong(tmp_path: Path) -> None:
+def test_saved_runs_are_ranked_on_all_items_and_what_one_leaves_out_is_wrong(tmp_path: Path) -> None:
+    """Runs that lack rows, or have others, take no rank from one that has all of them, however many they are."""
     generator = np.random.default_rng(0)
     names = [f"test:{place}" for place in range(400)]
     rows = {}
     for model, share in (("strong", 0.9), ("weak", 0.5), ("other", 0.5)):
         rows[model] = [(name, None, float(generator.random() < share)) for name in names]
-    rows["weak"] = rows["weak"][::-1][:350] + [("test:only here", None, 1.0)]
+    scored = rows["weak"][:350]
+    rows["weak"] = scored + [(name, None, None) for name in names[350:]]
+    rows |= {f"short {copy}": scored for copy in range(4)} | {"own": [*scored, ("test:only here", None, 1.0)]}
     first, second = TASKS
     runs = [save_run(tmp_path / model, model, dict.fromkeys(TASKS, found)) for model, found in rows.items()]
     lacking = save_run(tmp_path / "lacking", "lacking", {first: rows["other"]})
@@ -35,11 +38,10 @@ def test_saved_runs_are_ranked_on_the_items_of_most_and_what_one_lacks_is_wrong(
     ]
     scores = {row.model: row.score for row in ranking.rows}
     assert scores["strong"] == pytest.approx(np.mean([score for _, _, score in rows["strong"]]))
-    assert scores["weak"] == pytest.approx(sum(score for _, _, score in rows["weak"][:350]) / 400)
-    assert (
-        "weak: 100 items without a score (50 of 400 of cvlue_vg, 50 of 400 of cvlue_en_vg) count as wrong" in notes[2]
-    )
-    assert [note.split()[0] for note in notes if "has no rank" in note] == ["lacking", "corpus"]
+    assert scores["weak"] == pytest.approx(sum(score for _, _, score in scored) / 400)
+    (told,) = [note for note in notes if note.startswith("weak: ")]
+    assert "100 items without a score (50 of 400 of cvlue_vg, 50 of 400 of cvlue_en_vg) count as wrong" in told
+    assert [note.split()[0] for note in notes if "has no rank" in note] == ["lacking", "corpus", *["short"] * 4, "own"]
     assert rank_runs(runs[:1], metrics)[0] is None
     assert rank_runs(runs, {})[0] is None
 
@@ -49,7 +51,7 @@ def test_a_model_with_hardly_a_score_is_last_or_without_a_rank_and_the_others_ke
     rows = {
         "right": [(name, None, 1.0) for name in names],
         "half": [(name, None, float(place % 2)) for place, name in enumerate(names)],
-        "odd": [*((name, None, None) for name in names), ("test:own", None, 1.0)],
+        "odd": [(names[0], None, 0.0), *((name, None, None) for name in names[1:])],
     }
     runs = [save_run(tmp_path / model, model, {TASKS[0]: found, "b|0": found}) for model, found in rows.items()]
     ranking, notes = rank_runs(runs, {TASKS[0]: "acc@0.5"}, iterations=100)
@@ -58,10 +60,10 @@ def test_a_model_with_hardly_a_score_is_last_or_without_a_rank_and_the_others_ke
         ("half", 0.5, 2),
         ("odd", 0, 3),
     ]
-    assert "odd: 40 items without a score (40 of 40 of cvlue_vg) count as wrong in its rank." in notes
+    assert "odd: 39 items without a score (39 of 40 of cvlue_vg) count as wrong in its rank." in notes
     ranking, notes = rank_runs(runs, {"b|0": "acc@0.5"}, iterations=100)
     assert [row.model for row in ranking.rows] == ["right", "half"]
-    assert notes[0] == "odd has no rank: 40 items of b|0 without a score, and nothing bounds what it could be."
+    assert notes[0] == "odd has no rank: 39 items of b|0 without a score, and nothing bounds what it could be."
 
 
 def test_items_have_names_clusters_and_undefined_scores(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from cultureval.metrics.likelihood import (
     char_normalized_accuracy,
     gold_probability_mass,
     gold_set_match,
+    scores_of_rows,
 )
 from cultureval.metrics.proportions import wilson_error
 from cultureval.metrics.standard_errors import clustered_standard_error, errors_of_clusters
@@ -99,6 +100,22 @@ def test_a_bad_gold_set_is_refused_with_the_reason(metric, gold, reason):
 def test_single_answer_accuracy_refuses_several_golds():
     with pytest.raises(ValueError, match="integer"):
         char_normalized_accuracy([-1.0, -2.0], ["أ", "ب"], [0, 1])
+
+
+def test_scores_of_many_items_are_those_of_each():
+    draw = np.random.default_rng(0)
+    sizes = draw.integers(1, 6, 300)
+    items = [(-draw.integers(1, 9, size) / 4, draw.choice([*LABELS, "نعم"], size)) for size in sizes]  # with ties
+    golds = [sorted(draw.choice(size, draw.integers(1, size + 1), replace=False).tolist()) for size in sizes]
+    several = {"gold_probability_mass": gold_probability_mass, "gold_set_match": gold_set_match}
+    single = {"acc_norm": char_normalized_accuracy, "acc": lambda logprobs, _, gold: argmax_accuracy(logprobs, gold)}
+    for metrics, right in ((several, golds), (single, [gold[0] for gold in golds])):
+        is_gold = np.concatenate([np.isin(np.arange(size), gold) for size, gold in zip(sizes, right, strict=True)])
+        logprobs, lengths = np.concatenate([one for one, _ in items]), [len(text) for _, one in items for text in one]
+        for name, score in metrics.items():
+            found = scores_of_rows(name, logprobs, np.array(lengths), sizes, is_gold)
+            wanted = [score(*item, gold) for item, gold in zip(items, right, strict=True)]
+            np.testing.assert_allclose(found, wanted, err_msg=name)
 
 
 @given(st.lists(st.floats(-100, 100), min_size=2, max_size=30))

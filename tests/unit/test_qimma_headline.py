@@ -6,9 +6,10 @@ import pytest
 from summary_runs import run_of
 
 from cultureval.reports.paper_numbers import published_scores
-from cultureval.reports.qimma.table import PUBLISHED, tables
+from cultureval.reports.qimma.table import COVERAGE, PUBLISHED, tables
 from cultureval.reports.summary_text import table_lines
 from cultureval.runs.means import Estimate, mean_of
+from cultureval.runs.table import suite_rows
 from cultureval.tasks.catalogue import all_tasks
 
 JAIS = "inceptionai/Jais-2-70B-Chat"
@@ -51,6 +52,22 @@ def test_a_part_has_coverage_and_no_average():
         table_lines(table, 90)
     )
     assert table.notes == ["Data: curated for AraTrust; original for the others."]
+
+
+def test_a_benchmark_in_two_forms_is_said_to_be_in_both():
+    """ArabicMMLU with 8 curated of 40 subsets was "original", as if none of it were curated."""
+    run = run_of([name for name in all_tasks() if name.startswith("qimma_arabicmmlu")])
+    tasks = run.record.tasks
+    tasks |= {name: task.model_copy(update={"form": "curated"}) for name, task in list(tasks.items())[:8]}
+    both = f"curated (8 subsets) and original ({len(tasks) - 8} subsets)"
+    assert tables(run)[0].notes == [f"Data: {both}."]
+    tasks |= run_of(["qimma_aratrust", "qimma_fannorflop"], form="curated").record.tasks
+    assert tables(run)[0].notes == [f"Data: {both} for ArabicMMLU; curated for the others."]
+
+
+def test_the_coverage_of_generated_answers_is_on_the_page_too():
+    (row,) = suite_rows(run_of(["qimma_gen_aratrust"]), "qimma_gen")
+    assert row.cells[COVERAGE] == "1/10"
 
 
 def test_the_summary_says_how_prompts_became_tokens():

@@ -37,11 +37,12 @@ from cultureval.judge_prompts.templates import judge_template
 from cultureval.metrics.alqasida import translation
 from cultureval.metrics.alqasida.names import CORPUS
 from cultureval.metrics.m2cqa.statement_items import cell_report
+from cultureval.reports.leaderboard.board import read_board
 from cultureval.reports.summary_text import full_text, summary_data
 from cultureval.reports.viewer.logs import write_logs
 from cultureval.runs.comparable import fields_that_differ, protocol_of, texts_that_differ
 from cultureval.runs.files import UNVERIFIED, details_files_of_run, find_saved_tasks
-from cultureval.runs.items import aligned, clusters_differ, details_columns, item_scores
+from cultureval.runs.items import aligned, details_columns, item_scores
 from cultureval.runs.load_runs import load, scores_table
 from cultureval.runs.record import Claim, RunRecord, SignatureRecord, TaskRecord
 from cultureval.runs.recording import section_of, tokens_of_run
@@ -884,28 +885,153 @@ def test_models_without_a_name_are_those_of_their_folders(tmp_path):
     assert {run.model for run in load(tmp_path)} == names == {"one", "two"}
 
 
-def test_clusters_that_differ_are_told_and_joined(tmp_path):
-    """The first run's clusters were taken, without a word: another order gave another error."""
-    plans = tuple(Plan(place, tasks=CAPTIONS) for place in range(3))
-    files = [one.file for one in write_folder(tmp_path, Folder(6, plans))]
-    for place, clusters in enumerate(("aabbcc", "abbccc", "abcdef")):
-        details = details_files_of_run(load(files[place])[0])[f"{CAPTION}|0"]
-        rows = pq.read_table(details).to_pylist()
-        for each, cluster in zip(rows, clusters, strict=True):
-            each["doc"]["specific"]["cluster"] = cluster
-        pq.write_table(pa.Table.from_pylist(rows), details)
-        content = json.loads(files[place].read_text("utf-8"))
-        for values in content["results"].values():
-            values |= {"cider_stderr": None, "rouge_l_stderr": None}  # those of the clusters are others
-        files[place].write_text(json.dumps(content), encoding="utf-8")
-    tables = [item_scores(details_files_of_run(load(file)[0])[f"{CAPTION}|0"], CAPTION, "cider") for file in files]
-    assert {one.clusters for one in aligned(tables[:2])} == {("a",) * 6}
-    assert {one.clusters for one in aligned(tables[1:])} == {tuple("abbccc")}
-    assert not clusters_differ([tables[0], replace(tables[0], clusters=tuple("xxyyzz"))])
-    found = shown("compare", *files[1:], "--output-dir", tmp_path / "c", "--charts", "none", "--json")
-    assert any("disagree on which items share a cluster" in note for note in found["notes"])
+def changed_rows(one, change, task=CAPTION, **record):
+    """Writes a task's details anew, and the means that these give: `change` takes its rows and gives others."""
+    file = details_files_of_run(load(one.file)[0])[f"{task}|0"]
+    rows = change(pq.read_table(file).to_pylist())
+    pq.write_table(pa.Table.from_pylist(rows), file)
+    content = json.loads(one.file.read_text("utf-8"))
+    for metric in rows[0]["metric"]:
+        known = [row["metric"][metric] for row in rows if row["metric"][metric] is not None]
+        content["results"][f"{task}|0"] |= {metric: float(np.mean(known)), f"{metric}_stderr": None}
+    if "cultureval" in content:
+        content["cultureval"]["tasks"][f"{task}|0"] |= {"rows": len(rows), "items": len(rows)} | record
+    one.file.write_text(json.dumps(content), encoding="utf-8")
+
+
+def sections(root):
+    """The models of each of a page's groups with their ranks, and in what the group differs from the first."""
+    data = shown("leaderboard", root, "--out", root.parent / "site", "--charts", "none", "--json")
+    return [
+        ({row["label"]: row["rank"] for row in one["tables"][0]["rows"]}, " ".join(one["differs_from_first_group"]))
+        for one in data["sections"]
+    ]
+
+
+def in_clusters(names):
+    def change(rows):
+        for each, name in zip(rows, names, strict=True):
+            each["doc"]["specific"] |= {"cluster": name}
+        return rows
+
+    return change
+
+
+def without_clusters(rows):
+    for each in rows:
+        del each["doc"]["specific"]["cluster"]
+    return rows
+
+
+def test_clusters_of_one_file_are_no_others(tmp_path):
+    """One file that put all items into one cluster took every model's rank and every test."""
+    scores = [(1.0,) * 30 + (0.0,) * 10, (1.0,) * 5 + (0.0,) * 35, (0.0,) * 40]
+    plans = tuple(Plan(place, tasks=CAPTIONS, scores=one) for place, one in enumerate(scores))
+    planted = write_folder(tmp_path, Folder(40, (*plans, replace(plans[1], model=3, signed=False))))
+    pairs = [f"image {place // 2}" for place in range(40)]
+    for one, names in zip(planted[:2], (pairs, [f"other {name}" for name in pairs]), strict=True):
+        changed_rows(one, in_clusters(names))
+    changed_rows(planted[2], in_clusters(["x"] * 40))
+    changed_rows(planted[3], without_clusters)
+    (first, ours), (apart, why) = sections(tmp_path / "out")
+    assert first["a-7B"] == "1" and first["b-7B"].startswith("2") and not ours
+    assert {"a-7B", "b-7B"}.isdisjoint(apart) and "clusters: 1 clusters here, 20 clusters there" in why
+    assert first.keys() & apart.keys() == {"nul\\x00b"}  # which agrees with both, and takes their clusters
+    _, err, code = run("compare", planted[0].file, planted[2].file, "--output-dir", tmp_path / "c")
+    assert code and "which items share a cluster differs: 20 and 1 clusters" in err
+    tables = [item_scores(details_files_of_run(load(one.file)[0])[f"{CAPTION}|0"], CAPTION, "cider") for one in planted]
+    found = [aligned([tables[3], tables[0]])[0].clusters, aligned([tables[0], tables[2]])[1].clusters]
+    assert found == [tuple(pairs), ("x",) * 40]
+
+
+def test_copies_of_a_run_without_its_hard_rows_take_no_rank_from_an_honest_one(tmp_path):
+    """A majority of files was believed: one row that the honest model's server refused let the others lack any."""
+    honest = Plan(0, tasks=CAPTIONS, refused=(5,), scores=(1.0,) * 14 + (0.0,) * 6)
+    plans = [replace(honest, model=place, refused=(), scores=(1.0,) * 8 + (0.0,) * 12) for place in range(1, 5)]
+    planted = write_folder(tmp_path, Folder(20, (honest, *plans)))
+    for one in planted[2:]:
+        changed_rows(one, lambda rows: [*rows[:8], *rows[14:]])
+    ours, short = sections(tmp_path / "out")
+    assert set(ours[0]) == {"a-7B", "b-7B"} and all(ours[0].values())
+    assert (
+        len(short[0]) == 3
+        and "items: 14 items, 13 of them in both here, 19 items, 13 of them in both there" in short[1]
+    )
+    _, err, code = run("compare", planted[0].file, planted[2].file, "--output-dir", tmp_path / "c")
+    assert code and "19 and 14 items (1 and 0 refused)" in err
+
+
+@pytest.mark.parametrize("refused", [0, 1])
+def test_a_refused_row_excuses_no_invented_one(tmp_path, refused):
+    """Of a rival whose server refused one row, rows that the data do not have were taken for the rows of both."""
+    honest = Plan(0, tasks=CAPTIONS, refused=(5,), scores=(1.0,) * 14 + (0.0,) * 6)
+    planted = write_folder(tmp_path, Folder(20, (honest, replace(honest, model=1, refused=(), scores=(0.5,) * 20))))
+
+    def invented(rows):
+        for place, each in enumerate(rows[: 10 - refused]):
+            each["doc"]["specific"] |= {"id": f"mine {place}", "source_row": f"mine {place}"}
+        return rows[refused:]
+
+    changed_rows(planted[1], invented, refused=refused)
+    assert [set(models) for models, _ in sections(tmp_path / "out")] == [{"a-7B"}, {"b-7B"}]
+
+
+def test_scores_of_items_that_their_answers_contradict_are_told(tmp_path):
+    """Scores of 1 in every row stood alone at the top, beside log-probabilities that chose the wrong options."""
+    planted = write_folder(tmp_path, Folder(20, (Plan(0), Plan(1), Plan(2))))
+    task = f"{TRUST}|0"
+    changed_rows(planted[1], lambda rows: [each | {"metric": {"acc_norm": 1.0, "acc": 1.0}} for each in rows], TRUST)
+    (found,) = load(planted[1].file)
+    share = planted[1].truth(task, "acc_norm")[0]
+    assert found.claims[0].sentence == f"{task} acc_norm: its items say 100.00, its answers {100 * share:.2f}"
+    assert found.value(task, "acc_norm") == pytest.approx(share) and len(found.claims) == 2
+    no_answers = {"logprobs": [], "output_tokens": [], "text": ["x"], "text_post_processed": ["x"]}
+    changed_rows(planted[2], lambda rows: [each | {"model_response": no_answers} for each in rows], TRUST)
+    assert "lack the options' log-probabilities of 20 rows" in load(planted[2].file)[0].unchecked[task]
     (table,) = page(tmp_path / "out", "--out", tmp_path / "site").values()
-    assert any("isagree on which items share a cluster" in note for note in table["notes"])
+    rows = {each["label"]: each for each in table["rows"]}
+    assert not rows["b-7B"]["rank"] and "its items say 100.00" in str(rows["b-7B"]["warnings"])
+    told = run("compare", planted[0].file, planted[1].file, "--output-dir", tmp_path / "c", "--charts", "none")
+    assert told[2] and "the items' scores do not give the acc_norm" in told[1]
+
+
+def test_a_run_that_states_nothing_of_its_model_replaces_no_other_folders(tmp_path):
+    """A newer foreign file under a rival's name, which told no version, took the rival's place without a word."""
+    worse = (0.0,) * 5 + (1.0,)
+    plans = (Plan(0, scores=(1.0,) * 6), Plan(0, scores=(1.0,) * 5 + (0.0,)), Plan(1))
+    write_folder(tmp_path / "ours", Folder(6, plans))
+    for place in ("one", "two"):
+        write_run(tmp_path / place, Plan(0, signed=False, scores=worse), 6, 5)
+    data = shown("leaderboard", tmp_path, "--out", tmp_path / "site", "--charts", "none", "--json")
+    rows = {row["label"]: row for section in data["sections"] for row in section["tables"][0]["rows"]}
+    values = {label: next(one["value"] for one in row["cells"] if isinstance(one, dict)) for label, row in rows.items()}
+    assert len(rows) == 4 and sorted(values.values())[:2] == pytest.approx([100 / 6] * 2)
+    (ours,) = [label for label in rows if label.startswith("a-7B (version 00000000")]
+    assert values[ours] == pytest.approx(500 / 6)
+    (told,) = [one for one in rows[ours]["warnings"] if "newest of several runs" in one]
+    assert "acc_norm 0.8333 here, and 1.0000 in the run of 2026-01-01" in told
+    assert not any("newest" in str(row["warnings"]) for label, row in rows.items() if label != ours)
+
+
+def test_what_is_missing_is_told_where_it_is_missing(tmp_path):
+    """A table, and `show RESULTS TASK`, said "Incomplete, so not comparable" for tasks of another suite."""
+    (one,) = write_folder(tmp_path, Folder(6, (Plan(tasks=("trust", "caption")),)))
+    content = json.loads(one.file.read_text("utf-8"))
+    content["cultureval"] |= {"missing": ["jeem_caption:jo"], "unscorable": {"jeem_vqa:ae|0": "No scorer."}}
+    one.file.write_text(json.dumps(content), encoding="utf-8")
+    ours, theirs = (
+        str(table["rows"][0]["warnings"]) for table in page(tmp_path / "out", "--out", tmp_path / "site").values()
+    )
+    for words in ("Incomplete, so not comparable: jeem_caption", "cannot be scored: jeem_vqa"):
+        assert words not in ours and words in theirs
+        assert [words in str(shown("show", one.file, *task, "--json")) for task in ((), (TRUST,))] == [True, False]
+
+
+def test_a_models_name_imitates_no_sign_of_the_page(tmp_path):
+    for name in ("lab/b ★", "lab/GPT-4 (paper)"):
+        board_runs.write_run(tmp_path, name, [TRUST], 0.5, 9, signed={})
+    (section,) = read_board([tmp_path], ranks=False).sections
+    assert sorted(one.label for one in section.group.entries) == ["GPT-4 (paper) (a run)", "b \\u2605"]
 
 
 COUNTS = {"rows": 7, "scored": 5, "few_shot": 1, "skipped": 0, "not_selected": 0, "refused": 1}
