@@ -138,7 +138,7 @@ def _items(task, model, ability, items, query, ours):
     )
     metric = pyarrow.StructArray.from_arrays([pyarrow.array(one) for one in values.values()], names=list(values))
     replies = [[choices[0 if one else 1]] for one in right]
-    logprobs = [[-1.0, -2.0] if one else [-2.0, -1.0] for one in right] if choice_metrics(task.task) else [[]] * items
+    logprobs = [[0.0, -1e3] if one else [-1e3, 0.0] for one in right] if choice_metrics(task.task) else [[]] * items
     response = pyarrow.StructArray.from_arrays(
         [pyarrow.array(replies), pyarrow.array(logprobs, pyarrow.list_(pyarrow.float64()))], names=["text", "logprobs"]
     )

@@ -21,10 +21,10 @@ def test_saved_runs_are_ranked_on_all_items_and_what_one_leaves_out_is_wrong(tmp
     generator = np.random.default_rng(0)
     names = [f"test:{place}" for place in range(400)]
     rows = {}
-    for model, share in (("strong", 0.9), ("weak", 0.5), ("other", 0.5)):
+    for model, share in (("strong", 0.9), ("weak", 0.57), ("other", 0.5)):
         rows[model] = [(name, None, float(generator.random() < share)) for name in names]
-    scored = rows["weak"][:350]
-    rows["weak"] = scored + [(name, None, None) for name in names[350:]]
+    scored = rows["weak"][50:]
+    rows["weak"] = [(name, None, None) for name in names[:50]] + scored
     rows |= {f"short {copy}": scored for copy in range(4)} | {"own": [*scored, ("test:only here", None, 1.0)]}
     first, second = TASKS
     runs = [save_run(tmp_path / model, model, dict.fromkeys(TASKS, found)) for model, found in rows.items()]
