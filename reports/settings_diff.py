@@ -27,6 +27,7 @@ OUTCOMES = {
     "scored",
     "counted",
     "truncated",
+    "cut_prompts",
     "unparsable",
     "tokens_in",
     "tokens_out",

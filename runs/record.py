@@ -64,6 +64,7 @@ class TaskRecord(Record):
         not_applicable: Metrics that have no meaning in this task of the group (dialectal fidelity of English text).
         left_out: Judges' metrics that it has not, since the judge could not be asked (`RunRecord.unjudged`).
         truncated: Answers that ended at the token limit.
+        cut_prompts: Prompts of which the beginning was left out, since they are too long for the model.
         unparsable: Answers that the metric could not read, where a metric counts them.
         reused: Answers that were taken from an earlier run; `reused_since` is the date of the oldest of them.
         of_other_models: Rows that another model than the run's answered, or may have (`--on-change continue`).
@@ -117,6 +118,7 @@ class TaskRecord(Record):
     not_applicable: tuple[str, ...] = ()
     left_out: tuple[str, ...] = ()
     truncated: NonNegativeInt = 0
+    cut_prompts: NonNegativeInt = 0
     unparsable: NonNegativeInt = 0
     reused: NonNegativeInt = 0
     reused_since: str | None = None

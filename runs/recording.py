@@ -246,6 +246,7 @@ def _counted(
             **score_counts(record.metrics, [row.metric for row in rows], scores),
             "not_means": _not_means(record.metrics, [row.metric for row in rows], scores),
             "truncated": sum("length" in of_row for of_row in reasons),
+            "cut_prompts": sum(bool(row.model_response.truncated_tokens_count) for row in rows),
             "unparsable": sum(unreadable(row.metric) for row in rows) if unreadable else 0,
             **_reused_verdicts(row.metric for row in rows),
             "tokens_in": sum(_prompt_tokens(row.model_response.input_tokens) for row in rows),

@@ -460,6 +460,13 @@ def _truncated(run: Run, tasks: list[TaskRecord]) -> Checks:
     )
 
 
+def _cut_prompts(run: Run, tasks: list[TaskRecord]) -> Checks:
+    return _told(
+        _counted(tasks, lambda task: task.cut_prompts),
+        "Prompts too long for the model, which read their ends alone: {shares}. Give it a longer context.",
+    )
+
+
 def _reused(run: Run, tasks: list[TaskRecord]) -> Checks:
     found = [(task.reused, task.reused_since) for task in tasks]
     return _of_earlier_runs(found, sum(task.rows for task in tasks), "answers", "the model")
@@ -571,6 +578,7 @@ PROBLEMS = {  # in the order in which they are told
     "judges_bounds": Problem(_judges_bounds),
     "unparsable": Problem(_unparsable, "unreadable"),
     "truncated": Problem(_truncated, "cut answers"),
+    "cut_prompts": Problem(_cut_prompts, "cut prompts"),
     "reused": Problem(_reused),
     "reused_verdicts": Problem(_reused_verdicts),
     "cost": Problem(_cost),

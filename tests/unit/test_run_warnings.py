@@ -41,6 +41,7 @@ def test_a_complete_run_has_no_warnings():
         ({"shots": 5, "few_shot_rows": 9, "skipped_few_shot_rows": 1}, ["missing or broken: qimma_palmx"]),
         ({"scored": {"acc_norm": 900}}, ["in no mean of the headline: qimma_palmx 101.", "cultureval show"]),
         ({"unparsable": 21}, ["Unreadable answers: qimma_palmx 2.1%", "chat template"]),
+        ({"cut_prompts": 7}, ["read their ends alone: qimma_palmx 7.", "longer context"]),
         ({"truncated": 7}, ["Answers cut at the token limit: qimma_palmx 7.", "max_new_tokens"]),
         (
             {"verdicts_reused": 7, "verdicts_reused_since": "2026-01-02"},
