@@ -153,6 +153,7 @@ def generate_solutions(
     Raises:
         CulturevalError: The earlier run had other settings or was of another model of this name, the model cannot be
             loaded, or its server does not answer or refuses a problem.
+        BatchWritten, DryRun: The model's file asks for that; nothing is written.
     """
     from cultureval.models.choice import load_model
     from cultureval.models.preflight import check_model

@@ -11,7 +11,7 @@ from typing import Annotated, Literal
 import typer
 
 from cultureval.runtime.data.hub import go_offline_if_unreachable
-from cultureval.runtime.errors import CulturevalError, counted, shown_names
+from cultureval.runtime.errors import BatchWritten, CulturevalError, DryRun, counted, shown_names
 from cultureval.runtime.extras import require_extra
 from cultureval.runtime.printing import print_note, print_result
 from cultureval.runtime.rounding import without_nan
@@ -123,16 +123,21 @@ def generate(
         if not limit:
             for sentence in filter(None, (problems.difference, problems.shortened)):
                 print_note(f"{sentence.rstrip('.')}.")
-        with notes_on_stderr():
-            prepare_lighteval(OWN_TASKS)
-            docs = problems.docs(n_samples, thinking, settings.resolved_backend() == "openai")
+        try:
+            with notes_on_stderr():
+                prepare_lighteval(OWN_TASKS)
+                docs = problems.docs(n_samples, thinking, settings.resolved_backend() == "openai")
 
-            def sanitize(task: str, solution: str) -> str:
-                program = sanitize_solution(solution, problems.rows[task]["entry_point"])
-                cut.extend([task] * program.cut)
-                return program.code
+                def sanitize(task: str, solution: str) -> str:
+                    program = sanitize_solution(solution, problems.rows[task]["entry_point"])
+                    cut.extend([task] * program.cut)
+                    return program.code
 
-            samples, refused = generate_solutions(settings, docs, problems.description(), output_dir, resume, sanitize)
+                samples, refused = generate_solutions(
+                    settings, docs, problems.description(), output_dir, resume, sanitize
+                )
+        except (BatchWritten, DryRun) as told:  # as the model's file asks for
+            return print(told)
         print(f"Solutions: {samples}")
         if cut:
             print_note(f"{counted(len(cut), 'solution')} too long to be read whole: {shown_names(cut)}.")

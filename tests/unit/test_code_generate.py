@@ -23,7 +23,7 @@ from cultureval.models.generation.rendering import Renderer
 from cultureval.models.hf import HFModel
 from cultureval.models.settings import HFModelSettings
 from cultureval.prompts.templates import render
-from cultureval.runtime.errors import CulturevalError
+from cultureval.runtime.errors import CulturevalError, DryRun
 from cultureval.tasks.qimma.code_data import load_problems
 
 PREFIXES = render("qimma/templates/code_instruction"), render("qimma/templates/code_response")
@@ -86,6 +86,14 @@ def test_a_server_is_asked_as_evalplus_asks(tmp_path, samples):
     client = SimpleNamespace(chat=SimpleNamespace(completions=SimpleNamespace(create=dict)))
     theirs = make_request(client, words, MODEL, max_tokens=768, temperature=settings.temperature, n=samples)
     assert body | {"n": samples} == theirs
+
+
+def test_a_dry_run_tells_what_solutions_would_cost(tmp_path, monkeypatch):
+    monkeypatch.setenv("CULTUREVAL_MODEL_SETTINGS", '{"dry_run": true}')
+    with FaultyServer() as server:
+        with pytest.raises(DryRun, match="3 requests"):
+            generated(CodeSettings(MODEL, "mbpp", base_url=server.url), tmp_path)
+        assert not server.asked and not list((tmp_path / "mbpp").iterdir())
 
 
 def test_the_program_of_a_reply():
