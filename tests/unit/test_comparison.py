@@ -371,7 +371,7 @@ def test_models_that_may_not_be_compared_are_not_one_order_of_a_leaderboard(tmp_
     board.write_text("model,average\nother rows,5\nedited,4\na,3\nb,2\nc,1\n")
     lines = compare_boards([board, tmp_path / "x"], []).splitlines()
     assert lines[0].startswith("Kendall distance 0.000 of 3 models")
-    assert any("without other rows: own: rows_hash: cd here, ab there" in line for line in lines)
+    assert any("without other rows: own: the fingerprint of the rows" in line for line in lines)
     assert any("without edited: own: own:a|0 acc@0.5: its file says 97.00, its items" in line for line in lines)
     assert "Only one of them has edited, other rows." in lines or "Only one of them has other rows, edited." in lines
 
