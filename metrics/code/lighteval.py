@@ -55,7 +55,7 @@ def _judge(docs: list[Doc], replies: list[str]) -> Columns:
         number = counts[row["task_id"]] = counts.get(row["task_id"], -1) + 1
         solutions.append(Solution(row["task_id"], number, program.code))
         if program.cut:
-            logger.warning("%s: its answer is too long to be read whole; parts of it were.", row["task_id"])
+            logger.warning("%s: its answer is too long to be read whole.", row["task_id"])
     found, canonical = judge_with_canonicals(problems, solutions, dataset, sandboxed=is_sandboxed())
     for verdict in canonical.values():
         if not verdict.base == verdict.plus == "pass":

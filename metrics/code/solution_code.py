@@ -30,7 +30,8 @@ HEAD_LINES = 4  # in which prose is told from a program, without parsing the res
 SURELY_WRONG = ("invalid ", "unterminated string literal", "leading zeros", "unmatched ", "unexpected indent")
 FEW_TEXTS = 24  # are faster without further processes
 BYTE_ORDER_MARK = "\ufeff"
-FENCE = re.compile(rf"[ {BYTE_ORDER_MARK}]*(?:[-*+]|\d{{1,3}}[.)])? *```")  # of a block of code, also of one in a list
+# Of a block of code, also of one in a list; each space is matched in one way, so that a line of them is soon read.
+FENCE = re.compile(rf"[ {BYTE_ORDER_MARK}]*(?:(?:[-*+]|\d{{1,3}}[.)]) *)?```")
 
 
 class Program(NamedTuple):
@@ -79,7 +80,7 @@ def sanitize_solution(code: str, entry_point: str) -> Program:
                     if is_program(program, entry_point):
                         return Program(program, cut)
     except TimeoutError:
-        cut = True
+        cut = not programs  # which are taken whole
     except Exception:  # the text is untrusted and must not end the run
         pass
     return Program([*programs, *found, code][0], cut)
@@ -131,7 +132,7 @@ def _cpu_seconds(seconds: float) -> Iterator[None]:
     except ValueError:
         yield
         return
-    signal.setitimer(signal.ITIMER_PROF, seconds)
+    signal.setitimer(signal.ITIMER_PROF, seconds, seconds)  # again, since an error in a finaliser is lost
     try:
         yield
     finally:

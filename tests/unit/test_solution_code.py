@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from cultureval.metrics.code import solution_code
 from cultureval.metrics.code.solution_code import is_program, longest_program, program_of, sanitize_solution
 from cultureval.models.code_generation import first_code_block
 
@@ -123,6 +124,7 @@ def test_the_longest_program_is_evalpluss(text):
         "x = [1, 2, [\n" * 120,
         "This sentence explains, at length, what the program does and why.\n" * 250,
         "".join(" " * depth + "if x:\n" for depth in range(99)) * 2,
+        "This is prose.\n" + " " * 150_000,
         "\0",
     ],
 )
@@ -158,6 +160,12 @@ def test_what_a_limit_leaves_unread_is_said():
         *[False] * 4,
         *[True] * 2,
     ]
+
+
+def test_a_program_for_which_the_sanitiser_has_too_little_time_is_judged_whole(monkeypatch):
+    monkeypatch.setattr(solution_code, "MOST_SECONDS", 0.1)
+    program = "def add(a, b):\n    if a: pass\n" + "    elif b: pass\n" * 4000
+    assert sanitize_solution(program, "add") == (program, False)
 
 
 @pytest.mark.parametrize(
