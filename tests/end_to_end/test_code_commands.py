@@ -132,6 +132,18 @@ def test_wrong_forged_and_several_solutions(cultureval, tmp_path):
     assert "input (2750)" in told["reason"]
 
 
+def test_a_fenced_program_is_read_and_its_text_fails_under_evalplus(cultureval, tmp_path):
+    fenced = {name: f"Here it is:\n```python\n{code}\n```" for name, code in canonical("humaneval").items()}
+    samples = write_samples(tmp_path / "fenced.jsonl", solutions(fenced))
+    command = ("code", "evaluate", samples, "--dataset", "humaneval", "--data", "samples")
+    run = cultureval(*command)
+    assert run.returncode == 0, run.stderr
+    assert "pass@1 (base and extra tests): 1.0000" in run.stdout
+    assert "6 of 6 solutions were not judged as written" in run.stdout and "EvalPlus's own fail/fail" in run.stdout
+    always = json.loads(cultureval(*command, "--sanitize", "always", "--json").stdout)
+    assert not always["differs_from_evalplus"] and len(always["rewritten"]) == 6
+
+
 def test_unequal_solutions_and_refused_problems_are_one_mean_of_problems_everywhere(cultureval, tmp_path):
     programs = canonical("mbpp")
     names = list(programs)
