@@ -98,7 +98,7 @@ def time_limit(seconds: float) -> Iterator[None]:
         raise TimeLimitReached
 
     handler = signal.signal(signal.SIGALRM, end)
-    before = signal.setitimer(signal.ITIMER_REAL, seconds)
+    before = signal.setitimer(signal.ITIMER_REAL, seconds, seconds)  # again, since an error in a finaliser is lost
     try:
         yield
     finally:

@@ -2,8 +2,11 @@
 
 import multiprocessing
 import signal
+import time
 
-from cultureval.runtime.interruption import ENDING, orderly_end
+import pytest
+
+from cultureval.runtime.interruption import ENDING, TimeLimitReached, orderly_end, time_limit
 
 
 def handlers(_):
@@ -18,3 +21,21 @@ def test_forked_processes_end_by_signals_at_once():
             assert pool.map(handlers, [0]) == [before]
         assert handlers(0) == ours != before
     assert handlers(0) == before
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_a_limit_holds_also_where_it_comes_within_a_finaliser():
+    """Which swallows errors."""
+
+    class Slow:
+        def __del__(self):
+            spend(1)
+
+    def spend(seconds):
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            pass
+
+    with pytest.raises(TimeLimitReached), time_limit(0.2):
+        Slow()
+        spend(2)
