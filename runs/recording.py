@@ -77,6 +77,7 @@ def record_of(
         scores = scores_of(pipeline).get(name, {})
         rows = details.get(name, ())
         in_run["bounds"] = _bounds(pipeline.tasks_dict[name].metrics, rows, scores, one.refused) if one.refused else {}
+        in_run["cut_prompts"] = cut_prompts(pipeline.model, rows)
         tasks[name] = _counted(one.model_copy(update=in_run), rows, scores, counts.get(name, {}))
     unanswered = _unanswered(pipeline, counts)
     for wrong in chain(*map(count_claims, [*tasks.values(), *unanswered.values()])):
@@ -108,6 +109,14 @@ def _unanswered(pipeline: "Pipeline", counts: Mapping[str, Mapping[str, Any]]) -
         bounds = {one.headline: declared.range} if declared and known else {}
         found[name] = _counted(one.model_copy(update={"bounds": bounds}), (), {}, counts.get(name, {}))
     return found
+
+
+def cut_prompts(model: object, rows: Sequence[Any]) -> int:
+    """How many prompts lost their beginnings, by LightEval's `Detail` of each row; 0 of LightEval's own backends.
+
+    Of those, some count by how much the characters of a prompt are more than its tokens, and others say -1.
+    """
+    return sum(row.model_response.truncated_tokens_count > 0 for row in rows) if hasattr(model, "run_record") else 0
 
 
 def tokens_of_run(tasks: Mapping[str, TaskRecord], spent: Mapping[str, float]) -> dict[str, float]:
@@ -246,7 +255,6 @@ def _counted(
             **score_counts(record.metrics, [row.metric for row in rows], scores),
             "not_means": _not_means(record.metrics, [row.metric for row in rows], scores),
             "truncated": sum("length" in of_row for of_row in reasons),
-            "cut_prompts": sum(bool(row.model_response.truncated_tokens_count) for row in rows),
             "unparsable": sum(unreadable(row.metric) for row in rows) if unreadable else 0,
             **_reused_verdicts(row.metric for row in rows),
             "tokens_in": sum(_prompt_tokens(row.model_response.input_tokens) for row in rows),

@@ -45,7 +45,7 @@ from cultureval.runs.files import UNVERIFIED, details_files_of_run, find_saved_t
 from cultureval.runs.items import aligned, details_columns, item_scores
 from cultureval.runs.load_runs import load, scores_table
 from cultureval.runs.record import Claim, RunRecord, SignatureRecord, TaskRecord
-from cultureval.runs.recording import section_of, tokens_of_run
+from cultureval.runs.recording import cut_prompts, section_of, tokens_of_run
 from cultureval.runs.task_records import task_records
 from cultureval.runs.warnings import PROBLEMS, run_warnings
 from cultureval.runtime.errors import CulturevalError
@@ -1110,6 +1110,12 @@ def test_beside_a_cost_stand_the_tokens_that_it_is_the_price_of():
     paid = {"tokens_in": 9, "tokens_out": 2, "cost": 0.5}  # with those of a withdrawn answer
     assert tokens_of_run(tasks, paid) == paid
     assert tokens_of_run(tasks, {"tokens_out": 1}) == tokens_of_run(tasks, {}) == {"tokens_in": 5, "tokens_out": 1}
+
+
+def test_prompts_that_lightevals_own_backends_did_not_cut_are_not_told_as_cut():
+    """Nearly all prompts of `lighteval accelerate` were "too long": it counts their characters less their tokens."""
+    rows = [SimpleNamespace(model_response=SimpleNamespace(truncated_tokens_count=count)) for count in (-1, 0, 41)]
+    assert (cut_prompts(object(), rows), cut_prompts(SimpleNamespace(run_record=dict), rows)) == (0, 1)
 
 
 def test_counts_below_nothing_are_refused_and_skipped_rows_hide_no_others(tmp_path):
