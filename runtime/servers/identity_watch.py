@@ -211,16 +211,18 @@ class IdentityWatch:
         self._recent.clear()
         self._unplaced.clear()
         self._next_check.clear()
-        for count, why in (
-            (len(left), "came after the last time that their server said who it is"),
-            (len(unplaced), "came while their server answered a short question as it did before and also otherwise"),
+        twice = "came while their server answered a short question as it did before and also otherwise"
+        for count, why, more in (
+            (len(left), "came after the last time that their server said who it is", ""),
+            (len(unplaced), twice, OF_UNSTEADY),
         ):
             if count:
                 logger.warning(
                     "%s of the run's answers %s: nobody knows whether its model gave them, and the same command asks "
-                    "for them anew.",
+                    "for them anew.%s",
                     f"{count:,}",
                     why,
+                    more,
                 )
 
     async def _change(self, url: str, found: ServerIdentity) -> None:
@@ -307,8 +309,13 @@ class IdentityWatch:
         if self.question is None:
             return OF_PROVIDERS
         several = len(self.question.settings.base_urls) > 1
-        names = {name for name, _ in self.first.known.items() ^ who.known.items()}
-        return (OF_SEVERAL if several else OF_MODELS) + (OF_UNSTEADY if names <= {"probe", "fingerprint"} else "")
+        first = self.first.known
+        if who.probe is None:  # of a reply alone, which says less, and names its model also where that is the id
+            first = {name: value for name, value in first.items() if name in who.known} | {"served": self._name}
+            who = replace(who, served=who.served or self._name)
+        names = {name for name, _ in first.items() ^ who.known.items()}
+        unsteady = self.question.by_answer and names <= {"probe", "fingerprint"}
+        return (OF_SEVERAL if several else OF_MODELS) + (OF_UNSTEADY if unsteady else "")
 
     def _told(self, url: str, who: ServerIdentity, unsure: int) -> str:
         before = self.first if self._name in (None, self.first.id) else replace(self.first, served=self._name)

@@ -84,6 +84,7 @@ def test_two_models_in_turns_behind_one_address_are_never_taken_for_one(load, ca
     with InTurns(("a market", "another market")) as server:
         model = load(server)
         assert len(texts(model)) == 7 and "7 of the run's answers came while" in caplog.text
+        assert "set `identify: model`" in caplog.text, "else a server that rounds as it likes is paid for ever"
         assert model.run_record()["tasks"]["t"]["of_other_models"] == 7
         server.answers = itertools.cycle(["a market"])
         assert len(texts(load(server))) == 7 and {*server.answered.values()} == {2}
@@ -256,6 +257,12 @@ def test_what_to_do_after_a_change_can_be_done():
     watch = IdentityWatch(ServerIdentity("m", probe="a"), question)
     told = str(watch.error("http://127.0.0.1:8/v1", ServerIdentity("m", probe="b"), 0))
     assert "out of base_url" in told and "--on-change" not in told and "identify: model" in told
+    watch = IdentityWatch(ServerIdentity("m", "/m", fingerprint="1", probe="a"), question)
+    for who, unsteady in (
+        (ServerIdentity("m", fingerprint="2", served="m"), True),
+        (ServerIdentity("m", served="n"), False),
+    ):
+        assert ("identify: model" in str(watch.error("", who, 0))) == unsteady, "told by a reply alone"
 
 
 def test_code_of_two_models_is_marked_in_every_later_result(tmp_path, monkeypatch):
