@@ -43,7 +43,7 @@ class BatchWritten(Exception):
         super().__init__(
             f"{requests:,} requests are in {names}. Have them answered (a provider's batch service, or vLLM: python -m "
             f"vllm.entrypoints.openai.run_batch -i {self.files[0]} -o ANSWERS.jsonl --model MODEL), then run this "
-            "command with --batch-in ANSWERS.jsonl in place of --batch-out"
+            "command with --batch-in ANSWERS.jsonl in place of --batch-out (in a model's file: batch_in, batch_out)"
         )
 
 

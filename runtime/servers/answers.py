@@ -57,7 +57,7 @@ def check_response(response: Any, choices: int) -> None:
     """Raises IncompleteAnswer for an answer that is not complete, or what `answer_of` raises."""
     if isinstance(response, str):
         raise IncompleteAnswer(f"the answer is text or a page, not JSON: {response!r}")
-    if error := (getattr(response, "model_extra", None) or {}).get("error"):
+    if is_error(error := (getattr(response, "model_extra", None) or {}).get("error")):
         raise IncompleteAnswer(f"an error in place of an answer: {error}")
     got = getattr(response, "choices", None)
     if not isinstance(got, list) or len(got) != choices:
@@ -66,6 +66,11 @@ def check_response(response: Any, choices: int) -> None:
         raise (IncompleteAnswer if count else NoChoices)(f"{count} choices instead of {choices}{hint}")
     _check_choices(got)
     answer_of(response)
+
+
+def is_error(said: object) -> bool:
+    """Whether the field `error` of a reply tells of one: some have it with nothing in it beside their answers."""
+    return any(said.values()) if isinstance(said, Mapping) else bool(said)
 
 
 def answer_of(response: Any) -> Answer:

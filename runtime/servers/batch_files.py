@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from cultureval.runtime.errors import CulturevalError, shorten
-from cultureval.runtime.servers.answers import Answer, answer_of, check_response
+from cultureval.runtime.servers.answers import Answer, answer_of, check_response, is_error
 from cultureval.runtime.servers.errors import UNREADABLE, IncompleteAnswer
 from cultureval.runtime.servers.replies import LARGEST_REPLY
 from cultureval.runtime.text_templates import short_hash
@@ -249,7 +249,7 @@ def _outcome(content: Mapping[str, Any]) -> tuple[str, dict[str, Any] | None]:
     response = response if isinstance(response, Mapping) else {}
     status, body = response.get("status_code"), response.get("body")
     errors = (content.get("error"), body.get("error") if isinstance(body, Mapping) else None)
-    error = next((one for one in errors if (any(one.values()) if isinstance(one, Mapping) else one)), None)
+    error = next(filter(is_error, errors), None)
     succeeded = status in (None, 200, "200")
     if error or not succeeded:
         told = error.get("message") or error.get("code") if isinstance(error, Mapping) else error

@@ -55,6 +55,7 @@ def written(lm, asked):
     lm.greedy_until(asked)
     with pytest.raises(BatchWritten) as stopped:
         lm.cleanup()
+    assert "batch_in, batch_out" in str(stopped.value), "`code generate` has no options for them"
     lines = [json.loads(line) for file in stopped.value.files for line in file.read_text("utf-8").splitlines()]
     return {line["body"]["messages"][-1]["content"]: line for line in lines}
 
@@ -88,6 +89,7 @@ def test_answers_in_any_order_are_scored_and_what_is_wrong_with_them_is_named(mo
     tried, again = (answer(asked[2]) | {"error": {"code": None, "message": None}} for _ in range(2))
     tried["response"]["body"]["choices"], again["response"]["status_code"] = [], "200"
     again["response"]["body"]["usage"]["prompt_tokens"] = 6
+    again["response"]["body"]["error"] = {"code": None}
     lines += [{"custom_id": asked[2]["custom_id"], "error": {"message": "first try"}}, tried, again]
     random.Random(1).shuffle(lines)
     back.write_text("\n".join([*map(json.dumps, lines), "{half a line", "[1, 2]", "[" * 100_000, ""]), "utf-8")
