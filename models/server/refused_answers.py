@@ -142,7 +142,7 @@ def naming(doc: Doc, question: Question, watch: IdentityWatch | None, short: Ide
                 raise PromptRefused(doc, error.cause, "no_answer", error.usage) from error
             if error.may_refuse_all:
                 if meanwhile or await short.is_answered():
-                    raise PromptRefused(doc, error.cause, "server") from error
+                    raise PromptRefused(doc, error.cause, "server", error.usage) from error
                 advice = error.advice(short.settings.api_key_env)
                 error.args = (f"{error} It refuses a short question too: {advice}.",)
             raise

@@ -62,7 +62,7 @@ class ServerError(CulturevalError):
 
     @property
     def may_refuse_all(self) -> bool:
-        """Whether only another question shows if every request is refused: of all 4xx that do not say it themselves.
+        """Whether only another question shows if every request is refused: of all 3xx and 4xx that do not say so.
 
         Some filters answer 401, 403, 404 or 451; firewalls 406; TGI 424 where it fails.
         """

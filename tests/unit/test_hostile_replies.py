@@ -104,6 +104,19 @@ def test_first_tokens_of_an_unusual_form_are_no_answer(top):
     assert refused.value.kind == "no_answer"
 
 
+def test_what_a_refused_row_had_cost_before_is_counted():
+    """Of several requests for the choices of a row, the last one is refused with an odd status."""
+
+    async def fails(client):
+        client.answered += 1
+        raise ServerError("failed", status=424, usage={"prompt_tokens": 5})
+
+    doc = Doc(task_name="t", query="س", choices=["أ"], gold_index=0)
+    with pytest.raises(PromptRefused) as refused:
+        asyncio.run(naming(doc, fails, None, None)(SimpleNamespace(answered=0)))
+    assert (refused.value.kind, refused.value.usage) == ("server", {"prompt_tokens": 5})
+
+
 def test_a_token_without_probability_is_left_out():
     doc = Doc(task_name="t", query="س", choices=["أ", "ب"], gold_index=0)
     tokens = [("أ".encode().hex(), -0.5), (b"x".hex(), -9.0), ("ب".encode().hex(), -math.inf)]
