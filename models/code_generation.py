@@ -153,7 +153,7 @@ def generate_solutions(
     Raises:
         CulturevalError: The earlier run had other settings or was of another model of this name, the model cannot be
             loaded, or its server does not answer or refuses a problem.
-        BatchWritten, DryRun: The model's file asks for that; nothing is written.
+        BatchWritten, DryRun: The model's file asks for that; no solution is written.
     """
     from cultureval.models.choice import load_model
     from cultureval.models.preflight import check_model
@@ -167,10 +167,11 @@ def generate_solutions(
         if settings.resolved_backend() == "openai":
             model.identify()
         made = describe(settings, model) | {"n_samples": docs[0].num_samples, **data}
-        prepare_resume(samples, made, resume)
+        if not getattr(model.config, "dry_run", False):
+            prepare_resume(samples, made, resume)
         responses = model.greedy_until(list(docs))
+        model.cleanup()  # after which the first process knows what the others' servers said
         others = {doc.id: model.others_of(doc) for doc in docs} if made["server"] else {}
-        model.cleanup()
     refused = {doc.id: one for doc, one in zip(docs, responses, strict=True) if isinstance(one, RefusedResponse)}
     made["other_models"] = {task: " and ".join(dict.fromkeys(who)) for task, who in others.items() if who}
     made["refused"] = {task: {"reason": one.reason, "kind": one.kind} for task, one in refused.items()}

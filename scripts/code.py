@@ -136,7 +136,9 @@ def generate(
                 samples, refused = generate_solutions(
                     settings, docs, problems.description(), output_dir, resume, sanitize
                 )
-        except (BatchWritten, DryRun) as told:  # as the model's file asks for
+        except BatchWritten as written:  # as the model's file asks for
+            return print_note(f"{written}.")
+        except DryRun as told:
             return print(told)
         print(f"Solutions: {samples}")
         if cut:

@@ -32,10 +32,10 @@ SMALL = {"dtype": "float32", "max_new_tokens": 12}
 pytestmark = pytest.mark.usefixtures("own_cache")
 
 
-def generated(settings, folder, limit=3, samples=1):
+def generated(settings, folder, limit=3, samples=1, resume=True):
     problems = load_problems(settings.dataset, "samples", limit=limit)
     docs = problems.docs(samples, settings.thinking, settings.resolved_backend() == "openai")
-    file, refused = generate_solutions(settings, docs, problems.description(), folder, True, lambda task, text: text)
+    file, refused = generate_solutions(settings, docs, problems.description(), folder, resume, lambda task, text: text)
     assert not refused
     return file, [json.loads(line)["solution"] for line in file.read_text("utf-8").splitlines()]
 
@@ -88,12 +88,16 @@ def test_a_server_is_asked_as_evalplus_asks(tmp_path, samples):
     assert body | {"n": samples} == theirs
 
 
-def test_a_dry_run_tells_what_solutions_would_cost(tmp_path, monkeypatch):
+def test_a_dry_run_tells_what_solutions_would_cost_and_leaves_earlier_ones_alone(tmp_path, monkeypatch):
     monkeypatch.setenv("CULTUREVAL_MODEL_SETTINGS", '{"dry_run": true}')
     with FaultyServer() as server:
+        settings = CodeSettings(MODEL, "mbpp", base_url=server.url)
+        earlier = samples_file(settings, tmp_path)
+        earlier.parent.mkdir()
+        earlier.write_text("{}\n", "utf-8")
         with pytest.raises(DryRun, match="3 requests"):
-            generated(CodeSettings(MODEL, "mbpp", base_url=server.url), tmp_path)
-        assert not server.asked and not list((tmp_path / "mbpp").iterdir())
+            generated(settings, tmp_path, resume=False)
+        assert not server.asked and [*earlier.parent.iterdir()] == [earlier]
 
 
 def test_the_program_of_a_reply():
