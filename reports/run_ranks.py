@@ -144,6 +144,7 @@ def _subsets(
     subsets: list[SubsetScores] = []
     lacking: dict[int, dict[str, None]] = {}
     broken: dict[int, str] = {}
+    other: dict[int, str] = {}
     left_out: dict[str, LeftOut] = {}
     tasks = [task for task, _ in parts]
     for (task, metric), weight in parts.items():
@@ -160,11 +161,11 @@ def _subsets(
         if len(tables) < 2:
             continue
         tables, others = _of_the_same_rows(models, task, tables, files)
-        broken |= {place: f"it has other {what} of {task}" for place, what in others.items()}
+        other |= {place: f"it has other {what} of {task}" for place, what in others.items()}
         whole = aligned(list(tables.values()))
         unbounded = {place: _unbounded(items, task) for place, items in zip(tables, whole, strict=True)}
         broken |= {place: why for place, why in unbounded.items() if why}
-        if lacking or broken:
+        if lacking or broken or other:
             continue
         subsets.append(_subset(whole, task, weight, tasks.count(task) > 1))
         for place, items in zip(tables, whole, strict=True):
@@ -174,7 +175,7 @@ def _subsets(
         place: f"its details lack the items' scores of {shown_names(list(names), 3)}"
         for place, names in lacking.items()
     }
-    return subsets, why | broken, left_out
+    return subsets, why | broken or other, left_out  # others' rows are those of a model that stays
 
 
 def _of_the_same_rows(

@@ -46,6 +46,16 @@ def test_saved_runs_are_ranked_on_all_items_and_what_one_leaves_out_is_wrong(tmp
     assert rank_runs(runs, {})[0] is None
 
 
+def test_a_model_without_a_rank_takes_none_from_others(tmp_path: Path) -> None:
+    """Of two models, ranked on the rows of a third that lacked a task, neither had a rank."""
+    rows = [(f"test:{place}", None, float(place % 2)) for place in range(60)]
+    long = save_run(tmp_path / "long", "long", {TASKS[0]: rows})
+    both = [save_run(tmp_path / model, model, dict.fromkeys(TASKS, rows[:50])) for model in ("a", "b")]
+    ranking, notes = rank_runs([long, *both], dict.fromkeys(TASKS, "acc@0.5"), iterations=100)
+    assert ranking and {row.model for row in ranking.rows} == {"a", "b"}
+    assert [note.split()[0] for note in notes] == ["long"]
+
+
 def test_a_model_with_hardly_a_score_is_last_or_without_a_rank_and_the_others_keep_theirs(tmp_path: Path) -> None:
     names = [f"test:{place}" for place in range(40)]
     rows = {
