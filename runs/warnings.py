@@ -177,10 +177,11 @@ def _in_part(run: Run, tasks: list[TaskRecord]) -> Checks:
 def _without_judges(run: Run, tasks: list[TaskRecord]) -> Checks:
     for judge, reason in run.record.unjudged.items():
         found = [task.task for task in tasks if any(is_of_judge(name, judge, task.suite) for name in task.left_out)]
-        yield (
-            f"The scores of the judge {judge} are left out: {_named(_groups(found))}. {reason} "
-            "`cultureval judge RESULTS` judges the saved answers later."
-        )
+        if found:
+            yield (
+                f"The scores of the judge {judge} are left out: {_named(_groups(found))}. {reason} "
+                "`cultureval judge RESULTS` judges the saved answers later."
+            )
 
 
 def _limited(run: Run, tasks: list[TaskRecord]) -> Checks:

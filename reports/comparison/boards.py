@@ -110,7 +110,7 @@ def _of_csv(path: Path) -> dict[str, float]:
 def _of_results(path: Path, metrics: Sequence[str]) -> tuple[dict[str, Board], list[str]]:
     """The leaderboards of a folder by their titles, and who is left out and why.
 
-    Models stand in one order where the leaderboard's page has them in one group: the largest of each suite.
+    Models stand in one order where the leaderboard's page has them in one group: the first of each suite.
     """
     boards: dict[str, Board] = {}
     left: dict[str, list[str]] = {}

@@ -137,7 +137,7 @@ class _Track:
         """Adds the scores that are not here yet."""
         self.runs.append(run)
         for task in tasks:
-            if task.task in self.sources and (task.task, task.headline) in self.protocols:
+            if (task.task, task.headline) in self.protocols and run.scores.get(task.task) != self.scores[task.task]:
                 self.superseded.setdefault(task.task, run)
             if task.task not in self.sources:  # all scores of a task are of one run: its judgements are of its answers
                 self.scores[task.task] = dict(run.scores.get(task.task, {}))
@@ -334,7 +334,7 @@ def _tasks_of_groups(records: Mapping[str, TaskRecord]) -> dict[tuple[str, int],
 
 
 def _groups(entries: Sequence[Entry], allowed: Collection[str], texts: Texts) -> list[Group]:
-    """Entries in groups; first, of the published rows, the largest.
+    """Entries in groups; first, of those of the published rows, that of the most rows, of such the largest.
 
     Two are in one group where they agree in every score that both have, whoever else is there: what agrees with two
     that do not agree with each other is in the groups of both.

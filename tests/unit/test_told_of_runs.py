@@ -1013,16 +1013,26 @@ def test_a_run_that_states_nothing_of_its_model_replaces_no_other_folders(tmp_pa
     assert not any("newest" in str(row["warnings"]) for label, row in rows.items() if label != ours)
 
 
+def test_a_copy_of_a_run_is_no_older_run(tmp_path):
+    """A run that lay in two folders was marked as the newest of several, as if others had other scores."""
+    write_folder(tmp_path / "runs", Folder(6, (Plan(copied=True),)))
+    (table,) = page(tmp_path / "runs", "--out", tmp_path / "site").values()
+    (row,) = [each for each in table["rows"] if not each["published"]]
+    assert "newest" not in str(row["warnings"])
+
+
 def test_what_is_missing_is_told_where_it_is_missing(tmp_path):
     """A table, and `show RESULTS TASK`, said "Incomplete, so not comparable" for tasks of another suite."""
     (one,) = write_folder(tmp_path, Folder(6, (Plan(tasks=("trust", "caption")),)))
     content = json.loads(one.file.read_text("utf-8"))
     content["cultureval"] |= {"missing": ["jeem_caption:jo"], "unscorable": {"jeem_vqa:ae|0": "No scorer."}}
+    content["cultureval"] |= {"unjudged": {"far": "No key."}}
+    content["cultureval"]["tasks"][f"{CAPTION}|0"] |= {"left_out": ["judge_far_reference_fluency"]}
     one.file.write_text(json.dumps(content), encoding="utf-8")
     ours, theirs = (
         str(table["rows"][0]["warnings"]) for table in page(tmp_path / "out", "--out", tmp_path / "site").values()
     )
-    for words in ("Incomplete, so not comparable: jeem_caption", "cannot be scored: jeem_vqa"):
+    for words in ("Incomplete, so not comparable: jeem_caption", "cannot be scored: jeem_vqa", "far are left out"):
         assert words not in ours and words in theirs
         assert [words in str(shown("show", one.file, *task, "--json")) for task in ((), (TRUST,))] == [True, False]
 
