@@ -405,6 +405,9 @@ def _known_items(task: ComparedTask, metric: str) -> ItemScores:
     """The items of a task, if they give the score of the results file where there is one."""
     if task.run and task.saved.task in task.run.impossible:
         raise CulturevalError(f"{task.run.impossible[task.saved.task]}.")
+    for claim in task.run.claims if task.run else ():  # the items' scores, which give the file's, are not the answers'
+        if (claim.task, claim.metric, claim.made_of) == (task.saved.task, metric, "answers"):
+            raise CulturevalError(f"{claim.sentence.removeprefix(claim.task).strip()}.")
     items = _items_of(task.saved.file, task.saved.task, metric, task.saved.file.stat().st_mtime_ns)
     if items is None:
         raise CulturevalError(f"the details have no scores of items for {metric}.")

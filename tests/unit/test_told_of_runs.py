@@ -992,7 +992,7 @@ def test_scores_of_items_that_their_answers_contradict_are_told(tmp_path):
     rows = {each["label"]: each for each in table["rows"]}
     assert not rows["b-7B"]["rank"] and "its items say 100.00" in str(rows["b-7B"]["warnings"])
     told = run("compare", planted[0].file, planted[1].file, "--output-dir", tmp_path / "c", "--charts", "none")
-    assert told[2] and "the items' scores do not give the acc_norm" in told[1]
+    assert told[2] and ": acc_norm: its items say 100.00, its answers" in told[1]
 
 
 def test_a_run_that_states_nothing_of_its_model_replaces_no_other_folders(tmp_path):
