@@ -115,11 +115,14 @@ def scores_of_rows(
 
     Returns:
         [N] what the metric's function of one item gives.
+
+    Raises:
+        ValueError: No item.
     """
+    if not len(sizes):
+        raise ValueError("there is no item to score")
     values = logprobs / lengths if metric in PER_CODE_POINT else logprobs
     starts, item = np.cumsum(sizes) - sizes, np.repeat(np.arange(len(sizes)), sizes)
-    if not len(sizes):
-        return np.empty(0)
     if metric == "gold_probability_mass":
         weights = np.exp(values - np.maximum.reduceat(values, starts)[item])
         return np.add.reduceat(weights * gold, starts) / np.add.reduceat(weights, starts)

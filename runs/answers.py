@@ -56,7 +56,8 @@ def scores_by_answers(table: "pyarrow.Table", task: str) -> dict[str, NDArray[np
     found = {}
     for metric in choice_metrics(task):
         found[metric] = np.full(len(known), np.nan)
-        found[metric][known] = scores_of_rows(metric, logprobs, lengths, sizes, is_gold)
+        if known.any():
+            found[metric][known] = scores_of_rows(metric, logprobs, lengths, sizes, is_gold)
     return found
 
 

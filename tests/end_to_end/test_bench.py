@@ -57,7 +57,7 @@ def test_the_json_alone_goes_to_stdout_and_all_harnesses_agree(run, chat_templat
 
 def test_the_shipped_rows_give_a_hundred_candidates_to_the_models_own_tokenizer(tmp_path, monkeypatch):
     monkeypatch.setenv("CULTUREVAL_CACHE", str(tmp_path / "cache"))
-    bench = Bench(tmp_path, None, read_questions(None), 1, 1, 1, "cpu")
+    bench = Bench(tmp_path, None, read_questions(None), 1, 1, 1, "cpu", "float32")
     prompt, candidates = bench.ranking()
     assert len(set(candidates)) == 100
     assert len(bench.ours.tokenizer(prompt)["input_ids"]) == pytest.approx(400, abs=10)

@@ -215,7 +215,7 @@ def test_shortened_data_are_refused_and_other_data_are_told_everywhere(cultureva
         tmp_path / "two.jsonl", solutions({row["task_id"]: row["prompt"] + row["canonical_solution"] for row in rows})
     )
     command = ("code", "evaluate", samples, "--dataset", "humaneval", "--data", folder)
-    for kept, reason in ((rows, "1 of 2 problems have no extra tests"), (rows[:1], "1 of the 164 problems")):
+    for kept, reason in ((rows, "1 of 2 problems have no extra tests"), (rows[:1], "1 problem of the 164")):
         (folder / "HumanEvalPlus.jsonl").write_text("".join(json.dumps(row) + "\n" for row in kept), encoding="utf-8")
         write_samples(samples, [json.loads(line) for line in samples.read_text().splitlines()][: len(kept)])
         told = refusal(*command)

@@ -152,7 +152,7 @@ def test_doctor_says_what_is_missing_and_what_it_costs(cultureval):
     assert max(len(line) for line in run.stdout.splitlines() if str(samples_root()) not in line) <= 80
     states = {line.split()[1]: line.split()[0] for line in suites.splitlines() if not line.startswith(" ")}
     assert list(states) == list(all_suites())
-    assert "\nok " not in rest and "missing  hub" in rest and "missing  GPU" in rest
+    assert "\nok " not in rest and "missing  hub" in rest and "optional  GPU" in rest
     rest = cultureval("doctor", "--all", CULTUREVAL_DATA="samples").stdout.split("\n\n", 1)[1]
     code = {"qimma"} if "ok       sandbox" in rest else set()
     ready = {name for name, state in states.items() if state == "ready"}

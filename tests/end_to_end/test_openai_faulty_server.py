@@ -605,7 +605,7 @@ def test_settings_are_checked(tmp_path, monkeypatch):
             read(f"model: m\nbase_url: {url}").servers()
         assert "sk-123" not in str(error.value)
     monkeypatch.setenv("CULTUREVAL_MODEL_SETTINGS", json.dumps({"seed": 5, "base_url": "http://c/v1"}))
-    assert (read(good).seed, read(good).base_url, read_config("m").model) == (5, ["http://c/v1"], "m")
+    assert (read(good).seed, read(good).base_url, read_config("m").model) == (5, ("http://c/v1",), "m")
 
 
 def answered_by(rank, port, load, server, folder, found):
