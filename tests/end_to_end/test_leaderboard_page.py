@@ -43,7 +43,7 @@ def site(tmp_path_factory):
         write_run(root, name, of["qimma"], able, 4, signed={})
         write_run(root, name, [*of["m2cqa"], *of["alqasida"]], able, 4, signed={}, date="2026-11-02T10-00-00")
     board = read_board([root], published=True, partial=True)
-    write_site(board, folder / "site", HOSTILE[2], ())
+    write_site(board, folder / "site", HOSTILE[2], ("svg",))
     return folder / "site"
 
 
