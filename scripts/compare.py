@@ -59,7 +59,7 @@ def compare_runs(
 
         print(plan(results, discordant, power, tests))
     elif leaderboards:
-        from cultureval.reports.comparison.boards import compare_boards
+        from cultureval.reports.comparison.leaderboard_distance import compare_boards
 
         print(compare_boards([Path(one) for one in results], metric or []))
     else:

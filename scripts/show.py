@@ -89,7 +89,7 @@ def _show_items(results: Path, task: str, limit: int, as_json: bool) -> None:
 
 
 def _show_fooled(results: Path, task: str | None, limit: int, output: Path | None, as_json: bool) -> None:
-    from cultureval.reports.fooled import find_fooled, fooled_text, write_gallery
+    from cultureval.reports.counterfactual_errors import find_fooled, fooled_text, write_gallery
 
     if task is None:
         raise CulturevalError("--fooled is of one task: cultureval show RESULTS m2cqa:tf_en --fooled")

@@ -322,7 +322,7 @@ class Suite:
         picture: The function that draws a saved sample for `cultureval show`: takes a row of the details and the file
             to write, and returns what its colours mean, or None for a sample without a picture.
         fooled: The function that lists the items that fooled a model, for `cultureval show --fooled`: takes the rows
-            of a task's details and the task's name, and returns a list of `reports.fooled.FooledItem`.
+            of a task's details and the task's name, and returns a list of `reports.counterfactual_errors.FooledItem`.
         tables: The function that makes its typed tables of a run (a list of `runs.table.SuiteTable`), from which the
             summary, the leaderboard, the comparison's average and the exports are drawn; None: a row a group, and their
             average.

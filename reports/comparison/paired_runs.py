@@ -15,7 +15,7 @@ from cultureval.metrics.judges.items import JUDGED
 from cultureval.metrics.paired_tests import Floats, PairedResult, PairedSubset, compare_paired
 from cultureval.metrics.proportions import holm
 from cultureval.metrics.resampling import LEAST_DEFINED
-from cultureval.reports.comparison.sides import ComparedTask, Side
+from cultureval.reports.comparison.compared_models import ComparedTask, Side
 from cultureval.runs.comparable import (
     KINDS,
     Reason,

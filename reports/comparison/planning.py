@@ -7,8 +7,8 @@ from pathlib import Path
 
 from cultureval.metrics.paired_tests import smallest_difference
 from cultureval.metrics.standard_errors import clustered_standard_error
+from cultureval.reports.comparison.compared_models import Side, sides_of
 from cultureval.reports.comparison.paired_runs import SUBSET, metrics_of, pair_sides, tested_differences
-from cultureval.reports.comparison.sides import Side, sides_of
 from cultureval.reports.terminal_tables import terminal_table, wrapped
 from cultureval.runs.items import item_scores
 from cultureval.runtime.errors import CulturevalError, escaped

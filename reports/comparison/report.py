@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from cultureval.metrics.paired_tests import DRAWS
 from cultureval.reports.charts import Chart, Point, chart_files, intervals
+from cultureval.reports.comparison.compared_models import Side, named_twice, read_sides
 from cultureval.reports.comparison.flips import shown_flips, write_flips
 from cultureval.reports.comparison.paired_runs import (
     SUBSET,
@@ -23,7 +24,6 @@ from cultureval.reports.comparison.paired_runs import (
     shared_tasks,
     tested_differences,
 )
-from cultureval.reports.comparison.sides import Side, named_twice, read_sides
 from cultureval.reports.settings_diff import setting_names_that_differ
 from cultureval.reports.terminal_tables import narrowest, terminal_table, terminal_width, wrapped
 from cultureval.runs.comparable import protocol_of, record_of, settings_that_differ

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from cultureval.metrics.cvlue.names import KS, MACRO, RECALLS
+from cultureval.reports.comparison.compared_models import Side, sides_of
 from cultureval.reports.comparison.report import compare_all
-from cultureval.reports.comparison.sides import Side, sides_of
 from cultureval.reports.cvlue.table import DIGITS, PUBLISHED, macro_estimate, percent_of
 from cultureval.reports.paper_numbers import published_rows
 from cultureval.reports.terminal_tables import terminal_table

@@ -21,8 +21,8 @@ from cultureval.metrics.m2cqa.names import (
     Profile,
 )
 from cultureval.reports.charts import FORMATS, chart_files
+from cultureval.reports.comparison.compared_models import sides_of
 from cultureval.reports.comparison.report import comparison_notes, left_out_sentences
-from cultureval.reports.comparison.sides import sides_of
 from cultureval.reports.leaderboard.exports import escaped_markdown, markdown_table
 from cultureval.reports.m2cqa.charts import regimes
 from cultureval.reports.m2cqa.charts import sizes as size_charts

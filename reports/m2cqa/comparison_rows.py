@@ -29,6 +29,7 @@ from cultureval.metrics.m2cqa.names import (
 from cultureval.metrics.m2cqa.statement_items import ROLES
 from cultureval.metrics.paired_tests import Floats
 from cultureval.metrics.proportions import wilson_interval
+from cultureval.reports.comparison.compared_models import Side
 from cultureval.reports.comparison.paired_runs import (
     Pairs,
     RowTasks,
@@ -37,7 +38,6 @@ from cultureval.reports.comparison.paired_runs import (
     tested_differences,
 )
 from cultureval.reports.comparison.report import row_record
-from cultureval.reports.comparison.sides import Side
 from cultureval.runs.items import details_columns, item_scores
 from cultureval.runtime.errors import CulturevalError
 from cultureval.tasks.m2cqa.benchmarks import DIALECTS, PROMPTS, VARIETIES

@@ -16,10 +16,10 @@ from cultureval.metrics.alqasida.translation import bleu, chrf_plus_plus
 from cultureval.metrics.m2cqa.counterfactual import paired_cfhr_difference
 from cultureval.metrics.m2cqa.statement_items import cell_report, right_judgements
 from cultureval.reports.comparison import paired_runs
-from cultureval.reports.comparison.boards import compare_boards
+from cultureval.reports.comparison.compared_models import sides_of
+from cultureval.reports.comparison.leaderboard_distance import compare_boards
 from cultureval.reports.comparison.planning import plan
 from cultureval.reports.comparison.report import compare_all
-from cultureval.reports.comparison.sides import sides_of
 from cultureval.reports.leaderboard.entries import divisions
 from cultureval.reports.viewer.logs import write_logs
 from cultureval.runs.files import find_details, find_saved_tasks

@@ -13,9 +13,9 @@ from item_runs import METRIC, rank_runs, save_run
 from cultureval.metrics.declared import Declared
 from cultureval.metrics.item_statistics import of_mean
 from cultureval.reports.comparison import paired_runs
+from cultureval.reports.comparison.compared_models import ComparedTask
 from cultureval.reports.comparison.paired_runs import PairedTask, Pairs
 from cultureval.reports.comparison.report import compare_all
-from cultureval.reports.comparison.sides import ComparedTask
 from cultureval.reports.leaderboard.board import read_board
 from cultureval.reports.ranks import SubsetScores, rank_models, resample
 from cultureval.runs.files import SavedTask

@@ -5,7 +5,7 @@ from typing import Any
 
 from cultureval.metrics.m2cqa.names import headline_verdict
 from cultureval.metrics.m2cqa.statement_items import ROLES
-from cultureval.reports.fooled import FooledItem, FooledStatement
+from cultureval.reports.counterfactual_errors import FooledItem, FooledStatement
 from cultureval.runs.rows import saved_reply
 from cultureval.runtime.data.image_store import stored_image
 from cultureval.runtime.doc_fields import specific_of
