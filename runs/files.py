@@ -59,6 +59,7 @@ class SavedTask:
         facts: What tells its model from others of the name, as of `facts_of_models`.
         told: In which facts it differs from others of the name that were found with it; "" in none.
         label: As `model_name`, with its folder where that does not tell it apart.
+        older: The results files of the model's earlier runs of the task, the newest first.
     """
 
     file: Path
@@ -70,6 +71,7 @@ class SavedTask:
     facts: ModelFacts = ()
     told: str = ""
     label: str = ""
+    older: tuple[Path, ...] = ()
 
     @property
     def model_name(self) -> str:
@@ -91,6 +93,11 @@ class SavedTask:
     def results_file(self) -> Path:
         """Where the run's results file is, if there is one."""
         return self.root / "results" / self.model / f"results_{self.date}.json"
+
+    @property
+    def newest_first(self) -> tuple[Path, ...]:
+        """The results files of the model's runs of the task, this one first."""
+        return (self.results_file, *self.older)
 
     def results(self) -> dict[str, Any]:
         """The run's results file; {} if it is missing.
@@ -237,11 +244,10 @@ def find_saved_tasks(
     models = _models_of_files(saved, abouts)
     facts = facts_of_models(models.values())
     newest: dict[tuple[Path, str, str, ModelFacts], SavedTask] = {}
-    for one in saved:
+    for one in sorted(saved, key=lambda saved: saved.age):
         one = replace(one, name=models[one.results_file].name, facts=facts[one.results_file])
         place = (one.root, one.model, one.task, one.facts)
-        if place not in newest or newest[place].age < one.age:
-            newest[place] = one
+        newest[place] = replace(one, older=newest[place].newest_first if place in newest else ())
     found = labelled([*newest.values()])
     newer = _newer_runs(found, _named_files(paths), abouts, facts)
     unverified = _of_older_runs([one for one in found if one.file in newer], newer)

@@ -32,7 +32,7 @@ from cultureval.runs.record import SCHEMA, SECTION, Run, RunRecord, TaskRecord
 from cultureval.runs.rows import headline_of
 from cultureval.runs.same_model import ModelFacts, facts_of_runs, told_behind
 from cultureval.runs.task_records import task_records
-from cultureval.runs.warnings import run_warnings
+from cultureval.runs.warnings import task_warnings
 from cultureval.runtime.errors import CulturevalError, described, wrong_settings
 from cultureval.runtime.settings import current_settings, use_settings
 
@@ -274,8 +274,8 @@ def scores_table(runs: Iterable[Run]) -> "pandas.DataFrame":
     Returns:
         The columns of `COLUMNS`: `model` is as `show` names it, with what tells it from others of the name, `n` the
         number of items that the score is of, as in all views (rows, or items of several rows), `coverage` their share
-        of all that were asked, `signature` that of the task's group, `warnings` what a reader must know of the run; an
-        average's `n` is that of its tasks; metrics that do not apply to a task have none.
+        of all that were asked, `signature` that of the task's group, `warnings` what a reader of the score must know;
+        an average's `n` is that of its tasks; metrics that do not apply to a task have none.
     """
     import pandas
 
@@ -287,9 +287,9 @@ def scores_table(runs: Iterable[Run]) -> "pandas.DataFrame":
 
 def _rows(name: str, run: Run) -> Iterator[tuple[Any, ...]]:
     suites = {record.group: record.suite for record in run.record.tasks.values()}
-    warnings = " ".join(run_warnings(run))
     for task, values in run.scores.items():
         group = task.partition("|")[0].partition(":")[0]
+        warnings = " ".join(task_warnings(run, task))
         signature = signed.text if (signed := run.signature_of(task)) else None
         for metric, value in values.items():
             if metric.endswith("_stderr") and metric.removesuffix("_stderr") in values:

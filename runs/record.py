@@ -344,6 +344,8 @@ class Claim:
         claimed, found = (
             "nothing" if math.isnan(value) else printed(scale * value, digits) for value in (self.claimed, self.found)
         )
+        if self.made_of == "answers" and claimed == found:
+            return f"{self.task} {self.metric}: its items contradict its answers, with {found} as the mean of both"
         said = "items say" if self.made_of == "answers" else "file says"
         return f"{self.task} {self.metric}: its {said} {claimed}, its {self.made_of} {found}"
 

@@ -10,6 +10,7 @@ from cultureval.metrics.code.report import NO_SANDBOX
 from cultureval.metrics.declared import SHARE, bounds_of_mean
 from cultureval.runs.files import judged_of, more_tasks
 from cultureval.runs.judged import CriterionScore, JudgeScores, bounds, incomplete, is_of_judge, judge_scores, total
+from cultureval.runs.means import members_of
 from cultureval.runs.record import Run, TaskRecord
 from cultureval.runs.task_records import is_sample
 from cultureval.runtime.errors import counted
@@ -62,6 +63,30 @@ def narrowed(run: Run, keep: Callable[[str], bool]) -> Run:
     claims = tuple(claim for claim in run.claims if keep(claim.task))
     changed = record.model_copy(update={**parts, "missing": tuple(filter(keep, record.missing))})
     return replace(run, record=changed, claims=claims, **known)
+
+
+def task_warnings(run: Run, name: str) -> list[RunWarning]:
+    """What a reader of one score must know, in every view of it: `name` is a task's or an average's, with `|k`."""
+    of_name = {name, *(members_of(name, run.scores) or ())}
+    return run_warnings(narrowed(run, of_name.__contains__))
+
+
+def superseded_warnings(newest: Mapping[str, Run], older: Mapping[str, Run]) -> list[RunWarning]:
+    """Of which tasks an older run of the model has other scores than the newest, with those of the first of them."""
+    differing = [task for task, run in older.items() if run.scores.get(task) != newest[task].scores.get(task)]
+    if not differing:
+        return []
+    task = differing[0]
+    metric = newest[task].record.tasks[task].headline
+    now, before = (
+        "none" if value is None else f"{value:.4f}"
+        for value in (newest[task].value(task, metric), older[task].value(task, metric))
+    )
+    sentence = (
+        f"The newest of several runs: {task} has {metric} {now} here, and {before} in the run of "
+        f"{older[task].date[:16]}{more_tasks(differing[1:])}. Older scores of the same tasks are left out."
+    )
+    return [RunWarning(sentence, "superseded", "newest of its runs")]
 
 
 def suite_of(task: str) -> str:

@@ -66,7 +66,7 @@ def _show_items(results: Path, task: str, limit: int, as_json: bool) -> None:
     from cultureval.runs.files import find_details
     from cultureval.runs.load_runs import runs_of
     from cultureval.runs.rows import rows_with_judgements
-    from cultureval.runs.warnings import narrowed, run_warnings
+    from cultureval.runs.warnings import task_warnings
 
     saved = find_details(results, task)
     rows = rows_with_judgements(saved)
@@ -76,7 +76,7 @@ def _show_items(results: Path, task: str, limit: int, as_json: bool) -> None:
         print_note(str(error))
         run = None
     record = run and run.record.tasks.get(saved.task)
-    warnings = run_warnings(narrowed(run, lambda name: name == saved.task)) if run else []
+    warnings = task_warnings(run, saved.task) if run else []
     refused = record.refused if record else 0
     if as_json:
         items = [item_data(place, rows, saved.task) for place in range(min(limit, len(rows)))]

@@ -1,7 +1,8 @@
 """The sides of a comparison: the models of the paths that were named, each with its newest details of every task."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from itertools import combinations
 from pathlib import Path
@@ -25,6 +26,16 @@ class ComparedTask:
 
     saved: SavedTask
     run: Run | None
+
+    @property
+    def older(self) -> Run | None:
+        """The newest earlier run of the model that has other scores of the task."""
+        scores = self.run.scores.get(self.saved.task) if self.run else None
+        for file in self.saved.older if scores else ():
+            with suppress(CulturevalError):  # an older file that cannot be read has no scores that are left out
+                if file.is_file() and (run := _read(file)).scores.get(self.saved.task) != scores:
+                    return run
+        return None
 
     @property
     def record(self) -> TaskRecord | None:
@@ -100,6 +111,9 @@ def sides_of(paths: Sequence[Path], broken: list[str] | None = None) -> list[Sid
     for path in paths:
         of_model: dict[tuple[str, ModelFacts], dict[str, ComparedTask]] = {}
         for saved in sorted(find_saved_tasks([path], unread[path].append), key=lambda task: task.age):
+            before = of_model.get((saved.model, saved.facts), {}).get(saved.task)
+            if before:
+                saved = replace(saved, older=(*saved.older, *before.saved.newest_first))
             if task := _read_task(saved, broken):
                 of_model.setdefault((saved.model, saved.facts), {})[saved.task] = task
         found += [(path, of_one) for of_one in of_model.values()]

@@ -28,7 +28,7 @@ from cultureval.reports.settings_diff import setting_names_that_differ
 from cultureval.reports.terminal_tables import narrowest, terminal_table, terminal_width, wrapped
 from cultureval.runs.comparable import protocol_of, record_of, settings_that_differ
 from cultureval.runs.record import ModelRecord, Run
-from cultureval.runs.warnings import run_warnings
+from cultureval.runs.warnings import run_warnings, superseded_warnings
 from cultureval.runtime.csv_files import write_csv
 from cultureval.runtime.errors import CulturevalError, counted, did_you_mean, escaped, shown_names
 from cultureval.runtime.rounding import printed_or_na, without_nan
@@ -250,7 +250,12 @@ def _warnings(sides: Sequence[Side]) -> list[str]:
     found = [sentence for side in sides for sentence in side.unread]
     for side in sides:
         runs = {task.run.file: task.run for task in side.tasks.values() if task.run}
-        found += [f"{side.name}: {one}" for run in runs.values() for one in run_warnings(run)]
+        newest = {name: task.run for name, task in side.tasks.items() if task.run}
+        older = {name: task.older for name, task in side.tasks.items() if task.older}
+        told = superseded_warnings(newest, older)
+        found += [
+            f"{side.name}: {one}" for one in (*told, *(one for run in runs.values() for one in run_warnings(run)))
+        ]
     return found
 
 

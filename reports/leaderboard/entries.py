@@ -5,7 +5,7 @@ are in groups of their own, and the groups say in what they differ.
 """
 
 import math
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
 from typing import Any
@@ -22,10 +22,18 @@ from cultureval.runs.comparable import (
     settings_that_differ,
     texts_that_differ,
 )
-from cultureval.runs.files import more_tasks, output_folder, told_apart
+from cultureval.runs.files import output_folder, told_apart
 from cultureval.runs.record import Run, TaskRecord
 from cultureval.runs.same_model import MOST_FACTS, ModelFacts, facts_of_runs, facts_that_differ
-from cultureval.runs.warnings import RunWarning, is_partial, leaves_items_out, narrowed, run_warnings, suite_of
+from cultureval.runs.warnings import (
+    RunWarning,
+    is_partial,
+    leaves_items_out,
+    narrowed,
+    run_warnings,
+    suite_of,
+    superseded_warnings,
+)
 from cultureval.runtime.errors import shorten
 
 PAPER = "paper"  # behind the name of a row of a paper
@@ -219,7 +227,7 @@ def _entries(tracks: Sequence[_Track]) -> list[Entry]:
     entries = []
     for track, label in zip(tracks, _labels(tracks), strict=True):
         run = _merged(track)
-        told = (*_superseded(track), *run_warnings(run))
+        told = (*superseded_warnings(track.sources, track.superseded), *run_warnings(run))
         about = track.protocols, track.sources, told, _unranked(track, run), track.facts
         entries.append(Entry(track.model, label, run, *about))
     return entries
@@ -241,20 +249,6 @@ def _without_signs(name: str) -> str:
     """A model's name that imitates no sign of the page: neither the star of the best nor the mark of a paper's row."""
     name = name.replace("★", "\\u2605")
     return f"{name} (a run)" if name.endswith(f"({PAPER})") else name
-
-
-def _superseded(track: _Track) -> Iterator[RunWarning]:
-    """Of which tasks older runs have other scores, with those of the first."""
-    for task, run in list(track.superseded.items())[:1]:
-        metric, others = track.records[task].headline, more_tasks(list(track.superseded)[1:])
-        values = [one.value(task, metric) for one in (track.sources[task], run)]
-        newest, older = ("none" if value is None else f"{value:.4f}" for value in values)
-        yield RunWarning(
-            f"The newest of several runs: {task} has {metric} {newest} here, and {older} in the run of {run.date[:16]}"
-            f"{others}. Older scores of the same tasks are left out.",
-            "superseded",
-            "newest of its runs",
-        )
 
 
 def _unranked(track: _Track, run: Run) -> str:

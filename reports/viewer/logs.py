@@ -17,7 +17,7 @@ from cultureval.runs.items import names_and_clusters
 from cultureval.runs.load_runs import runs_of
 from cultureval.runs.record import Run, TaskRecord
 from cultureval.runs.rows import Row, headline_of, judged_metrics, key_of, rows_in_parts
-from cultureval.runs.warnings import run_warnings
+from cultureval.runs.warnings import task_warnings
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.patches.inspect_ai import write_log
 from cultureval.runtime.progress import progressing
@@ -123,9 +123,9 @@ def _make_folder(root: Path, file: Path) -> None:
 
 
 def _made_from(saved: SavedTask, derived: Sequence[SavedTask], run: Run | None) -> str:
-    """Changes with every file that a log is made of, and with what is told of its run, of all of its tasks."""
+    """Changes with every file that a log is made of, and with what is told of its scores."""
     parts: list[Any] = [VERSION, saved.model_name]
-    parts += [run.scores.get(saved.task), *run_warnings(run)] if run else []
+    parts += [run.scores.get(saved.task), *task_warnings(run, saved.task)] if run else []
     for file in (saved.file, *(one.file for one in derived), *((run.file, *run.judgements) if run else ())):
         about = file.stat()
         parts.append([file.name, about.st_size, about.st_mtime_ns])
@@ -181,7 +181,7 @@ def _spec(saved: SavedTask, run: Run | None, made_from: str, pictures: bool, met
     about = {"made_from": made_from, "run": saved.date, "made by": "cultureval view"}
     if run and (signed := run.signature_of(saved.task)):
         about["signature"] = signed.text
-    if run and (warnings := run_warnings(run)):
+    if run and (warnings := task_warnings(run, saved.task)):
         about["warnings"] = "\n".join(map(str, warnings))
     identity = hashlib.sha256(f"{saved.root}\0{saved.model}\0{saved.date}\0{saved.task}".encode("utf-8", "replace"))
     return EvalSpec(

@@ -37,7 +37,7 @@ import cultureval
 from cultureval.reports.leaderboard.assets import file_name
 from cultureval.reports.leaderboard.entries import divisions
 from cultureval.runs.load_runs import load, load_all, scores_table
-from cultureval.runs.warnings import run_warnings
+from cultureval.runs.warnings import run_warnings, task_warnings
 from cultureval.scripts.main import app
 
 FOLDERS = int(os.environ.get("CULTUREVAL_TEST_FOLDERS", "4"))
@@ -219,7 +219,7 @@ def logs_agree(one, found):
             name for name, value in found.scores[log.task].items() if value is not None and not name.endswith("_stderr")
         }
         assert values.keys() == known
-        assert content.eval.metadata.get("warnings", "") == "\n".join(run_warnings(found))
+        assert content.eval.metadata.get("warnings", "") == "\n".join(task_warnings(found, log.task))
         samples = {sample.metadata["name in the data"]: sample for sample in content.samples}
         assert list(samples) == [row.name for row in one.tasks[log.task]]
         for row in one.tasks[log.task]:

@@ -995,6 +995,19 @@ def test_scores_of_items_that_their_answers_contradict_are_told(tmp_path):
     assert told[2] and ": acc_norm: its items say 100.00, its answers" in told[1]
 
 
+def test_exchanged_scores_of_items_are_told_though_their_mean_stays(tmp_path):
+    """The sentence of a contradiction read "its items say 50.00, its answers 50.00"."""
+    (one,) = write_folder(tmp_path, Folder(20, (Plan(0),)))
+
+    def exchanged(rows):
+        right, wrong = (next(row for row in rows if row["metric"]["acc_norm"] == score) for score in (1, 0))
+        right["metric"], wrong["metric"] = wrong["metric"], right["metric"]
+        return rows
+
+    changed_rows(one, exchanged, TRUST)
+    assert "acc_norm: its items contradict its answers, with " in load(one.file)[0].claims[0].sentence
+
+
 def test_a_run_that_states_nothing_of_its_model_replaces_no_other_folders(tmp_path):
     """A newer foreign file under a rival's name, which told no version, took the rival's place without a word."""
     worse = (0.0,) * 5 + (1.0,)
@@ -1011,6 +1024,8 @@ def test_a_run_that_states_nothing_of_its_model_replaces_no_other_folders(tmp_pa
     (told,) = [one for one in rows[ours]["warnings"] if "newest of several runs" in one]
     assert "acc_norm 0.8333 here, and 1.0000 in the run of 2026-01-01" in told
     assert not any("newest" in str(row["warnings"]) for label, row in rows.items() if label != ours)
+    compared = " ".join(run("compare", tmp_path / "ours", "--output-dir", tmp_path / "c", "--charts", "none")[:2])
+    assert told.split(" here")[0] in " ".join(compared.split())
 
 
 def test_a_copy_of_a_run_is_no_older_run(tmp_path):
@@ -1105,14 +1120,21 @@ def test_bounds_of_a_score_without_limits_are_told_and_dropped(tmp_path):
     assert any("Nothing bounds the scores of jeem_caption" in warning for warning in run_warnings(found))
 
 
-def test_a_log_says_what_is_told_of_its_run_now(tmp_path):
-    """`view` kept a log whose run had lost the details of another task, without the warning of it."""
+def test_a_log_says_what_is_told_of_its_scores_now(tmp_path):
+    """`view` kept a log whose results file was changed since; what is told of another task stands in that task's."""
     (one,) = write_folder(tmp_path, Folder(4, (Plan(tasks=("trust", "caption")),)))
     write_logs([one.file])
-    details_files_of_run(load(one.file)[0])[f"{CAPTION}|0"].unlink()
-    (log,) = write_logs([one.file])
-    told = read_eval_log(str(log.file), header_only=True).eval.metadata["warnings"]
-    assert UNVERIFIED in told and told == "\n".join(run_warnings(load(one.file)[0]))
+    content = json.loads(one.file.read_text())
+    content["results"][f"{TRUST}|0"]["acc_norm"] = 0.97
+    one.file.write_text(json.dumps(content))
+    told = {log.task: read_eval_log(str(log.file), header_only=True).eval.metadata for log in write_logs([one.file])}
+    found = load(one.file)[0]
+    assert "its file says 97.00" in told[f"{TRUST}|0"]["warnings"]
+    assert "its file says" not in told[f"{CAPTION}|0"].get("warnings", "")
+    table = scores_table([found]).set_index("task").warnings
+    for task, about in told.items():
+        listed = shown("show", one.file, task, "--json")["warnings"]
+        assert about.get("warnings", "").split("\n") == (listed or [""]) and {" ".join(listed)} == set(table[task])
 
 
 def test_beside_a_cost_stand_the_tokens_that_it_is_the_price_of():
