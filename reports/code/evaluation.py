@@ -28,8 +28,8 @@ NOTES = {
     "differs_from_evalplus": "with a different verdict by EvalPlus; ours is used",
 }
 READ = {
-    "rewritten": "were not judged as written, but without what is no part of a program",
-    "cut": "were too long to be read whole",
+    "rewritten": "Not judged as written, but without what is no part of a program",
+    "cut": "Too long to be read whole",
 }
 FILES = {"EvalPlus's results": "evalplus_results", "Verdicts": "verdicts", "LightEval's results": "results"}
 
@@ -232,7 +232,7 @@ def report_text(report: dict[str, Any]) -> str:
             lines += [f"  and {len(report[name]) - MOST_NOTES} more"] if len(report[name]) > MOST_NOTES else []
     for name, text in READ.items():
         if report[name]:
-            lines.append(f"{len(report[name])} of {solutions} {text}: {shown_names(report[name])}.")
+            lines.append(f"{text}: {len(report[name])} of {solutions} ({shown_names(report[name])}).")
     if report["refused"]:
         each = [f"{task_id} ({one['reason']})" for task_id, one in report["refused"].items()]
         lines.append(f"{counted(len(each), 'problem')} without a usable answer, not scored: {shown_names(each)}.")
