@@ -30,7 +30,8 @@ TOP_P = 0.95
 SYSTEM_PROMPT = "You are a helpful assistant good at coding."
 MOST_AT_ONCE = 32  # solutions of one problem in one request
 FENCE = re.compile(r"^[ \t]*```[^\n`]*\n(.*?)(?:^[ \t]*```|\Z)", flags=re.DOTALL | re.MULTILINE)
-# Fields that may change when a run is resumed: answers do not depend on them, or more are added.
+# Fields that may change when a run is resumed: answers do not depend on them, or more are asked for. Samples that one
+# request to a server asks for are one answer with one seed: with another number of them they are asked for anew.
 MAY_CHANGE = {"n_samples", "problems", "refined_prompts", "versions", "prompt", "base_url", "batch_size"}
 MAY_CHANGE |= {"tensor_parallel", "other_models", "refused"}
 PACKAGES = ("cultureval", "evalplus", "transformers", "torch")
