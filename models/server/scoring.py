@@ -96,6 +96,7 @@ class Scorer:
         self._chat_body = {"add_special_tokens": add_special_tokens}
         self._chat_body |= {"chat_template_kwargs": {"enable_thinking": False}} if knows_thinking else {}
         self._labels_are_exact: bool | None = None
+        self._strange_ends: int | None = 0  # of prompts as the server reports them; None once one was as here
 
     def questions(self, prompt: Prompt) -> dict[str, Question]:
         """One question for all labels, or one for each choice: key -> question."""
@@ -174,7 +175,7 @@ class Scorer:
         sampled, scores = first
         before = {"logprobs": 0.0, "greedy": True}
         if prompt.common_prefix:
-            before = _sum_of_tail(_prompt_logprobs(holder), tokens, prompt.common_prefix)
+            before = self._sum_of_tail(_prompt_logprobs(holder), tokens, prompt.common_prefix)
         return {
             "logprobs": [before["logprobs"] + scores[name] for name in names],
             "greedy": [before["greedy"] and name == sampled for name in names],
@@ -202,7 +203,26 @@ class Scorer:
             used.append(usage_of(answer))
             entries = _prompt_logprobs(answer)
             tokens = _prompt_tokens(answer)
-        return _sum_of_tail(entries, tokens, choice)
+        return self._sum_of_tail(entries, tokens, choice)
+
+    def _sum_of_tail(self, entries: list[dict[str, Any] | None], tokens: list[int], choice: list[int]) -> Answer:
+        """The scores of a choice at a prompt's end; where the first prompts all end otherwise, the run stops."""
+        if len(entries) != len(tokens):
+            raise unusable(f"The server returns {len(entries)} log-probabilities for a prompt of {len(tokens)} tokens.")
+        if tokens[-len(choice) :] != choice:
+            told = (
+                f"The server's prompt does not end with the choice's tokens {choice} but with "
+                f"{tokens[-len(choice) :]}: its tokenizer or chat template differs from that of `tokenizer`, or the "
+                "template strips answers."
+            )
+            if self._strange_ends is None:
+                raise unusable(told)
+            self._strange_ends += 1
+            raise ServerError(told, refuses_all=True) if self._strange_ends >= _PROBED_QUESTIONS else unusable(told)
+        self._strange_ends = None
+        tail = [_entry(entry, token) for token, entry in zip(choice, entries[-len(choice) :], strict=True)]
+        greedy = all(item["rank"] == 1 for item in tail)
+        return {"logprobs": sum(item["logprob"] for item in tail), "greedy": greedy, "tokens": len(choice)}
 
     def _messages(self, prompt: Prompt) -> list[dict[str, Any]]:
         part = as_data_url(prompt.doc, self._config)
@@ -245,19 +265,6 @@ def _prompt_tokens(answer: Any) -> list[int]:
             "cannot be checked: use vLLM 0.11 or later."
         )
     return tokens
-
-
-def _sum_of_tail(entries: list[dict[str, Any] | None], tokens: list[int], choice: list[int]) -> Answer:
-    if len(entries) != len(tokens):
-        raise unusable(f"The server returns {len(entries)} log-probabilities for a prompt of {len(tokens)} tokens.")
-    if tokens[-len(choice) :] != choice:
-        raise unusable(
-            f"The server's prompt does not end with the choice's tokens {choice} but with {tokens[-len(choice) :]}: "
-            "its tokenizer or chat template differs from that of `tokenizer`, or the template strips answers."
-        )
-    tail = [_entry(entry, token) for token, entry in zip(choice, entries[-len(choice) :], strict=True)]
-    greedy = all(item["rank"] == 1 for item in tail)
-    return {"logprobs": sum(item["logprob"] for item in tail), "greedy": greedy, "tokens": len(choice)}
 
 
 def _entry(entry: dict[str, Any] | None, token: int) -> dict[str, Any]:

@@ -449,6 +449,31 @@ def test_choices_after_images_are_scored_within_the_limits(load):
     assert len(request["messages"][0]["content"][0]["image_url"]["url"]) <= 0.05 * 2**20
 
 
+@pytest.mark.parametrize("at_first", [True, False])
+def test_a_wrong_tokenizer_stops_at_the_first_prompts_and_one_odd_prompt_is_its_row_s(load, at_first):
+    """Behind images, where the server reports the tokens of a prompt."""
+    model, ends = load("http://localhost:1/v1"), [] if at_first else [[2, 3]]
+
+    class Client:
+        async def send(self, call):
+            tokens = [1, *(ends.pop() if ends else [2, 9])]
+            entries = [{str(token): {"logprob": -1.0, "rank": 1}} for token in tokens]
+            return SimpleNamespace(model_extra={"prompt_token_ids": tokens, "prompt_logprobs": entries})
+
+    scorer = server_scoring.Scorer(model.config, model._key, False, False)
+    docs = docs_of([f"q{number}" for number in range(5)], choices=["x", "y"])
+    prompts = [server_scoring.Prompt(doc, doc.query, [{}], [[1], [1]], [[2, 3], [4, 3]]) for doc in docs]
+    questions = [question for prompt in prompts for question in scorer.questions(prompt).values()]
+    errors = []
+    for question in questions[:5]:
+        try:
+            asyncio.run(question(Client()))
+        except ServerError as error:
+            assert "does not end with the choice's tokens" in str(error)
+            errors.append("all" if error.refuses_all else "row")
+    assert errors == (["row"] * 3 + ["all"] * 2 if at_first else ["row"] * 4)
+
+
 def test_half_a_letter_is_a_sentence(load, tokenizer_folder):
     with FaultyServer() as server:
         model = load(server, tokenizer=tokenizer_folder)
@@ -469,13 +494,20 @@ def test_long_texts_are_scored_in_windows(load, tokenizer_folder):
 
 
 @pytest.mark.parametrize(
-    "entry",
-    [None, {}, {"logprob": None, "rank": 1}, {"logprob": float("nan"), "rank": 1}, {"logprob": 0.5, "rank": 1}, "cut"],
+    ("entry", "words"),
+    [
+        (None, "is None, not a number with a rank"),
+        ({}, "is None, not a number"),
+        ({"logprob": None, "rank": 1}, "None.*, not a number"),
+        ({"logprob": float("nan"), "rank": 1}, "nan.*, not a number"),
+        ({"logprob": 0.5, "rank": 1}, "0.5 as the log-probability of a token, which is positive"),
+        ("cut", r"returns (\d+) log-probabilities for a prompt of (?!\1 )\d+ tokens"),
+    ],
 )
-def test_what_is_no_log_probability_is_never_scored(load, tokenizer_folder, entry):
-    with FaultyServer(last_entry=entry) as server, pytest.raises(ServerError, match="log-probabilit"):
+def test_what_is_no_log_probability_is_never_scored(load, tokenizer_folder, entry, words):
+    with FaultyServer(last_entry=entry) as server, pytest.raises(ServerError, match=words):
         load(server, tokenizer=tokenizer_folder).loglikelihood(docs_of(["س"], choices=["نعم نعم", "لا لا"]))
-    assert {label for label, *_ in open_journal()._index.by_label()} <= {WITHDRAWN}, "what it cost is kept"
+    assert {label for label, *_ in open_journal()._index.by_label()} == {WITHDRAWN}, "what it cost is kept"
 
 
 @pytest.mark.parametrize(
