@@ -14,7 +14,7 @@ CULTUREVAL_MODEL_SETTINGS (a JSON object) overrides the file.
 """
 
 import logging
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
@@ -285,8 +285,9 @@ class OpenAIModel(LightevalModel):
         """The answers to the questions of docs, and by place what stands for docs that the server refuses."""
         reasons: dict[str, RefusedResponse] = {}
         short = short_question(self.config, self._servers)
+        others = deque(question for own in asked for question in own.values())
         questions = {
-            key: naming(doc, question, self._watch, short)
+            key: naming(doc, question, self._watch, short, others)
             for doc, own in zip(docs, asked, strict=True)
             for key, question in own.items()
         }

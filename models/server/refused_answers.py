@@ -1,7 +1,9 @@
 """Refused rows: prompts to which a server gives no usable answer, and answers that refuse or that a filter stopped."""
 
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from itertools import islice
 
 from lighteval.tasks.requests import Doc
 
@@ -19,6 +21,7 @@ from cultureval.runtime.servers.providers import filters
 from cultureval.runtime.settings import current_settings
 
 NAMED = 3  # rows in one message
+_OTHERS = 2  # questions that show whether a server asks to wait with one row alone
 OF_KIND = {"filter": "stopped by the provider's filter", "refusal": "refused by the model"}
 REASONS = {
     "server": "the server refuses its prompt",
@@ -114,7 +117,9 @@ def _why(answer: Answer) -> RefusedResponse | None:
     return None
 
 
-def naming(doc: Doc, question: Question, watch: IdentityWatch | None, short: IdentityQuestion) -> Question:
+def naming(
+    doc: Doc, question: Question, watch: IdentityWatch | None, short: IdentityQuestion, others: deque[Question]
+) -> Question:
     """A question whose error names the doc, where the server answers others.
 
     Args:
@@ -122,6 +127,7 @@ def naming(doc: Doc, question: Question, watch: IdentityWatch | None, short: Ide
         question: Of it.
         watch: Who is asked; a provider, which is not asked who it is, is not asked in vain whether it is there.
         short: A short question, which shows whether the key, the model and the address are right.
+        others: The questions of all docs, the last one that was answered first.
     """
     asks = watch is not None and watch.question is not None
 
@@ -129,7 +135,7 @@ def naming(doc: Doc, question: Question, watch: IdentityWatch | None, short: Ide
         before = client.answered
         try:
             with reading_a_reply():
-                return await question(client)
+                return await _not_only_busy(client, question, others)
         except ServerError as error:
             if error.refuses_content and all_images(doc):
                 raise ImagesRefused([doc], f"the server refuses it: {error.cause.rstrip('.')}") from error
@@ -137,8 +143,7 @@ def naming(doc: Doc, question: Question, watch: IdentityWatch | None, short: Ide
                 kind = "filter" if isinstance(error, ContentFilter) else "server"
                 raise PromptRefused(doc, error.cause, kind, error.usage) from error
             meanwhile = client.answered > before
-            single = error.in_vain or (asks and meanwhile and error.status in ASKING_TO_WAIT)
-            if single and (error.incomplete or (await short.is_answered() if asks else meanwhile)):
+            if error.in_vain and (error.incomplete or (await short.is_answered() if asks else meanwhile)):
                 raise PromptRefused(doc, error.cause, "no_answer", error.usage) from error
             if error.may_refuse_all:
                 if meanwhile or await short.is_answered():
@@ -148,3 +153,32 @@ def naming(doc: Doc, question: Question, watch: IdentityWatch | None, short: Ide
             raise
 
     return ask
+
+
+async def _not_only_busy(client: OpenAIClient, question: Question, others: deque[Question]) -> Answer:
+    """The answer to a question, which is asked again where a server asks to wait with it, and then answers another.
+
+    Raises:
+        ServerError: As of the question; `in_vain` where the server asks to wait with this one alone.
+    """
+    try:
+        answer = await question(client)
+    except ServerError as error:
+        if error.status not in ASKING_TO_WAIT or not await _answers_another(client, question, others):
+            raise
+    else:
+        others.appendleft(question)
+        return answer
+    try:
+        return await question(client)
+    except ServerError as error:
+        error.in_vain = error.in_vain or error.status in ASKING_TO_WAIT
+        raise
+
+
+async def _answers_another(client: OpenAIClient, question: Question, others: deque[Question]) -> bool:
+    for other in islice((one for one in others if one is not question), _OTHERS):
+        with suppress(ServerError):
+            await client.waste((await other(client)).get("usage"))
+            return True
+    return False

@@ -55,6 +55,7 @@ _HEALTH_TIMEOUT_S = 10.0
 _NO_LIST = (404, 405, 429, 500, 501)  # answers of servers that can be asked all the same
 _TRIES_WITHOUT_CHOICES = 3
 _TIMES_AT_THE_END = 2  # that a server is asked who it is: two in turns behind one address are then found
+_MOST_OF_A_TEMPLATE = 4096  # tokens that a chat template adds; a text's are no more than its bytes
 _QUIET_S = 60.0  # after a line about a server's failures, before another
 _LONGEST_CAUSE = 400  # characters of a server's error message; some send HTML pages
 
@@ -218,7 +219,8 @@ class OpenAIClient:
             with suppress(openai.OpenAIError, *UNREADABLE):
                 found = await server.client.post(address, cast_to=object, body=prompt)
                 counts = [found.get(name) for name in ("count", "max_model_len")] if isinstance(found, dict) else []
-                if counts and all(type(count) is int and count > 1 for count in counts):
+                most = len(json.dumps(prompt, ensure_ascii=False).encode(errors="replace")) + _MOST_OF_A_TEMPLATE
+                if counts and all(type(count) is int and count > 1 for count in counts) and counts[0] <= most:
                     return counts[0], counts[1]
         return None
 
@@ -289,12 +291,16 @@ class OpenAIClient:
             usage=getattr(error, "usage", None) if isinstance(error, PromptBlocked) else None,
         )
 
+    async def waste(self, usage: Mapping[str, Any] | None) -> None:
+        """Counts what a reply of no use to the question that is being asked says that it used."""
+        if self._wasted is not None and usage:
+            await self._wasted(usage)
+
     async def _try(self, call: Callable[[openai.AsyncOpenAI], Awaitable[T]], choices: int, deadline: float) -> T:
         try:
             return await self._try_once(call, choices, deadline)
         except IncompleteAnswer as error:
-            if self._wasted is not None and error.usage:
-                await self._wasted(error.usage)
+            await self.waste(error.usage)
             raise
 
     async def _try_once(self, call: Callable[[openai.AsyncOpenAI], Awaitable[T]], choices: int, deadline: float) -> T:
@@ -419,15 +425,16 @@ class OpenAIClient:
 
 
 def _stop_condition(settings: ServerSettings) -> Callable[[tenacity.RetryCallState], bool]:
-    failures = empty = 0
+    failures = empty = late = 0
 
     def stop(state: tenacity.RetryCallState) -> bool:
-        nonlocal failures, empty
+        nonlocal failures, empty, late
         error = state.outcome.exception()
         failures += retry_after(error) is None
         empty += isinstance(error, NoChoices)  # each of these may be paid
-        late = state.seconds_since_start > settings.give_up_s
-        return failures > settings.max_retries or empty >= _TRIES_WITHOUT_CHOICES or late
+        late += state.seconds_since_start > settings.give_up_s
+        # One more try when the time is up: this process may have been stopped, or asleep, for most of it.
+        return failures > settings.max_retries or empty >= _TRIES_WITHOUT_CHOICES or late > 1
 
     return stop
 

@@ -239,6 +239,24 @@ def test_every_unusable_reply_has_a_kind_and_ends_in_a_result(load, monkeypatch,
         assert tries == (3 if fault == "no_choices" else 6 if UNUSABLE[fault] == "no_answer" else 1)
 
 
+@pytest.mark.parametrize("place", [0, 5])
+def test_a_row_that_always_is_to_wait_is_of_no_answer_whenever_it_is_asked_and_a_server_that_says_it_to_all_stops(
+    load, monkeypatch, place
+):
+    monkeypatch.setenv("CULTUREVAL_ON_REFUSED", "unscored")
+    fault = "rate_without_header"
+    with FaultyServer(lambda prompt, count: fault if prompt == QUERIES[place] else None) as server:
+        model = load(server, concurrency=1)
+        kinds = [getattr(one, "kind", "") for one in model.greedy_until(docs_of(QUERIES))]
+        assert kinds == ["no_answer" if number == place else "" for number in range(6)]
+        assert server.asked[QUERIES[place]] == 4 and sum(server.answered.values()) == 6, "one is asked twice, and paid"
+        assert model.run_record()["tokens"]["tokens_in"] == 3 * 6
+        server.plan = lambda prompt, count: fault if prompt == QUERIES[place] and count < 7 else None
+        assert [one.text for one in load(server).greedy_until(docs_of(QUERIES))] == [[answer_text(q)] for q in QUERIES]
+    with FaultyServer(lambda prompt, count: fault) as server, pytest.raises(CulturevalError, match="did not answer"):
+        load(server, concurrency=1, revision="2").greedy_until(docs_of(QUERIES))
+
+
 @pytest.mark.parametrize("logprob", [float("nan"), 0.5])
 def test_choices_of_one_row_without_log_probabilities_are_named_or_unscored(
     load, tokenizer_folder, monkeypatch, logprob

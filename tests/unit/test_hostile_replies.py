@@ -4,6 +4,7 @@ import asyncio
 import math
 import os
 import threading
+from collections import deque
 from types import SimpleNamespace
 
 import pytest
@@ -18,7 +19,7 @@ from cultureval.runtime.servers.costs import Budget, BudgetSpent, RequestSize, U
 from cultureval.runtime.servers.errors import ServerError
 from cultureval.runtime.servers.identity import IdentityQuestion, identify
 from cultureval.runtime.servers.journalled_answers import answer_all
-from cultureval.runtime.servers.openai_client import OpenAIClient
+from cultureval.runtime.servers.openai_client import OpenAIClient, _stop_condition
 from cultureval.runtime.servers.settings import ServedModel, ServerSettings
 
 CHAT = {"model": "m", "messages": [{"role": "user", "content": "س"}]}
@@ -90,14 +91,16 @@ def test_a_list_of_models_with_an_endless_number_is_an_error_of_the_server():
     assert [*asked(body, lambda client: client.health_check("m")).values()]
     with pytest.raises(ServerError):
         asked(body, lambda client: client.model_entry("m"))
-    assert asked(body, lambda client: client.token_count(model="m", prompt="x")) is None
+    for count, found in ((DIGITS, None), (10**6, None), (0, None), (9, (9, 40))):
+        body = f'{{"count": {count}, "max_model_len": 40}}'.encode()
+        assert asked(body, lambda client: client.token_count(model="m", prompt="x")) == found
 
 
 @pytest.mark.parametrize("top", ['{"أ": -0.5}', "7", '[{"token": "a", "logprob": -1' + "0" * 400 + "}]"])
 def test_first_tokens_of_an_unusual_form_are_no_answer(top):
     body = chat_body('"أ"', f', "logprobs": {{"content": [{{"token": "أ", "top_logprobs": {top}}}]}}')
     doc = Doc(task_name="t", query="س", choices=["أ"], gold_index=0)
-    question = naming(doc, lambda client: ask_first_token(client, CHAT), None, None)
+    question = naming(doc, lambda client: ask_first_token(client, CHAT), None, None, deque())
     with pytest.raises(PromptRefused) as refused:
         asked(body, question)
     assert refused.value.usage["prompt_tokens"] == 5, "it was paid"
@@ -113,7 +116,7 @@ def test_what_a_refused_row_had_cost_before_is_counted():
 
     doc = Doc(task_name="t", query="س", choices=["أ"], gold_index=0)
     with pytest.raises(PromptRefused) as refused:
-        asyncio.run(naming(doc, fails, None, None)(SimpleNamespace(answered=0)))
+        asyncio.run(naming(doc, fails, None, None, deque())(SimpleNamespace(answered=0)))
     assert (refused.value.kind, refused.value.usage) == ("server", {"prompt_tokens": 5})
 
 
@@ -244,3 +247,11 @@ def test_a_reply_that_never_ends_is_given_up(ask, monkeypatch):
                 assert refused.value.unreachable
         finally:
             server.done.set()
+
+
+def test_a_run_that_was_asleep_until_its_time_was_up_has_one_more_try():
+    stop = _stop_condition(ServerSettings(("http://localhost:1/v1",), give_up_s=60))
+    tries = [
+        SimpleNamespace(outcome=SimpleNamespace(exception=TimeoutError), seconds_since_start=s) for s in (1, 70, 80)
+    ]
+    assert [stop(one) for one in tries] == [False, False, True]
