@@ -258,7 +258,8 @@ class Journal:
             except OSError as error:
                 raise CulturevalError(
                     f"An answer cannot be written into the journal {self.folder}: {error}. Make room or set "
-                    "CULTUREVAL_JOURNAL to another folder; the same command resumes from what was written."
+                    "CULTUREVAL_JOURNAL to another folder; the same command resumes from what was written, and asks "
+                    "again for this one and those that were on their way."
                 ) from error
             entries = []
             for key, line in lines.items():

@@ -147,7 +147,7 @@ class PaidCalls:
             return found
         unplaced = sum(key in self._watch.others for key in found)
         if unplaced and self.stopped is None:
-            self.stopped = f"it does not say any more who it is, so that {unplaced:,} of its answers are not used"
+            self.stopped = f"nobody knows whether {unplaced:,} of its answers are its own, which are not used"
             self.server_failed = True
         others = self._watch.others
         return {key: answer for key, answer in found.items() if self._watch.is_own(answer) and key not in others}

@@ -178,7 +178,7 @@ class IdentityWatch:
         if any(self._differing(url, one) == {"probe"} for one in found):
             while in_flight():
                 await asyncio.sleep(_POLL_S)
-            alone = [await self.question.ask(url) for _ in range(ALONE)]
+            alone = [await self.question.ask(url, patient) for _ in range(ALONE)]
             found = alone if busy else [*found, *alone]
         others = [one for one in found if self._differing(url, one)]
         described = [one for one in others if self._differing(url, one) != {"probe"}]
@@ -188,8 +188,8 @@ class IdentityWatch:
             self._unplaced += before
             del recent[: len(before)]
         elif all(one.answered for one in found) or not self._current(url).answered:
-            del recent[: len(before)]
             await self._confirm(before)
+            del recent[: len(before)]
 
     def _differing(self, url: str, found: ServerIdentity) -> set[str]:
         """In what an identity differs from that of a server; a question that was refused says nothing of its answer."""

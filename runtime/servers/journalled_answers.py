@@ -240,6 +240,9 @@ async def _make_sure_at_the_end(client: OpenAIClient, run: _Run, limit: float | 
         logger.warning("The servers do not say any more who they are")
     except ModelChanged as error:
         run.failures.insert(0, error)
+    except CulturevalError as error:  # of the journal; what ended the run before, and an interruption, come first
+        logger.warning("%s", error)
+        run.failures.append(error)
     if run.watch is not None:
         run.watch.leave_unconfirmed()
 
@@ -264,11 +267,6 @@ async def _work_once(client: OpenAIClient, run: _Run) -> bool:
 async def _answer(client: OpenAIClient, run: _Run, key: str, question: Question) -> None:
     try:
         answer, replies, used = await _by_one_model(client, run, key, question)
-        run.wasted.discard(key)  # what it cost is written with the answer
-        if run.watch is None:
-            await _file(run, key, answer)
-        else:
-            await _file_by_model(run, run.watch, key, answer, replies)
     except CulturevalError as error:
         if isinstance(error, ServerError) and error.usage:
             run.count_waste(key, {"usage": error.usage})
@@ -280,6 +278,15 @@ async def _answer(client: OpenAIClient, run: _Run, key: str, question: Question)
             run.failures.append(error)
         return
     except Exception as error:  # whatever it is, the requests in flight are finished and kept first
+        run.failures.append(error)
+        return
+    try:
+        run.wasted.discard(key)  # what it cost is written with the answer
+        if run.watch is None:
+            await _file(run, key, answer)
+        else:
+            await _file_by_model(run, run.watch, key, answer, replies)
+    except Exception as error:  # also of a full disk, where each further answer would be paid and lost
         run.failures.append(error)
         return
     run.found[key] = answer

@@ -1,5 +1,6 @@
 """Servers that change their model during a run: no answer is filed under another's name, or taken in silence."""
 
+import asyncio
 import itertools
 import json
 import signal
@@ -19,6 +20,7 @@ from cultureval.reports.code.result_files import generating_model, other_models
 from cultureval.reports.code.samples import read_samples
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.interruption import Interrupted
+from cultureval.runtime.journal import Journal
 from cultureval.runtime.servers import identity_watch, journalled_answers
 from cultureval.runtime.servers.identity import IdentityQuestion, ServerIdentity
 from cultureval.runtime.servers.identity_watch import IdentityWatch
@@ -114,6 +116,34 @@ def test_a_signal_that_ends_a_worker_has_the_answers_confirmed(load, monkeypatch
             patch.setattr(journalled_answers.Progress, "update", ends)
             texts(load(server))
         assert len(texts(load(server))) == 7 and {*server.answered.values()} == {1}
+
+
+def test_a_full_disk_at_an_interruption_is_told_and_what_it_left_unconfirmed(load, monkeypatch, caplog):
+    def ends(progress, note=""):
+        raise Interrupted(signal.SIGTERM)
+
+    def full(journal, checks):
+        raise CulturevalError("the disk is full")
+
+    monkeypatch.setattr(journalled_answers.Progress, "update", ends)
+    monkeypatch.setattr(Journal, "confirm", full)
+    with FaultyServer() as server, pytest.raises(Interrupted):
+        texts(load(server))
+    assert "the disk is full" in caplog.text and "1 of the run's answers came after the last time" in caplog.text
+
+
+@pytest.mark.parametrize("patient", [True, False])
+def test_a_short_question_that_is_asked_again_alone_is_as_patient_as_the_first(patient):
+    asked = []
+
+    class Question:
+        async def ask(self, url, patient=True):
+            asked.append(patient)
+            return ServerIdentity("m", probe="b" if len(asked) == 1 else "a")
+
+    watch = IdentityWatch(ServerIdentity("m", probe="a"), Question())
+    asyncio.run(watch.make_sure("", lambda: 0, patient=patient))
+    assert asked == [patient] * 4
 
 
 # Said in every reply; by the build; by the answer to the short question alone, after a lost connection or not.

@@ -178,7 +178,7 @@ def test_a_judge_that_refuses_everything_stops_and_what_nobody_confirms_is_not_u
 
     with FaultyServer(plan, reply=lambda *_: GOOD) as server:
         found = judge(server, journal, [item(n) for n in range(40)], concurrency=1, api_key_env="JUDGE_KEY")
-        assert found.outcomes() == {"not_asked": 40}, "it does not say any more who gave the first three"
+        assert found.outcomes() == {"not_asked": 40}, "nobody knows who gave the first three"
         assert words in found.stopped and "\n" not in found.stopped and "sk-secret" not in found.stopped
         assert all(words in verdict.reason for verdict in found.verdicts if verdict.outcome == "not_asked")
         assert len(server.requests) <= 5

@@ -1,5 +1,6 @@
 """Two judges are two judges: by name and by what their servers say, never by an address; none answers for the dead."""
 
+import errno
 import itertools
 import json
 import re
@@ -112,11 +113,21 @@ def test_verdicts_of_a_judge_that_is_gone_at_the_end_are_not_used_and_asked_anew
         server.reply = reply
         settings = settings_of(server, concurrency=1)
         found = judge_items(settings, TEMPLATE, ITEMS, Journal(tmp_path))
-        assert found.failed and "does not say any more who it is, so that 4 of its answers" in found.stopped
+        assert found.failed and "nobody knows whether 4 of its answers are its own" in found.stopped
         assert {one.outcome for one in found.verdicts} == {"not_asked"}
         server.down, server.reply = False, lambda *_: "\n".join(f"{name}: 3/5" for name in CRITERIA)
         again = judge_items(settings, TEMPLATE, ITEMS, Journal(tmp_path))
         assert summarize(again.verdicts, CRITERIA)["fluency"] == 3.0 and sum(server.asked.values()) == 8
+
+
+def test_a_judge_whose_verdicts_find_no_room_on_the_disk_is_not_asked_on(tmp_path, monkeypatch):
+    def full(journal, data):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(Journal, "_write", full)
+    with always(4) as server, pytest.raises(CulturevalError, match="No space left.*asks again for this one"):
+        judge_items(settings_of(server, concurrency=1), TEMPLATE, ITEMS, Journal(tmp_path))
+    assert sum(server.asked.values()) == 1
 
 
 def test_a_refused_key_and_an_unknown_model_are_told_alike_of_judges_and_models_before_anything_is_asked(
