@@ -66,6 +66,7 @@ from cultureval.runtime.servers.identity import ServerIdentity
 from cultureval.runtime.servers.identity_watch import IdentityWatch
 from cultureval.runtime.servers.journalled_answers import First, OnFailure, Question, answer_all, earlier_answers
 from cultureval.runtime.servers.openai_client import OpenAIClient
+from cultureval.runtime.servers.providers import aliases_of
 from cultureval.runtime.servers.settings import ServerSettings
 from cultureval.runtime.settings import current_settings
 from cultureval.runtime.signatures import changed_settings, changed_values, text_hash
@@ -401,9 +402,25 @@ class OpenAIModel(LightevalModel):
     def _key(self, size: RequestSize, **parts: Any) -> str:
         """The key of an answer in the journal; the size of its request is noted, and its key under other identities."""
         key = answer_key(identity=self._identity, **parts)
+        if key not in self._journal:
+            key = self._key_under_alias(parts) or key
         self._keys[key] = lambda server: answer_key(identity=self._identity_of(server), **parts)
         self._spending.sizes[key] = size
         return key
+
+    def _key_under_alias(self, parts: Mapping[str, Any]) -> str | None:
+        """The key of an answer to a name that led to the model, from the first or after a change; None without one."""
+        if self._watch is None or self._watch.question is not None:  # servers say themselves who they are
+            return None
+        for alias in aliases_of(self.config.model):
+            request = parts.get("request", {})
+            named = {**parts, "request": {**request, "model": alias}} if "model" in request else parts
+            server = self._watch.first.known | {"id": alias}
+            for one in (server, server | {"served": self.config.model}):
+                key = answer_key(identity=self._identity_of(one) | {"model": alias}, **named)
+                if (self._journal.get(key) or {}).get("model") == self.config.model:
+                    return key
+        return None
 
     def _image_key(self, doc: Doc) -> list[Any] | None:
         """How a doc's images are sent, as a part of its answer's key; None without images."""

@@ -165,6 +165,12 @@ def providers() -> dict[str, Provider]:
     return {name: Provider(id=name, **fields) for name, fields in _table()["providers"].items()}
 
 
+def aliases_of(model: str) -> list[str]:
+    """The names by which a provider may lead to a version of a model; [] for a name that says no version."""
+    plain = _VERSION.sub("", model)
+    return [plain, f"{plain}-latest"] if plain != model else []
+
+
 @cache
 def filters() -> Filters:
     """How servers say that a filter stopped something."""

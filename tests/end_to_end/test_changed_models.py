@@ -366,6 +366,29 @@ def test_an_alias_of_a_provider_that_moves_on_is_noticed_and_may_be_gone_on_with
             assert asked.run_record()["tokens"]["tokens_in"] == 3 * len(QUERIES)
 
 
+def test_what_an_alias_of_a_provider_answered_is_found_under_its_versions_names(load, monkeypatch):
+    """The alias leads to one version, then to another, which stops the run; each is then named, as the advice says."""
+    monkeypatch.setattr(openai_api, "identity_question", lambda config: None)
+    monkeypatch.setattr(openai_api, "model_identity", lambda config: ServerIdentity(id=config.model, root="provider"))
+    first, second = f"{MODEL}-2026-05-01", f"{MODEL}-2026-11-01"
+
+    def moves(prompt, count):
+        server.served = second if prompt >= "q5" else first
+
+    with FaultyServer(moves) as server:
+        with pytest.raises(CulturevalError, match="has changed its model during the run"):
+            texts(load(server))
+        server.plan = lambda prompt, count: None
+        for version, had in ((first, 5), (second, 1)):
+            server.served, before = version, sum(server.asked.values())
+            model = load(server, model=version)
+            for loaded in (model, load(server, model=version)):
+                assert len(texts(loaded)) == len(QUERIES)
+                assert sum(server.asked.values()) - before == len(QUERIES) - had
+            assert model.run_record()["tokens"]["tokens_in"] == 3 * len(QUERIES)
+            assert model.run_record()["tasks"]["t"]["reused"] == had
+
+
 def test_another_model_s_answer_after_a_reply_of_no_use_is_found_again(load, monkeypatch):
     def changes(prompt, count):
         server.served = "m-B" if (prompt, count) == ("q3", 2) else MODEL
