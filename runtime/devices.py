@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     import torch
 
 BFLOAT16 = ("avx512_bf16", "amx_bf16", "bf16")  # as torch calls it on x86 (two) and ARM
+WAITS = Path("/proc/self/schedstat")  # nanoseconds of the main thread on a core and waiting for one, its turns
 
 
 def choose_device(name: str = "auto") -> "torch.device":
@@ -56,12 +57,20 @@ def lacks_bfloat16(model: "torch.nn.Module", dtype: "torch.dtype") -> bool:
 
 
 def shares_busy_cores(model: "torch.nn.Module") -> bool:
-    """Whether a model computes in several threads on cores of which each has two programs or more to run."""
+    """Whether a model computes in several threads, in a process that has waited for a core longer than it had one.
+
+    False where the system does not say that (Linux does). Its load is that of all cores, also those that a container or
+    a job has not.
+    """
     import torch
 
-    if all(weights.device.type != "cpu" for weights in model.parameters()):
+    if torch.get_num_threads() == 1 or all(weights.device.type != "cpu" for weights in model.parameters()):
         return False
-    return torch.get_num_threads() > 1 and os.getloadavg()[0] > 2 * (os.cpu_count() or 1)
+    try:
+        ran, waited, _ = map(int, WAITS.read_text(encoding="ascii").split())
+    except OSError:
+        return False
+    return waited > ran
 
 
 def hardware() -> dict[str, Any]:

@@ -1,6 +1,5 @@
 """One choice of device, for models that answer and models that score."""
 
-import os
 from types import SimpleNamespace
 
 import pytest
@@ -75,11 +74,17 @@ def test_torch_tells_what_this_processor_has():
     assert {"avx512_bf16", "amx_bf16"} <= {*told} if x86 else "bf16" in told
 
 
-@pytest.mark.parametrize(("threads", "load_of_a_core", "told"), [(2, 4.5, True), (1, 4.5, False), (2, 1.5, False)])
-def test_threads_beside_other_programs_on_all_cores_are_told_with_what_to_do(
-    monkeypatch, capsys, tiny_lm, threads, load_of_a_core, told
+@pytest.mark.parametrize(
+    ("threads", "waits", "told"),
+    [(2, "3842770291 14734680576 1370\n", True), (1, "3 9 1", False), (2, "9 3 1", False), (2, None, False)],
+)
+def test_threads_that_wait_for_other_programs_are_told_with_what_to_do(
+    monkeypatch, capsys, tmp_path, tiny_lm, threads, waits, told
 ):
     monkeypatch.setattr(torch, "get_num_threads", lambda: threads)
-    monkeypatch.setattr("os.getloadavg", lambda: (load_of_a_core * os.cpu_count(), 0.0, 0.0))
+    monkeypatch.setattr("os.getloadavg", lambda: (900.0, 900.0, 900.0))  # of a host, other cores of which are busy
+    monkeypatch.setattr("cultureval.runtime.devices.WAITS", tmp_path / "schedstat")
+    if waits:
+        (tmp_path / "schedstat").write_text(waits)
     load(HFModelSettings(model_name=str(tiny_lm), device="cpu"))
     assert capsys.readouterr().err.count("start again with OMP_NUM_THREADS=1.") == told
