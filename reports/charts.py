@@ -286,6 +286,8 @@ def in_panels(
 
     layered = alt.layer(*layers, data=alt.Data(values=list(rows)))
     chart = layered.properties(width=size[0], height=size[1]).facet(**facets)
+    if "columns" in facets:  # an axis that panels share stands below the last row's gaps too
+        chart = chart.resolve_axis(x="independent")
     return Chart(name, title, specification(chart), note)
 
 
@@ -320,7 +322,6 @@ def dots(name: str, title: str, values: Mapping[str, Mapping[str, Interval]], *,
     lines = base.mark_rule(color=COLOURS[0], size=2).encode(alt.X("low:Q"), x2="high:Q")
     marks = base.mark_circle(size=45, color=COLOURS[0], opacity=1).encode(x).add_params(near)
     facets = {"facet": facet("column", alt.Facet, columns), "columns": min(len(columns), MOST_PANELS)}
-    facets["resolve"] = alt.Resolve(axis={"x": "independent"})  # a shared one stands below the last row's gaps too
     size = (DOTS_WIDTH, max(40, 16 * len(values)))
     return in_panels(name, title, [lines, marks], rows, facets, size=size, note=note)
 

@@ -66,11 +66,13 @@ def test_sizes_are_written_as_people_do_in_ticks_and_tooltips(tmp_path):
     assert {"1 M", "1 B"} <= {*ticks}
 
 
-def test_dots_in_several_rows_have_an_axis_below_each_panel_and_none_below_a_gap(tmp_path):
+def test_panels_in_several_rows_have_an_axis_each_and_none_is_below_a_gap(tmp_path):
     columns = [f"c{place}" for place in range(MOST_PANELS + 1)]
-    chart = dots("dots", "Dots", {"model": dict.fromkeys(columns, (0.5, 0.4, 0.6))})
-    (svg,) = chart_files(chart, tmp_path, ("svg",))
-    assert svg.read_text(encoding="utf-8").count('aria-label="X-axis') == len(columns)
+    points = [Point("model", 1.0, 1.0, group="model", panel=(column, "")) for column in columns]
+    some = dots("dots", "Dots", {"model": dict.fromkeys(columns, (0.5, 0.4, 0.6))})
+    for chart in (some, scatter("points", "Points", ("x", "y"), points)):
+        (svg,) = chart_files(chart, tmp_path, ("svg",))
+        assert svg.read_text(encoding="utf-8").count('aria-label="X-axis') == len(columns)
 
 
 def test_formats_are_named_in_a_list():
