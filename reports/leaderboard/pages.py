@@ -271,6 +271,7 @@ class Pages:
         scores = [(entry.run.value(one.task, one.headline), entry.run.stderr(one.task, one.headline)) for one in tasks]
         return {
             "label": self._names[entry.label],
+            "of": self._models[entry.identity],
             "href": self._href(entry),
             **facts.told(),
             "scores": [None if value is None else round(value, 6) for value, _ in scores],

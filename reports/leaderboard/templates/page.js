@@ -196,7 +196,7 @@
     rows.sort((one, other) => (other.mean ?? -Infinity) - (one.mean ?? -Infinity));
     const lines = rows.map(({ model, known, mean, error }) => {
       const line = element("tr", null);
-      Object.assign(line.dataset, { model: model.label, family: model.family, licence: model.licence, size: model.billions ?? "" });
+      Object.assign(line.dataset, { model: model.label, of: model.of, family: model.family, licence: model.licence, size: model.billions ?? "" });
       const head = element("th", null, { className: "model", scope: "row" });
       const link = element("a", null, { href: model.href });
       link.append(breakable(element("bdi", model.label)));
