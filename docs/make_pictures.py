@@ -47,7 +47,7 @@ WIDTHS = (80, 120)
 SHOWN = {"qimma": "QIMMA", "alqasida": "AL-QASIDA", "m2cqa": "M2CQA"}  # suite -> its tab
 PICTURES = (("qimma", 1400, "light"), ("alqasida", 1400, "dark"), ("qimma", 400, "dark"), ("m2cqa", 400, "light"))
 MODELS = 20
-LICENCES = ("apache-2.0", "llama3.1", "apache-2.0", "apache-2.0", "gemma")  # of the families, in their order
+LICENCES = ("apache-2.0", "mit", "apache-2.0", "cc-by-4.0", "mit")  # of the families, in their order
 REPLY = "في الصورة نخلة طويلة وفيها رطب أصفر، ووراها بيت طين قديم له باب خشب ودريشة صغيرة."
 VERDICT = {"outcome": "scored", "reason": "", "reply": "Consistency: 5/5\nRelevance: 4/5\nFluency: 5/5", "asked": 1}
 REVIEWED, REASONS = "qimma_arabicmmlu:Accounting (University)", ("judge:qwen:answer_alignment", "check:mixed_scripts")
@@ -91,7 +91,7 @@ def terminal_as_svg(text: str, width: int, title: str) -> str:
 
 
 def draw_leaderboard(browser: Any, scratch: Path) -> None:
-    """The pages of invented runs."""
+    """The pages of invented runs of invented models."""
     results, site = scratch / "results", scratch / "site"
     for name, able in invented_models(MODELS).items():
         for day, suite in enumerate(SHOWN, start=1):
@@ -100,7 +100,7 @@ def draw_leaderboard(browser: Any, scratch: Path) -> None:
     facts = scratch / "models.csv"
     rows = [f"{name},{billions_of(name)},{licence}" for name, licence in zip(invented_models(MODELS), cycle(LICENCES))]
     facts.write_text("\n".join(["model,billions,licence", *rows]))
-    write_site(read_board([results], models=facts), site, "Arabic models (invented runs)", ("svg",))
+    write_site(read_board([results], models=facts), site, "Invented models and scores", ("svg",))
     for suite, width, scheme in PICTURES:
         page = Visited(browser, site, viewport={"width": width, "height": 900}, color_scheme=scheme).page
         page.goto((site / "index.html").as_uri())

@@ -26,7 +26,7 @@ from cultureval.tasks.catalogue import all_tasks, declared_metric, means_of_subs
 SCALES = {"spbleu": 50.0, "bleu_4": 20.0, "cider": 10.0, "rouge_l": 20.0, "bertscore_recall": 90.0}
 CAPTIONS = ["ولد صغير يلعب بالكرة في الحديقة", "بنت صغيرة تلعب بالكرة في البيت الكبير"]
 QUERY = "أجب عن السؤال التالي باختيار الحرف الصحيح. " * 4
-FAMILIES = ("Qwen2.5", "Llama-3.1", "Jais-2", "Fanar", "gemma-3")
+FAMILIES = ("Invented", "Imagined", "Fictitious", "Pretended", "مختلق")  # taken for nobody's real models
 SIZES = (1, 3, 7, 9, 14, 27, 32, 70)
 
 
