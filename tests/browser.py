@@ -35,11 +35,12 @@ def barriers(page: Any, contrast: bool = True) -> dict[str, str]:
     """What axe-core finds on a page that is more than minor: its rule -> the first element.
 
     Args:
-        contrast: Whether that of all its texts is looked at too, which takes most of the time.
+        contrast: Whether those of its texts and links are looked at too, which takes most of the time.
     """
     from axe_playwright_python.sync_playwright import Axe
 
-    rules = {"target-size": {"enabled": True}, "color-contrast": {"enabled": contrast}}
+    rules = {"target-size": {"enabled": True}}
+    rules |= dict.fromkeys(("color-contrast", "link-in-text-block"), {"enabled": contrast})
     options = {"resultTypes": ["violations"], "rules": rules}
     found = Axe().run(page, options=options).response["violations"]
     return {one["id"]: one["nodes"][0]["html"] for one in found if one["impact"] != "minor"}

@@ -282,6 +282,8 @@ def load_libraries() -> None:
     for name in NAMES_OF_LIBRARIES:
         with contextlib.suppress(ImportError):
             importlib.import_module(name)
+    # Hundreds of regular expressions, made by whichever process loads its first model.
+    importlib.import_module("transformers.conversion_mapping").get_checkpoint_conversion_mapping("llama")
 
 
 def load_stock() -> None:

@@ -104,12 +104,9 @@ def installed(tmp_path_factory):
     lines = [json.dumps(dict(zip(("question", "options", "answer"), row, strict=True))) for row in ROWS]
     (suite / "samples" / "my-lab" / NAME / "test.jsonl").write_text("\n".join(lines), encoding="utf-8")
     (suite / "samples").rename(folder / "data")
-    pip = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check"]
-    build = ["wheel", "--no-deps", "--no-build-isolation", "--wheel-dir", folder / "wheels"]
-    subprocess.run([*pip, *build, suite], check=True, timeout=300)
-    (wheel,) = (folder / "wheels").iterdir()
-    target = folder / "site"
-    subprocess.run([*pip, "install", "--no-deps", "--no-index", "--target", target, wheel], check=True, timeout=300)
+    target = folder / "site"  # pip builds the wheel and installs it
+    pip = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps", "--no-index"]
+    subprocess.run([*pip, "--no-build-isolation", "--target", target, suite], check=True, timeout=300)
     return target
 
 

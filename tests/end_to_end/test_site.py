@@ -20,12 +20,25 @@ def build(root, folder):
 
 
 @pytest.fixture(scope="module")
-def site(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("built") / "site"
-    built = build(ROOT, folder)
+def root(tmp_path_factory):
+    """A copy of the docs beside a leaderboard of the demo."""
+    folder = tmp_path_factory.mktemp("docs")
+    for name in SOURCES:
+        source = ROOT / name
+        (shutil.copytree if source.is_dir() else shutil.copy)(source, folder / name)
+    board = folder / "results" / "demo-leaderboard"
+    board.mkdir(parents=True)
+    for name in ("index.html", "README.md"):
+        (board / name).write_text(f"the board's {name}", "utf-8")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def site(root):
+    built = build(root, root / "site")
     assert built.returncode == 0, built.stderr
     assert "not included in the" not in built.stderr  # a page that the menu lacks
-    return folder
+    return root / "site"
 
 
 def test_every_link_leads_somewhere_and_every_page_is_in_the_menu(site):
@@ -45,19 +58,11 @@ def test_the_site_keeps_nobody_out(site):
                 assert barriers(page, contrast=name in coloured) == {}, (name, width)
 
 
-def test_the_demo_is_copied_as_it_is_and_a_broken_link_is_refused_with_its_page(tmp_path):
-    for name in SOURCES:
-        source = ROOT / name
-        (shutil.copytree if source.is_dir() else shutil.copy)(source, tmp_path / name)
-    board = tmp_path / "results" / "demo-leaderboard"
-    board.mkdir(parents=True)
-    for name in ("index.html", "README.md"):
-        (board / name).write_text(f"the board's {name}", "utf-8")
-    assert build(tmp_path, tmp_path / "site").returncode == 0
-    copied = tmp_path / "site" / "demo" / "leaderboard"
+def test_the_demo_is_copied_as_it_is_and_a_broken_link_is_refused_with_its_page(root, site, tmp_path):
+    board, copied = root / "results" / "demo-leaderboard", site / "demo" / "leaderboard"
     assert all((copied / file.name).read_bytes() == file.read_bytes() for file in board.iterdir())
-    page = tmp_path / "docs" / "jeem.md"
+    page = root / "docs" / "jeem.md"
     page.write_text(page.read_text("utf-8") + "\n[nowhere](no_such_page.md)\n", "utf-8")
-    built = build(tmp_path, tmp_path / "site")
+    built = build(root, tmp_path / "site")
     assert built.returncode == 1
     assert "jeem.md" in built.stderr and "no_such_page.md" in built.stderr

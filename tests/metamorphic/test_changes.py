@@ -175,7 +175,6 @@ def test_runs_of_the_same_rows_in_other_files_are_compared_and_in_another_order_
 
 
 WORDS = st.text("ابتثجحخدذرزسشصضطظعغفقكلمنهوي", min_size=3, max_size=9)
-FIVE_WORDS = st.lists(WORDS, min_size=5, max_size=5, unique=True)
 
 
 @settings(max_examples=10, deadline=None, suppress_health_check=list(HealthCheck))

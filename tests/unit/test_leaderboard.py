@@ -214,7 +214,7 @@ def test_a_field_that_no_score_has_and_a_viewer_that_is_not_there_are_named(tmp_
     assert "--logs" not in CliRunner().invoke(app, [*given, "--logs", "answers"]).stderr
 
 
-HOSTILE = "</script><script>alert(1)</script>\u202e$_{%}&|`*SURROGATE\n"
+HOSTILE = "</script><script>alert(1)</script>\u202e$_{%}&|`*SURROGATE\n\x00\x0b"
 
 
 def test_exports_hold_hostile_names_as_text(tmp_path):
@@ -228,6 +228,8 @@ def test_exports_hold_hostile_names_as_text(tmp_path):
     assert not best_cells(table)
     rows = list(csv.reader(as_csv(table).splitlines()))
     assert len(rows) == 3 and any(row[0] == "'=1+1" for row in rows[1:])
+    for file in (tmp_path / "site" / "tables").iterdir():
+        assert not re.search("[\x00-\x08\x0b-\x1f\u202a-\u202e]", file.read_text("utf-8")), file
     latex = as_latex(table)
     assert r"\toprule" in latex and r"\$\_\{\%\}\&" in latex and "\u202e" not in latex
     assert "<script" not in as_markdown(table).replace(r"\<script", "")
