@@ -84,7 +84,6 @@ class SuiteResult:
         wrong: Whether the next output is there, and wrong.
         error: Name of the exception that the next call, or loading, raised; or "".
         type_name: Name of the type of an object in the wrong output that is not plain data, or "".
-        slow: Index of the first right output that came after EvalPlus's limit of wall time, or -1.
         beyond: What the comparison of the next output takes more of than a right one can, or "".
     """
 
@@ -93,7 +92,6 @@ class SuiteResult:
     wrong: bool
     error: str
     type_name: str
-    slow: int
     beyond: Literal["", "memory", "time"] = ""
 
 
@@ -258,9 +256,9 @@ def _why_not(code: int, limits: ComparisonLimits, late: bool, right: int) -> dic
     if late:
         return {"problem": f"its outputs cannot be compared in {limits.wall:.0f} s"}
     if code == -signal.SIGXCPU:
-        return asdict(SuiteResult(True, right, True, "", "", -1, "time"))
+        return asdict(SuiteResult(True, right, True, "", "", "time"))
     if code in (_OUT_OF_MEMORY, -signal.SIGSEGV) and _gives(limits.memory):
-        return asdict(SuiteResult(True, right, True, "", "", -1, "memory"))
+        return asdict(SuiteResult(True, right, True, "", "", "memory"))
     if code == -signal.SIGKILL:
         return {"problem": "the kernel ended their comparison, as where the machine has too little memory"}
     if code in (_REFUSED, _OUT_OF_MEMORY, -signal.SIGSEGV):
@@ -325,7 +323,7 @@ def compare_suite(
     Args:
         rule: The rule of the problem, new for each suite.
         calls: The arguments of each call; [] for each where the rule needs none.
-        truth: The canonical solution's times.
+        truth: What the canonical solution gave, of which a right output's size follows.
         expected: Its outputs, encoded, as `GroundTruth.answers` gives them.
         outputs: The file of the solution's job; untrusted.
         progress: Where the number of right outputs is written, in case that a limit ends the process.
@@ -334,22 +332,20 @@ def compare_suite(
     _, size = next(found, (0.0, 0))
     first = outputs.read(min(size, _LONGEST_NAME))
     if first != b"L":
-        return SuiteResult(False, 0, False, _type_name(first), "", -1)
-    right, slow, limits = 0, -1, truth.limits(len(calls))
-    for seconds, size in found:
+        return SuiteResult(False, 0, False, _type_name(first), "")
+    right = 0
+    for _, size in found:
         if right == len(calls):
             break
         content = outputs.read(min(size, truth.most_bytes(right)))
         if content[:1] == b"E":
-            return SuiteResult(True, right, False, _type_name(content), "", slow)
+            return SuiteResult(True, right, False, _type_name(content), "")
         answer = expected(right, content)
         if answer is None or not rule.agrees(calls[right], content, answer):
-            return SuiteResult(True, right, True, "", rule.opaque, slow)
-        if slow < 0 and seconds > limits[right]:
-            slow = right
+            return SuiteResult(True, right, True, "", rule.opaque)
         right += 1
         _SIZE.pack_into(progress, 0, right)
-    return SuiteResult(True, right, False, "", "", slow)
+    return SuiteResult(True, right, False, "", "")
 
 
 def suite_of_equal_bytes(
@@ -366,17 +362,15 @@ def suite_of_equal_bytes(
     outputs.seek(0)
     if outputs.read(_LOADED.size) != _LOADED.pack(0.0, 1, b"L"):
         return None
-    slow, digests, limits = -1, truth.digests(suite), own.limits(calls)
+    digests = truth.digests(suite)
     for index, expected in enumerate(own.sizes):
         header = outputs.read(codec.FRAME.size)
         if len(header) < codec.FRAME.size:
             return None
-        seconds, size = codec.FRAME.unpack(header)
+        _, size = codec.FRAME.unpack(header)
         if size != expected or digest(outputs.read(size)) != digests[index]:
             return None
-        if slow < 0 and seconds > limits[index]:
-            slow = index
-    return SuiteResult(True, calls, False, "", "", slow)
+    return SuiteResult(True, calls, False, "", "")
 
 
 def _type_name(content: bytes) -> str:

@@ -50,7 +50,8 @@ def evalplus_status(
     """What EvalPlus 0.3.1 says of the same outputs: `pass`, `fail` or `timeout`, and its list of right and wrong ones.
 
     It is `not_judged` where EvalPlus needs the object itself, or outputs that the canonical solution does not give.
-    Where the comparison takes longer than EvalPlus lets a whole suite run, it is `timeout`.
+    Where the comparison takes longer than EvalPlus lets a whole suite run, it is `timeout`. Its limits of wall time are
+    left aside: whether an output meets them depends on what else the machine does.
     """
     calls = len(problem[f"{suite}_input"])
     complete = result.loaded and result.right == calls
@@ -62,8 +63,6 @@ def evalplus_status(
         return "fail", [] if complete else [False]  # it forgets to count this problem's right outputs
     if result.beyond == "time":
         return "timeout", [True] * result.right
-    if 0 <= result.slow:
-        return "fail", [True] * result.slow + [False]
     if complete:
         return "pass", [True] * calls
     limited = end.outcome == "done" and end.signal in (signal.SIGPROF, signal.SIGALRM)

@@ -1,6 +1,7 @@
 """Solutions judged in the sandbox and scored by EvalPlus's rules: the report, its files, and its text."""
 
 import json
+import math
 import os
 import time
 from dataclasses import asdict, replace
@@ -224,7 +225,8 @@ def report_text(report: dict[str, Any]) -> str:
                 if report["not_judged"] or report["refused"]
                 else ""
             )
-            lines.append(f"  {name} ({title}): {printed(value, 4)} ± {printed(error, 4)}{doubt}")
+            known = "" if math.isnan(error) else f" ± {printed(error, 4)}"
+            lines.append(f"  {name} ({title}): {printed(value, 4)}{known}{doubt}")
     for name, text in NOTES.items():
         if report[name]:
             lines.append(f"{len(report[name])} {text}:")

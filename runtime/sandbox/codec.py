@@ -153,7 +153,12 @@ def encode(value: Any) -> bytes:
     except MemoryError:
         raise
     except Exception:  # also of what is nested too deeply, or contains itself
-        return b"T" + marshal.dumps(("opaque", type(value).__name__[:80]), 2)
+        return b"T" + marshal.dumps(("opaque", _class_name(type(value))), 2)
+
+
+def _class_name(kind: type) -> str:
+    """The beginning of a class's name, for which neither a metaclass nor a name of the program's is asked."""
+    return str.__getitem__(type.__dict__["__name__"].__get__(kind), slice(80))
 
 
 def _is_plain(value: Any) -> bool:
@@ -194,7 +199,7 @@ def _tree(value: Any, depth: int) -> Any:
         or _subclass_tree(value, depth)
         or _number_tree(value)
         or _sympy_tree(value, depth)
-        or ("opaque", kind.__name__[:80])
+        or ("opaque", _class_name(kind))
     )
 
 

@@ -77,12 +77,12 @@ WRONG_FORMS = [
 def test_right_outputs_pass_in_whatever_form_and_size_and_wrong_ones_fail():
     outcomes, verdicts = judged(*RIGHT_FORMS, *WRONG_FORMS, workers=2)
     assert outcomes == [("pass", "pass")] * len(RIGHT_FORMS) + [("pass", "fail")] * len(WRONG_FORMS), verdicts
-    # EvalPlus's limits are of wall time, which a busy machine exceeds.
+    # A comparison that takes longer than EvalPlus lets a suite run is its `timeout`.
     assert all(v.evalplus_base in {v.base, "timeout"} for v in verdicts), verdicts
     assert all(v.evalplus_plus in {v.plus, "timeout"} for v in verdicts), verdicts
 
 
-BEYOND = {"loaded": True, "right": 0, "wrong": True, "error": "", "type_name": "", "slow": -1}
+BEYOND = {"loaded": True, "right": 0, "wrong": True, "error": "", "type_name": ""}
 PLACE = f"in call 1 of 1, input ({ROW['plus_input'][0][0]})"
 
 

@@ -22,7 +22,7 @@ from cultureval.metrics.code.ground_truth import SuiteTruth, digest
 from cultureval.runtime.sandbox import codec
 
 PROBLEM = {"entry_point": "f", "atol": 0, "base_input": [], "plus_input": []}
-RESULT = {"loaded": True, "right": 0, "wrong": False, "error": "", "type_name": "", "slow": -1}
+RESULT = {"loaded": True, "right": 0, "wrong": False, "error": "", "type_name": ""}
 
 
 class File(io.BytesIO):

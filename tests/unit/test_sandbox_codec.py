@@ -233,3 +233,23 @@ def test_data_made_to_harm_the_reader_is_refused_at_once(data):
     with pytest.raises(BadEncoding):
         decode(data, SizeLimits().of_equals())
     assert time.process_time() - start < 2
+
+
+def test_no_class_of_a_program_answers_for_its_own_name():
+    """A metaclass whose name raises made `encode` raise, which no output of a program may."""
+
+    class Meta(type):
+        @property
+        def __name__(cls):
+            raise ZeroDivisionError
+
+    class Name(str):
+        def __getitem__(self, place):
+            raise ZeroDivisionError
+
+    class Output(metaclass=Meta):
+        pass
+
+    for name in ("Output", Name("Other")):
+        type.__dict__["__name__"].__set__(Output, name)
+        assert marshal.loads(encode(Output())[1:]) == ("opaque", str(name))
