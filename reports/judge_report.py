@@ -48,7 +48,7 @@ def judge_and_save(
         for (name, _), found in job.found.items():
             if found.stopped:
                 stopped.setdefault(name, found)
-    judged = [job for job in work if any(found.outcomes()["scored"] for found in job.found.values())]
+    judged = [job for job in work if any(found.says_something for found in job.found.values())]
     files = write_judgements(judges, judged, part, started)
     reasons = [str(found.stopped) for found in stopped.values() if found.failed]
     report = judgements_report(judges, work, budgets, files)

@@ -158,30 +158,26 @@ def total(scores: Iterable[JudgeScores], count: str) -> dict[str, int]:
     return {group: value for group, value in sums.items() if value}
 
 
-def bounds(scores: Sequence[CriterionScore]) -> tuple[float | None, float, float] | None:
-    """The unweighted means of some scores of one criterion, and of their bounds; None where no bound is known."""
-    known = [(one.low, one.high) for one in scores if one.low is not None and one.high is not None]
-    if not known:
-        return None
-    means = [one.mean.value for one in scores if one.mean]
-    low, high = (sum(ends) / len(known) for ends in zip(*known, strict=True))
-    return sum(means) / len(means) if means else None, low, high
-
-
 def incomplete(scores: Sequence[JudgeScores]) -> str:
     """Words for a judge's title or mark, where it was not asked about all items: `judged in part (12 of 300)`."""
     missing, items = sum(one.not_asked for one in scores), sum(one.items for one in scores)
     return f"judged in part ({items - missing:,} of {items:,})" if missing else ""
 
 
-def bounded_mean(scores: Sequence[JudgeScores], criterion: str) -> str | None:
-    """The mean of a criterion over some tasks with its bounds: `3.10 [2.00, 4.50]`; None without any.
+def bounded_mean(scores: Sequence[CriterionScore]) -> str | None:
+    """The unweighted mean of a criterion over some tasks with its bounds: `3.10 [2.00, 4.50]`, `n/a [1.00, 5.00]` of no
+    scored item; None where no bound is known.
 
     The bounds are the means with the lowest and the highest score for each item without a score: the mean of all items
     is between them, whatever the judge would say.
     """
-    found = bounds([one.criteria[criterion] for one in scores if criterion in one.criteria])
-    return found and f"{printed_or_na(found[0])} [{printed(found[1], 2)}, {printed(found[2], 2)}]"
+    known = [(one.low, one.high) for one in scores if one.low is not None and one.high is not None]
+    if not known:
+        return None
+    means = [one.mean.value for one in scores if one.mean]
+    low, high = (sum(ends) / len(known) for ends in zip(*known, strict=True))
+    mean = sum(means) / len(means) if means else None
+    return f"{printed_or_na(mean)} [{printed(low, 2)}, {printed(high, 2)}]"
 
 
 def templates_of(suite: str) -> list[str]:

@@ -9,12 +9,21 @@ from typing import NamedTuple
 from cultureval.metrics.code.report import NO_SANDBOX
 from cultureval.metrics.declared import SHARE, bounds_of_mean
 from cultureval.runs.files import judged_of, more_tasks
-from cultureval.runs.judged import CriterionScore, JudgeScores, bounds, incomplete, is_of_judge, judge_scores, total
+from cultureval.runs.judged import (
+    CriterionScore,
+    JudgeScores,
+    bounded_mean,
+    incomplete,
+    is_of_judge,
+    judge_scores,
+    total,
+)
 from cultureval.runs.means import members_of
 from cultureval.runs.record import Run, TaskRecord
 from cultureval.runs.task_records import is_sample
 from cultureval.runtime.errors import counted
 from cultureval.runtime.journal_lines import UNCONFIRMED
+from cultureval.runtime.rounding import printed_or_na
 from cultureval.runtime.rows_report import KEPT_KINDS, KINDS
 from cultureval.tasks.catalogue import all_tasks, declared_metric, groups
 
@@ -457,13 +466,10 @@ def _judges_bounds(run: Run, tasks: list[TaskRecord]) -> Checks:
 
 
 def _judged_span(scores: list[CriterionScore]) -> str:
-    """A criterion's mean, its bounds and its mean without flagged texts, over tasks; "" where none has it."""
-    found = bounds(scores)
-    if found is None or found[0] is None:
-        return ""
+    """A criterion's mean, its bounds and its mean without flagged texts, over tasks; "" where no bound is known."""
+    span = bounded_mean(scores)
     unflagged = [one.unflagged for one in scores if one.unflagged is not None]
-    without = f"{sum(unflagged) / len(unflagged):.2f}" if unflagged else "n/a"
-    return f"{found[0]:.2f} [{found[1]:.2f}, {found[2]:.2f}], {without}"
+    return f"{span}, {printed_or_na(sum(unflagged) / len(unflagged) if unflagged else None)}" if span else ""
 
 
 def _unparsable(run: Run, tasks: list[TaskRecord]) -> Checks:
@@ -597,8 +603,9 @@ PROBLEMS = {  # in the order in which they are told
     "unsandboxed": Problem(_unsandboxed, "no sandbox"),
     "few_shot": Problem(_few_shot),
     "unscored": Problem(_unscored, "unscored", leaves_out=True),
-    "unjudged": Problem(_unjudged, "unscored verdicts", leaves_out=True),
-    "judged_in_part": Problem(_judged_in_part, "judged in part", leaves_out=True),
+    # What a judge leaves out touches its own means, which tables bound, and a headline of it is `unscored`.
+    "unjudged": Problem(_unjudged, "unscored verdicts"),
+    "judged_in_part": Problem(_judged_in_part, "judged in part"),
     "judges_of_one_name": Problem(_judges_of_one_name, "mixed judges"),
     "flagged": Problem(_flagged, "flagged"),
     "judges_bounds": Problem(_judges_bounds),

@@ -97,6 +97,11 @@ class Judgement:
         """Numbers of items by outcome."""
         return Counter(verdict.outcome for verdict in self.verdicts)
 
+    @property
+    def says_something(self) -> bool:
+        """Whether there is more to tell than that no reply came: unreadable and unusable items are told, too."""
+        return bool(self.outcomes().keys() - {"no_answer", "not_asked"})
+
 
 def summarize(
     verdicts: Sequence[JudgeVerdict], criteria: Sequence[str], highest: Mapping[str, int] | None = None

@@ -256,10 +256,12 @@ def _judge_table(judge: str, scores: Sequence[JudgeScores]) -> SuiteTable:
         of_kind = [one for one in scores if one.task.partition("|")[0].partition(":")[0].endswith(f"_{kind}")]
         cells: list[Content] = []
         for template, criterion in CRITERIA:
-            found = [one for one in of_kind if one.template == template and criterion in one.criteria]
-            known = [mean for one in found if (mean := one.criteria[criterion].mean)]
-            mean = cell_of(mean_of(known)) if known else None
-            cells.append(bounded_mean(found, criterion) if part else mean)
+            found = [
+                one.criteria[criterion] for one in of_kind if one.template == template and criterion in one.criteria
+            ]
+            known = [one.mean for one in found if one.mean]
+            whole = known and len(known) == len(found) and not part
+            cells.append(cell_of(mean_of(known)) if whole else bounded_mean(found))
         if any(cells):
             rows.append(Row(label, cells))
     name = f"AL-QASIDA, judge {judge}, 1 to 5{part}"

@@ -8,7 +8,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from cultureval.reports.paper_numbers import published_rows, published_rows_of
-from cultureval.runs.judged import BOUNDS_NOTE, JudgeScores, bounded_mean, by_judge, incomplete, judge_scores
+from cultureval.runs.judged import (
+    BOUNDS_NOTE,
+    CriterionScore,
+    JudgeScores,
+    bounded_mean,
+    by_judge,
+    incomplete,
+    judge_scores,
+)
 from cultureval.runs.means import estimate
 from cultureval.runs.record import Run, TaskRecord
 from cultureval.runs.table import Cell, Column, Row, SuiteTable, cell_of, table_of_cells, with_mean_of_rows
@@ -91,22 +99,24 @@ def _judge_table(run: Run, judge: str, scores: Sequence[JudgeScores]) -> SuiteTa
         for one in scores:
             if one.template != template:
                 continue
-            variety = records[one.task]
+            variety, means = records[one.task], {name: one.criteria.get(name) for name in CRITERIA}
             if part:
-                cells = [bounded_mean([one], name) for name in CRITERIA]
+                cells = [bounded_mean([found]) if found else None for found in means.values()]
                 cells += [f"{one.scored} of {one.items}"] if any(cells) else []
             else:
-                paper, means = published[file].get(variety, {}), {n: one.criteria.get(n) for n in CRITERIA}
-                cells = [
-                    cell_of(found.mean, paper.get(prefix + name)) if found and found.mean else None
-                    for name, found in means.items()
-                ]
+                paper = published[file].get(variety, {})
+                cells = [_judged_cell(found, paper.get(prefix + name)) for name, found in means.items()]
             if any(cells):
                 rows.append(Row(f"{variety}, {label}", cells))
     columns = ("Variety", *CRITERIA.values(), *(["judged"] if part else []))
     return SuiteTable(
         f"{BY_JUDGE} {judge}, 1 to 5{part}", "", columns, rows, [BOUNDS_NOTE] if part else (), family=BY_JUDGE
     )
+
+
+def _judged_cell(found: CriterionScore | None, paper: float | None) -> Cell | str | None:
+    """A judge's mean; where it scored no item of the task, what bounds it."""
+    return found and (cell_of(found.mean, paper) if found.mean else bounded_mean([found]))
 
 
 def published_tables() -> dict[str, list[SuiteTable]]:

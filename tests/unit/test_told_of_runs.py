@@ -36,18 +36,22 @@ from viewer_runs import DATE, row, save
 from cultureval.judge_prompts.templates import judge_template
 from cultureval.metrics.alqasida import translation
 from cultureval.metrics.alqasida.names import CORPUS
+from cultureval.metrics.judges.settings import JudgeSettings
+from cultureval.metrics.judges.verdicts import Judgement, JudgeVerdict
 from cultureval.metrics.m2cqa.statement_items import cell_report
+from cultureval.reports import judge_report
+from cultureval.reports.judge_saved import Job
 from cultureval.reports.leaderboard.board import read_board
 from cultureval.reports.summary_text import full_text, summary_data
 from cultureval.reports.viewer.logs import write_logs
 from cultureval.runs.comparable import fields_that_differ, protocol_of, texts_that_differ
-from cultureval.runs.files import UNVERIFIED, details_files_of_run, find_saved_tasks
+from cultureval.runs.files import UNVERIFIED, details_files_of_run, find_saved_tasks, read_details
 from cultureval.runs.items import aligned, details_columns, item_scores
 from cultureval.runs.load_runs import load, scores_table
 from cultureval.runs.record import Claim, RunRecord, SignatureRecord, TaskRecord
 from cultureval.runs.recording import cut_prompts, section_of, tokens_of_run
 from cultureval.runs.task_records import task_records
-from cultureval.runs.warnings import PROBLEMS, run_warnings
+from cultureval.runs.warnings import PROBLEMS, RunWarning, leaves_items_out, run_warnings
 from cultureval.runtime.errors import CulturevalError
 from cultureval.tasks.catalogue import means_of_subsets
 
@@ -666,6 +670,35 @@ def test_a_sampled_judgement_is_marked_and_never_stands_for_all(tmp_path):
     (log,) = write_logs([out])
     scores = [sample.scores[CRITERION].value for sample in read_eval_log(str(log.file)).samples]
     assert scores == list(fuller)
+
+
+@pytest.mark.parametrize("outcome", ["malformed", "unusable", "no_answer"])
+def test_a_judge_that_scored_nothing_of_a_task_is_told(tmp_path, monkeypatch, outcome):
+    """All verdicts unreadable: no file said so, and no view; with one that was read, all of them did."""
+    out, task = tmp_path / "out", f"{CAPTION}|0"
+    write_folder(tmp_path, Folder(5, (Plan(tasks=("caption",)),)))
+    (saved,) = [one for one in find_saved_tasks([out]) if one.task == task]
+    table, template = read_details(saved.file), "jeem_caption_image_reference"
+    verdicts = [JudgeVerdict(str(place), outcome=outcome, reason="-") for place in range(table.num_rows)]
+    job = Job(saved, table, table.num_rows, {}, {("gpt", template): Judgement(verdicts)})
+    settings = JudgeSettings(name="gpt", model="gpt", base_url="http://127.0.0.1:1")
+    monkeypatch.setattr(judge_report, "judge_jobs", lambda judges, work: {})
+    _, file, _ = judge_report.judge_and_save([settings], [job], {})
+    (found,) = load(out)
+    assert bool(file) == (outcome != "no_answer") and not found.claims and not found.unchecked
+    if not file:
+        return
+    values, warnings = found.scores[task], run_warnings(found)
+    assert [values[f"{CRITERION}_missing_as_{end}"] for end in (1, 5)] == [1, 5] and values[CRITERION] is None
+    assert (values[f"{JUDGE}_n_parsed"], values[f"{JUDGE}_n_{outcome}"]) == (0, 5)
+    assert "unscored verdicts" in [one.mark for one in warnings] and "n/a [1.00, 5.00]" in " ".join(warnings)
+    assert "with image  n/a [1.00, 5.00]" in run("show", out)[0]
+
+
+def test_what_a_judge_leaves_out_makes_no_other_score_less_than_the_best():
+    """Bold went to a lower BLEU where the judge had failed on some of the best model's captions."""
+    told = [RunWarning("-", kind) for kind in ("unjudged", "judged_in_part")]
+    assert not leaves_items_out(told) and leaves_items_out([RunWarning("-", "unscored")])
 
 
 @pytest.mark.parametrize("gone", ["results", "details", "run"])
