@@ -198,11 +198,6 @@ def _without(names: Sequence[str], cells: Sequence[str]) -> list[str]:
 
 def _cells(row: TestedDifference) -> list[str]:
     found = row.result
-    items = f"{found.items}" if found.clusters == found.items else f"{found.items} in {found.clusters}"
-    if row.counted and row.counted != (found.items, found.items):
-        items = f"{' and '.join(map(str, dict.fromkeys(row.counted)))} of {items}"
-    if any(row.left_out):
-        items += f", {sum(row.left_out)} left out"
     large = max(abs(found.first), abs(found.second)) > 1.5
 
     def number(value: float | None, signed: bool = False) -> str:
@@ -211,7 +206,7 @@ def _cells(row: TestedDifference) -> list[str]:
     cells = [
         escaped(row.name),
         escaped(row.metric),
-        items,
+        items_cell(row),
         number(found.first),
         number(found.second),
         number(found.difference, True),
@@ -223,6 +218,17 @@ def _cells(row: TestedDifference) -> list[str]:
         bounds = "identical on every item" if found.low == found.high else f"identical on every item; {bounds}"
         return [*cells, bounds, p_text(found.p_value), p_text(row.p_holm), ""]
     return [*cells, bounds, p_text(found.p_value), p_text(row.p_holm), number(row.can_show)]
+
+
+def items_cell(row: TestedDifference) -> str:
+    """Of how many items a row is, how many are left out, and whether these could turn it: `9 of 12, 4 left out`."""
+    found = row.result
+    items = f"{found.items}" if found.clusters == found.items else f"{found.items} in {found.clusters}"
+    if row.counted and row.counted != (found.items, found.items):
+        items = f"{' and '.join(map(str, dict.fromkeys(row.counted)))} of {items}"
+    if any(row.left_out):
+        items += f", {sum(row.left_out)} left out"
+    return f"{items}, decides nothing" if row.could_turn else items
 
 
 def p_text(p_value: float | None) -> str:

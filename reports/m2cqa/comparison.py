@@ -22,7 +22,8 @@ from cultureval.metrics.m2cqa.names import (
 )
 from cultureval.reports.charts import FORMATS, chart_files
 from cultureval.reports.comparison.compared_models import sides_of
-from cultureval.reports.comparison.report import comparison_notes, left_out_sentences
+from cultureval.reports.comparison.paired_runs import TestedDifference
+from cultureval.reports.comparison.report import comparison_notes, items_cell, left_out_sentences
 from cultureval.reports.leaderboard.exports import escaped_markdown, markdown_table
 from cultureval.reports.m2cqa.charts import regimes
 from cultureval.reports.m2cqa.charts import sizes as size_charts
@@ -32,6 +33,8 @@ from cultureval.reports.m2cqa.comparison_rows import (
     GROUP,
     HIGH,
     LOW,
+    N_ASKED,
+    N_UNSCORED,
     OF_MODELS,
     OF_PROMPTS,
     Borders,
@@ -54,7 +57,7 @@ from cultureval.tasks.m2cqa.benchmarks import PROMPTS, VARIETIES
 
 CELL_HEADER = ("Variety", "Model", "Q+", "Q-", "F1", "Combined", "CFHR", "95%", "Invalid", "Right Q+", "Regime")
 CELL_ALIGN = "llrrrrrrrrl"
-DIFFERENCE_ALIGN = "llllrlll"
+DIFFERENCE_ALIGN = "llllrrlll"
 MOST_COLUMNS = 6  # of models and prompts in the tables by country and category
 
 
@@ -128,7 +131,7 @@ def write_comparison(
     write_csv(output_dir / "differences.csv", differences)
     if breakdown:
         write_csv(output_dir / "breakdown.csv", breakdown, BREAKDOWN_COLUMNS)
-    sections = [*cell_sections(rows), *difference_sections(differences), *breakdown_sections(breakdown)]
+    sections = [*cell_sections(rows), *difference_sections(differences, found), *breakdown_sections(breakdown, rows)]
     notes = [*comparison_notes(pairs, sides, found), *left_out_sentences(found)]
     lead = f"Verdicts parsed with the {profile} profile. Read CFHR together with Q+: few correct Q+ also keep it low."
     parts = ["# M2CQA", lead, "\n".join(f"- {escaped_markdown(note)}" for note in notes)]
@@ -151,7 +154,7 @@ def cell_sections(rows: Sequence[Row]) -> list[ReportTable]:
             [
                 *(row["variety"], row["model"], *(_rounded(row[name]) for name in names)),
                 *(_interval(row[LOW], row[HIGH]), _rounded(row[INVALID_RATE])),
-                *(f"{row[N_Q_PLUS]:g} of {row[N_ITEMS]:g}", row["regime"]),
+                *(f"{row[N_Q_PLUS]:g} of {row[N_ASKED]:g}{_unscored(row)}", row["regime"]),
             ]
             for row in sorted(of_prompt, key=lambda row: order.index(row["variety"]))
         ]
@@ -160,28 +163,41 @@ def cell_sections(rows: Sequence[Row]) -> list[ReportTable]:
     return sections
 
 
-def difference_sections(differences: Sequence[Row]) -> list[ReportTable]:
-    """Tables of differences like Table 7: between prompts, and between models, if any."""
+def difference_sections(differences: Sequence[Row], tested: Sequence[TestedDifference]) -> list[ReportTable]:
+    """Tables of differences like Table 7: between prompts, and between models, if any.
+
+    Args:
+        differences: As of `difference_rows`.
+        tested: What they are the rows of.
+    """
     lead = "CFHR of the first minus the second, paired by item; p of a permutation test, and by Holm for this table."
     sections = []
     for level, held in ((OF_PROMPTS, "Model"), (OF_MODELS, "Prompt")):
         table = [
-            [row["variety"], *(row[name] for name in ("held", "first", "second")), *_difference_cells(row)]
-            for row in differences
+            [row["variety"], row["held"], row["first"], row["second"], items_cell(one), *_difference_cells(row)]
+            for row, one in zip(differences, tested, strict=True)
             if row["level"] == level
         ]
         if table:
-            header = ("Variety", held, "First", "Second", "Δ", "CI", "p", "p (Holm)")
+            header = ("Variety", held, "First", "Second", "Items", "Δ", "CI", "p", "p (Holm)")
             sections.append(ReportTable(f"Differences of {level}", lead, header, table, DIFFERENCE_ALIGN))
     return sections
 
 
-def breakdown_sections(breakdown: Sequence[Row]) -> list[ReportTable]:
-    """Tables of CFHR by country and by category, all varieties of a model and prompt together."""
+def breakdown_sections(breakdown: Sequence[Row], of_cells: Sequence[Row]) -> list[ReportTable]:
+    """Tables of CFHR by country and by category, all varieties of a model and prompt together.
+
+    Args:
+        breakdown: As of `breakdown_rows`.
+        of_cells: As of `cell_rows`; items without an answer, whose country nobody knows, are theirs alone.
+    """
     cells = list(dict.fromkeys((row["model"], row["prompt"]) for row in breakdown))
     if len(cells) > MOST_COLUMNS:
         return []
-    sections = []
+    sections, gone = [], dict[tuple[str, str], float]()
+    for row in of_cells:
+        if row["variety"] in VARIETIES and (absent := row[N_ASKED] - row[N_ITEMS]):
+            gone[row["model"], row["prompt"]] = gone.get((row["model"], row["prompt"]), 0) + absent
     for field in dict.fromkeys(row["field"] for row in breakdown):
         groups: dict[str, dict[tuple[str, str], list[Row]]] = {}
         for row in breakdown:
@@ -189,6 +205,10 @@ def breakdown_sections(breakdown: Sequence[Row]) -> list[ReportTable]:
                 groups.setdefault(row["value"], {}).setdefault((row["model"], row["prompt"]), []).append(row)
         table = [[value, *(_pooled(found.get(cell, [])) for cell in cells)] for value, found in sorted(groups.items())]
         lead = "Fooled of the items with a correct Q+, varieties together; breakdown.csv has each with its interval."
+        lead += "".join(
+            f" {absent:g} items that {model} {prompt} was asked are in no row."
+            for (model, prompt), absent in gone.items()
+        )
         header = (field.capitalize(), *(f"{model} {prompt}" for model, prompt in cells))
         sections.append(ReportTable(f"CFHR by {field}", lead, header, table, "l" + "r" * len(cells)))
     return sections
@@ -197,8 +217,14 @@ def breakdown_sections(breakdown: Sequence[Row]) -> list[ReportTable]:
 def _pooled(rows: Sequence[Row]) -> str:
     """CFHR of some cells together, with its counts."""
     hits = sum(row[N_Q_PLUS] for row in rows)
-    fooled = sum(round((row[CFHR] or 0) * row[N_Q_PLUS]) for row in rows)
-    return f"{printed(fooled / hits, 3)} ({fooled}/{hits})" if hits else "n/a"
+    fooled, unscored = sum(round((row[CFHR] or 0) * row[N_Q_PLUS]) for row in rows), _unscored(*rows)
+    return f"{printed(fooled / hits, 3)} ({fooled}/{hits}{unscored})" if hits else f"n/a{unscored}"
+
+
+def _unscored(*rows: Row) -> str:
+    """How many items some rows leave out, behind a number of those that they count; "" where none."""
+    left_out = sum(row[N_UNSCORED] for row in rows)
+    return f", {left_out:g} unscored" if left_out else ""
 
 
 def printed_p_value(p_value: float | None) -> str:

@@ -7,10 +7,10 @@ Our own: the thresholds between the regimes, which the paper only names.
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cultureval.metrics.m2cqa.counterfactual import metrics_of_counts, report_of_counts
 from cultureval.metrics.m2cqa.names import (
@@ -29,7 +29,7 @@ from cultureval.metrics.m2cqa.names import (
 from cultureval.metrics.m2cqa.statement_items import ROLES
 from cultureval.metrics.paired_tests import Floats
 from cultureval.metrics.proportions import wilson_interval
-from cultureval.reports.comparison.compared_models import Side
+from cultureval.reports.comparison.compared_models import ComparedTask, Side
 from cultureval.reports.comparison.paired_runs import (
     Pairs,
     RowTasks,
@@ -39,6 +39,7 @@ from cultureval.reports.comparison.paired_runs import (
 )
 from cultureval.reports.comparison.report import row_record
 from cultureval.runs.items import details_columns, item_scores
+from cultureval.runs.means import interval_of
 from cultureval.runtime.errors import CulturevalError
 from cultureval.tasks.m2cqa.benchmarks import DIALECTS, PROMPTS, VARIETIES
 
@@ -50,10 +51,12 @@ VALUES = (
     *(INVALID_RATE, CFHR_VALID_ONLY, *COUNTS),
 )
 LOW, HIGH = f"{CFHR}_low", f"{CFHR}_high"
-CELL_COLUMNS = ("model", "prompt", "variety", *VALUES, LOW, HIGH, "regime", "size_b")
+N_ASKED, N_UNSCORED = "n_asked", "n_unscored"  # items that were asked; that CFHR has no score of
+OF_CELLS = (*VALUES, LOW, HIGH, N_ASKED, N_UNSCORED)
+CELL_COLUMNS = ("model", "prompt", "variety", *OF_CELLS, "regime", "size_b")
 # Columns of a difference in other words than the general comparison's.
 RENAMED = {"delta": "difference", "ci_low": "low", "ci_high": "high", "n_items": "clusters"}
-BREAKDOWN_COLUMNS = ("model", "prompt", "variety", "field", "value", N_ITEMS, N_Q_PLUS, CFHR, LOW, HIGH)
+BREAKDOWN_COLUMNS = ("model", "prompt", "variety", "field", "value", N_ITEMS, N_Q_PLUS, N_UNSCORED, CFHR, LOW, HIGH)
 FIELDS = ("country", "category")
 GROUP = "m2cqa:"
 Prompted = Mapping[tuple[str, str], Side]  # model and prompt -> their tasks by variety
@@ -68,6 +71,8 @@ class CountedCell:
         prompt: Key of `PROMPTS`.
         variety: Key of `VARIETIES`.
         counts: [N, 8] of the items, as of `item_counts`.
+        scored: [N] whether CFHR has a score of an item: not of one whose Q+ is unreadable.
+        asked: Items that were asked, also those without an answer.
         fields: "country" and "category", where the data have them -> [N] the items' values, "" where unknown.
     """
 
@@ -75,6 +80,8 @@ class CountedCell:
     prompt: str
     variety: str
     counts: Floats
+    scored: NDArray[np.bool_]
+    asked: int
     fields: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
 
@@ -97,22 +104,23 @@ class Borders:
 def cell_rows(cells: Sequence[CountedCell], borders: Borders, sizes: Mapping[str, float]) -> list[Row]:
     """The metrics of every cell, and of the paper's Dialect rows: the unweighted means of ajp and arz.
 
-    The interval of CFHR is Wilson's, given the items with a correct Q+. A Dialect row's standard error and interval are
-    means too, upper bounds, since both dialects have the same items.
+    A Dialect row's standard error is a mean too, an upper bound, since both dialects have the same items.
     """
-    rows = {}
+    rows: dict[tuple[str, str, str], Row] = {}
     for cell in cells:
-        report = report_of_counts(cell.counts, FALSE_STATEMENTS)
-        rows[cell.model, cell.prompt, cell.variety] = report | _interval(report[CFHR], report[N_Q_PLUS])
+        unscored = cell.asked - int(cell.scored.sum())
+        known = {N_ASKED: cell.asked, N_UNSCORED: unscored} | report_of_counts(cell.counts, FALSE_STATEMENTS)
+        rows[cell.model, cell.prompt, cell.variety] = known
     for model, prompt in dict.fromkeys((cell.model, cell.prompt) for cell in cells):
         pair = [rows.get((model, prompt, variety)) for variety in DIALECTS]
         if all(pair):
-            rows[model, prompt, "dialect"] = {
-                name: _mean(pair[0][name], pair[1][name]) for name in (*VALUES, LOW, HIGH)
-            }
+            rows[model, prompt, "dialect"] = {name: _mean(*(row[name] for row in pair)) for name in pair[0]}
+    for row in rows.values():
+        ends = interval_of(f"{GROUP}{next(iter(PROMPTS))}_{DIALECTS[0]}", CFHR, row[CFHR], row[f"{CFHR}_stderr"])
+        row |= dict(zip((LOW, HIGH), ends or (None, None), strict=True))
     return [
         {"model": model, "prompt": prompt, "variety": variety}
-        | {name: values[name] for name in (*VALUES, LOW, HIGH)}
+        | {name: values[name] for name in OF_CELLS}
         | {"regime": borders.regime(values[Q_PLUS_ACC], values[CFHR]), "size_b": sizes.get(model)}
         for (model, prompt, variety), values in rows.items()
     ]
@@ -124,12 +132,13 @@ def breakdown_rows(cells: Sequence[CountedCell]) -> list[Row]:
     for cell in cells:
         for name, values in cell.fields.items():
             for value in sorted(set(values)):
-                here = cell.counts[np.array(values) == value]
+                of_value = np.array(values) == value
+                here, unscored = cell.counts[of_value], int((~cell.scored[of_value]).sum())
                 hits, rate = int(here[:, 0].sum()), float(metrics_of_counts(here.sum(axis=0), FALSE_STATEMENTS)[CFHR])
                 known = None if np.isnan(rate) else rate
                 row: Row = {"model": cell.model, "prompt": cell.prompt, "variety": cell.variety, "field": name}
-                row |= {"value": value or "unknown", N_ITEMS: len(here), N_Q_PLUS: hits, CFHR: known}
-                rows.append(row | _interval(known, hits))
+                row |= {"value": value or "unknown", N_ITEMS: len(here), N_Q_PLUS: hits}
+                rows.append(row | {N_UNSCORED: unscored, CFHR: known} | _interval(known, hits))
     return rows
 
 
@@ -249,19 +258,16 @@ def read_cells(prompted: Prompted, profile: Profile) -> list[CountedCell]:
     Raises:
         CulturevalError: The details are not of our M2CQA tasks.
     """
-    return [
-        _read_cell(task.saved.file, task.saved.task, model, profile)
-        for (model, _), side in prompted.items()
-        for task in side.tasks.values()
-    ]
+    return [_read_cell(task, model, profile) for (model, _), side in prompted.items() for task in side.tasks.values()]
 
 
-def _read_cell(file: Path, task: str, model: str, profile: Profile) -> CountedCell:
-    try:
-        items = item_scores(file, task, under_profile(F1, profile))  # the one that is made of all counts
+def _read_cell(compared: ComparedTask, model: str, profile: Profile) -> CountedCell:
+    file, task = compared.saved.file, compared.saved.task
+    try:  # F1 is the one that is made of all counts
+        items, rates = (item_scores(file, task, under_profile(name, profile)) for name in (F1, CFHR))
     except CulturevalError as error:
         raise CulturevalError(f"{file}: {error}") from error
-    if items is None:
+    if items is None or rates is None:
         raise CulturevalError(f"{file} has no verdicts of M2CQA. Run the task again.")
     columns = details_columns(file, [f"doc.specific.{name}" for name in FIELDS])
     values = {
@@ -269,4 +275,5 @@ def _read_cell(file: Path, task: str, model: str, profile: Profile) -> CountedCe
         for name, column in zip(FIELDS, columns.values(), strict=True)
         if column and any(column)
     }
-    return CountedCell(model, *prompt_and_variety(task), items.parts, values)
+    asked = max(compared.record.n if compared.record else 0, len(items.keys))
+    return CountedCell(model, *prompt_and_variety(task), items.parts, rates.scored, asked, values)

@@ -21,6 +21,7 @@ from cultureval.reports.m2cqa.comparison import printed_p_value
 from cultureval.reports.m2cqa.comparison_rows import Borders
 from cultureval.reports.model_sizes import family, model_sizes
 from cultureval.runs.load_runs import load
+from cultureval.runs.means import interval_of
 from cultureval.runtime.errors import CulturevalError
 from cultureval.scripts.main import app
 
@@ -170,6 +171,8 @@ def test_unreadable_replies_to_true_statements_lower_no_rank_of_cfhr_and_decide_
     assert (rows["a", "b"]["left_out_first"], rows["a", "b"]["p_holm"]) == ("60", "1.0")
     assert float(rows["a", "b"]["lowest"]) == pytest.approx(-0.2) and float(rows["a", "b"]["highest"]) > 0
     assert "a tf has no score for 60 items, b tf for 0 items" in output
+    assert re.search(r"^en +tf +a +b +140, 60 left out, decides nothing ", output, re.MULTILINE)
+    assert "| 140 of 200, 60 unscored |" in (tmp_path / "out/comparison.md").read_text(encoding="utf-8")
     runs, rates = load(tmp_path), {"a": 0.0, "b": 0.2, "c": 0.3}
     runs = [replace(run, scores={"m2cqa:tf_en|0": {"cfhr": rates[run.file.parent.name]}}) for run in runs]
     names = [run.file.parent.name for run in runs]
@@ -204,7 +207,7 @@ def test_identical_cells_and_cells_that_no_resample_changes(tmp_path):
     # Newcombe's interval of 0 of 20 against 0 of 10, from Wilson's.
     interval = [float(rows["a", "b"][name]) for name in ("delta", "ci_low", "ci_high", "p_value")]
     assert interval == pytest.approx([0, -0.2775, 0.1611, 1], abs=1e-4)
-    assert re.search(r"a +c +0\.000 +identical", output)
+    assert re.search(r"a +c +20 +0\.000 +identical", output)
     cells = {row["model"]: row for row in rows_of(tmp_path / "out/cells.csv")}
     assert [float(cells["a"][name]) for name in ("cfhr_low", "cfhr_high")] == pytest.approx([0, 0.1611], abs=1e-4)
     assert re.search(r"0\.000 +\[0\.000, 0\.161\]", output)
@@ -242,7 +245,37 @@ def test_cfhr_by_country_and_category(tmp_path):
     pooled = [counterfactual_report(*judgements(CELLS[cell][0::3])) for cell in ("tf_en", "tf_msa")]
     hits = sum(one["n_q_plus"] for one in pooled)
     fooled = sum(round(one["cfhr"] * one["n_q_plus"]) for one in pooled)
-    assert f"{fooled / hits:.3f} ({fooled}/{hits})" in output and re.search(r"^unknown ", output, re.MULTILINE)
+    unread = sum(int((CELLS[cell][0::3, 0] == "invalid").sum()) for cell in ("tf_en", "tf_msa"))
+    assert f"{fooled / hits:.3f} ({fooled}/{hits}, {unread} unscored)" in output
+    assert re.search(r"^unknown ", output, re.MULTILINE)
+
+
+def test_refused_items_are_counted_in_every_table(tmp_path):
+    """A model that refused 33 of 60 items read "22 of 27 ... 0.000 strong grounding" without a mark."""
+    fields = {"country": "Egypt"}
+    write_run(tmp_path, "all", {"tf_en": CELLS["tf_en"]}, fields=lambda number: fields, recorded={})
+    kept = CELLS["tf_en"][200:]
+    ids = [f"item-{number:05}" for number in range(200, 300)]
+    part = write_run(tmp_path, "part", {"tf_en": kept}, ids=ids, fields=lambda number: fields, recorded={})
+    content = json.loads(part.read_text(encoding="utf-8"))
+    content["cultureval"]["tasks"]["m2cqa:tf_en|0"] |= {"rows": 300, "refused": 600}
+    part.write_text(json.dumps(content), encoding="utf-8")
+    output = compare(tmp_path, "--output-dir", tmp_path / "out")
+    cells = {row["model"]: row for row in rows_of(tmp_path / "out/cells.csv")}
+    unread = int((kept[:, 0] == "invalid").sum())
+    counts = [cells["part"][name] for name in ("n_q_plus", "n_asked", "n_unscored")]
+    assert counts == [str(int((kept[:, 0] == "true").sum())), "300", str(200 + unread)]
+    assert f"{counts[0]} of 300, {counts[2]} unscored" in output and "200 items that part tf was asked are in" in output
+    (row,) = [row for row in rows_of(tmp_path / "out/breakdown.csv") if row["model"] == "part"]
+    assert unread and row["n_unscored"] == str(unread) and f"/{counts[0]}, {unread} unscored)" in output
+    assert re.search(r"^en +tf +all +part .* left out", output, re.MULTILINE)
+
+
+def test_the_interval_of_cfhr_is_that_of_the_page(two_models):
+    """The page had that of the bootstrapped error, `compare m2cqa` Wilson's of the counts."""
+    for row in rows_of(two_models[0] / "out/cells.csv"):
+        value, error, low, high = (float(row[f"cfhr{end}"]) for end in ("", "_stderr", "_low", "_high"))
+        assert interval_of(f"m2cqa:{row['prompt']}_en|0", "cfhr", value, error) == pytest.approx((low, high))
 
 
 def test_forced_comparison_takes_the_items_that_both_have(tmp_path):
