@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -25,11 +25,18 @@ class ScoredTask:
             error.
         rows: Records of the gold file that were scored.
         items: Units that the standard errors count, such as images; None: the rows.
+        scored: Metric -> rows that have a score of it, as of `TaskRecord`; likewise `counted`.
+        unparsable: Rows without an answer that can be read.
+        notes: What must be known of the submission, a sentence each.
     """
 
     scores: Mapping[str, float]
     rows: int
     items: int | None = None
+    scored: Mapping[str, int] = field(default_factory=dict)
+    counted: Mapping[str, int] = field(default_factory=dict)
+    unparsable: int = 0
+    notes: Sequence[str] = ()
 
 
 @dataclass(frozen=True)
@@ -96,6 +103,8 @@ def _save(
 def _record(known: TaskRecord, one: ScoredTask, gold: Path) -> TaskRecord:
     metrics = tuple(name for name in one.scores if not name.endswith("_stderr"))
     changed: dict[str, Any] = {"metrics": metrics, "rows": one.rows, "items": one.items or one.rows}
+    changed |= {"scored": {name: count for name, count in one.scored.items() if count < one.rows}}
+    changed |= {"counted": dict(one.counted), "unparsable": one.unparsable, "notes": (*known.notes, *one.notes)}
     return known.model_copy(update=changed | {"form": "gold file", "source": str(gold)})
 
 

@@ -555,7 +555,7 @@ def _told(run: Run, record: TaskRecord) -> TaskRecord:
         values = [run.value(record.task, name) for name in declared.of] if declared else []
         if values and None not in values:
             counted[metric] = round(math.prod(value for value in values if value is not None))
-    return record.model_copy(update={"counted": counted}) if counted else record
+    return record.model_copy(update={"counted": record.counted | counted}) if counted else record
 
 
 def _made_of_sums(record: TaskRecord, file: Path, metrics: Sequence[str]) -> dict[str, ItemScores]:

@@ -106,10 +106,11 @@ def score_task(name: str, gold: Path, pred: Sequence[Path], output_dir: Path) ->
             problems.add(CulturevalError(f"cvlue-{name}: {problem}"))
         problems.raise_if_any()
     text, every = write_tables(name, items, output_dir)
-    text = "\n".join([text, *warnings_of(name, answers, replies)])
+    notes = warnings_of(name, answers, replies)
     images = len({item.image for item in items})
     asked = images if name == "itr" else len(items)  # as in runs, where a row of retrieval is an image
-    return ScoredSubmissions(text, [(pred, {f"cvlue_{name}": ScoredTask(_scores(every), asked, images)})])
+    scored = ScoredTask(_scores(every), asked, images, unparsable=unanswered(name, replies), notes=notes)
+    return ScoredSubmissions("\n".join([text, *notes]), [(pred, {f"cvlue_{name}": scored})])
 
 
 def items_of(name: str, gold: Any, replies: Sequence[Any]) -> list[ScoredItem]:
@@ -136,9 +137,14 @@ def warnings_of(name: str, gold: Any, replies: Sequence[Any]) -> list[str]:
         if len(replies) < len(PRED_FILES[name]):
             found.append(f"Only one of the two directions was submitted ({' and '.join(PRED_FILES[name])}).")
         return found
-    if name == "vqa" and (unanswered := sum(record["answer"] is None for record in replies[0])):
-        return [f"{unanswered} of {len(replies[0])} answers are null, which counts as wrong."]
+    if count := unanswered(name, replies):
+        return [f"{count} of {len(replies[0])} answers are null, which counts as wrong."]
     return submissions.box_warnings(gold, replies[0]) if name == "vg" else []
+
+
+def unanswered(name: str, replies: Sequence[Any]) -> int:
+    """How many answers of a submission are null; arguments as `items_of`."""
+    return sum(record["answer"] is None for record in replies[0]) if name == "vqa" else 0
 
 
 def write_tables(name: str, items: Sequence[ScoredItem], output_dir: Path) -> tuple[str, Row]:

@@ -1,5 +1,6 @@
 """What the scores of M2CQA and AynVQA are made of: counts of items, whose three statements are rows."""
 
+from dataclasses import replace
 from functools import lru_cache, partial
 from pathlib import Path
 
@@ -48,13 +49,25 @@ def item_statistics(file: Path, task: str, metric: str) -> ItemStatistics | None
     if (found := _judged(file, key, *state_of(file))) is None:
         return None
     items, counts, unread = found
+    return replace(
+        statistics_of(counts, unread, rate), items=items, error=partial(_error, file=file, key=key, rate=rate)
+    )
+
+
+def statistics_of(counts: Floats, unread: NDArray[np.bool_], rate: str) -> ItemStatistics:
+    """`item_statistics` of verdicts that are at hand.
+
+    Args:
+        counts: [N, 8], as of `item_counts`.
+        unread: [N, 1 + K] outputs without a verdict, Q+ first.
+        rate: As in `RATES`.
+    """
     parts = _parts(counts, rate)
     unreadable = unread[:, 0] if rate == CFHR else unread.any(axis=1)  # what decides on a place in the denominator
     left_out = unreadable & (parts[:, -1] == 0) & (rate in CONDITIONAL)
     score = ratio if parts.shape[-1] == 2 else partial(_rate, name=rate)
     worst, best = (np.tile(_parts(ends, rate), (len(parts), 1)) for ends in _ends(rate))
-    error = partial(_error, file=file, key=key, rate=rate)
-    return ItemStatistics(parts, score, items, ~left_out, worst=worst, best=best, error=error)
+    return ItemStatistics(parts, score, scored=~left_out, worst=worst, best=best)
 
 
 @lru_cache(maxsize=8)  # a run's rates are asked one after another

@@ -9,25 +9,33 @@ import csv
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from cultureval.metrics.m2cqa.counterfactual import item_counts, report_of_counts
 from cultureval.metrics.m2cqa.names import (
     AYNVQA,
     AYNVQA_JOINT,
     CFHR,
     COMBINED_ACC,
     CONTRASTIVE_INSTABILITY,
+    COUNTS,
+    INVALID_RATE,
     N_ITEMS,
     Q_MINUS_ACC,
     Q_PLUS_ACC,
     headline_verdict,
 )
+from cultureval.metrics.m2cqa.statement_items import ROLES, WORDS, right_judgements
 from cultureval.metrics.m2cqa.statement_verdicts import organisers_verdict
+from cultureval.reports.m2cqa.item_statistics import CONDITIONAL, statistics_of
 from cultureval.reports.submissions import ScoredSubmissions, ScoredTask
 from cultureval.reports.terminal_tables import terminal_table
 from cultureval.runs.files import SavedTask, find_saved_tasks, read_details
+from cultureval.runs.items import in_denominator
 from cultureval.runtime.csv_files import write_csv
 from cultureval.runtime.data.row_files import read_rows
 from cultureval.runtime.doc_fields import specific_of
@@ -76,11 +84,12 @@ def score_aynvqa(gold: Path, pred: Sequence[Path], output_dir: Path) -> ScoredSu
     rows, notes, submissions = [], [], []
     for file in files:
         predictions, problems = read_submission(file, answers)
-        report = submission_report(answers, predictions)
-        rows.append({"submission": file.name} | {name: report[name] for name in (*METRICS, "n_items")})
-        rows[-1] |= {f"{name}_stderr": report[f"{name}_stderr"] for name in METRICS}
+        scored = replace(scored_submission(answers, predictions), notes=tuple(problems))
+        known = {name: None if math.isnan(value) else value for name, value in scored.scores.items()}
+        rows.append({"submission": file.name} | {name: known[name] for name in METRICS} | {N_ITEMS: scored.items})
+        rows[-1] |= {f"{name}_stderr": known[f"{name}_stderr"] for name in METRICS}
         notes += [f"{file.name}: {problem}" for problem in problems]
-        submissions.append(([file], {task_of(answers): _scored(report, 3 * len(answers.true))}))
+        submissions.append(([file], {task_of(answers): scored}))
     output_dir.mkdir(parents=True, exist_ok=True)
     write_csv(output_dir / "aynvqa.csv", rows)
     cells = [[row["submission"], *(_cell(row, name) for name in METRICS), str(row["n_items"])] for row in rows]
@@ -96,13 +105,6 @@ def task_of(gold: Gold) -> str:
     """The task of the organisers' form in the language of the gold file's statements, or of its name."""
     arabic = any(re.search(r"[\u0621-\u064a]", text) for texts in gold.statements.values() for text in texts)
     return f"{AYNVQA}:{'msa' if arabic or gold.path.stem.endswith('_msa') else 'en'}"
-
-
-def _scored(report: Mapping[str, Any], rows: int) -> ScoredTask:
-    """The organisers' metrics of a submission and their standard errors; nan where undefined."""
-    names = [name for metric in (*METRICS, N_ITEMS) for name in (metric, f"{metric}_stderr")]
-    scores = {name: math.nan if report[name] is None else float(report[name]) for name in names}
-    return ScoredTask(scores, rows, int(report[N_ITEMS]))
 
 
 def read_gold(path: Path) -> Gold:
@@ -167,19 +169,30 @@ def _index(text: str) -> int | None:
         return None
 
 
-def submission_report(gold: Gold, predictions: Mapping[tuple[str, int], str]) -> dict[str, Any]:
-    """`counterfactual_report` of a submission.
+def scored_submission(gold: Gold, predictions: Mapping[tuple[str, int], str]) -> ScoredTask:
+    """The organisers' metrics of a submission and of how many items each is, as a run has them; nan where undefined.
 
     Args:
         predictions: By item and statement; those without one are wrong.
     """
-    from cultureval.metrics.m2cqa.counterfactual import counterfactual_report
-
-    right = []
+    words = []
     for item, true in gold.true.items():
-        verdicts = [organisers_verdict(predictions.get((item, place), "")) for place in range(3)]
-        right.append([verdicts[true] is True, *(verdicts[place] is False for place in range(3) if place != true)])
-    return counterfactual_report([row[0] for row in right], [row[1:] for row in right])
+        verdicts = [WORDS[organisers_verdict(predictions.get((item, place), ""))] for place in range(3)]
+        words.append([verdicts[true], *(verdicts[place] for place in range(3) if place != true)])
+    table = np.array(words)
+    unread = table == WORDS[None]
+    counts = item_counts(*right_judgements(table), unread).astype(np.float64)
+    report, statements = report_of_counts(counts, len(ROLES) - 1), len(ROLES)
+    names = [name for metric in (*METRICS, INVALID_RATE, *COUNTS) for name in (metric, f"{metric}_stderr")]
+    found = {metric: statistics_of(counts, unread, metric) for metric in METRICS}
+    return ScoredTask(
+        {name: math.nan if report[name] is None else float(report[name]) for name in names},
+        statements * len(table),
+        len(table),
+        scored={metric: statements * int(one.scored.sum()) for metric, one in found.items()},
+        counted={metric: in_denominator(one) for metric, one in found.items() if metric in CONDITIONAL},
+        unparsable=int(unread.sum()),
+    )
 
 
 def write_submissions(runs: Sequence[Path], gold: Gold, output_dir: Path) -> list[Path]:

@@ -4,6 +4,7 @@ import csv
 import json
 import random
 import shutil
+from operator import is_
 from pathlib import Path
 
 import pytest
@@ -20,8 +21,9 @@ from cultureval.metrics.m2cqa.statement_items import WORDS
 from cultureval.metrics.m2cqa.statement_verdicts import chosen_statement, organisers_verdict
 from cultureval.prompts.m2cqa.rows import joint_prompt, one_word_prompt
 from cultureval.reports.m2cqa import aynvqa
-from cultureval.reports.summary_text import summary_data
+from cultureval.reports.summary_text import full_text, summary_data
 from cultureval.runs.table import names_of_columns
+from cultureval.runs.warnings import run_warnings
 from cultureval.runtime.data_options import DataOptions, samples_root
 from cultureval.runtime.errors import CulturevalError, MissingColumn, SourceUnavailable
 from cultureval.scripts.main import app
@@ -199,7 +201,15 @@ def test_a_submission_is_scored_as_the_organisers_do_and_its_gaps_are_told(tmp_p
     run = {run.model: run for run in reports.load(tmp_path / "out")}["pred"]
     assert run.value("m2cqa_aynvqa:en|0", "cfhr") == pytest.approx(float(row["cfhr"]))
     (table,) = summary_data(run)["suites"]["aynvqa"]
-    assert [cell["n"] for cell in table["rows"][0][1:6]] == [300, 300, 111, 300, 300]  # CFHR is of right Q+
+    shown = table["rows"][0][1:7]
+    verdicts = {row["id"]: [organisers_verdict(predictions.get((row["id"], n), "")) for n in range(3)] for row in gold}
+    partly = sum(any(map(is_, verdicts[row["id"]], row["labels"])) for row in gold)
+    assert [cell["n"] for cell in shown] == [partly, 300, 111, 300, 300, 300]  # CFHR is of right Q+
+    unread = sum(found.count(None) for found in verdicts.values())
+    assert shown[5]["value"] == pytest.approx(unread / 900)
+    assert "aynvqa:en|0: 3 of 902 rows are of no statement" in full_text(run, None)
+    told = {one.kind: one for one in run_warnings(run)}
+    assert told["unparsable"].mark == "unreadable" and told["unscored"].mark == "unscored"
 
 
 def test_what_is_no_submission_or_no_gold_file_is_told(tmp_path):
