@@ -20,7 +20,8 @@ from cultureval.reports.model_sizes import billions_of, size_text
 from cultureval.reports.viewer_links import PublishedAnswers
 from cultureval.runs.means import interval_of
 from cultureval.runs.record import TaskRecord
-from cultureval.runs.table import Cell, Column
+from cultureval.runs.table import Cell, Column, higher_is_better
+from cultureval.runs.warnings import task_warnings
 from cultureval.runtime.rounding import printed
 from cultureval.tasks.catalogue import all_suites, all_tasks
 
@@ -254,7 +255,7 @@ class Pages:
                     "tasks": [
                         {
                             "metric": one.headline,
-                            "items": one.n,
+                            "lower": not _higher(section.group.entries, one),
                             "href": f"tasks/{file_name(one.task)}.html",
                             "name": shown(one.task.partition("|")[0], 80),
                             **{key.rstrip("_"): shown(str(getattr(one, key)), 60) or "-" for key in FILTERS},
@@ -267,13 +268,15 @@ class Pages:
         return found
 
     def _subset_row(self, entry: Entry, tasks: Sequence[TaskRecord]) -> dict[str, Any]:
-        facts = self.board.models[entry.label]
+        facts, known = self.board.models[entry.label], entry.run.record.tasks
         scores = [(entry.run.value(one.task, one.headline), entry.run.stderr(one.task, one.headline)) for one in tasks]
         return {
             "label": self._names[entry.label],
             "of": self._models[entry.identity],
             "href": self._href(entry),
             **facts.told(),
+            "marks": [shown(one, 60) for one in entry.marks],
+            "n": [known[one.task].n_of(one.headline) if one.task in known else 0 for one in tasks],
             "scores": [None if value is None else round(value, 6) for value, _ in scores],
             "errors": [None if error is None else round(error, 6) for _, error in scores],
         }
@@ -302,7 +305,7 @@ class Pages:
         return {
             "suite": _suite_name(section.division.suite, section.division.shots),
             "label": self._names[entry.label],
-            "rows": [self._score_row(one, scale[one.metric], "task") for one in scores],
+            "rows": [self._score_row(one, scale[one.metric]) for one in scores],
             "signatures": [
                 {"group": one.group, "text": shown(one.text, 4000)}
                 for one in record.signatures
@@ -333,10 +336,12 @@ class Pages:
         scale = _scales(scores)
         headline = record.headline
         letters = {id(entry): letter for _, letter, entry in places}
+        marks = {id(entry): [one.mark for one in task_warnings(entry.run, task) if one.mark] for _, _, entry in places}
+        sign = -1 if _higher([entry for _, _, entry in places], record) else 1
         several = len(set(letters.values())) > 1
         rows = sorted(
             (one for one in scores if one.metric == headline),
-            key=lambda one: (letters[id(one.entry)], one.value is None, -(one.value or 0)),
+            key=lambda one: (letters[id(one.entry)], one.value is None, sign * (one.value or 0)),
         )
         others = [one for one in scores if one.metric != headline]
         known = all_tasks().get(task.partition("|")[0])
@@ -351,27 +356,30 @@ class Pages:
             licence=source.licence if source else "",
             metric=headline,
             rows=[
-                self._score_row(one, scale[one.metric], "model", letters[id(one.entry)] if several else "")
+                self._score_row(one, scale[one.metric], marks[id(one.entry)], letters[id(one.entry)] if several else "")
                 for one in rows
             ],
-            others=[self._score_row(one, scale[one.metric], "model") for one in others],
+            others=[self._score_row(one, scale[one.metric], marks[id(one.entry)]) for one in others],
             several=several,
             logs=self.answers.address,
         )
 
-    def _score_row(self, score: TaskScore, scale: float, link: str, letter: str = "") -> dict[str, Any]:
-        """A row of a model's page or of a task's, which links the task or the model."""
+    def _score_row(
+        self, score: TaskScore, scale: float, marks: Sequence[str] | None = None, letter: str = ""
+    ) -> dict[str, Any]:
+        """A row of a task's page, with the model and its marks, or without `marks` of a model's, with the task."""
         record, source, interval = score.record, score.entry.sources.get(score.record.task), score.interval
         answers = self.answers.of(source, record.task) if source else ""
         digits = 4 if scale <= 1 else 2
         pixels = (lambda value: round(min(max(value / scale, 0), 1) * 120, 1)) if scale else (lambda value: 0)
-        to_task = link == "task"
+        to_task = marks is None
         href = f"tasks/{file_name(record.task)}" if to_task else f"models/{file_name(score.entry.model)}"
         facts = {"benchmark": 60, "domain": 60, "task_type": 40, "register_": 40, "language": 20}  # letters at most
         return {
             "name": shown(record.task.partition("|")[0], 100) if to_task else self._names[score.entry.label],
             "href": f"../{href}.html",
             "letter": letter,
+            "marks": [shown(one, 60) for one in marks or ()],
             **{name.rstrip("_"): shown(getattr(record, name), most) for name, most in facts.items()},
             "metric": shown(score.metric, 80),
             "value": score.value,
@@ -385,6 +393,12 @@ class Pages:
             "expected": record.expected_rows,
             "answers": answers if "://" in answers or not answers else f"../{answers}",
         }
+
+
+def _higher(entries: Sequence[Entry], task: TaskRecord) -> bool:
+    """Whether higher values of a task's headline are better."""
+    runs = (one.run for one in entries if task.task in one.run.record.tasks)
+    return all(higher_is_better(run, task.task, task.headline) for run in runs)
 
 
 def _group_of(group: str) -> tuple[str, int]:

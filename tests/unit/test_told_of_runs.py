@@ -742,9 +742,22 @@ def test_one_n_is_of_items_everywhere(tmp_path):
     assert {score.metadata["items"] for score in scores if score.name == "cfhr"} == {right}
 
 
-def run_of_m2cqa(root, cells, left=()):
+def test_the_best_stands_first_on_a_tasks_page_and_each_model_has_its_marks(tmp_path):
+    """There the largest CFHR was the first, and an edited score stood as if nothing were wrong with it."""
+    for name, right in (("lab/worse", 0.5), ("lab/better", 0.95), ("lab/edited", 0.7)):
+        file = run_of_m2cqa(tmp_path / "out", {"tf_en": drawn_verdicts(40, 0.8, right, 1)}, model=name)
+    with changed(file) as content:
+        content["results"]["m2cqa:tf_en|0"]["cfhr"] = 0.01
+    page(tmp_path / "out", "--out", tmp_path / "site")
+    (html,) = (tmp_path / "site" / "tasks").glob("*.html")
+    names = [row[0] for row in Rows(html.read_text("utf-8")).rows if row[1:2] == ["cfhr"]]
+    assert [name.startswith(one) for name, one in zip(names, ("better", "edited", "worse"), strict=True)] == [True] * 3
+    assert [name.count("edited") for name in names] == [0, 2, 0]
+
+
+def run_of_m2cqa(root, cells, left=(), model="lab/model"):
     """The results file of a run of verdicts by their tasks, without anything of some of these."""
-    file = m2cqa_runs.write_run(root, "lab/model", cells, recorded={})
+    file = m2cqa_runs.write_run(root, model, cells, recorded={})
     with changed(file) as content:
         scores = {f"m2cqa:{name}|0": cell_report(verdicts) for name, verdicts in cells.items()}
         for name, verdicts in cells.items():

@@ -191,20 +191,27 @@
       const mean = whole ? known.reduce((sum, place) => sum + model.scores[place], 0) / known.length : null;
       const errors = known.map((place) => model.errors[place]);
       const error = whole && errors.every((one) => one !== null) ? Math.hypot(...errors) / known.length : null;
-      return { model, known: known.length, mean, error };
+      return { model, known: known.length, mean, error, n: known.reduce((sum, place) => sum + model.n[place], 0) };
     });
-    rows.sort((one, other) => (other.mean ?? -Infinity) - (one.mean ?? -Infinity));
-    const lines = rows.map(({ model, known, mean, error }) => {
+    const sign = places.length && places.every((place) => suite.tasks[place].lower) ? -1 : 1;
+    const order = (row) => (row.mean === null ? -Infinity : sign * row.mean);
+    rows.sort((one, other) => order(other) - order(one) || 0);
+    const lines = rows.map(({ model, known, mean, error, n }) => {
       const line = element("tr", null);
       Object.assign(line.dataset, { model: model.label, of: model.of, family: model.family, licence: model.licence, size: model.billions ?? "" });
       const head = element("th", null, { className: "model", scope: "row" });
       const link = element("a", null, { href: model.href });
       link.append(breakable(element("bdi", model.label)));
       head.append(link);
+      if (model.marks.length) {
+        const marks = element("span", null, { className: "marks" });
+        marks.append(...model.marks.map((mark) => element("span", mark, { className: "mark" })));
+        head.append(" ", marks);
+      }
       const cell = element("td", mean === null ? "n/a" : mean.toFixed(4));
       cell.dataset.order = mean ?? -1e9;
       if (error !== null) cell.append(element("span", `\u00b1${error.toFixed(4)}`, { className: "error" }));
-      line.append(head, cell, element("td", `${known}/${places.length}`));
+      line.append(head, cell, element("td", n.toLocaleString("en")), element("td", `${known}/${places.length}`));
       return line;
     });
     const table = tables.get(byId("means"));
