@@ -347,7 +347,7 @@ class Claim:
         if self.made_of == "answers" and claimed == found:
             return f"{self.task} {self.metric}: its items contradict its answers, with {found} as the mean of both"
         said = "items say" if self.made_of == "answers" else "file says"
-        return f"{self.task} {self.metric}: its {said} {claimed}, its {self.made_of} {found}"
+        return f"{self.task} {self.metric}: its {said} {claimed}, its {self.made_of} {found}{' %' * (scale == 100)}"
 
 
 @dataclass(frozen=True)

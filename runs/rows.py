@@ -194,6 +194,18 @@ def names_in_columns(columns: Mapping[str, Sequence[Any] | None], count: int) ->
     return names
 
 
+def address_names(names: Iterable[str]) -> list[str]:
+    """Names of rows that are safe in an address and in a zip file, each another, as the viewer has them."""
+    found: dict[str, None] = {}
+    for name in names:
+        safe = address = re.sub(r"[^\w.-]+", "-", name[:64]).strip("-.") or "item"
+        number = 2
+        while address in found:
+            address, number = f"{safe}-{number}", number + 1
+        found[address] = None
+    return list(found)
+
+
 def places_of(item: str, rows: Sequence[Row], task: str) -> list[int]:
     """The rows of an item of a task, one or (the statements of one image, both directions of a query) several.
 
@@ -215,6 +227,8 @@ def places_of(item: str, rows: Sequence[Row], task: str) -> list[int]:
     for field in OTHER_NAMES:
         if found := [place for place, one in enumerate(specifics) if str(one.get(field)) == item]:
             return found
+    if item in (addresses := address_names(names)):
+        return [addresses.index(item)]
     told = f"{task} has no item {item!r} among its {len(rows)}: {shown_names(names)}"
     raise CulturevalError(f"{told}. '#0' (in quotes) is the first.")
 

@@ -16,7 +16,7 @@ from cultureval.runs.files import SavedTask, derived_from, find_saved_tasks
 from cultureval.runs.items import names_and_clusters
 from cultureval.runs.load_runs import runs_of
 from cultureval.runs.record import Run, TaskRecord
-from cultureval.runs.rows import Row, headline_of, judged_metrics, key_of, rows_in_parts
+from cultureval.runs.rows import Row, address_names, headline_of, judged_metrics, key_of, rows_in_parts
 from cultureval.runs.warnings import task_warnings
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.patches.inspect_ai import write_log
@@ -105,8 +105,9 @@ def _samples(
     maker: Maker, names: Sequence[str], parts: Iterable[list[Row]], judged: Mapping[tuple[str, str], Row]
 ) -> "Iterator[EvalSample]":
     """The samples of all rows, each with what judges made of it later."""
+    pairs = list(zip(names, address_names(names), strict=True))
     for place, row in enumerate(chain.from_iterable(parts)):
-        yield maker.sample(place, names[place], row, judged.get(key_of(row), {}))
+        yield maker.sample(place, pairs[place], row, judged.get(key_of(row), {}))
 
 
 def _make_folder(root: Path, file: Path) -> None:

@@ -7,7 +7,7 @@ import re
 import tempfile
 import unicodedata
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -64,26 +64,24 @@ class Maker:
         model: Of the run.
         headline: The metric that stands first, and holds the answer in short; "": the item's first.
         pictures: Whether the log shows images, and so Markdown.
-        ids: The names of the samples so far.
     """
 
     task: str
     model: str
     headline: str
     pictures: bool
-    ids: set[str | int] = field(default_factory=set)
 
     @property
     def text(self) -> Callable[[str], str]:
         """How texts are written that the viewer draws as Markdown, where it does."""
         return markdown_text if self.pictures else plain_text
 
-    def sample(self, place: int, name: str, row: Row, judged: Mapping[str, Any]) -> "EvalSample":
+    def sample(self, place: int, names: tuple[str, str], row: Row, judged: Mapping[str, Any]) -> "EvalSample":
         """The sample of an item.
 
         Args:
             place: Of the row in the details, from 0.
-            name: Of the row, as every command names it.
+            names: Of the row, as every command names it, and for addresses.
             judged: Metrics that later judgements add.
         """
         from inspect_ai.log import EvalSample
@@ -95,25 +93,15 @@ class Maker:
         answer = answer_of(row, self.headline)
         gold = gold_of(row)
         return EvalSample(
-            id=self._id(name),
+            id=int(names[1]) if re.fullmatch(r"0|[1-9][0-9]{0,14}", names[1]) else names[1],
             epoch=1,
             input=self.text(str(doc["query"])),
             target=self.text(gold),
             messages=self._messages(row, images, answer),
             output=ModelOutput(model=plain_text(self.model)),
             scores=self._scores(row, metrics, answer),
-            metadata=_metadata(place, name, row, metrics, missing),
+            metadata=_metadata(place, names[0], row, metrics, missing),
         )
-
-    def _id(self, name: str) -> str | int:
-        """A name that is safe in an address and in a zip file, and that no other sample of the log has."""
-        safe = re.sub(r"[^\w.-]+", "-", plain_text(name, 64)).strip("-.") or "item"
-        found: str | int = int(safe) if re.fullmatch(r"0|[1-9][0-9]{0,14}", safe) else safe
-        number = 2
-        while found in self.ids:
-            found, number = f"{safe}-{number}", number + 1
-        self.ids.add(found)
-        return found
 
     def _messages(self, row: Row, images: Sequence[str], answer: str) -> "list[ChatMessage]":
         from inspect_ai.model import (

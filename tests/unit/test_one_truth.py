@@ -222,6 +222,8 @@ def logs_agree(one, found):
         assert content.eval.metadata.get("warnings", "") == "\n".join(task_warnings(found, log.task))
         samples = {sample.metadata["name in the data"]: sample for sample in content.samples}
         assert list(samples) == [row.name for row in one.tasks[log.task]]
+        last = content.samples[-1]
+        assert shown("show", one.file, log.task, str(last.id), "--json")["item"] == last.metadata["name in the data"]
         for row in one.tasks[log.task]:
             score = samples[row.name].scores.get(HEADLINE)
             assert (score and score.value) == row.scores.get(HEADLINE)

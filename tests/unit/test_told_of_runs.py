@@ -1003,7 +1003,7 @@ def test_scores_of_items_that_their_answers_contradict_are_told(tmp_path):
     changed_rows(planted[1], lambda rows: [each | {"metric": {"acc_norm": 1.0, "acc": 1.0}} for each in rows], TRUST)
     (found,) = load(planted[1].file)
     share = planted[1].truth(task, "acc_norm")[0]
-    assert found.claims[0].sentence == f"{task} acc_norm: its items say 100.00, its answers {100 * share:.2f}"
+    assert found.claims[0].sentence == f"{task} acc_norm: its items say 100.00, its answers {100 * share:.2f} %"
     assert found.value(task, "acc_norm") == pytest.approx(share) and len(found.claims) == 2
     no_answers = {"logprobs": [], "output_tokens": [], "text": ["x"], "text_post_processed": ["x"]}
     changed_rows(planted[2], lambda rows: [each | {"model_response": no_answers} for each in rows], TRUST)
