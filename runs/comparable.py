@@ -213,7 +213,7 @@ def hashes_of_rows(records: Sequence[TaskRecord]) -> list[str]:
 
 
 def is_content_alike(one: TaskRecord, other: TaskRecord, first: Path, second: Path) -> bool:
-    """Whether two runs of one content under other files' names asked the same in the same order.
+    """Whether two runs of the same rows, whatever their files' names are, asked the same in the same order.
 
     Then the rows at the same places of their details, `first` and `second`, are one item: csv, jsonl and shards name it
     otherwise. Of runs whose details lack refused rows the places do not tell it.
@@ -221,8 +221,7 @@ def is_content_alike(one: TaskRecord, other: TaskRecord, first: Path, second: Pa
     Raises:
         CulturevalError: A file cannot be read.
     """
-    other_rows = one.rows_hash == other.rows_hash or len(set(hashes_of_rows([one, other]))) > 1
-    if other_rows or one.refused or other.refused:
+    if not one.rows_hash or len(set(hashes_of_rows([one, other]))) > 1 or one.refused or other.refused:
         return False
     rows, others = (list(_asked(file, *state_of(file)).values()) for file in (first, second))
     texts, their_texts = ([texts for *texts, _ in asked] for asked in (rows, others))

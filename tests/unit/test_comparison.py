@@ -145,11 +145,13 @@ def of_file(file: str, rows: list, places: list[int] | None = None) -> list:
     return [(f"{file}:{place}", None, rows[place][2]) for place in places or range(len(rows))]
 
 
-def test_the_same_rows_in_files_of_other_names_are_one_set_of_items(tmp_path: Path) -> None:
+@pytest.mark.parametrize("named", [True, False])  # `score alqasida` hashes rows without their files' names
+def test_the_same_rows_in_files_of_other_names_are_one_set_of_items(tmp_path: Path, named: bool) -> None:
     files = {"a": ("test.jsonl", "ab"), "b": ("test.csv", "cd"), "c": ("test-00000-of-00002.parquet", "ef")}
     for seed, (name, (file, rows_hash)) in enumerate(files.items()):
         scored = items(seed, 0.8 - 0.2 * seed)[TASK]
-        record = signed(rows_hash=rows_hash, content_hash="same", metrics=[METRIC])
+        hashes = {"rows_hash": rows_hash, "content_hash": "same"} if named else {"rows_hash": "same"}
+        record = signed(**hashes, metrics=[METRIC])
         save_run(tmp_path / "x", name, {TASK: of_file(file, scored)}, "asked {place}", record=record)
         save_run(tmp_path / "usual", name, {TASK: scored}, "asked {place}", record=signed(metrics=[METRIC]))
     _, document, notes = compare(tmp_path, "x")
