@@ -35,7 +35,7 @@ from cultureval.runs.items import (
     score_of_all,
     suite_statistics,
 )
-from cultureval.runs.judged import MISSING
+from cultureval.runs.judged import MISSING, UNFLAGGED
 from cultureval.runs.means import ROUNDING, Estimate, agree, mean_of, members_of
 from cultureval.runs.record import Claim, Run, TaskRecord
 from cultureval.runs.rows import headline_of, owner_of
@@ -211,7 +211,8 @@ def _of_verdicts(values: Mapping[str, float | None], file: Path) -> tuple[dict[s
         ]
         tops = {name: top for name in marks if (top := _top_of(f"{prefix}_{name}", values))}
         found |= numbers_of_judge(prefix, read, list(marks), tops, labels_of(prefix) or {})
-        scored |= {f"{prefix}_{name}": sum(name in one.scores for one in read) for name in marks}
+        for end, some in (("", read), (UNFLAGGED, [one for one in read if not one.flagged])):
+            scored |= {f"{prefix}_{name}{end}": sum(name in one.scores for one in some) for name in marks}
     told = (name for name, value in values.items() if value is not None and owner_of(name, records))
     if others := [name for name in told if name not in found]:
         raise CulturevalError(f"{others[0]}: its details have no verdicts that give it")

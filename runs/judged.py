@@ -10,7 +10,7 @@ from cultureval.runs.record import Run, SignatureRecord, TaskRecord
 from cultureval.runs.rows import owner_of
 from cultureval.runtime.rounding import printed, printed_or_na
 
-MISSING_LOW, MISSING = "_missing_as_1", "_missing_as_"
+MISSING_LOW, MISSING, UNFLAGGED = "_missing_as_1", "_missing_as_", "_unflagged"  # ends of metrics' names
 COUNTS = ("n_items", "n_parsed", "n_unscored", "n_not_asked", "n_flagged", "n_parsed_unflagged")
 Scores = Mapping[str, float | None]
 BOUNDS_NOTE = "No scores to compare: in [ ] the bounds of the mean, with the lowest or highest for all other items."
@@ -228,5 +228,5 @@ def _criterion(run: Run, record: TaskRecord, metric: str, name: str, scored: int
         None if value is None else Estimate(value, values.get(f"{metric}_stderr"), scored),
         min(ends, default=None),
         max(ends, default=None),
-        values.get(f"{metric}_unflagged"),
+        values.get(f"{metric}{UNFLAGGED}"),
     )

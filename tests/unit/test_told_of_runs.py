@@ -621,6 +621,23 @@ def test_every_number_of_a_judgement_is_that_of_its_verdicts(tmp_path, name):
     assert found.scores[f"{CAPTION}|0"][metric] == pytest.approx(told)
 
 
+def test_a_mean_without_flagged_texts_is_of_the_others(tmp_path):
+    """Its n was that of all items, with the number of unflagged ones below it."""
+    (one,) = write_folder(tmp_path, Folder(5, (Plan(tasks=("caption",), judged=True),)))
+    (file,) = [path for path in (tmp_path / "out").rglob("*.parquet") if CRITERION in str(pq.read_schema(path))]
+    table = pq.read_table(file)
+    rows = table.column("metric").to_pylist()
+    rows[0][JUDGE] |= {"flags": ["rates_a_criterion"]}
+    pq.write_table(table.set_column(table.column_names.index("metric"), "metric", pa.array(rows)), file)
+    (judgement,) = one.file.parent.glob("*T12*.json")
+    content, task = json.loads(judgement.read_text("utf-8")), f"{CAPTION}|0"
+    content["results"][task] |= {f"{CRITERION}_unflagged": sum(one.judged[1:]) / 2, f"{JUDGE}_n_parsed_unflagged": 2}
+    judgement.write_text(json.dumps(content), encoding="utf-8")
+    runs = load(tmp_path / "out")
+    found = scores_table(runs).set_index("metric")
+    assert not runs[0].claims and [found.n[CRITERION], found.n[f"{CRITERION}_unflagged"]] == [3, 2]
+
+
 def test_shares_of_labels_are_those_of_the_labels(tmp_path):
     """Shares that `judge label` wrote were believed from its file."""
     (one,) = write_folder(tmp_path, Folder(5, (Plan(tasks=("caption",), judged=True),)))
