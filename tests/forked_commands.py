@@ -38,7 +38,7 @@ NAMES_OF_LIBRARIES = (
     *("sklearn.metrics", "scipy.stats", "sacrebleu", "nltk", "requests", "chardet", "huggingface_hub.hf_api", "openai"),
     *("pytablewriter", "git", "typer.rich_utils", "latex2sympy2_extended", "inspect_ai", "rouge_score.rouge_scorer"),
     *("camel_tools.tokenizers.word", "evalplus.syncheck", "fasttext", "sklearn.tree"),
-    "altair",
+    *("altair", "anthropic"),  # the latter is loaded by Inspect whatever the model
 )
 SERVER = "TESTS_FORKING_SERVER"  # the variable with the folder of its addresses
 MAIN_MODULES = ("__main__", "main", "inspect_tasks")  # not imported by others; the last reads the catalogue at once

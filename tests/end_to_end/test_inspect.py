@@ -76,7 +76,7 @@ class Runs:
         from inspect_ai.log import list_eval_logs, read_eval_log
 
         model = ("--model", f"openai-api/tiny/{MODEL}", "--model-base-url", self.server.url)
-        self.run("inspect_ai", "eval", *command, *model, "--log-dir", out, "--display", "none")
+        self.run("inspect_ai", "eval", *command, *model, "--log-dir", out, "--display", "log")
         logs = [read_eval_log(log) for log in list_eval_logs(str(self.folder / out))]
         assert [log.error for log in logs if log.status != "success"] == []
         return {log.eval.task.removeprefix("cultureval/"): log for log in logs}
