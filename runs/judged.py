@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from cultureval.metrics.judges.items import JUDGED, own_templates, short_names, suite_templates
 from cultureval.metrics.judges.verdicts import UNSCORED
-from cultureval.runs.means import Estimate
+from cultureval.runs.means import ROUNDING, Estimate
 from cultureval.runs.record import Run, SignatureRecord, TaskRecord
 from cultureval.runs.rows import owner_of
 from cultureval.runtime.rounding import printed, printed_or_na
@@ -107,6 +107,29 @@ def added_scores(values: Scores, later: Scores, rows: int, unverified: bool = Fa
         found |= _of_all_items(own, prefix, rows - int(own.get(f"{prefix}_n_items") or 0))
     of_none = {name: value for name, value in later.items() if not owner_of(name, prefixes) and name.startswith(JUDGED)}
     return of_none | found
+
+
+def told_otherwise(values: Scores, later: Scores) -> str:
+    """The first mean of a later judgement that the bounds of the one that it replaces exclude; "" for none.
+
+    Where it only adds verdicts that the earlier one lacks, its means are within those bounds.
+
+    Args:
+        values: A task's scores before.
+        later: As of `added_scores`.
+    """
+    for metric in (name.removesuffix(MISSING_LOW) for name in later if name.endswith(MISSING_LOW)):
+        (least, most), (low, high) = (_bounds_of(some, metric) for some in (values, later))
+        if None not in (least, most, low, high) and not least - ROUNDING <= low <= high <= most + ROUNDING:
+            now, before = (printed_or_na(some.get(metric), 4) for some in (later, values))
+            return f"{metric} is {now} here, and was {before} by an earlier one"
+    return ""
+
+
+def _bounds_of(values: Scores, metric: str) -> tuple[float | None, float | None]:
+    """The lowest and the highest that a judge's mean can be; None where the file does not say."""
+    ends = [one for key, one in values.items() if key.startswith(f"{metric}{MISSING}") and one is not None]
+    return min(ends, default=None), max(ends, default=None)
 
 
 def _asked(values: Scores, prefix: str) -> float:
@@ -222,11 +245,9 @@ def _scores(run: Run, record: TaskRecord, prefix: str) -> JudgeScores | None:
 def _criterion(run: Run, record: TaskRecord, metric: str, name: str, scored: int) -> CriterionScore:
     values = run.scores[record.task]
     value = values.get(metric)
-    ends = [one for key, one in values.items() if key.startswith(f"{metric}{MISSING}") and one is not None]
     return CriterionScore(
         name,
         None if value is None else Estimate(value, values.get(f"{metric}_stderr"), scored),
-        min(ends, default=None),
-        max(ends, default=None),
+        *_bounds_of(values, metric),
         values.get(f"{metric}{UNFLAGGED}"),
     )

@@ -26,7 +26,7 @@ from cultureval.runs.files import (
     model_of,
     output_folder,
 )
-from cultureval.runs.judged import added_scores, is_of_judge, signs
+from cultureval.runs.judged import added_scores, is_of_judge, signs, told_otherwise
 from cultureval.runs.means import count_of
 from cultureval.runs.record import SCHEMA, SECTION, Run, RunRecord, TaskRecord
 from cultureval.runs.rows import headline_of
@@ -189,6 +189,7 @@ def _judged(run: Run, judgement: Run) -> Run:
         for task, values in judgement.scores.items()
         if task in scores
     }
+    rejudged = {task: why for task, values in added.items() if (why := told_otherwise(scores[task], values))}
     for name, values in added.items():
         scores[name] = {**scores[name], **values}
         known, later = tasks.get(name), judgement.record.tasks.get(name)
@@ -219,6 +220,7 @@ def _judged(run: Run, judgement: Run) -> Run:
         record=run.record.model_copy(update=changed),
         claims=(*kept, *claims),
         judgements=(*run.judgements, *([judgement.file] if names or not judgement.unchecked else ())),
+        rejudged={**run.rejudged, **rejudged},
         unchecked={task: why for task, why in judgement.unchecked.items() if added.get(task)} | dict(run.unchecked),
     )
 

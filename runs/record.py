@@ -370,6 +370,7 @@ class Run:
         unchecked: Task with `|k` -> why its scores are not checked against its items: its details are gone, or they
             cannot be read.
         impossible: Task with `|k` -> which scores of its items are outside the range of its metric.
+        rejudged: Task with `|k` -> what an earlier judgement by the same judge said otherwise of it.
     """
 
     file: Path
@@ -382,6 +383,7 @@ class Run:
     judgements: tuple[Path, ...] = ()
     unchecked: Mapping[str, str] = field(default_factory=dict)
     impossible: Mapping[str, str] = field(default_factory=dict)
+    rejudged: Mapping[str, str] = field(default_factory=dict)
     asked: Mapping[str, str] = field(default_factory=dict)
 
     @property

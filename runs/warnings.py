@@ -27,7 +27,7 @@ from cultureval.runtime.rounding import printed_or_na
 from cultureval.runtime.rows_report import KEPT_KINDS, KINDS
 from cultureval.tasks.catalogue import all_tasks, declared_metric, groups
 
-OF_TASKS = ("unchecked", "impossible")  # what a run says of tasks besides its record
+OF_TASKS = ("unchecked", "impossible", "rejudged")  # what a run says of tasks besides its record
 UNPARSABLE = 0.02  # shares of answers above this are told
 DOUBTED = 0.02  # shares of a judge's verdicts that are unscored, or of flagged texts, above which means are bounded
 NAMED = 3  # groups that a sentence names
@@ -431,6 +431,15 @@ def _judges_of_one_name(run: Run, tasks: list[TaskRecord]) -> Checks:
             )
 
 
+def _rejudged(run: Run, tasks: list[TaskRecord]) -> Checks:
+    if run.rejudged:
+        first, *others = run.rejudged
+        yield (
+            f"The newest of several judgements: {first}{more_tasks(others)}: {run.rejudged[first]}. Older verdicts on "
+            "the same answers are left out."
+        )
+
+
 def _flagged(run: Run, tasks: list[TaskRecord]) -> Checks:
     scores = judge_scores(run, tasks)
     found = {f"{one.task} judge_{one.judge}_{one.template}": one.flagged for one in scores if one.flagged}
@@ -607,6 +616,7 @@ PROBLEMS = {  # in the order in which they are told
     "unjudged": Problem(_unjudged, "unscored verdicts"),
     "judged_in_part": Problem(_judged_in_part, "judged in part"),
     "judges_of_one_name": Problem(_judges_of_one_name, "mixed judges"),
+    "rejudged": Problem(_rejudged, "newest of its judgements"),
     "flagged": Problem(_flagged, "flagged"),
     "judges_bounds": Problem(_judges_bounds),
     "unparsable": Problem(_unparsable, "unreadable"),

@@ -26,6 +26,7 @@ from cultureval.runs.files import output_folder, told_apart
 from cultureval.runs.record import Run, TaskRecord
 from cultureval.runs.same_model import MOST_FACTS, ModelFacts, facts_of_runs, facts_that_differ
 from cultureval.runs.warnings import (
+    OF_TASKS,
     RunWarning,
     is_partial,
     leaves_items_out,
@@ -313,10 +314,10 @@ def _merged(track: _Track) -> Run:
     )
     judgements = tuple(file for run in track.runs for file in run.judgements)
     own = [(run, task) for task, run in track.sources.items()]
-    unchecked = {task: run.unchecked[task] for run, task in own if task in run.unchecked}
-    impossible = {task: run.impossible[task] for run, task in own if task in run.impossible}
-    told = {"claims": claims, "judgements": judgements, "unchecked": unchecked, "impossible": impossible}
-    return replace(newest, scores=scores, record=record, **told)
+    told = {
+        name: {task: getattr(run, name)[task] for run, task in own if task in getattr(run, name)} for name in OF_TASKS
+    }
+    return replace(newest, scores=scores, record=record, claims=claims, judgements=judgements, **told)
 
 
 def _tasks_of_groups(records: Mapping[str, TaskRecord]) -> dict[tuple[str, int], set[str]]:

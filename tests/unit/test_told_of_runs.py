@@ -718,6 +718,22 @@ def test_what_a_judge_leaves_out_makes_no_other_score_less_than_the_best():
     assert not leaves_items_out(told) and leaves_items_out([RunWarning("-", "unscored")])
 
 
+def test_judging_again_until_the_marks_are_good_is_told(tmp_path):
+    """Later verdicts replaced others on the same answers without a word; those that only add some are not told."""
+    out = tmp_path / "out"
+    (one,) = write_folder(tmp_path, Folder(5, (Plan(tasks=("caption",), judged=True),)))
+    judge(out, one, hour=13, share=1.0)  # the same verdicts, and those that were not asked for
+    assert "rejudged" not in {warning.kind for warning in run_warnings(load(out)[0])}
+    first, other = (
+        sum(judge(out, replace(one, plan=replace(one.plan, seed=seed)), 14 + seed, 1.0)) / 5 for seed in (0, 6)
+    )
+    (found,) = load(out)
+    (told,) = [warning for warning in run_warnings(found) if warning.kind == "rejudged"]
+    assert first != other and f"{CRITERION} is {other:.4f} here, and was {first:.4f} by an earlier one" in told
+    assert told.mark == "newest of its judgements" and "newest of several judgements" in run("show", out)[0]
+    assert any(told in row["warnings"] for table in page(out).values() for row in table["rows"])
+
+
 @pytest.mark.parametrize("gone", ["results", "details", "run"])
 def test_a_judgement_that_lost_a_file_counts_in_every_view_or_in_none(tmp_path, gone):
     """The summary had the scores of one judgement, the items those of another."""
