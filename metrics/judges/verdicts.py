@@ -99,8 +99,9 @@ class Judgement:
 
     @property
     def says_something(self) -> bool:
-        """Whether there is more to tell than that no reply came: unreadable and unusable items are told, too."""
-        return bool(self.outcomes().keys() - {"no_answer", "not_asked"})
+        """Whether the judge replied, readably or not, or no item could be judged: else there is nothing to tell."""
+        outcomes = self.outcomes().keys()
+        return bool(outcomes - {"no_answer", "not_asked", "unusable"}) or outcomes == {"unusable"}
 
 
 def summarize(
