@@ -84,8 +84,7 @@ class Resamples:
     Attributes:
         values: [M] in the sample.
         draws: [B, M] in the resamples, their spread corrected for the number of clusters.
-        parts: [T, M] what each of the T sets of subsets that are drawn together adds to the values.
-        clusters: [T] their clusters.
+        differing: [M, M] the number of clusters on which two models differ.
         seed: Of the draws.
         freedom: Degrees of freedom of differences of models.
         unsure: [M] what items without a score could at most add to, or take from, the variance of each value; None: 0.
@@ -93,8 +92,7 @@ class Resamples:
 
     values: Floats
     draws: Floats
-    parts: Floats
-    clusters: NDArray[np.int64]
+    differing: NDArray[np.int64]
     seed: int
     freedom: float = math.inf
     unsure: Floats | None = None
@@ -207,7 +205,7 @@ def resample(subsets: Sequence[SubsetScores], iterations: int = ITERATIONS, seed
     generator = np.random.default_rng(seed)
     models = tables[0][0].shape[1]
     draws, unsure = np.zeros((iterations, models)), np.zeros(models)
-    values: list[Floats] = []
+    total, differing = np.zeros(models), np.zeros((models, models), np.int64)
     variances: list[float] = []
     counts: list[int] = []
     for members in drawn_together([names for _, _, names in tables]):
@@ -223,7 +221,8 @@ def resample(subsets: Sequence[SubsetScores], iterations: int = ITERATIONS, seed
             sums = cluster_sums(scores.reshape(len(names), -1), rows, count)
             parts.append((shares[place], sums, cluster_sums(totals, rows, count), subsets[place].score))
         sample = _average(np.ones((1, count)), parts, models)
-        values.append(sample[0])
+        total += sample[0]
+        differing += _differing(parts, models)
         drawn = np.concatenate([_average(taken, parts, models) for taken in drawn_counts(count, iterations, generator)])
         deviations = (drawn - sample) * np.sqrt(count / (count - 1))
         draws += deviations
@@ -231,8 +230,7 @@ def resample(subsets: Sequence[SubsetScores], iterations: int = ITERATIONS, seed
         variances.append(float((known - known.mean(axis=1, keepdims=True)).var(axis=0).sum()) if len(known) else 0.0)
         counts.append(count)
         unsure += count / (count - 1) * np.square(spans).sum(axis=0)
-    total, freedom = np.sum(values, axis=0), joint_freedom(variances, counts)
-    return Resamples(total, total + draws, np.array(values), np.array(counts), seed, freedom, unsure)
+    return Resamples(total, total + draws, differing, seed, joint_freedom(variances, counts), unsure)
 
 
 def rank_models(
@@ -242,7 +240,7 @@ def rank_models(
 
     With probability `level` or more every interval holds its model's true rank, every best model's reaches 1, and no
     equal models are told apart, all at once: each two models are told apart by the largest studentised difference of
-    any two.
+    any two, and only where they differ on so many clusters that a sign test of all pairs (Bonferroni) could do so.
 
     Raises:
         ValueError: The number of names is not M, or a score is not defined, or not all in half of the resamples.
@@ -259,13 +257,14 @@ def rank_models(
     if 2 * len(spread) < len(draws):
         raise ValueError(f"the scores of all models are defined in {len(spread)} of {len(draws)} resamples only")
     unsure = np.zeros(len(order)) if resamples.unsure is None else resamples.unsure[order]
-    errors, parts = spread.std(axis=0), resamples.parts[:, order]
+    errors, differing = spread.std(axis=0), resamples.differing[np.ix_(order, order)]
+    pairs = max(len(order) * (len(order) - 1) / 2, 1)
+    enough = 2 * 0.5**differing < (1 - level) / pairs
     bound = _bound(_largest(spread), level, resamples.freedom)
     rows = []
     for place, index in enumerate(order):
-        differing = (np.abs(parts[:, [place]] - parts) > TINY).T @ resamples.clusters
         bounds = _bounds_of(place, spread, bound, level, resamples.freedom) if unsure[place] else (bound, bound)
-        worse, better = _told(scores, spread, place, differing, DRAWN * unsure[place], bounds)
+        worse, better = (told & enough[place] for told in _told(scores, spread, place, DRAWN * unsure[place], bounds))
         rank = 1 + int((scores > scores[place] + TINY).sum())
         after = bool(better[place + 1]) if place + 1 < len(order) else None
         ends = 1 + int(worse.sum()), len(order) - int(better.sum())
@@ -324,6 +323,14 @@ def _average(taken: Floats, parts: Sequence[tuple[float, Floats, Floats, ScoreOf
     return average
 
 
+def _differing(parts: Sequence[tuple[float, Floats, Floats, ScoreOfSums | None]], models: int) -> NDArray[np.int64]:
+    """The number of clusters on which two models differ, [M, M], of subsets that are drawn together."""
+    sums = [sums.reshape(len(sums), models, -1) for _, sums, _, _ in parts]
+    sums += [np.broadcast_to(totals, (len(totals), models))[..., None] for _, _, totals, _ in parts]
+    table = np.concatenate(sums, axis=2)
+    return np.array([(np.abs(table - table[:, [one]]) > TINY).any(axis=2).sum(axis=0) for one in range(models)])
+
+
 def _spans(subset: SubsetScores, totals: Floats, rows: Sequence[int], clusters: int) -> Floats:
     """How far apart the bounds of the subset's score are for what a model has no score for, by cluster, [G, M]."""
     if subset.spans is None:
@@ -339,26 +346,23 @@ def _told(
     scores: Floats,
     spread: Floats,
     place: int,
-    clusters: NDArray[np.int64],
     unsure: float,
     bounds: tuple[float, float],
 ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
     """The models [M] that are better than a model for sure, and those that are worse for sure.
 
-    Models that differ alike on every cluster have no spread; their difference counts as sure where a sign test over
-    `clusters` [M], of the subsets in which the two differ, is below 5%. `scores` are [M], `spread` [B, M] around them;
-    `unsure` is what items without a score could change of a difference's variance, and `bounds` what a studentised
-    difference exceeds to be sure, where the other is better, and where the model is.
+    The difference of models that differ alike on every cluster has no spread, and counts as sure. `scores` are [M],
+    `spread` [B, M] around them; `unsure` is what items without a score could change of a difference's variance, and
+    `bounds` what a studentised difference exceeds to be sure, where the other is better, and where the model is.
     """
     differences = scores[place] - scores
     variances = np.square((spread[:, [place]] - spread).std(axis=0))
-    sure = np.where((np.abs(differences) > TINY) & (clusters > 5), np.copysign(np.inf, differences), 0.0)
+    sure = np.where(np.abs(differences) > TINY, np.copysign(np.inf, differences), 0.0)
     told = []
     for variance, bound, sign in ((variances - unsure, bounds[0], -1.0), (variances + unsure, bounds[1], 1.0)):
         errors = np.sqrt(np.maximum(variance, 0.0))
         varies = errors > TINY
-        none = sure if not unsure else np.where(np.abs(differences) > TINY, np.copysign(np.inf, differences), 0.0)
-        told.append(sign * np.where(varies, differences / np.where(varies, errors, 1.0), none) > bound)
+        told.append(sign * np.where(varies, differences / np.where(varies, errors, 1.0), sure) > bound)
     return told[0], told[1]
 
 

@@ -13,7 +13,7 @@ from cultureval.metrics.likelihood import (
     scores_of_rows,
 )
 from cultureval.metrics.proportions import wilson_error
-from cultureval.metrics.standard_errors import clustered_standard_error, errors_of_clusters
+from cultureval.metrics.standard_errors import clustered_interval, clustered_standard_error, errors_of_clusters
 
 LABELS = ["أ", "ب", "ج", "د", "هـ"]
 
@@ -130,8 +130,20 @@ def test_items_that_repeat_within_a_cluster_add_no_information():
     clusters = np.repeat(["a", "b", "c", "d", "e"], 7).tolist()
     single = clustered_standard_error(values, "abcde")
     assert clustered_standard_error(repeated, clusters) == pytest.approx(single)
-    # By hand: mean 0.5, residual sums -0.5 and 0.5 of clusters {0, 1, 2} and {3}: sqrt(2 * 0.5) / 4.
-    assert clustered_standard_error([0, 0, 1, 1], ["p", "p", "p", None]) == pytest.approx(0.25)
+    # By hand: mean 0.5, residual sums -0.5 and 0.5 of clusters {0, 1, 2} and {3}, which leave 1 and 3 items.
+    by_hand = math.sqrt((0.5**2 + (0.5 / 3) ** 2) / 2)
+    assert clustered_standard_error([0, 0, 1, 1], ["p", "p", "p", None]) == pytest.approx(by_hand)
+
+
+def test_a_large_cluster_makes_no_interval_too_narrow():
+    """A cluster of half of the items: the interval held 65% of the time, with Liang and Zeger's estimator."""
+    generator, clusters = np.random.default_rng(5), np.repeat(np.arange(20), [95, *[5] * 19])
+    held = []
+    for _ in range(200):
+        chance = generator.beta(2.4, 1.6, 20)  # correlation 0.2 within clusters, mean 0.6
+        low, high = clustered_interval((generator.random(len(clusters)) < chance[clusters]) * 1.0, clusters.tolist())
+        held.append(low <= 0.6 <= high)
+    assert np.mean(held) > 0.85
 
 
 def test_where_all_scores_are_at_a_bound_the_error_is_wilsons():
