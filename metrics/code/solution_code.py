@@ -4,19 +4,19 @@ import ast
 import io
 import os
 import re
-import signal
 import symtable
 import tokenize
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from functools import lru_cache
 from itertools import accumulate, repeat
 from multiprocessing import get_context
 from typing import Any, NamedTuple
 
+from cultureval.runtime.interruption import TimeLimitReached, time_limit
 from cultureval.runtime.patches.evalplus import sanitize_with
 from cultureval.runtime.progress import progressing
 
@@ -73,13 +73,13 @@ def sanitize_solution(code: str, entry_point: str) -> Program:
         else:
             texts = programs
     try:
-        with _cpu_seconds(MOST_SECONDS):
+        with time_limit(MOST_SECONDS, of_cpu=True):
             for text in texts:
                 found.append(sanitize_with(longest_program, text, entry_point))
                 for program in (found[-1], text):
                     if is_program(program, entry_point):
                         return Program(program, cut)
-    except TimeoutError:
+    except TimeLimitReached:
         cut = not programs  # which are taken whole
     except Exception:  # the text is untrusted and must not end the run
         pass
@@ -118,26 +118,6 @@ def _outdented_blocks(lines: list[str]) -> tuple[list[str], list[str]]:
         else:
             found.append(line)
     return found, ["\n".join(block) for block in blocks]
-
-
-@contextmanager
-def _cpu_seconds(seconds: float) -> Iterator[None]:
-    """A context that raises TimeoutError when it takes longer, in a process's main thread; elsewhere without limit."""
-
-    def stop(*_: object) -> None:
-        raise TimeoutError
-
-    try:
-        earlier = signal.signal(signal.SIGPROF, stop)
-    except ValueError:
-        yield
-        return
-    signal.setitimer(signal.ITIMER_PROF, seconds, seconds)  # again, since an error in a finaliser is lost
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_PROF, 0)
-        signal.signal(signal.SIGPROF, earlier)
 
 
 def programs_in_parallel(

@@ -24,7 +24,8 @@ def test_forked_processes_end_by_signals_at_once():
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
-def test_a_limit_holds_also_where_it_comes_within_a_finaliser():
+@pytest.mark.parametrize("of_cpu", [False, True])
+def test_a_limit_holds_also_where_it_comes_within_a_finaliser(of_cpu):
     """Which swallows errors."""
 
     class Slow:
@@ -36,6 +37,6 @@ def test_a_limit_holds_also_where_it_comes_within_a_finaliser():
         while time.monotonic() < end:
             pass
 
-    with pytest.raises(TimeLimitReached), time_limit(0.2):
+    with pytest.raises(TimeLimitReached), time_limit(0.2, of_cpu):
         Slow()
         spend(2)
