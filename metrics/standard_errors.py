@@ -8,6 +8,7 @@ import numpy as np
 from cultureval.metrics.proportions import interval_of_error, wilson_error
 from cultureval.runtime.patches.lighteval.group_averages import StandardError
 
+TINY = 1e-12  # errors below it are rounding
 Bounds = tuple[float, float]  # the lowest and the highest score that there can be
 
 
@@ -85,13 +86,14 @@ def error_that_adds(
     each dialect), numbered ones are items that share nothing.
 
     Returns:
-        The error; nan for fewer than two clusters, and where all scores are the same and have no bounds, which says
-        nothing of it.
+        The error; nan for fewer than two clusters, and where all clusters have the same mean, not at a bound, which
+        says nothing of it.
     """
-    unknown = bounds is None and min(values) == max(values)
-    parts = {} if unknown else errors_of_clusters(values, clusters, bounds)
-    named = {cluster: part for cluster, part in parts.items() if isinstance(cluster, str)}
-    return StandardError(math.hypot(*parts.values()) if parts else math.nan, len(values), named)
+    parts = errors_of_clusters(values, clusters, bounds)
+    error = math.hypot(*parts.values())
+    if error < TINY:
+        return StandardError(math.nan, len(values), {})
+    return StandardError(error, len(values), {one: part for one, part in parts.items() if isinstance(one, str)})
 
 
 def clustered_interval(values: Sequence[float], clusters: Sequence[Hashable]) -> tuple[float, float]:

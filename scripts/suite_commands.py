@@ -204,14 +204,18 @@ class Comparisons(SuiteCommands):
     missing = "No such file, folder or command"
 
     def parse_args(self, ctx: typer.Context, args: list[str]) -> list[str]:
-        """As typer does, after `runs` where the first argument is a path or an option instead of a command."""
+        """As typer does, after `runs` where the first argument is a path or an option instead of a command.
+
+        A folder that has a command's name is a path where no other follows it.
+        """
         place = 0
         while args[place : place + 1] == [FLAG]:  # with its value: the group's only option
             place += 2
         while place < len(args) and args[place].startswith(f"{FLAG}="):
             place += 1
-        known = {*self.list_commands(ctx), *ctx.help_option_names}
-        if place < len(args) and args[place] not in known and (args[place][0:1] == "-" or os.path.exists(args[place])):
+        first, second = [*args[place:], "", ""][:2]
+        is_path = os.path.exists(first) and (first not in self.list_commands(ctx) or second[:1] in ("", "-"))
+        if is_path or first[:1] == "-" and first not in ctx.help_option_names:
             args = [*args[:place], RUNS, *args[place:]]
         return super().parse_args(ctx, args)
 

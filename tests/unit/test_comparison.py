@@ -88,6 +88,15 @@ def test_identical_runs_have_no_difference_and_three_runs_three_pairs(tmp_path: 
     assert "identical on every item" in text and "Higher with model (a) than with model (b): 0 items" in text
 
 
+def test_a_folder_with_the_name_of_a_command_can_be_compared(tmp_path: Path, run_here) -> None:
+    """`compare runs`, of a folder `runs`, printed how `compare runs` is used."""
+    for name in ("left", "right"):
+        save_run(tmp_path / "runs" / name, name, items(0, 0.6))
+    for words in (("runs",), ("runs", "./runs")):
+        told = run_here("compare", *words, "--charts", "none", "--output-dir", "compared")
+        assert not told.returncode and "left" in told.stdout, told.stderr
+
+
 def test_models_that_share_no_task_are_told_in_one_sentence(tmp_path: Path) -> None:
     """Models of texts and of images in one folder had a table without rows, and "0 items", for each two of them."""
     for name, task in (("text a", TASK), ("text b", TASK), ("vision", "other:tiles|0")):

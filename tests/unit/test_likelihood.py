@@ -13,7 +13,12 @@ from cultureval.metrics.likelihood import (
     scores_of_rows,
 )
 from cultureval.metrics.proportions import wilson_error
-from cultureval.metrics.standard_errors import clustered_interval, clustered_standard_error, errors_of_clusters
+from cultureval.metrics.standard_errors import (
+    clustered_interval,
+    clustered_standard_error,
+    error_that_adds,
+    errors_of_clusters,
+)
 
 LABELS = ["أ", "ب", "ج", "د", "هـ"]
 
@@ -133,6 +138,14 @@ def test_items_that_repeat_within_a_cluster_add_no_information():
     # By hand: mean 0.5, residual sums -0.5 and 0.5 of clusters {0, 1, 2} and {3}, which leave 1 and 3 items.
     by_hand = math.sqrt((0.5**2 + (0.5 / 3) ** 2) / 2)
     assert clustered_standard_error([0, 0, 1, 1], ["p", "p", "p", None]) == pytest.approx(by_hand)
+
+
+@pytest.mark.parametrize(
+    ("values", "clusters"), [([0.5] * 6, range(6)), ([0.1] * 3, range(3)), ([1.0, 0.0] * 4, [0, 0, 1, 1, 2, 2, 3, 3])]
+)
+def test_clusters_of_one_mean_say_nothing_of_its_error(values, clusters):
+    """They had an error of 0, and an interval of one point."""
+    assert math.isnan(error_that_adds(values, list(clusters), (0, 1)))
 
 
 def test_a_large_cluster_makes_no_interval_too_narrow():
