@@ -137,7 +137,7 @@ class Progress:
         if self._phase:
             return [self._phase] if self._bar is not None else []
         took, ended = time.monotonic() - self._start - self._apart, self.done - self._first
-        parts = [f"{self.tokens:,} tokens"] if self.tokens else []
+        parts = [f"{self.tokens:,} token{'s' * (self.tokens != 1)}"] if self.tokens else []
         if ended and self.done < self.total:
             parts.append(f"about {_duration(took * (self.total - self.done) / ended)} left")
         elif not ended and FEW_TOKENS <= self.tokens < self.most_tokens:

@@ -4,6 +4,7 @@ SmolLM2, a real model, answers the text suites where it is installed; tiny model
 """
 
 import os
+import shlex
 import shutil
 import sys
 import tempfile
@@ -58,7 +59,7 @@ MEANING = (
     "The {rows:,} questions are made up, and the models and the judge that score answers are random or scripted: no "
     "score is comparable with a paper's."
 )
-NEXT = "Next, a model of yours: {command} eval MODEL qimma_aratrust --data samples"
+NEXT = "Next, a model of yours: {command} eval MODEL qimma_aratrust --data samples{real}"
 # Warnings of what the demo itself has set, and of models this small; `cultureval show` and the page have them.
 EXPECTED = ("samples", "limited", "in_part", "other_counts", "unscored", "unparsable", "truncated")
 EXPECTED += ("reused", "reused_verdicts")
@@ -91,7 +92,8 @@ def main() -> None:
             meaning = MEANING.format(rows=sum(task.rows for run in runs for task in run.run.record.tasks.values()))
             print_note(meaning)
             print_note(f"{' and '.join(other.run.model for other in others)} answered, too: they are on the page.")
-            print_note(NEXT.format(command=own_command()))
+            real = f" (or the real one of this demo: {shlex.quote(str(texts[0]))})" if gguf else ""
+            print_note(NEXT.format(command=own_command(), real=real))
             write_page([*texts, vision, second, encoder], f"{about} {meaning}", folder)
 
 

@@ -142,10 +142,14 @@ def bench(context: typer.Context) -> None:
     """Benchmarks ours against other harnesses (in a checkout). Example: cultureval bench scoring --help"""
     folder = Path(cultureval.__file__).resolve().parents[2]
     if not (folder / "benchmarks" / "commands.py").is_file():
-        raise CulturevalError(
+        where = (
             "`cultureval bench` runs from a checkout of the repository, whose folder `benchmarks` is not in the "
             "installed package: install the checkout (`pip install --editable .[lm-eval]`)."
         )
+        if {"--help", "-h"} & {*context.args}:
+            print(where)
+            return
+        raise CulturevalError(where)
     sys.path.append(str(folder))
     from benchmarks.commands import app as benchmarks
 

@@ -84,7 +84,7 @@ def site_summary(board: Board, site: Site) -> str:
     lines = [", ".join(parts), *(one.sentence for one in board.left_out)]
     for section in others[:MOST_GROUPS]:
         labels = shown_names([entry.label for entry in section.group.entries], 3)
-        lines.append(f"{section.division.suite}: {labels} in a group of their own: {section.group.differences[0]}")
+        lines.append(f"{section.division.suite}: {labels}, a group apart: {section.group.differences[0]}")
     if len(others) > MOST_GROUPS:
         lines.append(
             f"and {counted(len(others) - MOST_GROUPS, 'more group')}, with reasons, on the page (--allow FIELDS)"

@@ -187,7 +187,7 @@ def test_the_last_message_names_a_few_of_many_groups(tmp_path):
     for number in range(12):
         write_run(tmp_path, f"m{number}", TRUST, 0.5, 2, signed={"scorer": f"v{number}"}, details=False)
     lines = site_summary(read_board([tmp_path], ranks=False), Site(tmp_path / "index.html", 1, 1, 0)).splitlines()
-    assert len(lines) == 11 and lines[1].startswith("qimma: m1 in a group of their own: scorer: v1 here, v0 there")
+    assert len(lines) == 11 and lines[1].startswith("qimma: m1, a group apart: scorer: v1 here, v0 there")
     assert lines[-2] == "and 3 more groups, with reasons, on the page (--allow FIELDS)"
 
 
