@@ -1,6 +1,6 @@
 """Time of judging all canonical solutions, beside EvalPlus's own executor, in turns, with two workers each.
 
-`cd tests && python -m reference.code_judging_time [humaneval|mbpp] [--most SECONDS] [--rounds N]`, by default both data
+`python -m benchmarks.code_judging_time [humaneval|mbpp] [--most SECONDS] [--rounds N]`, by default both data
 sets. The ground truth of both is known before; nothing of an earlier run is used again. Wall time and CPU time of all
 processes; on a busy machine only the CPU time says something. `the calls` are the same calls in a bare interpreter,
 without limits, comparison or process of their own: the part of both that no judge can take away.
@@ -22,7 +22,7 @@ from cultureval.metrics.code.judging import Solution, check_canonical_solutions,
 from cultureval.metrics.code.rules import TEST_SUITES, asks_for_any_value
 from cultureval.tasks.qimma.code_data import load_problems
 
-DATA = Path(__file__).parents[3] / "shared" / "data" / "evalplus_arabic"
+DATA = Path(__file__).parents[2] / "shared" / "data" / "evalplus_arabic"
 NOT_COMPARED = {"HumanEval/32", "Mbpp/255", "Mbpp/392"}  # which EvalPlus fails, see docs/code_sandbox.md
 _expected = {}
 

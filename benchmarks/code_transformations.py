@@ -1,7 +1,7 @@
 """Canonical solutions of 3LM's HumanEval+ and MBPP+, rewritten in ways that keep them right or make them wrong: the
 verdicts of this project beside those of plain EvalPlus 0.3.1.
 
-`cd tests && python -m reference.code_transformations humaneval [--problems N] [--cache FILE]` prints a table. Its rows
+`python -m benchmarks.code_transformations humaneval [--problems N] [--cache FILE]` prints a table. Its rows
 are in docs/code_sandbox.md. The verdicts on a problem are written to FILE as they come, so that a stopped run goes on.
 The problems come by the time that their canonical solution takes, the fastest first.
 """
@@ -23,7 +23,7 @@ from cultureval.metrics.code.judging import Solution, check_canonical_solutions,
 from cultureval.metrics.code.rules import TEST_SUITES, asks_for_any_value
 from cultureval.tasks.qimma.code_data import load_problems
 
-DATA = Path(__file__).parents[3] / "shared" / "data" / "evalplus_arabic"
+DATA = Path(__file__).parents[2] / "shared" / "data" / "evalplus_arabic"
 TOO_LARGE = {"Mbpp/255"}  # one output of its canonical solution takes 1.4 GB, see docs/code_sandbox.md
 LIMIT = 10.0  # seconds of wall time of a call of plain EvalPlus, which a busy machine keeps
 
