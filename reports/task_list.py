@@ -155,11 +155,13 @@ def _subsets(subsets: Sequence[SubsetCounts], full: bool) -> list[str]:
     if not full:  # the worst first
         chosen.sort(key=lambda one: (not one.problem, not one.broken, not one.duplicates))
     cells = [_subset_cells(one) for one in (chosen if full else chosen[:FIRST])]
-    # The listed rows name their source: without it the table fits terminals of 80 columns.
-    table = [COLUMNS, *cells] if full else [(first, *rest) for first, _, *rest in (COLUMNS, *cells)]
+    table, align = [COLUMNS, *cells], "llrrrrrl"
+    if not full:  # the listed rows name their source, and counts of nothing but 0 say nothing: 80 columns suffice
+        told = [place for place in range(len(COLUMNS)) if place != 1 and {row[place] for row in cells} != {"0"}]
+        table, align = [tuple(row[place] for place in told) for row in table], "l" + "r" * (len(told) - 2) + "l"
     more = len(chosen) - len(cells)
     hint = [f"... and {more} more subsets: --full shows them."] if more else []
-    return [terminal_table(table[0], table[1:], align="llrrrrrl" if full else "lrrrrrl"), *hint]
+    return [terminal_table(table[0], table[1:], align=align), *hint]
 
 
 def _groups(groups: Sequence[GroupCounts], full: bool) -> list[str]:

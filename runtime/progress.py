@@ -133,15 +133,21 @@ class Progress:
             print(", ".join([text, *self._said()]), file=sys.stderr)
 
     def _said(self) -> list[str]:
-        """The tokens so far, the time that is left at the pace of this process, and the note; or the phase."""
+        """The tokens so far, the time that is left at the pace of this process, and the note; or the phase.
+
+        Answers that grow side by side end late: where all tokens that there can be take less time than the items that
+        are not done, at the pace of those that are, that is told.
+        """
         if self._phase:
             return [self._phase] if self._bar is not None else []
         took, ended = time.monotonic() - self._start - self._apart, self.done - self._first
         parts = [f"{self.tokens:,} token{'s' * (self.tokens != 1)}"] if self.tokens else []
+        left = []
         if ended and self.done < self.total:
-            parts.append(f"about {_duration(took * (self.total - self.done) / ended)} left")
-        elif not ended and FEW_TOKENS <= self.tokens < self.most_tokens:
-            parts.append(f"at most {_duration(took * (self.most_tokens - self.tokens) / self.tokens)} left")
+            left.append((took * (self.total - self.done) / ended, "about"))
+        if FEW_TOKENS <= self.tokens < self.most_tokens and self.done < self.total:
+            left.append((took * (self.most_tokens - self.tokens) / self.tokens, "at most"))
+        parts += [f"{kind} {_duration(seconds)} left" for seconds, kind in sorted(left)[:1]]
         return [*parts, self._note] if self._note else parts
 
     def __enter__(self) -> Self:

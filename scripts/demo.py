@@ -24,7 +24,7 @@ from cultureval.runtime.data_options import DataOptions, samples_root
 from cultureval.runtime.errors import CulturevalError, SourceUnavailable
 from cultureval.runtime.interruption import exit_code, interruption_message, orderly_end
 from cultureval.runtime.printing import print_note, print_result, steady_streams
-from cultureval.runtime.progress import plain_libraries
+from cultureval.runtime.progress import plain_libraries, working
 from cultureval.runtime.settings import Settings, current_settings, use_settings
 from cultureval.samples import smollm2
 from cultureval.samples.scripted_judge import MODEL as JUDGE
@@ -75,11 +75,12 @@ def main() -> None:
     print_note(about)
     with tempfile.TemporaryDirectory() as scratch, scripted_judge() as judge:
         folder = Path(scratch)
-        guesser = build_tiny_causal_lm(folder / RANDOM, max_position_embeddings=2048)
+        with working("Making the tiny models"):
+            guesser = build_tiny_causal_lm(folder / RANDOM, max_position_embeddings=2048)
+            vision = build_tiny_vision_lm(folder / "tiny-random-llava", max_position_embeddings=2048)
+            second = build_tiny_vision_lm(folder / SECOND, seed=1, max_position_embeddings=2048)
+            encoder = build_tiny_dual_encoder(folder / "tiny-random-chinese-clip")
         texts = [*([smollm2.smollm2(gguf)] if gguf else []), guesser]
-        vision = build_tiny_vision_lm(folder / "tiny-random-llava", max_position_embeddings=2048)
-        second = build_tiny_vision_lm(folder / SECOND, seed=1, max_position_embeddings=2048)
-        encoder = build_tiny_dual_encoder(folder / "tiny-random-chinese-clip")
         with use_settings(tiny_settings(folder, judge)):
             tasks, images = sample_tasks(images=False), sample_tasks(images=True)
             text, *others = [evaluate_samples(model, tasks, ROWS) for model in texts]
