@@ -25,6 +25,11 @@ from cultureval.runtime.servers.batch_files import (
 from cultureval.runtime.servers.journalled_answers import Question
 
 BATCH_KINDS = {MISSING: "batch_missing", DIFFERENT: "batch_different"}
+OTHER = (
+    "are other ones than are kept of this model and these requests: it is of another batch, or of another model under "
+    "its name. To score the file pass --no-resume, which passes over earlier answers; to score what is kept leave "
+    "--batch-in out."
+)
 
 
 class RunBatch:
@@ -49,7 +54,7 @@ class RunBatch:
         self,
         docs: Sequence[Doc],
         asked: Sequence[Mapping[str, Question]],
-        known: Container[str],
+        known: Mapping[str, Answer],
         others: Container[str],
         file: Callable[[Mapping[str, Answer]], None],
     ) -> dict[str, RefusedResponse]:
@@ -58,14 +63,18 @@ class RunBatch:
         Args:
             docs: The docs.
             asked: The requests of each: key of the answer -> question.
-            known: Keys of the journal's answers, which are not asked for again.
+            known: The journal's answers, which are not asked for again, by their keys.
             others: Those of them that another model gave, which give way to the batch's.
             file: Called with the batch's answers by their keys, to put them into the journal; raises to refuse them.
 
         Returns:
             Keys that are not to be asked of a server -> what stands for their answers.
+
+        Raises:
+            CulturevalError: The files have other answers than the journal.
         """
         found: dict[str, Answer] = {}
+        other: list[str] = []
         reasons: dict[str, RefusedResponse] = {}
         for doc, own in zip(docs, asked, strict=True):
             row = f"{specific_of(doc).get('source_row', doc.id)}\n{doc.query}"
@@ -74,7 +83,7 @@ class RunBatch:
                     continue
                 identifier = custom_id(doc.task_name, row, key)
                 if key in known and key not in others:
-                    self._answers.asked.add(identifier)
+                    other += [identifier] if self._is_other(identifier, question, known[key]) else []
                 elif answer := self._answers.take(identifier, self._wanted(question)):
                     found[key] = answer | {"batch": True}
                 elif key in known:
@@ -86,8 +95,18 @@ class RunBatch:
                 elif not self._asks:
                     why = self._answers.failed[identifier]
                     reasons[key] = RefusedResponse(reason=why, kind=BATCH_KINDS.get(why, "batch_failed"))
+        if other:
+            raise CulturevalError(f"{len(other):,} of the file's answers, such as {other[0]}, {OTHER}")
         file(found)
         return reasons
+
+    def _is_other(self, identifier: str, question: Question, kept: Answer) -> bool:
+        """Whether the files have another answer than the one that is kept, whatever was counted and billed."""
+        self._answers.asked.add(identifier)
+        answer = self._answers.take(identifier, self._wanted(question)) if identifier in self._answers.bodies else None
+        return answer is not None and any(
+            answer[name] != kept[name] for name in answer.keys() & kept.keys() - {"batch", "usage"}
+        )
 
     def _wanted(self, question: Question) -> int:
         return 1 if self._choices == 1 else _recorded(question)["body"].get("n") or 1

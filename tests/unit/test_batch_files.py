@@ -126,6 +126,20 @@ def test_answers_in_any_order_are_scored_and_what_is_wrong_with_them_is_named(mo
     done.cleanup()
 
 
+def test_a_file_of_other_answers_than_are_kept_is_not_passed_over(model, tmp_path, monkeypatch):
+    """A second batch under the same ids, as of new weights, got the scores of the first without a word."""
+    requests = written(model(batch_out=str(tmp_path / "out.jsonl")), docs(3))
+    files = {text: tmp_path / f"{text}.jsonl" for text in "أب"}
+    for text, file in files.items():
+        file.write_text("\n".join(json.dumps(answer(one, text)) for one in requests.values()), "utf-8")
+    for _ in range(2):
+        assert [one.text for one in model(batch_in=[str(files["أ"])]).greedy_until(docs(3))] == [["أ"]] * 3
+    with pytest.raises(CulturevalError, match="3 of the file's answers, such as .*--no-resume"):
+        model(batch_in=[str(files["ب"])]).greedy_until(docs(3))
+    monkeypatch.setenv("CULTUREVAL_RESUME", "0")
+    assert [one.text for one in model(batch_in=[str(files["ب"])]).greedy_until(docs(3))] == [["ب"]] * 3
+
+
 def test_a_batch_of_two_models_stops_the_run_or_is_marked(model, tmp_path, monkeypatch):
     requests = list(written(model(batch_out=str(tmp_path / "out.jsonl")), docs()).values())
     lines = [answer(one) for one in requests]
