@@ -279,9 +279,11 @@ class OpenAIClient:
 
     def _as_server_error(self, error: Exception) -> ServerError:
         kind = ContentFilter if is_content_filter(error) else ServerError
+        wait = retry_after(error) or 0.0
+        more = f"; {_too_long(wait)}" if wait > self.settings.give_up_s else ""
         return kind(
-            self._explain(error),
-            self._cause(error),
+            self._explain(error, more),
+            self._cause(error) + more,
             refuses_all(error),
             refuses_content(error),
             unreachable=is_loss(error) and not isinstance(error, IncompleteAnswer),
@@ -382,13 +384,16 @@ class OpenAIClient:
                 await asyncio.sleep(min(first.paused_until - now, self.settings.backoff_s))
                 continue
             if first.paused_until > deadline and first.pause is not None:
-                wait = f"; its Retry-After is {first.paused_until - now:.0f} s, longer than give_up_s allows"
-                raise ServerError(self._explain(first.pause, wait), self._cause(first.pause) + wait)
+                wait = f"; {_too_long(first.paused_until - now)}"
+                status = getattr(first.pause, "status_code", None)
+                raise ServerError(self._explain(first.pause, wait), self._cause(first.pause) + wait, status=status)
             await asyncio.sleep(first.paused_until - now)
 
     def _note_failure(self, server: _Server, error: Exception) -> None:
         wait = retry_after(error)
         if wait is not None:
+            if len(self._servers) == 1 and wait > self.settings.give_up_s:
+                return  # nobody waits so long for the only server, which may mean this request alone
             server.paused_until = max(server.paused_until, time.monotonic() + wait)
             server.pause = error
             return
@@ -424,6 +429,10 @@ class OpenAIClient:
         )
 
 
+def _too_long(wait: float) -> str:
+    return f"its Retry-After is {wait:.0f} s, longer than give_up_s allows: wait so long, or raise give_up_s"
+
+
 def _stop_condition(settings: ServerSettings) -> Callable[[tenacity.RetryCallState], bool]:
     failures = empty = late = 0
 
@@ -434,6 +443,8 @@ def _stop_condition(settings: ServerSettings) -> Callable[[tenacity.RetryCallSta
         empty += isinstance(error, NoChoices)  # each of these may be paid
         late += state.seconds_since_start > settings.give_up_s
         # One more try when the time is up: this process may have been stopped, or asleep, for most of it.
+        if len(settings.base_urls) == 1 and (retry_after(error) or 0.0) > settings.give_up_s:
+            return True
         return failures > settings.max_retries or empty >= _TRIES_WITHOUT_CHOICES or late > 1
 
     return stop
