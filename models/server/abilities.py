@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from cultureval.models.server.first_token import top_of
+from cultureval.models.server.first_token import possible_top_of
 from cultureval.models.server.settings import ServerModelConfig
 from cultureval.runtime.coroutines import run_coroutine
 from cultureval.runtime.data.image_store import pillow
@@ -129,7 +129,9 @@ class _Questions:
     async def first_token(self, messages: list[dict[str, Any]]) -> str:
         asked = self._request | {self._config.max_tokens_name: 1, "messages": messages, "logprobs": True}
         asked["top_logprobs"] = self._config.top_logprobs
-        return await _why_not(lambda: self._client.send(lambda one: one.chat.completions.create(**asked)), top_of)
+        return await _why_not(
+            lambda: self._client.send(lambda one: one.chat.completions.create(**asked)), possible_top_of
+        )
 
     async def prompt_logprobs(self) -> str:
         body = {**self._config.extra_body, "prompt_logprobs": 0}

@@ -22,6 +22,7 @@ from cultureval.runtime.servers.openai_client import OpenAIClient
 LONGEST_LABEL = 4  # characters; what is longer is a text
 BELOW = 1.0  # how far the score of a missing label is below the least log-probability that was returned
 SMALL_MASS = 1e-3  # of the probability of all labels: what missing ones may have where several options are right
+MOST = 1e-3  # a log-probability above it is none
 
 
 def require_labels(doc: Doc) -> None:
@@ -53,8 +54,8 @@ async def ask_first_token(client: OpenAIClient, request: Mapping[str, Any]) -> A
         found = top_of(response)
     if not found:
         told = "no log-probabilities of its first token, as llama.cpp where it is part of a character"
-        raise unusable(f"The server gives {told}.", usage)
-    if wrong := [logprob for _, logprob in found if math.isnan(logprob) or logprob > 1e-3]:
+        raise unusable(f"The server gives {told}: the generated form, such as qimma_gen, needs none.", usage)
+    if wrong := [logprob for _, logprob in found if math.isnan(logprob) or logprob > MOST]:
         raise unusable(f"The server gives {wrong[0]:.6g} as the log-probability of a likely first token.", usage)
     return {"top": found, "model": name_of(getattr(response, "model", None)), "usage": usage}
 
@@ -64,6 +65,12 @@ def top_of(response: Any) -> list[list[Any]]:
     content = getattr(getattr(response.choices[0], "logprobs", None), "content", None)
     top = getattr(content[0], "top_logprobs", None) if isinstance(content, list) and content else None
     return [[_bytes_of(one).hex(), float(one.logprob)] for one in top or [] if isinstance(one.logprob, int | float)]
+
+
+def possible_top_of(response: Any) -> list[list[Any]]:
+    """As `top_of`; [] also where a number is no log-probability: NaN, or above 0 by more than rounding."""
+    found = top_of(response)
+    return found if all(logprob <= MOST for _, logprob in found) else []
 
 
 def _bytes_of(entry: Any) -> bytes:

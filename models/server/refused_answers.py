@@ -50,7 +50,7 @@ class PromptRefused(ServerError):
     def __init__(self, doc: Doc, cause: str, kind: str = "server", usage: Mapping[str, object] | None = None) -> None:
         self.kind, self.reason = kind, f"{REASONS[kind]}: {cause.rstrip('.')}"
         super().__init__(
-            f"{name_of(doc)}: {self.reason}. All answers so far are kept: the same command resumes from here. "
+            f"{name_of(doc)}: {self.reason}. The same command goes on from the answers that are kept. "
             f"{ADVICE.get(kind, 'Pass')} {UNSCORED}.",
             cause,
             refuses_content=True,

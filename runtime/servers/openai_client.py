@@ -425,7 +425,7 @@ class OpenAIClient:
     def _explain(self, error: Exception, more: str = "") -> str:
         return (
             f"The server {' / '.join(self.settings.base_urls)} did not answer a request ({self._cause(error)}{more}). "
-            "All answers so far are kept: the same command resumes from here."
+            "The same command goes on from the answers that are kept."
         )
 
 

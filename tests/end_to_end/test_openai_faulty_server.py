@@ -185,7 +185,7 @@ def test_a_server_that_never_answers_stops_the_run_with_everything_so_far_kept(l
     with FaultyServer(lambda prompt, count: "500" if prompt == "q7" else None) as server:
         with pytest.raises(ServerError, match="500|broken") as stopped:
             texts(load(server, concurrency=1, max_retries=2), queries)
-        assert "resumes from here" in str(stopped.value)
+        assert "goes on from the answers that are kept" in str(stopped.value)
         assert server.asked["q7"] == 3 and len(open_journal()) == 7
         server.plan = lambda prompt, count: None
         assert texts(load(server), queries) == [[answer_text(query)] for query in queries]

@@ -95,7 +95,9 @@ def _leave_out(
         _list_in_report(pipeline.tasks_dict[task].config, own)
     if empty and not any(pipeline.sampling_docs.values()):
         named = "; ".join(f"{task} ({reason})" for task, reason in empty.items())
-        raise CulturevalError(f"No row is left to score of {named}.")
+        raise CulturevalError(
+            f"No row is left to score of {named}. The same command asks these rows again, once what it names is mended."
+        )
     for task, reason in empty.items():
         left_out = pipeline.tasks_dict.pop(task), f"No row has an answer ({reason})."
         vars(pipeline).setdefault("unanswered", {})[task] = left_out
