@@ -496,8 +496,8 @@ def _unparsable(run: Run, tasks: list[TaskRecord]) -> Checks:
 def _truncated(run: Run, tasks: list[TaskRecord]) -> Checks:
     return _told(
         _counted(tasks, lambda task: task.truncated),
-        "Answers cut at the token limit: {shares}. Raise max_new_tokens (generation_parameters of the model's YAML "
-        "file).",
+        "Answers cut at the token limit, or at the end of the model's context: {shares}. Raise max_new_tokens "
+        "(generation_parameters of the model's YAML file), or give it a longer context.",
     )
 
 

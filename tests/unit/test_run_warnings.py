@@ -42,7 +42,7 @@ def test_a_complete_run_has_no_warnings():
         ({"scored": {"acc_norm": 900}}, ["in no mean of the headline: qimma_palmx 101.", "cultureval show"]),
         ({"unparsable": 21}, ["Unreadable answers: qimma_palmx 2.1%", "chat template"]),
         ({"cut_prompts": 7}, ["read their ends alone: qimma_palmx 7.", "longer context"]),
-        ({"truncated": 7}, ["Answers cut at the token limit: qimma_palmx 7.", "max_new_tokens"]),
+        ({"truncated": 7}, ["the end of the model's context: qimma_palmx 7.", "max_new_tokens"]),
         (
             {"verdicts_reused": 7, "verdicts_reused_since": "2026-01-02"},
             ["7 verdicts reused, oldest of 2026-01-02", "--no-resume"],
