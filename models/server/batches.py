@@ -104,9 +104,8 @@ class RunBatch:
         """Whether the files have another answer than the one that is kept, whatever was counted and billed."""
         self._answers.asked.add(identifier)
         answer = self._answers.take(identifier, self._wanted(question)) if identifier in self._answers.bodies else None
-        return answer is not None and any(
-            answer[name] != kept[name] for name in answer.keys() & kept.keys() - {"batch", "usage"}
-        )
+        told = {name for name, value in (answer or {}).items() if value is not None and kept.get(name) is not None}
+        return answer is not None and any(answer[name] != kept[name] for name in told - {"batch", "usage"})
 
     def _wanted(self, question: Question) -> int:
         return 1 if self._choices == 1 else _recorded(question)["body"].get("n") or 1

@@ -9,7 +9,6 @@ from viewer_runs import picture, row, save, save_all
 
 from cultureval.reports.viewer.bundle import MARK, write_bundle
 from cultureval.reports.viewer.logs import write_logs
-from cultureval.reports.viewer.samples import plain_text
 
 pytestmark = needs_chromium
 HOSTILE = (
@@ -110,5 +109,5 @@ def test_hostile_texts_do_nothing_and_are_shown(visits, site):
 
 def identity(place):
     """The name of a hostile sample in its log."""
-    text = plain_text(f"{HOSTILE[place][:60]}/../{place}".replace("\ud800", ""), 64)
-    return re.sub(r"[^\w.-]+", "-", text).strip("-.")
+    text = f"{HOSTILE[place][:60]}/../{place}".replace("\ud800", "")
+    return re.sub(r"[^\w.-]+", "-", text[:64]).strip("-.")
