@@ -22,7 +22,7 @@ from cultureval.runtime.servers.openai_client import OpenAIClient
 LONGEST_LABEL = 4  # characters; what is longer is a text
 BELOW = 1.0  # how far the score of a missing label is below the least log-probability that was returned
 SMALL_MASS = 1e-3  # of the probability of all labels: what missing ones may have where several options are right
-MOST = 1e-3  # a log-probability above it is none
+LARGEST_LOGPROB = 1e-3  # of rounding in 16 bits; a log-probability is 0 at most
 
 
 def require_labels(doc: Doc) -> None:
@@ -55,7 +55,7 @@ async def ask_first_token(client: OpenAIClient, request: Mapping[str, Any]) -> A
     if not found:
         told = "no log-probabilities of its first token, as llama.cpp where it is part of a character"
         raise unusable(f"The server gives {told}: the generated form, such as qimma_gen, needs none.", usage)
-    if wrong := [logprob for _, logprob in found if math.isnan(logprob) or logprob > MOST]:
+    if wrong := _impossible(found):
         raise unusable(f"The server gives {wrong[0]:.6g} as the log-probability of a likely first token.", usage)
     return {"top": found, "model": name_of(getattr(response, "model", None)), "usage": usage}
 
@@ -70,7 +70,11 @@ def top_of(response: Any) -> list[list[Any]]:
 def possible_top_of(response: Any) -> list[list[Any]]:
     """As `top_of`; [] also where a number is no log-probability: NaN, or above 0 by more than rounding."""
     found = top_of(response)
-    return found if all(logprob <= MOST for _, logprob in found) else []
+    return [] if _impossible(found) else found
+
+
+def _impossible(top: Sequence[list[Any]]) -> list[float]:
+    return [logprob for _, logprob in top if not logprob <= LARGEST_LOGPROB]  # NaN is neither
 
 
 def _bytes_of(entry: Any) -> bytes:

@@ -18,6 +18,7 @@ from lighteval.tasks.requests import Doc
 from cultureval.models.generation.rendering import all_images
 from cultureval.models.refused_images import ImagesRefused
 from cultureval.models.server.chat import as_data_url, image_form
+from cultureval.models.server.first_token import LARGEST_LOGPROB
 from cultureval.models.server.settings import ServerModelConfig
 from cultureval.runtime.doc_fields import PAPER, specific_of
 from cultureval.runtime.generation_hints import chat_messages
@@ -31,7 +32,6 @@ logger = logging.getLogger(__name__)
 
 _MOST_LOGPROBS = 20  # what OpenAI's API and vLLM's default allow
 _PROBED_QUESTIONS = 4
-LARGEST_LOGPROB = 1e-3  # of rounding in 16 bits; a log-probability is 0 at most
 
 
 @dataclass(frozen=True)

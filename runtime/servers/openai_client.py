@@ -442,9 +442,9 @@ def _stop_condition(settings: ServerSettings) -> Callable[[tenacity.RetryCallSta
         failures += retry_after(error) is None
         empty += isinstance(error, NoChoices)  # each of these may be paid
         late += state.seconds_since_start > settings.give_up_s
-        # One more try when the time is up: this process may have been stopped, or asleep, for most of it.
         if len(settings.base_urls) == 1 and (retry_after(error) or 0.0) > settings.give_up_s:
             return True
+        # One more try when the time is up: this process may have been stopped, or asleep, for most of it.
         return failures > settings.max_retries or empty >= _TRIES_WITHOUT_CHOICES or late > 1
 
     return stop

@@ -16,6 +16,7 @@ from cultureval.models.server.first_token import (
     ask_first_token,
     first_token_response,
     label_scores,
+    possible_top_of,
     require_labels,
     undecided,
 )
@@ -91,6 +92,22 @@ def test_texts_and_servers_without_log_probabilities_are_refused():
 
     with pytest.raises(ServerError, match="no log-probabilities of its first token"):
         asyncio.run(ask_first_token(Client(), {}))
+
+
+@pytest.mark.parametrize(("logprob", "possible"), [(-1.0, True), (0.0005, True), (0.5, False), (math.nan, False)])
+def test_what_is_no_log_probability_is_none_when_abilities_are_asked_and_of_a_row(logprob, possible):
+    entry = SimpleNamespace(bytes=[65], token="A", logprob=logprob)
+    logprobs = SimpleNamespace(content=[SimpleNamespace(top_logprobs=[entry])])
+    response = SimpleNamespace(choices=[SimpleNamespace(logprobs=logprobs)], usage=None, model="m")
+
+    class Client:
+        async def send(self, call):
+            return response
+
+    assert bool(possible_top_of(response)) == possible
+    if not possible:
+        with pytest.raises(ServerError, match="as the log-probability of a likely first token"):
+            asyncio.run(ask_first_token(Client(), {}))
 
 
 class RecordingClient:
