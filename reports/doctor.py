@@ -8,13 +8,14 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Literal
 
-from cultureval.reports.terminal_tables import terminal_table, terminal_width
+from cultureval.reports.terminal_tables import terminal_table
 from cultureval.runtime.data.hub import cached_file, go_offline_if_unreachable, is_offline
 from cultureval.runtime.data.scorers import local_copy
 from cultureval.runtime.data_options import DataOptions, samples_root
 from cultureval.runtime.errors import CulturevalError, shown_names
 from cultureval.runtime.extras import PARTS, install_command, missing_packages, requirements_of
 from cultureval.runtime.patches.table import TRIED, all_patches, installed_version
+from cultureval.runtime.printing import terminal_width
 from cultureval.runtime.settings import Settings
 from cultureval.tasks.catalogue import all_suites, all_tasks, kind_of
 from cultureval.tasks.kinds import Instrument

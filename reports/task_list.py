@@ -3,9 +3,9 @@
 import textwrap
 from collections.abc import Iterable, Sequence
 
-from cultureval.reports.terminal_tables import terminal_table, terminal_width
+from cultureval.reports.terminal_tables import terminal_table
 from cultureval.runtime.errors import CulturevalError
-from cultureval.runtime.printing import print_note
+from cultureval.runtime.printing import print_note, terminal_width
 from cultureval.tasks.catalogue import all_suites, all_tasks, groups, kind_of
 from cultureval.tasks.checking import DataReport, FileCounts, GroupCounts, ListedRow, SubsetCounts
 from cultureval.tasks.suite import Suite, Task

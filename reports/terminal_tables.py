@@ -5,7 +5,7 @@ import textwrap
 from collections.abc import Callable, Iterable, Sequence
 from itertools import chain, repeat
 
-from cultureval.runtime.printing import as_printed
+from cultureval.runtime.printing import as_printed, terminal_width
 
 GAP = 2  # cells between columns
 LEAST = 8  # cells that other columns keep before names in the first one are cut
@@ -13,15 +13,8 @@ ALIGNMENTS = {"l": "left", "r": "right"}
 
 
 def wrapped(text: str) -> str:
-    """A paragraph in lines of the terminal's width, of 100 letters where standard output is none."""
+    """A paragraph in lines of `terminal_width`, else of 100 letters."""
     return textwrap.fill(text, terminal_width() or 100, break_long_words=False)
-
-
-def terminal_width() -> int | None:
-    """The width of the terminal in cells; None where standard output is none."""
-    from rich.console import Console
-
-    return Console().width if sys.stdout.isatty() else None
 
 
 def narrowest(rows: Iterable[Sequence[str]]) -> int:
@@ -53,9 +46,9 @@ def terminal_table(
         align: "l" or "r" for each column; the last letter also applies to all further columns.
         title: A line above the table.
         indent: Spaces before each row of the table.
-        width: In cells; None: the terminal's width, or no limit if standard output is not a terminal.
-        cut_words: Whether words are cut where they do not fit, so that the table is never wider; on a terminal (no
-            `width`) they always are.
+        width: In cells; None: `terminal_width`, or no limit where that is unknown.
+        cut_words: Whether words are cut where they do not fit, so that the table is never wider; without a
+            `width` they always are.
 
     Returns:
         The lines, joined, without trailing spaces or a last line break.

@@ -7,6 +7,7 @@ import os
 import re
 import select
 import sys
+import textwrap
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -63,31 +64,46 @@ class TerminalStream(io.TextIOWrapper):
 def print_result(text: str, path: str | Path) -> None:
     """Prints the text of a result that is saved already; nothing that happens while printing is an error.
 
-    The path goes to standard error where standard output is no terminal, since its reader may stop early.
+    Where standard output is no terminal, the path also goes to standard error, unless the text names it.
 
     Args:
         text: The text; on a terminal its lines are folded to the width.
         path: The file that holds it, or the folder of the results.
     """
-    print(_folded(escaped(text, keep=CONTROLS)) if sys.stdout.isatty() else text)
+    told = any(str(place) in text for place in (path, Path(path).resolve()))
+    print(_folded(escaped(text, keep=CONTROLS), sys.stdout) if sys.stdout.isatty() else text)
     sys.stdout.flush()
     raw = _steady_file(sys.stdout)
     if raw is not None and raw.lost and raw.lost.errno != errno.EPIPE:
         print_note(f"the result could not be printed ({raw.lost.strerror}).")
     if raw is not None:
         raw.reported = True
-    if not sys.stdout.isatty() or (raw is not None and raw.lost):
+    if (not sys.stdout.isatty() and not told) or (raw is not None and raw.lost):
         print(f"cultureval: saved: {escaped(str(path))}", file=sys.stderr)
 
 
 def print_note(text: str) -> None:
-    """Prints a sentence for the user on standard error, beside a command's result; folded where that is a terminal."""
+    """Prints a sentence for the user on standard error, beside a command's result, as `print_message` does."""
     print_message(f"cultureval: {escaped(text, keep=CONTROLS)}")
 
 
 def print_message(text: str) -> None:
-    """Prints a text on standard error; folded where that is a terminal."""
-    print(_folded(text) if sys.stderr.isatty() else text, file=sys.stderr)
+    """Prints a text on standard error; folded where that is a terminal or COLUMNS is set."""
+    print(_folded(text, sys.stderr), file=sys.stderr)
+
+
+def terminal_width(stream: TextIO | None = None) -> int | None:
+    """The cells of a line of a stream (None: standard output): as COLUMNS says wherever it leads, else its terminal's.
+
+    Returns:
+        None where COLUMNS is not set and the stream is no terminal.
+    """
+    columns = os.environ.get("COLUMNS", "")
+    if columns.isdecimal() and int(columns):
+        return int(columns)
+    from rich.console import Console
+
+    return Console().width if (stream or sys.stdout).isatty() else None
 
 
 @contextmanager
@@ -176,11 +192,18 @@ def _steady_file(stream: TextIO) -> SteadyFile | None:
     return raw if isinstance(raw, SteadyFile) else None
 
 
-def _folded(text: str) -> str:
-    """The text with lines folded, between words where possible, to the terminal's width in cells."""
+def _folded(text: str, stream: TextIO) -> str:
+    """The text with lines folded to the stream's width; longer words, such as paths, are cut on a terminal alone."""
+    width = terminal_width(stream)
+    if width is None:
+        return text
+    if not stream.isatty():
+        return "\n".join(
+            textwrap.fill(line, width, break_long_words=False, break_on_hyphens=False) for line in text.split("\n")
+        )
     from rich.console import Console
 
-    console = Console(color_system=None, markup=False, emoji=False, highlight=False)
+    console = Console(width=width, color_system=None, markup=False, emoji=False, highlight=False)
     with console.capture() as capture:
         console.print(text)
     return "\n".join(line.rstrip() for line in capture.get().splitlines())

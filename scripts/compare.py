@@ -1,13 +1,13 @@
 """`cultureval compare`: paired tests of finished runs of any suite; `compare m2cqa` and `compare cvlue` say more."""
 
 import json
+import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from cultureval.metrics.m2cqa.names import Profile
-from cultureval.reports.terminal_tables import terminal_width
 from cultureval.runtime.data.hub import go_offline_if_unreachable
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.printing import print_note
@@ -83,7 +83,7 @@ def _compare(
 
     formats = chart_formats(charts)
     go_offline_if_unreachable()  # spBLEU's pieces may be fetched, and are looked for once for each task
-    isolate = terminal_width() is not None
+    isolate = sys.stdout.isatty()
     paths = [Path(one) for one in results]
     found = compare_all(paths, output_dir, metrics, allowed, resamples, seed, most_items, subsets, isolate, formats)
     if as_json:

@@ -18,12 +18,11 @@ from cultureval.models.preflight import check_model
 from cultureval.reports.cvlue.retrieval import evaluate_retrieval
 from cultureval.reports.evaluation import SavedRun, evaluate_tasks
 from cultureval.reports.summary_text import shown_run
-from cultureval.reports.terminal_tables import terminal_width
 from cultureval.runtime.data.hub import go_offline
 from cultureval.runtime.data_options import DataOptions, samples_root
 from cultureval.runtime.errors import CulturevalError, SourceUnavailable
 from cultureval.runtime.interruption import exit_code, interruption_message, orderly_end
-from cultureval.runtime.printing import print_note, print_result, steady_streams
+from cultureval.runtime.printing import print_note, print_result, steady_streams, terminal_width
 from cultureval.runtime.progress import plain_libraries, working
 from cultureval.runtime.settings import Settings, current_settings, use_settings
 from cultureval.samples import smollm2

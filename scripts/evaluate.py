@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from cultureval.reports.terminal_tables import terminal_width
 from cultureval.runtime.data.hub import go_offline_if_unreachable
 from cultureval.runtime.errors import BatchWritten, CulturevalError, DryRun, counted
 from cultureval.runtime.gc_pause import no_collection
-from cultureval.runtime.printing import print_note, print_result
+from cultureval.runtime.printing import print_note, print_result, terminal_width
 from cultureval.runtime.saving import Saving, require_output_folder
 from cultureval.runtime.settings import Settings, current_settings, use_settings
 from cultureval.scripts.options import (

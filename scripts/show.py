@@ -2,15 +2,15 @@
 
 import json
 import re
+import sys
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from cultureval.reports.terminal_tables import terminal_width
 from cultureval.runtime.errors import CulturevalError, counted
-from cultureval.runtime.printing import print_note, print_result
+from cultureval.runtime.printing import print_note, print_result, terminal_width
 from cultureval.runtime.progress import working
 from cultureval.scripts.options import AsJson, Full, Strict
 
@@ -101,7 +101,7 @@ def _show_fooled(results: Path, task: str | None, limit: int, output: Path | Non
         print(json.dumps(content, ensure_ascii=False, indent=2))
         return
     print(f"{task}, {run}: {counted(len(items), 'item')} right on Q+ and fooled on Q-")
-    print(fooled_text(items[:limit], terminal_width() is not None))
+    print(fooled_text(items[:limit], sys.stdout.isatty()))
     if len(items) > limit:
         print(f"{len(items) - limit} more items: --limit N, or all of them in a page: --output FILE.html")
     if output:
@@ -124,7 +124,7 @@ def _show_item(results: Path, task: str, item: str, output: Path | None, as_json
     for place in places:
         if len(places) > 1:
             print(f"{names[place]}:")
-        print(describe(rows[place], headline_of(task), isolate=terminal_width() is not None))
+        print(describe(rows[place], headline_of(task), isolate=sys.stdout.isatty()))
         name = re.sub(r"[^\w.-]+", "_", f"{task}-{names[place]}").strip("_")
         path = output or saved.root / "pictures" / f"{name}.svg"
         if colours := save_picture(rows[place], task, path):

@@ -14,6 +14,7 @@ if (
 # Before the first import of a library that reads them; tests of the hub's client set their own.
 os.environ["HF_HUB_OFFLINE"] = "1"
 os.environ["OMP_NUM_THREADS"] = "1"  # the tests run in as many processes as there are cores
+os.environ.pop("COLUMNS", None)  # of the developer: lines would be folded
 
 import hypothesis
 import pytest
@@ -60,7 +61,7 @@ def run_here(tmp_path, monkeypatch, capsys):
         with monkeypatch.context() as patch:
             for name in [name for name in os.environ if name.startswith("CULTUREVAL_")]:
                 patch.delenv(name)
-            own = {"CULTUREVAL_CACHE": str(tmp_path / "cache"), "COLUMNS": "200"}
+            own = {"CULTUREVAL_CACHE": str(tmp_path / "cache")}
             for name, value in (own | environment).items():
                 patch.setenv(name, value)
             patch.chdir(tmp_path)

@@ -61,9 +61,9 @@ def forking_server():
 
 
 def own_variables(folder: Path) -> dict[str, str]:
-    """This process's variables without settings of ours or of the hub's; caches are in the folder, lines are wide."""
+    """This process's variables without settings of ours or of the hub's; caches are in the folder."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("HF_", "CULTUREVAL_"))}
-    return kept | {"CULTUREVAL_CACHE": str(folder / "cache"), "HF_HOME": str(folder / "hf"), "COLUMNS": "200"}
+    return kept | {"CULTUREVAL_CACHE": str(folder / "cache"), "HF_HOME": str(folder / "hf")}
 
 
 @contextlib.contextmanager

@@ -25,12 +25,13 @@ from cultureval.reports.comparison.paired_runs import (
     tested_differences,
 )
 from cultureval.reports.settings_diff import setting_names_that_differ
-from cultureval.reports.terminal_tables import narrowest, terminal_table, terminal_width, wrapped
+from cultureval.reports.terminal_tables import narrowest, terminal_table, wrapped
 from cultureval.runs.comparable import protocol_of, record_of, settings_that_differ
 from cultureval.runs.record import ModelRecord, Run
 from cultureval.runs.warnings import run_warnings, superseded_warnings
 from cultureval.runtime.csv_files import write_csv
 from cultureval.runtime.errors import CulturevalError, counted, did_you_mean, escaped, shown_names
+from cultureval.runtime.printing import terminal_width
 from cultureval.runtime.rounding import printed_or_na, without_nan
 
 MOST_SENTENCES = 5  # on items left out, below a table

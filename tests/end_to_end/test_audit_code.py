@@ -47,7 +47,6 @@ def test_edits_of_arabic_alone_count_and_people_decide_on_the_rest(tmp_path):
     sources = {name: load_problems(name, "samples") for name in ("humaneval", "mbpp")}
     ORDER[:] = [row["prompt"].strip() for one in sources.values() for row in one.rows.values()]
     variables = {**os.environ, "CULTUREVAL_CACHE": str(tmp_path / "cache"), "HF_HOME": str(tmp_path / "hf")}
-    variables |= {"COLUMNS": "200"}
 
     def run(*options):
         arguments = ["audit", "code", "--data", "samples", "--output-dir", "out", *options]

@@ -8,6 +8,8 @@ import sys
 
 import pytest
 
+from cultureval.runtime.printing import print_result
+
 RESULT = """
 from cultureval.runtime.printing import print_result, steady_streams
 with steady_streams():
@@ -105,6 +107,23 @@ def test_notes_and_errors_are_folded_between_words_on_a_terminal():
     assert done.returncode == 2 and len(lines) > 6 and max(map(len, lines)) <= 40
     assert " ".join(lines).startswith("cultureval: a sentence of some length a sentence of")
     assert any(line.startswith("cultureval: There is no suite") for line in lines)
+
+
+@pytest.mark.parametrize("columns, widest", [("100", 100), ("", 80), ("0", 80), ("wide", 80)])
+def test_columns_count_where_output_is_piped_and_words_such_as_paths_stay_whole(run_here, columns, widest):
+    path = f"/no/{'such' * 22}/folder"
+    told = run_here("tasks", COLUMNS=columns)
+    assert widest - 12 < max(map(len, told.stdout.splitlines())) <= widest
+    refused = run_here("show", path, COLUMNS=columns).stderr.splitlines()
+    assert any(path in line for line in refused)
+    assert (len(refused) == 1) == (widest == 80) and all(len(line) <= widest or path in line for line in refused)
+
+
+@pytest.mark.parametrize("text, notes", [("Page: {}", 0), ("Page: {}/index.html", 0), ("accuracy 0.5", 1)])
+def test_a_path_that_the_text_names_is_told_once(monkeypatch, tmp_path, capsys, text, notes):
+    monkeypatch.chdir(tmp_path)
+    print_result(text.format(tmp_path / "page"), "page")
+    assert capsys.readouterr().err.count("page") == notes
 
 
 HOSTILE = r"""
