@@ -20,7 +20,7 @@ from cultureval.reports.terminal_tables import terminal_table
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.printing import print_note
 from cultureval.runtime.settings import Settings
-from cultureval.samples.smollm2 import INSTALL, gguf_file, smollm2
+from cultureval.runtime.smollm2 import INSTALL, gguf_file, smollm2
 
 OURS, HARNESSES = "ours", ("ours", "lm_eval", "lighteval", "vllm")
 SHOTS, NEW_TOKENS, BATCH = 3, 64, 8
@@ -62,10 +62,10 @@ def bench_real_model(
     for given, known in ((names, CASES), (others, HARNESSES)):
         if unknown := set(given) - set(known):
             raise CulturevalError(f"Unknown: {', '.join(sorted(unknown))}; there are {', '.join(known)}.")
-    if model is None and (gguf := gguf_file()) is None:
+    if model is None and gguf_file() is None:
         raise CulturevalError(f"No model: {INSTALL}, or name a folder by --model.")
     work.mkdir(parents=True, exist_ok=True)
-    runs = Runs(work.resolve(), (model or smollm2(gguf)).resolve(), data, rows)
+    runs = Runs(work.resolve(), (model or smollm2()).resolve(), data, rows)
     for turn in range(repeats):
         for name in names:
             for one in [OURS, *(one for one in others if one != OURS)]:

@@ -30,8 +30,8 @@ from cultureval.runtime.data.hub import go_offline
 from cultureval.runtime.data.image_store import store_image, stored_image
 from cultureval.runtime.data_options import DataOptions, samples_root
 from cultureval.runtime.settings import use_settings
+from cultureval.runtime.smollm2 import INSTALL, NAME, gguf_file, smollm2
 from cultureval.samples.scripted_judge import scripted_judge
-from cultureval.samples.smollm2 import INSTALL, NAME, gguf_file, smollm2
 from cultureval.samples.tiny_models.language_models import build_tiny_vision_lm
 from cultureval.scripts.demo import EXPECTED, RESULTS, ROWS, evaluate_samples, sample_tasks, tiny_settings
 from cultureval.tasks.catalogue import all_tasks
@@ -67,10 +67,9 @@ def main() -> None:
 def draw_summaries(scratch: Path) -> None:
     """What `make demo` prints of the first text model, which is real, and of the first vision model, a suite a run."""
     go_offline()
-    gguf = gguf_file()
-    if gguf is None:
+    if gguf_file() is None:
         raise SystemExit(f"The pictures are of a real model ({NAME}): {INSTALL}")
-    text, vision = smollm2(gguf), build_tiny_vision_lm(scratch / "tiny-random-llava", max_position_embeddings=2048)
+    text, vision = smollm2(), build_tiny_vision_lm(scratch / "tiny-random-llava", max_position_embeddings=2048)
     with scripted_judge() as judge, chdir(scratch), use_settings(tiny_settings(scratch, judge)):
         tasks = [*sample_tasks(images=False), *sample_tasks(images=True)]
         for suite, some in groupby(tasks, lambda task: all_tasks()[task].suite):

@@ -21,7 +21,7 @@ from cultureval.models.adapters import put_on, read_adapter
 from cultureval.models.memory import memory_limit
 from cultureval.models.settings import HFModelSettings, is_local
 from cultureval.models.template_errors import TEMPLATE_ERRORS
-from cultureval.runtime.data.hub import cached_commit
+from cultureval.runtime.data.hub import cached_commit, is_offline
 from cultureval.runtime.devices import choose_device, lacks_bfloat16, shares_busy_cores
 from cultureval.runtime.errors import CulturevalError, described
 from cultureval.runtime.extras import require_extra
@@ -30,6 +30,7 @@ from cultureval.runtime.model_settings import refuse_unknown
 from cultureval.runtime.patches.bitsandbytes import quiet_products
 from cultureval.runtime.patches.transformers import VIDEOS, class_names, processor_class, without_videos
 from cultureval.runtime.printing import print_note
+from cultureval.runtime.smollm2 import SHORT
 from cultureval.runtime.weight_files import fingerprint, missing_weights, surplus_layers
 
 if TYPE_CHECKING:
@@ -164,7 +165,9 @@ def read_config(settings: HFModelSettings) -> PreTrainedConfig:
     """
     common = {"revision": settings.revision, "trust_remote_code": settings.trust_remote_code}
     source = _expanded(settings.model_name)
-    config = _loaded(lambda: AutoConfig.from_pretrained(source, **common), settings.model_name)
+    name = settings.model_name
+    remedy = f" Without a hub, `{SHORT}` is a small real model to try." if is_offline() and not is_local(name) else ""
+    config = _loaded(lambda: AutoConfig.from_pretrained(source, **common), name, remedy=remedy)
     _refuse_other_kinds(config, settings.model_name)
     return config
 

@@ -17,6 +17,7 @@ from cultureval.runtime.extras import PARTS, install_command, missing_packages, 
 from cultureval.runtime.patches.table import TRIED, all_patches, installed_version
 from cultureval.runtime.printing import terminal_width
 from cultureval.runtime.settings import Settings
+from cultureval.runtime.smollm2 import SHORT, gguf_file
 from cultureval.tasks.catalogue import all_suites, all_tasks, kind_of
 from cultureval.tasks.kinds import Instrument
 from cultureval.tasks.options import read_data_options
@@ -87,8 +88,8 @@ def _samples_line(without_data: Sequence[str]) -> list[str]:
     for name in without_data:
         tasks = [task for task in all_tasks().values() if task.suite == name]
         if len(tasks_without_data(tasks, DataOptions(root=samples_root()))) < len(tasks):
-            command = f"cultureval eval MODEL {name} --data samples --skip-unscorable"
-            return [f"At once, on a few made-up rows (samples), also of other suites:\n  {command}"]
+            command = f"cultureval eval {SHORT if gguf_file() else 'MODEL'} {name} --data samples --skip-unscorable"
+            return [f"To try it now, on a few rows that we made up (other suites have some, too):\n  {command}"]
     return []
 
 

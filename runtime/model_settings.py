@@ -10,6 +10,7 @@ from cultureval.runtime.data_options import expanded
 from cultureval.runtime.errors import CulturevalError, ProblemList
 from cultureval.runtime.servers.providers import hub_name, server_settings_of
 from cultureval.runtime.settings import current_settings
+from cultureval.runtime.smollm2 import SHORT, smollm2
 
 
 @dataclass(frozen=True)
@@ -43,11 +44,12 @@ def read_model_settings(model: str, base_url: str | None = None) -> dict[str, An
 
     Returns:
         The settings; CULTUREVAL_MODEL_SETTINGS and the command's options override the file. A model that names a
-        server (`openai/gpt-4o`, `http://HOST/v1#NAME`) also gives `base_url` and the like.
+        server (`openai/gpt-4o`, `http://HOST/v1#NAME`) also gives `base_url` and the like; `smollm2` is the folder of
+        the model in the wheel (`runtime.smollm2`), unless there is a folder of this name.
 
     Raises:
-        CulturevalError: the file or the variable does not hold a mapping; or the model could be the hub's and a
-            provider's.
+        CulturevalError: the file or the variable does not hold a mapping; the model could be the hub's and a
+            provider's; or it is `smollm2`, which is not installed.
     """
     if not model.endswith((".yaml", ".yml")):
         return _with_server({"model": model, **current_settings().model_settings}, base_url)
@@ -76,7 +78,8 @@ def _with_server(settings: dict[str, Any], base_url: str | None) -> dict[str, An
     if implied := server_settings_of(name):
         others = {key: value for key, value in settings.items() if key not in ("model", "model_name")}
         return implied | others
-    return {key: hub_name(value) if value == name else value for key, value in settings.items()}
+    found = str(smollm2()) if name == SHORT and not Path(name).is_dir() else hub_name(name)
+    return {key: found if value == name else value for key, value in settings.items()}
 
 
 def refuse_unknown(

@@ -4,7 +4,6 @@ SmolLM2, a real model, answers the text suites where it is installed; tiny model
 """
 
 import os
-import shlex
 import shutil
 import sys
 import tempfile
@@ -18,6 +17,7 @@ from cultureval.models.preflight import check_model
 from cultureval.reports.cvlue.retrieval import evaluate_retrieval
 from cultureval.reports.evaluation import SavedRun, evaluate_tasks
 from cultureval.reports.summary_text import shown_run
+from cultureval.runtime import smollm2
 from cultureval.runtime.data.hub import go_offline
 from cultureval.runtime.data_options import DataOptions, samples_root
 from cultureval.runtime.errors import CulturevalError, SourceUnavailable
@@ -25,7 +25,6 @@ from cultureval.runtime.interruption import exit_code, interruption_message, ord
 from cultureval.runtime.printing import print_note, print_result, steady_streams, terminal_width
 from cultureval.runtime.progress import plain_libraries, working
 from cultureval.runtime.settings import Settings, current_settings, use_settings
-from cultureval.samples import smollm2
 from cultureval.samples.scripted_judge import MODEL as JUDGE
 from cultureval.samples.scripted_judge import scripted_judge
 from cultureval.samples.tiny_models.classifiers import build_tiny_encoder, build_tiny_instruments
@@ -79,7 +78,7 @@ def main() -> None:
             vision = build_tiny_vision_lm(folder / "tiny-random-llava", max_position_embeddings=2048)
             second = build_tiny_vision_lm(folder / SECOND, seed=1, max_position_embeddings=2048)
             encoder = build_tiny_dual_encoder(folder / "tiny-random-chinese-clip")
-        texts = [*([smollm2.smollm2(gguf)] if gguf else []), guesser]
+        texts = [*([smollm2.smollm2()] if gguf else []), guesser]
         with use_settings(tiny_settings(folder, judge)):
             tasks, images = sample_tasks(images=False), sample_tasks(images=True)
             text, *others = [evaluate_samples(model, tasks, ROWS) for model in texts]
@@ -92,7 +91,7 @@ def main() -> None:
             meaning = MEANING.format(rows=sum(task.rows for run in runs for task in run.run.record.tasks.values()))
             print_note(meaning)
             print_note(f"{' and '.join(other.run.model for other in others)} answered, too: they are on the page.")
-            real = f" (or the real one of this demo: {shlex.quote(str(texts[0]))})" if gguf else ""
+            real = f" (or `{smollm2.SHORT}`, the real one of this demo)" if gguf else ""
             print_note(NEXT.format(command=own_command(), real=real))
             write_page([*texts, vision, second, encoder], f"{about} {meaning}", folder)
 

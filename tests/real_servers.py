@@ -11,7 +11,7 @@ from pathlib import Path
 
 from waiting import PATIENCE, own_port, wait_until
 
-from cultureval.samples.smollm2 import gguf_file
+from cultureval.runtime.smollm2 import gguf_file
 
 # The model's file; None where that, or the server for it, is not installed.
 GGUF = gguf_file() if importlib.util.find_spec("xllamacpp") else None

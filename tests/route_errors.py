@@ -196,11 +196,11 @@ def main():
     from tiny_models import folder_of
 
     from cultureval.runtime.data.row_files import read_rows
-    from cultureval.samples.smollm2 import smollm2
+    from cultureval.runtime.smollm2 import smollm2
 
     folders = {"Llama": folder_of("llama"), "Gemma 3": folder_of("gemma3")}
     if GGUF is not None and TABLE.is_file():
-        folders["SmolLM2"] = smollm2(GGUF)
+        folders["SmolLM2"] = smollm2()
     questions = [row["Question"] for row in list(read_rows(TABLE))[:400:50]] if TABLE.is_file() else []
     for dtype in (torch.float32, torch.bfloat16):
         for name, folder in folders.items():

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from cultureval.reports import load
+from cultureval.runtime import smollm2
 from cultureval.runtime.errors import CulturevalError
-from cultureval.samples import smollm2
 from cultureval.scripts import demo
 from cultureval.tasks.catalogue import all_tasks
 
@@ -15,7 +15,7 @@ GGUF = smollm2.gguf_file()
 
 @pytest.fixture(scope="module")
 def real_folder():
-    return GGUF and smollm2.smollm2(GGUF)  # in the cache that all tests share
+    return GGUF and smollm2.smollm2()  # in the cache that all tests share
 
 
 @pytest.mark.usefixtures("own_folders")
@@ -36,7 +36,7 @@ def test_terminal_and_page_say_which_model_is_real_and_what_the_scores_are_of(
 ):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(demo, "has_samples", lambda task: task.task in few)
-    monkeypatch.setattr(smollm2, "smollm2", lambda gguf: real_folder)
+    monkeypatch.setattr(smollm2, "smollm2", lambda: real_folder)
     if text_model != smollm2.NAME:
         monkeypatch.setattr(smollm2, "gguf_file", lambda: None)
     demo.main()
@@ -65,8 +65,9 @@ def test_terminal_and_page_say_which_model_is_real_and_what_the_scores_are_of(
 
 
 @pytest.mark.usefixtures("own_folders")
-def test_a_file_that_cannot_be_read_is_named(tmp_path):
+def test_a_file_that_cannot_be_read_is_named(tmp_path, monkeypatch):
     broken = tmp_path / "broken.gguf"
     broken.write_bytes(b"GGUF")
+    monkeypatch.setattr(smollm2, "gguf_file", lambda: broken)
     with pytest.raises(CulturevalError, match="broken.gguf"):
-        smollm2.smollm2(broken)
+        smollm2.smollm2()

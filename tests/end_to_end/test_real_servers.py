@@ -16,7 +16,7 @@ from cultureval.models.preflight import check_model
 from cultureval.runtime.data_options import samples_root
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.settings import current_settings, use_settings
-from cultureval.samples.smollm2 import smollm2
+from cultureval.runtime.smollm2 import smollm2
 from cultureval.tasks.harnesses.inspect_scoring import AskedTask
 
 pytestmark = [
@@ -29,7 +29,7 @@ GREEDY = {"temperature": 0, "max_new_tokens": 4}
 
 @pytest.fixture(scope="module")
 def model_folder():
-    return smollm2(GGUF)
+    return smollm2()
 
 
 @pytest.fixture(scope="module")

@@ -52,7 +52,7 @@ from cultureval.runtime.data.image_store import store_image
 from cultureval.runtime.journal import Journal
 from cultureval.runtime.servers.identity import PROBE
 from cultureval.runtime.settings import Settings, use_settings
-from cultureval.samples.smollm2 import smollm2
+from cultureval.runtime.smollm2 import smollm2
 from cultureval.samples.tiny_models.language_models import build_tiny_causal_lm, build_tiny_vision_lm
 
 MODEL = "org/tiny"
@@ -89,7 +89,7 @@ def servers(vllm_python, text_folder, vision_folder, tmp_path_factory):
     """URLs of servers of the vision model, the text model and SmolLM2; they start at the same time."""
     logs = tmp_path_factory.mktemp("logs")
     folders = {"text": text_folder, "vision": vision_folder}
-    folders |= {} if NO_ROWS or NO_SMOLLM2 else {"smollm2": smollm2(GGUF)}
+    folders |= {} if NO_ROWS or NO_SMOLLM2 else {"smollm2": smollm2()}
     urls = {name: f"http://127.0.0.1:{own_port()}/v1" for name in folders}
     with vllm_servers(vllm_python, {name: (folder, urls[name]) for name, folder in folders.items()}, logs) as process:
         for name, url in urls.items():
@@ -385,7 +385,7 @@ def runs(tmp_path_factory):
     folder = tmp_path_factory.mktemp("smollm2")
     root = data_root(folder, write_subset(TABLE, folder, ROWS or FEW))
     variables = {"CULTUREVAL_DATA": root, "CULTUREVAL_BAD_ROWS": "skip"}
-    return Runs(folder, smollm2(GGUF), variables, length=None)
+    return Runs(folder, smollm2(), variables, length=None)
 
 
 @pytest.fixture(scope="module")

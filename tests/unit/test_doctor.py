@@ -6,6 +6,7 @@ from cultureval.reports import doctor
 from cultureval.reports.doctor import Finding, machine_report
 from cultureval.runtime.data_options import samples_root
 from cultureval.runtime.settings import current_settings, use_settings
+from cultureval.runtime.smollm2 import gguf_file
 from cultureval.tasks.catalogue import all_suites
 
 SUITES = {"qimma": ["extra code"], "qimma_gen": [], "m2cqa": ["extra vision"]}  # what they need, of extras
@@ -44,8 +45,8 @@ def test_what_is_missing_is_told_with_the_command_that_gets_it(row_of, tmp_path)
     assert row_of("qimma", data_root=str(tmp_path)) == f"missing qimma data {mirror}"
     assert row_of("qimma", place=1, data_root=str(tmp_path)) == doctor.MIRROR
     assert row_of("qimma", place=2, data_root=str(tmp_path)) == (
-        "At once, on a few made-up rows (samples), also of other suites: "
-        "cultureval eval MODEL qimma --data samples --skip-unscorable"
+        "To try it now, on a few rows that we made up (other suites have some, too): "
+        f"cultureval eval {'smollm2' if gguf_file() else 'MODEL'} qimma --data samples --skip-unscorable"
     )
     lacking = Finding("missing", "NADI model", "no scores", "NADI model")
     assert row_of("alqasida", lacking, place=-2, data_root="samples") == doctor.MIRROR  # not the samples once more

