@@ -4,10 +4,11 @@ import textwrap
 from collections.abc import Iterable, Sequence
 
 from cultureval.reports.terminal_tables import terminal_table
-from cultureval.runtime.errors import CulturevalError
+from cultureval.runtime.documentation import documented
+from cultureval.runtime.errors import CulturevalError, counted
 from cultureval.runtime.printing import print_note, terminal_width
 from cultureval.tasks.catalogue import all_suites, all_tasks, groups, kind_of
-from cultureval.tasks.checking import DataReport, FileCounts, GroupCounts, ListedRow, SubsetCounts
+from cultureval.tasks.checking import DataReport, FileCounts, GroupCounts, Kind, ListedRow, SubsetCounts
 from cultureval.tasks.suite import Suite, Task
 
 WIDTH = 80  # cells, where standard output is no terminal
@@ -42,7 +43,8 @@ def suite_text(name: str) -> str:
     parts = [_paragraph(suite.title), _table(("group", "type", "tasks", "rows", "first metric"), rows, "llrrl")]
     if len(rows) == 1:
         parts.append(groups_text(groups(name)[rows[0][0]]))
-    return "\n\n".join([*parts, *([f"{name}: {suite.page}"] if suite.page else [])])
+    more = f"More on {name}: {documented(suite.page, '`cultureval eval --help` has its options.')}"
+    return "\n\n".join([*parts, *([more] if suite.page else [])])
 
 
 def groups_text(names: Iterable[str]) -> str:
@@ -130,13 +132,14 @@ def data_check_text(report: DataReport, full: bool) -> str:
 
 
 def _listed_rows(listed: Sequence[ListedRow], full: bool) -> list[str]:
-    shown = listed if full else _first_of_each(listed)
+    shown = [[one] for one in listed] if full else _first_of_each(listed)
     if not shown:
         return []
-    cells = [(one.kind, one.source, _place(one), one.task, _said_of_row(one)) for one in shown]
-    more = len(listed) - len(shown)
-    hint = [f"... and {more} more: --full shows them, --rows FILE writes them into a file."] if more else []
-    return [terminal_table(("", "source", "row", "task", "what"), cells), *hint]
+    cells = [(one.kind, _source(same), _place(same), one.task, _said_of_row(one)) for same in shown for one in same[:1]]
+    more = len(listed) - sum(map(len, shown))
+    hint = f"{f'... and {more} more: ' if more else ''}--full shows each, --rows FILE writes them into a file."
+    hints = [hint] if len(listed) > len(shown) else []
+    return [terminal_table(("", "source", "row", "task", "what"), cells), *hints]
 
 
 def _files_table(files: Sequence[FileCounts]) -> list[str]:
@@ -186,13 +189,26 @@ def _subset_cells(one: SubsetCounts) -> tuple[str, ...]:
     return one.task, one.source, *map(str, counts), "?" if one.expected is None else str(one.expected), note
 
 
-def _first_of_each(listed: Sequence[ListedRow]) -> list[ListedRow]:
-    kinds = dict.fromkeys(row.kind for row in listed)
-    return [row for kind in kinds for row in [one for one in listed if one.kind == kind][:FIRST]]
+def _first_of_each(listed: Sequence[ListedRow]) -> list[list[ListedRow]]:
+    """The first of each kind, those of which the same is said together: rows of a source, whole files of any."""
+    alike: dict[Kind, dict[tuple[str, ...], list[ListedRow]]] = {}
+    for row in listed:
+        same = ("" if row.row is None else row.source, row.task, _said_of_row(row))
+        alike.setdefault(row.kind, {}).setdefault(same, []).append(row)
+    return [rows for of_kind in alike.values() for rows in list(of_kind.values())[:FIRST]]
 
 
-def _place(row: ListedRow) -> str:
-    return f"{row.file} ({row.rows} rows)" if row.row is None else f"{row.file}:{row.row}"
+def _source(rows: Sequence[ListedRow]) -> str:
+    first, *others = dict.fromkeys(row.source for row in rows)
+    return f"{first} and {len(others)} more" if others else first
+
+
+def _place(rows: Sequence[ListedRow]) -> str:
+    first, more = rows[0], len(rows) - 1
+    if first.row is None:
+        also = f" and {counted(more, 'more file')}" if more else ""
+        return f"{first.file}{also} ({counted(sum(row.rows for row in rows), 'row')})"
+    return f"{first.file}:{first.row}{f' and {more} more' if more else ''}"
 
 
 def _said_of_row(row: ListedRow) -> str:

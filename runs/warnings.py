@@ -313,11 +313,11 @@ def _other_counts(run: Run, tasks: list[TaskRecord]) -> Checks:
     asked = {task.task: published_rows(task) for task in tasks if task.limit is None}
     counts = {task.task: task.rows + task.refused + task.skipped_rows for task in tasks if task.rows}
     found = [name for name, rows in asked.items() if rows and counts.get(name, rows) != rows]
-    if found:
-        yield (
-            f"Not the number of rows of the published data: {found[0]} ({counts[found[0]]:,} rows, "
-            f"published: {asked[found[0]]:,}){more_tasks(found[1:])}. Compare with runs on the same data only."
-        )
+    told = [f"{name} ({counts[name]:,} rows, published: {asked[name]:,}){more_tasks(found[1:])}" for name in found[:1]]
+    sums = _other_sums([task for task in tasks if task.group not in _groups(found)])
+    told += [_named(sums)] if sums else []
+    if told:
+        yield f"Other numbers of rows than published: {'; '.join(told)}. Compare with runs on the same data only."
 
 
 def published_rows(task: TaskRecord) -> int | None:
@@ -347,7 +347,8 @@ def _unselected(run: Run, tasks: list[TaskRecord]) -> Checks:
         )
 
 
-def _other_sums(run: Run, tasks: list[TaskRecord]) -> Checks:
+def _other_sums(tasks: list[TaskRecord]) -> list[str]:
+    """Groups of which the number of rows is published in all only, and is another here."""
     members: dict[str, list[TaskRecord]] = {}
     for task in tasks:
         members.setdefault(task.group, []).append(task)
@@ -363,8 +364,7 @@ def _other_sums(run: Run, tasks: list[TaskRecord]) -> Checks:
         if not any(low <= sum_ <= high for sum_ in (rows, rows + examples)):
             published = " or ".join(f"{count:,}{f' ({form})' * (low < high)}" for count, form in wanted.items())
             found.append(f"{group} has {rows:,} of {published}")
-    if found:
-        yield f"Other sums of rows than published: {_named(found)}. Compare with runs on the same data only."
+    return found
 
 
 def _other_data(run: Run, tasks: list[TaskRecord]) -> Checks:
@@ -607,7 +607,6 @@ PROBLEMS = {  # in the order in which they are told
     "refused": Problem(_refused, "refusals", leaves_out=True),
     "unselected": Problem(_unselected),
     "other_counts": Problem(_other_counts, "other rows", partial=True),
-    "other_sums": Problem(_other_sums, "other rows", partial=True),
     "other_data": Problem(_other_data, "other data", partial=True),
     "unsandboxed": Problem(_unsandboxed, "no sandbox"),
     "few_shot": Problem(_few_shot),

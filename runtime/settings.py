@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any, Generic, Literal, TypeVar, get_args, overload
 
 from cultureval.runtime.data_options import BadRows, Form, data_root, expanded
+from cultureval.runtime.documentation import documented
 from cultureval.runtime.errors import CulturevalError, all_of, did_you_mean
 
 T = TypeVar("T")
@@ -412,6 +413,6 @@ def _warn_of(unknown: Iterable[str], known: Iterable[str]) -> None:
         hint = (
             f"did you mean {PREFIX}{near[0]}?"
             if near
-            else "docs/settings.md and the pages of the suites list those there are."
+            else f"{documented('docs/settings.md')} and the pages of the suites list those there are."
         )
         print(f"cultureval: the environment variable {name} sets nothing; {hint}", file=sys.stderr)

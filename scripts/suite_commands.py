@@ -33,7 +33,7 @@ def agreement_with(suite: str) -> Callable[..., None]:
 
     def agreement(
         human: Annotated[
-            Path, typer.Argument(metavar="HUMAN.csv", help="The human ratings; columns: see the suite's page in docs/.")
+            Path, typer.Argument(metavar="HUMAN.csv", help="The human ratings; columns: see `cultureval tasks SUITE`.")
         ],
         results: Annotated[
             list[Path] | None,

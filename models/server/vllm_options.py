@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 from cultureval.models.settings import HFModelSettings
+from cultureval.runtime.documentation import documented
 from cultureval.runtime.errors import CulturevalError, ProblemList
 
 # Settings that only transformers knows -> what to do instead.
@@ -23,8 +24,8 @@ OURS = {
     "--port": "a free one is taken",
     "--uds": "the server is for this command alone",
     "--api-key": "a random one is made",
-    "--headless": "for several nodes see docs/scaling.md",
-    "--nnodes": "for several nodes see docs/scaling.md",
+    "--headless": f"for several nodes see {documented('docs/scaling.md')}",
+    "--nnodes": f"for several nodes see {documented('docs/scaling.md')}",
     "--ssl-keyfile": "the server is for this command alone",
     "--chat-template": "put it into the tokenizer's folder, and name that as `tokenizer`",
     "--tensor-parallel-size": "use --tensor-parallel",

@@ -149,6 +149,20 @@ def test_the_samples_are_sound_and_every_row_is_accounted_for(suite):
     assert not [row for row in report.listed if row.kind == "unmatched"]
 
 
+def test_what_is_said_of_many_rows_or_files_is_told_once_with_their_number(tmp_path):
+    folder = planted(tmp_path, {number: {"Subject": "Driving Tset"} for number in range(2, 6)})
+    for place in (folder / "copy", tmp_path / "asas-ai" / "AraTrust"):
+        place.mkdir(parents=True)
+    for name in "abc":
+        (folder / "copy" / f"{name}.jsonl").write_text('{"Question": "س"}\n' * 2, encoding="utf-8")
+    lines = run("qimma", "--data", tmp_path).stdout.splitlines()
+    (unselected,) = [line for line in lines if line.startswith("unselected")]
+    assert "copy/a.jsonl and 2 more files (6 rows)" in unselected
+    (unmatched,) = [line for line in lines if line.startswith("unmatched")]
+    assert "ArabicMMLU.csv:2 and 3 more" in unmatched
+    assert sum(line.startswith("un") for line in run("qimma", "--data", tmp_path, "--full").stdout.splitlines()) == 7
+
+
 def test_the_command_takes_what_eval_takes(tmp_path):
     """A file of names, a task in another spelling, a group, a suite; |k asks for examples."""
     names = tmp_path / "names.txt"

@@ -66,9 +66,16 @@ def test_a_sum_of_rows_of_two_forms_is_that_of_neither():
         tasks = run.record.tasks
         curated = {"form": "curated", "expected_group_rows": 13727}
         tasks |= {name: task.model_copy(update=curated) for name, task in list(tasks.items())[:8]}
-        sentences = [one for one in run_warnings(run) if one.kind == "other_sums"]
+        sentences = [one for one in run_warnings(run) if one.kind == "other_counts"]
         assert len(sentences) == told, sentences
         assert not told or "qimma_arabicmmlu has 80 of 13,727 (curated) or 14,575 (original)" in sentences[0]
+
+
+def test_other_numbers_of_rows_are_told_once_of_tasks_and_groups():
+    whole = groups()["qimma_arabicmmlu"]
+    run = run_of([*whole, "qimma_aratrust"], rows=3, expected_rows=None, expected_group_rows=99)
+    (told,) = [one for one in run_warnings(run) if "rows than published" in one]
+    assert "qimma_aratrust|0 (3 rows, published: 522); qimma_arabicmmlu has 120 of 99." in told
 
 
 @pytest.mark.parametrize(("refused", "low", "high"), [(0, 0.4496, 0.5504), (100, 0.4087, 0.5913)])

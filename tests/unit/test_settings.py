@@ -180,7 +180,7 @@ def test_an_unknown_variable_is_warned_of_once_with_the_nearest_name():
     variables = {"CULTUREVAL_BOX_FORMATS": "xyxy", "CULTUREVAL_CACHED": "/x", "CULTUREVAL_TEST_ONLY": "1"}
     variables |= {"CULTUREVAL_BOX_FORMAT": "xyxy", "CULTUREVAL_ZZZZ": ""}
     command = [sys.executable, "-m", "cultureval.scripts.main", "tasks", "--suite", "jeem"]
-    done = subprocess.run(command, env=os.environ | variables, capture_output=True, text=True, check=True)
+    done = subprocess.run(command, env=os.environ | variables, capture_output=True, text=True, check=True, cwd=ROOT)
     assert [line.partition("variable ")[2] for line in done.stderr.splitlines()] == [
         "CULTUREVAL_BOX_FORMATS sets nothing; did you mean CULTUREVAL_BOX_FORMAT?",
         "CULTUREVAL_CACHED sets nothing; did you mean CULTUREVAL_CACHE?",
