@@ -229,7 +229,8 @@ def full_text(run: Run, width: int | None) -> str:
     """
     cut = width is not None
     header = ("Task", "metric", "value", "±", "n")
-    lines = [terminal_table(header, _score_rows(run), "llrrr", width=width, cut_words=cut)]
+    title = "Scores as in the results file, on the scale of each metric (shares from 0 to 1):"
+    lines = [terminal_table(header, _score_rows(run), "llrrr", title, width=width, cut_words=cut)]
     lines += [*left_out_of_means(run), *judges_means(run), *run_notes(run)]
     told = {"Numbers that the file states otherwise:": [one.sentence for one in run.claims]}
     told |= {"Not checked against items:": [f"{task}: {why}" for task, why in run.unchecked.items()]}

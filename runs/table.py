@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from cultureval.metrics.declared import SHARE
 from cultureval.runs.judged import is_of_judge
 from cultureval.runs.means import Estimate, as_written, estimate, mean_of
 from cultureval.runs.record import Run, TaskRecord
@@ -301,7 +302,10 @@ def group_table(run: Run, suite: str) -> SuiteTable:
         rows.append(Row(AVERAGE, (next(iter(groups.values()))[0].headline, _average(suite, groups, cells), None)))
     main = Column(AVERAGE) if len(groups) > 1 else next(iter(places.values()), Column("score"))
     columns = ("Group", "metric", Column("score", lower=lower), "tasks")
-    return SuiteTable(suite, "", columns, rows, main=replace(main, lower=lower))
+    declared = [declared_metric(task.task, task.headline) for task in run.tasks_of(suite)]
+    shares = all(one is not None and one.range == SHARE for one in declared)
+    unit = "0 to 1" if shares else "on the scales of the metrics"
+    return SuiteTable(suite, unit, columns, rows, main=replace(main, lower=lower))
 
 
 def _coverage(tasks: Sequence[TaskRecord]) -> Coverage:

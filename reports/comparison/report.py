@@ -40,8 +40,9 @@ HEADER = ("", "metric", "items", "first", "second", "difference", "95% interval"
 # Columns that are left out where a terminal is narrow, then where it is narrower.
 NARROWER = ((), ("metric",), ("metric", "first", "second"), ("metric", "first", "second", "can show"))
 LEAD = (
-    "First minus second on the same items, paired; clusters (items that share an image, a poem, a passage) are drawn "
-    "and swapped whole. `can show`: the difference that this many items find 4 times in 5."
+    "Scores are on the scale of their metric, as in the results' files: shares from 0 to 1, also where `show` prints "
+    "percent. First minus second on the same items, paired; clusters (items that share an image, a poem, a "
+    "passage) are drawn and swapped whole. `can show`: the difference that this many items find 4 times in 5."
 )
 
 

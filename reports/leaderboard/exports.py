@@ -57,7 +57,10 @@ def as_csv(table: BoardTable) -> str:
 
 
 def as_markdown(table: BoardTable) -> str:
-    """The table in Markdown, the best value of each column in bold; n stands at a column, or in cells that differ."""
+    """The table in Markdown below its title and unit, the best value of each column in bold.
+
+    n stands at a column, or in cells that differ.
+    """
     best, counts = best_cells(table), shared_counts(table)
     lines = []
     for number, row in enumerate(table.rows):
@@ -68,14 +71,23 @@ def as_markdown(table: BoardTable) -> str:
     names = [escaped_markdown(with_count(one.whole, n)) for one, n in zip(table.columns, counts, strict=True)]
     text = markdown_table(["Rank", "Model", *names], lines, "rlr")
     notes = [*table.notes, *(f"{row.label}: {note}" for row in table.rows for note in row.notes)]
-    return "\n".join([text, *(f"\n{escaped_markdown(note)}" for note in notes)]) + "\n"
+    return "\n\n".join([escaped_markdown(_caption(table)), text, *map(escaped_markdown, notes)]) + "\n"
+
+
+def _caption(table: BoardTable) -> str:
+    return " ".join(": ".join(filter(None, (table.title, table.unit))).split())
 
 
 def as_latex(table: BoardTable) -> str:
     """The table in LaTeX with booktabs, the best value of each column in bold; standard errors are small."""
     best, counts = best_cells(table), shared_counts(table)
     above = column_spans(table)
-    lines = [r"% needs \usepackage{booktabs}", rf"\begin{{tabular}}{{ll{'r' * len(table.columns)}}}", r"\toprule"]
+    lines = [
+        f"% {_latex(_caption(table))}",
+        r"% needs \usepackage{booktabs}",
+        rf"\begin{{tabular}}{{ll{'r' * len(table.columns)}}}",
+        r"\toprule",
+    ]
     if above:
         lines.append(" & & " + " & ".join(rf"\multicolumn{{{n}}}{{c}}{{{_latex(name)}}}" for name, n in above) + r" \\")
     names = [_latex(with_count(column.name, n)) for column, n in zip(table.columns, counts, strict=True)]

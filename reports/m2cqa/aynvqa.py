@@ -44,7 +44,7 @@ def tables(run: Run) -> list[SuiteTable]:
     found = []
     if judged:
         notes = profile_notes(run, judged, COLUMNS)
-        unit = "contrastive instability (lower is better) first; n: items of three statements"
+        unit = "0 to 1; contrastive instability (lower is better) first; n: items of three statements"
         rows = [_row(run, one, COLUMNS) for one in judged]
         table = SuiteTable("AynVQA", unit, _header("Form", COLUMNS), rows, notes)
         tasks = {label(one): one.task for one in judged}
@@ -53,7 +53,7 @@ def tables(run: Run) -> list[SuiteTable]:
         main = CONTRASTIVE_INSTABILITY
         found.append(with_mean_of_rows(table, COLUMNS[main], tasks, main, named))
     if joint:
-        unit = "the true one of three (chance 0.333), not comparable with the others"
+        unit = "0 to 1; the true one of three (chance 0.333), not comparable with the others"
         rows = [_row(run, one, JOINT_COLUMNS) for one in joint]
         table = SuiteTable("AynVQA, joint form", unit, _header("Language", JOINT_COLUMNS), rows)
         tasks = {label(one): one.task for one in joint}

@@ -133,7 +133,10 @@ def write_comparison(
         write_csv(output_dir / "breakdown.csv", breakdown, BREAKDOWN_COLUMNS)
     sections = [*cell_sections(rows), *difference_sections(differences, found), *breakdown_sections(breakdown, rows)]
     notes = [*comparison_notes(pairs, sides, found), *left_out_sentences(found)]
-    lead = f"Verdicts parsed with the {profile} profile. Read CFHR together with Q+: few correct Q+ also keep it low."
+    lead = (
+        f"Verdicts parsed with the {profile} profile; scores from 0 to 1. Read CFHR together with Q+: few correct Q+ "
+        "also keep it low."
+    )
     parts = ["# M2CQA", lead, "\n".join(f"- {escaped_markdown(note)}" for note in notes)]
     markdown = "\n\n".join([*filter(None, parts), *(section.markdown() for section in sections)]) + "\n"
     (output_dir / "comparison.md").write_text(markdown, encoding="utf-8")

@@ -95,7 +95,7 @@ def score_aynvqa(gold: Path, pred: Sequence[Path], output_dir: Path) -> ScoredSu
     cells = [[row["submission"], *(_cell(row, name) for name in METRICS), str(row["n_items"])] for row in rows]
     header = ("Submission", *METRICS, "items")
     table = terminal_table(
-        header, cells, "lr", "AynVQA: ranked by contrastive instability (lower is better, as for CFHR)"
+        header, cells, "lr", "AynVQA, 0 to 1: ranked by contrastive instability (lower is better, as for CFHR)"
     )
     written = [f"Submission of a run: {file.resolve()}" for file in files if file not in pred]
     return ScoredSubmissions("\n".join([table, *notes, *written]), submissions)

@@ -19,7 +19,7 @@ from cultureval.tasks.m2cqa.benchmarks import PROMPTS
 PUBLISHED = Path(__file__).with_name("published.csv")
 COLUMNS = {"cfhr": "CFHR", "q_plus_acc": "Q+", "f1": "F1", "invalid_rate": "invalid"}
 HEADER = tuple(Column(name, lower=name in ("CFHR", "invalid")) for name in COLUMNS.values())
-LOWER = "CFHR (lower is better), accuracy on Q+, F1, invalid; n: items of three statements"
+LOWER = "0 to 1; CFHR (lower is better), accuracy on Q+, F1, invalid; n: items of three statements"
 VARIETIES = {"en": "English", "msa": "MSA", "ajp": "Levantine", "arz": "Egyptian"}
 DIALECT = ("ajp", "arz")  # the paper's Dialect is the mean of their metrics
 GAP = 0.02  # between profiles, from which the summary names them

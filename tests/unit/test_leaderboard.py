@@ -246,10 +246,12 @@ def test_exports_hold_hostile_names_as_text(tmp_path):
 
 def test_exports_of_any_column_names():
     columns = [Column("rank"), Column("acc", lower=True), Column("acc"), Column("a|<b>", "c|d")]
-    table = BoardTable("t", "", columns, [BoardRow("m", [*(Cell(float(place)) for place in range(3)), "x|y"])])
+    table = BoardTable("t", "percent", columns, [BoardRow("m", [*(Cell(float(place)) for place in range(3)), "x|y"])])
     names, values = csv.reader(as_csv(table).splitlines())
     assert names[3::3] == ["rank", "acc", "acc", "c|d: a|<b>"] and values[3::3] == ["0.0", "1.0", "2.0", "x|y"]
-    assert {len(re.findall(r"(?<!\\)\|", line)) for line in as_markdown(table).splitlines()} == {7}
+    caption, between, *lines = as_markdown(table).splitlines()
+    assert (caption, between) == ("t: percent", "") and as_latex(table).startswith("% t: percent\n")
+    assert {len(re.findall(r"(?<!\\)\|", line)) for line in lines} == {7}
     assert r"c\|d: a\|\<b\>" in as_markdown(table)
     rows = [BoardRow(name, [Cell(1.0, n=3), Cell(2.0, n=n)]) for name, n in (("m", 5), ("k", 6000))]
     table = BoardTable("t", "", [Column("a"), Column("b")], rows)

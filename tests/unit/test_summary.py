@@ -1,6 +1,7 @@
 """The summary of a run as text and as data: widths, what is left out for lack of it, at most 25 lines a suite."""
 
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,7 +10,7 @@ from rich.cells import cell_len
 from summary_runs import run_of
 
 from cultureval.reports.leaderboard.tables import cell_text, whole_number
-from cultureval.reports.summary_text import suite_lines, summaries_json, summary_text, table_lines
+from cultureval.reports.summary_text import full_text, suite_lines, summaries_json, summary_text, table_lines
 from cultureval.runs.table import MOST_LINES, Cell, Column, Row, SuiteTable, group_table, one_row, suite_tables
 from cultureval.runtime.rounding import printed
 from cultureval.tasks.catalogue import suites
@@ -129,3 +130,11 @@ def test_the_summary_as_data_holds_every_number_of_the_tables():
             assert [row.label for row in table.rows] == [row[0] for row in written["rows"]]
             shown = [cell.value for row in table.rows for cell in row.cells if isinstance(cell, Cell)]
             assert shown == [cell["value"] for row in written["rows"] for cell in row[1:] if isinstance(cell, dict)]
+
+
+@pytest.mark.parametrize("suite", [*suites(), None])
+def test_every_table_says_the_scale_of_its_numbers(suite):
+    run = run_of([suite or "qimma_aratrust"])
+    for table in suite_tables(run)[suite] if suite else [group_table(run, "qimma")]:
+        assert re.search(r"percent|0 to 1\b|0 to 100|1 to 5|times 100", f"{table.name} {table.unit}"), table
+    assert "shares from 0 to 1" in full_text(run, None).splitlines()[0]
