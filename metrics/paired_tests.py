@@ -15,11 +15,11 @@ from numpy.typing import ArrayLike, NDArray
 from cultureval.metrics.proportions import newcombe_interval, paired_interval, wilson_interval
 from cultureval.metrics.resampling import (
     LEAST_DEFINED,
+    AverageDraws,
     bootstrap_sums,
     cluster_names,
     cluster_sums,
     drawn_together,
-    joint_freedom,
     numbers_of,
     percentile_tail,
     random_subset_sums,
@@ -127,29 +127,29 @@ def compare_paired(subsets: Sequence[PairedSubset], draws: int = DRAWS, seed: in
         raise ValueError("there is no subset")
     shares = np.array([subset.weight for subset in subsets]) / sum(subset.weight for subset in subsets)
     generator = np.random.default_rng(seed)
-    scores, spread, swapped = np.zeros(2), np.zeros(draws), np.zeros(draws)
-    variances: list[float] = []
+    groups = drawn_together([names for _, _, names in tables])
+    spread = AverageDraws(draws, 1, len(groups))
+    scores, swapped = np.zeros(2), np.zeros(draws)
     counts: list[int] = []
     differing = 0  # clusters of subsets in whose scores the two differ
-    for members in drawn_together([names for _, _, names in tables]):
+    for members in groups:
         numbers = numbers_of([tables[place][2] for place in members])
         drawn = _Group([(tables[place], shares[place], subsets[place].score) for place in members], numbers)
         scores += drawn.scores
-        deviations = drawn.spread(draws, generator)
-        spread += deviations
-        variances.append(float(np.nan_to_num(deviations).var()))
+        spread.add(drawn.spread(draws, generator)[:, None], float(shares[members].sum()), len(numbers))
         counts.append(len(numbers))
         differing += len(numbers) * bool(abs(np.subtract(*drawn.scores)) > TINY)
         swapped += drawn.swapped(draws, generator)
     difference = float(scores[0] - scores[1])
     clusters = sum(counts)
-    freedom = joint_freedom(variances, counts) if min(counts) > 1 else 0.0
+    freedom = spread.finish(generator) if min(counts) > 1 else 0.0
+    deviations = spread.total[:, 0]
     identical = all(np.array_equal(first, second) for first, second, _ in tables)
     flips = _flips(subsets, tables, clusters)
-    found = _interval(difference, spread, differing, freedom)
+    found = _interval(difference, deviations, differing, freedom)
     if all(subset.score is ratio for subset in subsets):
         found = _of_ratios(found, shares, tables, identical, flips)
-    undefined = 1 - float(np.isfinite(spread).mean())
+    undefined = 1 - float(np.isfinite(deviations).mean())
     tested = _p_value(difference, swapped, clusters, identical, flips)
     if undefined > 1 - LEAST_DEFINED:
         one_ratio = len(tables) == 1 and subsets[0].score is ratio and _within_one(tables) and _counting(tables)

@@ -4,11 +4,12 @@ from collections import defaultdict
 from collections.abc import Hashable, Iterator, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 AT_ONCE = 4_000_000  # numbers of a block of draws: 32 MB
 LEAST_DEFINED = 0.95  # share of resamples that must have a score, for a rank, and for a test of a difference
 FEW = 64  # different rows up to which their numbers are drawn instead of rows
+BORROWED = 3  # clusters of an average's other subsets that count in what is known of a subset's variance
 Floats = NDArray[np.float64]
 
 
@@ -74,6 +75,57 @@ def joint_freedom(variances: Sequence[float], clusters: Sequence[int]) -> float:
     parts = [(variance, count - 1) for variance, count in zip(variances, clusters, strict=True)]
     below = sum(variance**2 / freedom for variance, freedom in parts)
     return float(sum(variances) ** 2 / below) if below else float(sum(freedom for _, freedom in parts))
+
+
+class AverageDraws:
+    """Deviations of an average of independent parts in bootstrap draws, each with some of the variance of all parts.
+
+    Five items that are all alike say little of how much items vary, and a bootstrap of them nothing. So to the variance
+    of a part with G clusters the share `BORROWED` / (G - 1 + `BORROWED`) is added of what it would be if its clusters
+    varied as those of all parts (weighed by G - 1): draws of all parts in another order. A single part stays as it is.
+
+    Attributes:
+        total: [B, M] the sum of the parts, after `finish` with what they borrow; nan where a part is not defined.
+    """
+
+    def __init__(self, draws: int, values: int, parts: int) -> None:
+        self.total = np.zeros((draws, values))
+        self._of_all = np.zeros((draws, values))
+        self._borrowed = BORROWED if parts > 1 else 0
+        self._parts: list[tuple[int, float]] = []  # G - 1, and the part's variance over that of a cluster
+        self._variances: list[float] = []
+
+    def add(self, deviations: Floats, share: float, clusters: int) -> None:
+        """Adds a part.
+
+        Args:
+            deviations: [B, M] of its draws from its sample, times its share; nan where a score is not defined.
+            share: Of the part in the average, above 0.
+            clusters: G that are drawn, at least 2.
+        """
+        known = np.where(np.isfinite(deviations).all(axis=1, keepdims=True), deviations, 0.0)
+        apart = known - known.mean(axis=1, keepdims=True) if known.shape[1] > 1 else known
+        self._parts.append((clusters - 1, share**2 / clusters))
+        self._variances.append(float(apart.var(axis=0).sum()))
+        self.total += deviations
+        self._of_all += known * np.sqrt((clusters - 1) * clusters) / share
+
+    def finish(self, generator: np.random.Generator) -> float:
+        """Adds to `total` what the parts borrow; the degrees of freedom of differences between its M values."""
+        freedom = [one for one, _ in self._parts]
+        self.total += generator.permutation(self._of_all) * np.sqrt(self._borrowing() / sum(freedom))
+        variances = [*self._variances, float(self.borrowed(self._variances))]
+        return joint_freedom(variances, [one + 1 for one in (*freedom, sum(freedom))])
+
+    def borrowed(self, variances: Sequence[ArrayLike]) -> Floats:
+        """What parts that have such variances, [parts, ...], add to that of the average by borrowing, [...]."""
+        weights = np.array([freedom / scale for freedom, scale in self._parts])
+        of_all = np.tensordot(weights, np.asarray(variances), 1) / sum(freedom for freedom, _ in self._parts)
+        return self._borrowing() * of_all
+
+    def _borrowing(self) -> float:
+        """What parts add to the average's variance, over the variance of a cluster of all of them."""
+        return sum(scale * self._borrowed / (freedom + self._borrowed) for freedom, scale in self._parts)
 
 
 def percentile_tail(freedom: float, level: float = 0.95) -> float:

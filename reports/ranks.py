@@ -28,11 +28,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from cultureval.metrics.paired_tests import PairedSubset, ScoreOfSums
 from cultureval.metrics.resampling import (
+    AverageDraws,
     cluster_names,
     cluster_sums,
     drawn_counts,
     drawn_together,
-    joint_freedom,
     numbers_of,
 )
 
@@ -204,11 +204,10 @@ def resample(subsets: Sequence[SubsetScores], iterations: int = ITERATIONS, seed
     shares /= shares.sum()
     generator = np.random.default_rng(seed)
     models = tables[0][0].shape[1]
-    draws, unsure = np.zeros((iterations, models)), np.zeros(models)
+    groups = drawn_together([names for _, _, names in tables])
+    draws, unsure = AverageDraws(iterations, models, len(groups)), list[Floats]()
     total, differing = np.zeros(models), np.zeros((models, models), np.int64)
-    variances: list[float] = []
-    counts: list[int] = []
-    for members in drawn_together([names for _, _, names in tables]):
+    for members in groups:
         numbers = numbers_of([tables[place][2] for place in members])
         count = len(numbers)
         if count < 2:
@@ -225,12 +224,11 @@ def resample(subsets: Sequence[SubsetScores], iterations: int = ITERATIONS, seed
         differing += _differing(parts, models)
         drawn = np.concatenate([_average(taken, parts, models) for taken in drawn_counts(count, iterations, generator)])
         deviations = (drawn - sample) * np.sqrt(count / (count - 1))
-        draws += deviations
-        known = deviations[np.isfinite(deviations).all(axis=1)]
-        variances.append(float((known - known.mean(axis=1, keepdims=True)).var(axis=0).sum()) if len(known) else 0.0)
-        counts.append(count)
-        unsure += count / (count - 1) * np.square(spans).sum(axis=0)
-    return Resamples(total, total + draws, differing, seed, joint_freedom(variances, counts), unsure)
+        draws.add(deviations, float(shares[members].sum()), count)
+        unsure.append(count / (count - 1) * np.square(spans).sum(axis=0))
+    freedom = draws.finish(generator)
+    unknown = np.sum(unsure, axis=0) + draws.borrowed(unsure)
+    return Resamples(total, total + draws.total, differing, seed, freedom, unknown)
 
 
 def rank_models(

@@ -87,6 +87,19 @@ def test_intervals_hold_where_few_items_or_none_differ(items: int, share: float)
     assert min(covered.values()) >= 88, covered  # of 60 to 90 by the bootstrap
 
 
+@pytest.mark.parametrize(("rare", "often"), [((0.03, 0.08), (0.03, 0.08)), ((0.4, 0.5), (0.03, 0.03))])
+def test_an_average_of_a_tiny_and_a_huge_subset_holds(rare: tuple[float, float], often: tuple[float, float]) -> None:
+    truth = (rare[1] - rare[0] + often[1] - often[0]) / 2
+    covered = 0
+    for seed in range(60):
+        generator = np.random.default_rng([5, seed])
+        sizes = {5: rare, 1000: often}
+        tables = [[(generator.random(items) >= share) * 1.0 for share in wrong] for items, wrong in sizes.items()]
+        found = compare_paired([subset(*sides) for sides in tables], DRAWS, seed)
+        covered += found.low <= truth <= found.high
+    assert covered >= 52, covered  # of subsets alike 20 to 30 where each has the variance of its own items alone
+
+
 def test_no_difference_among_few_items_is_not_certainty() -> None:
     same = compare_paired([subset(np.ones(98), np.ones(98))], DRAWS)
     assert (same.difference, same.p_value, same.identical, same.interval) == (0.0, 1.0, True, "Bonett-Price")
