@@ -100,7 +100,7 @@ class _Outages:
 _OUTAGES: defaultdict[str, _Outages] = defaultdict(_Outages)  # by address: of all clients of this process
 
 
-@dataclass
+@dataclass(eq=False)
 class _Server:
     """One server and what is known of its health."""
 
@@ -110,7 +110,7 @@ class _Server:
     asked: int = 0
     times_skipped: int = 0  # since its last answer
     paused_until: float = 0.0
-    pause: Exception | None = None  # the error with Retry-After
+    last_choice_until: float = 0.0  # since it declined a request, which may mean that request alone
     watcher: asyncio.Task[None] | None = field(default=None, repr=False)
     doubted: bool = False  # whether a connection was lost since it said who it is
     checking: asyncio.Lock = field(default_factory=asyncio.Lock, repr=False)
@@ -127,6 +127,42 @@ class _Server:
     @property
     def left_out(self) -> bool:
         return self.watcher is not None
+
+
+@dataclass
+class _Tries:
+    """The tries of one request.
+
+    Attributes:
+        declined: The servers that ask it to wait for longer than `give_up_s`, which nobody does: they are not asked
+            again, and when all have, it ends.
+    """
+
+    settings: ServerSettings
+    declined: set[_Server] = field(default_factory=set)
+    started: float = field(default_factory=time.monotonic)
+    failures: int = 0
+    empty: int = 0
+    late: int = 0
+
+    @property
+    def time_is_up(self) -> bool:
+        return time.monotonic() > self.started + self.settings.give_up_s
+
+    @property
+    def all_declined(self) -> bool:
+        return len(self.declined) == len(self.settings.base_urls)
+
+    def stop(self, state: tenacity.RetryCallState) -> bool:
+        """Whether the try that has just failed was the last."""
+        error = state.outcome.exception()
+        wait = retry_after(error)
+        self.failures += wait is None
+        self.empty += isinstance(error, NoChoices)  # each of these may be paid
+        self.late += state.seconds_since_start + (wait or 0.0) > self.settings.give_up_s
+        # One more try when the time is up: this process may have been stopped, or asleep, for most of it.
+        spent = self.failures > self.settings.max_retries or self.empty >= _TRIES_WITHOUT_CHOICES or self.late > 1
+        return spent or self.all_declined
 
 
 class OpenAIClient:
@@ -263,24 +299,25 @@ class OpenAIClient:
         Raises:
             ServerError: The request is invalid, or was not answered in time.
         """
+        tries = _Tries(self.settings)
         retrying = tenacity.AsyncRetrying(
             retry=tenacity.retry_if_exception(worth_retrying),
             wait=tenacity.wait_random_exponential(multiplier=self.settings.backoff_s, max=_LONGEST_WAIT_S),
-            stop=_stop_condition(self.settings),
+            stop=tries.stop,
             before_sleep=lambda state: logger.debug("retrying: %s", type(state.outcome.exception()).__name__),
             reraise=True,
         )
         async with self._slots:
-            deadline = time.monotonic() + self.settings.give_up_s
+            tries.started = time.monotonic()
             try:
-                return await retrying(self._try, call, choices, deadline)
+                return await retrying(self._try, call, choices, tries)
             except (openai.OpenAIError, IncompleteAnswer, NobodySaysWho, PromptBlocked, TimeoutError) as error:
-                raise self._as_server_error(error) from None
+                raise self._as_server_error(error, tries.all_declined) from None
 
-    def _as_server_error(self, error: Exception) -> ServerError:
+    def _as_server_error(self, error: Exception, declined: bool = False) -> ServerError:
         kind = ContentFilter if is_content_filter(error) else ServerError
-        wait = retry_after(error) or 0.0
-        more = f"; {_too_long(wait)}" if wait > self.settings.give_up_s else ""
+        told = f"; its Retry-After is {retry_after(error) or 0.0:.0f} s, longer than give_up_s allows: "
+        more = f"{told}wait so long, or raise give_up_s" if declined else ""
         return kind(
             self._explain(error, more),
             self._cause(error) + more,
@@ -298,31 +335,31 @@ class OpenAIClient:
         if self._wasted is not None and usage:
             await self._wasted(usage)
 
-    async def _try(self, call: Callable[[openai.AsyncOpenAI], Awaitable[T]], choices: int, deadline: float) -> T:
+    async def _try(self, call: Callable[[openai.AsyncOpenAI], Awaitable[T]], choices: int, tries: _Tries) -> T:
         try:
-            return await self._try_once(call, choices, deadline)
+            return await self._try_once(call, choices, tries)
         except IncompleteAnswer as error:
             await self.waste(error.usage)
             raise
 
-    async def _try_once(self, call: Callable[[openai.AsyncOpenAI], Awaitable[T]], choices: int, deadline: float) -> T:
-        server = await self._free_server(deadline)
+    async def _try_once(self, call: Callable[[openai.AsyncOpenAI], Awaitable[T]], choices: int, tries: _Tries) -> T:
+        server = await self._free_server(tries)
         if self._watch is not None:
             async with server.checking:
                 if server.doubted or self._watch.is_due(server.url):
-                    await self._make_sure_or_retry(server, self._watch)
+                    await self._make_sure_or_retry(server, self._watch, tries)
         server.in_flight += 1
         server.asked += 1
         try:
             async with asyncio.timeout(self.settings.timeout_s):
                 response = await checked_answer(call(server.client), choices, self.settings.blocks_without_choices)
         except (openai.OpenAIError, IncompleteAnswer, TimeoutError) as error:
-            self._note_failure(server, error)
+            self._note_failure(server, error, tries)
             server.doubted = server.doubted or is_loss(error)
             raise
         finally:
             server.in_flight -= 1
-        server.times_skipped = 0
+        server.times_skipped, server.last_choice_until = 0, 0.0
         server.outages.note_answer(server.url)
         self.answered += 1
         if self._watch is not None:
@@ -333,7 +370,7 @@ class OpenAIClient:
         await watch.make_sure(server.url, lambda: server.in_flight, times, patient)
         server.doubted = False
 
-    async def _make_sure_or_retry(self, server: _Server, watch: Watch) -> None:
+    async def _make_sure_or_retry(self, server: _Server, watch: Watch, tries: _Tries) -> None:
         """As `_make_sure`; a server that does not answer is tried again as it is with the request that waits for it.
 
         Raises:
@@ -346,7 +383,7 @@ class OpenAIClient:
             if error.refuses_all or not (error.in_vain or error.status in ASKING_TO_WAIT):
                 raise
             server.doubted, lost = True, NobodySaysWho(error.cause)
-            self._note_failure(server, lost)
+            self._note_failure(server, lost, tries)
             raise lost from None
 
     async def make_sure_of_all(self) -> None:
@@ -367,35 +404,27 @@ class OpenAIClient:
         if changed is not None:
             raise changed
 
-    async def _free_server(self, deadline: float) -> _Server:
-        """Wait for an available server; with several, the one with the fewest requests.
-
-        Raises:
-            ServerError: Retry-After of all servers is later than the deadline.
-        """
+    async def _free_server(self, tries: _Tries) -> _Server:
+        """Wait for an available server that has not declined the request; with several, that with the fewest others."""
         while True:
             now = time.monotonic()
-            present = [server for server in self._servers if not server.left_out] or self._servers
-            free = [server for server in present if server.paused_until <= now]
-            if free:
-                return min(free, key=lambda server: (server.in_flight, server.asked))
-            first = min(present, key=lambda server: server.paused_until)
-            if len(present) < len(self._servers) and now < deadline:  # a skipped one may recover before
-                await asyncio.sleep(min(first.paused_until - now, self.settings.backoff_s))
-                continue
-            if first.paused_until > deadline and first.pause is not None:
-                wait = f"; {_too_long(first.paused_until - now)}"
-                status = getattr(first.pause, "status_code", None)
-                raise ServerError(self._explain(first.pause, wait), self._cause(first.pause) + wait, status=status)
-            await asyncio.sleep(first.paused_until - now)
+            possible = [server for server in self._servers if server not in tries.declined]
+            present = [server for server in possible if not server.left_out]
+            if not present and (not tries.declined or tries.time_is_up):  # else a skipped one may recover
+                present = possible
+            if free := [server for server in present if server.paused_until <= now]:
+                return min(free, key=lambda one: (one.last_choice_until > now, one.in_flight, one.asked))
+            wait = min((server.paused_until - now for server in present), default=math.inf)
+            await asyncio.sleep(min(wait, self.settings.backoff_s) if len(present) < len(possible) else wait)
 
-    def _note_failure(self, server: _Server, error: Exception) -> None:
+    def _note_failure(self, server: _Server, error: Exception, tries: _Tries) -> None:
         wait = retry_after(error)
+        if wait is not None and wait > self.settings.give_up_s:
+            tries.declined.add(server)
+            server.last_choice_until = time.monotonic() + _LONGEST_WAIT_S
+            return
         if wait is not None:
-            if len(self._servers) == 1 and wait > self.settings.give_up_s:
-                return  # nobody waits so long for the only server, which may mean this request alone
             server.paused_until = max(server.paused_until, time.monotonic() + wait)
-            server.pause = error
             return
         if not worth_retrying(error) or server.left_out:
             return
@@ -427,27 +456,6 @@ class OpenAIClient:
             f"The server {' / '.join(self.settings.base_urls)} did not answer a request ({self._cause(error)}{more}). "
             "The same command goes on from the answers that are kept."
         )
-
-
-def _too_long(wait: float) -> str:
-    return f"its Retry-After is {wait:.0f} s, longer than give_up_s allows: wait so long, or raise give_up_s"
-
-
-def _stop_condition(settings: ServerSettings) -> Callable[[tenacity.RetryCallState], bool]:
-    failures = empty = late = 0
-
-    def stop(state: tenacity.RetryCallState) -> bool:
-        nonlocal failures, empty, late
-        error = state.outcome.exception()
-        failures += retry_after(error) is None
-        empty += isinstance(error, NoChoices)  # each of these may be paid
-        late += state.seconds_since_start > settings.give_up_s
-        if len(settings.base_urls) == 1 and (retry_after(error) or 0.0) > settings.give_up_s:
-            return True
-        # One more try when the time is up: this process may have been stopped, or asleep, for most of it.
-        return failures > settings.max_retries or empty >= _TRIES_WITHOUT_CHOICES or late > 1
-
-    return stop
 
 
 async def _list_models(client: openai.AsyncOpenAI) -> list[str]:

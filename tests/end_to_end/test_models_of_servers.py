@@ -257,6 +257,22 @@ def test_a_row_that_always_is_to_wait_is_of_no_answer_whenever_it_is_asked_and_a
         load(server, concurrency=1, revision="2").greedy_until(docs_of(QUERIES))
 
 
+@pytest.mark.parametrize("one_is_spent", [False, True])
+def test_a_day_s_wait_of_one_row_is_that_row_s_also_where_two_servers_say_it(load, monkeypatch, one_is_spent):
+    monkeypatch.setenv("CULTUREVAL_ON_REFUSED", "unscored")
+    with (
+        FaultyServer(lambda prompt, count: "a_day" if prompt == "q3" or one_is_spent else None) as server,
+        FaultyServer(lambda prompt, count: "a_day" if prompt == "q3" else None) as other,
+    ):
+        responses = load(server, other, concurrency=1).greedy_until(docs_of(QUERIES))
+        assert [getattr(one, "kind", "") for one in responses] == ["", "", "", "no_answer", "", ""]
+        if one_is_spent:
+            assert sum(server.asked.values()) < 6, "who says it is the last choice, not asked with each row"
+        server.plan = other.plan = lambda prompt, count: "a_day"
+        with pytest.raises(CulturevalError, match="86400 s, longer than give_up_s allows"):
+            load(server, other, concurrency=1, revision="2").greedy_until(docs_of(QUERIES))
+
+
 @pytest.mark.parametrize("logprob", [float("nan"), 0.5])
 def test_choices_of_one_row_without_log_probabilities_are_named_or_unscored(
     load, tokenizer_folder, monkeypatch, logprob

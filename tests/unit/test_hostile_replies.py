@@ -19,7 +19,7 @@ from cultureval.runtime.servers.costs import Budget, BudgetSpent, RequestSize, U
 from cultureval.runtime.servers.errors import ServerError
 from cultureval.runtime.servers.identity import IdentityQuestion, identify
 from cultureval.runtime.servers.journalled_answers import answer_all
-from cultureval.runtime.servers.openai_client import OpenAIClient, _stop_condition
+from cultureval.runtime.servers.openai_client import OpenAIClient, _Tries
 from cultureval.runtime.servers.settings import ServedModel, ServerSettings
 
 CHAT = {"model": "m", "messages": [{"role": "user", "content": "س"}]}
@@ -250,7 +250,7 @@ def test_a_reply_that_never_ends_is_given_up(ask, monkeypatch):
 
 
 def test_a_run_that_was_asleep_until_its_time_was_up_has_one_more_try():
-    stop = _stop_condition(ServerSettings(("http://localhost:1/v1",), give_up_s=60))
+    stop = _Tries(ServerSettings(("http://localhost:1/v1",), give_up_s=60)).stop
     tries = [
         SimpleNamespace(outcome=SimpleNamespace(exception=TimeoutError), seconds_since_start=s) for s in (1, 70, 80)
     ]
