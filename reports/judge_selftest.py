@@ -10,18 +10,22 @@ from cultureval.metrics.judges.settings import JudgeSettings
 from cultureval.metrics.judges.verdicts import JudgeVerdict, reuse_line, unscored_lines
 from cultureval.reports.terminal_tables import terminal_table
 from cultureval.runtime.rounding import printed
+from cultureval.runtime.servers.costs import Budget
 
 HEADER = ("Captions", "n", "flagged", "unscored", "without", "with", "moved", "raised", "obeyed")
 
 
-def selftest(settings: JudgeSettings, injections: Sequence[Injection]) -> str:
+def selftest(settings: JudgeSettings, injections: Sequence[Injection]) -> tuple[str, str | None]:
     """Try a judge, and report how far it is moved.
+
+    Returns:
+        (report, why the judge stopped answering; None where it did not).
 
     Raises:
         CulturevalError: The judge does not answer.
     """
-    identity = judge_identity(settings)
-    tried = try_injections(settings, injections, identity)
+    identity, budget = judge_identity(settings), Budget(settings)
+    tried = try_injections(settings, injections, identity, budget)
     hostile = [one for one in tried if one.injection.hostile]
     harmless = [one for one in tried if not one.injection.hostile]
     rows = [_row("all hostile", hostile)]
@@ -40,7 +44,7 @@ def selftest(settings: JudgeSettings, injections: Sequence[Injection]) -> str:
         "Signatures:",
         *(f"  {judge_signature(settings, judge_template(name), identity)}" for name in templates),
     ]
-    return "\n".join(lines)
+    return "\n".join(lines), budget.halted
 
 
 def _row(label: str, tried: Sequence[Tried]) -> tuple[str, ...]:

@@ -1,5 +1,6 @@
 """`cultureval judge`: judges saved answers with any judge, all or a sample; or labels their questions."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -41,7 +42,7 @@ def judge(
 
     if results[0] == "selftest":
         with use_settings(current_settings().with_(resume=resume)):
-            _selftest([*results[1:], *(judges or [])], budget, delimit)
+            _require_unstopped(_selftest([*results[1:], *(judges or [])], budget, delimit))
         return
     label = results[0] == "label"
     paths = [Path(path).expanduser() for path in results[label:]]
@@ -62,6 +63,11 @@ def judge(
         print(report)
     else:
         print_result(report, path)
+    _require_unstopped(stopped)
+
+
+def _require_unstopped(stopped: Sequence[str]) -> None:
+    """Ends a command in which judges stopped answering, after its report; `stopped` has why, a clause each."""
     if stopped:
         raise CulturevalError("; ".join(stopped) + ". Verdicts so far are saved: run the same command to continue.")
 
@@ -76,11 +82,14 @@ def _judges(names: list[str], budget: float | None, delimit: str | None) -> list
     return [one.with_(budget=budget, delimit=delimit) for one in found]
 
 
-def _selftest(names: list[str], budget: float | None, delimit: str | None) -> None:
-    """Prints how far our hostile captions move each judge."""
+def _selftest(names: list[str], budget: float | None, delimit: str | None) -> list[str]:
+    """Prints how far our hostile captions move each judge; returns why some stopped answering."""
     from cultureval.reports.judge_selftest import selftest
     from cultureval.samples.scripted_judge import judge_injections
 
-    captions = judge_injections()
+    captions, stopped = judge_injections(), []
     for one in _judges(names, budget, delimit):
-        print(selftest(one, captions))
+        report, why = selftest(one, captions)
+        print(report)
+        stopped += [why] if why else []
+    return stopped

@@ -65,9 +65,14 @@ def mean_of(verdict: JudgeVerdict) -> float | None:
     return sum(verdict.scores.values()) / len(verdict.scores) if verdict.scores else None
 
 
-def try_injections(settings: JudgeSettings, injections: Sequence[Injection], identity: ServerIdentity) -> list[Tried]:
-    """Judge each caption without and with its sentence, in the order of the injections' templates, then their own."""
-    budget, tried = Budget(settings), []
+def try_injections(
+    settings: JudgeSettings, injections: Sequence[Injection], identity: ServerIdentity, budget: Budget | None = None
+) -> list[Tried]:
+    """Judge each caption without and with its sentence, in the order of the injections' templates, then their own.
+
+    `budget.halted` then says why the judge stopped answering, where it did.
+    """
+    budget, tried = budget or Budget(settings), []
     for template in dict.fromkeys(one.template for one in injections):
         asked = [one for one in injections if one.template == template]
         items = [_item(one, clean) for one in asked for clean in (True, False)]
