@@ -29,20 +29,21 @@ STARTS = tuple(f"{name}{end}" for name in ("model.safetensors", "pytorch_model.b
 LFS_POINTER = b"version https://git-lfs"
 
 
-def check_model(model: str, images: bool, likelihoods: bool) -> CheckedModel:
+def check_model(model: str, images: bool, likelihoods: bool, labels: tuple[tuple[str, ...], ...] = ()) -> CheckedModel:
     """Checks a model without loading its weights.
 
     Args:
         model: Hub id, folder, or YAML file with settings.
         images: Whether tasks show it images.
         likelihoods: Whether tasks need log-likelihoods.
+        labels: Labels of options that these score, with which a server is asked what it can do.
 
     Raises:
         CulturevalError: All problems that were found, each with what to do.
     """
     file = model_file(model)
     if file.name == "openai_api.py":
-        no_images, no_likelihoods = _check_server(model, images, likelihoods)
+        no_images, no_likelihoods = _check_server(model, images, likelihoods, labels)
         return CheckedModel(file, no_images=no_images, no_likelihoods=no_likelihoods)
     _refuse_costs(model)
     _tell_of_hub(model)
@@ -241,7 +242,9 @@ def _tell_of_hub(model: str) -> None:
         print_note(f"{model} is the hub's model; {prefix}:{name} would be asked of {providers()[prefix].title}.")
 
 
-def _check_server(model: str, images: bool, likelihoods: bool) -> tuple[str | None, str | None]:
+def _check_server(
+    model: str, images: bool, likelihoods: bool, labels: tuple[tuple[str, ...], ...]
+) -> tuple[str | None, str | None]:
     """Returns why tasks with images, and tasks with log-likelihoods, cannot be run, as sentences."""
     from cultureval.models.server.settings import read_config
     from cultureval.runtime.servers.identity import require_answer
@@ -259,7 +262,7 @@ def _check_server(model: str, images: bool, likelihoods: bool) -> tuple[str | No
         require_answer(config.model, config.servers(), config.model)
     if provider is not None or config.dry_run or config.budget is not None:
         return None, _why_not_scored(config) if likelihoods else None
-    return _check_abilities(config, images, likelihoods)
+    return _check_abilities(config, images, likelihoods, labels)
 
 
 def _why_not_scored(config: "ServerModelConfig") -> str | None:
@@ -275,7 +278,9 @@ def _why_not_scored(config: "ServerModelConfig") -> str | None:
     )
 
 
-def _check_abilities(config: "ServerModelConfig", images: bool, likelihoods: bool) -> tuple[str | None, str | None]:
+def _check_abilities(
+    config: "ServerModelConfig", images: bool, likelihoods: bool, labels: tuple[tuple[str, ...], ...]
+) -> tuple[str | None, str | None]:
     """Asks a server what it can do, and says how the run goes about it; returns as `_check_server`."""
     from cultureval.models.server.abilities import abilities, why_no_likelihoods
     from cultureval.models.server.settings import load_tokenizer
@@ -284,7 +289,7 @@ def _check_abilities(config: "ServerModelConfig", images: bool, likelihoods: boo
 
     whose = f"{config.model} at {config.base_url[0]}"
     try:
-        able = abilities(config, images, likelihoods)
+        able = abilities(config, images, likelihoods, labels)
     except ServerError as error:
         raise cannot_be_asked(config.model, config.servers(), error) from None
     if able.chat and (not likelihoods or able.scoring is None):

@@ -1,6 +1,6 @@
 """What a server can do, found by short questions before data are prepared; and the plan of the run that follows."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -18,6 +18,7 @@ from cultureval.runtime.servers.openai_client import OpenAIClient
 RETRIES = 3  # one that goes on failing at such a question cannot do what it asks for; a fault on the way is no sign
 LONGEST_WAIT_S = 120.0
 IMAGE_SIDE = 64  # pixels; some models refuse smaller ones
+LARGEST = "أي هذه الأعداد أكبر؟ أجب بحرف الإجابة الصحيحة فقط."  # the replies to which begin as those of a run
 PASSED_OVER = "it passes over them: with one, it counts as many tokens as without"
 NOT_RETURNED = "it passes over the request for them"
 
@@ -67,21 +68,32 @@ class Abilities:
         return "; ".join([*parts, f"prompts that are too long are {shortened}"])
 
 
-def abilities(config: ServerModelConfig, images: bool, likelihoods: bool) -> Abilities:
+def choice_question(labels: Sequence[str]) -> str:
+    """A short question with options, as tasks ask it."""
+    return "\n".join([LARGEST, *(f"{label}. {number}" for number, label in enumerate(labels, start=1))])
+
+
+def abilities(
+    config: ServerModelConfig, images: bool, likelihoods: bool, labels: Collection[Sequence[str]] = ()
+) -> Abilities:
     """Asks a model's servers what they can do that a run needs; each question generates one token.
 
     Args:
         config: Of a model that is not a provider's, whose abilities are in its table.
         images: Whether tasks have images.
         likelihoods: Whether tasks need log-probabilities.
+        labels: Labels of options that these score, each set once: some servers have no log-probabilities of a first
+            token that is a part of a character, such as of an Arabic letter.
 
     Raises:
         CulturevalError: The servers do not answer.
     """
-    return run_coroutine(_ask(config, images, likelihoods))
+    return run_coroutine(_ask(config, images, likelihoods, labels))
 
 
-async def _ask(config: ServerModelConfig, images: bool, likelihoods: bool) -> Abilities:
+async def _ask(
+    config: ServerModelConfig, images: bool, likelihoods: bool, labels: Collection[Sequence[str]]
+) -> Abilities:
     settings = config.servers()
     patient = replace(settings, max_retries=RETRIES, timeout_s=min(settings.timeout_s, LONGEST_WAIT_S))
     user = {"role": "user", "content": PROBE}
@@ -90,7 +102,9 @@ async def _ask(config: ServerModelConfig, images: bool, likelihoods: bool) -> Ab
         return Abilities(
             chat=await questions.chat([user]),
             prompt_logprobs=await questions.prompt_logprobs() if likelihoods else None,
-            first_token=await questions.first_token([user]) if likelihoods else None,
+            first_token=await questions.first_tokens([choice_question(one) for one in labels] or [PROBE])
+            if likelihoods
+            else None,
             images=await questions.image() if images else None,
             system=await questions.chat([{"role": "system", "content": config.system_prompt}, user])
             if config.system_prompt
@@ -126,7 +140,13 @@ class _Questions:
             refused = refused or await self.chat([{"role": "user", "content": content}], counted)
         return PASSED_OVER if refused == NOT_RETURNED else refused
 
-    async def first_token(self, messages: list[dict[str, Any]]) -> str:
+    async def first_tokens(self, prompts: Sequence[str]) -> str:
+        refused = ""
+        for prompt in prompts:
+            refused = refused or await self._first_token([{"role": "user", "content": prompt}])
+        return refused
+
+    async def _first_token(self, messages: list[dict[str, Any]]) -> str:
         asked = self._request | {self._config.max_tokens_name: 1, "messages": messages, "logprobs": True}
         asked["top_logprobs"] = self._config.top_logprobs
         return await _why_not(
@@ -189,15 +209,15 @@ def why_no_likelihoods(config: ServerModelConfig, able: Abilities) -> str | None
     return None
 
 
-def scoring_of(config: ServerModelConfig) -> str:
-    """How a model's choices are scored: as the settings say, or as its servers can.
+def scoring_of(config: ServerModelConfig, labels: Sequence[str]) -> str:
+    """How a model's choices are scored: as the settings say, or as its servers can be asked with some labels.
 
     Raises:
         CulturevalError: They can do neither.
     """
     if config.scoring != "auto" or config.provided_by is not None:
         return "first_token" if config.scoring == "first_token" else "full"
-    able = abilities(config, False, True)
+    able = abilities(config, False, True, [labels])
     if why := why_no_likelihoods(config, able):
         raise CulturevalError(why)
     return able.scoring or "full"

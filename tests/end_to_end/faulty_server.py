@@ -16,6 +16,7 @@ from contextlib import suppress
 from lighteval.tasks.requests import Doc
 from loopback import Handler, LoopbackServer
 
+from cultureval.models.server.abilities import LARGEST
 from cultureval.runtime.servers.identity import PROBE, SCHEMA_QUESTION, SCHEMA_REPLY
 
 MODEL = "org/tiny"
@@ -58,7 +59,7 @@ def _image(url: str) -> str:
 
 def _is_short_question(prompt: str) -> bool:
     of_ability = prompt.startswith(f"{PROBE} | [image") or prompt.endswith(f" | {PROBE}")
-    return of_ability or prompt in (PROBE, SCHEMA_QUESTION)
+    return of_ability or prompt in (PROBE, SCHEMA_QUESTION) or prompt.startswith(LARGEST)
 
 
 FIRST_TOKENS = {"ب": -1.0, "ج": -2.0, "x": -3.0}  # of every answer with "top_logprobs"
@@ -76,6 +77,7 @@ class FaultyServer(LoopbackServer):
         entry: Further fields of its model in the list of models; probe_answer: its answer to the question who it is.
         features: "no_chat" refuses to be asked in a chat who it is; "mute" answers 500 to that question, "revoked" 401,
             "over_quota" 429 for two hours, "no_probe" 400;
+            "no_parts_of_letters" has none for options with Arabic letters, as llama.cpp;
             "no_images", "no_system", "no_temperature", "rejects_prompt_logprobs" refuse these; "top_logprobs" has them
             of first tokens;
             "unknown_models" answers 404 to questions for a model that is not its own; "counts" counts a prompt's words
@@ -176,9 +178,12 @@ class _Handler(Handler):
         choice |= {"message": message} if "messages" in body else {"text": state.probe_answer}
         if "prompt_logprobs" in body and "prompt_logprobs" in state.features:
             choice["prompt_logprobs"] = [None]
-        if "top_logprobs" in body and "top_logprobs" in state.features:
+        if "top_logprobs" in body and "top_logprobs" in state.features and not self._is_part_of_a_letter(prompt):
             choice["logprobs"] = {"content": [{"token": "a", "top_logprobs": [{"token": "a", "logprob": -0.1}]}]}
         self.reply(200, self._named([choice]))
+
+    def _is_part_of_a_letter(self, prompt):
+        return "no_parts_of_letters" in self.server.features and "أ." in prompt
 
     def _answer(self, prompt, body, fault):
         time.sleep(self.server.delay)
