@@ -240,6 +240,7 @@ class Generator:
         for place, job in asked.docs:
             job.answers, job.refused, job.tokens = asked.job.answers, asked.job.refused, asked.job.tokens
             self._answers[place] = (job.response(), job.finish_reasons())
+            self.lm.log.short[job.doc.task_name] += (job.max_new_tokens or 0) > self._limit(job)
         (count or self._bar.update)(len(asked.docs))
 
     # --- the routes without the queue ---

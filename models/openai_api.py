@@ -54,14 +54,13 @@ from cultureval.models.server.spending import Spending
 from cultureval.models.tokens import Encoder, encoder_of, require_whole_letters, rolling_windows
 from cultureval.runtime import processes
 from cultureval.runtime.doc_fields import specific_of
-from cultureval.runtime.errors import CulturevalError
+from cultureval.runtime.errors import CulturevalError, counted
 from cultureval.runtime.generation_hints import ImagePart, chat_messages, cut, stop_strings, with_plain_query
 from cultureval.runtime.journal import answer_key, open_journal
 from cultureval.runtime.patches.lighteval.refused_docs import RefusedResponse
 from cultureval.runtime.reasoning import split_reasoning
 from cultureval.runtime.servers.answers import Answer
 from cultureval.runtime.servers.costs import BudgetSpent, RequestSize
-from cultureval.runtime.servers.errors import ModelChanged
 from cultureval.runtime.servers.identity import ServerIdentity
 from cultureval.runtime.servers.identity_watch import IdentityWatch
 from cultureval.runtime.servers.journalled_answers import First, OnFailure, Question, answer_all, earlier_answers
@@ -272,6 +271,7 @@ class OpenAIModel(LightevalModel):
                 responses.append((refused[place], {}))
                 continue
             response, added = self._generated(doc, [answers[key] for key in keys])
+            self.log.short[doc.task_name] += any("limit" in answers[key] for key in keys)
             responses.append((none.get(place, response), added))
         _tell_of_cut(docs, [response for response, _ in responses])
         return responses
@@ -309,22 +309,9 @@ class OpenAIModel(LightevalModel):
         return answers, found
 
     def _file_batch(self, known: Mapping[str, Answer], found: Mapping[str, Answer]) -> None:
-        """Puts the answers of a batch into the journal, each under the identity of its model.
-
-        Raises:
-            ModelChanged: These, and those that are `known`, are of more than one, and the run does not go on.
-        """
+        """Puts the answers of a batch into the journal, each under the identity of its model."""
         assert self._watch is not None
-        answers = [*known.values(), *found.values()]
-        models = Counter(answer["model"] for answer in answers if answer.get("model"))
-        if len(models) > 1 and not self._watch.goes_on:
-            told = ", ".join(f"{count:,} of {name}" for name, count in models.most_common())
-            raise ModelChanged(
-                f"The batch's answers, with those of earlier runs, are of more than one model ({told}). Give files of "
-                "one model; pass --no-resume, which passes over earlier answers; or pass --on-change continue "
-                "(CULTUREVAL_ON_CHANGE=continue), which marks the results as mixed."
-            )
-        self._watch.expect(answers)
+        self._watch.expect([*known.values(), *found.values()])
         own = {key: answer for key, answer in found.items() if self._watch.is_own(answer)}
         others = {key: answer for key, answer in found.items() if key not in own and key not in known}
         who = {key: replace(self._watch.first, served=answer["model"]) for key, answer in others.items()}
@@ -489,7 +476,7 @@ class OpenAIModel(LightevalModel):
             ServerError: The server has no prompt log-probabilities, or they depend on the order of requests; or a
                 prompt was rejected or timed out.
         """
-        if scoring_of(self.config) == "first_token":
+        if scoring_of(self.config, [choice.strip() for choice in docs[0].choices]) == "first_token":
             self.config = self.config.model_copy(update={"scoring": "first_token"})  # for the signature
             return self._score_first_tokens(docs)
         return self._score_together(docs, self._prompts)
@@ -604,8 +591,9 @@ class OpenAIModel(LightevalModel):
 
 
 def _tell_of_cut(docs: Sequence[Doc], responses: Sequence[ModelResponse]) -> None:
-    """Says whose prompts were shortened for an answer."""
+    """Says whose prompts were shortened for an answer; what their answers lost is told at the end."""
     pairs = zip(docs, responses, strict=True)
     cut = Counter(doc.task_name for doc, response in pairs if response.truncated_tokens_count)
     for task, count in sorted(cut.items()):
-        logger.warning("%s: of %d prompts, the beginnings were cut, since they are too long for the model", task, count)
+        told = counted(count, "prompt")
+        logger.warning("%s: the beginning of %s was cut, since more is too long for the model", task, told)

@@ -26,12 +26,13 @@ from cultureval.models.loading import (
     read_generation_config,
     read_tokenizer,
 )
+from cultureval.models.server.long_prompts import less_than
 from cultureval.models.server.settings import ServerModelConfig
 from cultureval.models.server.vllm_options import require_vllm_settings, serve_options, serve_variables
 from cultureval.models.settings import NOT_IN_ANSWER_KEY, HFModelSettings, is_local, read_settings
 from cultureval.models.tokens import tokens_read
 from cultureval.runtime import processes
-from cultureval.runtime.errors import CulturevalError
+from cultureval.runtime.errors import GOES_ON, CulturevalError
 from cultureval.runtime.generation_hints import may_reason, stop_strings
 from cultureval.runtime.reasoning import split_reasoning
 from cultureval.runtime.servers.answers import Answer
@@ -191,9 +192,9 @@ class VLLMModel(openai_api.OpenAIModel):
         async def ask(client: OpenAIClient) -> Answer:
             tokens, _ = self._tokens(doc, wanted)  # here, so that a journalled answer costs none
             room = self.max_length + 1 - len(tokens)
-            return await client.complete(
-                **{**sent, "prompt": tokens, self.config.max_tokens_name: min(wanted or room, room)}
-            )
+            limit = min(wanted or room, room)
+            found = await client.complete(**{**sent, "prompt": tokens, self.config.max_tokens_name: limit})
+            return found | less_than(wanted, limit)
 
         return ask
 
@@ -233,9 +234,7 @@ class VLLMModel(openai_api.OpenAIModel):
             return super()._ask(docs, asked, description, first)
         except ServerError as error:
             if why := self._server.why_it_ended():
-                raise CulturevalError(
-                    f"{why}\nAll answers so far are kept: the same command resumes from here."
-                ) from error
+                raise CulturevalError(f"{why}\n{GOES_ON}") from error
             raise
 
     def cleanup(self) -> None:

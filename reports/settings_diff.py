@@ -28,6 +28,7 @@ OUTCOMES = {
     "counted",
     "truncated",
     "cut_prompts",
+    "short_limits",
     "unparsable",
     "tokens_in",
     "tokens_out",

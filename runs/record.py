@@ -65,6 +65,8 @@ class TaskRecord(Record):
         left_out: Judges' metrics that it has not, since the judge could not be asked (`RunRecord.unjudged`).
         truncated: Answers that ended at the token limit.
         cut_prompts: Prompts of which the beginning was left out, since they are too long for the model.
+        short_limits: Rows whose answers could have fewer tokens than the task allows, since prompt and answer have to
+            fit the model's context; what these cut is in `truncated` too.
         unparsable: Answers that the metric could not read, where a metric counts them.
         reused: Answers that were taken from an earlier run; `reused_since` is the date of the oldest of them.
         of_other_models: Rows that another model than the run's answered, or may have (`--on-change continue`).
@@ -119,6 +121,7 @@ class TaskRecord(Record):
     left_out: tuple[str, ...] = ()
     truncated: NonNegativeInt = 0
     cut_prompts: NonNegativeInt = 0
+    short_limits: NonNegativeInt = 0
     unparsable: NonNegativeInt = 0
     reused: NonNegativeInt = 0
     reused_since: str | None = None
@@ -251,8 +254,10 @@ class TimingRecord(Record):
         load_data: Of it, reading data; likewise `load_model`, `answering` and `scoring` (judges included).
         computing: Of `answering`, what a transformers model took to compute choices: without prompts, tokenisation and
             the journal; of the first process.
-        tokens_in: Tokens of all prompts, reused answers included; `tokens_out` of all answers (or choices).
-        tokens_cached: Those of prompts that a server had cached; `tokens_reasoning` those of answers that are
+        tokens_in: The sum of the tasks' `tokens_in`; `tokens_out` likewise.
+        tokens_paid_in: Tokens of prompts that a server counted for all its answers, those of earlier runs included, and
+            those that are in no result (withdrawn, refused, of no use); `tokens_paid_out` of the answers.
+        tokens_cached: Of these, those of prompts that a server had cached; `tokens_reasoning` those of answers that are
             reasoning.
         cost: Of all answers of a server with prices, those of earlier runs included.
         impossible_usage: Answers whose token counts cannot be (more than was asked for), and were estimated.
@@ -267,6 +272,8 @@ class TimingRecord(Record):
     computing: float | None = None
     tokens_in: int | None = None
     tokens_out: int | None = None
+    tokens_paid_in: int | None = None
+    tokens_paid_out: int | None = None
     tokens_cached: int | None = None
     tokens_reasoning: int | None = None
     cost: float | None = None

@@ -120,14 +120,14 @@ def cut_prompts(model: object, rows: Sequence[Any]) -> int:
 
 
 def tokens_of_run(tasks: Mapping[str, TaskRecord], spent: Mapping[str, float]) -> dict[str, float]:
-    """The tokens and the cost of a run: beside a cost those that were paid, else the sums of its tasks.
+    """The tokens and the cost of a run.
 
     Args:
         tasks: With their own tokens, which those of refused and withdrawn answers are not among.
-        spent: What the model counts (`Budget.totals`).
+        spent: What the model counts of all answers (`Budget.totals`).
     """
     sums = {name: sum(getattr(task, name) or 0 for task in tasks.values()) for name in ("tokens_in", "tokens_out")}
-    return sums | dict(spent) if "cost" in spent else dict(spent) | sums
+    return {**spent, **sums}
 
 
 def _bounds(

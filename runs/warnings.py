@@ -24,7 +24,7 @@ from cultureval.runs.task_records import is_sample
 from cultureval.runtime.errors import counted
 from cultureval.runtime.journal_lines import UNCONFIRMED
 from cultureval.runtime.rounding import printed_or_na
-from cultureval.runtime.rows_report import KEPT_KINDS, KINDS
+from cultureval.runtime.rows_report import AGAIN, KINDS
 from cultureval.tasks.catalogue import all_tasks, declared_metric, groups
 
 OF_TASKS = ("unchecked", "impossible", "rejudged")  # what a run says of tasks besides its record
@@ -176,8 +176,8 @@ def _mixed(run: Run, tasks: list[TaskRecord]) -> Checks:
             return
         others = "; ".join(f"{count:,} of {who}" for who, count in models.items())
         yield (
-            f"Scores of more than one model: the server changed it during the run, and {_shares(found)} rows are of "
-            f"another, or may be ({others}). Compare it with nothing; run again with one model for scores to report."
+            f"Scores of more than one model: {_shares(found)} rows are of another, or may be ({others}). "
+            "Compare it with nothing; run again with one model for scores to report."
         )
 
 
@@ -234,15 +234,15 @@ def _limits(tasks: list[TaskRecord]) -> list[int]:
 def _skipped(run: Run, tasks: list[TaskRecord]) -> Checks:
     return _told(
         _counted(tasks, lambda task: task.skipped_rows),
-        "{total} broken rows skipped: {shares}. The results file lists them with the reasons; mend or replace the "
-        "data.",
+        "{total} skipped: {shares}. The results file lists them with the reasons; mend or replace the data.",
+        "broken row",
     )
 
 
 def _repeated(run: Run, tasks: list[TaskRecord]) -> Checks:
     return _told(
         _counted(tasks, lambda task: task.duplicate_rows),
-        "{total} rows ask the same as an earlier one: {shares}. They are scored, and count as one in the errors; "
+        "{total} with the same question as an earlier one: {shares}. They are scored, and count as one in the errors; "
         "`cultureval check SUITE --rows FILE` lists them.",
     )
 
@@ -268,10 +268,9 @@ def _refused(run: Run, tasks: list[TaskRecord]) -> Checks:
         )
     kinds = {kind: _counted(asked, partial(_refused_by, kind)) for kind in KINDS}
     parts = [f"{KINDS[kind]}, which are unscored: {_shares(counts)}." for kind, counts in kinds.items() if counts]
-    missing = any(counts for kind, counts in kinds.items() if kind not in KEPT_KINDS)
-    again = " running again asks those again that are not in the journal." if missing else " --no-resume asks again."
-    again = "" if found == kinds["image"] else again  # which would be refused again
-    yield f"{' '.join(parts)}{more} The results file lists them with the reasons{';' * bool(again)}{again.rstrip('.')}."
+    told = {kind for kind, counts in kinds.items() if counts}
+    again = "; ".join(advice for advice, of in AGAIN.items() if told & of)
+    yield f"{' '.join(parts)}{more} The results file lists them with the reasons{'; ' * bool(again)}{again}."
 
 
 def _refused_by(kind: str, task: TaskRecord) -> int:
@@ -342,7 +341,7 @@ def _unselected(run: Run, tasks: list[TaskRecord]) -> Checks:
         first, count = next(iter(found.items()))
         more = f" (and {len(found) - 1} more such names)" if found.keys() - {first} else ""
         yield (
-            f"{sum(found.values()):,} rows are in no task; {count:,} of {first.rstrip('?')}{more}. "
+            f"In no task: {counted(sum(found.values()), 'row')}; {count:,} of {first.rstrip('?')}{more}. "
             "`cultureval check SUITE` lists them; mend the names."
         )
 
@@ -508,31 +507,41 @@ def _cut_prompts(run: Run, tasks: list[TaskRecord]) -> Checks:
     )
 
 
+def _short_limits(run: Run, tasks: list[TaskRecord]) -> Checks:
+    return _told(
+        _counted(tasks, lambda task: task.short_limits),
+        "Rows whose answers could have fewer tokens than their task allows, since prompt and answer have to fit the "
+        "model's context: {shares}. Give it a longer context.",
+    )
+
+
 def _reused(run: Run, tasks: list[TaskRecord]) -> Checks:
     found = [(task.reused, task.reused_since) for task in tasks]
-    return _of_earlier_runs(found, sum(task.rows for task in tasks), "answers", "the model")
+    return _of_earlier_runs(found, sum(task.rows for task in tasks), "answer", "the model")
 
 
 def _cost(run: Run, tasks: list[TaskRecord]) -> Checks:
     took = run.record.timing
     if took.impossible_usage:
         yield (
-            f"The server counts more tokens than can be in {took.impossible_usage:,} answers, which are estimated: "
+            f"The server counts more tokens than can be in {counted(took.impossible_usage, 'answer')}, estimated here: "
             "look at the bill."
         )
     if took.cost:
+        of_all = took.tokens_paid_in is not None or took.tokens_paid_out is not None  # not in older files
+        paid = (took.tokens_paid_in, took.tokens_paid_out) if of_all else (took.tokens_in, took.tokens_out)
         cached = f" ({took.tokens_cached:,} cached)" if took.tokens_cached else ""
         reasoning = f" ({took.tokens_reasoning:,} of reasoning)" if took.tokens_reasoning else ""
         yield (
-            f"All answers cost {took.cost:.4g}, those of earlier runs included: {took.tokens_in or 0:,} tokens of "
-            f"prompts{cached}, {took.tokens_out or 0:,} of answers{reasoning}. The provider's bill counts."
+            f"All answers cost {took.cost:.4g}, those of earlier runs included: {paid[0] or 0:,} tokens of "
+            f"prompts{cached}, {paid[1] or 0:,} of answers{reasoning}. The provider's bill counts."
         )
 
 
 def _reused_verdicts(run: Run, tasks: list[TaskRecord]) -> Checks:
     found = [(task.verdicts_reused, task.verdicts_reused_since) for task in tasks]
     verdicts = sum(total(judge_scores(run, tasks), "items").values())
-    return _of_earlier_runs(found, verdicts, "verdicts", "the judges")
+    return _of_earlier_runs(found, verdicts, "verdict", "the judges")
 
 
 def _of_earlier_runs(found: list[tuple[int, str | None]], of_all: float, what: str, whom: str) -> Checks:
@@ -540,13 +549,13 @@ def _of_earlier_runs(found: list[tuple[int, str | None]], of_all: float, what: s
     if count := sum(count for count, _ in found):
         dates = [date for _, date in found if date]
         since = f", oldest of {min(dates)}" if dates else ""
-        total = f" of {of_all:,g}" if of_all >= count else ""
-        yield f"{count:,}{total} {what} reused{since}; --no-resume asks {whom} again."
+        total = f"{count:,} of {of_all:,g} {what}s" if of_all >= count else counted(count, what)
+        yield f"{total} reused{since}; --no-resume asks {whom} again."
 
 
-def _told(counts: Mapping[str, int], sentence: str) -> Checks:
-    """A sentence with the `total` of some counts, and their `shares` by group; none without counts."""
-    return [sentence.format(total=sum(counts.values()), shares=_shares(counts))] if counts else []
+def _told(counts: Mapping[str, int], sentence: str, what: str = "row") -> Checks:
+    """A sentence with the `total` of some counts of `what`, and their `shares` by group; none without counts."""
+    return [sentence.format(total=counted(sum(counts.values()), what), shares=_shares(counts))] if counts else []
 
 
 def _counted(tasks: Iterable[TaskRecord], count: Callable[[TaskRecord], int]) -> dict[str, int]:
@@ -621,6 +630,7 @@ PROBLEMS = {  # in the order in which they are told
     "unparsable": Problem(_unparsable, "unreadable"),
     "truncated": Problem(_truncated, "cut answers"),
     "cut_prompts": Problem(_cut_prompts, "cut prompts"),
+    "short_limits": Problem(_short_limits, "shorter limits"),
     "reused": Problem(_reused),
     "reused_verdicts": Problem(_reused_verdicts),
     "cost": Problem(_cost),

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from datetime import timedelta
 from typing import TypeVar
 
-from cultureval.runtime.errors import CulturevalError
+from cultureval.runtime.errors import GOES_ON, CulturevalError
 
 Answer = TypeVar("Answer")
 Item = TypeVar("Item")
@@ -87,8 +87,7 @@ def gather(mine: Answer) -> list[Answer]:
             dist.all_gather_object(gathered, mine)
         except RuntimeError as error:
             raise CulturevalError(
-                f"Another process of this run has ended ({str(error).partition(chr(10))[0][:200]}). All answers so far "
-                "are kept: the same command resumes from here."
+                f"Another process of this run has ended ({str(error).partition(chr(10))[0][:200]}). {GOES_ON}"
             ) from error
     return gathered
 

@@ -17,7 +17,14 @@ KINDS = {
     "batch_failed": "Requests that failed in the batch",
     "batch_different": "Requests with different answers in the batch",
 }
-KEPT_KINDS = {"filter", "refusal", "undecided"}  # whose answers are in the journal
+# What asks the rows of which kinds again; an image would be refused again.
+AGAIN = {
+    "running again asks those again that are not in the journal": {"server", "no_answer"},
+    "--no-resume asks those again that the journal has": {"filter", "refusal", "undecided"},
+    "another file of answers (--batch-in) may have those that the batch lacks": {
+        *("batch_missing", "batch_failed", "batch_different"),
+    },
+}
 
 
 class RowsReport(TypedDict, total=False):

@@ -1,5 +1,6 @@
 """A run whose answers come from batch files (`runtime/servers/batch_files.py`) instead of from a server."""
 
+from collections import Counter
 from collections.abc import Callable, Container, Mapping, Sequence
 from pathlib import Path
 
@@ -22,11 +23,18 @@ from cultureval.runtime.servers.batch_files import (
     custom_id,
     read_answers,
 )
+from cultureval.runtime.servers.errors import ModelChanged
 from cultureval.runtime.servers.journalled_answers import Question
+from cultureval.runtime.settings import current_settings
 
 BATCH_KINDS = {MISSING: "batch_missing", DIFFERENT: "batch_different"}
+MIXED = (
+    "The batch's answers, with those of earlier runs, are of more than one model ({models}). Give files of one model, "
+    "or pass --no-resume, which passes over earlier answers"
+)
+BOTH = "; or pass --on-change continue (CULTUREVAL_ON_CHANGE=continue), which marks the results as mixed"
 OTHER = (
-    "are other ones than are kept of this model and these requests: it is of another batch, or of another model under "
+    "than are kept of this model and these requests: it is of another batch, or of another model under "
     "its name. To score the file pass --no-resume, which passes over earlier answers; to score what is kept leave "
     "--batch-in out."
 )
@@ -71,10 +79,11 @@ class RunBatch:
             Keys that are not to be asked of a server -> what stands for their answers.
 
         Raises:
+            ModelChanged: They, and those of the journal, are of more than one model, and the run does not go on.
             CulturevalError: The files have other answers than the journal.
         """
         found: dict[str, Answer] = {}
-        other: list[str] = []
+        other: dict[str, Answer] = {}
         reasons: dict[str, RefusedResponse] = {}
         for doc, own in zip(docs, asked, strict=True):
             row = f"{specific_of(doc).get('source_row', doc.id)}\n{doc.query}"
@@ -83,7 +92,7 @@ class RunBatch:
                     continue
                 identifier = custom_id(doc.task_name, row, key)
                 if key in known and key not in others:
-                    other += [identifier] if self._is_other(identifier, question, known[key]) else []
+                    other |= self._other(identifier, question, known[key])
                 elif answer := self._answers.take(identifier, self._wanted(question)):
                     found[key] = answer | {"batch": True}
                 elif key in known:
@@ -95,17 +104,19 @@ class RunBatch:
                 elif not self._asks:
                     why = self._answers.failed[identifier]
                     reasons[key] = RefusedResponse(reason=why, kind=BATCH_KINDS.get(why, "batch_failed"))
+        _require_one_model([*known.values(), *found.values(), *other.values()], "" if other else BOTH)
         if other:
-            raise CulturevalError(f"{len(other):,} of the file's answers, such as {other[0]}, {OTHER}")
+            raise CulturevalError(f"The file has other answers ({len(other):,}, such as {next(iter(other))}) {OTHER}")
         file(found)
         return reasons
 
-    def _is_other(self, identifier: str, question: Question, kept: Answer) -> bool:
-        """Whether the files have another answer than the one that is kept, whatever was counted and billed."""
+    def _other(self, identifier: str, question: Question, kept: Answer) -> dict[str, Answer]:
+        """The files' answer by its id, if it is another one than is kept, whatever was counted and billed."""
         self._answers.asked.add(identifier)
         answer = self._answers.take(identifier, self._wanted(question)) if identifier in self._answers.bodies else None
         told = {name for name, value in (answer or {}).items() if value is not None and kept.get(name) is not None}
-        return answer is not None and any(answer[name] != kept[name] for name in told - {"batch", "usage"})
+        same = answer is None or all(answer[name] == kept[name] for name in told - {"batch", "usage"})
+        return {} if same else {identifier: answer}
 
     def _wanted(self, question: Question) -> int:
         return 1 if self._choices == 1 else _recorded(question)["body"].get("n") or 1
@@ -120,6 +131,14 @@ class RunBatch:
             print_note(warning)
         if self._writer and (files := self._writer.close()):
             raise BatchWritten(files, self._writer.count)
+
+
+def _require_one_model(answers: Sequence[Answer], more: str) -> None:
+    """Raises ModelChanged where answers are of several models, and the run does not go on; `more` it may advise."""
+    models = Counter(answer["model"] for answer in answers if answer.get("model"))
+    if len(models) > 1 and current_settings().on_change != "continue":
+        told = ", ".join(f"{count:,} of {name}" for name, count in models.most_common())
+        raise ModelChanged(f"{MIXED.format(models=told)}{more}.")
 
 
 def _recorded(question: Question) -> Answer:

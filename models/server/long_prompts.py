@@ -28,7 +28,8 @@ async def ask_to_fit(
         limit_name: The field that limits the tokens of the answer.
 
     Returns:
-        As of `client.chat`; of a prompt that was refused as a whole also `truncated`, how many tokens were left out.
+        As of `client.chat`; of a prompt that was refused as a whole also `truncated`, how many tokens were left out,
+        and `limit`, that of the answer, where it is less than was asked for.
 
     Raises:
         ServerError: The server refuses the prompt for another reason, does not count tokens, or does not answer.
@@ -46,7 +47,13 @@ async def ask_to_fit(
     kept, limit = room
     shorter = {"truncate_prompt_tokens": kept, "truncation_side": "left"} if kept < counts[0] else {}
     fitting = {**request, limit_name: limit, "extra_body": {**body, **shorter}}
-    return {**await send(**prompt, **fitting), "truncated": counts[0] - kept}
+    found = {**await send(**prompt, **fitting), "truncated": counts[0] - kept}
+    return found | less_than(request.get(limit_name), limit)
+
+
+def less_than(wanted: int | None, limit: int) -> Answer:
+    """The field of an answer that says to how many tokens it was limited; none where as many were allowed as wanted."""
+    return {"limit": limit} if wanted is not None and limit < wanted else {}
 
 
 def room_for(count: int, longest: int, wanted: int | None) -> tuple[int, int] | None:

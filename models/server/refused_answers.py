@@ -9,7 +9,7 @@ from lighteval.tasks.requests import Doc
 
 from cultureval.models.generation.rendering import all_images
 from cultureval.models.refused_images import ImagesRefused, skips_refused
-from cultureval.runtime.errors import CulturevalError, shorten
+from cultureval.runtime.errors import GOES_ON, CulturevalError, counted, shorten
 from cultureval.runtime.patches.lighteval.refused_docs import RefusedResponse, name_of
 from cultureval.runtime.servers.answers import Answer
 from cultureval.runtime.servers.errors import ASKING_TO_WAIT, ContentFilter, ServerError, reading_a_reply
@@ -31,8 +31,9 @@ REASONS = {
 ADVICE = {
     "server": "Correct the settings that it names (max_new_tokens, chat_template, extra_body, leave_out, or the "
     "server's --max-model-len), or pass",
-    "no_answer": "Look into the server's log, or pass",
+    "no_answer": "If the server is yours, look into its log; or pass",
 }
+BUSY = "It asks to wait with this row alone: repeat the command later, or pass"
 UNSCORED = "--on-refused unscored (CULTUREVAL_ON_REFUSED=unscored)"
 UNSCORED += " to leave such rows unscored, count them, and bound the scores"
 
@@ -44,18 +45,28 @@ class PromptRefused(ServerError):
         doc: Of which the prompt is.
         cause: What the server said, in one line.
         kind: As of `RefusedResponse`.
-        usage: As of `ServerError`.
+        usage, status: As of `ServerError`.
     """
 
-    def __init__(self, doc: Doc, cause: str, kind: str = "server", usage: Mapping[str, object] | None = None) -> None:
+    def __init__(
+        self,
+        doc: Doc,
+        cause: str,
+        kind: str = "server",
+        usage: Mapping[str, object] | None = None,
+        status: int | None = None,
+    ) -> None:
         self.kind, self.reason = kind, f"{REASONS[kind]}: {cause.rstrip('.')}"
         super().__init__(
-            f"{name_of(doc)}: {self.reason}. The same command goes on from the answers that are kept. "
-            f"{ADVICE.get(kind, 'Pass')} {UNSCORED}.",
+            f"{name_of(doc)}: {self.reason}. {GOES_ON} {_advice(kind, status)} {UNSCORED}.",
             cause,
             refuses_content=True,
             usage=usage,
         )
+
+
+def _advice(kind: str, status: int | None) -> str:
+    return BUSY if kind == "no_answer" and status in ASKING_TO_WAIT else ADVICE.get(kind, "Pass")
 
 
 class AnswersRefused(CulturevalError):
@@ -86,8 +97,8 @@ def refused_answers(
         more = f"; and {len(found) - NAMED:,} more" if len(found) > NAMED else ""
         counts = ", ".join(f"{count:,} {OF_KIND[kind]}" for kind, count in kinds.items())
         raise AnswersRefused(
-            f"{len(found):,} of {len(docs):,} answers are none ({counts}): {'; '.join(rows)}{more}. All answers are "
-            f"kept and not paid again: pass {UNSCORED}."
+            f"Of {counted(len(docs), 'answer')}, {len(found):,} cannot be used ({counts}): {'; '.join(rows)}{more}. "
+            f"All answers are kept and not paid again: pass {UNSCORED}."
         )
     return found
 
@@ -144,7 +155,7 @@ def naming(
                 raise PromptRefused(doc, error.cause, kind, error.usage) from error
             meanwhile = client.answered > before
             if error.in_vain and (error.incomplete or (await short.is_answered() if asks else meanwhile)):
-                raise PromptRefused(doc, error.cause, "no_answer", error.usage) from error
+                raise PromptRefused(doc, error.cause, "no_answer", error.usage, error.status) from error
             if error.may_refuse_all:
                 if meanwhile or await short.is_answered():
                     raise PromptRefused(doc, error.cause, "server", error.usage) from error

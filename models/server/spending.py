@@ -10,7 +10,7 @@ from lighteval.tasks.requests import Doc
 from cultureval.models.server.chat import in_parts
 from cultureval.models.server.settings import ServerModelConfig
 from cultureval.runtime import processes
-from cultureval.runtime.errors import CulturevalError, DryRun
+from cultureval.runtime.errors import CulturevalError, DryRun, counted
 from cultureval.runtime.journal import Journal, answer_key
 from cultureval.runtime.patches.lighteval.refused_docs import RefusedResponse
 from cultureval.runtime.printing import print_note
@@ -172,7 +172,7 @@ class Spending:
     def _line(self, counts: Mapping[str, int]) -> str:
         most = f"at most {counts['most']:,} of answers" if not counts["unlimited"] else "no limit of answers is set"
         return (
-            f"{counts['requests']:,} requests ({counts['known']:,} answers are in the journal), about "
+            f"{counted(counts['requests'], 'request')} (in the journal: {counted(counts['known'], 'answer')}), about "
             f"{counts['input']:,} tokens of prompts, {most}{self._cost(counts)}"
         )
 

@@ -264,8 +264,8 @@ class Budget:
     def totals(self) -> dict[str, int | float]:
         """All counts by their names in a run's record; those that are 0 are left out."""
         found = {
-            "tokens_in": self.input_tokens,
-            "tokens_out": self.output_tokens,
+            "tokens_paid_in": self.input_tokens,
+            "tokens_paid_out": self.output_tokens,
             "tokens_cached": self.cached_tokens,
             "tokens_reasoning": self.reasoning_tokens,
             "cost": self.spent,

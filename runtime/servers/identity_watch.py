@@ -19,6 +19,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
+from cultureval.runtime.errors import counted
 from cultureval.runtime.journal import Journal
 from cultureval.runtime.journal_lines import UNCONFIRMED
 from cultureval.runtime.servers.answers import name_of
@@ -320,8 +321,8 @@ class IdentityWatch:
     def _told(self, url: str, who: ServerIdentity, unsure: int) -> str:
         before = self.first if self._name in (None, self.first.id) else replace(self.first, served=self._name)
         either = (
-            f" {unsure:,} answers since it was last asked may be of either: they are out of the journal, so that the "
-            "next run asks for them again."
+            f" Of either may be {counted(unsure, 'answer')} since it was last asked: out of the journal, so that the "
+            "next run asks anew."
         )
         told = f"{url} has changed its model during the run: it was {before}, and is {who}."
         return told + (either if unsure else "")

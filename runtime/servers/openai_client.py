@@ -21,7 +21,7 @@ import openai
 import tenacity
 
 from cultureval.runtime.coroutines import run_coroutine
-from cultureval.runtime.errors import shown_names
+from cultureval.runtime.errors import GOES_ON, shown_names
 from cultureval.runtime.servers.answers import Answer, answer_of, checked_answer, name_of
 from cultureval.runtime.servers.errors import (
     ASKING_TO_WAIT,
@@ -108,6 +108,7 @@ class _Server:
     client: openai.AsyncOpenAI = field(init=False)
     in_flight: int = 0
     asked: int = 0
+    answered: bool = False
     times_skipped: int = 0  # since its last answer
     paused_until: float = 0.0
     last_choice_until: float = 0.0  # since it declined a request, which may mean that request alone
@@ -359,7 +360,7 @@ class OpenAIClient:
             raise
         finally:
             server.in_flight -= 1
-        server.times_skipped, server.last_choice_until = 0, 0.0
+        server.answered, server.times_skipped, server.last_choice_until = True, 0, 0.0
         server.outages.note_answer(server.url)
         self.answered += 1
         if self._watch is not None:
@@ -387,14 +388,14 @@ class OpenAIClient:
             raise lost from None
 
     async def make_sure_of_all(self) -> None:
-        """Asks every server that was asked something who it is; one that does not say it any more is passed over.
+        """Asks every server that gave an answer who it is; one that does not say it any more is passed over.
 
         Raises:
             ModelChanged: One has changed, and the run does not go on.
         """
         changed = None
         for server in self._servers if self._watch is not None else ():
-            if server.asked:
+            if server.answered:
                 try:
                     await self._make_sure(server, self._watch, times=_TIMES_AT_THE_END)
                 except ModelChanged as error:
@@ -454,7 +455,7 @@ class OpenAIClient:
     def _explain(self, error: Exception, more: str = "") -> str:
         return (
             f"The server {' / '.join(self.settings.base_urls)} did not answer a request ({self._cause(error)}{more}). "
-            "The same command goes on from the answers that are kept."
+            f"{GOES_ON}"
         )
 
 

@@ -249,7 +249,7 @@ def test_answers_of_a_server_that_does_not_say_who_it_is_at_the_end_are_marked_a
         again = load(server)
         assert texts(again) == QUERIES and {*server.answered.values()} == {2}
         assert "of_other_models" not in again.run_record()["tasks"]["t"]
-        assert again.run_record()["tokens"]["tokens_in"] == 3 * 2 * len(QUERIES), "both answers were paid"
+        assert again.run_record()["tokens"]["tokens_paid_in"] == 3 * 2 * len(QUERIES), "both answers were paid"
 
 
 @pytest.mark.parametrize(("change", "fault"), CHANGES)
@@ -260,7 +260,7 @@ def test_a_run_that_goes_on_is_marked_as_mixed_and_files_nothing_wrongly(load, c
         model, mixed = load(server), [f"{'AB'[place > 2]}: {query}" for place, query in enumerate(QUERIES)]
         assert texts(model) == mixed
         record, signature = model.run_record(), model.signature_fields()["server"]
-        assert record["tokens"]["tokens_in"] == 3 * len(QUERIES)
+        assert record["tokens"]["tokens_paid_in"] == 3 * len(QUERIES)
         unseen = change == ("probe_answer",)
         if unseen and fault:  # what came before the lost connection may be of either as well
             assert record["tasks"]["t"]["of_other_models"] == 7
@@ -363,7 +363,7 @@ def test_an_alias_of_a_provider_that_moves_on_is_noticed_and_may_be_gone_on_with
         for asked in (load(server), model):
             assert len(texts(asked)) == len(QUERIES) and max(server.answered.values()) == 1
             assert asked.run_record()["tasks"]["t"]["of_other_models"] == 2
-            assert asked.run_record()["tokens"]["tokens_in"] == 3 * len(QUERIES)
+            assert asked.run_record()["tokens"]["tokens_paid_in"] == 3 * len(QUERIES)
 
 
 def test_what_an_alias_of_a_provider_answered_is_found_under_its_versions_names(load, monkeypatch):
@@ -385,7 +385,7 @@ def test_what_an_alias_of_a_provider_answered_is_found_under_its_versions_names(
             for loaded in (model, load(server, model=version)):
                 assert len(texts(loaded)) == len(QUERIES)
                 assert sum(server.asked.values()) - before == len(QUERIES) - had
-            assert model.run_record()["tokens"]["tokens_in"] == 3 * len(QUERIES)
+            assert model.run_record()["tokens"]["tokens_paid_in"] == 3 * len(QUERIES)
             assert model.run_record()["tasks"]["t"]["reused"] == had
 
 
@@ -401,7 +401,7 @@ def test_another_model_s_answer_after_a_reply_of_no_use_is_found_again(load, mon
         monkeypatch.setenv("CULTUREVAL_ON_CHANGE", "continue")
         model = load(server)
         assert len(texts(model)) == len(QUERIES) and server.asked["q3"] == 2
-        assert model.run_record()["tokens"]["tokens_in"] == 3 * (len(QUERIES) + 1)
+        assert model.run_record()["tokens"]["tokens_paid_in"] == 3 * (len(QUERIES) + 1)
 
 
 def test_a_server_is_asked_again_from_time_to_time_and_its_name_behind_an_alias_counts(load, monkeypatch):

@@ -130,7 +130,9 @@ def test_prompts_too_long_to_be_answered_lose_their_beginning_where_the_server_c
         docs = docs_of(prompts, generation_size=limit)
         with FaultyServer(entry={"max_model_len": 40}, features=("counts",)) as server:
             responses = load(server, **given).greedy_until(docs)
-            again = load(server, **given).greedy_until(docs)
+            model = load(server, **given)
+            again = model.greedy_until(docs)
+            assert model.run_record()["tasks"]["t"].get("short_limits", 0) == sum(one < limit for one in left)
             assert sum(server.asked.values()) == len(prompts)
             assert sorted(body["max_tokens"] for body in server.requests) == sorted(left)
         ends = [" ".join(prompt.split()[-count:]) for prompt, count in zip(prompts, read, strict=True)]
@@ -138,7 +140,7 @@ def test_prompts_too_long_to_be_answered_lose_their_beginning_where_the_server_c
         for answers in (responses, again):
             assert [answer.text for answer in answers] == [[answer_text(end)] for end in ends]
             assert [answer.truncated_tokens_count for answer in answers] == cut
-    assert "t: of 2 prompts, the beginnings were cut" in caplog.text
+    assert "t: the beginning of 2 prompts was cut" in caplog.text
     with FaultyServer(lambda prompt, count: "bad_request") as server:  # one that does not count
         (response,) = load(server, **given).greedy_until(docs_of(prompts[:1]))
         assert "the server refuses its prompt: " in response.reason and sum(server.asked.values()) == 1
@@ -250,7 +252,7 @@ def test_a_row_that_always_is_to_wait_is_of_no_answer_whenever_it_is_asked_and_a
         kinds = [getattr(one, "kind", "") for one in model.greedy_until(docs_of(QUERIES))]
         assert kinds == ["no_answer" if number == place else "" for number in range(6)]
         assert server.asked[QUERIES[place]] == 4 and sum(server.answered.values()) == 6, "one is asked twice, and paid"
-        assert model.run_record()["tokens"]["tokens_in"] == 3 * 6
+        assert model.run_record()["tokens"]["tokens_paid_in"] == 3 * 6
         server.plan = lambda prompt, count: fault if prompt == QUERIES[place] and count < 7 else None
         assert [one.text for one in load(server).greedy_until(docs_of(QUERIES))] == [[answer_text(q)] for q in QUERIES]
     with FaultyServer(lambda prompt, count: fault) as server, pytest.raises(CulturevalError, match="did not answer"):
@@ -259,15 +261,19 @@ def test_a_row_that_always_is_to_wait_is_of_no_answer_whenever_it_is_asked_and_a
 
 @pytest.mark.parametrize("one_is_spent", [False, True])
 def test_a_day_s_wait_of_one_row_is_that_row_s_also_where_two_servers_say_it(load, monkeypatch, one_is_spent):
-    monkeypatch.setenv("CULTUREVAL_ON_REFUSED", "unscored")
     with (
         FaultyServer(lambda prompt, count: "a_day" if prompt == "q3" or one_is_spent else None) as server,
         FaultyServer(lambda prompt, count: "a_day" if prompt == "q3" else None) as other,
     ):
+        with pytest.raises(CulturevalError, match="t, item 3: .*asks to wait with this row alone"):
+            load(server, other, concurrency=1).greedy_until(docs_of(QUERIES))
+        monkeypatch.setenv("CULTUREVAL_ON_REFUSED", "unscored")
         responses = load(server, other, concurrency=1).greedy_until(docs_of(QUERIES))
         assert [getattr(one, "kind", "") for one in responses] == ["", "", "", "no_answer", "", ""]
         if one_is_spent:
-            assert sum(server.asked.values()) < 6, "who says it is the last choice, not asked with each row"
+            assert server.asked["q1"] + server.asked["q4"] < 2, (
+                "who says it is the last choice, not asked with each row"
+            )
         server.plan = other.plan = lambda prompt, count: "a_day"
         with pytest.raises(CulturevalError, match="86400 s, longer than give_up_s allows"):
             load(server, other, concurrency=1, revision="2").greedy_until(docs_of(QUERIES))
@@ -381,10 +387,10 @@ def test_a_label_that_is_not_among_the_first_tokens_is_scored_below_them(culture
 
 
 def test_what_a_server_cannot_do_is_told_before_data_are_read_with_what_works(tmp_path, tokenizer_folder, capsys):
-    def checked(server, images=False, likelihoods=True, **settings):
+    def checked(server, images=False, likelihoods=True, labels=(), **settings):
         given = {"model": MODEL, "base_url": server.url, "tokenizer": tokenizer_folder, "backoff_s": 0.02}
         (tmp_path / "model.yaml").write_text(yaml.safe_dump(given | settings), encoding="utf-8")
-        return check_model(str(tmp_path / "model.yaml"), images, likelihoods)
+        return check_model(str(tmp_path / "model.yaml"), images, likelihoods, labels)
 
     with FaultyServer(entry={"max_model_len": 64}, features=("prompt_logprobs", "counts")) as server:
         assert checked(server).no_likelihoods is None
@@ -395,6 +401,10 @@ def test_what_a_server_cannot_do_is_told_before_data_are_read_with_what_works(tm
         told = capsys.readouterr().err
         assert "choices by first-token log-probabilities, since the server gives none of prompts" in told
         assert "first_token" in checked(server, scoring="full").no_likelihoods
+    with FaultyServer(features=("top_logprobs", "no_parts_of_letters")) as server:
+        assert checked(server, labels=(("A", "B"),)).no_likelihoods is None
+        told = checked(server, labels=(("A", "B"), ("أ", "ب"))).no_likelihoods
+        assert "top_logprobs of first tokens (it passes over the request for them)" in told and "qimma_gen" in told
     with FaultyServer(features=("rejects_prompt_logprobs", "no_images", "no_system")) as server:
         found = checked(server, images=True)
         assert "Unexpected keys" in found.no_likelihoods and "qimma_gen" in found.no_likelihoods

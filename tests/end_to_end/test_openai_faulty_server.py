@@ -96,6 +96,13 @@ def test_a_server_that_fails_now_and_then_is_said_to_once_and_so_is_that_it_answ
     assert away.startswith(server.url) and away.endswith("retrying") and "answers again, after " in back
 
 
+def test_a_server_that_was_never_there_is_not_said_to_have_gone(load, caplog):
+    with FaultyServer() as server, FaultyServer() as gone:
+        gone.down = True
+        assert texts(load(server, gone), ["a", "b", "c"]) == [[answer_text(query)] for query in "abc"]
+    assert "does not answer" in caplog.text and "does not say any more" not in caplog.text
+
+
 def test_a_server_that_dies_is_told_once_and_not_asked_again_and_again(load, caplog):
     def plan(prompt, count):
         server.down = prompt == "q3"
@@ -195,7 +202,7 @@ def test_a_server_that_never_answers_stops_the_run_with_everything_so_far_kept(l
 def test_refusals_and_filters_are_an_outcome_of_their_own(load, monkeypatch):
     queries = ["filter_prompt", "other_filter", "filter_answer", "refusal", "plain"]
     with FaultyServer(lambda prompt, count: prompt) as server:
-        with pytest.raises(CulturevalError, match=r"4 of 5 answers are none \(3 stopped .* 1 refused .*--on-refused"):
+        with pytest.raises(CulturevalError, match=r"4 cannot be used \(3 stopped .* 1 refused .*--on-refused"):
             load(server).greedy_until(docs_of(queries))
         monkeypatch.setenv("CULTUREVAL_ON_REFUSED", "unscored")
         docs = docs_of(queries)

@@ -65,14 +65,14 @@ def test_each_provider_is_asked_as_it_documents(model, style, monkeypatch):
     assert body[STYLES[style].limit] == 64
     spent, provider = loaded.run_record()["tokens"], providers()[model.partition("/")[0]]
     answered = [prompt for prompt in prompts if not prompt.startswith("blocked")]
-    assert spent["tokens_out"] == len(answered) * (REPLY + REASONING)
+    assert spent["tokens_paid_out"] == len(answered) * (REPLY + REASONING)
     told = style.startswith(("openai", "openrouter", "google", "deepseek", "dashscope"))
     assert spent.get("tokens_reasoning", 0) == (len(answered) * REASONING if told else 0)
     prices = provider.token_prices(model.partition("/")[2])
     if prices:
         cached = sum(tokens_of(prompt) // 2 for prompt in answered) if style.startswith(("openai", "deepseek")) else 0
-        cost = prices["input_token_price"] * (spent["tokens_in"] - cached) + prices["cached_token_price"] * cached
-        assert spent["cost"] == pytest.approx(cost + prices["output_token_price"] * spent["tokens_out"])
+        cost = prices["input_token_price"] * (spent["tokens_paid_in"] - cached) + prices["cached_token_price"] * cached
+        assert spent["cost"] == pytest.approx(cost + prices["output_token_price"] * spent["tokens_paid_out"])
     assert spent.get("cost", 0) == pytest.approx(0.0025 * len(answered)) or style != "openrouter"
 
 
@@ -91,8 +91,8 @@ def test_counts_that_cannot_be_are_estimated_and_told_and_do_not_end_the_budget(
     spent = loaded.run_record()["tokens"]
     assert spent["impossible_usage"] == 3 and 1e-5 < spent["cost"] < 0.001
     tasks = loaded.run_record()["tasks"].values()
-    for name in ("tokens_in", "tokens_out"):
-        assert spent[name] == sum(task[name] for task in tasks) < 100
+    for way in ("in", "out"):
+        assert spent[f"tokens_paid_{way}"] == sum(task[f"tokens_{way}"] for task in tasks) < 100
 
 
 @pytest.mark.parametrize("status", [401, 403, 404, 451])
@@ -164,8 +164,7 @@ def test_a_closed_model_run(cultureval, no_network, tmp_path):
         told = cultureval(*command, "--dry-run", **variables)
         assert told.returncode == 0 and not server.asked, told.stderr
         assert (
-            f"as read on {read_on()}" in told.stdout
-            and f"{ROWS} requests (0 answers are in the journal)" in told.stdout
+            f"as read on {read_on()}" in told.stdout and f"{ROWS} requests (in the journal: 0 answers)" in told.stdout
         )
 
         stopped = cultureval(*command, "--budget", "0.006", **variables)

@@ -26,9 +26,9 @@ def test_only_answers_of_an_earlier_run_are_reused_and_the_oldest_is_dated(tmp_p
 def test_the_counts_of_several_processes_are_added():
     total = AnswerLog()
     for number in range(2):
-        one = AnswerLog(reused={"t|0": [3 - number]}, spent=Counter(tokens_in=2, cost=0.5))
+        one = AnswerLog(reused={"t|0": [3 - number]}, spent=Counter(tokens_paid_in=2, cost=0.5))
         one.answered("t|0", "packed")
         one.answered("u|0", "plain")
         total.add(one)
     assert total.tasks()["t|0"]["routes"] == {"packed": 2} and total.tasks()["u|0"]["routes"] == {"plain": 2}
-    assert total.reused == {"t|0": [3, 2]} and total.spent == {"tokens_in": 4, "cost": 1.0}
+    assert total.reused == {"t|0": [3, 2]} and total.spent == {"tokens_paid_in": 4, "cost": 1.0}

@@ -15,7 +15,7 @@ from cultureval.runtime.errors import BatchWritten, CulturevalError
 from cultureval.runtime.patches.lighteval.refused_docs import RefusedResponse
 from cultureval.runtime.servers.answers import answer_of, check_response
 from cultureval.runtime.servers.batch_files import BatchRequest, BatchWriter, custom_id, read_answers
-from cultureval.runtime.servers.errors import IncompleteAnswer
+from cultureval.runtime.servers.errors import IncompleteAnswer, ModelChanged
 
 UNREACHABLE = "http://127.0.0.1:9/v1"
 
@@ -134,8 +134,12 @@ def test_a_file_of_other_answers_than_are_kept_is_not_passed_over(model, tmp_pat
         file.write_text("\n".join(json.dumps(answer(one, text)) for one in requests.values()), "utf-8")
     for _ in range(2):
         assert [one.text for one in model(batch_in=[str(files["أ"])]).greedy_until(docs(3))] == [["أ"]] * 3
-    with pytest.raises(CulturevalError, match="3 of the file's answers, such as .*--no-resume"):
+    with pytest.raises(CulturevalError, match="other answers .3, such as .*--no-resume"):
         model(batch_in=[str(files["ب"])]).greedy_until(docs(3))
+    renamed = tmp_path / "renamed.jsonl"
+    renamed.write_text(files["ب"].read_text("utf-8").replace("closed-2026", "closed-2027"), "utf-8")
+    with pytest.raises(ModelChanged, match="3 of closed-2026, 3 of closed-2027.*earlier answers.$"):
+        model(batch_in=[str(renamed)]).greedy_until(docs(3))
     monkeypatch.setenv("CULTUREVAL_RESUME", "0")
     assert [one.text for one in model(batch_in=[str(files["ب"])]).greedy_until(docs(3))] == [["ب"]] * 3
 
@@ -155,7 +159,9 @@ def test_a_batch_of_two_models_stops_the_run_or_is_marked(model, tmp_path, monke
     (record,) = mixed.run_record()["tasks"].values()
     assert record["of_other_models"] == 1 and "closed-2027" in mixed.signature_fields()["server"]
     again = model(batch_in=[str(tmp_path / "answers.jsonl")])
-    assert all(one.text for one in again.greedy_until(docs())) and again.run_record()["tokens"]["tokens_in"] == 5 * 6
+    assert (
+        all(one.text for one in again.greedy_until(docs())) and again.run_record()["tokens"]["tokens_paid_in"] == 5 * 6
+    )
     (record,) = again.run_record()["tasks"].values()
     assert record["of_other_models"] == 1 and record["reused"] == 6
     # A later batch of the first model alone: the other one's answer is filed under its own name, and gives way.

@@ -25,9 +25,9 @@ def test_a_complete_run_has_no_warnings():
     ("fields", "words"),
     [
         ({"limit": 20, "rows": 20}, ["At most 20 rows", "--limit", "run without it"]),
-        ({"duplicate_rows": 3}, ["3 rows ask the same as an earlier one"]),
+        ({"duplicate_rows": 3}, ["3 rows with the same question as an earlier one"]),
         ({"unread_files": ("copy.csv",)}, ["1 data file that no task reads"]),
-        ({"not_selected": {"no task has the subset 'islamik'": 4, "of another subset": 9}}, ["4 rows are in no task"]),
+        ({"not_selected": {"no task has the subset 'islamik'": 4, "of another subset": 9}}, ["In no task: 4 rows;"]),
         (
             {"rows": 999, "refused": 2, "bounds": {"acc_norm": (0.25, 0.5)}},
             ["unscored: qimma_palmx 2. With them, the means would be between: qimma_palmx from 0.25 to 0.5."],
@@ -42,6 +42,10 @@ def test_a_complete_run_has_no_warnings():
         ({"scored": {"acc_norm": 900}}, ["in no mean of the headline: qimma_palmx 101.", "cultureval show"]),
         ({"unparsable": 21}, ["Unreadable answers: qimma_palmx 2.1%", "chat template"]),
         ({"cut_prompts": 7}, ["read their ends alone: qimma_palmx 7.", "longer context"]),
+        ({"short_limits": 7}, ["fewer tokens than their task allows", "qimma_palmx 7.", "longer context"]),
+        ({"skipped_rows": 1, "rows": 1000}, ["1 broken row skipped: qimma_palmx 1"]),
+        ({"reused": 1}, ["1 of 1,001 answers reused"]),
+        ({"refused": 1, "rows": 1000, "refused_by": {"batch_missing": 1}}, ["reasons; another file of answers"]),
         ({"truncated": 7}, ["the end of the model's context: qimma_palmx 7.", "max_new_tokens"]),
         (
             {"verdicts_reused": 7, "verdicts_reused_since": "2026-01-02"},

@@ -53,6 +53,7 @@ from cultureval.runs.recording import cut_prompts, section_of, tokens_of_run
 from cultureval.runs.task_records import task_records
 from cultureval.runs.warnings import PROBLEMS, RunWarning, leaves_items_out, run_warnings
 from cultureval.runtime.errors import CulturevalError
+from cultureval.runtime.servers.costs import Budget, RequestSize
 from cultureval.tasks.catalogue import means_of_subsets
 
 CAPTIONS = ("caption",)
@@ -1188,11 +1189,18 @@ def test_a_log_says_what_is_told_of_its_scores_now(tmp_path):
         assert about.get("warnings", "").split("\n") == (listed or [""]) and {" ".join(listed)} == set(table[task])
 
 
-def test_beside_a_cost_stand_the_tokens_that_it_is_the_price_of():
+@pytest.mark.parametrize("cost", [{}, {"cost": 0.5}])
+def test_tokens_are_those_of_the_results_with_and_without_prices_and_what_was_paid_has_its_own_name(cost):
     tasks = {"t|0": TaskRecord.model_construct(tokens_in=5, tokens_out=1)}
-    paid = {"tokens_in": 9, "tokens_out": 2, "cost": 0.5}  # with those of a withdrawn answer
-    assert tokens_of_run(tasks, paid) == paid
-    assert tokens_of_run(tasks, {"tokens_out": 1}) == tokens_of_run(tasks, {}) == {"tokens_in": 5, "tokens_out": 1}
+    budget = Budget(JudgeSettings(model="m", **{"output_token_price": 1.0} if cost else {}))
+    for place in range(2):  # one of them was withdrawn
+        budget.pay(
+            {str(place): {"completions": [], "usage": {"prompt_tokens": 5, "completion_tokens": 1}}}, RequestSize()
+        )
+    told = tokens_of_run(tasks, budget.totals())
+    assert told == {"tokens_in": 5, "tokens_out": 1, "tokens_paid_in": 10, "tokens_paid_out": 2} | (
+        {"cost": 2.0} if cost else {}
+    )
 
 
 def test_prompts_that_lightevals_own_backends_did_not_cut_are_not_told_as_cut():
