@@ -135,7 +135,10 @@ def test_a_cost_without_tokens_as_somebody_edited_it_stops_no_summary():
 
 def test_a_server_that_was_gone_at_the_end_is_not_told_as_one_that_changed_its_model():
     run = run_of([TASK], of_other_models=3)
-    for who, words in ((f"m{UNCONFIRMED}", "nobody could be asked again. The same command"), ("m or b", "changed it")):
+    for who, words in (
+        (f"m{UNCONFIRMED}", "nobody could be asked again. The same command"),
+        ("m or b", "of another, or may be"),
+    ):
         model = run.record.model.model_copy(update={"other_models": {who: 3}})
         (sentence,) = run_warnings(replace(run, record=run.record.model_copy(update={"model": model})))
         assert words in sentence and "qimma_palmx 3" in sentence
