@@ -14,6 +14,7 @@ from cultureval.runtime.servers.data_urls import data_url
 from cultureval.runtime.servers.errors import ContentFilter, ServerError
 from cultureval.runtime.servers.identity import PROBE
 from cultureval.runtime.servers.openai_client import OpenAIClient
+from cultureval.runtime.settings import current_settings
 
 RETRIES = 3  # one that goes on failing at such a question cannot do what it asks for; a fault on the way is no sign
 LONGEST_WAIT_S = 120.0
@@ -102,9 +103,7 @@ async def _ask(
         return Abilities(
             chat=await questions.chat([user]),
             prompt_logprobs=await questions.prompt_logprobs() if likelihoods else None,
-            first_token=await questions.first_tokens([choice_question(one) for one in labels] or [PROBE])
-            if likelihoods
-            else None,
+            first_token=await questions.first_tokens(labels) if likelihoods else None,
             images=await questions.image() if images else None,
             system=await questions.chat([{"role": "system", "content": config.system_prompt}, user])
             if config.system_prompt
@@ -140,11 +139,14 @@ class _Questions:
             refused = refused or await self.chat([{"role": "user", "content": content}], counted)
         return PASSED_OVER if refused == NOT_RETURNED else refused
 
-    async def first_tokens(self, prompts: Sequence[str]) -> str:
-        refused = ""
-        for prompt in prompts:
-            refused = refused or await self._first_token([{"role": "user", "content": prompt}])
-        return refused
+    async def first_tokens(self, labels: Collection[Sequence[str]]) -> str:
+        """With words, and with labels whose letters may be parts of tokens, unless rows without are left unscored."""
+        refused, skips = "", current_settings().on_refused == "unscored"
+        for own in [one for one in labels if not skips and not all(map(str.isascii, one))]:
+            refused = refused or await self._first_token([{"role": "user", "content": choice_question(own)}])
+            if refused == NOT_RETURNED:
+                refused = f"it gives none of a reply to a question whose options are {' '.join(own)}"
+        return refused or await self._first_token([{"role": "user", "content": PROBE}])
 
     async def _first_token(self, messages: list[dict[str, Any]]) -> str:
         asked = self._request | {self._config.max_tokens_name: 1, "messages": messages, "logprobs": True}

@@ -386,7 +386,9 @@ def test_a_label_that_is_not_among_the_first_tokens_is_scored_below_them(culture
     assert shown.returncode == 0, shown.stderr
 
 
-def test_what_a_server_cannot_do_is_told_before_data_are_read_with_what_works(tmp_path, tokenizer_folder, capsys):
+def test_what_a_server_cannot_do_is_told_before_data_are_read_with_what_works(
+    tmp_path, tokenizer_folder, capsys, monkeypatch
+):
     def checked(server, images=False, likelihoods=True, labels=(), **settings):
         given = {"model": MODEL, "base_url": server.url, "tokenizer": tokenizer_folder, "backoff_s": 0.02}
         (tmp_path / "model.yaml").write_text(yaml.safe_dump(given | settings), encoding="utf-8")
@@ -404,7 +406,9 @@ def test_what_a_server_cannot_do_is_told_before_data_are_read_with_what_works(tm
     with FaultyServer(features=("top_logprobs", "no_parts_of_letters")) as server:
         assert checked(server, labels=(("A", "B"),)).no_likelihoods is None
         told = checked(server, labels=(("A", "B"), ("أ", "ب"))).no_likelihoods
-        assert "top_logprobs of first tokens (it passes over the request for them)" in told and "qimma_gen" in told
+        assert "(it gives none of a reply to a question whose options are أ ب)" in told and "qimma_gen" in told
+        monkeypatch.setenv("CULTUREVAL_ON_REFUSED", "unscored")
+        assert checked(server, labels=(("أ", "ب"),)).no_likelihoods is None, "rows without are then left unscored"
     with FaultyServer(features=("rejects_prompt_logprobs", "no_images", "no_system")) as server:
         found = checked(server, images=True)
         assert "Unexpected keys" in found.no_likelihoods and "qimma_gen" in found.no_likelihoods
