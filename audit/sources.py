@@ -32,7 +32,7 @@ from cultureval.runtime.printing import print_note
 from cultureval.tasks.catalogue import all_suites, all_tasks, groups
 from cultureval.tasks.manifest import printed, relative_path, row_hash, row_name
 from cultureval.tasks.options import with_defaults
-from cultureval.tasks.reading import FoundSource, find_subset, tried_rows
+from cultureval.tasks.reading import find_subset, tried_rows
 from cultureval.tasks.running import quiet_libraries
 from cultureval.tasks.selection import sampled_rows, tasks_named
 from cultureval.tasks.suite import Task
@@ -131,26 +131,17 @@ def items_of_task(task: Task, options: DataOptions) -> Iterator[AuditItem]:
         rows = [one for one in tried_rows(task, found, files, few_shot, options) if one[1] is not None]
         columns = columns_found([placed.row for placed, _ in rows])
         for placed, outcome in rows:
-            yield _item_of_task(shared, placed, outcome, columns, found, files, few_shot)
+            name = row_name(placed, files, found.folder)
+            yield _item(shared, name, placed.row, columns, few_shot, **_as_read(placed, outcome, columns))
 
 
-def _item_of_task(
-    shared: Mapping[str, Any],
-    placed: PlacedRow,
-    outcome: list[PreparedRow] | BadRow | None,
-    columns: Columns,
-    found: FoundSource,
-    files: Sequence[Path],
-    few_shot: bool,
-) -> AuditItem:
-    """The item of a row: as the task's reader reads it, or as it stands where the reader refuses it."""
-    name, row = row_name(placed, files, found.folder), placed.row
+def _as_read(placed: PlacedRow, outcome: list[PreparedRow] | BadRow | None, columns: Columns) -> dict[str, Any]:
+    """What a task's reader makes of a row, for `_item`; of one that it refuses why, which then stands as it is."""
     if isinstance(outcome, BadRow):
-        why = f"column {outcome.column!r} {outcome.reason}"
-        return _item(shared, name, row, columns, few_shot, refused=why, source_row=placed.name)
+        return {"refused": f"column {outcome.column!r} {outcome.reason}", "source_row": placed.name}
     prepared = outcome or []
     first = prepared[0] if prepared else {}
-    question, answers = _text(row.get(columns.question)) or _first_text(first, TEXTS), _answers(first)
+    question, answers = _text(placed.row.get(columns.question)) or _first_text(first, TEXTS), _answers(first)
     if len(prepared) > 1:  # statements or questions on one image
         pairs = [(_first_text(one, ("statement", *TEXTS)), " / ".join(_answers(one))) for one in prepared]
         question = "\n".join(dict.fromkeys(text for text, _ in pairs))
@@ -161,7 +152,7 @@ def _item_of_task(
     read = read or {"form": "qa", "options": (), "gold": (), "answers": answers}
     read |= {"image": str(first.get("image", "")), "images": bool(first.get("image")), **dialogue}
     read |= {"shuffled": "permutation" in first, "gold_problem": "", "source_row": placed.name, "question": question}
-    return _item(shared, name, row, columns, few_shot, **read)
+    return read
 
 
 def _answers(prepared: Mapping[str, Any]) -> tuple[str, ...]:

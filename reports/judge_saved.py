@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cultureval.judge_prompts.templates import JudgeTemplate, following, judge_template, templates_beside
+from cultureval.judge_prompts.templates import following, judge_template, templates_beside
 from cultureval.metrics.judges.identity import identities_of, judge_identity
 from cultureval.metrics.judges.items import item_of
 from cultureval.metrics.judges.judge import estimate, judge_items, judge_with_all, takes
@@ -18,7 +18,6 @@ from cultureval.runtime.doc_fields import specific_of
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.journal import open_journal
 from cultureval.runtime.servers.costs import Budget
-from cultureval.runtime.servers.identity import ServerIdentity
 from cultureval.tasks.catalogue import all_suites
 from cultureval.tasks.selection import sampled_rows
 
@@ -72,9 +71,19 @@ def judge_jobs(judges: Sequence[JudgeSettings], work: Sequence[Job]) -> dict[str
     identities = identities_of(judges)
     for job in work:
         job.found = judge_with_all(judges, job.questions, budgets=budgets, identities=identities)
-        for name in [*job.questions]:
-            if next_template := following(judge_template(name)):
-                job.found |= _grouped(judges, job, judge_template(name), next_template, budgets, identities)
+        for first in map(judge_template, [*job.questions]):
+            if not (second := following(first)):
+                continue
+            for one in judges:  # once more: from a free text (a topic) to one of the second template's labels
+                verdicts = job.found[one.name, first.name].verdicts
+                slots = {"categories": "\n".join(second.labels)}
+                items = [
+                    replace(item, slots=item.slots | slots | {first.short: verdict.label or ""})
+                    for item, verdict in zip(job.questions[first.name], verdicts, strict=True)
+                ]
+                budget, identity = budgets[one.name], identities[one.name]
+                judged = judge_items(one, second.name, items, budget=budget, identity=identity)
+                job.found[one.name, second.name] = judged
     return budgets
 
 
@@ -113,27 +122,6 @@ def _estimate_line(settings: JudgeSettings, found: Mapping[str, Any]) -> str:
     else:
         cost = f"about {found['input_tokens']:,} tokens of prompts (no prices are set)"
     return f"{found['calls']} calls ({found['known']} known, {found['unusable']} unusable), {cost}"
-
-
-def _grouped(
-    judges: Sequence[JudgeSettings],
-    job: Job,
-    first: JudgeTemplate,
-    second: JudgeTemplate,
-    budgets: Mapping[str, Budget],
-    identities: Mapping[str, ServerIdentity],
-) -> dict[tuple[str, str], Judgement]:
-    """The second call of a template with `then`: from a free text (a topic) to one of the second template's labels."""
-    grouped = {}
-    for one in judges:
-        replies = job.found[one.name, first.name]
-        items = [
-            replace(item, slots=item.slots | {first.short: verdict.label or "", "categories": "\n".join(second.labels)})
-            for item, verdict in zip(job.questions[first.name], replies.verdicts, strict=True)
-        ]
-        budget, identity = budgets[one.name], identities[one.name]
-        grouped[one.name, second.name] = judge_items(one, second.name, items, budget=budget, identity=identity)
-    return grouped
 
 
 def _job(task: SavedTask, label: bool, sample: int | None, seed: int) -> Job:

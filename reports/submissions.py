@@ -73,31 +73,25 @@ def save_submissions(
     named = {task for _, tasks in scored.submissions for task in tasks}
     if unknown := named - all_tasks().keys():
         raise CulturevalError(f"The scorer returned scores of {', '.join(sorted(unknown))}, which is no task.")
-    return [_save(files, tasks, gold, output_dir, started, name) for files, tasks in scored.submissions]
-
-
-def _save(
-    files: Sequence[Path],
-    tasks: Mapping[str, ScoredTask],
-    gold: Path,
-    output_dir: Path,
-    started: float,
-    name: str | None,
-) -> Path:
-    model, version = _safe_name(name or files[0].resolve().stem), _content_hash(files)
-    made = ModelRecord(backend="submission files", version=version, settings={"files": [str(path) for path in files]})
-    results = {f"{task}|0": dict(one.scores) for task, one in tasks.items()}
-    configs = {f"{task}|0": {"name": task, "effective_num_docs": one.rows} for task, one in tasks.items()}
-    known = task_records(configs, None)
-    records = {f"{task}|0": _record(known[f"{task}|0"], one, gold) for task, one in tasks.items()}
-    fields = {"gold": f"{gold.name}@{_content_hash([gold])}", "submission": version}
-    fields |= installed_versions(("cultureval",))
-    signatures = [
-        signature_record(f"{one.group}|0", task=f"{one.task}/submission", rows=one.rows, **fields)
-        for one in records.values()
-    ]
-    content = content_of_tasks(results, {"model_name": model}, configs)
-    return write_results(output_dir, model, date_of_now(), content, run_record(started, records, signatures, made))
+    written = []
+    for files, tasks in scored.submissions:
+        model, version = _safe_name(name or files[0].resolve().stem), _content_hash(files)
+        about = {"files": [str(path) for path in files]}
+        made = ModelRecord(backend="submission files", version=version, settings=about)
+        results = {f"{task}|0": dict(one.scores) for task, one in tasks.items()}
+        configs = {f"{task}|0": {"name": task, "effective_num_docs": one.rows} for task, one in tasks.items()}
+        known = task_records(configs, None)
+        records = {f"{task}|0": _record(known[f"{task}|0"], one, gold) for task, one in tasks.items()}
+        fields = {"gold": f"{gold.name}@{_content_hash([gold])}", "submission": version}
+        fields |= installed_versions(("cultureval",))
+        signatures = [
+            signature_record(f"{one.group}|0", task=f"{one.task}/submission", rows=one.rows, **fields)
+            for one in records.values()
+        ]
+        content = content_of_tasks(results, {"model_name": model}, configs)
+        record = run_record(started, records, signatures, made)
+        written.append(write_results(output_dir, model, date_of_now(), content, record))
+    return written
 
 
 def _record(known: TaskRecord, one: ScoredTask, gold: Path) -> TaskRecord:

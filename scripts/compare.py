@@ -57,38 +57,20 @@ def compare_runs(
     if planned:
         from cultureval.reports.comparison.planning import plan
 
-        print(plan(results, discordant, power, tests))
-    elif leaderboards:
+        return print(plan(results, discordant, power, tests))
+    if leaderboards:
         from cultureval.reports.comparison.leaderboard_distance import compare_boards
 
-        print(compare_boards([Path(one) for one in results], metric or []))
-    else:
-        _compare(results, output_dir, metric or [], _allowed(allow), resamples, seed, items, subsets, charts, as_json)
-
-
-def _compare(
-    results: list[str],
-    output_dir: Path,
-    metrics: list[str],
-    allowed: list[str],
-    resamples: int,
-    seed: int,
-    most_items: int,
-    subsets: bool,
-    charts: str,
-    as_json: bool,
-) -> None:
+        return print(compare_boards([Path(one) for one in results], metric or []))
     from cultureval.reports.charts import chart_formats
     from cultureval.reports.comparison.report import compare_all
 
     formats = chart_formats(charts)
     go_offline_if_unreachable()  # spBLEU's pieces may be fetched, and are looked for once for each task
-    isolate = sys.stdout.isatty()
-    paths = [Path(one) for one in results]
-    found = compare_all(paths, output_dir, metrics, allowed, resamples, seed, most_items, subsets, isolate, formats)
+    paths, drawn, isolate = [Path(one) for one in results], (resamples, seed), sys.stdout.isatty()
+    found = compare_all(paths, output_dir, metric or [], _allowed(allow), *drawn, items, subsets, isolate, formats)
     if as_json:
-        print(json.dumps(found.document, ensure_ascii=False, indent=2))
-        return
+        return print(json.dumps(found.document, ensure_ascii=False, indent=2))
     print(found.text)
     for note in found.notes:
         print_note(note)

@@ -138,16 +138,10 @@ def programs_in_parallel(
         The programs, in the order of the texts.
     """
     workers = min(workers or len(os.sched_getaffinity(0)), len(arguments) // FEW_TEXTS + 1)
-    found = _in_this_process(function, arguments) if workers == 1 else _in_processes(function, arguments, workers)
+    alone = (_program_or_none(function, given) for given in arguments)
+    found = alone if workers == 1 else _in_processes(function, arguments, workers)
     bar = progressing(found, len(arguments), "reading answers", "answer")
     return [program or Program(text, cut=True) for program, text in zip(bar, otherwise, strict=True)]
-
-
-def _in_this_process(
-    function: Callable[..., Program], arguments: Sequence[tuple[Any, ...]]
-) -> Iterator[Program | None]:
-    for given in arguments:
-        yield _program_or_none(function, given)
 
 
 def _in_processes(

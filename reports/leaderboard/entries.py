@@ -174,7 +174,11 @@ def divisions(runs: Iterable[Run], allowed: Collection[str] = ()) -> list[Divisi
         for task in run.record.tasks.values():
             parts.setdefault((task.suite, task.shots), []).append(task)
         for place, tasks in parts.items():
-            _add_to(tracks.setdefault(place, []), run, tasks, models[run.file], _protocols(run, tasks, allowed), texts)
+            known, facts, protocols = tracks.setdefault(place, []), models[run.file], _protocols(run, tasks, allowed)
+            fitting = (one for one in known if one.model == run.model and one.fits(facts, protocols, texts))
+            if (track := next(fitting, None)) is None:
+                known.append(track := _Track(run.model, facts))
+            track.add(run, tasks, protocols)
     return [
         Division(suite, shots, _groups(_entries(found), allowed, texts))
         for (suite, shots), found in sorted(tracks.items(), key=_order)
@@ -197,23 +201,6 @@ def _agree(one: Protocols, other: Protocols, texts: Texts) -> bool:
     """Whether scores may be compared wherever both are there."""
     shared = {(id(one[place]), id(other[place])): (one[place], other[place]) for place in one if place in other}
     return not any(fields_that_differ(first, second, texts) for first, second in shared.values())
-
-
-def _add_to(
-    tracks: list[_Track],
-    run: Run,
-    tasks: Sequence[TaskRecord],
-    facts: ModelFacts,
-    protocols: Protocols,
-    texts: Texts,
-) -> None:
-    """Adds a run to the first entry of its model that it fits to, else as a new one."""
-    fitting = (track for track in tracks if track.model == run.model and track.fits(facts, protocols, texts))
-    track = next(fitting, None)
-    if track is None:
-        track = _Track(run.model, facts)
-        tracks.append(track)
-    track.add(run, tasks, protocols)
 
 
 def _order(item: tuple[tuple[str, int], Any]) -> tuple[int, str, int]:
