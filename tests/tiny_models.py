@@ -3,19 +3,15 @@
 import tempfile
 from functools import cache
 from pathlib import Path
-from typing import get_args
 
 import torch
 from PIL import Image
 from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForImageTextToText
+from vision_families import VISION, build_vision_lm
 
 from cultureval.models.loading import load_processor
 from cultureval.models.scoring.packed import ScoringRequest
-from cultureval.samples.tiny_models.language_models import VisionFamily, build_tiny_causal_lm, build_tiny_vision_lm
-
-__all__ = ["VISION", "build_tiny_causal_lm", "build_tiny_vision_lm"]
-
-VISION = get_args(VisionFamily)
+from cultureval.samples.tiny_models.language_models import build_tiny_causal_lm
 
 torch.set_num_threads(1)
 _ROOT = tempfile.TemporaryDirectory(prefix="tiny-models-")
@@ -24,7 +20,7 @@ _ROOT = tempfile.TemporaryDirectory(prefix="tiny-models-")
 @cache
 def folder_of(family, chat_template=False):
     folder = Path(_ROOT.name) / f"{family}-{'chat' if chat_template else 'plain'}"
-    build = build_tiny_vision_lm if family in VISION else build_tiny_causal_lm
+    build = build_vision_lm if family in VISION else build_tiny_causal_lm
     return build(folder, family, chat_template=chat_template)
 
 

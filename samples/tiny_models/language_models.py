@@ -6,25 +6,14 @@ the same files.
 """
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-from cultureval.samples.tiny_models.text_parts import (
-    IMAGE,
-    VISION_END,
-    VISION_START,
-    text_config,
-    train_tokenizer,
-)
-from cultureval.samples.tiny_models.vision_families import BUILDERS
+from cultureval.samples.tiny_models.text_parts import IMAGE, text_config, train_tokenizer
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
 
 TextFamily = Literal["llama", "qwen2", "gemma3"]
-VisionFamily = Literal[
-    "llava", "qwen2_vl", "qwen2_5_vl", "qwen3_vl", "gemma3_vision", "internvl", "idefics3", "smolvlm"
-]
-
 IMAGE_SIZE, PATCH_SIZE = 32, 8
 
 
@@ -62,7 +51,6 @@ def build_tiny_causal_lm(
 
 def build_tiny_vision_lm(
     folder: Path,
-    family: VisionFamily = "llava",
     chat_template: bool = True,
     seed: int = 0,
     tokenizer: "PreTrainedTokenizerFast | None" = None,
@@ -70,34 +58,63 @@ def build_tiny_vision_lm(
     patch_size: int = PATCH_SIZE,
     **sizes: int,
 ) -> Path:
-    """Write an image-text-to-text model with random weights and its processor into a folder.
+    """Write a LLaVA with random weights and its processor into a folder; it sees every image as 16 tokens.
 
     Args:
-        family: See `vision_families`; llava sees every image as 16 tokens.
-        tokenizer: One of `train_tokenizer`, with a chat template that writes `image_slot(family)` for an image.
-        image_size: Side of the images that llava sees, in pixels.
+        tokenizer: One of `train_tokenizer`, with a chat template that writes `IMAGE` for an image.
+        image_size: Side of the images that it sees, in pixels.
         patch_size: Side of a patch of an image, in pixels.
         **sizes: Settings of the text model's configuration that differ from the tiny ones.
 
     Returns:
         The folder.
     """
+    from transformers import CLIPImageProcessorPil, CLIPVisionConfig, LlavaConfig, LlavaProcessor
+
+    tokenizer = tokenizer or train_tokenizer(chat_template=chat_template, image_slot=IMAGE)
+    config = LlavaConfig(
+        vision_config=CLIPVisionConfig(**tower(image_size, patch_size), projection_dim=32),
+        text_config=text_config("llama", tokenizer, **sizes),
+        image_token_index=tokenizer.convert_tokens_to_ids(IMAGE),
+        image_seq_length=(image_size // patch_size) ** 2,
+        vision_feature_layer=-1,
+        vision_feature_select_strategy="default",
+    )
+    size = {"height": image_size, "width": image_size}
+    processor = LlavaProcessor(
+        image_processor=CLIPImageProcessorPil(size={"shortest_edge": image_size}, crop_size=size),
+        tokenizer=tokenizer,
+        patch_size=patch_size,
+        vision_feature_select_strategy="default",
+        chat_template=tokenizer.chat_template,
+        image_token=IMAGE,
+        num_additional_image_tokens=1,
+    )
+    return write_vision_lm(folder, config, processor, seed)
+
+
+def tower(image_size: int, patch_size: int) -> dict[str, Any]:
+    """Settings of the configuration of a tiny vision tower."""
+    return {
+        "hidden_size": 32,
+        "intermediate_size": 64,
+        "num_hidden_layers": 2,
+        "num_attention_heads": 2,
+        "image_size": image_size,
+        "patch_size": patch_size,
+        "initializer_range": 0.2,
+    }
+
+
+def write_vision_lm(folder: Path, config: Any, processor: Any, seed: int = 0) -> Path:
+    """Write an image-text-to-text model of a configuration, with random weights, and its processor into a folder."""
     import torch
     from transformers import AutoModelForImageTextToText
 
-    tokenizer = tokenizer or train_tokenizer(chat_template=chat_template, image_slot=image_slot(family))
-    config, readers = BUILDERS[family](tokenizer, image_size, patch_size, **sizes)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         model = AutoModelForImageTextToText.from_config(config)
-    model.generation_config.eos_token_id = tokenizer.eos_token_id
-    for part in (model, *readers):
+    model.generation_config.eos_token_id = processor.tokenizer.eos_token_id
+    for part in (model, processor):
         part.save_pretrained(folder)
     return Path(folder)
-
-
-def image_slot(family: VisionFamily) -> str:
-    """The placeholder of an image in a prompt of a family."""
-    if family == "gemma3_vision":
-        return VISION_START  # its processor inserts the image's tokens after this start token
-    return VISION_START + IMAGE + VISION_END if family.startswith("qwen") else IMAGE

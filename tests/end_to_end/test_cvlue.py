@@ -8,6 +8,7 @@ import pytest
 from PIL import Image
 from PIL.ExifTags import Base
 from result_files import details_of, results_of
+from vision_families import build_vision_lm
 
 from cultureval.metrics.cvlue.names import MACRO
 from cultureval.metrics.cvlue.ranking import gold_ranks
@@ -16,7 +17,6 @@ from cultureval.runs.files import find_details
 from cultureval.runs.rows import places_of, rows_of
 from cultureval.runtime.data_options import samples_root
 from cultureval.runtime.errors import CulturevalError
-from cultureval.samples.tiny_models.language_models import build_tiny_vision_lm
 from cultureval.tasks.catalogue import all_tasks
 
 
@@ -140,7 +140,7 @@ def test_odd_images_are_scored_or_named_and_skipped(cultureval, tmp_path):
         (tmp_path / "data/cvlue/images" / name).write_bytes(content)
         rows.append({"image": f"images/{name}", "question_id": number, "question": "几个？", "answer": "2"})
     (tmp_path / "data/cvlue/VQA/gold.json").write_text(json.dumps(rows), encoding="utf-8")
-    model = build_tiny_vision_lm(tmp_path / "tiny-qwen2-vl", "qwen2_vl", max_position_embeddings=2048)
+    model = build_vision_lm(tmp_path / "tiny-qwen2-vl", "qwen2_vl", max_position_embeddings=2048)
     command = ("eval", model, "cvlue_vqa", "--data", "data", "--output-dir", "out", "--device", "cpu")
     run = cultureval(*command, "--batch-size", "4", "--bad-rows", "skip")
     assert run.returncode == 0, run.stderr

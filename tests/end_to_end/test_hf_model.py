@@ -24,12 +24,12 @@ from tiny_models import (
     vision_processor,
 )
 from transformers import AutoModelForCausalLM, AutoTokenizer
+from vision_families import image_slot
 
 import cultureval.models
 from cultureval.models.generation.forward import Reader
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.journal_lines import CHECK, decode_line
-from cultureval.samples.tiny_models.language_models import image_slot
 
 MODEL_FILE = Path(cultureval.models.__path__[0]) / "hf.py"
 QUESTIONS = ("ما عاصمة المغرب؟", "وش يقدمون للضيوف؟", "اقرأ الفقرة ثم أجب", "شنو كتاكلو نهار الجمعة؟", "春节吃什么？")

@@ -72,7 +72,7 @@ def text_folder(tmp_path_factory):
 @pytest.fixture(scope="module")
 def vision_folder(tmp_path_factory):
     """A tiny LLaVA with heads that vLLM's CPU attention takes and weights under the names that vLLM reads."""
-    folder = build_tiny_vision_lm(tmp_path_factory.mktemp("vision"), family="llava")
+    folder = build_tiny_vision_lm(tmp_path_factory.mktemp("vision"))
     config = AutoConfig.from_pretrained(folder)
     for name, value in HEADS.items():
         setattr(config.text_config, name, value)
