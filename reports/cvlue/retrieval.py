@@ -93,9 +93,12 @@ def evaluate_retrieval(
         model, date = str(encoder.identity["name"]), date_of_now()
         write_details(output_dir, model, date, f"{name}|0", details_rows(name, gallery, directions))
         record = retrieval_record(name, gallery, encoder, reranking, started)
-        content = results_content(name, gallery, encoder, scores, reranking)
+        model_config = {"model_name": model, **encoder.identity, "rerank": reranking and reranking.model}
+        config = {"name": name, "rows_report": gallery.report, "truncated_texts": encoder.truncated}
+        content = content_of_tasks({f"{name}|0": scores}, model_config, {f"{name}|0": config})
         path = write_results(output_dir, model, date, content, record)
-        lines += [retrieval_summary(name, gallery, encoder, scores, reranking), f"Results: {path.resolve()}"]
+        lines += [retrieval_summary(name, gallery, encoder, scores), f"Signature: {record.signatures[0].text}"]
+        lines.append(f"Results: {path.resolve()}")
     text = "\n".join(lines)
     return text, write_summary(path, text)
 
@@ -148,19 +151,6 @@ def details_rows(name: str, gallery: Gallery, directions: Mapping[str, Direction
     return pyarrow.Table.from_pylist(rows)
 
 
-def results_content(
-    name: str, gallery: Gallery, encoder: GalleryEncoder, scores: Mapping[str, float], reranking: Reranking | None
-) -> dict[str, Any]:
-    """The content of a results file in LightEval's format."""
-    model_config = {
-        "model_name": encoder.identity["name"],
-        **encoder.identity,
-        "rerank": reranking and reranking.model,
-    }
-    task_config = {"name": name, "rows_report": gallery.report, "truncated_texts": encoder.truncated}
-    return content_of_tasks({f"{name}|0": scores}, model_config, {f"{name}|0": task_config})
-
-
 def retrieval_record(
     name: str, gallery: Gallery, encoder: GalleryEncoder, reranking: Reranking | None, started: float
 ) -> RunRecord:
@@ -194,10 +184,8 @@ def retrieval_signature(
     )
 
 
-def retrieval_summary(
-    name: str, gallery: Gallery, encoder: GalleryEncoder, scores: Mapping[str, float], reranking: Reranking | None
-) -> str:
-    """The table, notes, and the signature."""
+def retrieval_summary(name: str, gallery: Gallery, encoder: GalleryEncoder, scores: Mapping[str, float]) -> str:
+    """The table, and notes."""
     kind = "captions" if gallery.by_index else "distinct captions"
     title = f"\n{name}: {counted(len(gallery.images), 'image')}, {len(gallery.texts)} {kind}"
     rows = [
@@ -209,5 +197,4 @@ def retrieval_summary(
     lines += [f"{name}: {note}" for note in gallery.report["notes"]]
     if encoder.truncated:
         lines.append(f"{counted(encoder.truncated, 'caption')} longer than the text encoder's limit, truncated.")
-    lines.append(f"Signature: {retrieval_signature(name, gallery, encoder, reranking).text}")
     return "\n".join(lines)
