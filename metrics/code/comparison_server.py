@@ -83,7 +83,8 @@ class SuiteResult:
         right: Number of calls with a right output, up to the first that has none.
         wrong: Whether the next output is there, and wrong.
         error: Name of the exception that the next call, or loading, raised; or "".
-        type_name: Name of the type of an object in the wrong output that is not plain data, or "".
+        type_name: Name of the type of an object in the outputs that is not plain data, or that decides itself what it
+            equals; or "".
         beyond: What the comparison of the next output takes more of than a right one can, or "".
     """
 
@@ -339,13 +340,13 @@ def compare_suite(
             break
         content = outputs.read(min(size, truth.most_bytes(right)))
         if content[:1] == b"E":
-            return SuiteResult(True, right, False, _type_name(content), "")
+            return SuiteResult(True, right, False, _type_name(content), rule.opaque)
         answer = expected(right, content)
         if answer is None or not rule.agrees(calls[right], content, answer):
             return SuiteResult(True, right, True, "", rule.opaque)
         right += 1
         _SIZE.pack_into(progress, 0, right)
-    return SuiteResult(True, right, False, "", "")
+    return SuiteResult(True, right, False, "", rule.opaque)
 
 
 def suite_of_equal_bytes(

@@ -55,7 +55,7 @@ def evalplus_status(
     """
     calls = len(problem[f"{suite}_input"])
     complete = result.loaded and result.right == calls
-    if truth.defect or (result.wrong and result.type_name) or result.beyond == "memory":
+    if truth.defect or result.type_name or result.beyond == "memory":
         return NOT_JUDGED, []
     if not result.loaded:
         return ("fail" if result.error else "timeout"), []

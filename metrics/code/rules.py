@@ -72,7 +72,7 @@ class OutputRule:
         self.dataset = dataset
         self.entry_point = entry_point
         self.atol = atol
-        self.opaque = ""  # the type of an object without a plain-data form in the last output
+        self.opaque = ""  # the type of an object in an output whose equality its own code would decide
         self._set_rule = compares_sets(dataset, entry_point)
         self._any_value = asks_for_any_value(dataset, entry_point)
         self._takes_all = dataset == "mbpp" and entry_point == "are_equivalent"
@@ -104,7 +104,7 @@ class OutputRule:
         except codec.BadEncoding:  # also beyond the limits of equal values
             return self._takes_all
         finally:
-            self.opaque = limits.opaque
+            self.opaque = limits.opaque or self.opaque
         try:
             return self._values_agree(arguments, given, value)
         except Exception:  # as in EvalPlus: outputs that cannot be compared are wrong, also for want of memory

@@ -94,7 +94,8 @@ def _around_definitions(lines: list[str], entry_point: str) -> list[str]:
     """MOST_LINES around the last and the first line that define the entry point, as a program's own line does."""
     definition = re.compile(rf"\s*(?:(?:async )?def |class )?{re.escape(entry_point)}\s*[=(:]")
     places = [place for place, line in enumerate(lines) if definition.match(line)]
-    starts = (max(0, place - MOST_LINES // 2) for place in dict.fromkeys([*places[-1:], *places[:1]]))
+    definitions = list(dict.fromkeys([*places[-1:], *places[:1]]))
+    starts = [max(0, place - MOST_LINES // 2) for place in definitions] + definitions  # without a long line before it
     texts = ["\n".join(lines[start : start + MOST_LINES]) for start in starts]
     return [text for text in texts if len(text) <= MOST_CHARACTERS]
 

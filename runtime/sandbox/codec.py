@@ -32,7 +32,7 @@ BYTES_FACTOR = 64
 SPARE_ITEMS = 10_000
 SPARE_BYTES = 1 << 20
 MAX_INTEGER_DIGITS = 10_000  # of 15 bits, or as many as the value has that it is compared with
-MAX_FRACTION_BITS = 4096  # of the denominator
+MAX_FRACTION_BITS = 4096  # of the denominator; one with more leaves as the next fraction with so many
 MOST_DIGITS = 1 << 20  # binary ones, of a number of sympy
 MAX_EXPONENT = 1 << 24  # of 2, of a number of mpmath that is written with all of its digits
 DIGITS_OF_AN_ITEM = 32  # of an integer, counted before it is read: they take as long as another item
@@ -58,6 +58,9 @@ _NAMED = {
 _VIEWS = {type(view) for known in ({}, collections.OrderedDict()) for view in (known.keys(), known.items())}
 _NUMPY_KINDS = "biufcSU"
 _NUMPY_NUMBERS = "biufc"
+# A class with one of these decides itself what its instances equal, where EvalPlus asks them.
+_ASKED = ("__eq__", "__ne__", "__hash__", "__len__", "__iter__", "__getitem__", "__array__", "__float__", "__class__")
+_MADE_BY_PROGRAMS = 1 << 9  # flag of classes that Python code makes
 
 
 class BadEncoding(ValueError):
@@ -73,7 +76,8 @@ class SizeLimits:
     Attributes:
         left: Items that may still be read; `read` counts those that have been.
         longest: Digits of the largest integer so far.
-        opaque: Name of the type of the last object without a plain-data form that was read, or "".
+        opaque: Name of the type of the last object that was read without a plain-data form, or with equality of its
+            own, for which EvalPlus would ask it; or "".
     """
 
     def __init__(self, items: int = sys.maxsize, digits: int = sys.maxsize) -> None:
@@ -134,6 +138,11 @@ class Truth:
 _SUBCLASSES: dict[type, Any] = {
     kind: type(f"{kind.__name__}_subclass", (kind,), {}) for kind in (int, float, str, list, tuple, set, dict)
 }
+_PLAIN_FORM: dict[type, Callable[[Any], Any]] = {
+    int: lambda value: int.__add__(value, 0),
+    float: lambda value: float.__add__(value, 0.0),
+    str: str.__str__,
+}
 
 
 def encode(value: Any) -> bytes:
@@ -159,6 +168,11 @@ def encode(value: Any) -> bytes:
 def _class_name(kind: type) -> str:
     """The beginning of a class's name, for which neither a metaclass nor a name of the program's is asked."""
     return str.__getitem__(type.__dict__["__name__"].__get__(kind), slice(80))
+
+
+def _module(kind: type) -> object:
+    """Where a class is from; one that `type(...)` made has no name of a module where the program has none."""
+    return kind.__dict__.get("__module__")
 
 
 def _is_plain(value: Any) -> bool:
@@ -187,20 +201,26 @@ def _tree(value: Any, depth: int) -> Any:
     if kind is range:
         return ("range", [value.start, value.stop, value.step])
     if kind is fractions.Fraction:
-        return ("Fraction", [value.numerator, value.denominator])
+        return _fraction_tree(value.numerator, value.denominator)
     if kind is decimal.Decimal:
         return ("Decimal", str(value))
     if issubclass(kind, collections.ChainMap):  # no subclass of dict, but equal to one
-        return ("subdict", _tree_items(dict(value), dict, depth))
+        return _as_asked(kind, collections.ChainMap, ("subdict", _tree_items(dict(value), dict, depth)))
     if kind in _VIEWS:
         return ("keys", [_tree(item, depth + 1) for item in value])
     return (
         _numpy_tree(value)
         or _subclass_tree(value, depth)
-        or _number_tree(value)
-        or _sympy_tree(value, depth)
+        or _as_asked(kind, object, _number_tree(value) or _sympy_tree(value, depth))
         or ("opaque", _class_name(kind))
     )
+
+
+def _as_asked(kind: type, base: type, tree: tuple[str, Any] | None) -> tuple[str, Any] | None:
+    """A tree, marked where a class between an object's own and a base of it decides what the object equals."""
+    classes = itertools.takewhile(lambda one: one is not base, kind.__mro__)
+    asked = tree and any(name in one.__dict__ for one in classes for name in _ASKED)
+    return ("asked", [_class_name(kind), tree]) if asked else tree
 
 
 def _tree_items(value: Any, kind: type, depth: int) -> list[Any]:
@@ -222,17 +242,22 @@ def _tree_items(value: Any, kind: type, depth: int) -> list[Any]:
 def _are_alike(kind: type, items: list[Any]) -> bool:
     """Whether items are numpy's numbers, or its arrays of one shape, which leave in a few bytes each."""
     first = items[0]
-    if kind.__module__ != "numpy" or getattr(getattr(first, "dtype", None), "kind", "O") not in _NUMPY_NUMBERS:
+    if not _is_of_numpy(kind) or getattr(getattr(first, "dtype", None), "kind", "O") not in _NUMPY_NUMBERS:
         return False
     if kind.__name__ != "ndarray":
         return first.shape == ()
-    form = first.shape, first.dtype
-    return first.size > 0 and all((item.shape, item.dtype) == form for item in items)
+    form = first.shape, first.dtype  # an array without shape is read as an array, of which there is no set
+    return first.size > 0 and first.shape != () and all((item.shape, item.dtype) == form for item in items)
+
+
+def _is_of_numpy(kind: type) -> bool:
+    """Whether a class is one of numpy's own in C; one that `type(...)` made may have no name of a module."""
+    return not kind.__flags__ & _MADE_BY_PROGRAMS and kind.__module__ == "numpy"
 
 
 def _numpy_tree(value: Any) -> tuple[str, Any] | None:
     kind = type(value)
-    if kind.__module__ != "numpy" or getattr(getattr(value, "dtype", None), "kind", "O") not in _NUMPY_KINDS:
+    if not _is_of_numpy(kind) or getattr(getattr(value, "dtype", None), "kind", "O") not in _NUMPY_KINDS:
         return None
     name = "array" if kind.__name__ == "ndarray" else "scalar"
     if not value.dtype.itemsize:  # empty texts, of which any number would leave as no bytes
@@ -246,17 +271,13 @@ def _subclass_tree(value: Any, depth: int) -> tuple[str, Any] | None:
     """Read a subclass instance by its base class's methods: overridden ones are not trusted."""
     for base in type(value).__mro__ if type(value).__eq__ is not dict.__eq__ else ():
         if base in (collections.Counter, collections.OrderedDict):  # whose equality is not that of dict
-            return (_NAMED[base], _tree_items(value, base, depth))
+            return _as_asked(type(value), base, (_NAMED[base], _tree_items(value, base, depth)))
     for base in (*_SUBCLASSES, frozenset):
         if not issubclass(type(value), base):
             continue
-        if base is int:
-            return ("int", int.__add__(value, 0))
-        if base is float:
-            return ("float", float.__add__(value, 0.0))
-        if base is str:
-            return ("str", str.__str__(value))
-        return (f"sub{base.__name__}", _tree_items(value, base, depth))
+        if base in _PLAIN_FORM:
+            return _as_asked(type(value), base, (base.__name__, _PLAIN_FORM[base](value)))
+        return _as_asked(type(value), base, (f"sub{base.__name__}", _tree_items(value, base, depth)))
     return None
 
 
@@ -265,16 +286,26 @@ def _number_tree(value: Any) -> tuple[str, Any] | None:
     if isinstance(value, numbers.Integral):
         return ("int", int(value))
     if isinstance(value, numbers.Rational):
-        return ("Fraction", [int(value.numerator), int(value.denominator)])
+        return _fraction_tree(int(value.numerator), int(value.denominator))
     if isinstance(value, numbers.Real):
         return _binary_tree(value)
     return None
 
 
+def _fraction_tree(above: int, below: int) -> tuple[str, Any]:
+    """A fraction; where its denominator is too long, the nearest odd number of 2**-`MAX_FRACTION_BITS`.
+
+    Both equal no integer and no float, and are as near to one, which decides where there is a tolerance.
+    """
+    if below.bit_length() > MAX_FRACTION_BITS:
+        above, below = 2 * ((above << MAX_FRACTION_BITS - 2) // below) + 1, 1 << MAX_FRACTION_BITS - 1
+    return ("Fraction", [above, below])
+
+
 def _binary_tree(value: Any) -> tuple[str, Any]:
     """A real number; one of mpmath or sympy, mantissa * 2**exponent, with all of its digits where a float has fewer."""
     number = value
-    if type(value).__module__.startswith("sympy."):
+    if str(_module(type(value))).startswith("sympy."):
         with sys.modules["mpmath"].workprec(MOST_DIGITS):  # `num` is rounded to what is worked with
             number = value.num
     mantissa, exponent = getattr(number, "man", 0), getattr(number, "exp", 0)
@@ -291,7 +322,7 @@ def _binary_tree(value: Any) -> tuple[str, Any]:
 
 def _sympy_tree(value: Any, depth: int) -> tuple[str, Any] | None:
     """What objects of sympy hold that equal plain data; its classes are told by name, since few programs load it."""
-    names = {kind.__name__ for kind in type(value).__mro__ if str(kind.__module__).startswith("sympy.")}
+    names = {kind.__name__ for kind in type(value).__mro__ if str(_module(kind)).startswith("sympy.")}
     if names & {"BooleanTrue", "BooleanFalse"}:
         return ("truth", "BooleanTrue" in names)
     if names & {"Infinity", "NegativeInfinity"}:
@@ -526,6 +557,12 @@ class _Builder:
         self.limits.opaque = name if name.isidentifier() else "object"
         return Opaque(self.limits.opaque)
 
+    def asked(self, content: Any) -> Any:
+        name, node = content
+        value = self.build(node)
+        self.opaque(name)
+        return value
+
     def range(self, content: Any) -> range:
         numbers = range(*(_exact(int, part) for part in content))
         self.limits.take(len(numbers))
@@ -619,4 +656,5 @@ _MAKERS: dict[str, Callable[[_Builder, Any], Any]] = {
     "subfrozenset": _from_distinct(_SUBCLASSES[set]),
     "subdict": _from_pairs(_SUBCLASSES[dict]),
     "opaque": lambda builder, content: builder.opaque(content),
+    "asked": lambda builder, content: builder.asked(content),
 }

@@ -62,6 +62,7 @@ RIGHT_FORMS = [
     ("count", "import numpy\ndef count(n): return [numpy.array([i]) for i in range(n)]"),
     ("product", "import math, sympy\ndef product(n): return sympy.Integer(math.prod(range(1, n)))"),
     ("product", "import math, fractions\ndef product(n): return fractions.Fraction(math.prod(range(1, n)))"),
+    ("count", "def count(n, stop=quit): return type('Rows', (list,), {})(range(n))"),
     ("product", "import math\nclass Number(int): pass\ndef product(n): return Number(math.prod(range(1, n)))"),
 ]
 WRONG_FORMS = [
@@ -77,9 +78,11 @@ WRONG_FORMS = [
 def test_right_outputs_pass_in_whatever_form_and_size_and_wrong_ones_fail():
     outcomes, verdicts = judged(*RIGHT_FORMS, *WRONG_FORMS, workers=2)
     assert outcomes == [("pass", "pass")] * len(RIGHT_FORMS) + [("pass", "fail")] * len(WRONG_FORMS), verdicts
-    # A comparison that takes longer than EvalPlus lets a suite run is its `timeout`.
-    assert all(v.evalplus_base in {v.base, "timeout"} for v in verdicts), verdicts
-    assert all(v.evalplus_plus in {v.plus, "timeout"} for v in verdicts), verdicts
+    for (_, code), verdict in zip(RIGHT_FORMS + WRONG_FORMS, verdicts, strict=True):
+        # A comparison that takes longer than EvalPlus lets a suite run is its `timeout`; it asks sympy's numbers.
+        besides = {"timeout", "not_judged"} if "sympy" in code else {"timeout"}
+        assert verdict.evalplus_base in {verdict.base, *besides}, verdict
+        assert verdict.evalplus_plus in {verdict.plus, *besides}, verdict
 
 
 BEYOND = {"loaded": True, "right": 0, "wrong": True, "error": "", "type_name": ""}

@@ -182,6 +182,37 @@ def test_arrays_keep_type_and_shape():
             assert getattr(result, "dtype", int) == getattr(value, "dtype", int)
 
 
+def test_classes_without_a_module_leave_as_what_they_hold():
+    for base, held in ((list, [1, 2]), (tuple, (1, 2)), (int, 7), (float, 7.5), (str, "text")):
+        kind = type("Made", (base,), {})
+        del kind.__module__  # as where the program has no `__name__`
+        assert decode(encode([kind(held)] * 2)) == [held] * 2
+
+
+def test_a_fraction_with_a_long_denominator_is_as_near_as_it_is():
+    for near in (0.5, 2.0, -3.25, 1e300, 5e-324):
+        long = fractions.Fraction(near) + fractions.Fraction(1, 3**30_000)
+        read = decode(encode(long), SizeLimits().of_equals())
+        assert float(read) == near and read != near and abs(read - long) < fractions.Fraction(1, 2**4000)
+
+
+def test_what_decides_itself_what_it_equals_is_named_and_plain_data_is_not():
+    sympy = pytest.importorskip("sympy")
+    limits = SizeLimits()
+    kept = collections.namedtuple("Pair", "a b")(1, type("Plain", (list,), {})([2]))
+    decode(encode([kept, numpy.float64(1), numpy.array(1), fractions.Fraction(1, 2), collections.Counter("a")]), limits)
+    assert limits.opaque == ""
+    for value in (LyingInt(7), LyingFloat(7.5), LyingText("x"), LyingList(), Colour.RED, sympy.Rational(1, 2)):
+        limits = SizeLimits()
+        decode(encode([value, 1]), limits)
+        assert limits.opaque == type(value).__name__
+
+
+def test_arrays_without_shape_stay_arrays_of_which_there_is_no_set():
+    read = decode(encode([numpy.array(1), numpy.array(2)]))
+    assert read == [1, 2] and all(type(one) is numpy.ndarray for one in read)
+
+
 def test_what_is_not_data_equals_nothing():
     deep = []
     for _ in range(5000):
