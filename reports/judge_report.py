@@ -21,7 +21,8 @@ from cultureval.metrics.judges.verdicts import (
     unscored_lines,
 )
 from cultureval.reports.judge_saved import Job, judge_jobs
-from cultureval.runs.load_runs import run_of
+from cultureval.runs.files import part_of
+from cultureval.runs.load_runs import read_file
 from cultureval.runs.record import RunRecord
 from cultureval.runs.recording import reused_verdicts, run_record
 from cultureval.runs.signature import signature_of_line
@@ -144,20 +145,21 @@ def write_judgements(
         date, run = date_of_now(), jobs[0].task
         for job in jobs:
             write_derived(job.task, date, job.table, _row_metrics(job))
-        old = run.results()
+        judged = read_file(run.results_file) if run.results_file.is_file() else None
+        old = judged.content if judged else {}
         content = {
-            "config_general": old.get("config_general", {}) | {"judged": _provenance(judges, jobs, part)},
+            "config_general": {**part_of(old, "config_general"), "judged": _provenance(judges, jobs, part)},
             "results": {job.task.task: _task_metrics(job) for job in jobs},
-            "versions": {job.task.task: old.get("versions", {}).get(job.task.task) for job in jobs},
-            "config_tasks": {job.task.task: old.get("config_tasks", {}).get(job.task.task) for job in jobs},
+            "versions": {job.task.task: part_of(old, "versions").get(job.task.task) for job in jobs},
+            "config_tasks": {job.task.task: part_of(old, "config_tasks").get(job.task.task) for job in jobs},
         }
-        files.append(write_results(run.root, run.model, date, content, _record(judges, jobs, old, started)))
+        record = _record(judges, jobs, judged.record if judged else RunRecord(schema=0), started)
+        files.append(write_results(run.root, run.model, date, content, record))
     return files
 
 
-def _record(judges: Sequence[JudgeSettings], jobs: Sequence[Job], old: Mapping[str, Any], started: float) -> RunRecord:
-    """The record of judging: of the judged tasks and their model what the old results say, and the judges."""
-    before = run_of(old, jobs[0].task.file).record if old.get("config_general") else RunRecord(schema=0)
+def _record(judges: Sequence[JudgeSettings], jobs: Sequence[Job], before: RunRecord, started: float) -> RunRecord:
+    """The record of judging: of the judged tasks and their model what the record of their run says, and the judges."""
     tasks = {
         job.task.task: before.tasks[job.task.task].model_copy(update=_counts(job))
         for job in jobs

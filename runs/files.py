@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
 DERIVED = b"cultureval.derived_from"
 UNVERIFIED = "unverified: no details of its own"  # what is said of a run's scores of a task
-PARTS = ("config_general", "config_tasks", "versions")  # of a results file that are read
 
 
 @dataclass(frozen=True)
@@ -99,24 +98,6 @@ class SavedTask:
         """The results files of the model's runs of the task, this one first."""
         return (self.results_file, *self.older)
 
-    def results(self) -> dict[str, Any]:
-        """The run's results file; {} if it is missing.
-
-        Raises:
-            CulturevalError: It is not JSON.
-        """
-        file = self.results_file
-        try:
-            content = json.loads(file.read_text(encoding="utf-8"))
-        except FileNotFoundError:
-            return {}
-        except (ValueError, RecursionError) as error:
-            raise CulturevalError(f"{file} cannot be read: {error}") from error
-        parts = [content, *(content.get(name) or {} for name in PARTS)] if isinstance(content, Mapping) else [content]
-        if not all(isinstance(part, Mapping) for part in parts):
-            raise CulturevalError(f"{file} is no results file of LightEval: {', '.join(PARTS)} are not mappings in it.")
-        return content
-
 
 class _About(NamedTuple):
     """What a results file says of its run.
@@ -141,10 +122,10 @@ def _about(file: Path, changed: int) -> _About:
         content = json.loads(file.read_bytes())
     except (OSError, ValueError, RecursionError):
         content = {}
-    results, section = (_part(content, name) for name in ("results", SECTION))
+    results, section = (part_of(content, name) for name in ("results", SECTION))
     return _About(
         model_of(content, file) if content else "",
-        facts_told(_part(section, "model")),
+        facts_told(part_of(section, "model")),
         frozenset(map(str, results)),
         tuple(judged_of(content)),
     )
@@ -152,11 +133,11 @@ def _about(file: Path, changed: int) -> _About:
 
 def model_of(content: Any, file: Path) -> str:
     """The model's name in a results file's content; where it says none that of the file's folder, or ""."""
-    return escaped(str(_part(content, "config_general").get("model_name") or model_folder(file) or ""))
+    return escaped(str(part_of(content, "config_general").get("model_name") or model_folder(file) or ""))
 
 
-def _part(content: Any, name: str) -> Mapping[str, Any]:
-    """A mapping within a file's content; {} where it has none of that name."""
+def part_of(content: Any, name: str) -> Mapping[str, Any]:
+    """A mapping within a results file's content; {} where it has none of that name."""
     part = content.get(name) if isinstance(content, Mapping) else None
     return part if isinstance(part, Mapping) else {}
 
@@ -538,7 +519,7 @@ def judged_details(file: Path) -> list[str]:
 
 def judged_of(content: Any) -> list[str]:
     """The details that a judgement was made from, as its results file's content names them; [] for other files."""
-    names = _part(_part(content, "config_general"), "judged").get("details")
+    names = part_of(part_of(content, "config_general"), "judged").get("details")
     names = [str(name) for name in names] if isinstance(names, Sequence) and not isinstance(names, str) else []
     return [name for name in names if not Path(name).is_absolute() and ".." not in Path(name).parts]
 

@@ -399,11 +399,10 @@ def judge(root: Path, planted: Planted, hour: int = 12, share: float = 0.5) -> t
     counts = {f"{JUDGE}_n_items": count, f"{JUDGE}_n_parsed": count, f"{JUDGE}_n_unscored": 0, CRITERION: mean}
     error = clustered_standard_error(marks, range(count), (1.0, 5.0))
     counts |= {f"{CRITERION}_stderr": error, f"{CRITERION}_missing_as_1": mean, f"{CRITERION}_missing_as_5": mean}
-    general = saved.results()["config_general"]
-    general |= {"judged": {"details": [str(saved.file.relative_to(root))]}}
+    before = json.loads(planted.file.read_text(encoding="utf-8"))
+    general = before["config_general"] | {"judged": {"details": [str(saved.file.relative_to(root))]}}
     content = {"config_general": general, "results": {task: counts}, "config_tasks": {}, "versions": {}}
-    before = planted.file.read_text(encoding="utf-8")
-    known = RunRecord.model_validate(json.loads(before).get("cultureval") or {"schema": 0})
+    known = RunRecord.model_validate(before.get("cultureval") or {"schema": 0})
     kept = {name: one.model_copy(update={"rows": count, "scored": {}}) for name, one in known.tasks.items()}
     record = known.model_copy(update={"tasks": {name: one for name, one in kept.items() if name == task}})
     write_results(root, saved.model, later, content, record)

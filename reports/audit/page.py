@@ -4,7 +4,7 @@ import json
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -86,23 +86,6 @@ def write_page(files: AuditFiles, folder: Path, title: str, examples: bool = Tru
     return folder / "index.html"
 
 
-@dataclass
-class _Counts:
-    """The decisions on one benchmark or subset."""
-
-    decided: Counter[str] = field(default_factory=Counter)
-    subsets: set[str] = field(default_factory=set)
-    tasks: set[Task] = field(default_factory=set)
-
-    def add(self, row: ManifestRow, task: Task | None) -> None:
-        self.decided[row.decision] += 1
-        self.subsets.add(row.subset)
-        self.tasks |= {task} if task else set()
-
-    def named(self, field_name: str) -> str:
-        return ", ".join(sorted({str(getattr(task, field_name)) for task in self.tasks}))
-
-
 def _panels(files: AuditFiles, examples: bool) -> Iterator[dict[str, Any]]:
     yield _panel("benchmarks", "Benchmarks", _inventory(files.manifest))
     yield _panel("reasons", "Reasons", [*_reasons(files.manifest), *_criteria(files.verdicts)])
@@ -143,18 +126,19 @@ def _task_of(source: str, subset: str) -> Task | None:
 
 def _inventory(manifest: Manifest) -> list[dict[str, Any]]:
     """Table 2a of the paper (benchmark, type, subsets, domain, kept, discarded), and the same of each subset."""
-    benchmarks: dict[str, _Counts] = {}
-    subsets: dict[tuple[str, str], _Counts] = {}
+    benchmarks: dict[str, list[ManifestRow]] = {}
     for row in manifest.rows:
         task = _task_of(row.source, row.subset)
-        name = task.benchmark if task else row.source
-        benchmarks.setdefault(name, _Counts()).add(row, task)
-        subsets.setdefault((name, row.subset), _Counts()).add(row, task)
-    rows = [
-        (name, one.named("task_type"), len(one.subsets), one.named("domain"), *_decided(one))
-        for name, one in benchmarks.items()
-    ]
-    own = [(f"{name}: {subset}", *_decided(one)) for (name, subset), one in subsets.items()]
+        benchmarks.setdefault(task.benchmark if task else row.source, []).append(row)
+    rows, own = [], []
+    for name, some in benchmarks.items():
+        subsets: dict[str, list[ManifestRow]] = {}
+        for row in some:
+            subsets.setdefault(row.subset, []).append(row)
+        tasks = [task for one in some if (task := _task_of(one.source, one.subset))]
+        types, domains = (", ".join(sorted({getattr(one, of) for one in tasks})) for of in ("task_type", "domain"))
+        rows.append((name, types, len(subsets), domains, *_decided(some)))
+        own += [(f"{name}: {subset}", *_decided(of_subset)) for subset, of_subset in subsets.items()]
     counted = ("Kept", "Discarded", "To review", "Discarded, %")
     return [
         _table("inventory", "Kept and discarded", ("Benchmark", "Task type", "Subsets", "Domain", *counted), rows),
@@ -162,9 +146,9 @@ def _inventory(manifest: Manifest) -> list[dict[str, Any]]:
     ]
 
 
-def _decided(one: _Counts) -> tuple[Any, ...]:
-    total = one.decided.total()
-    return *(one.decided[name] for name in DECISIONS), f"{100 * one.decided['discard'] / total:.1f}"
+def _decided(rows: Sequence[ManifestRow]) -> tuple[Any, ...]:
+    counts = Counter(row.decision for row in rows)
+    return *(counts[name] for name in DECISIONS), f"{100 * counts['discard'] / len(rows):.1f}"
 
 
 def _reasons(manifest: Manifest) -> list[dict[str, Any]]:

@@ -10,6 +10,7 @@ import pytest
 from PIL import Image
 
 from cultureval.runs.files import find_saved_tasks, read_details
+from cultureval.runs.load_runs import read_file
 from cultureval.runs.record import RunRecord
 from cultureval.runs.rows import saved_image, saved_reply
 from cultureval.runs.writing import write_derived, write_results
@@ -52,7 +53,7 @@ def test_the_newest_details_of_each_model_and_task_are_found_from_any_path(out):
     file = next((out / "details" / "other").rglob("*.parquet"))
     assert found(file) == other
     (task,) = find_saved_tasks([file])
-    assert task.root == out and task.results() == {}
+    assert task.root == out and not task.results_file.exists()
 
 
 def test_what_was_derived_is_passed_over_and_nothing_is_replaced(out):
@@ -82,7 +83,7 @@ def test_results_of_another_kind_are_named(out, text):
     file.write_text(text)
     (task,) = (task for task in find_saved_tasks([out]) if task.date.startswith("2026-01-02"))
     with pytest.raises(CulturevalError, match=r"results_2026-01-02.*(no results file|cannot be read)"):
-        task.results()
+        read_file(task.results_file)
 
 
 @pytest.mark.parametrize(
