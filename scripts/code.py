@@ -17,7 +17,7 @@ from cultureval.runtime.printing import print_note, print_result
 from cultureval.runtime.rounding import without_nan
 from cultureval.runtime.saving import require_output_folder
 from cultureval.runtime.settings import Settings, current_settings, use_settings
-from cultureval.scripts.options import OnlyJson
+from cultureval.scripts.options import OnChange, OnlyJson
 
 code = typer.Typer(
     help="Arabic HumanEval+ and MBPP+ with EvalPlus. Example: cultureval code generate MODEL --dataset humaneval",
@@ -82,10 +82,7 @@ def generate(
         Literal["error", "unscored"] | None,
         typer.Option(help="A problem that the model's server refuses stops the run, or gets no solution and is named."),
     ] = None,
-    on_change: Annotated[
-        Literal["stop", "continue"] | None,
-        typer.Option(help="A server that changes its model stops the run, or both models are taken, marked as mixed."),
-    ] = None,
+    on_change: OnChange = None,
     limit: Annotated[int | None, typer.Option(min=1, help="Only the first N problems.")] = None,
     output_dir: Annotated[Path, typer.Option(help="Output folder of the solutions.")] = Path("evalplus_results"),
     resume: Annotated[bool, typer.Option(help="Continue an earlier run with the same settings.")] = True,

@@ -22,6 +22,7 @@ from cultureval.scripts.options import (
     Form,
     Full,
     Manifests,
+    OnChange,
     OutputDir,
     PublicRun,
     PushToHub,
@@ -79,10 +80,7 @@ def evaluate(
         Literal["error", "unscored"] | None,
         typer.Option(help="A prompt that the model's server refuses stops the run, or is unscored and counted."),
     ] = None,
-    on_change: Annotated[
-        Literal["stop", "continue"] | None,
-        typer.Option(help="A server that changes its model stops the run, or both models are taken, marked as mixed."),
-    ] = None,
+    on_change: OnChange = None,
     form: Form = None,
     skip_unscorable: Annotated[
         bool,
