@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cultureval.metrics.standard_errors import bootstrap_interval
+from cultureval.metrics.standard_errors import bootstrap_interval, finite_numbers
 
 DRAWS = 1000
 
@@ -28,7 +28,7 @@ def kendall_tau_c(x: Sequence[float], y: Sequence[float]) -> float:
     """
     from scipy.stats import kendalltau
 
-    first, second = _numbers(x, "x"), _numbers(y, "y")
+    first, second = finite_numbers(x, "x"), finite_numbers(y, "y")
     if first.size != second.size:
         raise ValueError(f"x has {first.size} values but y has {second.size}")
     if len(np.unique(first)) < 2 or len(np.unique(second)) < 2:
@@ -104,12 +104,3 @@ def _distinct_values(values: np.ndarray, members: np.ndarray, drawn: np.ndarray)
     has_value = np.zeros((drawn.shape[1], len(unique)), dtype=np.float32)
     has_value[members, numbers] = 1
     return ((drawn > 0).astype(np.float32) @ has_value > 0).sum(axis=1)
-
-
-def _numbers(values: Sequence[float], name: str) -> np.ndarray:
-    numbers = np.asarray(values, dtype=np.float64)
-    if numbers.ndim != 1 or not numbers.size:
-        raise ValueError(f"{name} must be a non-empty list of numbers, not of shape {numbers.shape}")
-    if not np.isfinite(numbers).all():
-        raise ValueError(f"value {int(np.flatnonzero(~np.isfinite(numbers))[0])} of {name} is not finite")
-    return numbers

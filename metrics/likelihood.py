@@ -14,6 +14,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cultureval.metrics.standard_errors import finite_numbers
+
+OF_CHOICE = "the log-probability of choice"
 Floats, Integers = NDArray[np.float64], NDArray[np.int64]
 PER_CODE_POINT = ("acc_norm", "gold_probability_mass", "gold_set_match")
 PER_TOKEN = re.compile(r"(R|TR|IR)@\d+|MRR|NDCG|mean_rank|gold_ties")  # CVLUE's ranks; with a suffix they are of sums
@@ -42,7 +45,7 @@ def argmax_accuracy(logprobs: Sequence[float], gold: int) -> float:
 
     Arguments, value and errors are those of `char_normalized_accuracy`.
     """
-    scores = _finite(logprobs)
+    scores = finite_numbers(logprobs, OF_CHOICE)
     return float(np.argmax(scores) == _gold_position(gold, scores.size))
 
 
@@ -61,7 +64,7 @@ def gold_probability_mass(
         normalize: Divide each log-probability by the number of code points of its option, as QIMMA's task code does.
     """
     normalized = _char_normalized(logprobs, choices)
-    scores = normalized if normalize else _finite(logprobs)
+    scores = normalized if normalize else finite_numbers(logprobs, OF_CHOICE)
     weights = np.exp(scores - scores.max())
     return float(weights[_gold_positions(gold, scores.size)].sum() / weights.sum())
 
@@ -91,7 +94,7 @@ def scores_of_options(
     """
     if metric in PER_CODE_POINT:
         return _char_normalized(logprobs, choices).tolist()
-    scores = _finite(logprobs)
+    scores = finite_numbers(logprobs, OF_CHOICE)
     if len(choices) != scores.size:
         raise ValueError(f"there are {scores.size} log-probabilities but {len(choices)} choices")
     if PER_TOKEN.fullmatch(metric):
@@ -133,23 +136,13 @@ def scores_of_rows(
 
 
 def _char_normalized(logprobs: Sequence[float], choices: Sequence[str]) -> np.ndarray:
-    scores = _finite(logprobs)
+    scores = finite_numbers(logprobs, OF_CHOICE)
     if len(choices) != scores.size:
         raise ValueError(f"there are {scores.size} log-probabilities but {len(choices)} choices")
     empty = [index for index, choice in enumerate(choices) if not choice]
     if empty:
         raise ValueError(f"choice {empty[0]} is empty, so its log-probability cannot be divided by its length")
     return scores / [len(choice) for choice in choices]
-
-
-def _finite(logprobs: Sequence[float]) -> np.ndarray:
-    scores = np.asarray(logprobs, dtype=np.float64)
-    if scores.ndim != 1 or not scores.size:
-        raise ValueError(f"log-probabilities must be a non-empty list of numbers, one per choice, not {logprobs!r}")
-    if not np.isfinite(scores).all():
-        index = int(np.flatnonzero(~np.isfinite(scores))[0])
-        raise ValueError(f"the log-probability of choice {index} is {scores[index]}; all must be finite")
-    return scores
 
 
 def _gold_position(gold: Any, count: int) -> int:

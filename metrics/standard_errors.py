@@ -12,6 +12,16 @@ TINY = 1e-12  # errors below it are rounding
 Bounds = tuple[float, float]  # the lowest and the highest score that there can be
 
 
+def finite_numbers(values: Sequence[float], one: str) -> np.ndarray:
+    """[n] the values; a ValueError, which calls each `one`, where there is none, or one is not finite."""
+    numbers = np.asarray(values, dtype=np.float64)
+    if numbers.ndim != 1 or not numbers.size:
+        raise ValueError(f"a non-empty list of numbers is needed ({one} 0, 1, ...), not one of shape {numbers.shape}")
+    if len(odd := np.flatnonzero(~np.isfinite(numbers))):
+        raise ValueError(f"{one} {odd[0]} is {numbers[odd[0]]}, not finite")
+    return numbers
+
+
 def clustered_standard_error(
     values: Sequence[float], clusters: Sequence[Hashable], bounds: Bounds | None = None
 ) -> float:
@@ -58,11 +68,7 @@ def errors_of_clusters(
     Raises:
         ValueError: As in `clustered_standard_error`.
     """
-    scores = np.asarray(values, dtype=np.float64)
-    if scores.ndim != 1 or not scores.size:
-        raise ValueError(f"values must be a non-empty list of numbers, not of shape {scores.shape}")
-    if not np.isfinite(scores).all():
-        raise ValueError(f"value {int(np.flatnonzero(~np.isfinite(scores))[0])} is not finite")
+    scores = finite_numbers(values, "score")
     if len(clusters) != scores.size:
         raise ValueError(f"there are {scores.size} values but {len(clusters)} clusters")
     numbers: dict[Hashable, int] = {}

@@ -181,7 +181,7 @@ def test_one_cluster_says_nothing_of_the_spread():
         ([], [], "non-empty"),
         ([[1.0]], ["a"], "shape"),
         ([1.0], [], "1 values but 0"),
-        ([1.0, float("nan")], "ab", "value 1"),
+        ([1.0, float("nan")], "ab", "score 1 is nan"),
     ],
 )
 def test_bad_scores_are_refused_with_the_reason(values, clusters, reason):
