@@ -114,8 +114,7 @@ class AverageDraws:
         """Adds to `total` what the parts borrow; the degrees of freedom of differences between its M values."""
         freedom = [one for one, _ in self._parts]
         self.total += generator.permutation(self._of_all) * np.sqrt(self._borrowing() / sum(freedom))
-        variances = [*self._variances, float(self.borrowed(self._variances))]
-        return joint_freedom(variances, [one + 1 for one in (*freedom, sum(freedom))])
+        return joint_freedom(self._variances, [one + 1 for one in freedom])
 
     def borrowed(self, variances: Sequence[ArrayLike]) -> Floats:
         """What parts that have such variances, [parts, ...], add to that of the average by borrowing, [...]."""

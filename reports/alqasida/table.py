@@ -223,7 +223,7 @@ def _translations(run: Run, suite: str, tasks: Mapping[str, TaskRecord], publish
         rows.append(Row(label, cells))
     dialects = ", ".join(f"{corpus} {_range(counts)}" for corpus, counts in coverage.items())
     columns = [column for corpus in corpora for column in (corpus, "gain")]
-    unit = f"spBLEU (0 to 100), gain over the source; dialects: {dialects}"
+    unit = f"spBLEU 0 to 100, gain over source; dialects: {dialects}"
     return SuiteTable(TRANSLATIONS, unit, ("Direction", *columns), rows)
 
 

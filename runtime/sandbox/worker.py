@@ -44,7 +44,7 @@ PR_SET_DUMPABLE, PR_SET_SECCOMP, PR_SET_NO_NEW_PRIVS, PR_CAP_AMBIENT, PR_CAP_AMB
 SECCOMP_MODE_FILTER = 2
 # Share of a CPU below which a process counts as waiting, even on a busy machine.
 IDLE_SHARE = 0.02
-OF_SITE = ("exit", "quit", "help", "copyright", "credits", "license")  # names that a program may mention; of nothing
+OF_SITE = {"exit": None, "quit": None, "help": None}  # names that a program may mention, as EvalPlus leaves them
 _SIZE = struct.Struct("<Q")
 
 
@@ -324,8 +324,7 @@ def call_entry_point(payload: dict[str, Any], frames: _Frames) -> None:
     now = time.time  # before the code can replace it
     try:
         sys.stdin, sys.stdout, sys.stderr = open(os.devnull), open(os.devnull, "w"), open(os.devnull, "w")
-        for name in OF_SITE:
-            setattr(builtins, name, None)
+        builtins.__dict__.update(OF_SITE)
         names: dict[str, Any] = {}
         exec(payload["code"].removeprefix("\ufeff"), names)  # noqa: S102  # this is what the jail is for
         function = names[payload["entry_point"]]
