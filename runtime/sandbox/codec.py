@@ -216,11 +216,11 @@ def _tree(value: Any, depth: int) -> Any:
     )
 
 
-def _as_asked(kind: type, base: type, tree: tuple[str, Any] | None) -> tuple[str, Any] | None:
-    """A tree, marked where a class between an object's own and a base of it decides what the object equals."""
+def _as_asked(kind: type, base: type, tree: tuple[str, Any] | None) -> tuple[Any, ...] | None:
+    """A tree; where a class between an object's own and a base decides what it equals, with that name as third part."""
     classes = itertools.takewhile(lambda one: one is not base, kind.__mro__)
     asked = tree and any(name in one.__dict__ for one in classes for name in _ASKED)
-    return ("asked", [_class_name(kind), tree]) if asked else tree
+    return (*tree, _class_name(kind)) if tree and asked else tree
 
 
 def _tree_items(value: Any, kind: type, depth: int) -> list[Any]:
@@ -252,7 +252,8 @@ def _are_alike(kind: type, items: list[Any]) -> bool:
 
 def _is_of_numpy(kind: type) -> bool:
     """Whether a class is one of numpy's own in C; one that `type(...)` made may have no name of a module."""
-    return not kind.__flags__ & _MADE_BY_PROGRAMS and kind.__module__ == "numpy"
+    flags = type.__dict__["__flags__"].__get__(kind)  # no metaclass is asked
+    return not flags & _MADE_BY_PROGRAMS and kind.__module__ == "numpy"
 
 
 def _numpy_tree(value: Any) -> tuple[str, Any] | None:
@@ -267,7 +268,7 @@ def _numpy_tree(value: Any) -> tuple[str, Any] | None:
     return (name, [value.dtype.str, list(value.shape), value.tobytes()])
 
 
-def _subclass_tree(value: Any, depth: int) -> tuple[str, Any] | None:
+def _subclass_tree(value: Any, depth: int) -> tuple[Any, ...] | None:
     """Read a subclass instance by its base class's methods: overridden ones are not trusted."""
     for base in type(value).__mro__ if type(value).__eq__ is not dict.__eq__ else ():
         if base in (collections.Counter, collections.OrderedDict):  # whose equality is not that of dict
@@ -515,6 +516,9 @@ class _Builder:
     def build(self, node: Any) -> Any:
         if type(node) in _SCALARS:
             return node
+        if type(node) is tuple and len(node) == 3:
+            self.opaque(node[2])
+            node = node[:2]
         if type(node) is not tuple or len(node) != 2 or type(node[0]) is not str:
             raise BadEncoding("not a node")
         tag, content = node
@@ -556,12 +560,6 @@ class _Builder:
         name = _exact(str, content)[:80]
         self.limits.opaque = name if name.isidentifier() else "object"
         return Opaque(self.limits.opaque)
-
-    def asked(self, content: Any) -> Any:
-        name, node = content
-        value = self.build(node)
-        self.opaque(name)
-        return value
 
     def range(self, content: Any) -> range:
         numbers = range(*(_exact(int, part) for part in content))
@@ -656,5 +654,4 @@ _MAKERS: dict[str, Callable[[_Builder, Any], Any]] = {
     "subfrozenset": _from_distinct(_SUBCLASSES[set]),
     "subdict": _from_pairs(_SUBCLASSES[dict]),
     "opaque": lambda builder, content: builder.opaque(content),
-    "asked": lambda builder, content: builder.asked(content),
 }

@@ -209,6 +209,14 @@ def test_what_decides_itself_what_it_equals_is_named_and_plain_data_is_not():
         assert limits.opaque == type(value).__name__
 
 
+def test_as_many_objects_with_equality_of_their_own_as_plain_numbers_are_within_the_limits():
+    kind = type("Own", (fractions.Fraction,), {"__eq__": fractions.Fraction.__eq__, "__hash__": None})
+    known = SizeLimits()
+    decode(encode([0.5] * 50_000), known)
+    limits = known.of_equals()
+    assert decode(encode([kind(1, 2)] * 50_000), limits) == [0.5] * 50_000 and limits.opaque == "Own"
+
+
 def test_arrays_without_shape_stay_arrays_of_which_there_is_no_set():
     read = decode(encode([numpy.array(1), numpy.array(2)]))
     assert read == [1, 2] and all(type(one) is numpy.ndarray for one in read)
