@@ -6,6 +6,7 @@ from cultureval.models.settings import HFModelSettings
 from cultureval.runtime.documentation import documented
 from cultureval.runtime.errors import CulturevalError, ProblemList
 
+SEVERAL_NODES = f"for several nodes see {documented('docs/scaling.md')}"
 # Settings that only transformers knows -> what to do instead.
 NOT_IN_VLLM = {
     "adapter": "save the model with the adapter merged (PEFT's merge_and_unload), and name that",
@@ -24,8 +25,8 @@ OURS = {
     "--port": "a free one is taken",
     "--uds": "the server is for this command alone",
     "--api-key": "a random one is made",
-    "--headless": f"for several nodes see {documented('docs/scaling.md')}",
-    "--nnodes": f"for several nodes see {documented('docs/scaling.md')}",
+    "--headless": SEVERAL_NODES,
+    "--nnodes": SEVERAL_NODES,
     "--ssl-keyfile": "the server is for this command alone",
     "--chat-template": "put it into the tokenizer's folder, and name that as `tokenizer`",
     "--tensor-parallel-size": "use --tensor-parallel",

@@ -170,9 +170,9 @@ def _class_name(kind: type) -> str:
     return str.__getitem__(type.__dict__["__name__"].__get__(kind), slice(80))
 
 
-def _module(kind: type) -> object:
-    """Where a class is from; one that `type(...)` made has no name of a module where the program has none."""
-    return kind.__dict__.get("__module__")
+def _is_of_sympy(kind: type) -> bool:
+    """Whether a class says so; one that `type(...)` made has no name of a module where the program has none."""
+    return str(kind.__dict__.get("__module__")).startswith("sympy.")
 
 
 def _is_plain(value: Any) -> bool:
@@ -270,15 +270,15 @@ def _numpy_tree(value: Any) -> tuple[str, Any] | None:
 
 def _subclass_tree(value: Any, depth: int) -> tuple[Any, ...] | None:
     """Read a subclass instance by its base class's methods: overridden ones are not trusted."""
-    for base in type(value).__mro__ if type(value).__eq__ is not dict.__eq__ else ():
+    kind = type(value)
+    for base in kind.__mro__ if kind.__eq__ is not dict.__eq__ else ():
         if base in (collections.Counter, collections.OrderedDict):  # whose equality is not that of dict
-            return _as_asked(type(value), base, (_NAMED[base], _tree_items(value, base, depth)))
+            return _as_asked(kind, base, (_NAMED[base], _tree_items(value, base, depth)))
     for base in (*_SUBCLASSES, frozenset):
-        if not issubclass(type(value), base):
-            continue
-        if base in _PLAIN_FORM:
-            return _as_asked(type(value), base, (base.__name__, _PLAIN_FORM[base](value)))
-        return _as_asked(type(value), base, (f"sub{base.__name__}", _tree_items(value, base, depth)))
+        if issubclass(kind, base):
+            if plain := _PLAIN_FORM.get(base):
+                return _as_asked(kind, base, (base.__name__, plain(value)))
+            return _as_asked(kind, base, (f"sub{base.__name__}", _tree_items(value, base, depth)))
     return None
 
 
@@ -306,7 +306,7 @@ def _fraction_tree(above: int, below: int) -> tuple[str, Any]:
 def _binary_tree(value: Any) -> tuple[str, Any]:
     """A real number; one of mpmath or sympy, mantissa * 2**exponent, with all of its digits where a float has fewer."""
     number = value
-    if str(_module(type(value))).startswith("sympy."):
+    if _is_of_sympy(type(value)):
         with sys.modules["mpmath"].workprec(MOST_DIGITS):  # `num` is rounded to what is worked with
             number = value.num
     mantissa, exponent = getattr(number, "man", 0), getattr(number, "exp", 0)
@@ -323,7 +323,7 @@ def _binary_tree(value: Any) -> tuple[str, Any]:
 
 def _sympy_tree(value: Any, depth: int) -> tuple[str, Any] | None:
     """What objects of sympy hold that equal plain data; its classes are told by name, since few programs load it."""
-    names = {kind.__name__ for kind in type(value).__mro__ if str(_module(kind)).startswith("sympy.")}
+    names = {kind.__name__ for kind in type(value).__mro__ if _is_of_sympy(kind)}
     if names & {"BooleanTrue", "BooleanFalse"}:
         return ("truth", "BooleanTrue" in names)
     if names & {"Infinity", "NegativeInfinity"}:

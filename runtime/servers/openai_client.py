@@ -300,16 +300,15 @@ class OpenAIClient:
         Raises:
             ServerError: The request is invalid, or was not answered in time.
         """
-        tries = _Tries(self.settings)
-        retrying = tenacity.AsyncRetrying(
-            retry=tenacity.retry_if_exception(worth_retrying),
-            wait=tenacity.wait_random_exponential(multiplier=self.settings.backoff_s, max=_LONGEST_WAIT_S),
-            stop=tries.stop,
-            before_sleep=lambda state: logger.debug("retrying: %s", type(state.outcome.exception()).__name__),
-            reraise=True,
-        )
         async with self._slots:
-            tries.started = time.monotonic()
+            tries = _Tries(self.settings)
+            retrying = tenacity.AsyncRetrying(
+                retry=tenacity.retry_if_exception(worth_retrying),
+                wait=tenacity.wait_random_exponential(multiplier=self.settings.backoff_s, max=_LONGEST_WAIT_S),
+                stop=tries.stop,
+                before_sleep=lambda state: logger.debug("retrying: %s", type(state.outcome.exception()).__name__),
+                reraise=True,
+            )
             try:
                 return await retrying(self._try, call, choices, tries)
             except (openai.OpenAIError, IncompleteAnswer, NobodySaysWho, PromptBlocked, TimeoutError) as error:
