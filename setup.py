@@ -2,11 +2,14 @@
 
 import os
 import re
-import tomllib
+import runpy
 from pathlib import Path
 
 from setuptools import setup
 from setuptools.command.sdist import sdist
+
+runpy.run_path("tests/python_needed.py")
+import tomllib  # noqa: E402  # which an older Python lacks
 
 
 class LinkedSdist(sdist):

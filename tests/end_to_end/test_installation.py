@@ -258,3 +258,43 @@ def test_a_machine_that_cannot_have_vllm_runs_the_other_tests_and_is_told_the_li
     assert make("vllm").returncode != 0  # as .ci/run asks for it
     unasked = make("try-vllm", CULTUREVAL_TEST_VLLM="skip")
     assert unasked.returncode == 0 and not unasked.stderr
+
+
+def test_make_names_a_python_that_is_too_old_and_makes_an_environment_of_another_or_broken_one_anew(tmp_path):
+    """In a checkout whose installer only notes that it ran, needing versions above and below that of this Python."""
+    for name in ("Makefile", "constraints.txt", "pyproject.toml", "tests/python_needed.py", "setup.py"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        shutil.copy(ROOT / name, tmp_path / name)
+    (tmp_path / "tests/install.py").write_text("print('installed')")
+    pyproject = (tmp_path / "pyproject.toml").read_text("utf-8")
+    this = f"PYTHON={sys._base_executable}"
+
+    def make(*arguments):
+        command = ["make", "--silent", "--old-file=sandbox", "setup", *arguments]
+        return subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120)
+
+    def needs(version):
+        asked = re.sub('^requires-python = ".*"', f'requires-python = ">={version}"', pyproject, flags=re.MULTILINE)
+        (tmp_path / "pyproject.toml").write_text(asked, "utf-8")
+
+    needs("3.99")
+    told = (
+        r"\S+ is Python 3\.[0-9.]+, and cultureval needs 3\.99 or newer\. Name another: make demo PYTHON=python3\.99 "
+    )
+    refused = make(this)
+    assert refused.returncode and re.match(told, refused.stderr) and not (tmp_path / ".venv").exists()
+    built = subprocess.run([sys.executable, "setup.py", "--name"], cwd=tmp_path, capture_output=True, text=True)
+    assert re.match(told, built.stderr) and "Traceback" not in built.stderr
+    needs("3.11")
+    assert make(this).stdout.count("installed") == 2
+    assert make().stdout == make(this).stdout == ""
+    python = tmp_path / ".venv/bin/python"
+    python.unlink()
+    assert make(this).stdout.count("installed") == 2 and python.exists()
+    needs("3.99")
+    assert re.match(told, make().stderr)
+    needs("3.11")
+    (tmp_path / "other").write_text("#!/bin/sh\necho Python 3.11.99")
+    (tmp_path / "other").chmod(0o755)
+    assert "-m venv --clear" in make("PYTHON=./other", "--just-print").stdout
+    assert "-m venv" not in make("--just-print").stdout
