@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from cultureval.metrics.declared import SHARE
 from cultureval.runs.judged import is_of_judge
-from cultureval.runs.means import Estimate, as_written, estimate, mean_of
+from cultureval.runs.means import Estimate, agree, as_written, estimate, mean_of, members_of
 from cultureval.runs.record import Run, TaskRecord
 from cultureval.runtime.errors import described
 from cultureval.tasks.catalogue import declared_metric
@@ -361,12 +361,14 @@ def _average(suite: str, groups: Mapping[str, Sequence[TaskRecord]], cells: Mapp
 
 
 def with_mean_of_rows(
-    table: SuiteTable, name: str, tasks: Mapping[str, str], metric: str, named: str = ""
+    run: Run, table: SuiteTable, name: str, tasks: Mapping[str, str], metric: str, named: str = ""
 ) -> SuiteTable:
     """A table whose runs are ranked by the mean over its rows: ours, where the paper has none.
 
     Args:
-        table: Of one run.
+        run: Whose average of the same tasks, where it has one, gives the mean's error: it is made while it is known
+            which items the tasks share.
+        table: Of the run.
         name: The column whose numbers are averaged; with a single row it is the main column itself.
         tasks: Label of a row -> the task with `|k` that its number is from.
         metric: Of these tasks.
@@ -385,6 +387,10 @@ def with_mean_of_rows(
         return replace(table, main=column, first={column: replace(cells[0], parts=parts)})
     main = Column(name, f"Mean of {named or ', '.join(tasks)}", column.lower)
     mean = mean_of([Estimate(cell.value or 0.0, cell.stderr, cell.n) for cell in cells], same_items=True)
+    same = (one for one in run.scores if set(members_of(one, run.scores) or ()) == {*tasks.values()})
+    average = next(same, "")
+    value = run.value(average, metric)
+    mean = as_written(run, average, metric, mean) if value is not None and agree(value, mean.value) else mean
     asked = sum(cell.asked or cell.n or 0 for cell in cells)
     cell = replace(cell_of(mean, digits=cells[0].digits), column=main, parts=parts, asked=asked or None)
     return replace(table, main=main, first={main: cell, **table.first})

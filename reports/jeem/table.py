@@ -86,7 +86,7 @@ def _metric_table(run: Run, what: str, records: Sequence[TaskRecord], published:
             rows.append(Row(variety_of(record), [cell_of(found[one], paper.get(METRICS[one][1])) for one in METRICS]))
     columns = ("Variety", *(column for column, _ in METRICS.values()))
     table = SuiteTable(f"JEEM, {what}", "reference metrics times 100", columns, rows)
-    return with_mean_of_rows(table, METRICS[MAIN][0], {variety_of(one): one.task for one in records}, MAIN)
+    return with_mean_of_rows(run, table, METRICS[MAIN][0], {variety_of(one): one.task for one in records}, MAIN)
 
 
 def _judge_table(run: Run, judge: str, scores: Sequence[JudgeScores]) -> SuiteTable:

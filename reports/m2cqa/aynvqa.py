@@ -51,13 +51,13 @@ def tables(run: Run) -> list[SuiteTable]:
         known = [task for task in all_tasks().values() if task.suite == "aynvqa" and task.group != AYNVQA_JOINT]
         named = "all forms and languages" if len(judged) == len(known) else ""
         main = CONTRASTIVE_INSTABILITY
-        found.append(with_mean_of_rows(table, COLUMNS[main], tasks, main, named))
+        found.append(with_mean_of_rows(run, table, COLUMNS[main], tasks, main, named))
     if joint:
         unit = "0 to 1; the true one of three (chance 0.333), not comparable with the others"
         rows = [_row(run, one, JOINT_COLUMNS) for one in joint]
         table = SuiteTable("AynVQA, joint form", unit, _header("Language", JOINT_COLUMNS), rows)
         tasks = {label(one): one.task for one in joint}
-        found.append(with_mean_of_rows(table, JOINT_COLUMNS[JOINT_ACC], tasks, JOINT_ACC))
+        found.append(with_mean_of_rows(run, table, JOINT_COLUMNS[JOINT_ACC], tasks, JOINT_ACC))
     return found
 
 

@@ -40,7 +40,7 @@ def tables(run: Run) -> list[SuiteTable]:
         rows, heading = _rows(run, records), name if number else ""  # the unit is said once
         table = SuiteTable(name, LOWER, ("Variety", *HEADER), rows, notes if last else (), heading)
         tasks = {VARIETIES[variety]: one.task for variety, one in records.items()}
-        found.append(with_mean_of_rows(table, COLUMNS["cfhr"], tasks, "cfhr"))  # ours: the paper ranks by none
+        found.append(with_mean_of_rows(run, table, COLUMNS["cfhr"], tasks, "cfhr"))  # ours: the paper ranks by none
     return found
 
 

@@ -54,7 +54,7 @@ from cultureval.runs.task_records import task_records
 from cultureval.runs.warnings import PROBLEMS, RunWarning, leaves_items_out, run_warnings
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.servers.costs import Budget, RequestSize
-from cultureval.tasks.catalogue import means_of_subsets
+from cultureval.tasks.catalogue import groups, means_of_subsets
 
 CAPTIONS = ("caption",)
 
@@ -1242,3 +1242,17 @@ def test_the_end_of_an_items_name_is_shown(tmp_path):
     save(tmp_path, TRUST, rows)
     out, _, _ = run("show", tmp_path, TRUST)
     assert "001.parquet:1" in out and "001.parquet:2" in out
+
+
+@pytest.mark.parametrize(
+    ("group", "metric", "title"),
+    [("jeem_caption", "cider", "JEEM, captions"), ("jeem_vqa", "cider", "JEEM, answers")],
+)
+def test_a_mean_of_all_rows_has_one_error_in_every_view(tmp_path, group, metric, title):
+    """The page gave JEEM's mean an upper bound, ±0.2332, where `show --full` and `scores_table` had ±0.1291."""
+    tasks = list(groups()[group])
+    file = board_runs.write_run(tmp_path / "out", "lab/a", tasks, 0.5, 12, signed={})
+    (found,) = load(file)
+    (row,) = page(tmp_path / "out", "--out", tmp_path / "site")[title]["rows"]
+    assert row["cells"][0]["value"] == pytest.approx(found.value(f"{group}:_average|0", metric))
+    assert row["cells"][0]["stderr"] == pytest.approx(found.stderr(f"{group}:_average|0", metric))
