@@ -14,10 +14,9 @@ from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
-from cultureval.metrics.judges.items import JUDGED
 from cultureval.runs.files import details_files_of_run, read_details
 from cultureval.runs.items import CLUSTERS, NAME_PATHS, details_columns, leaf, names_and_clusters, state_of
-from cultureval.runs.judged import signs
+from cultureval.runs.judged import judges_of
 from cultureval.runs.record import Run, TaskRecord
 from cultureval.runtime.errors import shorten
 
@@ -34,6 +33,7 @@ ITEMS = ("limit", "manifest", "gold", "captions")  # fields of signatures that c
 SCORERS = ("scorer", "options", "judge", "data_hash", "evalplus")
 UNVERIFIED = "it has neither a signature nor details that say what was asked"
 NOT_TOLD = "not told"
+JUDGES = "judges"  # the field of a protocol that has a metric's judges
 TEXTS = ("doc.query", "doc.choices", "doc.gold_index")
 ASKED = (*TEXTS, *NAME_PATHS)  # the columns of details that say what was asked of which item
 WORDS = {
@@ -109,7 +109,7 @@ def protocol_of(run: Run, record: TaskRecord, metric: str, allowed: Collection[s
         "system prompt": ("prompts", run.record.model.system_prompt_hash or None),
         "image placement": ("prompts", run.record.model.settings.get("image_placement")),
         "task": ("scorers", _version(run, record, fields)),
-        "judges": ("scorers", _judges(run, fields, metric)),
+        JUDGES: ("scorers", judges_of(run, record.task, metric, str(fields.get(JUDGES) or ""))),
     }
     found |= {name: ("items", fields.get(name)) for name in ITEMS if name != "limit"}
     found |= {name: ("prompts", fields.get(name)) for name in PROMPTS}
@@ -368,14 +368,6 @@ def _version(run: Run, record: TaskRecord, fields: Mapping[str, Any]) -> str | N
     versions = run.content.get("versions")
     version = versions.get(record.task) if isinstance(versions, Mapping) else None
     return None if version is None else f"v{version}"
-
-
-def _judges(run: Run, fields: Mapping[str, Any], metric: str) -> str | None:
-    """The signatures of the judges that a judge's metric is of; None of other metrics."""
-    if not metric.startswith(JUDGED):
-        return None
-    later = [one.text for one in run.record.signatures if signs(one, metric)]
-    return "; ".join(sorted(later)) or fields.get("judges")
 
 
 @lru_cache(maxsize=4096)

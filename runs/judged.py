@@ -1,5 +1,6 @@
 """Judges' scores of a run, typed: the only reader of the names of judges' metrics (`judge_<judge>_<template>_...`)."""
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -9,9 +10,12 @@ from cultureval.runs.means import ROUNDING, Estimate
 from cultureval.runs.record import Run, SignatureRecord, TaskRecord
 from cultureval.runs.rows import owner_of
 from cultureval.runtime.rounding import printed, printed_or_na
+from cultureval.tasks.catalogue import all_tasks, kind_of
 
 MISSING_LOW, MISSING, UNFLAGGED = "_missing_as_1", "_missing_as_", "_unflagged"  # ends of metrics' names
 COUNTS = ("n_items", "n_parsed", "n_unscored", "n_not_asked", "n_flagged", "n_parsed_unflagged")
+_LINES = re.compile(r"^judge\(|\) \+ judge\(")  # as `metrics.judges.lighteval.signatures_of_judges` joins them
+_LINE = re.compile(r"judge:(.*?),model:.*?,template:([^,#]*)#")
 Scores = Mapping[str, float | None]
 BOUNDS_NOTE = "No scores to compare: in [ ] the bounds of the mean, with the lowest or highest for all other items."
 
@@ -157,11 +161,34 @@ def is_of_judge(metric: str, judge: str, suite: str) -> bool:
     return rest != metric and any(rest.startswith(f"{template}_") for template in templates_of(suite))
 
 
-def signs(signature: SignatureRecord, metric: str) -> bool:
-    """Whether a judge's signature, of the group `judge/template`, is of a metric; of other packages' by the judge."""
+def signs(signature: SignatureRecord, metric: str, task: str) -> bool:
+    """Whether a judge's signature, of the group `judge/template`, is of a metric of a task (`|k` may follow); of other
+    packages' templates by the judge. Of two templates of one name in metrics it is the one that the task asks by.
+    """
     judge, _, template = signature.group.partition("/")
     known = own_templates().get(template)
-    return bool(template) and metric.startswith(f"{JUDGED}{judge}_{f'{known.short}_' if known else ''}")
+    if not template or not metric.startswith(f"{JUDGED}{judge}_{f'{known.short}_' if known else ''}"):
+        return False
+    bare = task.partition("|")[0]
+    asked = kind_of(bare).judge_templates if bare in all_tasks() else ()
+    return template in asked or known is None or known.short not in short_names(asked)
+
+
+def judges_of(run: Run, task: str, metric: str, told: str) -> str | None:
+    """The signatures of the judges that a task's metric is of; None of other metrics, and where nobody tells them.
+
+    Args:
+        told: Of the judges that were asked while the model answered, as its signature has them; "" without.
+    """
+    if not metric.startswith(JUDGED):
+        return None
+    later = [one.text.replace("|", ",") for one in run.record.signatures if signs(one, metric, task)]
+    lines = {line: found for line in _LINES.split(told.removesuffix(")")) if (found := _LINE.match(line))}
+    groups = {
+        line: SignatureRecord(group="/".join(found.groups()), fields={}, text=line) for line, found in lines.items()
+    }
+    during = [line for line, one in groups.items() if signs(one, metric, task)]
+    return "; ".join(sorted(later or during)) or None
 
 
 def by_judge(scores: Iterable[JudgeScores]) -> dict[str, list[JudgeScores]]:

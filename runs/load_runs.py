@@ -204,10 +204,10 @@ def _judged(run: Run, judgement: Run) -> Run:
         for judge, why in run.record.unjudged.items()
         if any(is_of_judge(one, judge, suite) for one, suite in left)
     }
-    names = {name for values in added.values() for name in values}
-    new = [one for one in judgement.record.signatures if any(signs(one, name) for name in names)]
-    left_names = {name for task in tasks for name in scores.get(task, {}) if name not in added.get(task, {})}
-    staying = {one.group for one in run.record.signatures if any(signs(one, name) for name in left_names)}
+    places = [(name, task) for task, values in added.items() for name in values]
+    new = [one for one in judgement.record.signatures if any(signs(one, *place) for place in places)]
+    left_places = [(name, task) for task in tasks for name in scores.get(task, {}) if name not in added.get(task, {})]
+    staying = {one.group for one in run.record.signatures if any(signs(one, *place) for place in left_places)}
     replaced = {one.group for one in new} - staying  # else two judges of one name have scored a task each
     old = [one for one in run.record.signatures if one.group not in replaced]
     signatures = {(one.group, one.text): one for one in (*old, *new)}
@@ -219,7 +219,7 @@ def _judged(run: Run, judgement: Run) -> Run:
         scores=scores,
         record=run.record.model_copy(update=changed),
         claims=(*kept, *claims),
-        judgements=(*run.judgements, *([judgement.file] if names or not judgement.unchecked else ())),
+        judgements=(*run.judgements, *([judgement.file] if places or not judgement.unchecked else ())),
         rejudged={**run.rejudged, **rejudged},
         unchecked={task: why for task, why in judgement.unchecked.items() if added.get(task)} | dict(run.unchecked),
     )

@@ -120,6 +120,11 @@ def cell_of(
     return Cell(value, stderr, n, published, digits, published_digits)
 
 
+def cell_of_words(words: str | None) -> Cell | None:
+    """A cell that has words in place of a number (the bounds of a mean); None without any."""
+    return Cell(None, words=words) if words else None
+
+
 @dataclass(frozen=True)
 class Row:
     """A row: its label, and a number, a coverage or a text for each column; None is an empty cell."""
@@ -143,6 +148,7 @@ class SuiteTable:
         main: What runs are ranked by; None: nothing.
         first: Cells of one row a run that the terminal does not show, before the others.
         order: Columns of one row a run that stand first, in this order, also where a run has none of their numbers.
+        judge: The name of the judge whose scores alone it has; "" of other tables.
     """
 
     name: str
@@ -155,6 +161,7 @@ class SuiteTable:
     main: Column | None = None
     first: Mapping[Column, Content] = field(default_factory=dict)
     order: Sequence[Column] = ()
+    judge: str = ""
 
     @property
     def title(self) -> str:
@@ -182,7 +189,7 @@ class OneRow:
     """A table of a run as one row.
 
     Attributes:
-        table: The table's name, the same for all runs; `family` as of `SuiteTable`.
+        table: The table's name, the same for all runs; `family` and `judge` as of `SuiteTable`.
         cells: A cell or a text by column, in order.
         unit: What the numbers are.
         main: The column by which models are ranked, if there is one.
@@ -198,6 +205,7 @@ class OneRow:
     parts: Parts = field(default_factory=dict)
     notes: Sequence[str] = field(default_factory=tuple)
     family: str = ""
+    judge: str = ""
 
 
 def one_row(table: SuiteTable) -> OneRow:
@@ -209,7 +217,7 @@ def one_row(table: SuiteTable) -> OneRow:
     main = table.main if table.main in cells else None
     whole = found.get(main) if main else None
     parts = whole.parts if isinstance(whole, Cell) and whole.value is not None else {}
-    return OneRow(table.name, cells, table.unit, main, parts, table.notes, table.family or table.name)
+    return OneRow(table.name, cells, table.unit, main, parts, table.notes, table.family or table.name, table.judge)
 
 
 def _shown(content: Content) -> Cell | str | None:

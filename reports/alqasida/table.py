@@ -26,6 +26,7 @@ from cultureval.runs.table import (
     Row,
     SuiteTable,
     cell_of,
+    cell_of_words,
     one_row,
     table_of_cells,
 )
@@ -261,11 +262,11 @@ def _judge_table(judge: str, scores: Sequence[JudgeScores]) -> SuiteTable:
             ]
             known = [one.mean for one in found if one.mean]
             whole = known and len(known) == len(found) and not part
-            cells.append(cell_of(mean_of(known)) if whole else bounded_mean(found))
+            cells.append(cell_of(mean_of(known)) if whole else cell_of_words(bounded_mean(found)))
         if any(cells):
             rows.append(Row(label, cells))
     name = f"AL-QASIDA, judge {judge}, 1 to 5{part}"
-    return SuiteTable(name, "", ("Task", *CRITERIA.values()), rows, [BOUNDS_NOTE] if part else ())
+    return SuiteTable(name, "", ("Task", *CRITERIA.values()), rows, [BOUNDS_NOTE] if part else (), judge=judge)
 
 
 def published_tables() -> dict[str, list[SuiteTable]]:

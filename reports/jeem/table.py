@@ -19,7 +19,16 @@ from cultureval.runs.judged import (
 )
 from cultureval.runs.means import estimate
 from cultureval.runs.record import Run, TaskRecord
-from cultureval.runs.table import Cell, Column, Row, SuiteTable, cell_of, table_of_cells, with_mean_of_rows
+from cultureval.runs.table import (
+    Cell,
+    Column,
+    Row,
+    SuiteTable,
+    cell_of,
+    cell_of_words,
+    table_of_cells,
+    with_mean_of_rows,
+)
 
 CAPTIONS, ANSWERS = Path(__file__).with_name("table_3.csv"), Path(__file__).with_name("table_5.csv")
 # The paper's codes of varieties -> their names.
@@ -101,22 +110,21 @@ def _judge_table(run: Run, judge: str, scores: Sequence[JudgeScores]) -> SuiteTa
                 continue
             variety, means = records[one.task], {name: one.criteria.get(name) for name in CRITERIA}
             if part:
-                cells = [bounded_mean([found]) if found else None for found in means.values()]
-                cells += [f"{one.scored} of {one.items}"] if any(cells) else []
+                cells = [cell_of_words(bounded_mean([found])) if found else None for found in means.values()]
+                cells += [cell_of_words(f"{one.scored} of {one.items}")] if any(cells) else []
             else:
                 paper = published[file].get(variety, {})
                 cells = [_judged_cell(found, paper.get(prefix + name)) for name, found in means.items()]
             if any(cells):
                 rows.append(Row(f"{variety}, {label}", cells))
     columns = ("Variety", *CRITERIA.values(), *(["judged"] if part else []))
-    return SuiteTable(
-        f"{BY_JUDGE} {judge}, 1 to 5{part}", "", columns, rows, [BOUNDS_NOTE] if part else (), family=BY_JUDGE
-    )
+    notes = [BOUNDS_NOTE] if part else []
+    return SuiteTable(f"{BY_JUDGE} {judge}, 1 to 5{part}", "", columns, rows, notes, family=BY_JUDGE, judge=judge)
 
 
-def _judged_cell(found: CriterionScore | None, paper: float | None) -> Cell | str | None:
+def _judged_cell(found: CriterionScore | None, paper: float | None) -> Cell | None:
     """A judge's mean; where it scored no item of the task, what bounds it."""
-    return found and (cell_of(found.mean, paper) if found.mean else bounded_mean([found]))
+    return found and (cell_of(found.mean, paper) if found.mean else cell_of_words(bounded_mean([found])))
 
 
 def published_tables() -> dict[str, list[SuiteTable]]:

@@ -119,7 +119,7 @@ def ranks_of(table: BoardTable, division: Division) -> RankedItems | None:
     rows: list[tuple[Entry, OneRow]] = []
     for row in table.rows:
         for one in suite_rows(row.entry.run, division.suite) if row.entry else ():
-            if row.entry and one.table == table.title:
+            if row.entry and one.table == table.name:
                 rows.append((row.entry, one))
     if not any(row.parts for _, row in rows):
         return None

@@ -13,6 +13,7 @@ from typing import Any
 from cultureval.metrics.judges.items import JUDGED
 from cultureval.reports.charts import short_names
 from cultureval.runs.comparable import (
+    JUDGES,
     NOT_TOLD,
     WORDS,
     Protocol,
@@ -25,6 +26,7 @@ from cultureval.runs.comparable import (
 from cultureval.runs.files import output_folder, told_apart
 from cultureval.runs.record import Run, TaskRecord
 from cultureval.runs.same_model import MOST_FACTS, ModelFacts, facts_of_runs, facts_that_differ
+from cultureval.runs.table import suite_rows
 from cultureval.runs.warnings import (
     OF_TASKS,
     RunWarning,
@@ -90,6 +92,12 @@ class Entry:
     def rows(self) -> int:
         """How many rows were asked, the refused ones too."""
         return sum(task.rows + task.refused for task in self.run.record.tasks.values())
+
+    @property
+    def judges(self) -> set[str]:
+        """The judges that have tables of their own, without other scores."""
+        suites = {one.suite for one in self.run.record.tasks.values()}
+        return {row.judge for suite in suites for row in suite_rows(self.run, suite) if row.judge}
 
     @property
     def marks(self) -> list[str]:
@@ -197,10 +205,30 @@ def _protocols(run: Run, tasks: Iterable[TaskRecord], allowed: Collection[str]) 
     return found
 
 
-def _agree(one: Protocols, other: Protocols, texts: Texts) -> bool:
-    """Whether scores may be compared wherever both are there."""
-    shared = {(id(one[place]), id(other[place])): (one[place], other[place]) for place in one if place in other}
-    return not any(fields_that_differ(first, second, texts) for first, second in shared.values())
+def _agree(one: Protocols, other: Protocols, texts: Texts, judges: Collection[str] = ()) -> bool:
+    """Whether scores may be compared wherever both are there; those of `judges`, whoever has the name."""
+    begins = tuple(f"{JUDGED}{judge}_" for judge in judges)
+    shared = {
+        (id(one[place]), id(other[place])): (one[place], other[place], {JUDGES} if place[1].startswith(begins) else ())
+        for place in one
+        if place in other
+    }
+    return not any(fields_that_differ(*pair, texts).keys() - set(left_out) for *pair, left_out in shared.values())
+
+
+def judges_that_differ(one: Entry, other: Entry, judge: str) -> tuple[str, str] | None:
+    """What the signatures of a judge of one name say otherwise of it, where it scored both; None where it is the same.
+
+    Then scores of the two are not comparable, but those without a judge are.
+    """
+    for place in one.protocols.keys() & other.protocols.keys():
+        if place[1].startswith(f"{JUDGED}{judge}_"):
+            pair = [dict((name, value) for _, name, value in each.protocols[place].fields) for each in (one, other)]
+            here, there = (found.get(JUDGES, NOT_TOLD).split(",") for found in pair)
+            if here != there:
+                alone = [part for part in here if part not in there], [part for part in there if part not in here]
+                return ", ".join(alone[0]) or NOT_TOLD, ", ".join(alone[1]) or NOT_TOLD
+    return None
 
 
 def _order(item: tuple[tuple[str, int], Any]) -> tuple[int, str, int]:
@@ -319,13 +347,18 @@ def _groups(entries: Sequence[Entry], allowed: Collection[str], texts: Texts) ->
     """Entries in groups; first, of those of the published rows, that of the most rows, of such the largest.
 
     Two are in one group where they agree in every score that both have, whoever else is there: what agrees with two
-    that do not agree with each other is in the groups of both.
+    that do not agree with each other is in the groups of both. Judges that have tables of their own part these alone.
     """
     ordered = sorted(entries, key=lambda one: (-len(one.protocols), one.label))
+    judges = [one.judges for one in ordered]
     found: list[set[int]] = []
     for number, entry in enumerate(ordered):
         others = [one.protocols for one in ordered[:number]]
-        agreeing = {place for place, one in enumerate(others) if _agree(entry.protocols, one, texts)}
+        agreeing = {
+            place
+            for place, one in enumerate(others)
+            if _agree(entry.protocols, one, texts, judges[number] & judges[place])
+        }
         sharing = {place for place in agreeing if not others[place].keys().isdisjoint(entry.protocols)}
         joined = [group & agreeing for group in found if group & sharing] if entry.protocols else found[:1]
         widest = [one for one in joined if not any(one < other for other in joined)]

@@ -2,16 +2,18 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import groupby
 
-from cultureval.reports.leaderboard.entries import PAPER, Division, Entry, Group
+from cultureval.reports.leaderboard.entries import PAPER, Division, Entry, Group, judges_that_differ
 from cultureval.reports.ranks import Ranking
 from cultureval.runs.table import NO_AVERAGE, Cell, Column, OneRow, one_row, suite_rows
+from cultureval.runtime.errors import shorten
 from cultureval.runtime.rounding import printed
 from cultureval.tasks.catalogue import all_suites
 
 UNDEFINED = "n/a"
+Named = tuple[str, Entry | None, Sequence[OneRow]]  # a model's label, its entry (None: of a paper), its tables
 
 
 @dataclass(frozen=True)
@@ -49,6 +51,7 @@ class BoardTable:
         main: Place of the main column among `columns`; None without one.
         notes: Below it.
         ranking: Of its models by the main column; None where they have no ranks.
+        name: Of the suite's table that it is of.
     """
 
     title: str
@@ -58,6 +61,7 @@ class BoardTable:
     main: int | None = None
     notes: Sequence[str] = field(default_factory=tuple)
     ranking: Ranking | None = None
+    name: str = ""
 
 
 def tables_of(division: Division, group: Group, published: bool = False) -> list[BoardTable]:
@@ -67,17 +71,35 @@ def tables_of(division: Division, group: Group, published: bool = False) -> list
         published: Whether the rows of the suite's paper stand among those of the first group.
     """
     suite, first = all_suites().get(division.suite), group is division.groups[0]
-    rows: list[tuple[str, Entry | None, Sequence[OneRow]]] = [
-        (entry.label, entry, suite_rows(entry.run, division.suite)) for entry in group.entries
-    ]
+    rows: list[Named] = [(entry.label, entry, suite_rows(entry.run, division.suite)) for entry in group.entries]
     paper = suite.part("published_tables") if suite and published and first and not division.shots else None
     for model, tables in (paper() if paper else {}).items():
         rows.append((f"{model} ({PAPER})", None, [one_row(table) for table in tables]))
-    ours = list(dict.fromkeys(row.table for _, entry, found in rows if entry for row in found))
-    return [_table(name, rows) for name in ours]
+    ours = dict.fromkeys((row.table, row.judge) for _, entry, found in rows if entry for row in found)
+    return [table for name, judge in ours for table in _by_judges(name, judge, rows)]
 
 
-def _table(name: str, rows: Sequence[tuple[str, Entry | None, Sequence[OneRow]]]) -> BoardTable:
+def _by_judges(name: str, judge: str, rows: Sequence[Named]) -> list[BoardTable]:
+    """A table; of judges' scores, of which those of two judges of a name are not comparable, one for each of them."""
+    parts: list[list[Entry]] = []
+    for _, entry, own in rows:
+        if entry and any(row.table == name for row in own):
+            alike = [one for one in parts if not any(judge and judges_that_differ(entry, two, judge) for two in one)]
+            parts += [] if alike else [[]]
+            (alike or parts[-1:])[0].append(entry)
+    tables = []
+    for number, part in enumerate(parts, start=1):
+        table = _table(name, [row for row in rows if row[1] is None or any(row[1] is one for one in part)])
+        if number > 1:
+            here, there = judges_that_differ(part[0], parts[0][0], judge) or ("", "")
+            told = f"Another judge of the name {judge} than in the first of these tables: {shorten(here, 90)} here, "
+            notes = [f"{told}{shorten(there, 90)} there. Scores of two judges are not comparable.", *table.notes]
+            table = replace(table, title=f"{name} ({number})", notes=notes)
+        tables.append(table)
+    return tables
+
+
+def _table(name: str, rows: Sequence[Named]) -> BoardTable:
     families = {row.family for _, entry, own in rows for row in own if entry and row.table == name}
     found = [
         (label, entry, row)
@@ -106,7 +128,7 @@ def _table(name: str, rows: Sequence[tuple[str, Entry | None, Sequence[OneRow]]]
     place = columns.index(main) if main else None
     if main and place is not None:
         listed.sort(key=lambda row: _sorting(row.cells[place], main.lower))
-    return BoardTable(name, first.unit, columns, listed, place, shared)
+    return BoardTable(name, first.unit, columns, listed, place, shared, name=name)
 
 
 def _main_column(rows: Sequence[OneRow]) -> Column | None:

@@ -1256,3 +1256,26 @@ def test_a_mean_of_all_rows_has_one_error_in_every_view(tmp_path, group, metric,
     (row,) = page(tmp_path / "out", "--out", tmp_path / "site")[title]["rows"]
     assert row["cells"][0]["value"] == pytest.approx(found.value(f"{group}:_average|0", metric))
     assert row["cells"][0]["stderr"] == pytest.approx(found.stderr(f"{group}:_average|0", metric))
+
+
+@pytest.mark.parametrize(("judges", "tables"), [(("X", "X"), 1), (("X", "Y"), 2)])
+def test_judges_part_their_own_scores_alone(tmp_path, judges, tables):
+    """A run that was judged in fewer subsets had "two judges", and other judges put its CIDEr into another group."""
+    plans = (Plan(tasks=("caption",), judged=True), Plan(model=1, tasks=("caption",), judged=True))
+    for place, (planted, model) in enumerate(zip(write_folder(tmp_path, Folder(5, plans)), judges, strict=True)):
+        (file,) = {*planted.file.parent.glob("*.json")} - {planted.file}
+        content = json.loads(file.read_text(encoding="utf-8"))
+        for end in ("", "_msa")[: 1 + place]:  # whose metrics have the same names
+            name = f"jeem_caption_image_reference{end}"
+            line = f"judge:gpt|model:{model}|template:{name}#{end}"
+            content["cultureval"]["signatures"] += [{"group": f"gpt/{name}", "fields": {}, "text": line}]
+        file.write_text(json.dumps(content), encoding="utf-8")
+    (section,) = sections_of(tmp_path)
+    found = {table["title"]: [row["label"] for row in table["rows"]] for table in section["tables"]}
+    captions, *of_judges = found.values()
+    assert len(captions) == 2 and sorted(map(len, of_judges)) == [2 // tables] * tables, found
+    told = [note for table in section["tables"] for note in table["notes"] if "Another judge" in note]
+    assert [{"'model:X'", "'model:Y'"} < set(note.split()) for note in told] == [True] * (tables - 1), told
+    options = ("--charts", "none", "--output-dir", tmp_path / "c", "--metric", CRITERION)
+    out, err, code = run("compare", tmp_path / "out", *options)
+    assert code == (tables > 1), err or out
