@@ -139,7 +139,7 @@ class SuiteTable:
 
     Attributes:
         name: The same for all runs.
-        unit: Of the numbers; "" where its columns say it.
+        unit: Of the numbers, whichever columns a view shows; "" where these say it.
         columns: The columns, that of the labels first; a name alone is a column without more.
         rows: Its rows.
         notes: Lines below it.
@@ -166,7 +166,9 @@ class SuiteTable:
     @property
     def title(self) -> str:
         """What stands above it in the terminal."""
-        return self.heading or (f"{self.name}: {self.unit}" if self.unit else self.name)
+        lower = ", ".join(one.name for one in self.columns if isinstance(one, Column) and one.lower)
+        told = "; ".join(filter(None, (self.unit, lower and f"lower is better: {lower}")))
+        return self.heading or (f"{self.name}: {told}" if told else self.name)
 
     def placed(self) -> Iterator[tuple[Column, Cell | Coverage]]:
         """Its numbers with the columns in which they stand in one row a run."""
@@ -305,7 +307,7 @@ def group_table(run: Run, suite: str) -> SuiteTable:
     places = {name: Column(one[0].headline, name, not ways[name]) for name, one in groups.items()}
     cells = {name: replace(_group_cell(run, tasks), column=places[name]) for name, tasks in groups.items()}
     rows = [Row(name, (one[0].headline, cells[name], _coverage(one))) for name, one in groups.items()]
-    lower = not all(ways.values())
+    lower = not any(ways.values())
     if len(groups) > 1:
         rows.append(Row(AVERAGE, (next(iter(groups.values()))[0].headline, _average(suite, groups, cells), None)))
     main = Column(AVERAGE) if len(groups) > 1 else next(iter(places.values()), Column("score"))

@@ -17,7 +17,7 @@ from cultureval.metrics.m2cqa.names import (
     Q_MINUS_ACC,
     Q_PLUS_ACC,
 )
-from cultureval.reports.m2cqa.table import profile_notes
+from cultureval.reports.m2cqa.table import UNIT, profile_notes
 from cultureval.runs.means import estimate
 from cultureval.runs.record import Run, TaskRecord
 from cultureval.runs.table import Column, Row, SuiteTable, cell_of, with_mean_of_rows
@@ -44,9 +44,8 @@ def tables(run: Run) -> list[SuiteTable]:
     found = []
     if judged:
         notes = profile_notes(run, judged, COLUMNS)
-        unit = "0 to 1; contrastive instability (lower is better) first; n: items of three statements"
         rows = [_row(run, one, COLUMNS) for one in judged]
-        table = SuiteTable("AynVQA", unit, _header("Form", COLUMNS), rows, notes)
+        table = SuiteTable("AynVQA", UNIT, _header("Form", COLUMNS), rows, notes)
         tasks = {label(one): one.task for one in judged}
         known = [task for task in all_tasks().values() if task.suite == "aynvqa" and task.group != AYNVQA_JOINT]
         named = "all forms and languages" if len(judged) == len(known) else ""

@@ -137,4 +137,7 @@ def test_every_table_says_the_scale_of_its_numbers(suite):
     run = run_of([suite or "qimma_aratrust"])
     for table in suite_tables(run)[suite] if suite else [group_table(run, "qimma")]:
         assert re.search(r"percent|0 to 1\b|0 to 100|1 to 5|times 100", f"{table.name} {table.unit}"), table
+        lower = [column.name for column in table.columns if isinstance(column, Column) and column.lower]
+        assert not [name for name in lower if name in table.unit], "a page leaves out the columns without a number"
+        assert table.heading or not lower or table.title.endswith(f"; lower is better: {', '.join(lower)}")
     assert "shares from 0 to 1" in full_text(run, None).splitlines()[0]
