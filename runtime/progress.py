@@ -22,7 +22,18 @@ FIRST_SIGN = 3.0  # seconds before the first sign of life, where nothing has end
 LONGEST_PAUSE = 10.0  # seconds between two signs
 FEW_TOKENS = 100  # before which the pace is that of the prompts
 SHORTEST_PAUSE = 5.0  # seconds before a line at the next tenth
+_WAITS: dict[str, float] = {}  # who asked to be left alone -> until when (time.monotonic)
 LIBRARIES = ("TQDM_DISABLE", "HF_HUB_DISABLE_PROGRESS_BARS", "HF_DATASETS_DISABLE_PROGRESS_BARS", "NO_COLOR")
+
+
+def note_wait(whose: str, until: float) -> None:
+    """Notes that nothing is asked of a server until a time (time.monotonic), which signs of life then name."""
+    _WAITS[whose] = until
+
+
+def _waits() -> list[str]:
+    left = {whose: until - time.monotonic() for whose, until in _WAITS.items()}
+    return [f"{whose} asks to wait: {_duration(each)} more" for whose, each in left.items() if each > 0]
 
 
 class Progress:
@@ -139,7 +150,7 @@ class Progress:
         are not done, at the pace of those that are, that is told.
         """
         if self._phase:
-            return [self._phase] if self._bar is not None else []
+            return [*([self._phase] if self._bar is not None else []), *_waits()]
         took, ended = time.monotonic() - self._start - self._apart, self.done - self._first
         parts = [f"{self.tokens:,} token{'s' * (self.tokens != 1)}"] if self.tokens else []
         left = []
@@ -148,7 +159,7 @@ class Progress:
         if FEW_TOKENS <= self.tokens < self.most_tokens and self.done < self.total:
             left.append((took * (self.most_tokens - self.tokens) / self.tokens, "at most"))
         parts += [f"{kind} {_duration(seconds)} left" for seconds, kind in sorted(left)[:1]]
-        return [*parts, self._note] if self._note else parts
+        return [*parts, *([self._note] if self._note else []), *_waits()]
 
     def __enter__(self) -> Self:
         return self
@@ -173,7 +184,7 @@ def working(description: str) -> Iterator[None]:
         while not closed.wait(pause):
             pause = LONGEST_PAUSE
             with suppress(OSError, ValueError):
-                print(f"{description}, {time.monotonic() - started:.0f} s", file=sys.stderr)
+                print(", ".join([f"{description}, {time.monotonic() - started:.0f} s", *_waits()]), file=sys.stderr)
 
     if process_rank() == 0:
         threading.Thread(target=signs, name="progress", daemon=True).start()

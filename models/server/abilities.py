@@ -1,27 +1,29 @@
 """What a server can do, found by short questions before data are prepared; and the plan of the run that follows."""
 
+import math
 from collections.abc import Awaitable, Callable, Collection, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
-from cultureval.models.server.first_token import possible_top_of
+from cultureval.models.server.first_token import NOT_RETURNED, label_scores, top_of, why_none
 from cultureval.models.server.settings import ServerModelConfig
 from cultureval.runtime.coroutines import run_coroutine
 from cultureval.runtime.data.image_store import pillow
 from cultureval.runtime.errors import CulturevalError
+from cultureval.runtime.progress import working
 from cultureval.runtime.servers.costs import read_usage
 from cultureval.runtime.servers.data_urls import data_url
 from cultureval.runtime.servers.errors import ContentFilter, ServerError
 from cultureval.runtime.servers.identity import PROBE
 from cultureval.runtime.servers.openai_client import OpenAIClient
-from cultureval.runtime.settings import current_settings
 
-RETRIES = 3  # one that goes on failing at such a question cannot do what it asks for; a fault on the way is no sign
+RETRIES = 3  # of a question, before another one shows whether the server fails at this one alone
 LONGEST_WAIT_S = 120.0
+REFUSING_STATUS = (404, 405, 501)  # with those of `refuses_content`: what a server does not have
 IMAGE_SIDE = 64  # pixels; some models refuse smaller ones
 LARGEST = "أي هذه الأعداد أكبر؟ أجب بحرف الإجابة الصحيحة فقط."  # the replies to which begin as those of a run
 PASSED_OVER = "it passes over them: with one, it counts as many tokens as without"
-NOT_RETURNED = "it passes over the request for them"
 
 
 @dataclass(frozen=True)
@@ -32,6 +34,7 @@ class Abilities:
         chat: Chat messages.
         prompt_logprobs: Log-probabilities of prompts.
         first_token: Those of the likeliest first tokens of a chat reply.
+        labels: What is missing there of replies to a question with the labels of a task's options, clauses.
         images: Images in chat messages.
         system: A system prompt.
         longest: Tokens that it says it reads; None where it does not say.
@@ -41,6 +44,7 @@ class Abilities:
     chat: str | None = None
     prompt_logprobs: str | None = None
     first_token: str | None = None
+    labels: tuple[str, ...] = ()
     images: str | None = None
     system: str | None = None
     longest: int | None = None
@@ -60,6 +64,8 @@ class Abilities:
         since = ", since the server gives none of prompts" if self.prompt_logprobs else ""
         words = {"full": "by log-probabilities of prompts", "first_token": f"by first-token log-probabilities{since}"}
         parts = [f"choices {words[scoring]}"] if scoring in words else []
+        if scoring == "first_token" and self.labels:
+            parts += [*self.labels, "rows that are so have no score: pass --on-refused unscored, or take qimma_gen"]
         parts += ["images as data URLs"] if self.images == "" else []
         parts += ["plain prompts only"] if self.chat else []
         parts += [f"{self.longest:,} tokens of context"] if self.longest else ["the context's length is not told"]
@@ -84,26 +90,39 @@ def abilities(
         images: Whether tasks have images.
         likelihoods: Whether tasks need log-probabilities.
         labels: Labels of options that these score, each set once: some servers have no log-probabilities of a first
-            token that is a part of a character, such as of an Arabic letter.
+            token that is a part of a character, such as of an Arabic letter, or none of a label's token. What holds of
+            one question need not hold of others, so that this is told and decides nothing.
 
     Raises:
-        CulturevalError: The servers do not answer.
+        ServerError: The servers do not answer, although they are asked as patiently as in the run.
     """
-    return run_coroutine(_ask(config, images, likelihoods, labels))
+    with working(f"{config.model}: asking the server what it can do"):
+        return run_coroutine(_ask(config, images, likelihoods, labels))
 
 
 async def _ask(
     config: ServerModelConfig, images: bool, likelihoods: bool, labels: Collection[Sequence[str]]
 ) -> Abilities:
-    settings = config.servers()
-    patient = replace(settings, max_retries=RETRIES, timeout_s=min(settings.timeout_s, LONGEST_WAIT_S))
-    user = {"role": "user", "content": PROBE}
-    async with OpenAIClient(patient) as client:
-        questions = _Questions(client, config)
+    settings, user = config.servers(), {"role": "user", "content": PROBE}
+    short = replace(
+        settings,
+        max_retries=min(settings.max_retries, RETRIES),
+        timeout_s=min(settings.timeout_s, LONGEST_WAIT_S),
+    )
+    async with (
+        OpenAIClient(settings, aside=config.model) as patient,
+        OpenAIClient(short, aside=config.model) as client,
+    ):
+        questions = _Questions(client, patient, config)
+        refused, off = await questions.make_sure(), config.chat_template == "off"
+        prompt_logprobs = await questions.prompt_logprobs() if likelihoods else None
+        by_tokens = likelihoods and (prompt_logprobs != "" or config.scoring == "first_token")
+        first_token, lacks = await questions.first_tokens(labels) if by_tokens else (None, ())
         return Abilities(
-            chat=await questions.chat([user]),
-            prompt_logprobs=await questions.prompt_logprobs() if likelihoods else None,
-            first_token=await questions.first_tokens(labels) if likelihoods else None,
+            chat=await questions.chat([user]) if off else refused,
+            prompt_logprobs=prompt_logprobs,
+            first_token=first_token,
+            labels=lacks,
             images=await questions.image() if images else None,
             system=await questions.chat([{"role": "system", "content": config.system_prompt}, user])
             if config.system_prompt
@@ -116,53 +135,81 @@ async def _ask(
 class _Questions:
     """Short questions to a server; the answers are clauses as those of `Abilities`."""
 
-    def __init__(self, client: OpenAIClient, config: ServerModelConfig) -> None:
-        self._client, self._config = client, config
+    def __init__(self, client: OpenAIClient, patient: OpenAIClient, config: ServerModelConfig) -> None:
+        self._client, self._patient, self._config = client, patient, config
+        self._gives_tokens = False
         self._request = {"model": config.model, "extra_body": config.extra_body}
         self._request |= {} if "temperature" in config.left_out else {"temperature": 0}
 
-    async def chat(self, messages: list[dict[str, Any]], found: Callable[[Any], object] = lambda response: True) -> str:
+    async def make_sure(self) -> str:
+        """Why the form in which the run asks is refused, a clause; asked as patiently as the run does.
+
+        Raises:
+            ServerError: The server neither answers nor refuses it: it is not there, busy or failing, or refuses all.
+        """
+        limit = {self._config.max_tokens_name: 1}
+        chat = self._request | limit | {"messages": [{"role": "user", "content": PROBE}]}
+        plain = self._request | {"max_tokens": 1, "prompt": PROBE}
+        with suppress(ContentFilter):
+            try:
+                if self._config.chat_template == "off":
+                    await self._patient.send(lambda one: one.completions.create(**plain))
+                else:
+                    await self._patient.send(lambda one: one.chat.completions.create(**chat))
+            except ServerError as error:
+                if not _refuses(error):
+                    raise
+                return error.cause.rstrip(".")
+        return ""
+
+    async def chat(self, messages: list[dict[str, Any]], found: Callable[[Any], str] = lambda response: "") -> str:
         asked = self._request | {self._config.max_tokens_name: 1, "messages": messages}
-        return await _why_not(lambda: self._client.send(lambda one: one.chat.completions.create(**asked)), found)
+        return await self._why_not(lambda one: one.chat.completions.create(**asked), found)
 
     async def image(self) -> str:
         """Asks with an image; some servers answer without having looked at it, and count the tokens of the text."""
         counts: list[int | None] = []
 
-        def counted(response: Any) -> bool:
+        def counted(response: Any) -> str:
             used = read_usage(response.usage.model_dump()) if response.usage else None
             counts.append(used.input if used else None)
-            return len(counts) < 2 or None in counts or counts[0] != counts[1]
+            return PASSED_OVER if len(counts) == 2 and None not in counts and counts[0] == counts[1] else ""
 
         refused = ""
         for content in (PROBE, _with_image()):
             refused = refused or await self.chat([{"role": "user", "content": content}], counted)
-        return PASSED_OVER if refused == NOT_RETURNED else refused
+        return refused
 
-    async def first_tokens(self, labels: Collection[Sequence[str]]) -> str:
-        """With words, and with labels whose letters may be parts of tokens, unless rows without are left unscored."""
-        refused, skips = "", current_settings().on_refused == "unscored"
-        for own in [one for one in labels if not skips and not all(map(str.isascii, one))]:
-            refused = refused or await self._first_token([{"role": "user", "content": choice_question(own)}])
-            if refused == NOT_RETURNED:
-                refused = f"it gives none of a reply to a question whose options are {' '.join(own)}"
-        return refused or await self._first_token([{"role": "user", "content": PROBE}])
+    async def first_tokens(self, labels: Collection[Sequence[str]]) -> tuple[str, tuple[str, ...]]:
+        """Why it gives none to any question; and what is missing of labels whose letters may be parts of tokens."""
+        why = await self._first_token(PROBE)
+        lacks = {
+            " ".join(own): await self._first_token(choice_question(own), own)
+            for own in labels
+            if not all(map(str.isascii, own))
+        }
+        told = tuple(f"to a question with the options {own}: {lack}" for own, lack in lacks.items() if lack)
+        return ("" if self._gives_tokens else why), told
 
-    async def _first_token(self, messages: list[dict[str, Any]]) -> str:
-        asked = self._request | {self._config.max_tokens_name: 1, "messages": messages, "logprobs": True}
-        asked["top_logprobs"] = self._config.top_logprobs
-        return await _why_not(
-            lambda: self._client.send(lambda one: one.chat.completions.create(**asked)), possible_top_of
-        )
+    async def _first_token(self, question: str, labels: Sequence[str] = ()) -> str:
+        def found(response: Any) -> str:
+            why, top = why_none(response), top_of(response)
+            self._gives_tokens = self._gives_tokens or not why
+            absent = labels and not why and max(label_scores(labels, top)) == -math.inf
+            return f"none of them is among the {len(top)} likeliest first tokens" if absent else why
+
+        asked = self._request | {self._config.max_tokens_name: 1, "logprobs": True}
+        asked |= {"top_logprobs": self._config.top_logprobs, "messages": [{"role": "user", "content": question}]}
+        return await self._why_not(lambda one: one.chat.completions.create(**asked), found)
 
     async def prompt_logprobs(self) -> str:
         body = {**self._config.extra_body, "prompt_logprobs": 0}
         asked = self._request | {"prompt": PROBE, "max_tokens": 1, "extra_body": body}
 
-        def found(response: Any) -> object:
-            return (response.choices[0].model_extra or {}).get("prompt_logprobs")
+        def found(response: Any) -> str:
+            return "" if (response.choices[0].model_extra or {}).get("prompt_logprobs") else NOT_RETURNED
 
-        return await _why_not(lambda: self._client.send(lambda one: one.completions.create(**asked)), found)
+        return await self._why_not(lambda one: one.completions.create(**asked), found)
 
     async def longest(self) -> int | None:
         entry = await self._client.model_entry(self._config.model)
@@ -170,21 +217,30 @@ class _Questions:
         told = entry.get("max_model_len") or (meta.get("n_ctx") if isinstance(meta, dict) else None)
         return told if type(told) is int and told > 1 else None
 
+    async def _why_not(self, ask: Callable[[Any], Awaitable[Any]], found: Callable[[Any], str]) -> str:
+        """Why a question is not answered as it is meant, a clause: as `found` says of the reply; "" where it is.
 
-async def _why_not(ask: Callable[[], Awaitable[Any]], found: Callable[[Any], object]) -> str:
-    """Why a question is not answered as it is meant, a clause; "" where it is.
+        Raises:
+            ServerError: No question would be: the server is not there, busy or failing, or refuses all.
+        """
+        for client in (self._client, self._patient):
+            try:
+                return found(await client.send(ask))
+            except ContentFilter:
+                return ""
+            except ServerError as error:
+                if _refuses(error):
+                    return error.cause.rstrip(".")
+                failed = error
+                await self.make_sure()
+                if error.in_vain or error.may_refuse_all:
+                    return error.cause.rstrip(".")
+        raise failed
 
-    Raises:
-        ServerError: No question would be: the server is not there, or refuses all.
-    """
-    try:
-        return "" if found(await ask()) else NOT_RETURNED
-    except ContentFilter:
-        return ""
-    except ServerError as error:
-        if error.unreachable or (error.refuses_all and error.status != 404):  # an address that it does not have
-            raise
-        return error.cause.rstrip(".")
+
+def _refuses(error: ServerError) -> bool:
+    """Whether a server says that it does not have what a question asks for."""
+    return error.refuses_content or error.status in REFUSING_STATUS
 
 
 def _with_image() -> list[dict[str, Any]]:

@@ -23,6 +23,9 @@ LONGEST_LABEL = 4  # characters; what is longer is a text
 BELOW = 1.0  # how far the score of a missing label is below the least log-probability that was returned
 SMALL_MASS = 1e-3  # of the probability of all labels: what missing ones may have where several options are right
 LARGEST_LOGPROB = 1e-3  # of rounding in 16 bits; a log-probability is 0 at most
+LARGEST_SUM = 1.01  # of probabilities of different tokens, each rounded to 16 bits
+NOT_RETURNED = "it passes over the request for them"
+PART = "the first token of its reply is a part of a character, of which it gives none"
 
 
 def require_labels(doc: Doc) -> None:
@@ -52,11 +55,10 @@ async def ask_first_token(client: OpenAIClient, request: Mapping[str, Any]) -> A
     usage = usage_of(response)
     with reading_a_reply(usage):
         found = top_of(response)
-    if not found:
-        told = "no log-probabilities of its first token, as llama.cpp where it is part of a character"
+        why = why_none(response)
+    if why:
+        told = f"no log-probabilities of its first token that can be scored ({why})"
         raise unusable(f"The server gives {told}: the generated form, such as qimma_gen, needs none.", usage)
-    if wrong := _impossible(found):
-        raise unusable(f"The server gives {wrong[0]:.6g} as the log-probability of a likely first token.", usage)
     return {"top": found, "model": name_of(getattr(response, "model", None)), "usage": usage}
 
 
@@ -67,14 +69,17 @@ def top_of(response: Any) -> list[list[Any]]:
     return [[_bytes_of(one).hex(), float(one.logprob)] for one in top or [] if isinstance(one.logprob, int | float)]
 
 
-def possible_top_of(response: Any) -> list[list[Any]]:
-    """As `top_of`; [] also where a number is no log-probability: NaN, or above 0 by more than rounding."""
-    found = top_of(response)
-    return [] if _impossible(found) else found
-
-
-def _impossible(top: Sequence[list[Any]]) -> list[float]:
-    return [logprob for _, logprob in top if not logprob <= LARGEST_LOGPROB]  # NaN is neither
+def why_none(response: Any) -> str:
+    """Why a chat reply has no log-probabilities of likely first tokens, or none that can be; "" where it has."""
+    logprobs = [logprob for _, logprob in top_of(response)]
+    if wrong := [one for one in logprobs if not one <= LARGEST_LOGPROB]:  # NaN is neither
+        return f"it gives {wrong[0]:.6g} as the log-probability of a likely first token"
+    if (total := sum(map(math.exp, logprobs))) > LARGEST_SUM:
+        return f"the probabilities of its likeliest first tokens sum to {total:.3g}"
+    if logprobs:
+        return ""
+    text = getattr(getattr(response.choices[0], "message", None), "content", None)
+    return PART if isinstance(text, str) and set(text) == {"\ufffd"} else NOT_RETURNED  # which stands for half a letter
 
 
 def _bytes_of(entry: Any) -> bytes:

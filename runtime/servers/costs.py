@@ -20,6 +20,17 @@ _REASONING_BEYOND = 2**17  # tokens of reasoning that a provider may not count i
 _BYTES_OF_ESTIMATE = 8  # at most, for one estimated token; a token has one byte at least
 _DEAREST_TOKEN = 0.01  # what one can cost where no prices are known; the dearest of November 2026 cost 0.0006 dollars
 _DEARER = 10.0  # times the known price that a server may say an answer cost
+# Model and address -> `usage` of replies to short questions, not counted yet.
+_ASIDE: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
+
+
+def note_aside(model: str, url: str, usage: Mapping[str, Any] | None) -> None:
+    """Notes what a reply took to a question that is none of a run's, for the next budget of the model.
+
+    Such ask who a server is and what it can do, also before there is a budget.
+    """
+    if usage:
+        _ASIDE.setdefault((model, url), []).append(usage)
 
 
 class BudgetSpent(CulturevalError):
@@ -105,6 +116,9 @@ class RequestSize(NamedTuple):
             return False
         beyond = min(usage.reasoning, _REASONING_BEYOND) if self.reasons else 0
         return self.output is None or usage.output - beyond <= self.output + _AT_THE_END
+
+
+_SHORT = RequestSize(text=64, output=64, reasons=True)  # of the questions that are none of a run's: they are shorter
 
 
 class Counted(NamedTuple):
@@ -201,6 +215,7 @@ class Budget:
         """
         if self.halted:
             raise BudgetSpent(self.halted)
+        self._pay_aside()
         await self._has_room(amount)
         self._reserved += amount
         try:
@@ -246,6 +261,11 @@ class Budget:
                 self._paid[name] = self._count(answer, size)
         return self._paid[name] if answers else Usage(0, 0)
 
+    def _pay_aside(self) -> None:
+        for url in self.settings.base_url:
+            for usage in _ASIDE.pop((self.settings.model, url), ()):
+                self._count({"usage": usage}, _SHORT)
+
     def _count(self, answer: Mapping[str, Any], size: RequestSize) -> Usage:
         tokens, wrong = counted(answer, size, self.settings.image_tokens)
         if tokens.cost is not None and tokens.cost > self._most(tokens):
@@ -263,6 +283,7 @@ class Budget:
 
     def totals(self) -> dict[str, int | float]:
         """All counts by their names in a run's record; those that are 0 are left out."""
+        self._pay_aside()
         found = {
             "tokens_paid_in": self.input_tokens,
             "tokens_paid_out": self.output_tokens,

@@ -77,11 +77,16 @@ class ServerError(CulturevalError):
         if self.status in _REFUSING_KEYS:
             return f"set {key_variable} to a key that it takes" if key_variable else "name its key in api_key_env"
         if self.status in _REFUSING_ACCOUNTS:
-            return "see to the account's credit and limits"
+            later = "" if self.refuses_all else "repeat the command later, since it asks to wait, or "
+            return f"{later}see to the account's credit and limits"
         if self.status == 404:
             return "correct model and base_url"
         if self.refuses_content:
             return "correct the setting that it names (max_tokens_name, temperature, extra_body)"
+        if self.incomplete:
+            return "what it sends is no answer: correct base_url, or look into its log"
+        if self.status is not None and not self.unreachable:
+            return "look into its log, since it is there and fails"
         return "start the server, or correct base_url"
 
 

@@ -16,6 +16,7 @@ from typing import Any
 
 from cultureval.runtime.coroutines import run_coroutine
 from cultureval.runtime.errors import CulturevalError
+from cultureval.runtime.progress import working
 from cultureval.runtime.servers.answers import completion_of, name_of
 from cultureval.runtime.servers.errors import ServerError
 from cultureval.runtime.servers.openai_client import OpenAIClient, health_check
@@ -167,7 +168,7 @@ class IdentityQuestion:
     async def is_answered(self) -> bool:
         """Whether the servers answer it, so that their key, model and address are right."""
         settings = replace(self.settings, give_up_s=min(self.settings.give_up_s, _LONGEST_WAIT_S))
-        async with OpenAIClient(settings) as client:
+        async with OpenAIClient(settings, aside=self.request["model"]) as client:
             with suppress(ServerError):
                 await _continued(client, self.request, plain=True)
                 return True
@@ -189,7 +190,8 @@ def identify(question: IdentityQuestion, whom: str, try_schema: bool = False, pl
         CulturevalError: No server answers, or two of them say different things.
     """
     try:
-        return run_coroutine(_identify(question, try_schema, plain))
+        with working(f"{whom}: asking the server who it is"):
+            return run_coroutine(_identify(question, try_schema, plain))
     except ServerError as error:
         raise cannot_be_asked(whom, question.settings, error) from None
 
@@ -253,7 +255,7 @@ async def _identify(question: IdentityQuestion, try_schema: bool, plain: bool) -
 async def _of_server(
     settings: ServerSettings, request: Mapping[str, Any], by_answer: bool, try_schema: bool, plain: bool
 ) -> ServerIdentity:
-    async with OpenAIClient(settings) as client:
+    async with OpenAIClient(settings, aside=request["model"]) as client:
         entry = await client.model_entry(request["model"])
         response = await _continued(client, request, plain)
         ask = try_schema and entry.get("owned_by") not in _REGULAR_EXPRESSIONS

@@ -21,8 +21,10 @@ import openai
 import tenacity
 
 from cultureval.runtime.coroutines import run_coroutine
-from cultureval.runtime.errors import GOES_ON, shown_names
-from cultureval.runtime.servers.answers import Answer, answer_of, checked_answer, name_of
+from cultureval.runtime.errors import GOES_ON, counted, shown_names
+from cultureval.runtime.progress import note_wait
+from cultureval.runtime.servers.answers import Answer, answer_of, checked_answer, name_of, usage_of
+from cultureval.runtime.servers.costs import note_aside
 from cultureval.runtime.servers.errors import (
     ASKING_TO_WAIT,
     UNREADABLE,
@@ -77,7 +79,7 @@ class Watch(Protocol):
 class _Outages:
     """What this process has said of a server's failures: a line as it fails, and one as it answers again."""
 
-    failed: int = 0  # tries since the last line
+    failed: int = 0  # attempts since it was last said that it answers
     told: bool = False  # whether the last line says that it fails
     quiet_until: float = -math.inf
 
@@ -85,15 +87,14 @@ class _Outages:
         """Says that a server does not answer, and what follows, unless it was said of this outage, or just before."""
         self.failed += 1
         if not self.told and time.monotonic() >= self.quiet_until:
-            tries = f"; {self.failed:,} failed tries" if self.failed > 1 else ""
+            tries = f"; {counted(self.failed, 'failed attempt')}" if self.failed > 1 else ""
             logger.warning("%s does not answer (%s%s); %s", url, cause, tries, then)
-            self.failed, self.told, self.quiet_until = 1, True, time.monotonic() + _QUIET_S
+            self.told, self.quiet_until = True, time.monotonic() + _QUIET_S
 
     def note_answer(self, url: str) -> None:
         """Says that a server answers again, where it was said that it does not."""
         if self.told:
-            tries = "1 failed try" if self.failed == 1 else f"{self.failed:,} failed tries"
-            logger.warning("%s answers again, after %s", url, tries)
+            logger.warning("%s answers again, after %s", url, counted(self.failed, "failed attempt"))
             self.failed, self.told = 0, False
 
 
@@ -119,7 +120,12 @@ class _Server:
     def note_limits(self, headers: Mapping[str, str]) -> None:
         """Leaves the server alone where its answer says that a limit is used up."""
         if pause := pause_after_answer(headers):
-            self.paused_until = max(self.paused_until, time.monotonic() + pause)
+            self.pause(pause)
+
+    def pause(self, seconds: float) -> None:
+        """Leaves the server alone for so long."""
+        self.paused_until = max(self.paused_until, time.monotonic() + seconds)
+        note_wait(self.url, self.paused_until)
 
     @property
     def outages(self) -> _Outages:
@@ -174,6 +180,7 @@ class OpenAIClient:
         settings: ServerSettings,
         watch: Watch | None = None,
         wasted: Callable[[Mapping[str, Any]], Awaitable[None]] | None = None,
+        aside: str = "",
     ) -> None:
         """Prepares the clients of the servers.
 
@@ -181,9 +188,10 @@ class OpenAIClient:
             settings: The servers.
             watch: What is told of them.
             wasted: Called with the `usage` of a reply that is of no use, before another try; raises to end these.
+            aside: The model, where no question is one of a run's: what all replies take is noted (`note_aside`).
         """
         self.settings = settings
-        self._watch, self._wasted = watch, wasted
+        self._watch, self._wasted, self._aside = watch, wasted, aside
         self._key = settings.api_key()
         self._slots = asyncio.Semaphore(settings.concurrency)
         self.answered = 0  # requests
@@ -332,15 +340,20 @@ class OpenAIClient:
 
     async def waste(self, usage: Mapping[str, Any] | None) -> None:
         """Counts what a reply of no use to the question that is being asked says that it used."""
+        if self._aside:
+            note_aside(self._aside, self.settings.base_urls[0], usage)
         if self._wasted is not None and usage:
             await self._wasted(usage)
 
     async def _try(self, call: Callable[[openai.AsyncOpenAI], Awaitable[T]], choices: int, tries: _Tries) -> T:
         try:
-            return await self._try_once(call, choices, tries)
+            response = await self._try_once(call, choices, tries)
         except IncompleteAnswer as error:
             await self.waste(error.usage)
             raise
+        if self._aside:
+            note_aside(self._aside, self.settings.base_urls[0], usage_of(response))
+        return response
 
     async def _try_once(self, call: Callable[[openai.AsyncOpenAI], Awaitable[T]], choices: int, tries: _Tries) -> T:
         server = await self._free_server(tries)
@@ -424,7 +437,7 @@ class OpenAIClient:
             server.last_choice_until = time.monotonic() + _LONGEST_WAIT_S
             return
         if wait is not None:
-            server.paused_until = max(server.paused_until, time.monotonic() + wait)
+            server.pause(wait)
             return
         if not worth_retrying(error) or server.left_out:
             return

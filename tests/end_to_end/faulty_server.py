@@ -73,11 +73,13 @@ class FaultyServer(LoopbackServer):
         last_entry: What is said of a prompt's last token in place of its log-probability; "cut" leaves it out.
         requests: All request bodies; authorizations: their Authorization headers.
         arrivals: (time, fault) of each request; most_at_once: the largest number of requests in flight.
+        probe_usage: What the short questions say that they used.
         probes: Number of questions who the server is (`runtime/servers/identity.py`), which are in no other count.
         entry: Further fields of its model in the list of models; probe_answer: its answer to the question who it is.
         features: "no_chat" refuses to be asked in a chat who it is; "mute" answers 500 to that question, "revoked" 401,
-            "over_quota" 429 for two hours, "no_probe" 400;
-            "no_parts_of_letters" has none for options with Arabic letters, as llama.cpp;
+            "over_quota" 429 for two hours, "no_probe" 400, "page" a page, "empty" no choices; "busy_at_first" asks once
+            to wait for four seconds;
+            "no_parts_of_letters" has none for options with Arabic letters, half of one for a text, as llama.cpp;
             "no_images", "no_system", "no_temperature", "rejects_prompt_logprobs" refuse these; "top_logprobs" has them
             of first tokens;
             "unknown_models" answers 404 to questions for a model that is not its own; "counts" counts a prompt's words
@@ -106,7 +108,7 @@ class FaultyServer(LoopbackServer):
         self.asked, self.answered = Counter(), Counter()
         self.requests, self.authorizations, self.arrivals = [], [], []
         self.most_at_once = self.in_flight = self.dropped_while_down = self.lists = 0
-        self.down, self.served, self.fingerprint = False, MODEL, None
+        self.down, self.served, self.fingerprint, self.probe_usage = False, MODEL, None, None
 
 
 class _Handler(Handler):
@@ -173,14 +175,22 @@ class _Handler(Handler):
                 return self.reply(
                     status, {"error": {"message": words}}, {"Retry-After": "7200"} if status == 429 else {}
                 )
+        if "busy_at_first" in state.features:
+            state.features.remove("busy_at_first")
+            return self.reply(429, {"error": {"message": "slow down"}}, {"Retry-After": "4"})
+        if "page" in state.features:
+            return self.reply(200, b"<html>gateway</html>", {"Content-Type": "text/html"})
         message = {"role": "assistant", "content": json.dumps(SCHEMA_REPLY) if held else state.probe_answer}
+        if self._is_part_of_a_letter(prompt):
+            message["content"] = "\ufffd"
         choice = {"index": 0, "finish_reason": "length"}
         choice |= {"message": message} if "messages" in body else {"text": state.probe_answer}
         if "prompt_logprobs" in body and "prompt_logprobs" in state.features:
             choice["prompt_logprobs"] = [None]
         if "top_logprobs" in body and "top_logprobs" in state.features and not self._is_part_of_a_letter(prompt):
             choice["logprobs"] = {"content": [{"token": "a", "top_logprobs": [{"token": "a", "logprob": -0.1}]}]}
-        self.reply(200, self._named([choice]))
+        usage = {"usage": state.probe_usage} if state.probe_usage else {}
+        self.reply(200, self._named([] if "empty" in state.features else [choice], **usage))
 
     def _is_part_of_a_letter(self, prompt):
         return "no_parts_of_letters" in self.server.features and "أ." in prompt

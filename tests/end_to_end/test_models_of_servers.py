@@ -404,11 +404,12 @@ def test_what_a_server_cannot_do_is_told_before_data_are_read_with_what_works(
         assert "choices by first-token log-probabilities, since the server gives none of prompts" in told
         assert "first_token" in checked(server, scoring="full").no_likelihoods
     with FaultyServer(features=("top_logprobs", "no_parts_of_letters")) as server:
+        assert checked(server, labels=(("A", "B"), ("أ", "ب"), ("ج", "د"))).no_likelihoods is None
+        told = capsys.readouterr().err
+        assert "options أ ب: the first token of its reply is a part of a character, of which it gives none" in told
+        assert "options ج د: none of them is among the 1 likeliest first tokens; rows that are so have no score" in told
         assert checked(server, labels=(("A", "B"),)).no_likelihoods is None
-        told = checked(server, labels=(("A", "B"), ("أ", "ب"))).no_likelihoods
-        assert "(it gives none of a reply to a question whose options are أ ب)" in told and "qimma_gen" in told
-        monkeypatch.setenv("CULTUREVAL_ON_REFUSED", "unscored")
-        assert checked(server, labels=(("أ", "ب"),)).no_likelihoods is None, "rows without are then left unscored"
+        assert "have no score" not in capsys.readouterr().err
     with FaultyServer(features=("rejects_prompt_logprobs", "no_images", "no_system")) as server:
         found = checked(server, images=True)
         assert "Unexpected keys" in found.no_likelihoods and "qimma_gen" in found.no_likelihoods
@@ -423,6 +424,34 @@ def test_what_a_server_cannot_do_is_told_before_data_are_read_with_what_works(
         checked(server, likelihoods=False)
     with FaultyServer(features=("no_chat",)) as server, pytest.raises(CulturevalError, match="chat_template: off"):
         checked(server, likelihoods=False, tokenizer=None)
+
+
+@pytest.mark.parametrize(
+    ("feature", "told"),
+    [
+        ("over_quota", "daily limit reached.*7200 s.*: repeat the command later, since it asks to wait"),
+        ("mute", "500.*broken.*: look into its log, since it is there and fails"),
+        ("page", "text or a page, not JSON.*: what it sends is no answer: correct base_url"),
+        ("empty", "0 choices instead of 1.*: what it sends is no answer"),
+        ("revoked", "401.*: name its key in api_key_env"),
+    ],
+)
+def test_who_fails_at_the_start_is_told_for_what_it_is_and_not_to_refuse_chat_messages(tmp_path, feature, told):
+    with FaultyServer(features=(feature,)) as server:
+        given = {"model": MODEL, "base_url": server.url, "backoff_s": 0.01, "max_retries": 4}
+        (tmp_path / "model.yaml").write_text(yaml.safe_dump(given), encoding="utf-8")
+        with pytest.raises(CulturevalError, match=f"cannot be asked .*{told}"):
+            check_model(str(tmp_path / "model.yaml"), False, False)
+        assert server.probes == {"over_quota": 1, "revoked": 1, "empty": 3}.get(feature, 5), "as in the run"
+
+
+def test_a_wait_at_the_start_is_obeyed_and_told_while_it_lasts(tmp_path, capsys):
+    with FaultyServer(features=("busy_at_first",)) as server:
+        given = {"model": MODEL, "base_url": server.url, "give_up_s": 60}
+        (tmp_path / "model.yaml").write_text(yaml.safe_dump(given), encoding="utf-8")
+        check_model(str(tmp_path / "model.yaml"), False, False)
+        told = capsys.readouterr().err
+    assert f"{MODEL}: asking the server what it can do, 3 s, {server.url} asks to wait: 1 s more" in told
 
 
 @pytest.mark.parametrize("name", ["ours/model.gguf", "ours", "gone.gguf"])

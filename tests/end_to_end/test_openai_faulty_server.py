@@ -27,6 +27,7 @@ from waiting import PATIENCE, own_port
 from cultureval.models import openai_api
 from cultureval.models.openai_api import OpenAIModel, read_config
 from cultureval.models.server import scoring as server_scoring
+from cultureval.models.server.abilities import abilities
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.journal import WITHDRAWN, open_journal
 from cultureval.runtime.servers import replies
@@ -550,6 +551,19 @@ def test_scores_of_choices_are_paid_within_the_budget(load, tokenizer_folder):
         with pytest.raises(CulturevalError, match="has no room for another call"):
             load(server, **prices, revision="2", budget=whole / 2).loglikelihood(asked)
         assert whole / 4 < bill() - whole <= whole / 2
+
+
+def test_what_is_asked_of_who_a_server_is_and_what_it_can_do_is_paid_too(load):
+    with FaultyServer() as server:
+        server.probe_usage = {"prompt_tokens": 20, "completion_tokens": 1, "total_tokens": 21}
+        prices = {"input_token_price": 1.0, "concurrency": 1}
+        model = load(server, **prices)
+        abilities(model.config, False, True)
+        texts(model, ["q"])
+        assert server.probes > 4 and model.run_record()["tokens"]["cost"] == 20 * server.probes + 3
+        with pytest.raises(CulturevalError, match="has no room for another call"):
+            texts(load(server, **prices, revision="2", budget=30), ["q"], generation_size=2)
+        assert server.asked["q"] == 1, "what remains is too little after the question who the server is"
 
 
 def test_what_the_server_refuses_is_left_to_the_run_and_not_compared():

@@ -16,9 +16,9 @@ from cultureval.models.server.first_token import (
     ask_first_token,
     first_token_response,
     label_scores,
-    possible_top_of,
     require_labels,
     undecided,
+    why_none,
 )
 from cultureval.models.server.settings import ServerModelConfig
 from cultureval.runtime.errors import CulturevalError
@@ -94,19 +94,29 @@ def test_texts_and_servers_without_log_probabilities_are_refused():
         asyncio.run(ask_first_token(Client(), {}))
 
 
-@pytest.mark.parametrize(("logprob", "possible"), [(-1.0, True), (0.0005, True), (0.5, False), (math.nan, False)])
-def test_what_is_no_log_probability_is_none_when_abilities_are_asked_and_of_a_row(logprob, possible):
-    entry = SimpleNamespace(bytes=[65], token="A", logprob=logprob)
-    logprobs = SimpleNamespace(content=[SimpleNamespace(top_logprobs=[entry])])
+@pytest.mark.parametrize(
+    ("given", "why"),
+    [
+        ([-1.0], ""),
+        ([0.0005], ""),
+        ([-0.69, -0.695], ""),  # rounded to 16 bits
+        ([0.5], "0.5 as the log-probability of a likely first token"),
+        ([math.nan], "nan as the log-probability of a likely first token"),
+        ([-0.1, -0.2], "sum to 1.72"),
+    ],
+)
+def test_what_is_no_log_probability_is_none_when_abilities_are_asked_and_of_a_row(given, why):
+    entries = [SimpleNamespace(bytes=[65 + place], token="A", logprob=one) for place, one in enumerate(given)]
+    logprobs = SimpleNamespace(content=[SimpleNamespace(top_logprobs=entries)])
     response = SimpleNamespace(choices=[SimpleNamespace(logprobs=logprobs)], usage=None, model="m")
 
     class Client:
         async def send(self, call):
             return response
 
-    assert bool(possible_top_of(response)) == possible
-    if not possible:
-        with pytest.raises(ServerError, match="as the log-probability of a likely first token"):
+    assert why in why_none(response) and bool(why_none(response)) == bool(why)
+    if why:
+        with pytest.raises(ServerError, match=why):
             asyncio.run(ask_first_token(Client(), {}))
 
 
