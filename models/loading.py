@@ -105,6 +105,8 @@ def load(settings: HFModelSettings) -> LoadedModel:
     model_class = AutoModelForImageTextToText if vision else AutoModelForCausalLM
     arguments = _model_arguments(settings, config)
     quiet_products()
+    # cuDNN makes a new plan for every length of the keys: 2 ms a layer and token in bfloat16 (docs/speed.md).
+    torch.backends.cuda.enable_cudnn_sdp(False)
     common = {"revision": settings.revision, "trust_remote_code": settings.trust_remote_code}
     source = _expanded(settings.model_name)
     read_weights = partial(model_class.from_pretrained, source, **common, **arguments, output_loading_info=True)

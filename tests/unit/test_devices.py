@@ -67,6 +67,12 @@ def test_bfloat16_on_a_processor_without_it_is_told_once_with_what_to_do(
     assert capsys.readouterr().err.count("--dtype float32") == told
 
 
+def test_models_attend_without_cudnn_which_plans_anew_for_every_length(tiny_lm):
+    torch.backends.cuda.enable_cudnn_sdp(True)
+    load(HFModelSettings(model_name=str(tiny_lm), device="cpu"))
+    assert not torch.backends.cuda.cudnn_sdp_enabled()
+
+
 def test_torch_tells_what_this_processor_has():
     """The names that are looked for are torch's own; without them nothing would ever be told."""
     told = torch.cpu.get_capabilities()
