@@ -23,7 +23,7 @@ from cultureval.models.settings import HFModelSettings, is_local
 from cultureval.models.template_errors import TEMPLATE_ERRORS
 from cultureval.runtime.data.hub import cached_commit, is_offline
 from cultureval.runtime.devices import choose_device, lacks_bfloat16, shares_busy_cores
-from cultureval.runtime.errors import CulturevalError, described
+from cultureval.runtime.errors import CulturevalError, described, did_you_mean
 from cultureval.runtime.extras import require_extra
 from cultureval.runtime.interruption import TimeLimitReached, time_limit
 from cultureval.runtime.model_settings import refuse_unknown
@@ -168,8 +168,9 @@ def read_config(settings: HFModelSettings) -> PreTrainedConfig:
     common = {"revision": settings.revision, "trust_remote_code": settings.trust_remote_code}
     source = _expanded(settings.model_name)
     name = settings.model_name
-    remedy = f" Without a hub, `{SHORT}` is a small real model to try." if is_offline() and not is_local(name) else ""
-    config = _loaded(lambda: AutoConfig.from_pretrained(source, **common), name, remedy=remedy)
+    near = "" if is_local(name) else did_you_mean(name, [SHORT], cutoff=0.75).strip()
+    also = f" Without a hub, `{SHORT}` is a small real model to try." if is_offline() and not is_local(name) else ""
+    config = _loaded(lambda: AutoConfig.from_pretrained(source, **common), name, near and f"{near} ", also)
     _refuse_other_kinds(config, settings.model_name)
     return config
 

@@ -16,13 +16,13 @@ from cultureval.runtime.documentation import documented
 from cultureval.runtime.errors import CulturevalError, shown_names
 from cultureval.runtime.extras import PARTS, install_command, missing_packages, requirements_of
 from cultureval.runtime.patches.table import TRIED, all_patches, installed_version
-from cultureval.runtime.printing import terminal_width
+from cultureval.runtime.printing import folded, terminal_width
 from cultureval.runtime.settings import Settings
 from cultureval.runtime.smollm2 import SHORT, gguf_file
 from cultureval.tasks.catalogue import all_suites, all_tasks, kind_of
 from cultureval.tasks.kinds import Instrument
 from cultureval.tasks.options import read_data_options
-from cultureval.tasks.registration import mirror_arguments
+from cultureval.tasks.registration import mirror_arguments, registered
 from cultureval.tasks.suite import Suite, Task
 
 WIDTH = 80  # cells, where standard output is no terminal
@@ -72,10 +72,10 @@ def machine_report(everything: bool = False) -> tuple[str, bool]:
     rows = [(one.state, one.what if one.state == "ok" else f"{one.what} -> {one.cost}") for one in told]
     parts = [
         _table(suites),
-        *([MIRROR] if any("cultureval mirror" in what for _, _, what in suites) else []),
+        *([_lines(MIRROR)] if any("cultureval mirror" in what for _, _, what in suites) else []),
         *_samples_line([name for name, one in data.items() if (one.state, one.needed) == ("missing", "data")]),
         *([_table(rows)] if rows else []),
-        *([] if everything else [REST]),
+        *([] if everything else [_lines(REST)]),
     ]
     return "\n\n".join(parts), all(finding.state != "wrong" for finding in findings)
 
@@ -84,13 +84,17 @@ def _table(rows: Sequence[Sequence[str]]) -> str:
     return terminal_table((), rows, width=terminal_width() or WIDTH)
 
 
+def _lines(text: str) -> str:
+    return folded(text, terminal_width() or WIDTH)
+
+
 def _samples_line(without_data: Sequence[str]) -> list[str]:
     """How the first suite that has samples is tried at once; [] where none has."""
     for name in without_data:
         tasks = [task for task in all_tasks().values() if task.suite == name]
         if len(tasks_without_data(tasks, DataOptions(root=samples_root()))) < len(tasks):
             command = f"cultureval eval {SHORT if gguf_file() else 'MODEL'} {name} --data samples --skip-unscorable"
-            return [f"To try it now, on a few rows that we made up (other suites have some, too):\n  {command}"]
+            return [_lines(f"To try it now, on a few rows that we made up (other suites have some, too):\n  {command}")]
     return []
 
 
@@ -132,7 +136,11 @@ def _data_of(suite: str) -> Finding:
         without = tasks_without_data(tasks, options)
         place = f"data in {options.root or 'the cache of the hub'}"
     needed = "data" if len(without) == len(tasks) else f"data of {len(without)} of {len(tasks)} tasks"
-    return Finding("missing" if without else "ok", place, needed=needed, tasks=without)
+    get = ""
+    if suite in registered().installed | registered().custom:  # its author knows where they are
+        folders = sorted({task.sources[0].repo for task in tasks})
+        get = f"--data DIR, with {shown_names(folders, MOST_NAMED)} inside"
+    return Finding("missing" if without else "ok", place, needed=needed, get=get, tasks=without)
 
 
 def check_versions() -> list[Finding]:

@@ -46,7 +46,15 @@ def item_data(place: int, rows: Sequence[Row], task: str) -> dict[str, Any]:
     return data | {"answer": answer_of(row, headline_of(task)), "scores": without_nan(row["metric"])}
 
 
-def items_table(rows: Sequence[Row], task: str, run: str, width: int | None, limit: int, refused: int = 0) -> str:
+def items_table(
+    rows: Sequence[Row],
+    task: str,
+    run: str,
+    width: int | None,
+    limit: int,
+    refused: int = 0,
+    results: str | Path = "RESULTS",
+) -> str:
     """The first items of a task as a table, cut to one line each.
 
     Args:
@@ -55,6 +63,7 @@ def items_table(rows: Sequence[Row], task: str, run: str, width: int | None, lim
         width: Of the terminal in cells; None: standard output is no terminal.
         limit: At most this many items.
         refused: How many others were refused, and are in no details.
+        results: The folder or file that the user named.
     """
     shown = list(rows[:limit])
     metric, names = headline_of(task), names_of(rows)
@@ -78,7 +87,7 @@ def items_table(rows: Sequence[Row], task: str, run: str, width: int | None, lim
     table = terminal_table(HEADER, zip(*cut, strict=True), "llllr", title, width=width, cut_words=isolate)
     more = f"{len(rows) - len(shown)} more items: --limit N\n" if len(shown) < len(rows) else ""
     first = shlex.quote(_one_line(names[0])) if names else "ITEM"
-    return f"{table}\n{more}One item in full: cultureval show RESULTS TASK {first}"
+    return f"{table}\n{more}One item in full: cultureval show {shlex.quote(str(results))} {task} {first}"
 
 
 def _widest(cells: Sequence[str], header: str) -> int:

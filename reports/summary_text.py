@@ -21,7 +21,7 @@ from cultureval.runs.record import Run
 from cultureval.runs.table import MOST_LINES, Cell, Content, Coverage, SuiteTable, names_of_columns, suite_tables
 from cultureval.runs.warnings import run_notes, run_warnings
 from cultureval.runtime.errors import counted, escaped
-from cultureval.runtime.printing import as_printed
+from cultureval.runtime.printing import as_printed, folded, shown_path
 from cultureval.runtime.rounding import printed, printed_or_na
 from cultureval.tasks.catalogue import OVERALL
 
@@ -59,7 +59,7 @@ def summary_text(run: Run, width: int, full: bool = False, name: str = "", untol
         published |= any(cell.published is not None for table in tables for cell in _cells(table))
     if published:
         lines += _wrapped("[ ] is the paper's number for a model of this name.", width)
-    lines += _unbroken("Results:", _shortest(run.file), width)
+    lines += _unbroken("Results:", shown_path(_shortest(run.file)), width)
     if not full:
         notes = run_notes(run)
         also = f", {counted(len(notes), 'note')} on the data" if notes else ""
@@ -190,7 +190,7 @@ def _counts(counts: Sequence[int | None]) -> str:
 
 def _wrapped(text: str, width: int) -> list[str]:
     """A sentence, or what a file names, in lines of the width; a line break in it starts no line of its own."""
-    return terminal_table((), [[escaped(text)]], width=max(width, 1), cut_words=True).splitlines()
+    return folded(as_printed(escaped(text)), max(width, 1)).splitlines()
 
 
 def _unbroken(words: str, rest: str, width: int) -> list[str]:
@@ -198,7 +198,7 @@ def _unbroken(words: str, rest: str, width: int) -> list[str]:
     from rich.cells import cell_len
 
     line = escaped(f"{words} {rest}")
-    return [line] if cell_len(line) <= width else [*_wrapped(words, width), *_wrapped(rest, width)]
+    return [line] if cell_len(line) <= width else [*_wrapped(words, width), escaped(rest)]
 
 
 def listed(sentences: Iterable[str], width: int) -> list[str]:

@@ -1,12 +1,11 @@
 """What `cultureval tasks` and `check` print: suites, groups and subsets, and of their data what is not as published."""
 
-import textwrap
 from collections.abc import Iterable, Sequence
 
 from cultureval.reports.terminal_tables import terminal_table
 from cultureval.runtime.documentation import documented
 from cultureval.runtime.errors import CulturevalError, counted
-from cultureval.runtime.printing import print_note, terminal_width
+from cultureval.runtime.printing import folded, print_note, terminal_width
 from cultureval.tasks.catalogue import all_suites, all_tasks, groups, kind_of
 from cultureval.tasks.checking import DataReport, FileCounts, GroupCounts, Kind, ListedRow, SubsetCounts
 from cultureval.tasks.suite import Suite, Task
@@ -19,7 +18,7 @@ HINTS = (
     "`--json` prints them as JSON."
 )
 FIRST = 10  # listed rows of a kind, and subsets, that are shown without --full
-COLUMNS = ("subset", "source", "scored", "few-shot", "broken", "duplicate", "published", "")
+COLUMNS = ("subset", "source", "items", "few-shot", "broken", "duplicate", "published", "")
 
 
 def suites_text() -> str:
@@ -115,7 +114,7 @@ def _metrics(task: Task) -> str:
 
 
 def _paragraph(text: str) -> str:
-    return textwrap.fill(text, terminal_width() or WIDTH, break_long_words=False)
+    return folded(text, terminal_width() or WIDTH)
 
 
 def _table(header: Sequence[str], rows: Sequence[Sequence[str]], align: str = "l") -> str:
@@ -143,7 +142,7 @@ def _listed_rows(listed: Sequence[ListedRow], full: bool) -> list[str]:
 
 
 def _files_table(files: Sequence[FileCounts]) -> list[str]:
-    header = ("file", "rows", "scored", "few-shot", "broken", "unselected")
+    header = ("file", "rows", "evaluated", "few-shot", "broken", "unselected")
     cells = [
         (f"{one.source}/{one.file}", *map(str, (one.rows, one.scored, one.few_shot, one.broken, one.unselected)))
         for one in files
@@ -172,7 +171,7 @@ def _groups(groups: Sequence[GroupCounts], full: bool) -> list[str]:
     if not chosen:
         return []
     cells = [(one.group, one.form, *map(str, (one.rows, one.few_shot, one.expected)), _note(one)) for one in chosen]
-    return [terminal_table(("group", "data", "rows", "few-shot", "published", ""), cells, align="llrrrl")]
+    return [terminal_table(("group", "data", "items", "few-shot", "published", ""), cells, align="llrrrl")]
 
 
 def _note(one: GroupCounts) -> str:
@@ -221,6 +220,7 @@ def _totals(report: DataReport) -> str:
         sum(getattr(one, name) for one in files) for name in ("rows", "scored", "few_shot", "broken", "unselected")
     )
     read = [one for one in report.subsets if not one.missing]
+    items = sum(one.scored for one in report.subsets)
     duplicates = sum(one.duplicates for one in report.subsets)
     differing = sum(one.differs() for one in read)
     stopped = sum(bool(one.problem) for one in read)
@@ -228,7 +228,8 @@ def _totals(report: DataReport) -> str:
     return (
         f"{problems}"
         f"{len(read)} of {len(report.subsets)} subsets have data, with other row counts than published: {differing}.\n"
-        f"{rows} rows in {len(files)} files = {scored} scored + {shots} few-shot + {broken} broken\n"
+        f"{rows} rows in {counted(len(files), 'file')} = {scored} evaluated, as {counted(items, 'item')}, "
+        f"+ {shots} few-shot + {broken} broken\n"
         f"+ {rest} that none of these tasks reads.\n"
-        f"{duplicates} of the scored and few-shot ones are duplicates."
+        f"{duplicates} of the items and few-shot rows are duplicates."
     )

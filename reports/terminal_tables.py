@@ -1,20 +1,21 @@
 """Tables for terminals: columns aligned by display width, without colours or box characters."""
 
+import re
 import sys
-import textwrap
 from collections.abc import Callable, Iterable, Sequence
 from itertools import chain, repeat
 
-from cultureval.runtime.printing import as_printed, terminal_width
+from cultureval.runtime.printing import COMMAND, as_printed, folded, terminal_width
 
 GAP = 2  # cells between columns
 LEAST = 8  # cells that other columns keep before names in the first one are cut
+KEPT_SPACE = "\ue000"  # at which no line breaks
 ALIGNMENTS = {"l": "left", "r": "right"}
 
 
 def wrapped(text: str) -> str:
     """A paragraph in lines of `terminal_width`, else of 100 letters."""
-    return textwrap.fill(text, terminal_width() or 100, break_long_words=False)
+    return folded(text, terminal_width() or 100)
 
 
 def narrowest(rows: Iterable[Sequence[str]]) -> int:
@@ -60,7 +61,7 @@ def terminal_table(
     if width is None:
         cut_words = True
         width = terminal_width() or sys.maxsize
-    cells = [[as_printed(cell) for cell in row] for row in ([header, *rows] if header else rows)]
+    cells = [[_whole_commands(as_printed(cell)) for cell in row] for row in ([header, *rows] if header else rows)]
     widths = _column_widths(cells, width - indent, cut_words)
     table = Table(box=None, padding=(0, GAP, 0, 0), pad_edge=False, show_header=False)
     for column_width, letter in zip(widths, chain(align, repeat(align[-1])), strict=False):
@@ -72,8 +73,14 @@ def terminal_table(
     )
     with console.capture() as capture:
         console.print(table)
-    lines = [(" " * indent + line).rstrip() for line in capture.get().splitlines()]
+    lines = [(" " * indent + line).rstrip() for line in capture.get().replace(KEPT_SPACE, " ").splitlines()]
     return "\n".join([title, *lines] if title else lines)
+
+
+def _whole_commands(cell: str) -> str:
+    """A cell in which no line breaks within a command: a line of its own, or what backticks hold."""
+    lines = [line.replace(" ", KEPT_SPACE) if COMMAND.match(line) else line for line in cell.split("\n")]
+    return re.sub("`[^`\n]*`", lambda found: found[0].replace(" ", KEPT_SPACE), "\n".join(lines))
 
 
 def _column_widths(cells: Sequence[Sequence[str]], width: int, cut_words: bool) -> list[int]:

@@ -6,8 +6,8 @@ import io
 import os
 import re
 import select
+import shlex
 import sys
-import textwrap
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -22,6 +22,8 @@ PLAIN_LETTERS = "cultureval_plain_letters"  # name of the codec error handler
 OF_BARS = r"\x1b\[(?:[0-9;]{0,32}m|[0-9]{0,3}[ABK]|\?25[hl])"
 # U+2068 and U+2069 remain: they isolate right-to-left lines (`saved_sample.shown_text`).
 CONTROL = re.compile(rf"(?P<of_bars>{OF_BARS})|[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066\u2067]")
+WORD = re.compile(r"(\s*)((?:'[^'\n]*'|`[^`\n]*`)\S*|\S+)")
+COMMAND = re.compile(r"\s*(?:\S*/)?(?:cultureval|pip|python[\d.]*) \S")
 _FOR_FILES: ContextVar[bool] = ContextVar("for_files", default=False)
 
 
@@ -67,11 +69,14 @@ def print_result(text: str, path: str | Path) -> None:
     Where standard output is no terminal, the path also goes to standard error, unless the text names it.
 
     Args:
-        text: The text; on a terminal its lines are folded to the width.
+        text: The text, as of `print_text`; JSON is not folded.
         path: The file that holds it, or the folder of the results.
     """
     told = any(str(place) in text for place in (path, Path(path).resolve()))
-    print(_folded(escaped(text, keep=CONTROLS), sys.stdout) if sys.stdout.isatty() else text)
+    if text.startswith(("{", "[")):  # JSON, whose texts a line break would change
+        print(text)
+    else:
+        print_text(text)
     sys.stdout.flush()
     raw = _steady_file(sys.stdout)
     if raw is not None and raw.lost and raw.lost.errno != errno.EPIPE:
@@ -80,6 +85,11 @@ def print_result(text: str, path: str | Path) -> None:
         raw.reported = True
     if (not sys.stdout.isatty() and not told) or (raw is not None and raw.lost):
         print(f"cultureval: saved: {escaped(str(path))}", file=sys.stderr)
+
+
+def print_text(text: str) -> None:
+    """Prints a text on standard output; folded where that is a terminal or COLUMNS is set."""
+    print(_folded(escaped(text, keep=CONTROLS), sys.stdout) if terminal_width() else text)
 
 
 def print_note(text: str) -> None:
@@ -193,17 +203,33 @@ def _steady_file(stream: TextIO) -> SteadyFile | None:
 
 
 def _folded(text: str, stream: TextIO) -> str:
-    """The text with lines folded to the stream's width; longer words, such as paths, are cut on a terminal alone."""
+    """The text with lines folded to the stream's width."""
     width = terminal_width(stream)
-    if width is None:
-        return text
-    if not stream.isatty():
-        return "\n".join(
-            textwrap.fill(line, width, break_long_words=False, break_on_hyphens=False) for line in text.split("\n")
-        )
-    from rich.console import Console
+    return text if width is None else folded(text, width)
 
-    console = Console(width=width, color_system=None, markup=False, emoji=False, highlight=False)
-    with console.capture() as capture:
-        console.print(text)
-    return "\n".join(line.rstrip() for line in capture.get().splitlines())
+
+def folded(text: str, width: int) -> str:
+    """The text with its lines folded between words; paths and commands stay whole, so that they can be copied.
+
+    A word is also what quotes or backticks hold; a line that is a command is left as it is.
+
+    Args:
+        text: Its lines.
+        width: In cells; only what stays whole is wider.
+    """
+    from rich.cells import cell_len
+
+    lines: list[str] = []
+    for line in text.split("\n"):
+        lines.append("")
+        for gap, word in [("", line)] if COMMAND.match(line) or cell_len(line) <= width else WORD.findall(line):
+            if lines[-1].strip() and cell_len(lines[-1] + gap + word) > width:
+                lines.append(word)
+            else:
+                lines[-1] += gap + word
+    return "\n".join(lines)
+
+
+def shown_path(path: str | Path) -> str:
+    """A path as a shell reads it where it has spaces: in quotes, so that no line breaks in it."""
+    return shlex.quote(str(path)) if any(map(str.isspace, str(path))) else str(path)

@@ -93,7 +93,7 @@ def main() -> None:
             print_note(f"{' and '.join(other.run.model for other in others)} answered, too: they are on the page.")
             real = f" (or `{smollm2.SHORT}`, the real one of this demo)" if gguf else ""
             print_note(NEXT.format(command=own_command(), real=real))
-            write_page([*texts, vision, second, encoder], f"{about} {meaning}", folder)
+            write_page([*texts, vision, second, encoder], f"{about} {meaning}")
 
 
 def own_command() -> str:
@@ -137,14 +137,12 @@ def evaluate_gallery(encoder: Path) -> tuple[str, Path]:
     return evaluate_retrieval(galleries, DualEncoder(EncoderSettings(str(encoder), device="cpu")), RESULTS, None)
 
 
-def write_page(models: Sequence[Path], about: str, folder: Path) -> None:
+def write_page(models: Sequence[Path], about: str) -> None:
     """The leaderboard of the newest runs of models; prints where its page is."""
     from cultureval.reports.leaderboard.board import read_board
     from cultureval.reports.leaderboard.site import site_summary, write_site
 
-    facts = folder / "models.csv"
-    facts.write_text(f"model,licence\n{smollm2.NAME},{smollm2.LICENCE}\n")
-    board = read_board([RESULTS / "results" / model.name for model in models], models=facts)
+    board = read_board([RESULTS / "results" / model.name for model in models])
     written = write_site(board, PAGE, "cultureval: demo", ("svg",), about=about)
     print_result(f"\nLeaderboard: {site_summary(board, written)}", written.index)
 

@@ -11,7 +11,7 @@ import typer
 from cultureval.runtime.data.hub import go_offline_if_unreachable
 from cultureval.runtime.errors import BatchWritten, CulturevalError, DryRun, counted
 from cultureval.runtime.gc_pause import no_collection
-from cultureval.runtime.printing import print_note, print_result, terminal_width
+from cultureval.runtime.printing import print_note, print_result, print_text, terminal_width
 from cultureval.runtime.saving import Saving, require_output_folder
 from cultureval.runtime.settings import Settings, current_settings, use_settings
 from cultureval.scripts.options import (
@@ -149,7 +149,7 @@ def evaluate(
         except BatchWritten as written:
             return print_note(f"{written}.")
         except DryRun as told:
-            return print(told)
+            return print_text(str(told))
     print_run(run.run, run.path, full, as_json)
     if run.problems:
         raise CulturevalError(f"Results and details are saved, but {'; '.join(run.problems)}.")

@@ -7,7 +7,7 @@ import typer
 
 from cultureval.runtime.errors import did_you_mean
 from cultureval.runtime.extras import require_extra
-from cultureval.runtime.printing import print_note, print_result
+from cultureval.runtime.printing import print_note, print_result, print_text
 from cultureval.runtime.settings import current_settings, use_settings
 from cultureval.scripts.options import PublicRun, Strict
 
@@ -89,6 +89,6 @@ def publish_results(
     found = publications(results, results_org, public_run)
     if dry_run:
         for one in found:
-            print(one.sentence())
+            print_text(one.sentence())
         return
     publish(found, public_run, print_note)

@@ -218,7 +218,9 @@ def _file_problem(error: BaseException) -> str | None:
             )
         cause = cause.__cause__
     if isinstance(error, OSError) and error.filename is not None:
-        return f"{error.filename} cannot be read or written: {error.strerror}."
+        of_cache = Path(os.fsdecode(error.filename)).is_relative_to(user_cache())
+        another = " Another folder for the cache: CULTUREVAL_CACHE=FOLDER." if of_cache else ""
+        return f"{error.filename} cannot be read or written: {error.strerror}.{another}"
     return None
 
 

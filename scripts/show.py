@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from cultureval.runtime.errors import CulturevalError, counted
-from cultureval.runtime.printing import print_note, print_result, terminal_width
+from cultureval.runtime.printing import print_note, print_result, shown_path, terminal_width
 from cultureval.runtime.progress import working
 from cultureval.scripts.options import AsJson, Full, Strict
 
@@ -84,7 +84,7 @@ def _show_items(results: Path, task: str, limit: int, as_json: bool) -> None:
         content |= {"items": items}
         print(json.dumps(content, ensure_ascii=False, indent=2))
     else:
-        table = items_table(rows, task, saved.run_name, terminal_width(), limit, refused)
+        table = items_table(rows, task, saved.run_name, terminal_width(), limit, refused, results)
         print("\n".join([*listed(warnings, terminal_width() or PLAIN_WIDTH), table]))
 
 
@@ -159,7 +159,7 @@ def view(
         if left_out := write_bundle(logs, bundle, gated):
             names = ", ".join(sorted({log.task.partition("|")[0].partition(":")[0] for log in left_out}))
             print_note(f"{counted(len(left_out), 'task')} left out, since their data are gated: {names}")
-        print_result(f"{written}\nViewer: {bundle.resolve()} (needs a web server)", bundle)
+        print_result(f"{written}\nViewer: {shown_path(bundle.resolve())} (needs a web server)", bundle)
     elif serve:
         print_result(f"{written}\nViewer: http://127.0.0.1:{port} (Ctrl+C ends it)", folders[0])
         open_viewer(logs, port)
@@ -177,7 +177,10 @@ def doctor(
         bool, typer.Option("--patches", help="Print all patches of other libraries, and whether they fit.")
     ] = False,
 ) -> None:
-    """Reports what is installed or missing, or what of results differs; then exits 1. Example: cultureval doctor"""
+    """Reports what is installed or missing, or what of results differs.
+
+    Exit status 1: a version is wrong, or something differs. Example: cultureval doctor
+    """
     if results:
         from cultureval.reports.settings_diff import compare_runs, compare_with_here
 

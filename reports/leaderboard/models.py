@@ -11,12 +11,14 @@ from yaml import YAMLError
 from cultureval.reports.leaderboard.entries import Entry
 from cultureval.reports.model_sizes import billions_of
 from cultureval.reports.paper_numbers import published_model, published_rows
+from cultureval.runtime import smollm2
 from cultureval.runtime.errors import CulturevalError, shorten
 
 COLUMNS = ("model", "family", "billions", "licence")
 UNKNOWN = "unknown"
 LARGEST = 1e6  # billions of parameters
 CARD, LARGEST_CARD = "README.md", 1 << 20  # a model's card, and its bytes at most
+_LICENCES = {smollm2.NAME: smollm2.LICENCE}  # without a card on this machine
 _FAMILY = re.compile(r"[A-Za-z]+(?:-[A-Za-z]+)?|[^\W\d_](?:[^\W\d_]|[\u064b-\u0652\u0670])*")  # with vowel signs
 
 
@@ -54,7 +56,7 @@ def facts_of(entries: Iterable[Entry], given: Mapping[str, Mapping[str, str]]) -
         found[entry.label] = ModelFacts(
             row.get("family") or family_of(entry.model),
             size or billions_of(entry.model),
-            row.get("licence") or licence_of_card(entry.model, record.version) or UNKNOWN,
+            row.get("licence") or licence_of_card(entry.model, record.version) or _LICENCES.get(entry.model, UNKNOWN),
             bool(size),
         )
     return found

@@ -97,7 +97,11 @@ def test_the_command_exits_with_1_prints_a_short_table_and_writes_the_long_list(
     listed = tmp_path / "rows.jsonl"
     done = run("qimma", "--data", tmp_path / "root", "--rows", listed)
     assert done.exit_code == 1
-    for words in ("column 'Answer Key'", "1 of 109 subsets have data", "8 rows in 1 files = 3 scored + 1 few-shot"):
+    for words in (
+        "column 'Answer Key'",
+        "1 of 109 subsets have data",
+        "8 rows in 1 file = 3 evaluated, as 3 items, + 1 few-shot",
+    ):
         assert words in done.stdout, done.stdout
     assert len(done.stdout.splitlines()) < 25
     (subset,) = [line for line in done.stdout.splitlines() if line.startswith("qimma_arabicmmlu:Driving Test  ")]

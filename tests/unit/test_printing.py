@@ -7,8 +7,10 @@ import subprocess
 import sys
 
 import pytest
+from rich.cells import cell_len
 
-from cultureval.runtime.printing import print_result
+from cultureval.reports.terminal_tables import terminal_table
+from cultureval.runtime.printing import folded, print_result, shown_path
 
 RESULT = """
 from cultureval.runtime.printing import print_result, steady_streams
@@ -117,6 +119,19 @@ def test_columns_count_where_output_is_piped_and_words_such_as_paths_stay_whole(
     refused = run_here("show", path, COLUMNS=columns).stderr.splitlines()
     assert any(path in line for line in refused)
     assert (len(refused) == 1) == (widest == 80) and all(len(line) <= widest or path in line for line in refused)
+
+
+def test_paths_and_commands_are_never_broken_and_wide_letters_count_twice():
+    command = "  .venv/bin/cultureval eval MODEL qimma_aratrust --data samples --skip-unscorable"
+    path = shown_path("/a folder/نتائج اليوم/results.json")
+    text = f"Results: {path}\n{command}\nSee `cultureval show RESULTS TASK` for them, or {'long' * 15}.\n{'中文 ' * 9}"
+    lines = folded(text, 30).split("\n")
+    assert lines[:3] == ["Results:", path, command] and "long" * 15 + "." in lines
+    assert "`cultureval show RESULTS TASK`" in lines
+    assert [cell_len(line) for line in lines[-2:]] == [29, 14] and " ".join(lines).split() == text.split()
+    assert shown_path("/no/space") == "/no/space"
+    table = terminal_table((), [["missing", "data\n  cultureval mirror qimma --output-dir DIR"]], width=20)
+    assert "  cultureval mirror qimma --output-dir DIR" in table
 
 
 @pytest.mark.parametrize("text, notes", [("Page: {}", 0), ("Page: {}/index.html", 0), ("accuracy 0.5", 1)])

@@ -114,7 +114,7 @@ def test_a_task_is_a_list_of_its_items_on_one_line_each(row, tmp_path, monkeypat
     monkeypatch.setattr("cultureval.runs.files.find_details", lambda *names: found)
     show(tmp_path, "cvlue_vg")
     title, header, first, second, hint = capsys.readouterr().out.splitlines()
-    assert title == "cvlue_vg, org/model, 2026: 2 of 2 items, score: iou" and hint.endswith(" RESULTS TASK 7")
+    assert title == "cvlue_vg, org/model, 2026: 2 of 2 items, score: iou" and hint.endswith(f" {tmp_path} cvlue_vg 7")
     assert first.split()[0] == "7" and first.endswith("0.5") and "\x1b" not in first
     assert second.split()[0] == "#1" and second.split()[-3:] == ["ب", "أ", "n/a"]
     show(tmp_path, "cvlue_vg", "#1", as_json=True)
