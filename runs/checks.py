@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, ParamSpec, TypeVar
 
 import numpy as np
 
@@ -37,16 +37,21 @@ from cultureval.runs.items import (
 )
 from cultureval.runs.judged import MISSING, UNFLAGGED
 from cultureval.runs.means import ROUNDING, Estimate, agree, mean_of, members_of
-from cultureval.runs.record import Claim, Run, TaskRecord
+from cultureval.runs.record import Claim, ModelRecord, Run, TaskRecord
 from cultureval.runs.rows import headline_of, owner_of
 from cultureval.runtime.errors import CulturevalError, counted, shorten
 from cultureval.runtime.patches.lighteval.group_averages import StandardError
-from cultureval.tasks.catalogue import all_suites, declared_metric
+from cultureval.tasks.catalogue import all_suites, all_tasks, declared_metric, kind_of
+
+if TYPE_CHECKING:
+    import pyarrow
 
 ROWS = "rows"
 ERROR = "_stderr"
 FEW = 15  # items, below which the error of a score of sums is too rough for a check
 RATIO = 2  # sums that a mean, or a ratio, is made of
+COUNTED = {"unparsable": "unreadable answers", "truncated": "cut answers", "cut_prompts": "cut prompts"}
+ENDS, CUT = "doc.specific.finish_reasons", "model_response.truncated_tokens_count"
 NO_ANSWER = "no_answer"  # the kind of refused rows of which a record tells none
 GROUPS = 100  # of clusters at most, that a jackknife leaves out one after another
 FACTOR = 1.5  # between two errors of one score that are of other draws, or of a bootstrap and a jackknife
@@ -78,6 +83,7 @@ class _Read(NamedTuple):
         clusters: [N] of the rows, None where a row shares nothing.
         asked: As of `comparable.digest_of`.
         answers: Metrics of chosen options -> [N] what the rows' answers make of them, nan where they tell nothing.
+        counts: Fields of a record that count rows, `COUNTED` -> how many of these rows are such.
     """
 
     rows: int
@@ -85,6 +91,7 @@ class _Read(NamedTuple):
     clusters: Sequence[str | None]
     asked: str
     answers: dict[str, Floats]
+    counts: dict[str, int]
 
 
 class _Checked(NamedTuple):
@@ -235,8 +242,9 @@ def _read(file: Path, task: str, metrics: Sequence[str]) -> _Read:
     import pyarrow.compute
 
     chosen = choice_metrics(task)
-    paths = [*(f"metric.{name}" for name in metrics), *ASKED, *(ANSWERS if chosen else ())]
-    table = read_details(file, list(dict.fromkeys(paths)))
+    unreadable = kind_of(task).unreadable if task.partition("|")[0] in all_tasks() else None
+    named = ["metric"] if unreadable else [f"metric.{name}" for name in metrics]
+    table = read_details(file, list(dict.fromkeys([*named, *ASKED, ENDS, CUT, *(ANSWERS if chosen else ())])))
     columns = {}
     for name in metrics:
         column = leaf(table, f"metric.{name}")
@@ -244,7 +252,34 @@ def _read(file: Path, task: str, metrics: Sequence[str]) -> _Read:
         if column is not None and any(test(column.type) for test in kinds):
             columns[name] = column.cast(pyarrow.float64()).to_numpy()
     answers = scores_by_answers(table, task) if chosen else {}
-    return _Read(table.num_rows, columns, clusters_of(table), digest_of(table), answers)
+    counts = _counts_of(table, unreadable)
+    return _Read(table.num_rows, columns, clusters_of(table), digest_of(table), answers, counts)
+
+
+def _counts_of(table: "pyarrow.Table", unreadable: Callable[[Mapping[str, Any]], bool] | None) -> dict[str, int]:
+    """As `recording` counts rows; `unreadable` is that of the task's kind, whose metrics other details may lack."""
+    rows = table["metric"].to_pylist() if unreadable else []
+    ends, cut = (column.to_pylist() if (column := leaf(table, path)) is not None else [] for path in (ENDS, CUT))
+    counts = {
+        "truncated": sum("length" in (reasons or ()) for reasons in ends),
+        "cut_prompts": sum((tokens or 0) > 0 for tokens in cut),
+    }
+    try:
+        return {"unparsable": sum(map(unreadable, rows)) if unreadable else 0} | counts
+    except LookupError:
+        return counts
+
+
+def _against_rows(record: TaskRecord, model: ModelRecord, read: _Read) -> tuple[list[Change], TaskRecord, str]:
+    """What the rows say otherwise of the record's counts of them, the record with theirs, and why one is unchecked."""
+    ours = model.backend and model.backend.islower()  # LightEval's backends, which are classes, count no tokens
+    counts = {name: count for name, count in read.counts.items() if ours or name != "cut_prompts"}
+    other = {name: count for name, count in counts.items() if getattr(record, name) != count}
+    told = [name for name in other if name in record.model_fields_set]
+    claims = [Claim(record.task, COUNTED[name], getattr(record, name), other[name], "details") for name in told]
+    lacking = not read.counts.keys() >= {"unparsable"} and "unparsable" in record.model_fields_set
+    unchecked = "its details do not tell which answers were unreadable" if lacking else ""
+    return [(one, {}) for one in claims], record.model_copy(update=other) if other else record, unchecked
 
 
 def _of_items(run: Run, record: TaskRecord, file: Path) -> _Checked:
@@ -258,6 +293,8 @@ def _of_items(run: Run, record: TaskRecord, file: Path) -> _Checked:
     if record.rows and read.rows != record.rows:
         changes.append((Claim(record.task, ROWS, record.rows, read.rows, "details"), {}))
         record = record.model_copy(update={"rows": read.rows, "items": None, "scored": {}})
+    of_counts, record, uncounted = _against_rows(record, run.record.model, read)
+    changes += of_counts
     known = {metric: column[np.isfinite(column)] for metric, column in read.columns.items()}
     counts = {metric: _scored(run, record, file, metric, len(column), read.rows) for metric, column in known.items()}
     made = _made_of_sums(record, file, [metric for metric in metrics if metric not in known])
@@ -271,6 +308,7 @@ def _of_items(run: Run, record: TaskRecord, file: Path) -> _Checked:
     record = _with_counts(record, read.rows, counts, headline)
     errors: dict[str, StandardError] = {}
     contradicted, unchecked = _against_answers(record.task, read)
+    unchecked = unchecked or uncounted
     changes += contradicted.values()
     for metric in metrics:
         try:

@@ -120,11 +120,6 @@ def cell_of(
     return Cell(value, stderr, n, published, digits, published_digits)
 
 
-def cell_of_words(words: str | None) -> Cell | None:
-    """A cell that has words in place of a number (the bounds of a mean); None without any."""
-    return Cell(None, words=words) if words else None
-
-
 @dataclass(frozen=True)
 class Row:
     """A row: its label, and a number, a coverage or a text for each column; None is an empty cell."""
@@ -170,13 +165,13 @@ class SuiteTable:
         told = "; ".join(filter(None, (self.unit, lower and f"lower is better: {lower}")))
         return self.heading or (f"{self.name}: {told}" if told else self.name)
 
-    def placed(self) -> Iterator[tuple[Column, Cell | Coverage]]:
-        """Its numbers with the columns in which they stand in one row a run."""
+    def placed(self) -> Iterator[tuple[Column, Cell | Coverage | str]]:
+        """Its numbers, and the bounds of a judge's, with the columns in which they stand in one row a run."""
         for row in self.rows:
             for column, cell in zip(self.columns[1:], row.cells, strict=False):
-                if isinstance(cell, Cell):
+                if isinstance(cell, Cell) or self.judge and isinstance(cell, str):
                     known = column if isinstance(column, Column) else Column(column)
-                    yield cell.column or replace(known, above=row.label), cell
+                    yield (isinstance(cell, Cell) and cell.column) or replace(known, above=row.label), cell
                 elif isinstance(cell, Coverage) and cell.column:
                     yield cell.column, cell
 

@@ -26,7 +26,6 @@ from cultureval.runs.table import (
     Row,
     SuiteTable,
     cell_of,
-    cell_of_words,
     one_row,
     table_of_cells,
 )
@@ -262,7 +261,7 @@ def _judge_table(judge: str, scores: Sequence[JudgeScores]) -> SuiteTable:
             ]
             known = [one.mean for one in found if one.mean]
             whole = known and len(known) == len(found) and not part
-            cells.append(cell_of(mean_of(known)) if whole else cell_of_words(bounded_mean(found)))
+            cells.append(cell_of(mean_of(known)) if whole else bounded_mean(found))
         if any(cells):
             rows.append(Row(label, cells))
     name = f"AL-QASIDA, judge {judge}, 1 to 5{part}"

@@ -25,7 +25,6 @@ from cultureval.runs.table import (
     Row,
     SuiteTable,
     cell_of,
-    cell_of_words,
     table_of_cells,
     with_mean_of_rows,
 )
@@ -110,8 +109,8 @@ def _judge_table(run: Run, judge: str, scores: Sequence[JudgeScores]) -> SuiteTa
                 continue
             variety, means = records[one.task], {name: one.criteria.get(name) for name in CRITERIA}
             if part:
-                cells = [cell_of_words(bounded_mean([found])) if found else None for found in means.values()]
-                cells += [cell_of_words(f"{one.scored} of {one.items}")] if any(cells) else []
+                cells = [bounded_mean([found]) if found else None for found in means.values()]
+                cells += [f"{one.scored} of {one.items}"] if any(cells) else []
             else:
                 paper = published[file].get(variety, {})
                 cells = [_judged_cell(found, paper.get(prefix + name)) for name, found in means.items()]
@@ -122,9 +121,9 @@ def _judge_table(run: Run, judge: str, scores: Sequence[JudgeScores]) -> SuiteTa
     return SuiteTable(f"{BY_JUDGE} {judge}, 1 to 5{part}", "", columns, rows, notes, family=BY_JUDGE, judge=judge)
 
 
-def _judged_cell(found: CriterionScore | None, paper: float | None) -> Cell | None:
+def _judged_cell(found: CriterionScore | None, paper: float | None) -> Cell | str | None:
     """A judge's mean; where it scored no item of the task, what bounds it."""
-    return found and (cell_of(found.mean, paper) if found.mean else cell_of_words(bounded_mean([found])))
+    return found and (cell_of(found.mean, paper) if found.mean else bounded_mean([found]))
 
 
 def published_tables() -> dict[str, list[SuiteTable]]:

@@ -399,13 +399,13 @@ def test_partial_runs_are_marked_and_stand_apart_from_the_papers_rows(tmp_path):
 
 def test_what_the_terminal_tells_of_answers_stands_on_the_page(tmp_path):
     """Rows against published, unreadable, cut and refused answers were told in the terminal only."""
-    (one,) = write_folder(tmp_path, Folder(6, (Plan(refused=(1,)),)))
+    (one,) = write_folder(tmp_path, Folder(6, (Plan(refused=(1,), details="missing"),)))  # which would say otherwise
     with changed(one.file) as content:
         record = content["cultureval"]["tasks"][f"{TRUST}|0"]
         record |= {"truncated": 3, "unparsable": 2, "expected_rows": 522}
     (summary,) = shown("show", one.file, "--json")["runs"]
     (table,) = page(tmp_path / "out", "--out", tmp_path / "site").values()
-    assert table["rows"][0]["warnings"] == summary["warnings"] and len(summary["warnings"]) == 4
+    assert table["rows"][0]["warnings"] == summary["warnings"] and len(summary["warnings"]) == 5
     (model,) = (tmp_path / "site" / "models").glob("*.html")
     text = model.read_text(encoding="utf-8")
     assert all(words in text for words in ("cut at the token limit", "Unreadable answers", "522", "refused"))
@@ -795,7 +795,8 @@ def run_of_m2cqa(root, cells, left=(), model="lab/model"):
     with changed(file) as content:
         scores = {f"m2cqa:{name}|0": cell_report(verdicts) for name, verdicts in cells.items()}
         for name, verdicts in cells.items():
-            content["cultureval"]["tasks"][f"m2cqa:{name}|0"]["rows"] = verdicts.size
+            counts = {"rows": verdicts.size, "unparsable": int((verdicts == "invalid").sum())}
+            content["cultureval"]["tasks"][f"m2cqa:{name}|0"] |= counts
         scores |= means_of_subsets(scores)
         content["results"] = {name: values for name, values in scores.items() if name not in left}
         for name in left:
@@ -1279,3 +1280,20 @@ def test_judges_part_their_own_scores_alone(tmp_path, judges, tables):
     options = ("--charts", "none", "--output-dir", tmp_path / "c", "--metric", CRITERION)
     out, err, code = run("compare", tmp_path / "out", *options)
     assert code == (tables > 1), err or out
+
+
+def test_counts_of_answers_are_those_of_the_details(tmp_path):
+    """A record's count of unreadable answers was believed: 0 where twelve replies had no verdict hid the warning."""
+    cells = drawn_verdicts(20, 0.8, 0.6, 1)
+    cells[:4] = "invalid"
+    file = run_of_m2cqa(tmp_path, {"tf_en": cells})
+    assert not load(file)[0].claims
+    with changed(file) as content:
+        content["cultureval"]["tasks"]["m2cqa:tf_en|0"] |= {"unparsable": 0, "truncated": 7}
+    (found,) = load(file)
+    assert [one.sentence for one in found.claims] == [
+        "m2cqa:tf_en|0 unreadable answers: its file says 0, its details 12",
+        "m2cqa:tf_en|0 cut answers: its file says 7, its details 0",
+    ]
+    told = {one.kind for one in run_warnings(found)}
+    assert "unparsable" in told and "truncated" not in told
