@@ -14,7 +14,7 @@ CULTUREVAL_MODEL_SETTINGS (a JSON object) overrides the file.
 """
 
 import logging
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
@@ -286,13 +286,13 @@ class OpenAIModel(LightevalModel):
         """The answers to the questions of docs, and by place what stands for docs that the server refuses."""
         reasons: dict[str, RefusedResponse] = {}
         short = short_question(self.config, self._servers)
-        others = deque(question for own in asked for question in own.values())
+        keys = [key for own in asked for key in own]
+        waiting: list[Doc] | None = None if any(key in self._journal for key in keys) else []
         questions = {
-            key: naming(doc, question, self._watch, short, others)
+            key: naming(doc, question, self._watch, short, waiting)
             for doc, own in zip(docs, asked, strict=True)
             for key, question in own.items()
         }
-        keys = [key for own in asked for key in own]
         if self.config.dry_run or self._batch:
             known, _ = earlier_answers(self._journal, keys, self._watch)
         if self.config.dry_run:

@@ -1,9 +1,7 @@
 """Refused rows: prompts to which a server gives no usable answer, and answers that refuse or that a filter stopped."""
 
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
-from itertools import islice
 
 from lighteval.tasks.requests import Doc
 
@@ -12,7 +10,13 @@ from cultureval.models.refused_images import ImagesRefused, skips_refused
 from cultureval.runtime.errors import GOES_ON, CulturevalError, counted, shorten
 from cultureval.runtime.patches.lighteval.refused_docs import RefusedResponse, name_of
 from cultureval.runtime.servers.answers import Answer
-from cultureval.runtime.servers.errors import ASKING_TO_WAIT, ContentFilter, ServerError, reading_a_reply
+from cultureval.runtime.servers.errors import (
+    ASKING_TO_WAIT,
+    AskedToWait,
+    ContentFilter,
+    ServerError,
+    reading_a_reply,
+)
 from cultureval.runtime.servers.identity import IdentityQuestion
 from cultureval.runtime.servers.identity_watch import IdentityWatch
 from cultureval.runtime.servers.journalled_answers import OnFailure, Question
@@ -21,7 +25,7 @@ from cultureval.runtime.servers.providers import filters
 from cultureval.runtime.settings import current_settings
 
 NAMED = 3  # rows in one message
-_OTHERS = 2  # questions that show whether a server asks to wait with one row alone
+_OTHERS = 2  # rows with which a server may ask to wait before it has answered any
 OF_KIND = {"filter": "stopped by the provider's filter", "refusal": "refused by the model"}
 REASONS = {
     "server": "the server refuses its prompt",
@@ -129,7 +133,7 @@ def _why(answer: Answer) -> RefusedResponse | None:
 
 
 def naming(
-    doc: Doc, question: Question, watch: IdentityWatch | None, short: IdentityQuestion, others: deque[Question]
+    doc: Doc, question: Question, watch: IdentityWatch | None, short: IdentityQuestion, waiting: list[Doc] | None
 ) -> Question:
     """A question whose error names the doc, where the server answers others.
 
@@ -138,7 +142,8 @@ def naming(
         question: Of it.
         watch: Who is asked; a provider, which is not asked who it is, is not asked in vain whether it is there.
         short: A short question, which shows whether the key, the model and the address are right.
-        others: The questions of all docs, the last one that was answered first.
+        waiting: Shared by all docs of a run: those with which a server has asked to wait; None where it has answered
+            some already, in an earlier run.
     """
     asks = watch is not None and watch.question is not None
 
@@ -146,7 +151,7 @@ def naming(
         before = client.answered
         try:
             with reading_a_reply():
-                return await _not_only_busy(client, question, others)
+                return await question(client)
         except ServerError as error:
             if error.refuses_content and all_images(doc):
                 raise ImagesRefused([doc], f"the server refuses it: {error.cause.rstrip('.')}") from error
@@ -163,33 +168,28 @@ def naming(
                 error.args = (f"{error} It refuses a short question too: {advice}.",)
             raise
 
-    return ask
+    return _asked_once_more(doc, ask, short, waiting)
 
 
-async def _not_only_busy(client: OpenAIClient, question: Question, others: deque[Question]) -> Answer:
-    """The answer to a question, which is asked again where a server asks to wait with it, and then answers another.
+def _asked_once_more(doc: Doc, question: Question, short: IdentityQuestion, waiting: list[Doc] | None) -> Question:
+    """A question that is asked again after the others where a server asks to wait with it, perhaps with it alone."""
+    first: int | None = None  # how many requests were answered when it asked so
 
-    Raises:
-        ServerError: As of the question; `in_vain` where the server asks to wait with this one alone.
-    """
-    try:
-        answer = await question(client)
-    except ServerError as error:
-        if error.status not in ASKING_TO_WAIT or not await _answers_another(client, question, others):
+    async def ask(client: OpenAIClient) -> Answer:
+        nonlocal first
+        try:
+            return await question(client)
+        except ServerError as error:
+            if error.status not in ASKING_TO_WAIT or error.refuses_all:
+                raise
+            answers = waiting is None or client.answered > 0  # else all rows may have to wait, if not a short question
+            if first is None and (answers or len(waiting or ()) < _OTHERS):
+                first = client.answered
+                if waiting is not None:
+                    waiting.append(doc)
+                raise AskedToWait(str(error), error.cause, usage=error.usage, status=error.status) from error
+            if first is not None and (client.answered > first or (answers and await short.is_answered())):
+                raise PromptRefused(doc, error.cause, "no_answer", error.usage, error.status) from error
             raise
-    else:
-        others.appendleft(question)
-        return answer
-    try:
-        return await question(client)
-    except ServerError as error:
-        error.in_vain = error.in_vain or error.status in ASKING_TO_WAIT
-        raise
 
-
-async def _answers_another(client: OpenAIClient, question: Question, others: deque[Question]) -> bool:
-    for other in islice((one for one in others if one is not question), _OTHERS):
-        with suppress(ServerError):
-            await client.waste((await other(client)).get("usage"))
-            return True
-    return False
+    return ask

@@ -24,7 +24,7 @@ from cultureval.runtime.doc_fields import PAPER, specific_of
 from cultureval.runtime.generation_hints import chat_messages
 from cultureval.runtime.servers.answers import Answer, usage_of
 from cultureval.runtime.servers.costs import RequestSize, total_usage
-from cultureval.runtime.servers.errors import ContentFilter, ServerError, reading_a_reply, unusable
+from cultureval.runtime.servers.errors import AskedToWait, ContentFilter, ServerError, reading_a_reply, unusable
 from cultureval.runtime.servers.journalled_answers import Question
 from cultureval.runtime.servers.openai_client import OpenAIClient
 
@@ -328,7 +328,7 @@ async def _unless_refused(question: Question, client: OpenAIClient) -> Answer | 
     """Its answer; None where the server refuses what it holds, which the run itself names with its doc."""
     try:
         return await question(client)
-    except ImagesRefused:
+    except (AskedToWait, ImagesRefused):
         return None
     except ServerError as error:
         if not (error.refuses_content or error.may_refuse_all or isinstance(error, ContentFilter)):

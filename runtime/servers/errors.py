@@ -90,6 +90,10 @@ class ServerError(CulturevalError):
         return "start the server, or correct base_url"
 
 
+class AskedToWait(ServerError):
+    """A server asks to wait with a question, perhaps with it alone: it is asked once more, after the others."""
+
+
 class ModelChanged(ServerError):
     """The servers serve another model than that of the run."""
 

@@ -19,7 +19,7 @@ from cultureval.runtime.progress import Progress
 from cultureval.runtime.question_locks import QuestionLocks
 from cultureval.runtime.servers.answers import Answer
 from cultureval.runtime.servers.costs import Usage
-from cultureval.runtime.servers.errors import ModelChanged, ServerError
+from cultureval.runtime.servers.errors import AskedToWait, ModelChanged, ServerError
 from cultureval.runtime.servers.identity_watch import REPLIES, IdentityWatch, Reply
 from cultureval.runtime.servers.openai_client import OpenAIClient
 from cultureval.runtime.servers.settings import ServerSettings
@@ -267,6 +267,9 @@ async def _work_once(client: OpenAIClient, run: _Run) -> bool:
 async def _answer(client: OpenAIClient, run: _Run, key: str, question: Question) -> None:
     try:
         answer, replies, used = await _by_one_model(client, run, key, question)
+    except AskedToWait:
+        run.waiting.append((key, question))
+        return
     except CulturevalError as error:
         if isinstance(error, ServerError) and error.usage:
             run.count_waste(key, {"usage": error.usage})

@@ -4,7 +4,6 @@ import asyncio
 import math
 import os
 import threading
-from collections import deque
 from types import SimpleNamespace
 
 import pytest
@@ -100,7 +99,7 @@ def test_a_list_of_models_with_an_endless_number_is_an_error_of_the_server():
 def test_first_tokens_of_an_unusual_form_are_no_answer(top):
     body = chat_body('"أ"', f', "logprobs": {{"content": [{{"token": "أ", "top_logprobs": {top}}}]}}')
     doc = Doc(task_name="t", query="س", choices=["أ"], gold_index=0)
-    question = naming(doc, lambda client: ask_first_token(client, CHAT), None, None, deque())
+    question = naming(doc, lambda client: ask_first_token(client, CHAT), None, None, [])
     with pytest.raises(PromptRefused) as refused:
         asked(body, question)
     assert refused.value.usage["prompt_tokens"] == 5, "it was paid"
@@ -116,7 +115,7 @@ def test_what_a_refused_row_had_cost_before_is_counted():
 
     doc = Doc(task_name="t", query="س", choices=["أ"], gold_index=0)
     with pytest.raises(PromptRefused) as refused:
-        asyncio.run(naming(doc, fails, None, None, deque())(SimpleNamespace(answered=0)))
+        asyncio.run(naming(doc, fails, None, None, [])(SimpleNamespace(answered=0)))
     assert (refused.value.kind, refused.value.usage) == ("server", {"prompt_tokens": 5})
 
 
