@@ -15,7 +15,7 @@ CULTUREVAL_MODEL_SETTINGS (a JSON object) overrides the file.
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
 from itertools import chain
@@ -263,15 +263,15 @@ class OpenAIModel(LightevalModel):
         """The responses of this process's share of docs, and what each adds to its doc's `specific`."""
         asked = [self._generations(doc) for doc in docs]
         answers, refused = self._ask(docs, asked, "generating")
-        self._log(docs, asked, answers, "generation")
         none = refused_answers(docs, asked, answers)
+        self._log(docs, asked, answers, "generation", refused.keys() | none.keys())
         responses: list[tuple[ModelResponse, dict[str, Any]]] = []
         for place, (doc, keys) in enumerate(zip(docs, asked, strict=True)):
             if place in refused:
                 responses.append((refused[place], {}))
                 continue
             response, added = self._generated(doc, [answers[key] for key in keys])
-            self.log.short[doc.task_name] += any("limit" in answers[key] for key in keys)
+            self.log.short[doc.task_name] += place not in none and any("limit" in answers[key] for key in keys)
             responses.append((none.get(place, response), added))
         _tell_of_cut(docs, [response for response, _ in responses])
         return responses
@@ -299,7 +299,7 @@ class OpenAIModel(LightevalModel):
             reasons |= self._spending.plan(docs, asked, known)
         elif self._batch:
             file = partial(self._file_batch, known)
-            reasons |= self._batch.answer(docs, asked, known, self._other_models, file)
+            reasons |= self._batch.answer(docs, asked, known, self._other_models, file, self._waste)
         questions = {key: question for key, question in questions.items() if key not in reasons}
         answers = self._answered(questions, description, first, skipping(reasons))
         found = {}
@@ -307,6 +307,11 @@ class OpenAIModel(LightevalModel):
             if why := [reasons[key] for key in own if key in reasons]:
                 found[place] = why[0]
         return answers, found
+
+    def _waste(self, key: str, answers: Sequence[Answer]) -> None:
+        """Keeps what a batch's answers to a question cost that are of no use."""
+        for answer in answers:
+            self._journal.take_back(key, answer | {"batch": True})
 
     def _file_batch(self, known: Mapping[str, Answer], found: Mapping[str, Answer]) -> None:
         """Puts the answers of a batch into the journal, each under the identity of its model."""
@@ -347,11 +352,19 @@ class OpenAIModel(LightevalModel):
             raise spending.explain(error, answered, len(questions)) from None
 
     def _log(
-        self, docs: Sequence[Doc], keys: Sequence[Iterable[str]], answers: Mapping[str, Answer], route: str
+        self,
+        docs: Sequence[Doc],
+        keys: Sequence[Iterable[str]],
+        answers: Mapping[str, Answer],
+        route: str,
+        unscored: Container[int],
     ) -> None:
-        """Notes where the answers to docs came from, and what the servers count and say of themselves."""
-        for doc, of_doc in zip(docs, keys, strict=True):
-            own = [key for key in of_doc if key in answers]
+        """Notes where the answers to scored docs came from, and what the servers count and say of themselves.
+
+        `unscored` are the places of docs without a score; what they cost is counted too.
+        """
+        for place, (doc, of_doc) in enumerate(zip(docs, keys, strict=True)):
+            own = [key for key in of_doc if key in answers and place not in unscored]
             if any(key in self._other_models for key in own):
                 self.log.answered_by_another(doc.task_name)
             if own and not self.log.look_up(doc.task_name, self._journal, own):
@@ -360,7 +373,7 @@ class OpenAIModel(LightevalModel):
                 if key not in self._counted:
                     self._counted.add(key)
                     used = self._spending.pay(key, answers.get(key), filed=True)
-                    if key in answers and route != "server":  # whose own tokens are known better
+                    if key in own and route != "server":  # whose own tokens are known better
                         self.log.used(doc.task_name, used)
         for answer in answers.values():
             self._served |= {answer["model"]} if answer.get("model") else set()
@@ -494,11 +507,13 @@ class OpenAIModel(LightevalModel):
     def _first_tokens(self, docs: Sequence[Doc]) -> list[ModelResponse]:
         asked = [self._first_token_questions(doc) for doc in docs]
         answers, refused = self._ask(docs, asked, "scoring first tokens")
-        self._log(docs, asked, answers, "first token")
-        return [
+        responses = [
             refused.get(place) or first_token_response(doc, in_parts(self._messages(doc)), answers[key])
             for place, (doc, (key,)) in enumerate(zip(docs, asked, strict=True))
         ]
+        unscored = {place for place, one in enumerate(responses) if isinstance(one, RefusedResponse)}
+        self._log(docs, asked, answers, "first token", unscored)
+        return responses
 
     def _first_token_questions(self, doc: Doc) -> dict[str, Question]:
         limits = {self.config.max_tokens_name: 1, "top_logprobs": self.config.top_logprobs}
@@ -583,7 +598,7 @@ class OpenAIModel(LightevalModel):
         docs = [prompt.doc for prompt in prompts]
         probe = partial(server_scoring.parity_probe, tolerance=self.config.parity_tolerance)
         answers, refused = self._ask(docs, asked, "scoring", probe)
-        self._log(docs, asked, answers, "server")
+        self._log(docs, asked, answers, "server", refused)
         return [
             refused.get(place) or server_scoring.response(prompt, [answers[key] for key in keys])
             for place, (prompt, keys) in enumerate(zip(prompts, asked, strict=True))

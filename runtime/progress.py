@@ -99,6 +99,10 @@ class Progress:
         self._first += count
         self.update(count)
 
+    def lose(self, count: int) -> None:
+        """Takes back items that are not kept after all: an interrupted command then does not name them as kept."""
+        self.done -= count
+
     @contextmanager
     def phase(self, description: str) -> Iterator[None]:
         """A context in which other work is done than that of the items: it is what signs of life name."""

@@ -1,6 +1,5 @@
 """A run whose answers come from batch files (`runtime/servers/batch_files.py`) instead of from a server."""
 
-from collections import Counter
 from collections.abc import Callable, Container, Mapping, Sequence
 from pathlib import Path
 
@@ -11,7 +10,7 @@ from cultureval.runtime import processes
 from cultureval.runtime.coroutines import run_coroutine
 from cultureval.runtime.doc_fields import specific_of
 from cultureval.runtime.errors import BatchWritten, CulturevalError
-from cultureval.runtime.patches.lighteval.refused_docs import RefusedResponse
+from cultureval.runtime.patches.lighteval.refused_docs import RefusedResponse, name_of
 from cultureval.runtime.printing import print_note
 from cultureval.runtime.servers.answers import Answer
 from cultureval.runtime.servers.batch_files import (
@@ -65,6 +64,7 @@ class RunBatch:
         known: Mapping[str, Answer],
         others: Container[str],
         file: Callable[[Mapping[str, Answer]], None],
+        waste: Callable[[str, Sequence[Answer]], None],
     ) -> dict[str, RefusedResponse]:
         """Takes the batch's answers, and puts the requests that have none into the files.
 
@@ -73,6 +73,7 @@ class RunBatch:
             asked: The requests of each: key of the answer -> question.
             known: The journal's answers, which are not asked for again, by their keys.
             others: Those of them that another model gave, which give way to the batch's.
+            waste: Called with a key and the answers to it that were paid and are of no use.
             file: Called with the batch's answers by their keys, to put them into the journal; raises to refuse them.
 
         Returns:
@@ -85,6 +86,7 @@ class RunBatch:
         found: dict[str, Answer] = {}
         other: dict[str, Answer] = {}
         reasons: dict[str, RefusedResponse] = {}
+        rows: dict[str, str] = {}
         for doc, own in zip(docs, asked, strict=True):
             row = f"{specific_of(doc).get('source_row', doc.id)}\n{doc.query}"
             for key, question in own.items():
@@ -104,7 +106,9 @@ class RunBatch:
                 elif not self._asks:
                     why = self._answers.failed[identifier]
                     reasons[key] = RefusedResponse(reason=why, kind=BATCH_KINDS.get(why, "batch_failed"))
-        _require_one_model([*known.values(), *found.values(), *other.values()], "" if other else BOTH)
+                waste(key, self._answers.unused.get(identifier, ()))
+                rows[identifier if identifier in other else key] = name_of(doc)
+        _require_one_model({**known, **found, **other}, rows, "" if other else BOTH)
         if other:
             raise CulturevalError(f"The file has other answers ({len(other):,}, such as {next(iter(other))}) {OTHER}")
         file(found)
@@ -114,6 +118,7 @@ class RunBatch:
         """The files' answer by its id, if it is another one than is kept, whatever was counted and billed."""
         self._answers.asked.add(identifier)
         answer = self._answers.take(identifier, self._wanted(question)) if identifier in self._answers.bodies else None
+        self._answers.unused.pop(identifier, None)  # counted with the kept one
         told = {name for name, value in (answer or {}).items() if value is not None and kept.get(name) is not None}
         same = answer is None or all(answer[name] == kept[name] for name in told - {"batch", "usage"})
         return {} if same else {identifier: answer}
@@ -133,11 +138,18 @@ class RunBatch:
             raise BatchWritten(files, self._writer.count)
 
 
-def _require_one_model(answers: Sequence[Answer], more: str) -> None:
-    """Raises ModelChanged where answers are of several models, and the run does not go on; `more` it may advise."""
-    models = Counter(answer["model"] for answer in answers if answer.get("model"))
+def _require_one_model(answers: Mapping[str, Answer], rows: Mapping[str, str], more: str) -> None:
+    """Raises ModelChanged where answers are of several models, and the run does not go on; `more` it may advise.
+
+    `rows` are the names of rows, by the keys of the answers.
+    """
+    models: dict[str, list[str]] = {}
+    for key, answer in answers.items():
+        if answer.get("model"):
+            models.setdefault(answer["model"], []).append(rows.get(key, key))
     if len(models) > 1 and current_settings().on_change != "continue":
-        told = ", ".join(f"{count:,} of {name}" for name, count in models.most_common())
+        ranked = sorted(models.items(), key=lambda one: -len(one[1]))
+        told = "; ".join(f"{len(named):,} of {model}, such as {named[0]}" for model, named in ranked)
         raise ModelChanged(f"{MIXED.format(models=told)}{more}.")
 
 

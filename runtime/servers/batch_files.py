@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from cultureval.runtime.errors import CulturevalError, shorten
-from cultureval.runtime.servers.answers import Answer, answer_of, check_response, is_error
+from cultureval.runtime.servers.answers import Answer, answer_of, check_response, is_error, usage_of
 from cultureval.runtime.servers.errors import UNREADABLE, IncompleteAnswer
 from cultureval.runtime.servers.replies import LARGEST_REPLY
 from cultureval.runtime.text_templates import short_hash
@@ -132,6 +132,7 @@ class BatchAnswers:
     Attributes:
         bodies: The bodies of answers, of which there may be several: also that of a try which failed.
         failed: Ids without an answer that can be used -> why, a clause.
+        unused: Answers of no use, by id: those that differ, and those that cannot be read; all were paid.
         repeated: Ids that stand there more than once with one answer.
         unreadable: Lines that are no answers: `FILE, line N: why`.
         asked: The ids that the run asked for so far.
@@ -139,6 +140,7 @@ class BatchAnswers:
 
     bodies: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
     failed: dict[str, str] = field(default_factory=dict)
+    unused: dict[str, list[Answer]] = field(default_factory=dict)
     repeated: list[str] = field(default_factory=list)
     unreadable: list[str] = field(default_factory=list)
     asked: set[str] = field(default_factory=set)
@@ -147,18 +149,22 @@ class BatchAnswers:
         """The answer to a request for so many choices, as a client gives it; None without, and `failed` says why."""
         self.asked.add(identifier)
         found: list[Answer] = []
+        unread: list[Answer] = []
         for body in self.bodies.get(identifier, ()):
+            response = None
             try:
                 response = _response_of(body)
                 check_response(response, choices)
                 answer = answer_of(response)
             except (IncompleteAnswer, *UNREADABLE) as error:
                 self.failed[identifier] = f"the batch's answer cannot be read ({shorten(str(error))})"
+                unread.append({"usage": usage_of(response)})
                 continue
             if any(answer | {"usage": one["usage"]} == one for one in found):
                 self.repeated.append(identifier)
             else:
                 found.append(answer)
+        self.unused[identifier] = [one for one in [*unread, *(found if len(found) > 1 else [])] if one["usage"]]
         if len(found) == 1:
             self.failed.pop(identifier, None)  # of another try
             return found[0]
@@ -169,11 +175,13 @@ class BatchAnswers:
         """Sentences about all that did not fit: missing, failed, repeated and foreign answers, unreadable lines."""
         found = {identifier: why for identifier, why in self.failed.items() if identifier in self.asked}
         missing = [identifier for identifier, why in found.items() if why == MISSING]
-        failed = [f"{identifier} ({why})" for identifier, why in found.items() if why != MISSING]
+        different = [identifier for identifier, why in found.items() if why == DIFFERENT]
+        failed = [f"{identifier} ({why})" for identifier, why in found.items() if why not in (MISSING, DIFFERENT)]
         foreign = [identifier for identifier in {**self.bodies, **self.failed} if identifier not in self.asked]
         told = {
             "have no answer": missing,
             "failed": failed,
+            "have different answers, of which none is used": different,
             "are there more than once with the same answer, which counts once": self.repeated,
             "are answers to other requests than those of this command, and are not used": foreign,
             "are lines that cannot be read": self.unreadable,

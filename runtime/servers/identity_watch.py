@@ -203,8 +203,8 @@ class IdentityWatch:
         if (checks := {one.check for one in filed}) and self.journal is not None:
             await asyncio.to_thread(self.journal.confirm, checks)
 
-    def leave_unconfirmed(self) -> None:
-        """Marks the answers that no check has followed, and says how many they are; called at the end."""
+    def leave_unconfirmed(self) -> int:
+        """Marks the answers that no check has followed, says how many they are, and returns it; called at the end."""
         left = {one.asked for recent in self._recent.values() for one in recent}
         self.others |= dict.fromkeys(left, f"{self.first}{UNCONFIRMED}")
         unplaced = {one.asked for one in self._unplaced}
@@ -225,6 +225,7 @@ class IdentityWatch:
                     why,
                     more,
                 )
+        return len(left | unplaced)
 
     async def _change(self, url: str, found: ServerIdentity) -> None:
         """Takes the answers out of the journal that may be of the model that a server has changed to.

@@ -243,8 +243,9 @@ async def _make_sure_at_the_end(client: OpenAIClient, run: _Run, limit: float | 
     except CulturevalError as error:  # of the journal; what ended the run before, and an interruption, come first
         logger.warning("%s", error)
         run.failures.append(error)
-    if run.watch is not None:
-        run.watch.leave_unconfirmed()
+    left = run.watch.leave_unconfirmed() if run.watch is not None else 0
+    if limit is not None:  # the run has failed, or was interrupted
+        run.progress.lose(left)
 
 
 async def _work(client: OpenAIClient, run: _Run) -> None:

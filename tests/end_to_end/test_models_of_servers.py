@@ -309,6 +309,29 @@ def test_choices_of_one_row_without_log_probabilities_are_named_or_unscored(
         assert [getattr(one, "kind", "") for one in responses] == ["", "", "", "no_answer", "", ""]
 
 
+def test_routes_and_tokens_are_of_scored_rows_whatever_the_others_lack(load, monkeypatch):
+    monkeypatch.setenv("CULTUREVAL_ON_REFUSED", "unscored")
+    faults = {"q1": "refusal", "q2": "filter_answer", "q3": "no_choices", "q4": "bad_request"}
+    with FaultyServer(lambda prompt, count: faults.get(prompt)) as server:
+        model = load(server, concurrency=1)
+        model.greedy_until(docs_of(QUERIES))
+        record = model.run_record()
+        assert record["tasks"]["t"] == {
+            "routes": {"generation": 2},
+            "tokens_in": 6,
+            "tokens_out": 10,
+            "short_limits": 0,
+        }
+        assert record["tokens"]["tokens_paid_in"] == 3 * 4, "what they took is paid"
+    with FaultyServer(features=("top_logprobs",)) as server:
+        model, docs = load(server, scoring="first_token"), docs_of(QUERIES, choices=["ب", "ج"])
+        docs[2].choices = ["أ", "د"]
+        responses = model.loglikelihood(docs)
+        assert [getattr(one, "kind", "") for one in responses] == ["", "", "undecided", "", "", ""]
+        found = model.run_record()["tasks"]["t"]
+        assert found["routes"] == {"first token": 5} and found["tokens_in"] == 3 * 5
+
+
 @pytest.mark.parametrize("fault", ["drop", "rate_without_header", "wrong_key"])
 def test_a_server_that_answers_nothing_any_more_stops_the_run(load, monkeypatch, fault):
     monkeypatch.setenv("CULTUREVAL_ON_REFUSED", "unscored")

@@ -12,11 +12,13 @@ from loopback import Handler, LoopbackServer
 
 from cultureval.models.server.first_token import ask_first_token, first_token_response
 from cultureval.models.server.refused_answers import PromptRefused, naming
+from cultureval.runtime.interruption import interruption_message, orderly_end
 from cultureval.runtime.journal import Journal, answer_key
 from cultureval.runtime.servers import openai_client
 from cultureval.runtime.servers.costs import Budget, BudgetSpent, RequestSize, Usage
 from cultureval.runtime.servers.errors import ServerError
-from cultureval.runtime.servers.identity import IdentityQuestion, identify
+from cultureval.runtime.servers.identity import IdentityQuestion, ServerIdentity, identify
+from cultureval.runtime.servers.identity_watch import IdentityWatch
 from cultureval.runtime.servers.journalled_answers import answer_all
 from cultureval.runtime.servers.openai_client import OpenAIClient, _Tries
 from cultureval.runtime.servers.settings import ServedModel, ServerSettings
@@ -200,6 +202,25 @@ def test_an_answer_of_another_run_is_nobodys_until_that_has_asked_its_server_who
     ending.join(0)
     assert not ending.is_alive() and answer["of"] == ("another run" if "same" in end else "this run")
     assert len(journal.paid(key, answer)) == (1 if "same" in end else 2), "what was paid is not forgotten"
+
+
+def test_an_interrupted_command_does_not_name_as_kept_what_the_next_one_asks_anew(tmp_path, caplog):
+    async def gone(url, patient):
+        raise ServerError("gone")
+
+    async def stops(client):
+        raise KeyboardInterrupt
+
+    with LoopbackServer(Hostile, "/v1") as server, orderly_end():
+        server.body = chat_body()
+        watch = IdentityWatch(ServerIdentity("m"), SimpleNamespace(by_answer=False, ask=gone))
+        questions = {answer_key(n=0): lambda client: client.chat(**CHAT), answer_key(n=1): stops}
+        with pytest.raises(KeyboardInterrupt):
+            settings, journal = settings_of(server, concurrency=1), Journal(tmp_path)
+            answer_all(settings, questions, journal, lambda *_: Usage(0, 0), "asking", watch=watch)
+        told = interruption_message(KeyboardInterrupt())
+    assert "1 of the run's answers" in caplog.text and "asks for them anew" in caplog.text
+    assert "Kept: 0 of 2 answers (asking)" in told
 
 
 def test_a_key_that_a_reply_repeats_in_escapes_is_not_read():
