@@ -55,7 +55,7 @@ TINY = (
 )
 MEANING = (
     "The {rows:,} questions are made up, and the models and the judge that score answers are random or scripted: no "
-    "score is comparable with a paper's."
+    f"score is comparable with a paper's. Answers end after {NEW_TOKENS} tokens, so that few can be read."
 )
 NEXT = "Next, a model of yours: {command} eval MODEL qimma_aratrust --data samples{real}"
 # Warnings of what the demo itself has set, and of models this small; `cultureval show` and the page have them.

@@ -1,5 +1,7 @@
 """`cultureval doctor` begins with a line a suite: ready, or what is missing and how it is got."""
 
+from dataclasses import replace
+
 import pytest
 
 from cultureval.reports import doctor
@@ -8,6 +10,7 @@ from cultureval.runtime.data_options import samples_root
 from cultureval.runtime.settings import current_settings, use_settings
 from cultureval.runtime.smollm2 import gguf_file
 from cultureval.tasks.catalogue import all_suites
+from cultureval.tasks.registration import registered
 
 SUITES = {"qimma": ["extra code"], "qimma_gen": [], "m2cqa": ["extra vision"]}  # what they need, of extras
 
@@ -53,6 +56,12 @@ def test_what_is_missing_is_told_with_the_command_that_gets_it(row_of, tmp_path)
     of_another_suite = Finding("missing", "LID model", "no scores", "LID model", tasks=("alqasida_mt:btec_egy_to_eng",))
     assert row_of("alqasida_dev", of_another_suite, data_root=str(tmp_path)).startswith("missing alqasida_dev")
     assert row_of("qimma", form="curatd").startswith("missing qimma data --form 'curatd' is not one of")
+
+
+def test_no_mirror_is_advised_for_a_suite_of_ones_own(row_of, tmp_path, monkeypatch):
+    monkeypatch.setattr(doctor, "registered", lambda: replace(registered(), installed={"qimma_gen"}))
+    assert row_of("qimma_gen", data_root=str(tmp_path)).startswith("missing qimma_gen data --data DIR, with ")
+    assert row_of("qimma_gen", place=1, data_root=str(tmp_path)).startswith("To try it now")
 
 
 def test_a_suite_of_which_a_few_tasks_lack_their_scorer_is_ready_but_for_these(row_of, monkeypatch):

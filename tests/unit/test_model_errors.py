@@ -37,6 +37,12 @@ class Planted:
         return (print, ("run",))
 
 
+def test_a_name_like_that_of_the_model_in_a_wheel_is_asked_about_first(monkeypatch):
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    with pytest.raises(CulturevalError, match=r"^Did you mean smollm2\? smollm, which is no folder here, cannot"):
+        loading.read_config(HFModelSettings(model_name="smollm"))
+
+
 def test_a_pickle_that_is_no_checkpoint_is_never_run(tmp_path, capsys):
     folder = shutil.copytree(folder_of("llama"), tmp_path / "model")
     (folder / "model.safetensors").unlink()
