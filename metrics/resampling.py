@@ -60,21 +60,23 @@ def drawn_counts(clusters: int, draws: int, generator: np.random.Generator) -> I
         yield np.bincount(drawn.ravel(), minlength=size * clusters).reshape(size, clusters).astype(np.float64)
 
 
-def joint_freedom(variances: Sequence[float], clusters: Sequence[int]) -> float:
-    """Degrees of freedom of a sum of independent parts (Satterthwaite, Biometrics Bulletin 2, 1946).
+def joint_freedom(variances: ArrayLike, clusters: Sequence[int], gaps: ArrayLike = 0.0) -> Floats:
+    """Degrees of freedom of a sum of independent parts (Satterthwaite, Biometrics Bulletin 2, 1946), [...].
 
     Args:
-        variances: Of each part; where all are 0, the sum of the parts' own degrees is returned.
-        clusters: Of each part, at least 2: the part alone has one degree less.
-
-    Raises:
-        ValueError: There is no part.
+        variances: [T] of each part; where all are 0, the sum of the parts' own degrees is returned.
+        clusters: [T] of each part, at least 2: the part alone has one degree less.
+        gaps: [T, ...] by how much their standard deviations may be wrong: the least degrees of freedom are returned;
+            the most where they are below 0.
     """
-    if not len(variances):
-        raise ValueError("there is no part")
-    parts = [(variance, count - 1) for variance, count in zip(variances, clusters, strict=True)]
-    below = sum(variance**2 / freedom for variance, freedom in parts)
-    return float(sum(variances) ** 2 / below) if below else float(sum(freedom for _, freedom in parts))
+    gaps = np.asarray(gaps, np.float64)
+    across = (-1, *[1] * max(gaps.ndim - 1, 0))
+    freedom = np.subtract(clusters, 1.0).reshape(across)
+    roots = np.sqrt(np.asarray(variances, np.float64)).reshape(across)
+    least, most = (np.square(np.maximum(roots + shift, 0.0)) for shift in (-gaps, gaps))
+    below = (np.square(most) / freedom).sum(axis=0)
+    found = np.divide(np.square(least.sum(axis=0)), below, out=np.full(below.shape, np.inf), where=below > 0)
+    return found.clip(freedom.min(), freedom.sum())
 
 
 class AverageDraws:
@@ -114,7 +116,15 @@ class AverageDraws:
         """Adds to `total` what the parts borrow; the degrees of freedom of differences between its M values."""
         freedom = [one for one, _ in self._parts]
         self.total += generator.permutation(self._of_all) * np.sqrt(self._borrowing() / sum(freedom))
-        return joint_freedom(self._variances, [one + 1 for one in freedom])
+        return float(joint_freedom(self._variances, [one + 1 for one in freedom]))
+
+    def freedoms(self, gaps: Floats) -> Floats:
+        """Those of a pair of models, [M, M], whose values' errors [parts, M] may be wrong by so much.
+
+        They are the least by what is wrong with the model of the row, and the most by what is with that of the column.
+        """
+        clusters = [freedom + 1 for freedom, _ in self._parts]
+        return joint_freedom(self._variances, clusters, gaps[:, :, None] - gaps[:, None, :])
 
     def borrowed(self, variances: Sequence[ArrayLike]) -> Floats:
         """What parts that have such variances, [parts, ...], add to that of the average by borrowing, [...]."""

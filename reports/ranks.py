@@ -14,9 +14,9 @@ and so does the set of models whose interval reaches 1: it has all that are best
 percentiles of resampled ranks are no such thing: models that are equally good would get intervals that leave out their
 own rank.
 
-A model cannot gain by leaving items out: what it has no score for counts as wrong (the caller fills it in), and what
-such items could change of the error of a difference (`SubsetScores.spans`) makes others better than it more easily, and
-it better than others less easily, so that no score that it could have had there would have served it worse.
+A model cannot gain by leaving items out: what it has no score for counts as wrong (the caller fills it in). Of all
+that such items could have been (`SubsetScores.spans`), that is taken by which it is better than others least easily,
+and others better than it most easily: of a difference's variance, its degrees of freedom, and the clusters that differ.
 """
 
 import math
@@ -41,6 +41,8 @@ LEVEL = 0.95
 TINY = 1e-10  # differences below it are rounding
 DRAWN = 2.0  # times what items without a score could change of a variance: draws know variances to a few percent
 Floats = NDArray[np.float64]
+_Part = tuple[float, Floats, Floats, ScoreOfSums | None]  # a subset's share, its sums by cluster, totals, score
+_Unscored = tuple[NDArray[np.int64], Floats, Floats]
 
 
 @dataclass(frozen=True)
@@ -56,8 +58,8 @@ class SubsetScores:
             that the score is the mean.
         weight: Of the subset in the average, relative to the others'.
         score: The score of sums [..., P], such as a corpus score of counts; None: a mean, or a ratio to `totals`.
-        spans: [N, M] how far apart a numerator's bounds are, of an item that a model has no score for; 0 of others;
-            None: every model has all scores.
+        spans: [N, M] what the best score would add to the numerator (less than 0 where lower is better) of an item that
+            a model has no score for, filled in with the worst; 0 of others; None: every model has all scores.
     """
 
     scores: ArrayLike
@@ -84,18 +86,24 @@ class Resamples:
     Attributes:
         values: [M] in the sample.
         draws: [B, M] in the resamples, their spread corrected for the number of clusters.
-        differing: [M, M] the number of clusters on which two models differ.
         seed: Of the draws.
         freedom: Degrees of freedom of differences of models.
-        unsure: [M] what items without a score could at most add to, or take from, the variance of each value; None: 0.
+        lacking: [M] whether a model has no score for some items. What these could have been counts against it in the
+            following, of whether the model of a row is better than that of a column.
+        differing: [M, M] clusters on which the two differ: the fewest by what the row's model lacks, and the most by
+            what the column's lacks.
+        unsure: [M, M] what is added to the variance of their difference: likewise the most, and the least.
+        freedoms: [M, M] degrees of freedom of their difference: likewise the least, and the most.
     """
 
     values: Floats
     draws: Floats
-    differing: NDArray[np.int64]
     seed: int
-    freedom: float = math.inf
-    unsure: Floats | None = None
+    freedom: float
+    lacking: NDArray[np.bool_]
+    differing: NDArray[np.int64]
+    unsure: Floats
+    freedoms: Floats
 
 
 @dataclass(frozen=True)
@@ -205,8 +213,8 @@ def resample(subsets: Sequence[SubsetScores], iterations: int = ITERATIONS, seed
     generator = np.random.default_rng(seed)
     models = tables[0][0].shape[1]
     groups = drawn_together([names for _, _, names in tables])
-    draws, unsure = AverageDraws(iterations, models, len(groups)), list[Floats]()
-    total, differing = np.zeros(models), np.zeros((models, models), np.int64)
+    draws, found = AverageDraws(iterations, models, len(groups)), list[_Unscored]()
+    total = np.zeros(models)
     for members in groups:
         numbers = numbers_of([tables[place][2] for place in members])
         count = len(numbers)
@@ -216,19 +224,22 @@ def resample(subsets: Sequence[SubsetScores], iterations: int = ITERATIONS, seed
         for place in members:
             scores, totals, names = tables[place]
             rows = [numbers[name] for name in names]
-            spans += shares[place] * _spans(subsets[place], totals, rows, count)
             sums = cluster_sums(scores.reshape(len(names), -1), rows, count)
             parts.append((shares[place], sums, cluster_sums(totals, rows, count), subsets[place].score))
+            if (own := subsets[place].spans) is not None:
+                spans += shares[place] * cluster_sums(np.asarray(own, np.float64), rows, count) / totals.sum(axis=0)
         sample = _average(np.ones((1, count)), parts, models)
         total += sample[0]
-        differing += _differing(parts, models)
         drawn = np.concatenate([_average(taken, parts, models) for taken in drawn_counts(count, iterations, generator)])
         deviations = (drawn - sample) * np.sqrt(count / (count - 1))
         draws.add(deviations, float(shares[members].sum()), count)
-        unsure.append(count / (count - 1) * np.square(spans).sum(axis=0))
+        found.append(_unscored(parts, spans))
     freedom = draws.finish(generator)
-    unknown = np.sum(unsure, axis=0) + draws.borrowed(unsure)
-    return Resamples(total, total + draws.total, differing, seed, freedom, unknown)
+    differing, variances, spans = (np.array(of_groups) for of_groups in zip(*found, strict=True))
+    unsure = DRAWN * (variances.sum(axis=0) + draws.borrowed(variances))
+    freedoms = draws.freedoms(np.sqrt(DRAWN * spans))
+    lacking, values = spans.any(axis=0), total + draws.total
+    return Resamples(total, values, seed, freedom, lacking, differing.sum(axis=0), unsure, freedoms)
 
 
 def rank_models(
@@ -254,18 +265,15 @@ def rank_models(
     spread = sign * draws[np.isfinite(draws).all(axis=1)][:, order] - scores
     if 2 * len(spread) < len(draws):
         raise ValueError(f"the scores of all models are defined in {len(spread)} of {len(draws)} resamples only")
-    unsure = np.zeros(len(order)) if resamples.unsure is None else resamples.unsure[order]
-    errors, differing = spread.std(axis=0), resamples.differing[np.ix_(order, order)]
-    pairs = max(len(order) * (len(order) - 1) / 2, 1)
-    enough = 2 * 0.5**differing < (1 - level) / pairs
-    bound = _bound(_largest(spread), level, resamples.freedom)
+    errors, both = spread.std(axis=0), np.ix_(order, order)
+    enough = 2 * 0.5 ** resamples.differing[both] < (1 - level) / _pairs(len(order))
+    bounds = _bounds(spread, level, resamples.lacking[order], resamples.freedoms[both])
+    better = _better(scores, spread, resamples.unsure[both], bounds) & enough
     rows = []
     for place, index in enumerate(order):
-        bounds = _bounds_of(place, spread, bound, level, resamples.freedom) if unsure[place] else (bound, bound)
-        worse, better = (told & enough[place] for told in _told(scores, spread, place, DRAWN * unsure[place], bounds))
         rank = 1 + int((scores > scores[place] + TINY).sum())
-        after = bool(better[place + 1]) if place + 1 < len(order) else None
-        ends = 1 + int(worse.sum()), len(order) - int(better.sum())
+        after = bool(better[place, place + 1]) if place + 1 < len(order) else None
+        ends = 1 + int(better[:, place].sum()), len(order) - int(better[place].sum())
         rows.append(RankRow(models[index], float(values[index]), float(errors[place]), rank, *ends, after))
     return Ranking(tuple(rows), level, len(spread), resamples.seed)
 
@@ -309,7 +317,7 @@ def _checked(subset: SubsetScores) -> tuple[Floats, Floats, list[Hashable]]:
     return scores, totals, cluster_names(subset.clusters, len(scores))
 
 
-def _average(taken: Floats, parts: Sequence[tuple[float, Floats, Floats, ScoreOfSums | None]], models: int) -> Floats:
+def _average(taken: Floats, parts: Sequence[_Part], models: int) -> Floats:
     """The weighted sum of subsets' scores, [B, M], where each cluster is taken so many times, [B, G]."""
     average = np.zeros((len(taken), models))
     for share, scores, totals, score in parts:
@@ -321,47 +329,61 @@ def _average(taken: Floats, parts: Sequence[tuple[float, Floats, Floats, ScoreOf
     return average
 
 
-def _differing(parts: Sequence[tuple[float, Floats, Floats, ScoreOfSums | None]], models: int) -> NDArray[np.int64]:
-    """The number of clusters on which two models differ, [M, M], of subsets that are drawn together."""
-    sums = [sums.reshape(len(sums), models, -1) for _, sums, _, _ in parts]
-    sums += [np.broadcast_to(totals, (len(totals), models))[..., None] for _, _, totals, _ in parts]
-    table = np.concatenate(sums, axis=2)
-    return np.array([(np.abs(table - table[:, [one]]) > TINY).any(axis=2).sum(axis=0) for one in range(models)])
+def _unscored(parts: Sequence[_Part], spans: Floats) -> _Unscored:
+    """Of subsets that are drawn together `Resamples.differing` [M, M] and `unsure` [M, M], and a bound by model [M].
 
-
-def _spans(subset: SubsetScores, totals: Floats, rows: Sequence[int], clusters: int) -> Floats:
-    """How far apart the bounds of the subset's score are for what a model has no score for, by cluster, [G, M]."""
-    if subset.spans is None:
-        return np.zeros((clusters, 1))
-    return (
-        cluster_sums(np.asarray(subset.spans, np.float64), rows, clusters)
-        / totals.sum(axis=0)
-        * (len(rows) / len(totals))
+    The last is how much the variance of its values would be if its items without a score were all that varies; `spans`
+    are [G, M], of values. The sum over clusters of squared influences is a variance: the square of one is the least, by
+    what the column's model lacks, then the most, by what the row's lacks.
+    """
+    count, models = spans.shape
+    table = np.concatenate(
+        [sums.reshape(count, models, -1) for _, sums, _, _ in parts]
+        + [np.broadcast_to(totals, (count, models))[..., None] for _, _, totals, _ in parts],
+        axis=2,
     )
+    open_ = spans.any(axis=1)
+    influence, spans_, lacks = _influence(parts, models)[open_], spans[open_], spans != 0
+    low, high = np.minimum(spans_, 0), np.maximum(spans_, 0)
+    scale = count / (count - 1)
+    differing, unsure = np.zeros((models, models), np.int64), np.zeros((models, models))
+    for row in range(models):
+        differs = (np.abs(table - table[:, [row]]) > TINY).any(axis=2) & ~lacks[:, [row]]
+        differing[row] = (differs | lacks).sum(axis=0)
+        if not len(spans_):
+            continue
+        apart = influence[:, [row]] - influence
+        farthest = np.max([np.abs(end - end.clip(low, high)) for end in (apart, apart + spans_[:, [row]])], axis=0)
+        unsure[row] = (np.square(farthest) - np.square(apart)).sum(axis=0) - np.square(spans_.sum(axis=0)) / count
+    return differing, scale * unsure, scale * np.square(spans_).sum(axis=0)
 
 
-def _told(
-    scores: Floats,
-    spread: Floats,
-    place: int,
-    unsure: float,
-    bounds: tuple[float, float],
-) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """The models [M] that are better than a model for sure, and those that are worse for sure.
+def _influence(parts: Sequence[_Part], models: int) -> Floats:
+    """What each cluster adds to the values, [G, M], about their mean, of means and ratios."""
+    influence = np.zeros((len(parts[0][1]), models))
+    for share, sums, totals, score in parts:
+        if score is None:
+            below = np.where(totals.any(axis=0), totals.sum(axis=0), np.nan)
+            influence += share * (sums - totals * (sums.sum(axis=0) / below)) / below
+    return influence
+
+
+def _better(scores: Floats, spread: Floats, unsure: Floats, bounds: Floats) -> NDArray[np.bool_]:
+    """Whether the model of a row is better than that of a column for sure, [M, M].
 
     The difference of models that differ alike on every cluster has no spread, and counts as sure. `scores` are [M],
-    `spread` [B, M] around them; `unsure` is what items without a score could change of a difference's variance, and
-    `bounds` what a studentised difference exceeds to be sure, where the other is better, and where the model is.
+    `spread` [B, M] around them; `unsure` [M, M] is added to variances, and `bounds` [M, M] are what studentised
+    differences exceed to be sure.
     """
-    differences = scores[place] - scores
-    variances = np.square((spread[:, [place]] - spread).std(axis=0))
-    sure = np.where(np.abs(differences) > TINY, np.copysign(np.inf, differences), 0.0)
-    told = []
-    for variance, bound, sign in ((variances - unsure, bounds[0], -1.0), (variances + unsure, bounds[1], 1.0)):
-        errors = np.sqrt(np.maximum(variance, 0.0))
+    found = np.zeros(unsure.shape, bool)
+    for row, score in enumerate(scores):
+        differences = score - scores
+        variances = np.square((spread[:, [row]] - spread).std(axis=0)) + unsure[row]
+        errors = np.sqrt(np.maximum(variances, 0.0))
         varies = errors > TINY
-        told.append(sign * np.where(varies, differences / np.where(varies, errors, 1.0), sure) > bound)
-    return told[0], told[1]
+        sure = np.where(differences > TINY, np.inf, 0.0)
+        found[row] = np.where(varies, differences / np.where(varies, errors, 1.0), sure) > bounds[row]
+    return found
 
 
 def _largest(spread: Floats) -> Floats:
@@ -376,34 +398,25 @@ def _largest(spread: Floats) -> Floats:
     return largest
 
 
-def _bounds_of(place: int, spread: Floats, bound: float, level: float, freedom: float) -> tuple[float, float]:
-    """The bounds of a model with items without a score, whose own scores could change the bound of all.
-
-    Others are better than it by the bound of the others alone, which is never more than that of all; it is better than
-    others by Bonferroni's, which is hardly ever less.
-    """
-    from scipy import stats
-
-    pairs = spread.shape[1] * (spread.shape[1] - 1) / 2
-    alone = _bound(_largest(np.delete(spread, place, axis=1)), level, freedom)
-    return alone, max(bound, _widened(float(stats.norm.isf((1 - level) / 2 / pairs)), freedom))
+def _pairs(models: int) -> float:
+    return max(models * (models - 1) / 2, 1)
 
 
-def _bound(largest: Floats, level: float, freedom: float) -> float:
-    """What the largest of some studentised differences exceeds by chance, widened for few clusters as by Student.
+def _bounds(spread: Floats, level: float, lacking: NDArray[np.bool_], freedom: Floats) -> Floats:
+    """What a studentised difference exceeds where the model of a row is better than that of a column for sure, [M, M].
 
-    Not less than for a single difference by the normal distribution: few items have few different draws. B draws know
-    their quantile up to some error: the one 1.96 errors higher is taken. `largest` is [B], absolute values.
+    It is what the largest of all exceeds by chance, widened for few clusters as by Student, and not less than for a
+    single difference by the normal distribution: few items have few different draws. B draws know their quantile up to
+    some error: the one 1.96 errors higher is taken. A model's items without a score could change that: others are
+    better than it by the bound of the others alone, which is never more; it is better than others by Bonferroni's,
+    which is hardly ever less.
     """
     from scipy import stats
 
     single = float(stats.norm.isf((1 - level) / 2))
-    safe = min(1.0, level + single * math.sqrt(level * (1 - level) / len(largest)))
-    return _widened(max(float(np.quantile(largest, safe)), single), freedom)
-
-
-def _widened(normal: float, freedom: float) -> float:
-    """Student's quantile of the probability of a normal one."""
-    from scipy import stats
-
-    return float(stats.t.isf(stats.norm.sf(normal), freedom)) if math.isfinite(freedom) else normal
+    safe = min(1.0, level + single * math.sqrt(level * (1 - level) / len(spread)))
+    bounds = np.full(freedom.shape, max(float(np.quantile(_largest(spread), safe)), single))
+    for place in np.flatnonzero(lacking):
+        bounds[:, place] = max(float(np.quantile(_largest(np.delete(spread, place, axis=1)), safe)), single)
+    bounds[lacking] = np.maximum(bounds[lacking], stats.norm.isf((1 - safe) / 2 / _pairs(len(bounds))))
+    return stats.t.isf(stats.norm.sf(bounds), freedom)

@@ -21,7 +21,7 @@ from cultureval.tasks.catalogue import all_suites, groups
 
 Parts = Mapping[tuple[str, str], float]  # task with `|k` and metric -> weight in the average
 MARKED = 0.01  # of a benchmark's items: a model that has no score for more of them is marked with the benchmark
-LeftOut = dict[str, tuple[int, int]]  # benchmark -> items without a score, of so many
+LeftOut = dict[str, tuple[int, int]]  # benchmark -> items without a score, of so many of all its tasks
 Model = tuple[str, Mapping[str, Run]]  # a name, and the run that each task's score is from
 
 
@@ -117,16 +117,19 @@ def rank_items(
         ranking = rank_models(labels, resamples, higher_is_better=higher_is_better)
     except ValueError as error:
         return RankedItems(without=without, notes=[f"there are no ranks: {error}."])
-    marked = {label: _marked(counts) for label, counts in left_out.items()}
+    marked = {label: told for label, counts in left_out.items() if (told := _marked(counts))}
     return RankedItems(ranking, labels, resamples, subsets, without, left_out=marked)
 
 
 def _marked(counts: LeftOut) -> str:
-    """The sentence on a model's items without a score: of benchmarks with many of them by name."""
-    total = counted(sum(missing for missing, _ in counts.values()), "item")
+    """The sentence on a model's items without a score: of benchmarks with many of them by name; "" without any."""
+    total = sum(missing for missing, _ in counts.values())
     many = [f"{missing} of {all_} of {name}" for name, (missing, all_) in counts.items() if missing > MARKED * all_]
     named = f" ({', '.join(many)})" if many else ""
-    return f"{total} without a score{named} count as wrong in its rank."
+    told = (
+        f"{counted(total, 'item')} without a score{named} {'counts' if total == 1 else 'count'} as wrong in its rank."
+    )
+    return told if total else ""
 
 
 def _undefined(value: float, draws: NDArray[np.float64]) -> str:
@@ -169,8 +172,7 @@ def _subsets(
             continue
         subsets.append(_subset(whole, task, weight, tasks.count(task) > 1))
         for place, items in zip(tables, whole, strict=True):
-            if not items.scored.all():
-                _count_left_out(left_out, models[place], task, items)
+            _count_left_out(left_out, models[place], task, items)
     why = {
         place: f"its details lack the items' scores of {shown_names(list(names), 3)}"
         for place, names in lacking.items()
@@ -218,7 +220,7 @@ def _unbounded(items: ItemScores, task: str) -> str:
 
 
 def _count_left_out(left_out: dict[str, LeftOut], model: Model, task: str, items: ItemScores) -> None:
-    """Adds the items of a task that a model has no score for."""
+    """Adds the items of a task, and those that a model has no score for."""
     label, runs = model
     record = runs[task].record.tasks.get(task)
     benchmark = record.benchmark if record else task.partition("|")[0].partition(":")[0]
@@ -250,10 +252,10 @@ def _subset(tables: Sequence[ItemScores], task: str, weight: float, together: bo
 
 
 def _spans(tables: Sequence[ItemScores], scores: NDArray[np.float64]) -> NDArray[np.float64]:
-    """[N, M] how far apart the bounds of items without a score are; an unbounded best score is the best of any item."""
+    """[N, M] from the worst score to the best of items without a score; an unbounded best is the best of any item."""
     spans = np.zeros_like(scores)
     for place, table in enumerate(tables):
         if table.worst is not None:
             best = scores.max() if table.best is None else table.best[:, 0]
-            spans[:, place] = np.where(table.scored, 0.0, np.abs(best - table.worst[:, 0]))
+            spans[:, place] = np.where(table.scored, 0.0, best - table.worst[:, 0])
     return spans

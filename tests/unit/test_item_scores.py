@@ -7,6 +7,7 @@ import pytest
 from item_runs import rank_runs, save_run
 from summary_runs import run_of
 
+from cultureval.metrics.declared import Declared
 from cultureval.reports.run_ranks import average_weights
 from cultureval.runs.items import item_scores
 from cultureval.runs.table import averages
@@ -44,6 +45,20 @@ def test_saved_runs_are_ranked_on_all_items_and_what_one_leaves_out_is_wrong(tmp
     assert [note.split()[0] for note in notes if "has no rank" in note] == ["lacking", "corpus", *["short"] * 4, "own"]
     assert rank_runs(runs[:1], metrics)[0] is None
     assert rank_runs(runs, {})[0] is None
+
+
+def test_left_out_items_are_told_of_all_items_of_their_benchmark(tmp_path: Path, monkeypatch) -> None:
+    """One of 50 items in two subsets was told as "1 of 12", those of the subset that lacks it."""
+    monkeypatch.setattr("cultureval.runs.items.declared_metric", lambda task, metric: Declared())
+    right = {
+        "cvlue_vg:a|0": [(f"test:{at}", None, at % 2.0) for at in range(12)],
+        "cvlue_vg:b|0": [(f"test:{at}", None, at % 2.0) for at in range(38)],
+    }
+    first, *others = right["cvlue_vg:a|0"]
+    lacking = right | {"cvlue_vg:a|0": [(first[0], None, None), *others]}
+    runs = [save_run(tmp_path / model, model, rows) for model, rows in (("whole", right), ("lacking", lacking))]
+    _, notes = rank_runs(runs, dict.fromkeys(right, "acc@0.5"), iterations=100)
+    assert "lacking: 1 item without a score (1 of 50 of cvlue_vg) counts as wrong in its rank." in notes
 
 
 def test_a_model_without_a_rank_takes_none_from_others(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """No model gains by leaving items out: neither in a comparison of two, nor in ranks, nor in a table's order."""
 
 import csv
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -22,6 +23,9 @@ from cultureval.runs.files import SavedTask
 from cultureval.runs.items import ItemScores, aligned
 from cultureval.tasks.catalogue import groups
 
+DRAWS = 1000
+EXAMPLES = 100
+GAMES = 3
 TASK = "cvlue_vg|0"  # METRIC is a share there
 
 
@@ -34,77 +38,143 @@ def items_of(scores: np.ndarray, lower: bool = False) -> ItemScores:
     return ItemScores(keys, (None,) * count, made.parts, made.score, rows, made.scored, made.worst, made.best)
 
 
-def row_of(first: ItemScores, second: ItemScores):
+def paired(name: str, first: ItemScores, second: ItemScores) -> PairedTask:
     whole = aligned([first, second])
     both = [key for key, *known in zip(whole[0].keys, whole[0].scored, whole[1].scored, strict=True) if all(known)]
-    side = ComparedTask(SavedTask(Path(), Path(), "", "", "t|0"), None)
-    task = PairedTask("t|0", "m", whole[0].on(both), whole[1].on(both), (side, side), (whole[0], whole[1]))
-    return next(iter(paired_runs.tested_differences([Pairs("a", "b", [task], [], [])], 500, 0)), None)
+    side = ComparedTask(SavedTask(Path(), Path(), "", "", name), None)
+    return PairedTask(name, "m", whole[0].on(both), whole[1].on(both), (side, side), (whole[0], whole[1]))
 
 
-def told_first(row, lower: bool) -> bool:
+def row_of(tables: list["Table"], dropped, lower: bool):
+    """The row that compares the first two models over all subsets, without what the first leaves out of each."""
+    tasks = []
+    for place, (table, out) in enumerate(zip(tables, dropped, strict=True)):
+        first = np.where(out, np.nan, table.scores[:, 0])
+        names = tuple(table.clusters.tolist()) if len(set(table.clusters)) < len(out) else (None,) * len(out)
+        sides = (replace(items_of(one, lower), clusters=names) for one in (first, table.scores[:, 1]))
+        tasks.append(paired(f"t:{place}|0", *sides))
+    return next(iter(paired_runs.tested_differences([Pairs("a", "b", tasks, [], [])], DRAWS, 0)), None)
+
+
+def told_first(row, lower: bool, level: float = 0.05) -> bool:
     """Whether the row says that the first is better."""
     gain = -row.result.difference if lower else row.result.difference
-    return row.p_holm is not None and row.p_holm < 0.05 and gain > 0
+    return row.p_holm is not None and row.p_holm < level and gain > 0
 
 
-def without(scores: np.ndarray, dropped: np.ndarray) -> np.ndarray:
-    return np.where(dropped, np.nan, scores)
+@dataclass(frozen=True)
+class Table:
+    """A subset: scores [N, M] of models on items, their clusters [N], and what the first leaves out a game [N]."""
+
+    scores: np.ndarray
+    clusters: np.ndarray
+    games: tuple[np.ndarray, ...]
+
+
+def table_of(generator: np.random.Generator, models: int, count: int, right: bool) -> Table:
+    """Of items that are alike for all but what the first is ahead or behind, in some clusters more, and some noise."""
+    size = int(generator.choice([1, 1, 3, 20]))
+    clusters = np.arange(count) // (size if count > size else 1)
+    ahead = generator.choice([0, 0.1, 0.5, 2]) * generator.choice([-1, 1]) * (clusters >= 0)
+    ahead = ahead + generator.choice([0, 0.5, 2]) * generator.normal(size=count)[clusters]
+    scores = 0.5 + generator.normal(size=(count, 1)) + ahead[:, None] * (np.arange(models) == 0)
+    scores = scores + generator.choice([0, 0, 0.1, 1]) * generator.normal(size=scores.shape)
+    scores = (scores > 0.5).astype(float) if right else np.clip(0.25 * scores + 0.4, 0, 1)
+    return Table(scores, clusters, tuple(game_of(generator, scores, clusters) for _ in range(GAMES)))
+
+
+def game_of(generator: np.random.Generator, scores: np.ndarray, clusters: np.ndarray) -> np.ndarray:
+    """Some items or none, of one cluster or of all, on which the first is worse, better, like the others, or any."""
+    others = scores[:, 1:].mean(axis=1)
+    kinds = (np.ones(len(scores)), scores[:, 0] < others, scores[:, 0] > others, scores[:, 0] == others)
+    wanted = kinds[generator.integers(4)] > 0
+    if generator.random() < 0.4:
+        wanted &= clusters == generator.choice(clusters)
+    return wanted & (generator.permutation(len(scores)) < len(scores) * generator.choice([0, 0.02, 0.1, 0.5, 1]))
 
 
 @st.composite
-def tables(draw):
-    """Scores [N, M] of models on items, of right and wrong answers or of shares, and what the first one leaves out."""
-    seed, count, models = draw(st.integers(0, 10**6)), draw(st.integers(8, 120)), draw(st.integers(2, 6))
-    generator = np.random.default_rng(seed)
-    skills = generator.normal(0, draw(st.sampled_from([0, 0.1, 0.5])), models)
-    scores = 0.5 + skills + generator.normal(size=(count, 1)) + generator.normal(size=(count, models))
-    right = draw(st.booleans())
-    scores = (scores > 0.5).astype(float) if right else np.clip(0.25 * scores + 0.4, 0, 1)
-    others = scores[:, 1:].mean(axis=1)
-    # Most models that leave items out leave out those on which others are better.
-    share = draw(st.sampled_from([0.01, 0.05, 0.3, 0.8]))
-    bad = generator.random(count) < share * (np.where(scores[:, 0] < others, 2, 0.3) if draw(st.booleans()) else 1)
-    bad[generator.integers(count)] = draw(st.booleans())
-    bad[generator.choice(count, 2, replace=False)] = False
-    return scores, bad, draw(st.booleans()), right
+def boards(draw, fewest=2):
+    """One to four subsets of unlike sizes and numbers of clusters; whether lower is better; whether right or wrong."""
+    generator = np.random.default_rng(draw(st.integers(0, 10**6)))
+    sizes = draw(st.lists(st.integers(fewest, 60), min_size=1, max_size=4))
+    models, lower, right = draw(st.sampled_from([2, 2, 3, 5])), draw(st.booleans()), draw(st.booleans())
+    return [table_of(generator, models, size, right) for size in sizes], lower, right
 
 
-@settings(max_examples=60, deadline=None, derandomize=True)
-@given(tables())
+def of_flips(*subsets: tuple[int, int, int]) -> list[Table]:
+    """Subsets of N items, some right by the first alone, some by the second; an item of the second is left out."""
+    tables = []
+    for count, first, second in subsets:
+        scores = np.zeros((count, 2))
+        scores[:first, 0] = scores[first : first + second, 1] = scores[first + second : count // 2 + 8] = 1
+        game = (np.arange(count) == 0) & (len(tables) == 1)
+        tables.append(Table(scores, np.arange(count), (game,)))
+    return tables
+
+
+def of_clusters(wins: list[int], size: int, out: int) -> list[Table]:
+    """Clusters of which the first alone has so many right; it leaves some of the first cluster out."""
+    scores = np.zeros((len(wins) * size, 2))
+    clusters = np.arange(len(scores)) // size
+    scores[:, 0] = np.arange(len(scores)) % size < np.array(wins)[clusters]
+    return [Table(scores, clusters, (np.arange(len(scores)) < out,))]
+
+
+@settings(max_examples=EXAMPLES // 4, deadline=None, derandomize=True)
+@given(boards(fewest=1))
 def test_leaving_items_out_never_turns_a_comparison(drawn):
-    scores, dropped, lower, right = drawn
-    first, second = scores[:, 0], scores[:, 1]
-    honest, gamed = (row_of(items_of(one, lower), items_of(second, lower)) for one in (first, without(first, dropped)))
-    assert gamed.left_out == (int(dropped.sum()), 0)
-    if not told_first(honest, lower):
-        assert not told_first(gamed, lower)
-    if dropped.any():
-        assert gamed.lowest <= honest.result.difference + 1e-9 and honest.result.difference <= gamed.highest + 1e-9
-        if right and not gamed.could_turn:
-            assert gamed.p_left_out >= min(honest.result.p_value, 0.05)
+    tables, lower, right = drawn
+    nothing = [np.zeros(len(table.scores), bool) for table in tables]
+    honest = row_of(tables, nothing, lower)
+    noise = 4 * np.sqrt(0.05 * 0.95 / DRAWS) * (honest.result.test == "permutation")  # of a p-value near the edge
+    for dropped in zip(*(table.games for table in tables), strict=True):
+        gamed = row_of(tables, dropped, lower)
+        if gamed is None:
+            continue
+        assert gamed.left_out == (sum(int(one.sum()) for one in dropped), 0)
+        assert not told_first(gamed, lower) or told_first(honest, lower, 0.05 + noise)
+        if any(gamed.left_out):
+            assert gamed.lowest - 1e-9 <= honest.result.difference <= gamed.highest + 1e-9
+            if right and not gamed.could_turn and honest.result.p_value is not None:
+                assert gamed.p_left_out >= min(honest.result.p_value - noise, 0.05)
 
 
-def ranking_of(scores: np.ndarray, dropped: np.ndarray, lower: bool, clusters=None):
-    spans = np.zeros_like(scores)
-    spans[:, 0] = dropped
-    filled = scores.copy()
-    filled[dropped, 0] = float(lower)
-    names = [f"model {place}" for place in range(scores.shape[1])]
-    resamples = resample([SubsetScores(filled, clusters, spans=spans)], 400)
-    rows = rank_models(names, resamples, higher_is_better=not lower).rows
+def ranking_of(tables: list[Table], dropped, lower: bool, draws: int):
+    subsets = []
+    for place, (table, out) in enumerate(zip(tables, dropped, strict=True)):
+        spans, filled = np.zeros_like(table.scores), table.scores.copy()
+        filled[out, 0], spans[out, 0] = float(lower), 1 - 2 * float(lower)
+        subsets.append(SubsetScores(filled, [(place, name) for name in table.clusters.tolist()], spans=spans))
+    names = [f"model {place}" for place in range(subsets[0].scores.shape[1])]
+    rows = rank_models(names, resample(subsets, draws), higher_is_better=not lower).rows
     (place,) = [place for place, row in enumerate(rows) if row.model == "model 0"]
     return rows[place].low, rows[place].high, rows[place].rank, place
 
 
-@settings(max_examples=60, deadline=None, derandomize=True)
-@given(tables(), st.sampled_from([1, 3]))
-def test_leaving_items_out_never_raises_a_rank(drawn, size):
-    scores, dropped, lower, _ = drawn
-    clusters = [place // size for place in range(len(scores))] if size > 1 else None
-    honest = ranking_of(scores, np.zeros(len(scores), bool), lower, clusters)
-    gamed = ranking_of(scores, dropped, lower, clusters)
-    assert all(after >= before for before, after in zip(honest, gamed, strict=True)), (honest, gamed)
+@settings(max_examples=EXAMPLES, deadline=None, derandomize=True)
+@given(boards())
+def test_leaving_items_out_never_raises_a_rank(drawn):
+    no_game_is_won(*drawn[:2], draws=200)
+
+
+def no_game_is_won(tables: list[Table], lower: bool, draws: int) -> None:
+    honest = ranking_of(tables, [np.zeros(len(table.scores), bool) for table in tables], lower, draws)
+    for dropped in zip(*(table.games for table in tables), strict=True):
+        gamed = ranking_of(tables, dropped, lower, draws)
+        assert all(after >= before for before, after in zip(honest, gamed, strict=True)), (honest, gamed)
+
+
+@pytest.mark.parametrize(
+    "known",
+    [
+        of_flips((10, 5, 0), (1000, 0, 0)),  # five items differ, and six with one that is taken to be wrong
+        of_flips((10, 0, 5), (1000, 1, 0)),  # six differ, and five without it
+        of_clusters([9, 0, 1, 0, 1, 2, 2, 2, 1, 1], 10, out=1),  # the first is less ahead, but more evenly so
+    ],
+)
+def test_games_that_were_won_are_lost(known):
+    no_game_is_won(known, lower=False, draws=2000)
 
 
 def saved(root: Path, name: str, scores, refused=(), **record):
@@ -167,7 +237,8 @@ def test_a_difference_that_no_left_out_item_could_turn_is_told(tmp_path, right):
     assert 0 < row["lowest"] < row["difference"] and row["p_holm"] < 0.001
     assert (row["highest"] < row["difference"]) == right
     known = ~np.isnan(good + bad)
-    shared = row_of(items_of(good[known]), items_of(bad[known])).result
+    alone = Table(np.column_stack([good, bad])[known], np.arange(known.sum()), ())
+    shared = row_of([alone], [np.zeros(known.sum(), bool)], lower=False).result
     assert (row["low"] < shared.low) == right and row["high"] == pytest.approx(shared.high)
     assert "with them the difference is from +0." in " ".join(found.text.split())
 
