@@ -44,6 +44,7 @@ _LONGEST_NAME = 81
 _OUT_OF_MEMORY = 3  # exit status, where a process has taken what it may,
 _REFUSED = 4  # and where the machine has less, before any output is read
 _SIZE = struct.Struct("<Q")
+_PROGRESS = struct.Struct("<Q?")  # of a comparison: right outputs, and whether EvalPlus would ask one of those so far
 _LOADED = struct.Struct(f"{codec.FRAME.format}1s")  # the first frame of a program that could be loaded
 
 
@@ -83,9 +84,9 @@ class SuiteResult:
         right: Number of calls with a right output, up to the first that has none.
         wrong: Whether the next output is there, and wrong.
         error: Name of the exception that the next call, or loading, raised; or "".
-        type_name: Name of the type of an object in the outputs that is not plain data, or that decides itself what it
-            equals; or "".
+        type_name: Name of the type of an object in the wrong output that is not plain data, or "".
         beyond: What the comparison of the next output takes more of than a right one can, or "".
+        asks: Whether EvalPlus would have asked an object in the outputs so far what it equals.
     """
 
     loaded: bool
@@ -94,6 +95,7 @@ class SuiteResult:
     error: str
     type_name: str
     beyond: Literal["", "memory", "time"] = ""
+    asks: bool = False
 
 
 class Comparer:
@@ -218,7 +220,7 @@ def _in_a_process(request: dict[str, Any], outputs: IO[bytes], judge: socket.soc
     truth = GroundTruth(Path(request["truth"]))
     limits = ComparisonLimits.of(truth.suites[request["suite"]], len(request["calls"]))
     receiver, sender = os.pipe()
-    with mmap.mmap(-1, _SIZE.size) as progress:
+    with mmap.mmap(-1, _PROGRESS.size) as progress:
         pid = os.fork()
         if pid == 0:
             try:
@@ -234,8 +236,8 @@ def _in_a_process(request: dict[str, Any], outputs: IO[bytes], judge: socket.soc
         _, status = os.waitpid(pid, 0)
         if late and select.select([judge], [], [], 0)[0]:
             return None
-        right = _SIZE.unpack_from(progress)[0]
-    return answer or json.dumps(_why_not(os.waitstatus_to_exitcode(status), limits, late, right)).encode()
+        reached = _PROGRESS.unpack_from(progress)
+    return answer or json.dumps(_why_not(os.waitstatus_to_exitcode(status), limits, late, *reached)).encode()
 
 
 def _received(receiver: int, judge: socket.socket, deadline: float) -> bytes | None:
@@ -253,13 +255,13 @@ def _received(receiver: int, judge: socket.socket, deadline: float) -> bytes | N
     return None
 
 
-def _why_not(code: int, limits: ComparisonLimits, late: bool, right: int) -> dict[str, Any]:
+def _why_not(code: int, limits: ComparisonLimits, late: bool, right: int, asks: bool) -> dict[str, Any]:
     if late:
         return {"problem": f"its outputs cannot be compared in {limits.wall:.0f} s"}
     if code == -signal.SIGXCPU:
-        return asdict(SuiteResult(True, right, True, "", "", "time"))
+        return asdict(SuiteResult(True, right, True, "", "", "time", asks))
     if code in (_OUT_OF_MEMORY, -signal.SIGSEGV) and _gives(limits.memory):
-        return asdict(SuiteResult(True, right, True, "", "", "memory"))
+        return asdict(SuiteResult(True, right, True, "", "", "memory", asks))
     if code == -signal.SIGKILL:
         return {"problem": "the kernel ended their comparison, as where the machine has too little memory"}
     if code in (_REFUSED, _OUT_OF_MEMORY, -signal.SIGSEGV):
@@ -327,26 +329,27 @@ def compare_suite(
         truth: What the canonical solution gave, of which a right output's size follows.
         expected: Its outputs, encoded, as `GroundTruth.answers` gives them.
         outputs: The file of the solution's job; untrusted.
-        progress: Where the number of right outputs is written, in case that a limit ends the process.
+        progress: Where it is written how far the comparison is, in case that a limit ends the process.
     """
     found = frames(outputs)
     _, size = next(found, (0.0, 0))
     first = outputs.read(min(size, _LONGEST_NAME))
     if first != b"L":
         return SuiteResult(False, 0, False, _type_name(first), "")
-    right = 0
+    right, asks = 0, False
     for _, size in found:
         if right == len(calls):
             break
         content = outputs.read(min(size, truth.most_bytes(right)))
         if content[:1] == b"E":
-            return SuiteResult(True, right, False, _type_name(content), rule.opaque)
+            return SuiteResult(True, right, False, _type_name(content), "", asks=asks)
+        asks = asks or content[:1] == codec.ASKS
+        _PROGRESS.pack_into(progress, 0, right, asks)
         answer = expected(right, content)
         if answer is None or not rule.agrees(calls[right], content, answer):
-            return SuiteResult(True, right, True, "", rule.opaque)
+            return SuiteResult(True, right, True, "", rule.opaque, asks=asks)
         right += 1
-        _SIZE.pack_into(progress, 0, right)
-    return SuiteResult(True, right, False, "", rule.opaque)
+    return SuiteResult(True, right, False, "", "", asks=asks)
 
 
 def suite_of_equal_bytes(

@@ -33,7 +33,7 @@ _SUITE_SECONDS = 60.0
 # CPU time of writing or reading an output, for each byte of the expected one: an item that a solution returns as a
 # number of another library takes 1e-5 s.
 SECONDS_OF_A_BYTE = 4e-6
-_VERSION = 4
+_VERSION = 5
 _SECONDS = 300
 _DIGEST_BYTES = hashlib.sha256().digest_size
 
@@ -150,6 +150,7 @@ def compute_truth(problem: Mapping[str, Any], dataset: Dataset, key: str, sandbo
     """Run the canonical solution of a problem in a sandbox in which no other code runs, and keep its outputs by `key`.
 
     Raises:
+        CulturevalError: The ground truth cannot be written.
         DiskFull: Its outputs cannot be stored.
         SandboxBroken: The sandbox failed.
         SandboxUnavailable: It cannot be started.
@@ -167,7 +168,13 @@ def compute_truth(problem: Mapping[str, Any], dataset: Dataset, key: str, sandbo
     path = _path(key)
     content = bytes(digests) + body.getvalue()
     content = json.dumps(header).encode() + b"\n" + content
-    write_atomically(path, hashlib.sha256(content).hexdigest().encode() + b"\n" + content)
+    try:
+        write_atomically(path, hashlib.sha256(content).hexdigest().encode() + b"\n" + content)
+    except OSError as error:
+        raise CulturevalError(
+            f"The ground truth cannot be written to {path} ({error.strerror}): make room for it, remove what is there, "
+            "or set CULTUREVAL_CACHE to another folder."
+        ) from error
     return GroundTruth(path)
 
 
@@ -192,7 +199,10 @@ def call_payload(
     seconds: list[float] | None,
     all_seconds: float = _SECONDS,
 ) -> bytes:
-    """What a job of the sandbox is given: code, inputs and the times that calls may take, never expected outputs."""
+    """What a job of the sandbox is given: code, inputs and the times that calls may take, never expected outputs.
+
+    Without times it is the canonical solution's, whose outputs stay as they are also where sets are compared.
+    """
     return pickle.dumps(
         {
             "code": code,
@@ -202,7 +212,7 @@ def call_payload(
             "idle_factor": IDLE_FACTOR,
             "wall_factor": WALL_FACTOR,
             "all_seconds": all_seconds,
-            "as_set": compares_sets(dataset, problem["entry_point"]),
+            "as_set": bool(seconds) and compares_sets(dataset, problem["entry_point"]),
         }
     )
 

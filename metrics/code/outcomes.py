@@ -49,18 +49,19 @@ def evalplus_status(
 ) -> tuple[str, list[bool]]:
     """What EvalPlus 0.3.1 says of the same outputs: `pass`, `fail` or `timeout`, and its list of right and wrong ones.
 
-    It is `not_judged` where EvalPlus needs the object itself, or outputs that the canonical solution does not give.
-    Where the comparison takes longer than EvalPlus lets a whole suite run, it is `timeout`. Its limits of wall time are
-    left aside: whether an output meets them depends on what else the machine does.
+    It is `not_judged` where EvalPlus asks an object what it equals, where the canonical solution gives no output, and
+    where the outputs meet a limit of size, of which EvalPlus has none. Where the comparison takes longer than EvalPlus
+    lets a whole suite run, it is `timeout`. Its limits of wall time are left aside: whether an output meets them
+    depends on what else the machine does.
     """
     calls = len(problem[f"{suite}_input"])
     complete = result.loaded and result.right == calls
-    if truth.defect or result.type_name or result.beyond == "memory":
+    if result.loaded and asks_for_a_zero(dataset, problem["entry_point"]):
+        return "fail", [] if complete else [False]  # it forgets to count this problem's right outputs
+    if truth.defect or result.asks or result.beyond == "memory" or end.outcome in ("output", "disk"):
         return NOT_JUDGED, []
     if not result.loaded:
         return ("fail" if result.error else "timeout"), []
-    if asks_for_a_zero(dataset, problem["entry_point"]):
-        return "fail", [] if complete else [False]  # it forgets to count this problem's right outputs
     if result.beyond == "time":
         return "timeout", [True] * result.right
     if complete:

@@ -72,7 +72,7 @@ class OutputRule:
         self.dataset = dataset
         self.entry_point = entry_point
         self.atol = atol
-        self.opaque = ""  # the type of an object in an output whose equality its own code would decide
+        self.opaque = ""  # of the latest output, the type of an object that is not plain data
         self._set_rule = compares_sets(dataset, entry_point)
         self._any_value = asks_for_any_value(dataset, entry_point)
         self._takes_all = dataset == "mbpp" and entry_point == "are_equivalent"
@@ -95,6 +95,7 @@ class OutputRule:
                 self.atol = _FLOAT_ATOL
             return True
         known, limits = codec.SizeLimits(), codec.SizeLimits()
+        self.opaque = ""
         try:
             value = codec.decode(expected, known)
             if self._any_value and output[:2] not in (b"PN", b"PT", b"PF"):
@@ -104,7 +105,7 @@ class OutputRule:
         except codec.BadEncoding:  # also beyond the limits of equal values
             return self._takes_all
         finally:
-            self.opaque = limits.opaque or self.opaque
+            self.opaque = limits.opaque
         try:
             return self._values_agree(arguments, given, value)
         except Exception:  # as in EvalPlus: outputs that cannot be compared are wrong, also for want of memory
@@ -116,8 +117,11 @@ class OutputRule:
 
         if self._zero_rule:
             return bool(abs(polynomial(arguments[0], output)) <= self.atol)
-        if isinstance(output, numpy.ndarray) and output.size != 1 and not (self._set_rule or self._any_value):
-            return False  # EvalPlus asks whether such an array is true, which numpy refuses; before values are compared
+        if isinstance(output, numpy.ndarray):
+            if output.size != 1 and not (self._set_rule or self._any_value):
+                return False  # EvalPlus asks whether such an array is true, which numpy refuses; before all comparisons
+            if self._set_rule and output.ndim == 1:
+                output == expected  # noqa: B015  # as EvalPlus does first: numpy raises where the lengths differ
         exact = bool(self._exact(arguments, output, expected))
         if self.atol == 0 and is_floats(expected):
             self.atol = _FLOAT_ATOL

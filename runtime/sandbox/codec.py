@@ -1,14 +1,14 @@
 """The codec of return values that leave the sandbox: plain data as bytes.
 
 A value of exact builtin types is written as `P` and the plain-data part of marshal's version 2, which C code writes
-fast and which gives equal bytes for equal data. Any other value is written as `T` and a tree in the same format, in
-which scalars are literal and every tuple is `(tag, content)`. The trusted side reads both with `decode`, a strict
-reader of its own: it builds plain data only, never runs code, and checks sizes, counts and depth before it builds
-anything. Neither pickle nor `marshal.loads` ever sees bytes from a sandbox. What is small can still be slow to
-compare, so that all reading is done in a process with limits (`metrics/code/comparison_server.py`). The limits of a
-value follow those of the one that it is compared with (`SizeLimits.of_equals`): what is beyond them cannot equal it.
-Nothing that `encode` never writes is read, such as keys that come twice, so that no value is slower to read than its
-own form needs.
+fast and which gives equal bytes for equal data. Any other value is written as `T`, or `A` (see `ASKS`), and a tree in
+the same format, in which scalars are literal and every tuple is `(tag, content)`. The trusted side reads both with
+`decode`, a strict reader of its own: it builds plain data only, never runs code, and checks sizes, counts and depth
+before it builds anything. Neither pickle nor `marshal.loads` ever sees bytes from a sandbox. What is small can still be
+slow to compare, so that all reading is done in a process with limits (`metrics/code/comparison_server.py`). The limits
+of a value follow those of the one that it is compared with (`SizeLimits.of_equals`): what is beyond them cannot equal
+it. Nothing that `encode` never writes is read, such as keys that come twice, so that no value is slower to read than
+its own form needs.
 """
 
 import collections
@@ -21,7 +21,7 @@ import numbers
 import re
 import struct
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 MAX_DEPTH = 200
@@ -37,6 +37,7 @@ MOST_DIGITS = 1 << 20  # binary ones, of a number of sympy
 MAX_EXPONENT = 1 << 24  # of 2, of a number of mpmath that is written with all of its digits
 DIGITS_OF_AN_ITEM = 32  # of an integer, counted before it is read: they take as long as another item
 SAME_HASH_LIMIT = 1000
+ASKS = b"A"  # form of a value that holds an object which EvalPlus would ask what it equals; else as `T`
 FRAME = struct.Struct("<dQ")  # before each value that a job sends: seconds of the call, bytes of the value
 # Empty ones take as much memory as that many other items.
 DEQUE_ITEMS = 10
@@ -58,9 +59,19 @@ _NAMED = {
 _VIEWS = {type(view) for known in ({}, collections.OrderedDict()) for view in (known.keys(), known.items())}
 _NUMPY_KINDS = "biufcSU"
 _NUMPY_NUMBERS = "biufc"
-# A class with one of these decides itself what its instances equal, where EvalPlus asks them.
-_ASKED = ("__eq__", "__ne__", "__hash__", "__len__", "__iter__", "__getitem__", "__array__", "__float__", "__class__")
+# By these names EvalPlus's rules come to code of a class: of an output's, or of one of its items.
+_ASKED = ("__eq__", "__hash__", "__sub__")
+_ASKED_IN_PYTHON = (*_ASKED, "__class__", "__getattribute__")
+_LOOK_UP = frozenset({collections.Counter, collections.ChainMap, collections.deque, fractions.Fraction})
+_KNOWN = {id(kind) for kind in (*_SCALARS, *_NAMED, range, *_LOOK_UP, decimal.Decimal, *_VIEWS, object)}
 _MADE_BY_PROGRAMS = 1 << 9  # flag of classes that Python code makes
+
+
+class _Empty(fractions.Fraction):
+    """A class with no names but those that each has."""
+
+
+_OF_EMPTY_CLASSES = frozenset({*vars(_Empty), "__slots__"})
 
 
 class BadEncoding(ValueError):
@@ -76,8 +87,7 @@ class SizeLimits:
     Attributes:
         left: Items that may still be read; `read` counts those that have been.
         longest: Digits of the largest integer so far.
-        opaque: Name of the type of the last object that was read without a plain-data form, or with equality of its
-            own, for which EvalPlus would ask it; or "".
+        opaque: Name of the type of the last object that was read without a plain-data form, or "".
     """
 
     def __init__(self, items: int = sys.maxsize, digits: int = sys.maxsize) -> None:
@@ -136,12 +146,8 @@ class Truth:
 # For each builtin type a subclass that stands for any other: as under EvalPlus, its instances equal plain values and
 # are of another type, which matters where a tolerance decides. Those of frozenset's subclasses are read as a set's.
 _SUBCLASSES: dict[type, Any] = {
-    kind: type(f"{kind.__name__}_subclass", (kind,), {}) for kind in (int, float, str, list, tuple, set, dict)
-}
-_PLAIN_FORM: dict[type, Callable[[Any], Any]] = {
-    int: lambda value: int.__add__(value, 0),
-    float: lambda value: float.__add__(value, 0.0),
-    str: str.__str__,
+    kind: type(f"{kind.__name__}_subclass", (kind,), {})
+    for kind in (int, float, complex, str, bytes, list, tuple, set, dict)
 }
 
 
@@ -155,14 +161,17 @@ def encode(value: Any) -> bytes:
     Returns:
         One byte for the form, then the data.
     """
+    writer = _Writer()
     try:
         if _is_plain(value):
             return b"P" + marshal.dumps(value, 2)
-        return b"T" + marshal.dumps(_tree(value, 0), 2)
+        tree = marshal.dumps(writer.tree(value, 0), 2)
     except MemoryError:
         raise
-    except Exception:  # also of what is nested too deeply, or contains itself
-        return b"T" + marshal.dumps(("opaque", _class_name(type(value))), 2)
+    except Exception as error:  # also of what is nested too deeply, or contains itself
+        writer.asks |= not isinstance(error, RecursionError)
+        tree = marshal.dumps(("opaque", _class_name(type(value))), 2)
+    return (ASKS if writer.asks else b"T") + tree
 
 
 def _class_name(kind: type) -> str:
@@ -170,9 +179,13 @@ def _class_name(kind: type) -> str:
     return str.__getitem__(type.__dict__["__name__"].__get__(kind), slice(80))
 
 
-def _is_of_sympy(kind: type) -> bool:
-    """Whether a class says so; one that `type(...)` made has no name of a module where the program has none."""
-    return str(kind.__dict__.get("__module__")).startswith("sympy.")
+def _classes(kind: type, before: type | None = None) -> list[type]:
+    """A class and those that it is made of, up to one of them; no metaclass is asked."""
+    return list(itertools.takewhile(lambda one: one is not before, type.__dict__["__mro__"].__get__(kind)))
+
+
+def _names(kind: type) -> Mapping[str, Any]:
+    return type.__dict__["__dict__"].__get__(kind)
 
 
 def _is_plain(value: Any) -> bool:
@@ -190,53 +203,117 @@ def _is_plain(value: Any) -> bool:
     return False
 
 
-def _tree(value: Any, depth: int) -> Any:
-    kind = type(value)
-    if kind in _SCALARS:
-        return value
-    if depth > MAX_DEPTH:
-        raise ValueError("nested too deeply")
-    if kind in _NAMED:
-        return (_NAMED[kind], _tree_items(value, kind, depth))
-    if kind is range:
-        return ("range", [value.start, value.stop, value.step])
-    if kind is fractions.Fraction:
-        return _fraction_tree(value.numerator, value.denominator)
-    if kind is decimal.Decimal:
-        return ("Decimal", str(value))
-    if issubclass(kind, collections.ChainMap):  # no subclass of dict, but equal to one
-        return _as_asked(kind, collections.ChainMap, ("subdict", _tree_items(dict(value), dict, depth)))
-    if kind in _VIEWS:
-        return ("keys", [_tree(item, depth + 1) for item in value])
-    return (
-        _numpy_tree(value)
-        or _subclass_tree(value, depth)
-        or _as_asked(kind, object, _number_tree(value) or _sympy_tree(value, depth))
-        or ("opaque", _class_name(kind))
-    )
+class _Writer:
+    """Makes trees of values.
 
+    Attributes:
+        asks: Whether EvalPlus would ask an object, of those seen so far, what it equals.
+    """
 
-def _as_asked(kind: type, base: type, tree: tuple[str, Any] | None) -> tuple[Any, ...] | None:
-    """A tree; where a class between an object's own and a base decides what it equals, with that name as third part."""
-    classes = itertools.takewhile(lambda one: one is not base, kind.__mro__)
-    asked = tree and any(name in one.__dict__ for one in classes for name in _ASKED)
-    return (*tree, _class_name(kind)) if tree and asked else tree
+    def __init__(self) -> None:
+        self.asks = False
+        self._bases: dict[int, tuple[type, bool]] = {}  # by the identity of a class, which cannot lie
 
+    def base(self, kind: type) -> tuple[type, bool]:
+        """The class that we know among those that a class is made of, and whether the others change what it equals."""
+        if id(kind) not in self._bases:
+            base = next(one for one in _classes(kind) if id(one) in _KNOWN or _is_of_numpy(one))
+            asks = _decides(_classes(kind, base), base) or any(
+                "__eq__" in _names(one) for one in _classes(type(kind), type)
+            )
+            self._bases[id(kind)] = base, asks
+        base, asks = self._bases[id(kind)]
+        self.asks |= asks
+        return base, asks
 
-def _tree_items(value: Any, kind: type, depth: int) -> list[Any]:
-    if issubclass(kind, dict):
-        return [_tree(part, depth + 1) for pair in dict.items(value) for part in pair]
-    found: list[Any] = []
-    for kind_of_items, run in itertools.groupby(kind.__iter__(value), type):
-        if kind_of_items in _SCALARS:
-            found += run
-        elif (items := list(run)) and _are_alike(kind_of_items, items):
-            data = b"".join(map(kind_of_items.tobytes, items))
-            found.append(("run", [items[0].dtype.str, list(items[0].shape), data]))
+    def tree(self, value: Any, depth: int) -> Any:
+        kind = type(value)
+        base, asks = self.base(kind)
+        if base in _SCALARS:  # overridden methods are not trusted, here and below
+            return value if kind is base else (base.__name__, getattr(base, f"__{base.__name__}__")(value))
+        if depth > MAX_DEPTH:
+            raise RecursionError("nested too deeply")
+        if base in _NAMED:
+            name = f"sub{base.__name__}" if base in _CONTAINERS and kind is not base else _NAMED[base]
+            return (name, self.items(value, base, depth))
+        if base is range:
+            return ("range", [value.start, value.stop, value.step])
+        if base is fractions.Fraction:
+            return _fraction_tree(value.numerator, value.denominator)
+        if base is decimal.Decimal:
+            return ("Decimal", decimal.Decimal.__str__(value))
+        if base is collections.ChainMap:  # no subclass of dict, but equal to one
+            return ("subdict", self.items(dict(value), dict, depth))
+        if base in _VIEWS:
+            return ("keys", [self.tree(item, depth + 1) for item in value])
+        if base is object:
+            tree = self.of_a_library(value, depth)
         else:
-            for item in items:  # with few frames of the stack for each level of depth
-                found.append(_tree(item, depth + 1))
-    return found
+            tree = None if asks and base.__name__ == "ndarray" else self.of_numpy(value, depth)
+            self.asks |= tree is None
+        return tree or ("opaque", _class_name(kind))
+
+    def items(self, value: Any, kind: type, depth: int) -> list[Any]:
+        if issubclass(kind, dict):
+            return [self.tree(part, depth + 1) for pair in dict.items(value) for part in pair]
+        found: list[Any] = []
+        for kind_of_items, run in itertools.groupby(kind.__iter__(value), type):
+            if kind_of_items in _SCALARS:
+                found += run
+            elif (items := list(run)) and _are_alike(kind_of_items, items):
+                data = b"".join(map(kind_of_items.tobytes, items))
+                found.append(("run", [items[0].dtype.str, list(items[0].shape), data]))
+            else:
+                for item in items:  # with few frames of the stack for each level of depth
+                    found.append(self.tree(item, depth + 1))
+        return found
+
+    def of_numpy(self, value: Any, depth: int) -> tuple[str, Any] | None:
+        import numpy
+
+        array = numpy.asarray(value)
+        if array.dtype.kind == "O":
+            return ("objects", [list(array.shape), self.items(array.ravel().tolist(), list, depth)])
+        if array.dtype.kind not in _NUMPY_KINDS:
+            return None
+        if not array.dtype.itemsize:  # empty texts, of which any number would leave as no bytes
+            array = array.astype(f"{array.dtype.kind}1")
+        name = "array" if isinstance(value, numpy.ndarray) else "scalar"
+        return (name, [array.dtype.str, list(array.shape), array.tobytes()])
+
+    def of_a_library(self, value: Any, depth: int) -> tuple[str, Any] | None:
+        """What objects of other packages hold that equal plain data; sympy's are told by name, since few load it."""
+        kinds = list(filter(_is_of_a_library, _classes(type(value))))
+        if kinds and (tree := _number_tree(value, kinds[0])):
+            return tree
+        names = {kind.__name__ for kind in kinds if kind.__module__.startswith("sympy.")}
+        if names & {"BooleanTrue", "BooleanFalse"}:
+            return ("truth", "BooleanTrue" in names)
+        if names & {"Infinity", "NegativeInfinity"}:
+            return ("float", float(value))
+        if "Tuple" in names or "FiniteSet" in names:
+            tag = "subtuple" if "Tuple" in names else "subset"
+            return (tag, [self.tree(item, depth + 1) for item in value.args])
+        if "Dict" in names:
+            return ("subdict", [self.tree(part, depth + 1) for pair in value.items() for part in pair])
+        return None
+
+
+def _decides(own: list[type], base: type) -> bool:
+    """Whether EvalPlus's rules come to code of the classes that stand before one that we know.
+
+    Some classes, as those in Python and numpy's, look up other names when they are compared: there any counts.
+    """
+    if base in _LOOK_UP or _is_of_numpy(base):
+        return any(name not in _OF_EMPTY_CLASSES for one in own for name in _names(one))
+    return any(name in _names(one) for one in own for name in (_ASKED_IN_PYTHON if _is_made(one) else _ASKED))
+
+
+def _is_of_a_library(kind: type) -> bool:
+    """Whether a class is that which an installed package has under its name: another can give itself the name."""
+    module = getattr(kind, "__module__", "")
+    is_other = module.partition(".")[0] not in sys.stdlib_module_names
+    return is_other and getattr(sys.modules.get(module), kind.__name__, None) is kind
 
 
 def _are_alike(kind: type, items: list[Any]) -> bool:
@@ -252,44 +329,22 @@ def _are_alike(kind: type, items: list[Any]) -> bool:
 
 def _is_of_numpy(kind: type) -> bool:
     """Whether a class is one of numpy's own in C; one that `type(...)` made may have no name of a module."""
-    flags = type.__dict__["__flags__"].__get__(kind)  # no metaclass is asked
-    return not flags & _MADE_BY_PROGRAMS and kind.__module__ == "numpy"
+    return not _is_made(kind) and kind.__module__ == "numpy"
 
 
-def _numpy_tree(value: Any) -> tuple[str, Any] | None:
-    kind = type(value)
-    if not _is_of_numpy(kind) or getattr(getattr(value, "dtype", None), "kind", "O") not in _NUMPY_KINDS:
-        return None
-    name = "array" if kind.__name__ == "ndarray" else "scalar"
-    if not value.dtype.itemsize:  # empty texts, of which any number would leave as no bytes
-        import numpy
-
-        value = numpy.asarray(value).astype(f"{value.dtype.kind}1")
-    return (name, [value.dtype.str, list(value.shape), value.tobytes()])
+def _is_made(kind: type) -> bool:
+    """Whether Python code can have made a class; no metaclass is asked."""
+    return bool(type.__dict__["__flags__"].__get__(kind) & _MADE_BY_PROGRAMS)
 
 
-def _subclass_tree(value: Any, depth: int) -> tuple[Any, ...] | None:
-    """Read a subclass instance by its base class's methods: overridden ones are not trusted."""
-    kind = type(value)
-    for base in kind.__mro__ if kind.__eq__ is not dict.__eq__ else ():
-        if base in (collections.Counter, collections.OrderedDict):  # whose equality is not that of dict
-            return _as_asked(kind, base, (_NAMED[base], _tree_items(value, base, depth)))
-    for base in (*_SUBCLASSES, frozenset):
-        if issubclass(kind, base):
-            if plain := _PLAIN_FORM.get(base):
-                return _as_asked(kind, base, (base.__name__, plain(value)))
-            return _as_asked(kind, base, (f"sub{base.__name__}", _tree_items(value, base, depth)))
-    return None
-
-
-def _number_tree(value: Any) -> tuple[str, Any] | None:
-    """A number of another library, such as sympy, by what it says that it is."""
-    if isinstance(value, numbers.Integral):
+def _number_tree(value: Any, kind: type) -> tuple[str, Any] | None:
+    """A number of another library, such as sympy, by what the library says that its class is."""
+    if issubclass(kind, numbers.Integral):
         return ("int", int(value))
-    if isinstance(value, numbers.Rational):
+    if issubclass(kind, numbers.Rational):
         return _fraction_tree(int(value.numerator), int(value.denominator))
-    if isinstance(value, numbers.Real):
-        return _binary_tree(value)
+    if issubclass(kind, numbers.Real):
+        return _binary_tree(value, kind)
     return None
 
 
@@ -303,10 +358,10 @@ def _fraction_tree(above: int, below: int) -> tuple[str, Any]:
     return ("Fraction", [above, below])
 
 
-def _binary_tree(value: Any) -> tuple[str, Any]:
+def _binary_tree(value: Any, kind: type) -> tuple[str, Any]:
     """A real number; one of mpmath or sympy, mantissa * 2**exponent, with all of its digits where a float has fewer."""
     number = value
-    if _is_of_sympy(type(value)):
+    if kind.__module__.startswith("sympy."):
         with sys.modules["mpmath"].workprec(MOST_DIGITS):  # `num` is rounded to what is worked with
             number = value.num
     mantissa, exponent = getattr(number, "man", 0), getattr(number, "exp", 0)
@@ -319,21 +374,6 @@ def _binary_tree(value: Any) -> tuple[str, Any]:
         return ("float", nearest)
     whole = exact.denominator == 1
     return ("int", exact.numerator) if whole else ("Fraction", [exact.numerator, exact.denominator])
-
-
-def _sympy_tree(value: Any, depth: int) -> tuple[str, Any] | None:
-    """What objects of sympy hold that equal plain data; its classes are told by name, since few programs load it."""
-    names = {kind.__name__ for kind in type(value).__mro__ if _is_of_sympy(kind)}
-    if names & {"BooleanTrue", "BooleanFalse"}:
-        return ("truth", "BooleanTrue" in names)
-    if names & {"Infinity", "NegativeInfinity"}:
-        return ("float", float(value))
-    if "Tuple" in names or "FiniteSet" in names:
-        tag = "subtuple" if "Tuple" in names else "subset"
-        return (tag, [_tree(item, depth + 1) for item in value.args])
-    if "Dict" in names:
-        return ("subdict", [_tree(part, depth + 1) for pair in value.items() for part in pair])
-    return None
 
 
 def decode(data: bytes, limits: SizeLimits | None = None) -> Any:
@@ -351,7 +391,7 @@ def decode(data: bytes, limits: SizeLimits | None = None) -> Any:
     """
     reader = _Reader(data, limits or SizeLimits())
     form = reader.take(1)
-    if form not in (b"P", b"T"):
+    if form not in (b"P", b"T", ASKS):
         raise BadEncoding(f"unknown form {form!r}")
     value = reader.value(0)
     if reader.position != len(data):
@@ -516,9 +556,6 @@ class _Builder:
     def build(self, node: Any) -> Any:
         if type(node) in _SCALARS:
             return node
-        if type(node) is tuple and len(node) == 3:
-            self.opaque(node[2])
-            node = node[:2]
         if type(node) is not tuple or len(node) != 2 or type(node[0]) is not str:
             raise BadEncoding("not a node")
         tag, content = node
@@ -560,6 +597,18 @@ class _Builder:
         name = _exact(str, content)[:80]
         self.limits.opaque = name if name.isidentifier() else "object"
         return Opaque(self.limits.opaque)
+
+    def objects(self, content: Any) -> Any:
+        import numpy
+
+        shape, nodes = content
+        items = self.items(nodes)
+        array = numpy.empty(len(items), object)
+        for place, item in enumerate(items):
+            array[place] = item
+        if any(_exact(int, size) < 0 for size in shape):
+            raise BadEncoding("a size below zero")
+        return array.reshape(shape)
 
     def range(self, content: Any) -> range:
         numbers = range(*(_exact(int, part) for part in content))
@@ -644,10 +693,13 @@ _MAKERS: dict[str, Callable[[_Builder, Any], Any]] = {
     "keys": _from_distinct(lambda items: dict.fromkeys(items).keys()),
     "scalar": lambda builder, content: _numpy(builder, content, scalar=True),
     "array": lambda builder, content: _numpy(builder, content, scalar=False),
+    "objects": _Builder.objects,
     "int": lambda builder, content: _SUBCLASSES[int](_exact(int, content)),
     "float": lambda builder, content: _SUBCLASSES[float](_exact(float, content)),
     "truth": lambda builder, content: Truth(_exact(bool, content)),
+    "complex": lambda builder, content: _SUBCLASSES[complex](_exact(complex, content)),
     "str": lambda builder, content: _SUBCLASSES[str](_exact(str, content)),
+    "bytes": lambda builder, content: _SUBCLASSES[bytes](_exact(bytes, content)),
     "sublist": _from_items(_SUBCLASSES[list]),
     "subtuple": _from_items(_SUBCLASSES[tuple]),
     "subset": _from_distinct(_SUBCLASSES[set]),

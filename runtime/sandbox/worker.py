@@ -44,7 +44,7 @@ PR_SET_DUMPABLE, PR_SET_SECCOMP, PR_SET_NO_NEW_PRIVS, PR_CAP_AMBIENT, PR_CAP_AMB
 SECCOMP_MODE_FILTER = 2
 # Share of a CPU below which a process counts as waiting, even on a busy machine.
 IDLE_SHARE = 0.02
-OF_SITE = {"exit": None, "quit": None, "help": None}  # names that a program may mention, as EvalPlus leaves them
+OF_SITE = {"exit": None, "quit": None, "help": None}  # as EvalPlus leaves these names of the module `site`
 _SIZE = struct.Struct("<Q")
 
 
@@ -82,10 +82,12 @@ def _preload() -> None:
     import math  # noqa: F401
     import operator  # noqa: F401
     import re  # noqa: F401
+    import site
     import typing  # noqa: F401
 
     import numpy  # noqa: F401
 
+    site.setcopyright()  # the names `copyright`, `credits` and `license`, which EvalPlus leaves as they are
     gc.collect()
     gc.freeze()
 
@@ -335,13 +337,23 @@ def call_entry_point(payload: dict[str, Any], frames: _Frames) -> None:
             result = function(*arguments)
             spent = now() - start
             clock.stop()
-            if payload["as_set"]:
-                with contextlib.suppress(Exception):  # of what cannot be a set, the trusted side says so
-                    result = set(result)
-            frames.add(spent, codec.encode(result))
+            frames.add(spent, codec.encode(as_set(result) if payload["as_set"] else result))
             del result
     except BaseException as error:
         frames.add(0.0, b"E" + type(error).__name__[:80].encode("utf-8", "replace"))
+
+
+def as_set(result: Any) -> Any:
+    """What EvalPlus makes of a result where it compares sets; None where it cannot, which is no set either.
+
+    An array stays one, since its length matters too: EvalPlus compares it with the expected value first.
+    """
+    import numpy
+
+    try:
+        return result if isinstance(result, numpy.ndarray) else set(result)
+    except Exception:
+        return None
 
 
 if __name__ == "__main__":

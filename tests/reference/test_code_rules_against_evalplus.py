@@ -13,10 +13,14 @@ from fractions import Fraction
 
 import numpy
 import pytest
+from evalplus.eval import MBPP_OUTPUT_SET_EQ_TASKS as SETS
 from evalplus.eval import _digit_distance_nums, _poly, _surface_Area, untrusted_check
+from hypothesis import given, settings
+from hypothesis import strategies as some
 
 from cultureval.metrics.code.rules import OutputRule
 from cultureval.runtime.sandbox.codec import encode
+from cultureval.runtime.sandbox.worker import as_set
 
 Pair = collections.namedtuple("Pair", "first second")
 VALUES = [
@@ -56,19 +60,11 @@ def evalplus_says(dataset, entry_point, inputs, outputs, expected, atol):
     return [bool(detail) for detail in details]
 
 
-def as_the_worker(entry_point, output):
-    """An output as a set, where sets are compared and it can be one."""
-    try:
-        return set(output) if entry_point == "similar_elements" else output
-    except TypeError:
-        return output
-
-
 def compare(dataset, entry_point, inputs, outputs, expected, atol):
     theirs = evalplus_says(dataset, entry_point, inputs, outputs, expected, atol)
     rule = OutputRule(dataset, entry_point, atol)
     ours = [
-        rule.agrees(arguments, encode(as_the_worker(entry_point, output)), encode(value))
+        rule.agrees(arguments, encode(as_set(output) if entry_point in SETS else output), encode(value))
         for arguments, output, value in zip(inputs, outputs, expected, strict=True)
     ]
     different = [(o, e, t) for o, e, t, u in zip(outputs, expected, theirs, ours, strict=True) if t != u]
@@ -92,11 +88,19 @@ def test_the_tolerance_that_evalplus_keeps():
     compare("mbpp", "solve", [[0]] * 2, [1.0, [1, 2]], [1.0, [1, 2.0000001]], 0)
 
 
-@pytest.mark.parametrize("entry_point", ["similar_elements", "Diff"])
-def test_problems_that_compare_sets(entry_point):
-    expected = [[1, 2], (1, 2), ["a", "b"], [], ()]
-    pairs = [(output, value) for value in expected for output in VALUES]
-    compare("mbpp", entry_point, [[0]] * len(pairs), *map(list, zip(*pairs, strict=True)), 0)
+few = some.lists(some.integers(0, 3), max_size=4)
+pairs = some.lists(some.tuples(some.integers(0, 1)))
+arrays = some.builds(numpy.array, few | pairs, some.sampled_from([None, "f8", object]))
+
+
+@settings(max_examples=20, deadline=None)
+@given(some.lists(few | few.map(tuple) | few.map(set), max_size=5), some.lists(arrays, max_size=9))
+def test_problems_that_compare_sets(expected, outputs):
+    expected = [*expected, [1, 2], (1, 2), ["a", "b"], [], ()]
+    twice = [list(one) * 2 for one in expected]
+    outputs = [*VALUES, *outputs, *twice, *map(numpy.array, twice)]
+    pairs = [(output, value) for value in expected for output in outputs]
+    compare("mbpp", sorted(SETS)[0], [[0]] * len(pairs), *map(list, zip(*pairs, strict=True)), 0)
 
 
 def test_problems_that_ask_for_any_value():

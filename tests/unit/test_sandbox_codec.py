@@ -6,6 +6,7 @@ import enum
 import fractions
 import marshal
 import math
+import numbers
 import time
 
 import numpy
@@ -13,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from cultureval.runtime.sandbox.codec import BadEncoding, Opaque, SizeLimits, decode, encode
+from cultureval.runtime.sandbox.codec import ASKS, BadEncoding, Opaque, SizeLimits, decode, encode
 
 scalars = (
     some.none()
@@ -110,6 +111,14 @@ class LyingFloat(float):
         (collections.deque([1, (2,)]), collections.deque([1, (2,)])),
         ([range(5), fractions.Fraction(1, 3)], [range(5), fractions.Fraction(1, 3)]),
         (decimal.Decimal("0.1"), decimal.Decimal("0.1")),
+        (type("Complex", (complex,), {})(1, 2), 1 + 2j),
+        (type("Bytes", (bytes,), {})(b"x"), b"x"),
+        (type("Decimals", (decimal.Decimal,), {})("0.1"), decimal.Decimal("0.1")),
+        (type("Queue", (collections.deque,), {})([1]), collections.deque([1])),
+        (numpy.array([7]).view(type("Array", (numpy.ndarray,), {})), 7),
+        (type("Single", (numpy.float32,), {})(111111111), numpy.float32(111111111)),
+        (numpy.array([7, "text"], object)[1:], "text"),
+        (numpy.array([numpy.int64(7), numpy.int64(8)], object)[:1], 7),
         ({"a": 1}.keys(), {"a"}),
         (collections.OrderedDict(a=1).keys(), {"a"}),
         ({"a": 1}.items(), {("a", 1)}),
@@ -197,16 +206,20 @@ def test_a_fraction_with_a_long_denominator_is_as_near_as_it_is():
         assert float(read) == near and read != near and abs(read - long) < fractions.Fraction(1, 2**4000)
 
 
-def test_what_decides_itself_what_it_equals_is_named_and_plain_data_is_not():
+def test_a_mark_tells_objects_that_decide_themselves_what_they_equal_before_anything_of_them_is_read():
     sympy = pytest.importorskip("sympy")
-    limits = SizeLimits()
-    kept = collections.namedtuple("Pair", "a b")(1, type("Plain", (list,), {})([2]))
-    decode(encode([kept, numpy.float64(1), numpy.array(1), fractions.Fraction(1, 2), collections.Counter("a")]), limits)
-    assert limits.opaque == ""
-    for value in (LyingInt(7), LyingFloat(7.5), LyingText("x"), LyingList(), sympy.Rational(1, 2)):
-        limits = SizeLimits()
-        decode(encode([value, 1]), limits)
-        assert limits.opaque == type(value).__name__
+    kept = collections.namedtuple("Pair", "a b")(1, type("Plain", (list,), {"__len__": lambda self: 0})([2]))
+    half = type("Half", (fractions.Fraction,), {"__slots__": ()})(1, 2)
+    assert encode([kept, numpy.float64(1), numpy.array(1), half, collections.Counter("a"), object()])[:1] == b"T"
+    hidden = type("Hiding", (type,), {"__mro__": (), "__dict__": {}, "__flags__": 0})("Hidden", (LyingInt,), {})(7)
+    equal_type = type("Meta", (type,), {"__eq__": lambda *_: True, "__hash__": type.__hash__})("Equal", (int,), {})(7)
+    endless, deep = LyingList([1]), LyingList([1])
+    endless.append(endless)
+    for _ in range(300):
+        deep[0] = [deep[0]]
+    marked = (LyingInt(7), LyingFloat(7.5), LyingText("x"), sympy.Rational(1, 2), hidden, equal_type, endless, deep)
+    for value in (*marked, numpy.ma.array([1]), collections.UserDict(), numpy.timedelta64(1)):
+        assert encode([value, 1])[:1] == ASKS, value
 
 
 def test_as_many_objects_with_equality_of_their_own_as_plain_numbers_are_within_the_limits():
@@ -214,7 +227,7 @@ def test_as_many_objects_with_equality_of_their_own_as_plain_numbers_are_within_
     known = SizeLimits()
     decode(encode([0.5] * 50_000), known)
     limits = known.of_equals()
-    assert decode(encode([kind(1, 2)] * 50_000), limits) == [0.5] * 50_000 and limits.opaque == "Own"
+    assert decode(encode([kind(1, 2)] * 50_000), limits) == [0.5] * 50_000
 
 
 def test_arrays_without_shape_stay_arrays_of_which_there_is_no_set():
@@ -231,7 +244,11 @@ def test_what_is_not_data_equals_nothing():
         assert isinstance(result, Opaque) or isinstance(result[0], Opaque)
         assert result != value
     assert isinstance(decode(encode(iter([1]))), Opaque)
-    for value in (numpy.timedelta64(1, "s"), [type("Broken", (), {"__class__": property(lambda _: 1 / 0)})()]):
+    registered = type("Number", (), {"__int__": lambda self: 7})
+    numbers.Integral.register(registered)
+    named = type("BooleanTrue", (), {"__module__": "sympy.logic.boolalg"})
+    broken = type("Broken", (), {"__class__": property(lambda _: 1 / 0)})
+    for value in (numpy.timedelta64(1, "s"), broken(), registered(), named(), collections.UserDict()):
         assert isinstance(decode(encode(value)), Opaque)
     assert math.isnan(decode(encode(math.nan)))
 
@@ -263,6 +280,8 @@ def test_what_is_not_data_equals_nothing():
         b"P" + marshal.dumps([7**50_000] * 200, 2),
         b"T" + marshal.dumps(("list", [("Decimal", "1" * 9000)] * 200), 2),
         b"T" + marshal.dumps(("Fraction", [2, 2]), 2),
+        b"T" + marshal.dumps(("objects", [[2**40], []]), 2),
+        b"T" + marshal.dumps(("objects", [[-1, -1], [1]]), 2),
         b"T" + marshal.dumps(("list", [("run", ["<f8", [], b""])]), 2),
         b"T" + marshal.dumps(("list", [("run", ["<f8", [0], b"12345678"])]), 2),
         b"T" + marshal.dumps(("list", [("run", ["<f8", [-1], b"12345678"])]), 2),
