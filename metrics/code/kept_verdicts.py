@@ -7,10 +7,12 @@ says something about the program is kept: no verdict that a failure, or a limit 
 import functools
 import hashlib
 import importlib.metadata
+import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from cultureval.metrics.code import rules
 from cultureval.metrics.code.rules import TEST_SUITES
 from cultureval.runtime import sandbox
 from cultureval.runtime.interruption import kept_when_interrupted
@@ -85,5 +87,7 @@ def _read_details(numbers: Iterable[int]) -> list[bool]:
 @functools.cache
 def _own_code() -> str:
     """A hash of all code of ours that has a part in a verdict, so that another version judges anew."""
-    files = [*Path(__file__).parent.glob("*.py"), *Path(sandbox.__file__).parent.glob("*.py")]
+    files = {*Path(__file__).parent.glob("*.py"), *Path(sandbox.__file__).parent.glob("*.py")}
+    used = {getattr(value, "__module__", None) for value in vars(rules).values()}  # also of what the rules import
+    files |= {Path(str(sys.modules[name].__file__)) for name in used if str(name).startswith("cultureval.")}
     return hashlib.sha256(b"".join(file.read_bytes() for file in sorted(files))).hexdigest()

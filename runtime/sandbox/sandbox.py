@@ -48,12 +48,16 @@ class SandboxBroken(CulturevalError):
 
 
 class DiskFull(CulturevalError):
-    """The disk had no room for a job's outputs before it began: an error of the run, which says nothing of any job."""
+    """The disk has no room for what every job may send, as where it was full before, or is small for several jobs.
+
+    It is an error of the run, which says nothing of any job.
+    """
 
     def __init__(self, error: OSError) -> None:
         super().__init__(
-            f"The outputs of generated code cannot be written to {tempfile.gettempdir()} ({described(error)}): make "
-            "room there or set TMPDIR to another folder. Verdicts so far are kept; the same command goes on from there."
+            f"The outputs of generated code cannot be written to {tempfile.gettempdir()} ({described(error)}), where "
+            "there is too little room for what the programs of all --workers may return: make room, set TMPDIR to "
+            "another folder, or give fewer --workers. Verdicts so far are kept; the same command goes on from there."
         )
 
 
@@ -68,7 +72,7 @@ class OutputSize:
 
     Args:
         most: Bytes; a job that sends more is ended.
-        usual: Bytes up to which that is no flood: a disk that is full before has been so without the job.
+        usual: Bytes up to which that is no flood: a disk that is full before has too little room for jobs.
     """
 
     most: int = 256 << 20

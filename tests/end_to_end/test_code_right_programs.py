@@ -1,5 +1,6 @@
 """Right programs pass in whatever form, no finished verdict is lost, and no fault of machine or data gives a score."""
 
+import inspect
 import json
 import os
 import pickle
@@ -7,15 +8,18 @@ import signal
 import subprocess
 import sys
 import textwrap
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
+from cultureval.metrics.code import kept_verdicts, rules
 from cultureval.metrics.code.comparison_server import Comparer
 from cultureval.metrics.code.ground_truth import content_key, known_truth
 from cultureval.metrics.code.judging import Solution, check_canonical_solutions, judge_solutions
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.journal import open_journal
+from cultureval.runtime.sandbox import codec, worker
 from cultureval.runtime.sandbox.sandbox import DiskFull, JobEnd, Sandbox
 
 
@@ -63,6 +67,7 @@ RIGHT_FORMS = [
     ("product", "import math, sympy\ndef product(n): return sympy.Integer(math.prod(range(1, n)))"),
     ("product", "import math, fractions\ndef product(n): return fractions.Fraction(math.prod(range(1, n)))"),
     ("count", "def count(n, stop=quit): return type('Rows', (list,), {})(range(n))"),
+    ("count", "def count(n): return copyright() or credits() or list(range(n if license else 0))"),
     ("product", "import math\nclass Number(int): pass\ndef product(n): return Number(math.prod(range(1, n)))"),
 ]
 WRONG_FORMS = [
@@ -277,6 +282,56 @@ def test_a_damaged_ground_truth_is_computed_anew(tmp_path):
     file.write_bytes(content[:-40] + bytes(40))
     assert judged(("add", "def add(a, b): return float(a + b)"))[0] == [("pass", "pass")]
     assert file.read_bytes() != content[:-40] + bytes(40)
+
+
+def test_a_ground_truth_that_cannot_be_written_stops_the_run_with_its_place(tmp_path):
+    judged(("add", RIGHT))
+    (file,) = (tmp_path / "cache/code_ground_truth").iterdir()
+    file.unlink()
+    file.mkdir()
+    with pytest.raises(CulturevalError, match=f"{file.name}.*directory.*CULTUREVAL_CACHE"):
+        judged(("add", f"{RIGHT}  # again"))
+
+
+def test_verdicts_are_kept_by_the_code_of_all_that_the_rules_use(monkeypatch):
+    read, read_bytes = set(), Path.read_bytes
+    monkeypatch.setattr(Path, "read_bytes", lambda file: read.add(str(file)) or read_bytes(file))
+    kept_verdicts._own_code.__wrapped__()
+    assert {inspect.getsourcefile(one) for one in (rules.surface_area, rules, codec, worker, Comparer)} <= read
+
+
+LYING = "def __eq__(self, other): return True\n    "
+ASKED = [
+    (f"class L(list):\n    {LYING}\ndef add(a, b): return L(range(30_000))", "not_judged"),  # beyond the limits
+    (f"class N(int):\n    {LYING}\ndef add(a, b): return N(1 << 200_000)", "not_judged"),
+    ("import numbers\nclass N:\n    def __int__(self): return 3\nnumbers.Integral.register(N)\n"
+     "def add(a, b): return N()", "fail"),
+    ("class N(int):\n    def __abs__(self): return 0\ndef add(a, b): return N(8)", "fail"),
+    ("def add(a, b): return (a for _ in (b,))", "fail"),
+    ("import sympy\ndef add(a, b): return sympy.Integer(3) if a == 1 else a", "not_judged"),
+]  # fmt: skip
+
+
+def test_evalplus_status_says_nothing_where_it_asks_an_object_and_the_reason_is_of_the_wrong_output():
+    outcomes, verdicts = judged(*[("add", code) for code, _ in ASKED])
+    assert outcomes == [("fail", "fail")] * 5 + [("pass", "fail")]
+    assert [verdict.evalplus_base for verdict in verdicts] == [status for _, status in ASKED]
+    both = {"add": ADD | {"base_input": [[1, 2], [3, 4]]}}
+    (verdict,) = judged(("add", ASKED[-1][0]), problems=both)[1]
+    assert (verdict.base, verdict.evalplus_base) == ("fail", "not_judged")
+    assert "wrong output in call 2 of 2" in verdict.reason and "type" not in verdict.reason
+    assert "an object of type generator" in verdicts[4].reason
+
+
+def test_where_sets_are_compared_an_array_has_the_expected_length_as_under_evalplus():
+    difference = problem("Diff", "a, b", "return list(set(a) ^ set(b))", [[[1, 2], [2, 3]]], [[[1, 2], [2, 5]]])
+    form = "import numpy\ndef Diff(a, b): return {}"
+    forms = ["numpy.array({})", "numpy.array([*{}, 'x'], object)[:-1]", "({} * 2)", "iter({})", "numpy.array({} * 2)"]
+    forms += ["numpy.array([{0}, {0}], object)", "type('L', (list,), {{'__iter__': None}})({})"]
+    given = [Solution("Diff", 0, form.format(one.format("[*set(a) ^ set(b)]"))) for one in forms]
+    verdicts = judge_solutions({"Diff": difference}, given, "mbpp", workers=1, progress=False)
+    assert [verdict.base for verdict in verdicts] == ["pass"] * 4 + ["fail"] * 3
+    assert all(verdict.base == verdict.evalplus_base for verdict in verdicts)
 
 
 HOLDS = (
