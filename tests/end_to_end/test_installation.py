@@ -184,7 +184,14 @@ def description(wheel):
 
 def test_the_core_alone_names_the_extra_of_each_missing_part(wheel_python, tmp_path):
     """The wheel's environment has the core alone, which has just run a text suite."""
-    ended = subprocess.run([wheel_python, "-c", COMMANDS], cwd=tmp_path, capture_output=True, text=True, timeout=300)
+    ended = subprocess.run(
+        [wheel_python, "-c", COMMANDS],
+        cwd=tmp_path,
+        env=os.environ | {"COLUMNS": ""},
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
     told = [line for line in ended.stderr.splitlines() if line.startswith("cultureval: ")]
     assert len(told) == len(EXTRA_OF) and "Traceback" not in ended.stderr, ended.stderr
     for line, extra in zip(told, EXTRA_OF.values(), strict=True):
