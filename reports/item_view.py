@@ -23,7 +23,7 @@ from cultureval.runs.rows import (
     saved_texts,
 )
 from cultureval.runtime.doc_fields import specific_of
-from cultureval.runtime.errors import MARKS, escaped, shorten
+from cultureval.runtime.errors import MARKS, counted, escaped, shorten
 from cultureval.runtime.rounding import without_nan
 from cultureval.tasks.catalogue import all_suites, all_tasks
 
@@ -145,7 +145,9 @@ def describe(row: Row, metric: str, isolate: bool = False) -> str:
     """
     doc, response = row["doc"], row["model_response"]
     image = specific_of(row["doc"]).get("image_path") or doc.get("images")
-    lines = ["prompt:", doc["query"], *([f"image: {image}"] if image else []), f"gold: {gold_of(row)}"]
+    lost = response.get("truncated_tokens_count") or 0
+    told = f" (without its first {counted(lost, 'token')}, since more is too long for the model)" if lost > 0 else ""
+    lines = [f"prompt{told}:", doc["query"], *([f"image: {image}"] if image else []), f"gold: {gold_of(row)}"]
     if is_choice(row):
         lines.append(f"choices as {metric or 'their log-probability'} orders them, the chosen first:")
         lines += [f"  {score:8.3f}  {choice}" for score, choice in _ordered(row, metric)[:TOP]]

@@ -110,12 +110,13 @@ class Journal:
         return self._find(key) is not None
 
     def earlier(self, key: str, before: int | None = None) -> int | None:
-        """When an answer was written (ns since 1970) if that was before a time, by default this opening; else None."""
+        """When an answer was written (ns since 1970) if that was by another run, or before a time; else None."""
         where = self.elsewhere(key)
         entry = self._find(where[0] if where else key)
         if entry is None:
             return None
-        is_earlier = entry.sequence <= self._opened if before is None else entry.time < before
+        of_another = entry.sequence <= self._opened or not _is_of_this_process(entry.file)
+        is_earlier = of_another if before is None else entry.time < before
         return entry.time if is_earlier else None
 
     def get(self, key: str) -> dict[str, Any] | None:
@@ -217,7 +218,7 @@ class Journal:
 
     def _is_being_written(self, name: str) -> bool:
         """Whether another process of this machine writes a file, as its lock says."""
-        if f"-{socket.gethostname()}-{os.getpid()}-" in name:
+        if _is_of_this_process(name):
             return False
         try:
             with (self.folder / name).open("rb") as file:
@@ -351,6 +352,10 @@ class Journal:
         folder = os.open(self.folder, os.O_RDONLY)
         os.fsync(folder)
         os.close(folder)
+
+
+def _is_of_this_process(file: str) -> bool:
+    return f"-{socket.gethostname()}-{os.getpid()}-" in file
 
 
 def journal_folder() -> Path:

@@ -201,6 +201,7 @@ def test_an_answer_of_another_run_is_nobodys_until_that_has_asked_its_server_who
     (answer,) = answer_all(settings, {key: ask}, journal, lambda *_: Usage(0, 0), silent=True).values()
     ending.join(0)
     assert not ending.is_alive() and answer["of"] == ("another run" if "same" in end else "this run")
+    assert (journal.earlier(key) is not None) == ("same" in end), "an answer of another run is not recorded as of this"
     assert len(journal.paid(key, answer)) == (1 if "same" in end else 2), "what was paid is not forgotten"
 
 

@@ -59,6 +59,8 @@ def test_boxes_stand_where_they_should(row):
 
 def test_text_and_png(row, tmp_path):
     assert "\x1b" not in describe(row, "iou") and "iou 0.5" in describe(row, "iou")
+    cut = row | {"model_response": row["model_response"] | {"truncated_tokens_count": 1}}
+    assert describe(cut, "iou").startswith("prompt (without its first 1 token, since more is too long for the model):")
     draw_boxes(row, tmp_path / "boxes.png")
     with Image.open(tmp_path / "boxes.png") as picture:
         assert picture.getpixel((10, 35)) == (26, 152, 80) and picture.getpixel((70, 35)) == (215, 48, 39)
