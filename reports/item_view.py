@@ -25,7 +25,7 @@ from cultureval.runs.rows import (
 from cultureval.runtime.doc_fields import specific_of
 from cultureval.runtime.errors import MARKS, counted, escaped, shorten
 from cultureval.runtime.rounding import without_nan
-from cultureval.tasks.catalogue import all_suites, all_tasks
+from cultureval.tasks.catalogue import all_suites, all_tasks, rows_per_item
 
 TOP = 5  # choices to show of a scored sample
 RIGHT_TO_LEFT = ("R", "AL")  # bidirectional classes of letters
@@ -82,10 +82,14 @@ def items_table(
     limits = (NARROW, max(rest - answer - GAP, NARROW // 2), NARROW, answer, NARROW)
     isolate = width is not None
     cut = [[_cut(cell, most, isolate) for cell in column] for column, most in zip(columns, limits, strict=True)]
-    items = f"{len(shown)} of {len(rows)} items" + (f", {refused} more refused" if refused else "")
+    of_item = rows_per_item(task)
+    unit = "item" if of_item == 1 else "row"
+    items = f"{len(shown)} of {counted(len(rows), unit)}{f' ({of_item} an item)' * (of_item > 1)}" + (
+        f", {refused} more refused" if refused else ""
+    )
     title = f"{task}, {escaped(run)}: {items}, score: {metric or 'the first metric'}"
     table = terminal_table(HEADER, zip(*cut, strict=True), "llllr", title, width=width, cut_words=isolate)
-    more = f"{len(rows) - len(shown)} more items: --limit N\n" if len(shown) < len(rows) else ""
+    more = f"{counted(len(rows) - len(shown), f'more {unit}')}: --limit N\n" if len(shown) < len(rows) else ""
     first = shlex.quote(_one_line(names[0])) if names else "ITEM"
     return f"{table}\n{more}One item in full: cultureval show {shlex.quote(str(results))} {task} {first}"
 

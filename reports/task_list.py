@@ -227,8 +227,8 @@ def _totals(report: DataReport) -> str:
     problems = f"Subsets with a problem: {stopped} (named above).\n" if stopped else ""
     return (
         f"{problems}"
-        f"{len(read)} of {len(report.subsets)} subsets have data, with other row counts than published: {differing}.\n"
-        f"{rows} rows in {counted(len(files), 'file')} = {scored} evaluated, as {counted(items, 'item')}, "
+        f"Subsets with data: {len(read)} of {len(report.subsets)}, with other row counts than published: {differing}.\n"
+        f"{counted(rows, 'row')} in {counted(len(files), 'file')} = {scored} evaluated, as {counted(items, 'item')}, "
         f"+ {shots} few-shot + {broken} broken\n"
         f"+ {rest} that none of these tasks reads.\n"
         f"{duplicates} of the items and few-shot rows are duplicates."

@@ -18,7 +18,7 @@ from cultureval.runs.files import details_files_of_run, read_details
 from cultureval.runs.items import CLUSTERS, NAME_PATHS, details_columns, leaf, names_and_clusters, state_of
 from cultureval.runs.judged import judges_of
 from cultureval.runs.record import Run, TaskRecord
-from cultureval.runtime.errors import shorten
+from cultureval.runtime.errors import counted, shorten
 
 if TYPE_CHECKING:
     import pyarrow
@@ -38,9 +38,9 @@ TEXTS = ("doc.query", "doc.choices", "doc.gold_index")
 ASKED = (*TEXTS, *NAME_PATHS)  # the columns of details that say what was asked of which item
 WORDS = {
     "rows_hash": "the fingerprint of the rows (texts, golds, images, order of examples)",
-    "prompt": "the hash of the prompts",
+    "prompt": "what was asked (the kind of prompts, or a hash of their template)",
     "golds": "the hash of choices and golds",
-    "prompts": "the hash of the prompts",
+    "prompts": "what was asked (a hash of the prompts)",
 }
 
 
@@ -162,9 +162,9 @@ def _differing_texts(first: Run, second: Run, task: str, files: tuple[Path, Path
     values = dict.fromkeys(unlike, (first.asked[task], second.asked[task]))
     if "items" in unlike or "clusters" in unlike:
         one, other = (_asked(file, *state_of(file)) for file in files)
-        shared = f", {len(one.keys() & other.keys()):,} of them in both"
-        values |= {"items": (f"{len(one):,} items{shared}", f"{len(other):,} items{shared}")}
-        values |= {"clusters": (f"{_clusters(one):,} clusters", f"{_clusters(other):,} clusters")}
+        shared = f" ({len(one.keys() & other.keys()) or 'none'} in both)"
+        values |= {"items": (f"{counted(len(one), 'item')}{shared}", f"{counted(len(other), 'item')}{shared}")}
+        values |= {"clusters": (counted(_clusters(one), "cluster"), counted(_clusters(other), "cluster"))}
     return {name: (_kind(name), *values[name]) for name in unlike}
 
 
@@ -306,11 +306,11 @@ def reasons_in_details(
             ]
             refused = [record.refused for record in records]
             less = f" ({refused[0]} and {refused[1]} refused)" if any(refused) else ""
-            text = f"{len(one)} and {len(other)} items{less}; {', '.join(parts)}"
+            text = f"{len(one)} and {counted(len(other), 'item')}{less}; {', '.join(parts)}"
         elif name == "golds":
-            text = f"gold answers or choices of {len(keys)} items differ, such as those of {such}"
+            text = f"gold answers or choices of {counted(len(keys), 'item')} differ, such as those of {such}"
         elif name == "clusters":
-            text = f"which items share a cluster differs: {_clusters(one)} and {_clusters(other)} clusters"
+            text = f"which items share a cluster differs: {_clusters(one)} and {counted(_clusters(other), 'cluster')}"
         else:
             where = _where(*(_prompt_of(file, keys[0]) for file in files))
             text = f"{len(keys)} of {shared} prompts differ, such as that of {such}: {where}"

@@ -220,9 +220,9 @@ def _without_judges(run: Run, tasks: list[TaskRecord]) -> Checks:
 
 def _limited(run: Run, tasks: list[TaskRecord]) -> Checks:
     if limits := _limits(tasks):
-        asked = " or ".join(f"{limit:,}" for limit in limits)
+        asked = f"{' or '.join(f'{limit:,}' for limit in limits)} row{'s' * (limits != [1])}"
         yield (
-            f"At most {asked} rows of a task were asked (--limit): these scores are for trying things out; "
+            f"At most {asked} of a task were asked (--limit): these scores are for trying things out; "
             "run without it for scores to report."
         )
 
@@ -312,7 +312,10 @@ def _other_counts(run: Run, tasks: list[TaskRecord]) -> Checks:
     asked = {task.task: published_rows(task) for task in tasks if task.limit is None}
     counts = {task.task: task.rows + task.refused + task.skipped_rows for task in tasks if task.rows}
     found = [name for name, rows in asked.items() if rows and counts.get(name, rows) != rows]
-    told = [f"{name} ({counts[name]:,} rows, published: {asked[name]:,}){more_tasks(found[1:])}" for name in found[:1]]
+    told = [
+        f"{name} ({counted(counts[name], 'row')}, published: {asked[name]:,}){more_tasks(found[1:])}"
+        for name in found[:1]
+    ]
     sums = _other_sums([task for task in tasks if task.group not in _groups(found)])
     told += [_named(sums)] if sums else []
     if told:
@@ -403,7 +406,7 @@ def _unjudged(run: Run, tasks: list[TaskRecord]) -> Checks:
     return _told(
         total(judge_scores(run, tasks), "failed"),
         "Verdicts without a judge's score: {shares}. Running again asks the judge again where its reply was the "
-        "reason; the bounds (`_missing_as_1`, `_missing_as_5`) are in --full.",
+        "reason; `cultureval show RESULTS --full` has the bounds (`_missing_as_1`, `_missing_as_5`).",
     )
 
 
@@ -413,7 +416,8 @@ def _judged_in_part(run: Run, tasks: list[TaskRecord]) -> Checks:
         yield (
             f"Judged in part, so its means are not comparable: {_shares(missing)} verdicts of "
             f"{sum(total(scores, 'items').values()):,g} were not asked for. `cultureval judge RESULTS` judges "
-            "the rest, with a larger --budget if that was spent; --full has the bounds of the means of all."
+            "the rest, with a larger --budget if that was spent; `cultureval show RESULTS --full` has the bounds of "
+            "the means of all."
         )
 
 
@@ -445,7 +449,7 @@ def _flagged(run: Run, tasks: list[TaskRecord]) -> Checks:
     if found:
         yield (
             f"Texts that look like attempts to influence the judge: {_shares(found)}. Their scores are in the means; "
-            "--full has the means without them (`_unflagged`)."
+            "`cultureval show RESULTS --full` has the means without them (`_unflagged`)."
         )
 
 

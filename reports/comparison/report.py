@@ -255,16 +255,16 @@ def row_record(row: TestedDifference) -> dict[str, Any]:
 
 def _warnings(sides: Sequence[Side]) -> list[str]:
     """What a reader of the sides' scores must know of their runs, as every view says it."""
-    found = [sentence for side in sides for sentence in side.unread]
+    told_of: dict[str, dict[str, None]] = {}  # a sentence -> the sides that it is of
     for side in sides:
         runs = {task.run.file: task.run for task in side.tasks.values() if task.run}
         newest = {name: task.run for name, task in side.tasks.items() if task.run}
         older = {name: task.older for name, task in side.tasks.items() if task.older}
         told = superseded_warnings(newest, older)
-        found += [
-            f"{side.name}: {one}" for one in (*told, *(one for run in runs.values() for one in run_warnings(run)))
-        ]
-    return found
+        for one in (*told, *(one for run in runs.values() for one in run_warnings(run))):
+            told_of.setdefault(one, {})[side.name] = None
+    unread = [sentence for side in sides for sentence in side.unread]
+    return unread + [f"{', '.join(names)}: {one}" for one, names in told_of.items()]
 
 
 def _settings_note(first: Side, second: Side) -> str:

@@ -37,7 +37,7 @@ from cultureval.runs.warnings import (
     suite_of,
     superseded_warnings,
 )
-from cultureval.runtime.errors import shorten
+from cultureval.runtime.errors import counted, shorten
 
 PAPER = "paper"  # behind the name of a row of a paper
 Protocols = Mapping[tuple[str, str], Protocol]  # task and metric -> everything but the model that a score depends on
@@ -401,9 +401,9 @@ def _differences(members: Sequence[Entry], first: Sequence[Entry], texts: Texts)
 
 
 def _sentence(name: str, values: Sequence[tuple[str, str, int]]) -> str:
-    tasks = sum(count for _, _, count in values)
+    tasks = counted(sum(count for _, _, count in values), "task")
     here, there, _ = max(values, key=lambda one: one[2])
-    others = f" and {len(values) - 1} more pairs of values" if len(values) > 1 else ""
+    others = f" and {counted(len(values) - 1, 'more pair')} of values" if len(values) > 1 else ""
     if not here:
-        return f"{name} differs ({tasks} task{'s' * (tasks != 1)})"
-    return f"{name}: {here} here, {there} there{others} ({tasks} task{'s' * (tasks != 1)})"
+        return f"{name} differs ({tasks})"
+    return f"{name}: {here} here, {there} there{others} ({tasks})"

@@ -108,7 +108,7 @@ def profile_notes(run: Run, records: Sequence[TaskRecord], columns: Mapping[str,
         for metric in (next(iter(columns)), INVALID_RATE):
             if task not in gaps and (gap := _widest_gap(run, record.task, metric)):
                 gaps[task] = f"{task} {columns[metric]} {gap}"
-    shown = [*gaps.values()][:MOST] + ([f"{len(gaps) - MOST} more (--full)"] if len(gaps) > MOST else [])
+    shown = [*gaps.values()][:MOST] + ([f"{len(gaps) - MOST} more"] if len(gaps) > MOST else [])
     return [f"Parsing profiles differ, so output formats matter: {'; '.join(shown)}."] if gaps else []
 
 

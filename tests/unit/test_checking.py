@@ -99,7 +99,7 @@ def test_the_command_exits_with_1_prints_a_short_table_and_writes_the_long_list(
     assert done.exit_code == 1
     for words in (
         "column 'Answer Key'",
-        "1 of 109 subsets have data",
+        "Subsets with data: 1 of 109",
         "8 rows in 1 file = 3 evaluated, as 3 items, + 1 few-shot",
     ):
         assert words in done.stdout, done.stdout

@@ -108,7 +108,11 @@ def test_captions_of_a_gallery_weigh_by_their_number_and_images_are_clusters(tmp
     ("known", "kind", "words"),
     [
         ({"rows_hash": "cd"}, "items", "the fingerprint of the rows"),
-        ({"prompt_hash": "q"}, "prompts", "the hash of the prompts differs: 'p' / 'q'"),
+        (
+            {"prompt_hash": "q"},
+            "prompts",
+            "what was asked (the kind of prompts, or a hash of their template) differs: 'p' / 'q'",
+        ),
     ],
 )
 def test_runs_that_compare_refuses_are_refused_here_too(tmp_path, known, kind, words):

@@ -214,6 +214,6 @@ def test_m2cqa_has_prompts_by_varieties_and_the_papers_dialect():
     assert alone.notes == [
         "Parsing profiles differ, so output formats matter: m2cqa:tf_ajp CFHR 0.500, tolerant 0.800."
     ]
-    assert tables[0].notes == () and tables[2].notes[0].endswith("; 8 more (--full).")
+    assert tables[0].notes == () and tables[2].notes[0].endswith("; 8 more.")
     same = m2cqa.tables(run_of(["m2cqa:tf_ajp"], lambda task, metric: 0.81 if "lenient" in metric else 0.8))
     assert same[0].notes == []

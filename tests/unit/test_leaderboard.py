@@ -177,7 +177,7 @@ def test_runs_whose_signatures_differ_are_in_groups_that_say_why(tmp_path):
     assert len(merged.warnings) and merged.warnings[0].kind == "superseded" and "and 5 more" in merged.warnings[0]
     reasons = {one.group.entries[0].label: list(one.group.differences)[0] for one in others}
     assert reasons["c"] == "scorer: another here, not told there (6 tasks)"
-    assert reasons["e"] == "the hash of the prompts differs (6 tasks)", "hashes tell a reader nothing"
+    assert reasons["e"] == "what was asked (a hash of the prompts) differs (6 tasks)", "hashes tell a reader nothing"
     assert set(reasons) == {"c", "d", "e"} and reasons["d"].startswith("prompts: not told here, ")
     allowed = read_board([tmp_path], ranks=False, allowed=["scorers"]).sections
     assert [one.label for one in allowed[0].group.entries] == ["a", "b", "c"]

@@ -121,7 +121,7 @@ def test_the_commands_take_it_and_the_variable_too(tmp_path, monkeypatch):
     file = written(tmp_path, {TASK: GOOD})
     root = ["--data", str(tmp_path / "root")]
     checked = CliRunner().invoke(app, ["check", "qimma", *root, "--sources", str(file)])
-    assert checked.exit_code == 0 and "1 of 109 subsets have data" in checked.stdout, checked.output
+    assert checked.exit_code == 0 and "Subsets with data: 1 of 109" in checked.stdout, checked.output
     monkeypatch.setenv("CULTUREVAL_SOURCES", str(file))
     listed = json.loads(CliRunner().invoke(app, ["tasks", "--suite", "qimma", "--json"]).stdout)
     assert {one["task"]: one["source"] for one in listed}[TASK] == "my-lab/Trust"

@@ -208,7 +208,7 @@ def test_a_group_that_lacks_items_is_not_said_to_have_other_golds(tmp_path):
     one, other = (load(planted.file)[0] for planted in write_folder(tmp_path, Folder(6, (Plan(0), Plan(1, limit=4)))))
     first, second = (protocol_of(each, each.record.tasks[f"{TRUST}|0"], "acc_norm", ["limit"]) for each in (one, other))
     texts = texts_that_differ([one, other])
-    words = "6 items, 4 of them in both", "4 items, 4 of them in both"
+    words = "6 items (4 in both)", "4 items (4 in both)"
     assert fields_that_differ(first, second, texts) == {"items": words}
     assert fields_that_differ(second, first, texts) == {"items": words[::-1]}
 
@@ -990,7 +990,7 @@ def test_clusters_of_one_file_are_no_others(tmp_path):
     changed_rows(planted[3], without_clusters)
     (first, ours), (apart, why) = sections(tmp_path / "out")
     assert first["a-7B"] == "1" and first["b-7B"].startswith("2") and not ours
-    assert {"a-7B", "b-7B"}.isdisjoint(apart) and "clusters: 1 clusters here, 20 clusters there" in why
+    assert {"a-7B", "b-7B"}.isdisjoint(apart) and "clusters: 1 cluster here, 20 clusters there" in why
     assert first.keys() & apart.keys() == {"nul\\x00b"}  # which agrees with both, and takes their clusters
     _, err, code = run("compare", planted[0].file, planted[2].file, "--output-dir", tmp_path / "c")
     assert code and "which items share a cluster differs: 20 and 1 clusters" in err
@@ -1008,10 +1008,7 @@ def test_copies_of_a_run_without_its_hard_rows_take_no_rank_from_an_honest_one(t
         changed_rows(one, lambda rows: [*rows[:8], *rows[14:]])
     ours, short = sections(tmp_path / "out")
     assert set(ours[0]) == {"a-7B", "b-7B"} and all(ours[0].values())
-    assert (
-        len(short[0]) == 3
-        and "items: 14 items, 13 of them in both here, 19 items, 13 of them in both there" in short[1]
-    )
+    assert len(short[0]) == 3 and "items: 14 items (13 in both) here, 19 items (13 in both) there" in short[1]
     _, err, code = run("compare", planted[0].file, planted[2].file, "--output-dir", tmp_path / "c")
     assert code and "19 and 14 items (1 and 0 refused)" in err
 
