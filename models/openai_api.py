@@ -611,4 +611,9 @@ def _tell_of_cut(docs: Sequence[Doc], responses: Sequence[ModelResponse]) -> Non
     cut = Counter(doc.task_name for doc, response in pairs if response.truncated_tokens_count)
     for task, count in sorted(cut.items()):
         told = counted(count, "prompt")
-        logger.warning("%s: the beginning of %s was cut, since more is too long for the model", task, told)
+        logger.warning(
+            "%s: the beginning of %s was cut, since more is too long for the model. Kept answers stay so: if it is "
+            "served with a longer context, --no-resume asks anew.",
+            task,
+            told,
+        )

@@ -140,7 +140,7 @@ def test_prompts_too_long_to_be_answered_lose_their_beginning_where_the_server_c
         for answers in (responses, again):
             assert [answer.text for answer in answers] == [[answer_text(end)] for end in ends]
             assert [answer.truncated_tokens_count for answer in answers] == cut
-    assert "t: the beginning of 2 prompts was cut" in caplog.text
+    assert "t: the beginning of 2 prompts was cut" in caplog.text and "longer context, --no-resume" in caplog.text
     with FaultyServer(lambda prompt, count: "bad_request") as server:  # one that does not count
         (response,) = load(server, **given).greedy_until(docs_of(prompts[:1]))
         assert "the server refuses its prompt: " in response.reason and sum(server.asked.values()) == 1
