@@ -310,7 +310,8 @@ def reasons_in_details(
         elif name == "golds":
             text = f"gold answers or choices of {counted(len(keys), 'item')} differ, such as those of {such}"
         elif name == "clusters":
-            text = f"which items share a cluster differs: {_clusters(one)} and {counted(_clusters(other), 'cluster')}"
+            numbers = " and ".join(counted(_clusters(each), "cluster") for each in (one, other))
+            text = f"which items share a cluster differs: {numbers}"
         else:
             where = _where(*(_prompt_of(file, keys[0]) for file in files))
             text = f"{len(keys)} of {shared} prompts differ, such as that of {such}: {where}"

@@ -993,7 +993,7 @@ def test_clusters_of_one_file_are_no_others(tmp_path):
     assert {"a-7B", "b-7B"}.isdisjoint(apart) and "clusters: 1 cluster here, 20 clusters there" in why
     assert first.keys() & apart.keys() == {"nul\\x00b"}  # which agrees with both, and takes their clusters
     _, err, code = run("compare", planted[0].file, planted[2].file, "--output-dir", tmp_path / "c")
-    assert code and "which items share a cluster differs: 20 and 1 clusters" in err
+    assert code and "which items share a cluster differs: 20 clusters and 1 cluster" in err
     tables = [item_scores(details_files_of_run(load(one.file)[0])[f"{CAPTION}|0"], CAPTION, "cider") for one in planted]
     found = [aligned([tables[3], tables[0]])[0].clusters, aligned([tables[0], tables[2]])[1].clusters]
     assert found == [tuple(pairs), ("x",) * 40]
