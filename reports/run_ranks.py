@@ -86,7 +86,8 @@ def rank_items(
     """Ranks models by the weighted average of scores of tasks, on the items that any of them has.
 
     Items that a model has no score for, or that are absent from its details, count as wrong in its rank: no model gains
-    by leaving them out, and ranks never shrink to what one model answered.
+    by leaving them out, and ranks never shrink to what one model answered. One whose score could not be checked by what
+    it is made of (`Run.unchecked`) has no rank.
 
     Args:
         models: Comparable ones (the caller's to see).
@@ -161,6 +162,8 @@ def _subsets(
                 lacking.setdefault(place, {})[task] = None  # once, however many of its metrics
             else:
                 tables[place] = items
+                if task in runs[task].unchecked:
+                    broken.setdefault(place, runs[task].unchecked[task])
         if len(tables) < 2:
             continue
         tables, others = _of_the_same_rows(models, task, tables, files)

@@ -122,8 +122,8 @@ def _of_results(path: Path, metrics: Sequence[str]) -> tuple[dict[str, Board], l
                 left.setdefault(f"{division.suite}: {why}", []).extend(models)
         entries = []
         for entry in first.entries:
-            if why := entry.unranked or next(iter(entry.run.unchecked.values()), ""):
-                left.setdefault(f"{division.suite}: {why}", []).append(entry.model)
+            if entry.unranked:
+                left.setdefault(f"{division.suite}: {entry.unranked}", []).append(entry.model)
             else:
                 entries.append(entry)
         names = [entry.model for entry in entries]

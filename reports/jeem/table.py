@@ -19,15 +19,7 @@ from cultureval.runs.judged import (
 )
 from cultureval.runs.means import estimate
 from cultureval.runs.record import Run, TaskRecord
-from cultureval.runs.table import (
-    Cell,
-    Column,
-    Row,
-    SuiteTable,
-    cell_of,
-    table_of_cells,
-    with_mean_of_rows,
-)
+from cultureval.runs.table import Cell, Column, Row, SuiteTable, cell_of, table_of_cells, with_mean_of_rows
 
 CAPTIONS, ANSWERS = Path(__file__).with_name("table_3.csv"), Path(__file__).with_name("table_5.csv")
 # The paper's codes of varieties -> their names.

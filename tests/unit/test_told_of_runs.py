@@ -42,6 +42,7 @@ from cultureval.metrics.m2cqa.statement_items import cell_report
 from cultureval.reports import judge_report
 from cultureval.reports.judge_saved import Job
 from cultureval.reports.leaderboard.board import read_board
+from cultureval.reports.run_ranks import rank_items
 from cultureval.reports.summary_text import full_text, summary_data
 from cultureval.reports.viewer.logs import write_logs
 from cultureval.runs.comparable import fields_that_differ, protocol_of, texts_that_differ
@@ -1030,7 +1031,7 @@ def test_a_refused_row_excuses_no_invented_one(tmp_path, refused):
 
 def test_scores_of_items_that_their_answers_contradict_are_told(tmp_path):
     """Scores of 1 in every row stood alone at the top, beside log-probabilities that chose the wrong options."""
-    planted = write_folder(tmp_path, Folder(20, (Plan(0), Plan(1), Plan(2))))
+    planted = write_folder(tmp_path, Folder(20, tuple(map(Plan, range(4)))))
     task = f"{TRUST}|0"
     changed_rows(planted[1], lambda rows: [each | {"metric": {"acc_norm": 1.0, "acc": 1.0}} for each in rows], TRUST)
     (found,) = load(planted[1].file)
@@ -1043,6 +1044,10 @@ def test_scores_of_items_that_their_answers_contradict_are_told(tmp_path):
     (table,) = page(tmp_path / "out", "--out", tmp_path / "site").values()
     rows = {each["label"]: each for each in table["rows"]}
     assert not rows["b-7B"]["rank"] and "its items say 100.00" in str(rows["b-7B"]["warnings"])
+    ranked = rank_items(
+        [(str(place), {task: load(one.file)[0]}) for place, one in enumerate(planted)], {(task, "acc_norm"): 1.0}
+    )
+    assert "lack the options' log-probabilities" in ranked.without["2"] and ranked.labels == ["0", "3"]
     told = run("compare", planted[0].file, planted[1].file, "--output-dir", tmp_path / "c", "--charts", "none")
     assert told[2] and ": acc_norm: its items say 100.00, its answers" in told[1]
 
