@@ -326,7 +326,7 @@ def check_judges() -> list[Finding]:
         return [Finding("wrong", f"judge: {error}", "a run with judged tasks does not start")]
     findings = []
     for judge, settings in servers:
-        problems = health_check(settings)
+        problems = health_check(replace(settings, max_retries=0, give_up_s=0.0))
         what = f"judge {judge.name} ({judge.model})"
         findings += [Finding("missing", f"{what} at {url}: {why.cause}", "unscored") for url, why in problems.items()]
         if not problems:

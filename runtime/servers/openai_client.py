@@ -55,6 +55,7 @@ T = TypeVar("T")
 _LONGEST_WAIT_S = 60.0
 _HEALTH_TIMEOUT_S = 10.0
 _NO_LIST = (404, 405, 429, 500, 501)  # answers of servers that can be asked all the same
+_NOT_READY = (502, 503, 504)  # answers of servers that load a model, and of proxies that wait for one
 _TRIES_WITHOUT_CHOICES = 3
 _TIMES_AT_THE_END = 2  # that a server is asked who it is: two in turns behind one address are then found
 _MOST_OF_A_TEMPLATE = 4096  # tokens that a chat template adds; a text's are no more than its bytes
@@ -218,14 +219,15 @@ class OpenAIClient:
             await server.client.close()
 
     async def health_check(self, model: str = "") -> dict[str, ServerError]:
-        """Asks each server once for its list of models: URL -> error, for servers that cannot be used.
+        """Asks each server for its list of models: URL -> error, for servers that cannot be used.
 
-        A server that answers but has no such list, or is busy (429), passes; with `model`, it must serve that id.
+        One that is not ready is waited for as with a request. A server that answers but has no such list, or is busy
+        (429), passes; with `model`, it must serve that id.
         """
         found = {}
         for server in self._servers:
             try:
-                served = await _list_models(server.client)
+                served = [str(entry["id"]) for entry in await self._entries(server)]
                 if model and served and model not in served and await _is_unknown(server.client, model):
                     why = f"it does not serve {model!r}, but {shown_names([name_of(one) or one for one in served])}"
                     found[server.url] = ServerError(why, status=404)
@@ -243,7 +245,7 @@ class OpenAIClient:
         lost = None
         for server in self._servers:
             try:
-                entries = await _model_entries(server.client)
+                entries = await self._entries(server)
             except (openai.OpenAIError, *UNREADABLE) as error:
                 if getattr(error, "status_code", None) in _NO_LIST:
                     return {}
@@ -252,6 +254,22 @@ class OpenAIClient:
                 return next((entry for entry in entries if entry["id"] == model), {})
         assert lost is not None
         raise self._as_server_error(lost)
+
+    async def _entries(self, server: _Server) -> list[dict[str, Any]]:
+        tries = _Tries(self.settings)
+
+        async def ask() -> list[dict[str, Any]]:
+            await asyncio.sleep(max(0.0, server.paused_until - time.monotonic()))
+            try:
+                return await _model_entries(server.client)
+            except openai.APIStatusError as error:
+                if error.status_code in _NOT_READY:
+                    self._note_failure(server, error, tries)
+                raise
+
+        asked = await self._retrying(tries, lambda error: getattr(error, "status_code", None) in _NOT_READY)(ask)
+        server.outages.note_answer(server.url)
+        return asked
 
     async def token_count(self, **prompt: Any) -> tuple[int, int] | None:
         """How many tokens a prompt has, and how many it and its answer may have together; None where no server says it.
@@ -310,17 +328,19 @@ class OpenAIClient:
         """
         async with self._slots:
             tries = _Tries(self.settings)
-            retrying = tenacity.AsyncRetrying(
-                retry=tenacity.retry_if_exception(worth_retrying),
-                wait=tenacity.wait_random_exponential(multiplier=self.settings.backoff_s, max=_LONGEST_WAIT_S),
-                stop=tries.stop,
-                before_sleep=lambda state: logger.debug("retrying: %s", type(state.outcome.exception()).__name__),
-                reraise=True,
-            )
             try:
-                return await retrying(self._try, call, choices, tries)
+                return await self._retrying(tries, worth_retrying)(self._try, call, choices, tries)
             except (openai.OpenAIError, IncompleteAnswer, NobodySaysWho, PromptBlocked, TimeoutError) as error:
                 raise self._as_server_error(error, tries.all_declined) from None
+
+    def _retrying(self, tries: _Tries, again: Callable[[BaseException], bool]) -> tenacity.AsyncRetrying:
+        return tenacity.AsyncRetrying(
+            retry=tenacity.retry_if_exception(again),
+            wait=tenacity.wait_random_exponential(multiplier=self.settings.backoff_s, max=_LONGEST_WAIT_S),
+            stop=tries.stop,
+            before_sleep=lambda state: logger.debug("retrying: %s", type(state.outcome.exception()).__name__),
+            reraise=True,
+        )
 
     def _as_server_error(self, error: Exception, declined: bool = False) -> ServerError:
         kind = ContentFilter if is_content_filter(error) else ServerError
@@ -471,11 +491,6 @@ class OpenAIClient:
         )
 
 
-async def _list_models(client: openai.AsyncOpenAI) -> list[str]:
-    """The ids that a server lists; [] where its list has another form."""
-    return [str(entry["id"]) for entry in await _model_entries(client)]
-
-
 async def _model_entries(client: openai.AsyncOpenAI) -> list[dict[str, Any]]:
     """The entries of a server's list of models; [] where the list has another form."""
     # Read as plain JSON: some servers answer with a bare list, which the openai client's types reject.
@@ -497,7 +512,7 @@ async def _is_unknown(client: openai.AsyncOpenAI, model: str) -> bool:
 
 async def _check_health(client: openai.AsyncOpenAI) -> None:
     try:
-        await _list_models(client)
+        await _model_entries(client)
     except openai.APIStatusError as error:
         if error.status_code >= 500:
             raise

@@ -78,7 +78,7 @@ class FaultyServer(LoopbackServer):
         entry: Further fields of its model in the list of models; probe_answer: its answer to the question who it is.
         features: "no_chat" refuses to be asked in a chat who it is; "mute" answers 500 to that question, "revoked" 401,
             "over_quota" 429 for two hours, "no_probe" 400, "page" a page, "empty" no choices; "busy_at_first" asks once
-            to wait for four seconds;
+            to wait for four seconds; "loading" answers 503 to the first three questions for its list of models;
             "no_parts_of_letters" has none for options with Arabic letters, half of one for a text, as llama.cpp;
             "no_images", "no_system", "no_temperature", "rejects_prompt_logprobs" refuse these; "top_logprobs" has them
             of first tokens;
@@ -118,6 +118,8 @@ class _Handler(Handler):
         self.server.lists += 1
         if self.server.down:
             return self._drop()
+        if "loading" in self.server.features and self.server.lists <= 3:
+            return self.reply(503, {"error": {"message": "Loading model"}})
         if "unknown_models" in self.server.features and not self.path.endswith(("/models", MODEL)):
             return self.reply(404, {"error": {"message": "no such model"}})
         models = [{"id": MODEL, "object": "model", "created": 0, "owned_by": "me"} | self.server.entry]

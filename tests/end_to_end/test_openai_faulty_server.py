@@ -188,6 +188,17 @@ def test_a_dead_server_is_left_out_and_taken_back(load, features):
         assert sum(alive.asked.values()) + sum(dead.asked.values()) == 160
 
 
+def test_a_server_that_is_loading_its_model_is_waited_for(load):
+    """`503 Loading model` ended a start after one request, as a server that is not there does."""
+    with FaultyServer(features=("prompt_logprobs", "loading")) as server:
+        settings = load(server).config.servers()
+        server.lists = 0
+        assert (
+            health_check(dataclasses.replace(settings, max_retries=0))[server.url].status == 503 and server.lists == 1
+        )
+        assert health_check(settings) == {} and server.lists == 4
+
+
 def test_a_server_that_never_answers_stops_the_run_with_everything_so_far_kept(load):
     queries = [f"q{i}" for i in range(10)]
     with FaultyServer(lambda prompt, count: "500" if prompt == "q7" else None) as server:
