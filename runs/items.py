@@ -58,6 +58,20 @@ class ItemScores:
         scored = self.scored[order]
         return ItemScores(tuple(keys), clusters, self.parts[order], self.score, rows, scored, worst, best)
 
+    def with_lacking(self, count: int) -> "ItemScores":
+        """With so many more items, which no run has in its details: nobody has a score for them, or knows their names.
+
+        Where items have bounds of their own, nothing bounds these.
+        """
+        scored, nothing = np.append(self.scored, np.zeros(count, bool)), np.zeros((count, self.parts.shape[1]))
+        worst, best = (
+            None if ends is None or np.ptp(ends, axis=0).any() else ends[np.zeros(len(scored), int)]
+            for ends in (self.worst, self.best)
+        )
+        keys = self.keys + tuple(f"in no details: {number}" for number in range(count))
+        clusters, rows = self.clusters + (None,) * count, self.rows + ((),) * count
+        return ItemScores(keys, clusters, np.vstack([self.parts, nothing]), self.score, rows, scored, worst, best)
+
     def values(self) -> Floats:
         """[N] the score of each item alone; nan where it has none."""
         return self.score(self.parts)

@@ -385,7 +385,16 @@ def _paired_task(one: ComparedTask, other: ComparedTask, metric: str) -> list[Pa
         raise CulturevalError(f"{metric} is undefined.")
     first, second = aligned([first, second])
     both = [key for key, *scored in zip(first.keys, first.scored, second.scored, strict=True) if all(scored)]
-    return [PairedTask(one.saved.task, metric, first.on(both), second.on(both), (one, other), (first, second))]
+    refused = _refused_by_both(one, other, len(first.keys))
+    all_items = first.with_lacking(refused), second.with_lacking(refused)
+    return [PairedTask(one.saved.task, metric, first.on(both), second.on(both), (one, other), all_items)]
+
+
+def _refused_by_both(one: ComparedTask, other: ComparedTask, known: int) -> int:
+    """How many items stand in no details of two runs of the same data, which have so many in theirs."""
+    if not (one.record and other.record) or _other_data(one, other):
+        return 0
+    return max(min(record.n - known if record.refused else 0 for record in (one.record, other.record)), 0)
 
 
 def _is_content_alike(one: ComparedTask, other: ComparedTask) -> bool:

@@ -223,6 +223,16 @@ def test_the_worse_of_two_models_does_not_win_by_what_it_leaves_out(tmp_path, ho
     assert "leaver: 186 items without a score (186 of 500 of VG) count as wrong in its rank." in notes
 
 
+def test_rows_that_both_runs_were_refused_are_left_out_though_no_details_have_them(tmp_path):
+    """30 of 60 rows, which both servers refused, were counted nowhere, and p was below 0.001."""
+    for name, right in (("good", 30), ("poor", 8)):
+        saved(tmp_path, name, np.arange(60) < right, refused=range(30, 60), rows=30)
+    found = compare_all([tmp_path / "good", tmp_path / "poor"], tmp_path / "out", [METRIC], draws=300)
+    (row,) = found.document["differences"]
+    assert (row["items"], row["left_out_first"], row["left_out_second"], row["p_holm"]) == (30, 30, 30, 1)
+    assert (row["lowest"], row["highest"]) == pytest.approx((-8 / 60, 52 / 60))
+
+
 @pytest.mark.parametrize("right", [False, True])
 def test_a_difference_that_no_left_out_item_could_turn_is_told(tmp_path, right):
     """Where the other model has the left-out items right, the difference is less than that of the shared ones."""
