@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow
 import pyarrow.parquet
 
+from cultureval.metrics.m2cqa.names import headline_verdict
 from cultureval.metrics.standard_errors import clustered_standard_error
 from cultureval.runs.answers import choice_metrics
 from cultureval.runs.files import read_details
@@ -145,6 +146,8 @@ def _items(task, model, ability, items, query, ours):
     doc = pyarrow.StructArray.from_arrays(
         [*map(pyarrow.array, columns), specific], names=["query", "choices", "gold_index", "id", "specific"]
     )
+    if task.suite in ("m2cqa", "aynvqa"):  # what counts of unreadable answers are made of
+        values |= {headline_verdict(task.task): ["true"] * items}
     metric = pyarrow.StructArray.from_arrays([pyarrow.array(one) for one in values.values()], names=list(values))
     replies = [[choices[0 if one else 1]] for one in right]
     logprobs = [[0.0, -1e3] if one else [-1e3, 0.0] for one in right] if choice_metrics(task.task) else [[]] * items
