@@ -102,7 +102,7 @@ class _Checked(NamedTuple):
         record: With the numbers of rows that the details have.
         errors: The standard errors of metrics that are means, or whose draws are known.
         unchecked: Why a score is not checked; "" where all are.
-        impossible: What is wrong with the items' scores; "" for nothing.
+        impossible: What is wrong with the items' scores, which nothing in the details gives; "" for nothing.
         asked: As of `_Read`.
         means: Metric -> the mean of the rows' values and their number, where these are the score.
     """
@@ -307,15 +307,16 @@ def _of_items(run: Run, record: TaskRecord, file: Path) -> _Checked:
             counts[headline] = 0
     record = _with_counts(record, read.rows, counts, headline)
     errors: dict[str, StandardError] = {}
-    contradicted, unchecked = _against_answers(record.task, read)
-    unchecked = unchecked or uncounted
+    contradicted, unanswered = _against_answers(record.task, read)
+    unchecked = uncounted
     changes += contradicted.values()
     for metric in metrics:
         try:
             changes += [] if metric in contradicted else _of_metric(run, record, file, metric, read, errors)
         except CulturevalError as error:
             unchecked = unchecked or f"{metric}: {str(error).rstrip('.')}"
-    impossible = next(filter(None, (_impossible(record.task, name, column) for name, column in known.items())), "")
+    outside = (_impossible(record.task, name, column) for name, column in known.items())
+    impossible = next(filter(None, (unanswered, *outside)), "")
     counted = {metric: count for metric, items in made.items() if (count := _counted(items)) < len(items.keys)}
     record = record if record.counted == counted else record.model_copy(update={"counted": counted})
     means = {metric: (float(column.mean()), len(column)) for metric, column in known.items() if len(column)}
@@ -324,23 +325,21 @@ def _of_items(run: Run, record: TaskRecord, file: Path) -> _Checked:
 
 def _against_answers(task: str, read: _Read) -> tuple[dict[str, Change], str]:
     """Metric -> what the answers in the same rows say otherwise of the items' scores, their mean then stands instead;
-    and why some are not checked by answers, "" where all are.
+    and what some lack of the answers that they would be of, "" where none does.
     """
     found: dict[str, Change] = {}
-    unchecked = ""
+    unanswered = ""
     for metric, answers in read.answers.items():
         items = read.columns.get(metric, np.empty(0))
         if not len(items):
             continue
         both = np.isfinite(items) & np.isfinite(answers)
         if alone := int((np.isfinite(items) & ~both).sum()):
-            unchecked = (
-                unchecked or f"{metric}: its details lack the options' log-probabilities of {counted(alone, 'row')}"
-            )
+            unanswered = f"{metric}: its details lack the options' log-probabilities of {counted(alone, 'row')}"
         if (np.abs(items - answers)[both] > ROUNDING).any():
             claim = Claim(task, metric, float(items[both].mean()), float(answers[both].mean()), "answers")
             found[metric] = claim, {metric: claim.found, f"{metric}{ERROR}": None}
-    return found, unchecked
+    return found, unanswered
 
 
 def count_claims(record: TaskRecord) -> list[Claim]:

@@ -376,7 +376,7 @@ class Run:
             whose details are not there, or cannot be read, have none.
         unchecked: Task with `|k` -> why its scores are not checked against its items: its details are gone, or they
             cannot be read.
-        impossible: Task with `|k` -> which scores of its items are outside the range of its metric.
+        impossible: Task with `|k` -> which scores of its items are outside the range of its metric, or of no answer.
         rejudged: Task with `|k` -> what an earlier judgement by the same judge said otherwise of it.
     """
 

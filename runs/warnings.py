@@ -145,7 +145,7 @@ def _claims(run: Run, tasks: list[TaskRecord]) -> Checks:
 def _impossible(run: Run, tasks: list[TaskRecord]) -> Checks:
     if run.impossible:
         first, *others = run.impossible
-        yield f"Scores that the metric cannot give: {first}{more_tasks(others)}: {run.impossible[first]}."
+        yield f"Scores that these answers do not give: {first}{more_tasks(others)}: {run.impossible[first]}."
 
 
 def _unchecked(run: Run, tasks: list[TaskRecord]) -> Checks:

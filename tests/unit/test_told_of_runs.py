@@ -42,13 +42,13 @@ from cultureval.metrics.m2cqa.statement_items import cell_report
 from cultureval.reports import judge_report
 from cultureval.reports.judge_saved import Job
 from cultureval.reports.leaderboard.board import read_board
-from cultureval.reports.run_ranks import rank_items
+from cultureval.reports.leaderboard.entries import divisions
 from cultureval.reports.summary_text import full_text, summary_data
 from cultureval.reports.viewer.logs import write_logs
 from cultureval.runs.comparable import fields_that_differ, protocol_of, texts_that_differ
 from cultureval.runs.files import UNVERIFIED, details_files_of_run, find_saved_tasks, read_details
 from cultureval.runs.items import aligned, details_columns, item_scores
-from cultureval.runs.load_runs import load, scores_table
+from cultureval.runs.load_runs import load, load_all, scores_table
 from cultureval.runs.record import Claim, RunRecord, SignatureRecord, TaskRecord
 from cultureval.runs.recording import cut_prompts, section_of, tokens_of_run
 from cultureval.runs.task_records import task_records
@@ -1040,14 +1040,15 @@ def test_scores_of_items_that_their_answers_contradict_are_told(tmp_path):
     assert found.value(task, "acc_norm") == pytest.approx(share) and len(found.claims) == 2
     no_answers = {"logprobs": [], "output_tokens": [], "text": ["x"], "text_post_processed": ["x"]}
     changed_rows(planted[2], lambda rows: [each | {"model_response": no_answers} for each in rows], TRUST)
-    assert "lack the options' log-probabilities of 20 rows" in load(planted[2].file)[0].unchecked[task]
+    assert "lack the options' log-probabilities of 20 rows" in load(planted[2].file)[0].impossible[task]
     (table,) = page(tmp_path / "out", "--out", tmp_path / "site").values()
     rows = {each["label"]: each for each in table["rows"]}
     assert not rows["b-7B"]["rank"] and "its items say 100.00" in str(rows["b-7B"]["warnings"])
-    ranked = rank_items(
-        [(str(place), {task: load(one.file)[0]}) for place, one in enumerate(planted)], {(task, "acc_norm"): 1.0}
-    )
-    assert "lack the options' log-probabilities" in ranked.without["2"] and ranked.labels == ["0", "3"]
+    (division,) = divisions(load_all([tmp_path / "out"]))
+    unranked = {entry.model: bool(entry.unranked) for group in division.groups for entry in group.entries}
+    assert [*unranked.values()].count(True) == 2 and unranked["lab/b-7B"] and unranked["نموذج"]
+    _, told, code = run("compare", planted[0].file, planted[2].file, "--output-dir", tmp_path / "c", "--charts", "none")
+    assert code and "its details lack the options' log-probabilities of 20 rows" in told
     told = run("compare", planted[0].file, planted[1].file, "--output-dir", tmp_path / "c", "--charts", "none")
     assert told[2] and ": acc_norm: its items say 100.00, its answers" in told[1]
 
