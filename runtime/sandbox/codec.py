@@ -221,7 +221,8 @@ class _Writer:
             asks = _decides(_classes(kind, base), base) or any(
                 "__eq__" in _names(one) for one in _classes(type(kind), type)
             )
-            self._bases[id(kind)] = base, asks
+            # Of numpy's texts an array would drop the null characters at their end, which they have.
+            self._bases[id(kind)] = next((text for text in (str, bytes) if issubclass(base, text)), base), asks
         base, asks = self._bases[id(kind)]
         self.asks |= asks
         return base, asks
@@ -271,6 +272,8 @@ class _Writer:
     def of_numpy(self, value: Any, depth: int) -> tuple[str, Any] | None:
         import numpy
 
+        if not issubclass(type(value), (numpy.ndarray, numpy.generic)):  # an array of a `flatiter`'s items is another
+            return None
         array = numpy.asarray(value)
         if array.dtype.kind == "O":
             return ("objects", [list(array.shape), self.items(array.ravel().tolist(), list, depth)])
@@ -652,7 +655,7 @@ def _numpy(builder: _Builder, content: Any, scalar: bool) -> Any:
     import numpy
 
     name, shape, data = content
-    known = re.fullmatch(rf"[<>|=][{_NUMPY_KINDS}][1-9]\d{{0,4}}", _exact(str, name))
+    known = re.fullmatch(rf"[<>|=][{_NUMPY_KINDS}][1-9]\d{{0,8}}", _exact(str, name))
     if not known or not all(type(size) is int for size in shape):
         raise BadEncoding("not an array of plain numbers or text")
     dtype = numpy.dtype(name)

@@ -13,6 +13,7 @@ import numpy
 import pytest
 from hypothesis import given
 from hypothesis import strategies as some
+from hypothesis.extra import numpy as some_numpy
 
 from cultureval.runtime.sandbox.codec import ASKS, BadEncoding, Opaque, SizeLimits, decode, encode
 
@@ -51,6 +52,46 @@ def same(left, right):
 @given(plain)
 def test_data_returns_as_it_was(value):
     assert same(decode(encode(value)), value)
+
+
+texts = some.builds(lambda text, nulls: text + "\0" * nulls, some.text(max_size=9), some.integers(0, 3))
+of_numpy = some.sampled_from([">i2", "<i8", "u1", "?", "<f2", "<f4", ">f8", "g", "<c8", "G", "<U5", "<S5", "O"])
+of_numpy = of_numpy.flatmap(
+    lambda kind: some_numpy.arrays(
+        kind,
+        some_numpy.array_shapes(min_dims=0, min_side=0, max_side=3),
+        elements=some.integers(-9, 9) | texts if kind == "O" else None,
+    )
+)
+of_numpy = of_numpy | of_numpy.filter(lambda array: array.size and array.dtype != "O").map(lambda array: array.flat[0])
+of_numpy = of_numpy | texts.map(numpy.str_) | texts.map(lambda text: numpy.bytes_(text.encode()))
+
+
+@given(some.recursive(of_numpy | texts, lambda inner: some.lists(inner) | some.dictionaries(texts, inner)))
+def test_what_numpy_holds_returns_equal_and_unequal_to_the_same(value):
+    means_the_same(decode(encode(value)), value)
+
+
+def means_the_same(read, value):
+    if isinstance(value, list | dict):
+        parts = zip(read, value, strict=True) if isinstance(value, list) else ((read[key], value[key]) for key in value)
+        for pair in parts:
+            means_the_same(*pair)
+    elif isinstance(value, numpy.ndarray):
+        assert type(read) is numpy.ndarray and read.dtype.kind == value.dtype.kind and read.shape == value.shape
+        means_the_same(read.ravel().tolist(), value.ravel().tolist())
+    elif isinstance(value, str | bytes):
+        for other in (value, value[:-1], value + value[-1:], value.rstrip(value[:0] + value[-1:])):
+            assert (read == other) == (value == other) == (other == read)
+    else:
+        assert read == value or read != read and value != value
+        assert type(read) is type(value)
+
+
+def test_texts_of_any_length_return():
+    text = "ع" * 100_000
+    for value in (numpy.array([text]), numpy.array([text.encode()]), numpy.str_(text)):
+        assert numpy.array_equal(decode(encode(value)), value)
 
 
 @given(some.binary(max_size=200) | plain.map(encode), some.lists(some.tuples(some.integers(0, 500), some.binary())))
@@ -218,8 +259,10 @@ def test_a_mark_tells_objects_that_decide_themselves_what_they_equal_before_anyt
     for _ in range(300):
         deep[0] = [deep[0]]
     marked = (LyingInt(7), LyingFloat(7.5), LyingText("x"), sympy.Rational(1, 2), hidden, equal_type, endless, deep)
-    for value in (*marked, numpy.ma.array([1]), collections.UserDict(), numpy.timedelta64(1)):
+    of_numpy = (numpy.ma.array([1]), numpy.timedelta64(1), numpy.array(["a"]).flat, numpy.dtype("f8"), numpy.add)
+    for value in (*marked, *of_numpy, collections.UserDict()):
         assert encode([value, 1])[:1] == ASKS, value
+    assert all(isinstance(decode(encode(value)), Opaque) for value in of_numpy)
 
 
 def test_as_many_objects_with_equality_of_their_own_as_plain_numbers_are_within_the_limits():
