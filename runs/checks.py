@@ -524,7 +524,8 @@ def _known_error(items: ItemScores | None, metric: str, errors: dict[str, Standa
     """As of `_error_of_sums`; one whose draws are known is added to `errors`."""
     error = _error_of_sums(items)
     if items and items.error and error is not None:
-        errors[metric] = _Drawn(error, len(items.keys))
+        names = {name or place for place, name in enumerate(items.clusters)}
+        errors[metric] = _Drawn.of_whole(error, len(items.keys), names)
     return error
 
 

@@ -22,12 +22,22 @@ def drawn_verdicts(items, q_plus, rejected, seed, invalid=0.0):
 
 
 def write_run(
-    root, model, cells, date="2026-01-01T00-00-00", ids=None, report=None, fields=None, recorded=None, **general
+    root,
+    model,
+    cells,
+    date="2026-01-01T00-00-00",
+    ids=None,
+    report=None,
+    fields=None,
+    recorded=None,
+    group="m2cqa",
+    **general,
 ):
     """Write details and results of one run.
 
     cells: {"tf_en": verdicts [N, 3]}; report: what differs from the usual rows_report; fields: number of an item ->
     further fields of its statements; recorded: of the model in the section `cultureval`, which is there if it is given;
+    group: of the tasks;
     general: of config_general.
     """
     configs = {}
@@ -44,10 +54,10 @@ def write_run(
                 )
         folder = root / "details" / model / date
         folder.mkdir(parents=True, exist_ok=True)
-        pyarrow.parquet.write_table(pa.Table.from_pylist(rows), folder / f"details_m2cqa:{name}|0_{date}.parquet")
+        pyarrow.parquet.write_table(pa.Table.from_pylist(rows), folder / f"details_{group}:{name}|0_{date}.parquet")
         variety = name.rpartition("_")[2]
         of_rows = {"source": "QCRI/M2CQA", "revision": "abc", "fingerprint": f"hash-{variety}", "prompt": f"p-{name}"}
-        configs[f"m2cqa:{name}|0"] = {"rows_report": of_rows | (report or {})}
+        configs[f"{group}:{name}|0"] = {"rows_report": of_rows | (report or {})}
     content = {
         "config_general": {"max_samples": None, "model_config": {"image_placement": "first"}} | general,
         "config_tasks": configs,

@@ -4,6 +4,8 @@ All values are on the paper's scale (times 100). Each text metric has two varian
 `cider_raw` on unchanged words.
 """
 
+from collections.abc import Hashable
+
 import numpy as np
 from lighteval.metrics.metrics_corpus import CorpusLevelComputation
 from lighteval.metrics.utils.metric_utils import SampleLevelMetric
@@ -75,12 +77,13 @@ class CorpusBleu(CorpusLevelComputation):
 
     def compute_corpus(self, items: list[BleuScore]) -> dict[str, float]:
         """BLEU in 0 to 100 and its standard error (`bleu_error`)."""
-        numbers: dict[object, int] = {}
+        numbers: dict[Hashable, int] = {}
         members = [numbers.setdefault(item.cluster or index, len(numbers)) for index, item in enumerate(items)]
         counts = np.zeros((len(numbers), len(items[0].statistics)))
         np.add.at(counts, members, [item.statistics for item in items])
         value = 100 * float(bleu_of(counts.sum(axis=0))[self.order - 1])
-        return {self.name: value, f"{self.name}_stderr": StandardError(bleu_error(counts, self.order), len(items))}
+        error = StandardError.of_whole(bleu_error(counts, self.order), len(items), numbers)
+        return {self.name: value, f"{self.name}_stderr": error}
 
 
 def _mean_metric(name: str, definition: str, shared: SharedPass[Columns]) -> SampleLevelMetric:

@@ -21,7 +21,12 @@ from cultureval.metrics.m2cqa.statement_items import PROFILES, WORDS, Statement,
 from cultureval.metrics.m2cqa.statement_verdicts import Prompt, chosen_statement, parse_verdict
 from cultureval.runtime.doc_fields import specific_of
 from cultureval.runtime.errors import CulturevalError
-from cultureval.runtime.patches.lighteval.group_averages import Rate, Total
+from cultureval.runtime.patches.lighteval.group_averages import (
+    NotApplicableStandardError,
+    Rate,
+    StandardError,
+    Total,
+)
 
 if TYPE_CHECKING:
     from cultureval.prompts.m2cqa.rows import StatementSpecific
@@ -124,12 +129,16 @@ class ItemMetrics(CorpusLevelComputation):
         """Names of the values, without their standard errors."""
         return list(self.parts)
 
-    def compute_corpus(self, items: Sequence[StatementVerdict]) -> dict[str, Rate]:
+    def compute_corpus(self, items: Sequence[StatementVerdict]) -> dict[str, float]:
         """The values and their standard errors; nan if undefined."""
         statements = [Statement(item.item_id, item.role, str(item)) for item in items]
-        _, verdicts = item_verdicts(statements, max((item.rows_of_task for item in items), default=0))
+        ids, verdicts = item_verdicts(statements, max((item.rows_of_task for item in items), default=0))
         if not len(verdicts):
             return {f"{name}{end}": Rate.of(None) for name in self.parts for end in ("", "_stderr")}
         report = cell_report(verdicts)
         values = {name: (Total if part in COUNTS else Rate.of)(report[part]) for name, part in self.parts.items()}
-        return values | {f"{name}_stderr": Rate.of(report[f"{part}_stderr"]) for name, part in self.parts.items()}
+        errors = {f"{name}_stderr": report[f"{part}_stderr"] for name, part in self.parts.items()}
+        return values | {
+            name: NotApplicableStandardError() if error is None else StandardError.of_whole(error, len(ids), ids)
+            for name, error in errors.items()
+        }

@@ -20,7 +20,7 @@ from cultureval.runtime.data.image_store import is_turned
 from cultureval.runtime.doc_fields import specific_of
 from cultureval.runtime.errors import CulturevalError, did_you_mean
 from cultureval.runtime.generation_hints import chat_messages, cut, stop_strings
-from cultureval.runtime.patches.lighteval.group_averages import NotApplicable, Rate
+from cultureval.runtime.patches.lighteval.group_averages import NotApplicable, Rate, StandardError
 from cultureval.runtime.patches.lighteval.start_up import prepare_lighteval
 from cultureval.runtime.reasoning import split_reasoning
 from cultureval.runtime.servers.data_urls import data_url
@@ -149,6 +149,8 @@ def _mean_of_epochs(values: Sequence[float]) -> float:
     first, mean = values[0], math.fsum(map(float, values)) / len(values)
     if isinstance(first, NotApplicable):
         return first
+    if isinstance(first, StandardError):
+        return StandardError.of_whole(mean, len(first.clusters), first.clusters)
     return Rate.of(None if math.isnan(mean) else mean) if isinstance(first, Rate) else type(first)(mean)
 
 

@@ -12,6 +12,7 @@ from lighteval.tasks.requests import Doc
 from summary_runs import run_of
 
 from cultureval.metrics.alqasida.lighteval import fidelity_metrics
+from cultureval.metrics.jeem.lighteval import BleuScore, CorpusBleu
 from cultureval.metrics.lighteval.clustered_means import ClusteredMean, ClusteredScore, MeanOfScored, MeanWhereItApplies
 from cultureval.reports.qimma.table import tables
 from cultureval.runs.means import estimate, mean_of
@@ -80,6 +81,19 @@ def test_a_request_that_several_subsets_share_is_one_cluster_of_their_average():
     assert found["adi2_stderr"] > 2 * alone["adi2_stderr"]
     errors = [StandardError(0.5, clusters={"a": 0.3, "b": 0.4}), StandardError(0.5, clusters={"a": -0.3, "c": 0.4})]
     assert copy.deepcopy(errors[0]) + errors[1] == pytest.approx(math.sqrt(0.32))
+
+
+def test_what_subsets_share_varies_together_in_scores_of_sums():
+    """BLEU's error was added as of other images where two countries describe the same ones."""
+    docs = [Doc(task_name="", query="", choices=[], gold_index=0, specific={"cluster": f"{n}.jpg"}) for n in range(9)]
+    items = [BleuScore.of(0.0, doc) for doc in docs]
+    for place, item in enumerate(items, start=1):
+        item.statistics = np.array([place] * 8 + [2 * place] * 2, float) + np.arange(place, place + 10) % 3
+    error, other = (CorpusBleu("bleu_4", 4).compute_corpus(some)["bleu_4_stderr"] for some in (items, items[:8]))
+    assert error > 0 and (error + error) / 2 == pytest.approx(error)
+    assert math.hypot(error, other) < error + other < float(error) + float(other)
+    unknown = StandardError.of_whole(NAN, 9, [f"{n}.jpg" for n in range(9)])
+    assert unknown + error == error
 
 
 def test_a_task_without_a_usable_line_costs_no_other_tasks_average(monkeypatch):

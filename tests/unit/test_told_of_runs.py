@@ -790,14 +790,14 @@ def test_the_best_stands_first_on_a_tasks_page_and_each_model_has_its_marks(tmp_
     assert [name.count("edited") for name in names] == [0, 2, 0]
 
 
-def run_of_m2cqa(root, cells, left=(), model="lab/model"):
+def run_of_m2cqa(root, cells, left=(), model="lab/model", group="m2cqa"):
     """The results file of a run of verdicts by their tasks, without anything of some of these."""
-    file = m2cqa_runs.write_run(root, model, cells, recorded={})
+    file = m2cqa_runs.write_run(root, model, cells, recorded={}, group=group)
     with changed(file) as content:
-        scores = {f"m2cqa:{name}|0": cell_report(verdicts) for name, verdicts in cells.items()}
+        scores = {f"{group}:{name}|0": cell_report(verdicts) for name, verdicts in cells.items()}
         for name, verdicts in cells.items():
             counts = {"rows": verdicts.size, "unparsable": int((verdicts == "invalid").sum())}
-            content["cultureval"]["tasks"][f"m2cqa:{name}|0"] |= counts
+            content["cultureval"]["tasks"][f"{group}:{name}|0"] |= counts
         scores |= means_of_subsets(scores)
         content["results"] = {name: values for name, values in scores.items() if name not in left}
         for name in left:
@@ -823,6 +823,18 @@ def test_a_rates_standard_error_is_that_of_its_items(tmp_path):
     file.write_text(json.dumps(content), encoding="utf-8")
     own = cell_report(cells["tf_ajp"])["cfhr_stderr"]
     assert load(file)[0].stderr("m2cqa:tf_ajp|0", "cfhr") == pytest.approx(own)
+
+
+def test_an_average_over_the_same_items_has_the_error_of_one_subset(tmp_path):
+    """The file said 0.2152 of two languages with equal verdicts, and every view of it 0.1522, as of other items."""
+    cells = dict.fromkeys(("en", "msa"), drawn_verdicts(60, 0.8, 0.6, 1))
+    file, average = run_of_m2cqa(tmp_path, cells, group="m2cqa_aynvqa_tf"), "m2cqa_aynvqa_tf:_average|0"
+    own = cell_report(cells["en"])
+    with changed(file) as content:
+        content["results"][average] = own
+    (found,) = load(file)
+    assert not found.claims and found.stderr("m2cqa_aynvqa_tf:en|0", "cfhr") == pytest.approx(own["cfhr_stderr"])
+    assert found.stderr(average, "cfhr") == pytest.approx(own["cfhr_stderr"])
 
 
 @pytest.mark.parametrize("said", ["false", "invalid"])

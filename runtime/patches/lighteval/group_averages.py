@@ -6,7 +6,8 @@ addition and division accordingly.
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Hashable, Mapping, Sequence
+from typing import Self
 
 from cultureval.runtime.patches.table import expect, patched
 
@@ -39,6 +40,15 @@ class StandardError(float):
         value.parts = parts or ((float(value), items),)
         value.clusters = clusters or {}
         return value
+
+    @classmethod
+    def of_whole(cls, error: float, items: int, clusters: Collection[Hashable]) -> Self:
+        """The error of a score of items in clusters, of which nobody knows what each adds: all add the same.
+
+        What subsets share then varies together, an upper bound. Clusters that are no names are shared with none.
+        """
+        names = (name for name in clusters if isinstance(name, str) and not math.isnan(error))
+        return cls(error, items, dict.fromkeys(names, error / math.sqrt(max(len(clusters), 1))))
 
     def __add__(self, other: float) -> "StandardError":
         if type(other) is int and other == 0:  # the start value of sum(), not a subset's error
