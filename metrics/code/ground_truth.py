@@ -5,6 +5,7 @@ import hashlib
 import io
 import itertools
 import json
+import marshal
 import os
 import pickle
 import sys
@@ -188,7 +189,7 @@ def content_key(problem: Mapping[str, Any], dataset: Dataset) -> str:
     inputs = [problem["base_input"], problem["plus_input"]]
     parts = [_VERSION, *sys.version_info[:2], dataset, canonical_code(problem), problem["entry_point"], inputs]
     parts += [float(problem["atol"]), repr(SandboxLimits()), list(shown_packages())]
-    return hashlib.sha256(codec.encode(parts)).hexdigest()
+    return hashlib.sha256(marshal.dumps(parts, 2)).hexdigest()  # which writes all of plain data, or raises
 
 
 def call_payload(

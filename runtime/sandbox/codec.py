@@ -151,19 +151,21 @@ _SUBCLASSES: dict[type, Any] = {
 }
 
 
-def encode(value: Any) -> bytes:
+def encode(value: Any, asked: bool = False) -> bytes:
     """Write a value as bytes. It runs inside the sandbox, where generated code can tamper with it: do not trust it.
 
     Args:
         value: Anything; an object without a plain-data form, such as a generator, or one whose own methods fail, is
             written as opaque, with its type's name: no exception here is the program's.
+        asked: Whether the value was made of one that holds an object which EvalPlus would ask what it equals.
 
     Returns:
         One byte for the form, then the data.
     """
     writer = _Writer()
+    writer.asks = asked
     try:
-        if _is_plain(value):
+        if not asked and _is_plain(value):
             return b"P" + marshal.dumps(value, 2)
         tree = marshal.dumps(writer.tree(value, 0), 2)
     except MemoryError:

@@ -337,23 +337,26 @@ def call_entry_point(payload: dict[str, Any], frames: _Frames) -> None:
             result = function(*arguments)
             spent = now() - start
             clock.stop()
-            frames.add(spent, codec.encode(as_set(result) if payload["as_set"] else result))
+            frames.add(spent, (encode_as_set if payload["as_set"] else codec.encode)(result))
             del result
     except BaseException as error:
         frames.add(0.0, b"E" + type(error).__name__[:80].encode("utf-8", "replace"))
 
 
-def as_set(result: Any) -> Any:
-    """What EvalPlus makes of a result where it compares sets; None where it cannot, which is no set either.
+def encode_as_set(result: Any) -> bytes:
+    """Encode what EvalPlus makes of a result where it compares sets; None where it cannot, which is no set either.
 
-    An array stays one, since its length matters too: EvalPlus compares it with the expected value first.
+    EvalPlus compares the result itself with the expected value first: the mark of objects that it asks is of that, and
+    an array stays one, since its length matters.
     """
     import numpy
 
+    asked = codec.encode(result)[:1] == codec.ASKS
     try:
-        return result if isinstance(result, numpy.ndarray) else set(result)
+        made = result if isinstance(result, numpy.ndarray) else set(result)
     except Exception:
-        return None
+        made = None
+    return codec.encode(made, asked)
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 """Right programs pass in whatever form, no finished verdict is lost, and no fault of machine or data gives a score."""
 
+import functools
 import inspect
 import json
 import os
@@ -145,6 +146,12 @@ def test_a_canonical_solution_that_was_killed_is_run_again_and_nothing_of_it_is_
     monkeypatch.undo()
     assert known_truth(content_key(other["add"], "humaneval")) is None
     assert check_canonical_solutions(other, "humaneval", workers=1, progress=False)["add"].plus == "pass"
+
+
+def test_problems_with_inputs_of_any_depth_have_keys_of_their_own():
+    deep = functools.reduce(lambda inner, _: [inner], range(300), [])
+    changes = ({}, {"canonical_solution": "    return 2\n"}, {"plus_input": []}, {"base_input": [[[deep]]]})
+    assert len({content_key(ADD | {"base_input": [[deep]]} | change, "humaneval") for change in changes}) == 4
 
 
 def test_a_solution_that_the_kernel_kills_is_tried_again_then_not_judged_and_no_solution_can_look_like_it(monkeypatch):

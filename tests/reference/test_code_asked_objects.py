@@ -16,6 +16,7 @@ import numpy
 from evalplus.eval import untrusted_check
 
 from cultureval.runtime.sandbox.codec import ASKS, encode
+from cultureval.runtime.sandbox.worker import encode_as_set
 
 VALUES = [
     *(3, 3.5, 1 + 2j, "text", b"text", [1, 2], (1, 2), {1, 2}, frozenset({1, 2}), {"a": 1}, decimal.Decimal("0.5")),
@@ -107,3 +108,11 @@ def test_marked_is_what_evalplus_asks():
     assert not [case for case in cases if case[2] and not case[3]]
     assert not [case for case in cases if case[3] and not case[2] and not isinstance(case[0], MARKED_FOR_MORE)]
     assert len(cases) > 1000 and sum(asked) > 60
+
+
+def test_marked_is_what_evalplus_asks_where_it_compares_sets():
+    cases = [case for case in outputs() if case[1] == "__eq__" and hasattr(case[0], "__iter__")]
+    values, _, results = zip(*cases, strict=True)
+    asked = asked_by_evalplus("similar_elements", 0.0, results, values)
+    assert sum(asked) > 9
+    assert not [case for case, one in zip(cases, asked, strict=True) if one and encode_as_set(case[2])[:1] != ASKS]

@@ -20,7 +20,7 @@ from hypothesis import strategies as some
 
 from cultureval.metrics.code.rules import OutputRule
 from cultureval.runtime.sandbox.codec import encode
-from cultureval.runtime.sandbox.worker import as_set
+from cultureval.runtime.sandbox.worker import encode_as_set
 
 Pair = collections.namedtuple("Pair", "first second")
 VALUES = [
@@ -64,7 +64,7 @@ def compare(dataset, entry_point, inputs, outputs, expected, atol):
     theirs = evalplus_says(dataset, entry_point, inputs, outputs, expected, atol)
     rule = OutputRule(dataset, entry_point, atol)
     ours = [
-        rule.agrees(arguments, encode(as_set(output) if entry_point in SETS else output), encode(value))
+        rule.agrees(arguments, (encode_as_set if entry_point in SETS else encode)(output), encode(value))
         for arguments, output, value in zip(inputs, outputs, expected, strict=True)
     ]
     different = [(o, e, t) for o, e, t, u in zip(outputs, expected, theirs, ours, strict=True) if t != u]
