@@ -54,9 +54,12 @@ def sanitize_solution(code: str, entry_point: str) -> Program:
     bytes, thousands of brackets), or not in ten seconds. A byte-order mark is no part of a program. A text that is none
     is read as it stands, then, where the entry point is not found, with fenced blocks outdented by the indentation of
     their fence, as in a list, then by the blocks that are programs with it. Of one of more than 250 lines or 200,000
-    characters such blocks are read, and where there is none, 250 lines around definitions of the entry point.
+    characters such blocks are read, and where there is none, 250 lines around definitions of the entry point. One of
+    more than MOST_PARSED characters is left as it is, unless its first lines can begin no program.
     """
     code = code.removeprefix(BYTE_ORDER_MARK)
+    if _is_unread_program(code):
+        return Program(code, cut=True)
     cut, found = False, []
     texts = programs = [code]
     if not is_program(code):
@@ -256,7 +259,9 @@ def program_of(reply: str, prompt: str, entry_point: str) -> Program:
     """
     reply = reply.removeprefix(BYTE_ORDER_MARK).replace("\t", "    ")
     program = sanitize_solution(reply, entry_point)
-    if is_program(program.code, entry_point) or (entry_point in reply and is_program(reply)):
+    if is_program(program.code, entry_point) or (
+        entry_point in reply and (is_program(reply) or _is_unread_program(reply))
+    ):
         return program
     return sanitize_solution(f"{prompt.strip()}\n{reply}", entry_point)
 
@@ -277,6 +282,12 @@ def is_program(code: str, entry_point: str | None = None) -> bool:
     except (SyntaxError, ValueError, MemoryError):
         return False
     return entry_point is None or _binds(tables, entry_point)
+
+
+def _is_unread_program(text: str) -> bool:
+    """Whether a text for which `is_program` gives no answer may be a program, by its first lines."""
+    head = "\n".join(text[:MOST_CHARACTERS].lstrip("\n").split("\n")[:HEAD_LINES])
+    return len(text) > MOST_PARSED and _first_wrong_line(head, only_sure=True) is None
 
 
 def _binds(tables: list[symtable.SymbolTable], name: str) -> bool:

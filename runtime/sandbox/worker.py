@@ -17,6 +17,7 @@ import contextlib
 import ctypes
 import errno
 import gc
+import io
 import json
 import mmap
 import os
@@ -323,15 +324,17 @@ def call_entry_point(payload: dict[str, Any], frames: _Frames) -> None:
     """
     clock = _CallClock(payload["idle_factor"], payload["wall_factor"], payload["all_seconds"])
     seconds = payload["seconds"] or [0.0] * len(payload["inputs"])
-    now = time.time  # before the code can replace it
+    now, printed = time.time, io.StringIO  # before the code can replace them
     try:
-        sys.stdin, sys.stdout, sys.stderr = open(os.devnull), open(os.devnull, "w"), open(os.devnull, "w")
+        sys.stdin = open(os.devnull)
+        sys.stdout = sys.stderr = printed()  # as under EvalPlus; a new one for each call
         builtins.__dict__.update(OF_SITE)
         names: dict[str, Any] = {}
         exec(payload["code"].removeprefix("\ufeff"), names)  # noqa: S102  # this is what the jail is for
         function = names[payload["entry_point"]]
         frames.add(0.0, b"L")
         for arguments, limit in zip(payload["inputs"], seconds, strict=True):
+            sys.stdout = sys.stderr = printed()
             clock.start(limit)
             start = now()
             result = function(*arguments)

@@ -91,6 +91,25 @@ def test_right_outputs_pass_in_whatever_form_and_size_and_wrong_ones_fail():
         assert verdict.evalplus_plus in {verdict.plus, *besides}, verdict
 
 
+USES_OF_OUTPUT = [
+    *("OUT.getvalue()", "OUT.truncate(0)", "OUT.write('\\ud800')", "OUT.isatty()", "OUT.seek(0)", "OUT.flush()"),
+    *("OUT.buffer", "OUT.fileno()", "OUT.encoding.lower()", "OUT.reconfigure(encoding='utf-8')"),
+    *("{2: 0}[print('x', file=OUT) or len(OUT.getvalue())]", "{True: 0}[sys.stdout is sys.stderr]"),
+]
+
+
+def test_standard_output_is_what_evalplus_gives_a_program():
+    from evalplus.eval import untrusted_check
+
+    used = [use.replace("OUT", f"sys.{name}") for use in USES_OF_OUTPUT for name in ("stdout", "stderr")]
+    codes = [f"import sys\n{use}\n{RIGHT}" for use in used]
+    codes += [f"import sys\ndef add(a, b): return [{use}, a + b][1]" for use in used]
+    inputs, expected = ADD["plus_input"], [7, 11]
+    theirs = [untrusted_check("humaneval", code, inputs, "add", expected, 0, [1.0, 1.0])[0] for code in codes]
+    assert [plus for _, plus in judged(*[("add", code) for code in codes])[0]] == theirs
+    assert theirs.count("pass") == 32
+
+
 BEYOND = {"loaded": True, "right": 0, "wrong": True, "error": "", "type_name": ""}
 PLACE = f"in call 1 of 1, input ({ROW['plus_input'][0][0]})"
 

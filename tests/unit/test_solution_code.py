@@ -182,6 +182,15 @@ def test_the_first_fenced_block_is_the_code(text, code):
     assert first_code_block(text) == code
 
 
+def test_a_program_that_is_too_long_to_be_parsed_is_not_its_docstrings_example():
+    table = f'TABLE = """{"a" * solution_code.MOST_PARSED}"""\n'
+    program = f'{table}def add(a, b):\n    """Adds.\n\n```\n{FUNCTION}\n```\n"""\n    return a + b\n'
+    assert sanitize_solution(program, "add").code == program_of(program, PROMPT, "add").code == program
+    for start in ("Sure, here it is:\n", "\n\nالحل:\n\n"):
+        reply = f"{start}```python\n{FUNCTION}\n```\n{table}"
+        assert sanitize_solution(reply, "add").code.strip() == program_of(reply, PROMPT, "add").code.strip() == FUNCTION
+
+
 def test_a_text_of_millions_of_lines_takes_little_memory():
     code = "x = 1\n" * 1_000_000  # its syntax tree takes more than two gibibytes
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
