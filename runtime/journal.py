@@ -15,6 +15,7 @@ import logging
 import os
 import secrets
 import socket
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -35,6 +36,7 @@ WITHDRAWN = "withdrawn answers"  # the label of lines that take an answer back
 CHECKS = "checks"  # of an answer: the names of those that its servers were to pass after it
 ELSEWHERE = "elsewhere"  # of a withdrawn answer: the key under which it is filed as another model's, and that model
 BEFORE = "before"  # of an answer: what earlier ones of its key cost that were withdrawn or passed over, oldest first
+ROOM = 2**16  # bytes of the disk that are kept for notes that it is too full for; one has some hundreds
 PLAIN = {int, float, str, bool, type(None)}
 Records = Mapping[str, Mapping[str, Any]]  # answer_key -> the answer
 Append = Callable[[Records], None]
@@ -93,6 +95,7 @@ class Journal:
         self._descriptor: int | None = None
         self._file = Path()
         self._owner = 0
+        self._room: int | None = None  # a file without a name, which a kill leaves nothing of
         resumes = current_settings().resume if resume is None else resume
         self._index = JournalIndex(self.folder)
         self.dropped = self._refresh()
@@ -188,8 +191,11 @@ class Journal:
         return {f"{key} {place}" if place else key: one for place, one in enumerate(every)}
 
     def confirm(self, checks: Iterable[str]) -> None:
-        """Note that servers were, at these checks, still who they were: so the answers that name them are confirmed."""
-        self.append({check_key(check): {} for check in checks})
+        """Note that servers were, at these checks, still who they were: so the answers that name them are confirmed.
+
+        A disk that is full has room for it, so that the answers before are not paid for again.
+        """
+        self.append({check_key(check): {} for check in checks}, room=True)
 
     def hide_unconfirmed(self, keys: Iterable[str]) -> tuple[list[str], list[str]]:
         """Pass over the answers that no check of who the server is followed, as if they were not here.
@@ -233,12 +239,13 @@ class Journal:
         """Finds what other machines have written meanwhile; what this one's processes write is found at once."""
         self._refresh()
 
-    def append(self, records: Records, of: str | None = None) -> None:
+    def append(self, records: Records, of: str | None = None, room: bool = False) -> None:
         """Write a batch of answers; when this returns they are on the disk.
 
         Args:
             records: answer_key -> the answer, a JSON object.
             of: whose they are; None: those of this process.
+            room: whether they may have the room that is kept for a full disk.
 
         Raises:
             TypeError: an answer that JSON cannot hold; nothing of the batch is written.
@@ -251,22 +258,33 @@ class Journal:
         records = {**records, **{key: {**records[key], BEFORE: before} for key, before in earlier.items()}}
         with self._lock:
             try:
-                self._prepare_file()
-                sequence, now = self._index.next_sequence(), time.time_ns()
-                lines = {key: encode_line(key, answer, sequence, now, of) for key, answer in records.items()}
-                start = self._write(b"".join(lines.values()))
-                changed = self._file.stat().st_mtime_ns
+                try:
+                    self._add(records, of)
+                except OSError:
+                    if not (room and self._room is not None):
+                        raise
+                    os.truncate(self._room, 0)
+                    self._add(records, of)
+                    self._reserve()
             except OSError as error:
                 raise CulturevalError(
-                    f"An answer cannot be written into the journal {self.folder}: {error}. Make room or set "
-                    "CULTUREVAL_JOURNAL to another folder; the same command resumes from what was written, and asks "
-                    "again for this one and those that were on their way."
+                    f"An answer or its confirmation cannot be written into the journal {self.folder}: "
+                    f"{error.strerror or error}. Make room or set CULTUREVAL_JOURNAL to another folder; the same "
+                    "command resumes from what was written and confirmed, and asks again for the rest."
                 ) from error
-            entries = []
-            for key, line in lines.items():
-                entries.append(IndexEntry(key, sequence, now, self._file.name, start, len(line), of))
-                start += len(line)
-            self._index.add(entries, start, changed)
+
+    def _add(self, records: Records, of: str) -> None:
+        """Write a batch to the disk, then into the index."""
+        self._prepare_file()
+        sequence, now = self._index.next_sequence(), time.time_ns()
+        lines = {key: encode_line(key, answer, sequence, now, of) for key, answer in records.items()}
+        start = self._write(b"".join(lines.values()))
+        changed = self._file.stat().st_mtime_ns
+        entries = []
+        for key, line in lines.items():
+            entries.append(IndexEntry(key, sequence, now, self._file.name, start, len(line), of))
+            start += len(line)
+        self._index.add(entries, start, changed)
 
     @contextmanager
     def appending(self) -> Iterator[Append]:
@@ -345,13 +363,25 @@ class Journal:
         self.folder.mkdir(parents=True, exist_ok=True)
         name = f"{time.time_ns()}-{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(4)}.jsonl"
         self._file = self.folder / name
-        self._owner = os.getpid()
+        if self._owner != os.getpid():  # of a forked process the room would be its parent's
+            self._owner, self._room = os.getpid(), None
         self._descriptor = os.open(self._file, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_EXCL, 0o600)
         with suppress(OSError):  # some file systems have no locks; this one only keeps `prune` away
             fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         folder = os.open(self.folder, os.O_RDONLY)
         os.fsync(folder)
         os.close(folder)
+        if self._room is None:
+            self._reserve()
+
+    def _reserve(self) -> None:
+        """Take the room for a full disk, or as much of it as there is."""
+        with suppress(OSError):
+            if self._room is None:
+                self._room, name = tempfile.mkstemp(dir=self.folder)
+                os.unlink(name)
+            os.pwrite(self._room, secrets.token_bytes(ROOM), 0)  # not zeros, which some file systems keep nothing for
+            os.fsync(self._room)
 
 
 def _is_of_this_process(file: str) -> bool:

@@ -241,8 +241,9 @@ async def _make_sure_at_the_end(client: OpenAIClient, run: _Run, limit: float | 
     except ModelChanged as error:
         run.failures.insert(0, error)
     except CulturevalError as error:  # of the journal; what ended the run before, and an interruption, come first
-        logger.warning("%s", error)
         run.failures.append(error)
+        if limit == _LONGEST_AFTER_INTERRUPTION_S or str(error) != str(run.failures[0]):  # which is raised, and told
+            logger.warning("%s", error)
     left = run.watch.leave_unconfirmed() if run.watch is not None else 0
     if limit is not None:  # the run has failed, or was interrupted
         run.progress.lose(left)

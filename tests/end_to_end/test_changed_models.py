@@ -1,8 +1,10 @@
 """Servers that change their model during a run: no answer is filed under another's name, or taken in silence."""
 
 import asyncio
+import errno
 import itertools
 import json
+import os
 import signal
 import threading
 from types import SimpleNamespace
@@ -20,7 +22,7 @@ from cultureval.reports.code.result_files import generating_model, other_models
 from cultureval.reports.code.samples import read_samples
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.interruption import Interrupted
-from cultureval.runtime.journal import Journal
+from cultureval.runtime.journal import ROOM, Journal
 from cultureval.runtime.servers import identity_watch, journalled_answers
 from cultureval.runtime.servers.identity import IdentityQuestion, ServerIdentity
 from cultureval.runtime.servers.identity_watch import IdentityWatch
@@ -130,6 +132,37 @@ def test_a_full_disk_at_an_interruption_is_told_and_what_it_left_unconfirmed(loa
     with FaultyServer() as server, pytest.raises(Interrupted):
         texts(load(server))
     assert "the disk is full" in caplog.text and "1 of the run's answers came after the last time" in caplog.text
+
+
+class SmallDisk:
+    """Has room for some bytes of the journal, and what it keeps."""
+
+    def __init__(self, monkeypatch, left):
+        self.left, self.write, self.pwrite, self.truncate = left, os.write, os.pwrite, os.truncate
+        monkeypatch.setattr(os, "write", lambda file, data: self.takes(data) or self.write(file, data))
+        monkeypatch.setattr(os, "pwrite", lambda file, data, at: self.takes(data) or self.pwrite(file, data, at))
+        monkeypatch.setattr(os, "truncate", self.gives_back)
+
+    def takes(self, data):
+        if len(data) > self.left:
+            self.left = 0  # the beginning is written
+            raise OSError(errno.ENOSPC, "No space left on device")
+        self.left -= len(data)
+
+    def gives_back(self, file, size):
+        self.left += os.fstat(file).st_size - size
+        self.truncate(file, size)
+
+
+def test_what_fits_on_a_disk_that_fills_is_confirmed_and_paid_once(load, monkeypatch, caplog):
+    with FaultyServer() as server:
+        with monkeypatch.context() as patch, pytest.raises(CulturevalError, match="No space left"):
+            SmallDisk(patch, ROOM + 1500)
+            texts(load(server, concurrency=1))
+        lost = sum(server.answered.values())
+        assert "No space left" not in caplog.text and "asks for them anew" not in caplog.text, "it is told once"
+        assert len(texts(load(server))) == 7
+        assert 2 < lost < 6 and sum(server.answered.values()) == 7 + 1, "the one that did not fit"
 
 
 @pytest.mark.parametrize("patient", [True, False])

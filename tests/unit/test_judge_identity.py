@@ -125,7 +125,7 @@ def test_a_judge_whose_verdicts_find_no_room_on_the_disk_is_not_asked_on(tmp_pat
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(Journal, "_write", full)
-    with always(4) as server, pytest.raises(CulturevalError, match="No space left.*asks again for this one"):
+    with always(4) as server, pytest.raises(CulturevalError, match="No space left.*asks again for the rest"):
         judge_items(settings_of(server, concurrency=1), TEMPLATE, ITEMS, Journal(tmp_path))
     assert sum(server.asked.values()) == 1
 
