@@ -7,7 +7,8 @@
 
 import json
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import reduce
 from pathlib import Path
@@ -29,6 +30,7 @@ from cultureval.runs.files import (
 from cultureval.runs.judged import added_scores, is_of_judge, signs, told_otherwise
 from cultureval.runs.means import count_of
 from cultureval.runs.record import SCHEMA, SECTION, Run, RunRecord, TaskRecord
+from cultureval.runs.reruns import with_older
 from cultureval.runs.rows import headline_of
 from cultureval.runs.same_model import ModelFacts, facts_of_runs, told_behind
 from cultureval.runs.task_records import task_records
@@ -100,7 +102,7 @@ def load(path: str | Path, strict: bool = False) -> LoadedRuns:
     used = {file for run in found for file in (run.file, *run.judgements)}
     unused = (run for run in judged.values() if run.file not in used and run.unchecked)
     left_out += [LeftOut(run.file, next(iter(run.unchecked.values()))) for run in unused]
-    return LoadedRuns(sorted(found, key=lambda run: (run.date, run.model), reverse=True), left_out)
+    return LoadedRuns(sorted(with_older(found), key=lambda run: (run.date, run.model), reverse=True), left_out)
 
 
 def load_all(paths: Iterable[Path], strict: bool = False) -> LoadedRuns:
@@ -111,7 +113,7 @@ def load_all(paths: Iterable[Path], strict: bool = False) -> LoadedRuns:
         loaded = load(path, strict)
         found |= {run.file.resolve(): run for run in loaded}
         left_out |= {one.file: one for one in loaded.left_out}
-    runs = sorted(found.values(), key=lambda run: (run.date, run.model), reverse=True)
+    runs = sorted(with_older(found.values()), key=lambda run: (run.date, run.model), reverse=True)
     return LoadedRuns(runs, tuple(left_out.values()))
 
 
@@ -126,7 +128,19 @@ def read_run(file: Path) -> Run:
 
 def runs_of(saved: Iterable[SavedTask]) -> dict[Path, Run]:
     """The runs of saved tasks by their results files, each read and checked once; without files that are missing."""
-    return {file: read_run(file) for file in {one.results_file for one in saved} if file.is_file()}
+    saved = list(saved)
+    found = {file: read_run(file) for file in {one.results_file for one in saved} if file.is_file()}
+    return dict(zip(found, with_older_of(found.values(), saved), strict=True))
+
+
+def with_older_of(runs: Iterable[Run], saved: Iterable[SavedTask], read: Callable[[Path], Run] = read_run) -> list[Run]:
+    """`with_older` of the runs of saved tasks, whose older runs are read; one that cannot be has no scores to tell."""
+    runs = list(runs)
+    older = []
+    for file in {file for one in saved for file in one.older} - {run.file for run in runs}:
+        with suppress(CulturevalError):
+            older += [read(file)] if file.is_file() else []
+    return with_older([*runs, *older])[: len(runs)]
 
 
 def newest_runs(runs: Sequence[Run]) -> list[tuple[str, Run]]:

@@ -378,6 +378,8 @@ class Run:
             cannot be read.
         impossible: Task with `|k` -> which scores of its items are outside the range of its metric, or of no answer.
         rejudged: Task with `|k` -> what an earlier judgement by the same judge said otherwise of it.
+        superseded: Task with `|k` -> what an older run of the model says otherwise of it (`reruns.with_older`).
+        in_older: Tasks with `|k` that it lacks, and older runs of the model have -> their date.
     """
 
     file: Path
@@ -391,6 +393,8 @@ class Run:
     unchecked: Mapping[str, str] = field(default_factory=dict)
     impossible: Mapping[str, str] = field(default_factory=dict)
     rejudged: Mapping[str, str] = field(default_factory=dict)
+    superseded: Mapping[str, str] = field(default_factory=dict)
+    in_older: Mapping[str, str] = field(default_factory=dict)
     asked: Mapping[str, str] = field(default_factory=dict)
 
     @property

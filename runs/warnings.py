@@ -27,7 +27,13 @@ from cultureval.runtime.rounding import printed_or_na
 from cultureval.runtime.rows_report import AGAIN, KINDS
 from cultureval.tasks.catalogue import all_tasks, declared_metric, groups
 
-OF_TASKS = ("unchecked", "impossible", "rejudged")  # what a run says of tasks besides its record
+OF_TASKS = (
+    "unchecked",
+    "impossible",
+    "rejudged",
+    "superseded",
+    "in_older",
+)  # what a run says of tasks besides its record
 UNPARSABLE = 0.02  # shares of answers above this are told
 DOUBTED = 0.02  # shares of a judge's verdicts that are unscored, or of flagged texts, above which means are bounded
 NAMED = 3  # groups that a sentence names
@@ -80,24 +86,6 @@ def task_warnings(run: Run, name: str) -> list[RunWarning]:
     return run_warnings(narrowed(run, of_name.__contains__))
 
 
-def superseded_warnings(newest: Mapping[str, Run], older: Mapping[str, Run]) -> list[RunWarning]:
-    """Of which tasks an older run of the model has other scores than the newest, with those of the first of them."""
-    differing = [task for task, run in older.items() if run.scores.get(task) != newest[task].scores.get(task)]
-    if not differing:
-        return []
-    task = differing[0]
-    metric = newest[task].record.tasks[task].headline
-    now, before = (
-        "none" if value is None else f"{value:.4f}"
-        for value in (newest[task].value(task, metric), older[task].value(task, metric))
-    )
-    sentence = (
-        f"The newest of several runs: {task} has {metric} {now} here, and {before} in the run of "
-        f"{older[task].date[:16]}{more_tasks(differing[1:])}. Older scores of the same tasks are left out."
-    )
-    return [RunWarning(sentence, "superseded", "newest of its runs")]
-
-
 def suite_of(task: str) -> str:
     """The suite of a task (`|k` may follow), by the catalogue; "" of others."""
     known = all_tasks().get(task.partition("|")[0])
@@ -132,6 +120,15 @@ def run_notes(run: Run) -> list[str]:
 
 
 Checks = Iterable[str]
+
+
+def _superseded(run: Run, tasks: list[TaskRecord]) -> Checks:
+    if run.superseded:
+        first, *others = run.superseded
+        yield (
+            f"The newest of several runs: {first} has {run.superseded[first]}{more_tasks(others)}. Older scores of the "
+            "same tasks are left out."
+        )
 
 
 def _claims(run: Run, tasks: list[TaskRecord]) -> Checks:
@@ -205,7 +202,9 @@ def _in_part(run: Run, tasks: list[TaskRecord]) -> Checks:
     whole = {group: len(groups().get(group, ())) for group in present}
     parts = {group: count for group, count in present.items() if 1 < count < whole[group]}
     if found := [f"{group} {count} of {whole[group]}" for group, count in parts.items()]:
-        yield f"Means of some subsets only, which are not comparable with those of all: {_named(found)}."
+        others = [one for one in _groups(run.in_older) if one in parts]
+        more = f" The page and `compare` add the subsets of older runs to {_named(others)}." if others else ""
+        yield f"Means of some subsets only, which are not comparable with those of all: {_named(found)}.{more}"
 
 
 def _without_judges(run: Run, tasks: list[TaskRecord]) -> Checks:
@@ -603,6 +602,7 @@ class Problem(NamedTuple):
 
 
 PROBLEMS = {  # in the order in which they are told
+    "superseded": Problem(_superseded, "newest of its runs"),
     "claims": Problem(_claims, "edited", leaves_out=True),
     "unchecked": Problem(_unchecked, "not checked", leaves_out=True),
     "impossible": Problem(_impossible, "impossible scores", leaves_out=True),

@@ -1,15 +1,15 @@
 """The sides of a comparison: the models of the paths that were named, each with its newest details of every task."""
 
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from itertools import combinations
 from pathlib import Path
 
 from cultureval.runs.files import SavedTask, find_saved_tasks, told_apart
-from cultureval.runs.load_runs import read_run
+from cultureval.runs.load_runs import read_run, with_older_of
 from cultureval.runs.record import Run, TaskRecord
+from cultureval.runs.reruns import merged
 from cultureval.runs.same_model import ModelFacts, told_behind
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.printing import print_note
@@ -26,16 +26,6 @@ class ComparedTask:
 
     saved: SavedTask
     run: Run | None
-
-    @property
-    def older(self) -> Run | None:
-        """The newest earlier run of the model that has other scores of the task."""
-        scores = self.run.scores.get(self.saved.task) if self.run else None
-        for file in self.saved.older if scores else ():
-            with suppress(CulturevalError):  # an older file that cannot be read has no scores that are left out
-                if file.is_file() and (run := _read(file)).scores.get(self.saved.task) != scores:
-                    return run
-        return None
 
     @property
     def record(self) -> TaskRecord | None:
@@ -58,6 +48,18 @@ class Side:
     tasks: dict[str, ComparedTask] = field(hash=False)
     path: Path
     unread: tuple[str, ...] = ()
+
+    @property
+    def run(self) -> Run | None:
+        """Its runs as one, as on the page: what is told of it; None where no results file is there."""
+        own = {task.run.file: task.run for task in self.tasks.values() if task.run}
+        told = with_older_of(own.values(), (task.saved for task in self.tasks.values()), _read)
+        known = {run.file: run for run in sorted(told, key=lambda run: run.date, reverse=True)}
+        sources: dict[str, Run] = {}
+        for run in known.values():
+            sources = dict.fromkeys(run.record.tasks, run) | sources
+        sources |= {name: known[task.run.file] for name, task in self.tasks.items() if task.run and task.record}
+        return merged(sources) if sources else None
 
 
 def read_sides(paths: Sequence[Path]) -> list[Side]:

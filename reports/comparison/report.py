@@ -28,7 +28,7 @@ from cultureval.reports.settings_diff import setting_names_that_differ
 from cultureval.reports.terminal_tables import narrowest, terminal_table, wrapped
 from cultureval.runs.comparable import protocol_of, record_of, settings_that_differ
 from cultureval.runs.record import ModelRecord, Run
-from cultureval.runs.warnings import run_warnings, superseded_warnings
+from cultureval.runs.warnings import run_warnings
 from cultureval.runtime.csv_files import write_csv
 from cultureval.runtime.errors import CulturevalError, counted, did_you_mean, escaped, shown_names
 from cultureval.runtime.printing import terminal_width
@@ -257,11 +257,7 @@ def _warnings(sides: Sequence[Side]) -> list[str]:
     """What a reader of the sides' scores must know of their runs, as every view says it."""
     told_of: dict[str, dict[str, None]] = {}  # a sentence -> the sides that it is of
     for side in sides:
-        runs = {task.run.file: task.run for task in side.tasks.values() if task.run}
-        newest = {name: task.run for name, task in side.tasks.items() if task.run}
-        older = {name: task.older for name, task in side.tasks.items() if task.older}
-        told = superseded_warnings(newest, older)
-        for one in (*told, *(one for run in runs.values() for one in run_warnings(run))):
+        for one in run_warnings(side.run) if side.run else ():
             told_of.setdefault(one, {})[side.name] = None
     unread = [sentence for side in sides for sentence in side.unread]
     return unread + [f"{', '.join(names)}: {one}" for one, names in told_of.items()]

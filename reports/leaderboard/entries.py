@@ -6,7 +6,7 @@ are in groups of their own, and the groups say in what they differ.
 
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import product
 from typing import Any
 
@@ -19,28 +19,31 @@ from cultureval.runs.comparable import (
     Protocol,
     Texts,
     fields_that_differ,
-    protocol_of,
     settings_that_differ,
     texts_that_differ,
 )
 from cultureval.runs.files import output_folder, told_apart
 from cultureval.runs.record import Run, TaskRecord
+from cultureval.runs.reruns import (
+    Protocols,
+    agree_in_all,
+    may_be_one,
+    merged,
+    parts_of,
+    protocols_of_scores,
+    with_older,
+)
 from cultureval.runs.same_model import MOST_FACTS, ModelFacts, facts_of_runs, facts_that_differ
 from cultureval.runs.table import suite_rows
 from cultureval.runs.warnings import (
-    OF_TASKS,
     RunWarning,
     is_partial,
     leaves_items_out,
-    narrowed,
     run_warnings,
-    suite_of,
-    superseded_warnings,
 )
 from cultureval.runtime.errors import counted, shorten
 
 PAPER = "paper"  # behind the name of a row of a paper
-Protocols = Mapping[tuple[str, str], Protocol]  # task and metric -> everything but the model that a score depends on
 
 
 @dataclass(frozen=True)
@@ -140,25 +143,16 @@ class _Track:
     runs: list[Run] = field(default_factory=list)
     protocols: dict[tuple[str, str], Protocol] = field(default_factory=dict)
     sources: dict[str, Run] = field(default_factory=dict)
-    scores: dict[str, dict[str, float | None]] = field(default_factory=dict)
-    records: dict[str, TaskRecord] = field(default_factory=dict)
-    superseded: dict[str, Run] = field(default_factory=dict)  # tasks of which an older run has other scores
 
     def fits(self, facts: ModelFacts, protocols: Protocols, texts: Texts) -> bool:
         """Whether scores of a run may stand beside those that are here."""
-        shared = protocols.keys() & self.protocols.keys()
-        told = all(protocols[place].told == self.protocols[place].told for place in shared)
-        return told and facts == self.facts and _agree(protocols, self.protocols, texts)
+        return facts == self.facts and may_be_one(protocols, self.protocols, texts)
 
     def add(self, run: Run, tasks: Sequence[TaskRecord], protocols: Protocols) -> None:
         """Adds the scores that are not here yet."""
         self.runs.append(run)
         for task in tasks:
-            if (task.task, task.headline) in self.protocols and run.scores.get(task.task) != self.scores[task.task]:
-                self.superseded.setdefault(task.task, run)
-            if task.task not in self.sources:  # all scores of a task are of one run: its judgements are of its answers
-                self.scores[task.task] = dict(run.scores.get(task.task, {}))
-                self.records[task.task], self.sources[task.task] = task, run
+            self.sources.setdefault(task.task, run)  # all scores of a task are of one run, as its judgements
         protocols = {place: found for place, found in protocols.items() if self.sources.get(place[0]) is run}
         self.protocols |= {place: found for place, found in protocols.items() if place not in self.protocols}
 
@@ -173,16 +167,14 @@ def divisions(runs: Iterable[Run], allowed: Collection[str] = ()) -> list[Divisi
     Returns:
         One for each suite and number of few-shot examples, in the catalogue's order.
     """
-    runs = list(runs)
+    runs = with_older(runs, allowed)
     texts = texts_that_differ(runs)
     models = facts_of_runs(runs)
     tracks: dict[tuple[str, int], list[_Track]] = {}
     for run in sorted(runs, key=lambda run: run.date, reverse=True):
-        parts: dict[tuple[str, int], list[TaskRecord]] = {}
-        for task in run.record.tasks.values():
-            parts.setdefault((task.suite, task.shots), []).append(task)
-        for place, tasks in parts.items():
-            known, facts, protocols = tracks.setdefault(place, []), models[run.file], _protocols(run, tasks, allowed)
+        for place, tasks in parts_of(run).items():
+            known, facts = tracks.setdefault(place, []), models[run.file]
+            protocols = protocols_of_scores(run, tasks, allowed)
             fitting = (one for one in known if one.model == run.model and one.fits(facts, protocols, texts))
             if (track := next(fitting, None)) is None:
                 known.append(track := _Track(run.model, facts))
@@ -191,29 +183,6 @@ def divisions(runs: Iterable[Run], allowed: Collection[str] = ()) -> list[Divisi
         Division(suite, shots, _groups(_entries(found), allowed, texts))
         for (suite, shots), found in sorted(tracks.items(), key=_order)
     ]
-
-
-def _protocols(run: Run, tasks: Iterable[TaskRecord], allowed: Collection[str]) -> Protocols:
-    """What each score of some tasks of a run depends on besides the model, but for what is allowed to differ."""
-    found = {}
-    for task in tasks:
-        plain = protocol_of(run, task, "", allowed)
-        for metric in run.scores.get(task.task, {}):
-            if not metric.endswith("_stderr"):
-                judged = metric.startswith(JUDGED)
-                found[task.task, metric] = protocol_of(run, task, metric, allowed) if judged else plain
-    return found
-
-
-def _agree(one: Protocols, other: Protocols, texts: Texts, judges: Collection[str] = ()) -> bool:
-    """Whether scores may be compared wherever both are there; those of `judges`, whoever has the name."""
-    begins = tuple(f"{JUDGED}{judge}_" for judge in judges)
-    shared = {
-        (id(one[place]), id(other[place])): (one[place], other[place], {JUDGES} if place[1].startswith(begins) else ())
-        for place in one
-        if place in other
-    }
-    return not any(fields_that_differ(*pair, texts).keys() - set(left_out) for *pair, left_out in shared.values())
 
 
 def judges_that_differ(one: Entry, other: Entry, judge: str) -> tuple[str, str] | None:
@@ -242,9 +211,8 @@ def _order(item: tuple[tuple[str, int], Any]) -> tuple[int, str, int]:
 def _entries(tracks: Sequence[_Track]) -> list[Entry]:
     entries = []
     for track, label in zip(tracks, _labels(tracks), strict=True):
-        run = _merged(track)
-        told = (*superseded_warnings(track.sources, track.superseded), *run_warnings(run))
-        about = track.protocols, track.sources, told, _unranked(track, run), track.facts
+        run = merged(track.sources)
+        about = track.protocols, track.sources, tuple(run_warnings(run)), _unranked(track, run), track.facts
         entries.append(Entry(track.model, label, run, *about))
     return entries
 
@@ -298,51 +266,6 @@ def _common(protocols: Iterable[Protocol]) -> dict[str, str]:
     }
 
 
-def _merged(track: _Track) -> Run:
-    """The track as one run. A group's average is kept where one file has all tasks of the group that are here."""
-    scores: dict[str, Mapping[str, float | None]] = dict(track.scores)
-    for run in track.runs:
-        there = _tasks_of_groups(run.record.tasks)
-        for (group, shots), tasks in _tasks_of_groups(track.records).items():
-            whole = tasks == there.get((group, shots)) and all(track.sources[task] is run for task in tasks)
-            means = [name for name in run.scores if name.startswith(f"{group}:_") and name.endswith(f"|{shots}")]
-            scores |= {name: run.scores[name] for name in means if whole}
-    suite = next(iter(track.records.values())).suite
-    present = {task.partition("|")[0] for task in track.records}
-    newest = narrowed(track.runs[0], lambda task: suite_of(task) == suite and task.partition("|")[0] not in present)
-    signatures = {(one.group, one.text): one for run in track.runs for one in run.record.signatures}
-    unjudged = {judge: why for run in track.runs for judge, why in run.record.unjudged.items()}
-    model = next((run.record.model for run in track.runs if run.record.model.backend), newest.record.model)
-    record = newest.record.model_copy(
-        update={
-            "tasks": track.records,
-            "signatures": tuple(signatures.values()),
-            "unjudged": unjudged,
-            "model": model,
-        }
-    )
-    claims = tuple(
-        claim
-        for run in track.runs
-        for claim in run.claims
-        if track.sources.get(claim.task) is run or claim.task in scores and claim.task not in track.sources
-    )
-    judgements = tuple(file for run in track.runs for file in run.judgements)
-    own = [(run, task) for task, run in track.sources.items()]
-    told = {
-        name: {task: getattr(run, name)[task] for run, task in own if task in getattr(run, name)} for name in OF_TASKS
-    }
-    return replace(newest, scores=scores, record=record, claims=claims, judgements=judgements, **told)
-
-
-def _tasks_of_groups(records: Mapping[str, TaskRecord]) -> dict[tuple[str, int], set[str]]:
-    """The tasks of each group with its number of few-shot examples."""
-    found: dict[tuple[str, int], set[str]] = {}
-    for record in records.values():
-        found.setdefault((record.group, record.shots), set()).add(record.task)
-    return found
-
-
 def _groups(entries: Sequence[Entry], allowed: Collection[str], texts: Texts) -> list[Group]:
     """Entries in groups; first, of those of the published rows, that of the most rows, of such the largest.
 
@@ -357,7 +280,7 @@ def _groups(entries: Sequence[Entry], allowed: Collection[str], texts: Texts) ->
         agreeing = {
             place
             for place, one in enumerate(others)
-            if _agree(entry.protocols, one, texts, judges[number] & judges[place])
+            if agree_in_all(entry.protocols, one, texts, judges[number] & judges[place])
         }
         sharing = {place for place in agreeing if not others[place].keys().isdisjoint(entry.protocols)}
         joined = [group & agreeing for group in found if group & sharing] if entry.protocols else found[:1]

@@ -1098,6 +1098,36 @@ def test_a_run_that_states_nothing_of_its_model_replaces_no_other_folders(tmp_pa
     assert told.split(" here")[0] in " ".join(compared.split())
 
 
+def test_every_view_tells_that_older_runs_have_other_scores(tmp_path):
+    """`show`, the library and the viewer had no word of it; `compare` said "2 of 6" of a model whose six it took."""
+    out, part = tmp_path / "out", DIALECTS[:2]
+    for name, tasks, ability, date in (
+        ("lab/b", DIALECTS, 0.6, "2026-11-01T10-00-00"),
+        ("lab/a", DIALECTS, 0.4, "2026-11-01T10-00-00"),
+        ("lab/a", part, 0.95, "2026-11-02T10-00-00"),
+    ):
+        board_runs.write_run(out, name, tasks, ability, 12, signed={}, date=date)
+    board_runs.write_run(out, "lab/a", DIALECTS, 0.1, 5, signed={}, date="2026-10-01T10-00-00", limit=5)  # a trial
+    newest, *others = (one for one in load(out) if one.model == "lab/a")
+    told, in_part = (one for one in run_warnings(newest) if one.kind in ("superseded", "in_part"))
+    assert told.startswith(f"The newest of several runs: {part[0]}|0 has acc_norm") and told.mark
+    assert "in the run of 2026-11-01T10-00 and 1 more task. " in told
+    assert f"2 of {len(DIALECTS)}. The page and `compare` add the subsets of older runs" in in_part
+    assert not any(one.kind == "superseded" for other in others for one in run_warnings(other))
+    assert {told, in_part} < set(shown("show", out, "--json")["runs"][0]["warnings"])
+    of_task, sentence = told.partition(" and 1 more")[0], "The newest of several runs"
+    assert any(one.startswith(of_task) for one in shown("show", out, part[0], "--json")["warnings"])
+    table = scores_table(load(out))
+    assert {*table[table.warnings.str.contains(sentence)].date} == {newest.date}
+    logs = [read_eval_log(str(log.file), header_only=True).eval for log in write_logs([out])]
+    assert sum(sentence in str(log.metadata.get("warnings")) for log in logs) == len(part)
+    run("compare", out, "--output-dir", tmp_path / "c", "--charts", "none")
+    notes = json.loads((tmp_path / "c/comparison.json").read_text("utf-8"))["notes"]
+    assert f"lab/a: {told}" in notes and not any("some subsets" in one for one in notes)
+    rows = [row for one in sections_of(tmp_path) for table in one["tables"] for row in table["rows"]]
+    assert any(told in row["warnings"] for row in rows)
+
+
 def test_a_copy_of_a_run_is_no_older_run(tmp_path):
     """A run that lay in two folders was marked as the newest of several, as if others had other scores."""
     write_folder(tmp_path / "runs", Folder(6, (Plan(copied=True),)))

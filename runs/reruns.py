@@ -1,0 +1,158 @@
+"""Several runs of one model: which scores of an older one a newer one replaces, and all of them as one run."""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
+
+from cultureval.metrics.judges.items import JUDGED
+from cultureval.runs.comparable import JUDGES, Protocol, Texts, fields_that_differ, protocol_of, texts_that_differ
+from cultureval.runs.record import Run, TaskRecord
+from cultureval.runs.same_model import facts_of_runs
+from cultureval.runs.warnings import OF_TASKS, narrowed, suite_of
+
+Protocols = Mapping[tuple[str, str], Protocol]  # task and metric -> everything but the model that a score depends on
+
+
+def with_older(runs: Iterable[Run], allowed: Collection[str] = ()) -> list[Run]:
+    """Runs, each with what older ones of its model say otherwise (`Run.superseded`) and have besides (`Run.in_older`).
+
+    Args:
+        allowed: Fields of signatures that may differ between runs that are taken as one, besides the model's own.
+
+    Returns:
+        In the given order.
+    """
+    runs = list(runs)
+    models = facts_of_runs(runs)
+    of_model: dict[object, list[Run]] = {}
+    for run in sorted(runs, key=lambda run: run.date, reverse=True):
+        of_model.setdefault((run.model, models[run.file]), []).append(run)
+    several = [some for some in of_model.values() if len(some) > 1]
+    told = {id(run): one for some in several for run, one in zip(some, _told(some, allowed), strict=True)}
+    return [told.get(id(run), run) for run in runs]
+
+
+def _told(runs: Sequence[Run], allowed: Collection[str]) -> list[Run]:
+    """`with_older` of the runs of one model, the newest first."""
+    texts = texts_that_differ(runs)
+    parts = [
+        {place: protocols_of_scores(run, tasks, allowed) for place, tasks in parts_of(run).items()} for run in runs
+    ]
+    found = []
+    for number, run in enumerate(runs):
+        superseded: dict[str, str] = {}
+        in_older: dict[str, str] = {}
+        for place, protocols in parts[number].items():
+            others = {at: part[place] for at, part in enumerate(parts) if at != number and place in part}
+            tasks_of = {at: _tasks(one) for at, one in others.items() if may_be_one(protocols, one, texts)}
+            newer = {task for at, tasks in tasks_of.items() if at < number for task in tasks}
+            own = _tasks(protocols)
+            for older, task in ((runs[at], task) for at, tasks in tasks_of.items() if at > number for task in tasks):
+                if task not in own:
+                    in_older.setdefault(task, older.date[:16])
+                elif task not in newer and run.scores.get(task) != older.scores.get(task):
+                    superseded.setdefault(task, _otherwise(run, older, task))
+        found.append(replace(run, superseded=superseded, in_older=in_older))
+    return found
+
+
+def _tasks(protocols: Protocols) -> dict[str, None]:
+    return dict.fromkeys(task for task, _ in protocols)
+
+
+def _otherwise(run: Run, older: Run, task: str) -> str:
+    """Words for what an older run says of a task."""
+    metric = run.record.tasks[task].headline
+    now, before = ("none" if (value := one.value(task, metric)) is None else f"{value:.4f}" for one in (run, older))
+    return f"{metric} {now} here, and {before} in the run of {older.date[:16]}"
+
+
+def parts_of(run: Run) -> dict[tuple[str, int], list[TaskRecord]]:
+    """The tasks of a run by their suite and number of few-shot examples."""
+    parts: dict[tuple[str, int], list[TaskRecord]] = {}
+    for task in run.record.tasks.values():
+        parts.setdefault((task.suite, task.shots), []).append(task)
+    return parts
+
+
+def may_be_one(one: Protocols, other: Protocols, texts: Texts) -> bool:
+    """Whether scores of two runs of a model may stand beside each other as those of one run."""
+    return all(one[place].told == other[place].told for place in one.keys() & other.keys()) and agree_in_all(
+        one, other, texts
+    )
+
+
+def protocols_of_scores(run: Run, tasks: Iterable[TaskRecord], allowed: Collection[str]) -> Protocols:
+    """What each score of some tasks of a run depends on besides the model, but for what is allowed to differ."""
+    found = {}
+    for task in tasks:
+        plain = protocol_of(run, task, "", allowed)
+        for metric in run.scores.get(task.task, {}):
+            if not metric.endswith("_stderr"):
+                judged = metric.startswith(JUDGED)
+                found[task.task, metric] = protocol_of(run, task, metric, allowed) if judged else plain
+    return found
+
+
+def agree_in_all(one: Protocols, other: Protocols, texts: Texts, judges: Collection[str] = ()) -> bool:
+    """Whether scores may be compared wherever both are there; those of `judges`, whoever has the name."""
+    begins = tuple(f"{JUDGED}{judge}_" for judge in judges)
+    shared = {
+        (id(one[place]), id(other[place])): (one[place], other[place], {JUDGES} if place[1].startswith(begins) else ())
+        for place in one
+        if place in other
+    }
+    return not any(fields_that_differ(*pair, texts).keys() - set(left_out) for *pair, left_out in shared.values())
+
+
+def merged(sources: Mapping[str, Run]) -> Run:
+    """Runs of a model as one.
+
+    Args:
+        sources: Task with `|k` -> the run that its scores and what is told of it are from; at least one.
+
+    Returns:
+        The newest run with them. A group's average is kept where one file has all tasks of the group that are here.
+    """
+    runs = sorted({id(run): run for run in sources.values()}.values(), key=lambda run: run.date, reverse=True)
+    records = {task: run.record.tasks[task] for task, run in sources.items()}
+    scores: dict[str, Mapping[str, float | None]] = {task: run.scores.get(task, {}) for task, run in sources.items()}
+    for run in runs:
+        there = _tasks_of_groups(run.record.tasks)
+        for (group, shots), tasks in _tasks_of_groups(records).items():
+            whole = tasks == there.get((group, shots)) and all(sources[task] is run for task in tasks)
+            means = [name for name in run.scores if name.startswith(f"{group}:_") and name.endswith(f"|{shots}")]
+            scores |= {name: run.scores[name] for name in means if whole}
+    suites = {one.suite for one in records.values()}
+    present = {task.partition("|")[0] for task in records}
+    newest = narrowed(runs[0], lambda task: suite_of(task) in suites and task.partition("|")[0] not in present)
+    signatures = {(one.group, one.text): one for run in runs for one in run.record.signatures}
+    unjudged = {judge: why for run in runs for judge, why in run.record.unjudged.items()}
+    model = next((run.record.model for run in runs if run.record.model.backend), newest.record.model)
+    record = newest.record.model_copy(
+        update={
+            "tasks": records,
+            "signatures": tuple(signatures.values()),
+            "unjudged": unjudged,
+            "model": model,
+        }
+    )
+    claims = tuple(
+        claim
+        for run in runs
+        for claim in run.claims
+        if sources.get(claim.task) is run or claim.task in scores and claim.task not in sources
+    )
+    judgements = tuple(file for run in runs for file in run.judgements)
+    own = [(run, task) for task, run in sources.items()]
+    told = {
+        name: {task: getattr(run, name)[task] for run, task in own if task in getattr(run, name)} for name in OF_TASKS
+    }
+    return replace(newest, scores=scores, record=record, claims=claims, judgements=judgements, **told)
+
+
+def _tasks_of_groups(records: Mapping[str, TaskRecord]) -> dict[tuple[str, int], set[str]]:
+    """The tasks of each group with its number of few-shot examples."""
+    found: dict[tuple[str, int], set[str]] = {}
+    for record in records.values():
+        found.setdefault((record.group, record.shots), set()).add(record.task)
+    return found
