@@ -2,13 +2,15 @@
 
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from cultureval.metrics.declared import bounds_of_mean
 from cultureval.reports.charts import Chart
 from cultureval.reports.leaderboard.assets import file_name, shown, shown_apart
 from cultureval.reports.leaderboard.board import Board, Section
@@ -23,7 +25,7 @@ from cultureval.runs.record import TaskRecord
 from cultureval.runs.table import Cell, Column, higher_is_better
 from cultureval.runs.warnings import task_warnings
 from cultureval.runtime.rounding import printed
-from cultureval.tasks.catalogue import all_suites, all_tasks
+from cultureval.tasks.catalogue import all_suites, all_tasks, declared_metric
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -33,6 +35,7 @@ TEMPLATES = Path(__file__).parent / "templates"
 LONGEST_TAB = 30  # letters of a name of a tab
 MOST_NAMED = 6  # models that the sentence above a table names
 LEFTWARDS = re.compile(r"[^\s`]*[\u0590-\u08ff][^\s`]*(?:\s+[^\s`]*[\u0590-\u08ff][^\s`]*)*")  # Hebrew to Arabic
+Asked = Counter[tuple[str, str]]  # the letter of a group and a task -> how many items were asked
 FILTERS = ("benchmark", "domain", "task_type", "register_", "language")
 # 'self' is the page's own folder, where the scripts and styles are; nothing can be sent or loaded from elsewhere.
 POLICY = (
@@ -43,11 +46,12 @@ POLICY = (
 
 @dataclass(frozen=True)
 class TaskScore:
-    """A score of an entry on a task by a metric, for pages."""
+    """A score of an entry on a task by a metric, for pages; `asked` is how many items others of its group have."""
 
     entry: Entry
     record: TaskRecord
     metric: str
+    asked: int = 0
 
     @property
     def value(self) -> float | None:
@@ -64,6 +68,17 @@ class TaskScore:
     def scored(self) -> int:
         """Items that it is of."""
         return self.record.n_of(self.metric)
+
+    @property
+    def order(self) -> float | None:
+        """By what it stands among others: with the worst score for each item that it lacks; None where none is."""
+        declared, count = declared_metric(self.record.task, self.metric), self.record.items_with(self.metric)
+        missing = max(self.asked - count, 0)
+        if self.value is None or not missing:
+            return self.value
+        ends = bounds_of_mean(self.value * count, count, missing, declared.range) if declared else (math.inf, math.inf)
+        end = ends[0 if higher_is_better(self.entry.run, self.record.task, self.metric) else 1]
+        return end if math.isfinite(end) else None
 
 
 @dataclass
@@ -248,6 +263,7 @@ class Pages:
             lettered = sum(one.division == section.division for one, _ in self._lettered) > 1
             records = {name: one for entry in section.group.entries for name, one in entry.run.record.tasks.items()}
             tasks = [one for one in records.values() if one.metrics]
+            asked = _asked((letter, entry) for entry in section.group.entries)
             found.append(
                 {
                     "name": _suite_name(section.division.suite, section.division.shots)
@@ -262,14 +278,15 @@ class Pages:
                         }
                         for one in tasks
                     ],
-                    "models": [self._subset_row(entry, tasks) for entry in section.group.entries],
+                    "models": [self._subset_row(entry, tasks, letter, asked) for entry in section.group.entries],
                 }
             )
         return found
 
-    def _subset_row(self, entry: Entry, tasks: Sequence[TaskRecord]) -> dict[str, Any]:
+    def _subset_row(self, entry: Entry, tasks: Sequence[TaskRecord], letter: str, asked: Asked) -> dict[str, Any]:
         facts, known = self.board.models[entry.label], entry.run.record.tasks
-        scores = [(entry.run.value(one.task, one.headline), entry.run.stderr(one.task, one.headline)) for one in tasks]
+        scores = [TaskScore(entry, known.get(one.task, one), one.headline, asked[letter, one.task]) for one in tasks]
+        errors = [entry.run.stderr(one.task, one.headline) for one in tasks]
         return {
             "label": self._names[entry.label],
             "of": self._models[entry.identity],
@@ -277,8 +294,9 @@ class Pages:
             **facts.told(),
             "marks": [shown(one, 60) for one in entry.marks],
             "n": [known[one.task].n_of(one.headline) if one.task in known else 0 for one in tasks],
-            "scores": [None if value is None else round(value, 6) for value, _ in scores],
-            "errors": [None if error is None else round(error, 6) for _, error in scores],
+            "scores": [None if one.value is None else round(one.value, 6) for one in scores],
+            "orders": [None if one.order is None else round(one.order, 6) for one in scores],
+            "errors": [None if error is None else round(error, 6) for error in errors],
         }
 
     def _model(self, model: str, entries: Sequence[tuple[Section, Entry]]) -> str:
@@ -327,9 +345,10 @@ class Pages:
     def _task(self, task: str) -> str:
         places = self._tasks[task]
         record = places[0][2].run.record.tasks[task]
+        asked = _asked((letter, entry) for _, letter, entry in places)
         scores = [
-            TaskScore(entry, entry.run.record.tasks[task], metric)
-            for _, _, entry in places
+            TaskScore(entry, entry.run.record.tasks[task], metric, asked[letter, task])
+            for _, letter, entry in places
             for metric in entry.run.scores.get(task, {})
             if not metric.endswith("_stderr")
         ]
@@ -341,7 +360,7 @@ class Pages:
         several = len(set(letters.values())) > 1
         rows = sorted(
             (one for one in scores if one.metric == headline),
-            key=lambda one: (letters[id(one.entry)], one.value is None, sign * (one.value or 0)),
+            key=lambda one: (letters[id(one.entry)], one.order is None, one.value is None, sign * (one.order or 0)),
         )
         others = [one for one in scores if one.metric != headline]
         known = all_tasks().get(task.partition("|")[0])
@@ -382,6 +401,7 @@ class Pages:
             "marks": [shown(one, 60) for one in marks or ()],
             **{name.rstrip("_"): shown(getattr(record, name), most) for name, most in facts.items()},
             "metric": shown(score.metric, 80),
+            "order": score.order,
             "value": score.value,
             "text": "n/a" if score.value is None else printed(score.value, digits),
             "low": None if interval is None else printed(interval[0], digits),
@@ -399,6 +419,14 @@ def _higher(entries: Sequence[Entry], task: TaskRecord) -> bool:
     """Whether higher values of a task's headline are better."""
     runs = (one.run for one in entries if task.task in one.run.record.tasks)
     return all(higher_is_better(run, task.task, task.headline) for run in runs)
+
+
+def _asked(entries: Iterable[tuple[str, Entry]]) -> Asked:
+    """The letter of a group and a task -> of how many items the most of its entries is, the refused ones too."""
+    found: Asked = Counter()
+    for letter, entry in entries:
+        found |= Counter({(letter, task): one.n for task, one in entry.run.record.tasks.items()})
+    return found
 
 
 def _group_of(group: str) -> tuple[str, int]:

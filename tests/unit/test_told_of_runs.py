@@ -790,6 +790,23 @@ def test_the_best_stands_first_on_a_tasks_page_and_each_model_has_its_marks(tmp_
     assert [name.count("edited") for name in names] == [0, 2, 0]
 
 
+def test_no_model_rises_on_a_tasks_page_or_among_subsets_by_leaving_items_out(tmp_path):
+    """Its wrong items unscored, a model stood above a better one of all items: 1.0000 of 13 before 0.7667 of 30."""
+    scores = ((1.0,) * 3 + (None,) * 3, (1.0,) * 5 + (0.0,), (1.0,) * 2 + (0.0,) * 4)
+    write_folder(tmp_path, Folder(6, tuple(Plan(model, scores=one) for model, one in enumerate(scores))))
+    page(tmp_path / "out", "--out", tmp_path / "site")
+    (html,) = (tmp_path / "site" / "tasks").glob("*.html")
+    rows = [row for row in Rows(html.read_text("utf-8")).rows if row[1:2] == ["acc_norm"]]
+    assert [row[2] for row in rows] == ["0.8333", "1.0000", "0.3333"] and "3 of 6" in rows[1]
+    index = (tmp_path / "site/index.html").read_text("utf-8")
+    (suite,) = json.loads(re.search(r'id="subset-data">(.*?)</script>', index, re.DOTALL).group(1))
+    assert sorted((one["scores"][0], one["orders"][0]) for one in suite["models"]) == [
+        (0.333333, 0.333333),
+        (0.833333, 0.833333),
+        (1.0, 0.5),
+    ]
+
+
 def run_of_m2cqa(root, cells, left=(), model="lab/model", group="m2cqa"):
     """The results file of a run of verdicts by their tasks, without anything of some of these."""
     file = m2cqa_runs.write_run(root, model, cells, recorded={}, group=group)

@@ -190,13 +190,16 @@
       const whole = known.length === places.length && known.length > 0;
       const mean = whole ? known.reduce((sum, place) => sum + model.scores[place], 0) / known.length : null;
       const errors = known.map((place) => model.errors[place]);
+      const ordered = whole && known.every((place) => model.orders[place] !== null);
+      const order = ordered ? known.reduce((sum, place) => sum + model.orders[place], 0) / known.length : null;
       const error = whole && errors.every((one) => one !== null) ? Math.hypot(...errors) / known.length : null;
-      return { model, known: known.length, mean, error, n: known.reduce((sum, place) => sum + model.n[place], 0) };
+      return { model, known: known.length, mean, order, error, n: known.reduce((sum, place) => sum + model.n[place], 0) };
     });
     const sign = places.length && places.every((place) => suite.tasks[place].lower) ? -1 : 1;
-    const order = (row) => (row.mean === null ? -Infinity : sign * row.mean);
-    rows.sort((one, other) => order(other) - order(one) || 0);
-    const lines = rows.map(({ model, known, mean, error, n }) => {
+    // What a model lacks counts as the worst; where nothing is the worst, it stands below those that lack nothing.
+    const place = (row) => (row.mean === null ? -Infinity : row.order === null ? -Number.MAX_VALUE : sign * row.order);
+    rows.sort((one, other) => place(other) - place(one) || 0);
+    const lines = rows.map(({ model, known, mean, order, error, n }) => {
       const line = element("tr", null);
       Object.assign(line.dataset, { model: model.label, of: model.of, family: model.family, licence: model.licence, size: model.billions ?? "" });
       const head = element("th", null, { className: "model", scope: "row" });
@@ -209,7 +212,7 @@
         head.append(" ", marks);
       }
       const cell = element("td", mean === null ? "n/a" : mean.toFixed(4));
-      cell.dataset.order = mean ?? -1e9;
+      cell.dataset.order = order ?? -1e9;
       if (error !== null) cell.append(element("span", `\u00b1${error.toFixed(4)}`, { className: "error" }));
       line.append(head, cell, element("td", n.toLocaleString("en")), element("td", `${known}/${places.length}`));
       return line;
