@@ -41,7 +41,9 @@ def _table(run: Run, tasks: Sequence[TaskRecord], shots: int) -> SuiteTable:
         if not present:
             continue
         scores = {column: _mean(run, present, metric) for column, metric in COLUMNS.items()}
-        rows.append(Row(name, (*map(cell_of, scores.values()), Coverage(len(present), len(members)))))
+        subsets = Coverage(len(present), len(members))
+        cells = (replace(cell_of(mean), coverage=subsets) for mean in scores.values())
+        rows.append(Row(name, (*cells, subsets)))
         whole += [scores] if len(present) == len(members) and None not in scores.values() else []
     coverage = Coverage(len(whole), len(generative_benchmarks()), COVERAGE)
     rows.append(Row(AVERAGE, (*_average(whole, tasks), coverage)))

@@ -807,6 +807,21 @@ def test_no_model_rises_on_a_tasks_page_or_among_subsets_by_leaving_items_out(tm
     ]
 
 
+@pytest.mark.parametrize("group", ["qimma_aradice", "qimma_gen_aradice"])
+def test_a_mean_of_some_subsets_says_of_how_many_on_the_page(tmp_path, group):
+    """The page of generated answers had means of 35 and of 40 subsets in one column, and none said which it was."""
+    tasks = list(groups()[group])
+    board_runs.write_run(tmp_path / "out", "lab/whole", tasks, 0.5, 12, signed={})
+    board_runs.write_run(tmp_path / "out", "lab/part", tasks[1:], 0.5, 12, signed={})
+    (table,) = page(tmp_path / "out", "--out", tmp_path / "site").values()
+    cells = {
+        row["label"]: [one for one in row["cells"] if isinstance(one, dict) and one["value"]] for row in table["rows"]
+    }
+    told = f"{len(tasks) - 1}/{len(tasks)}"
+    assert cells["part"] and {one.get("coverage") for one in cells["part"]} == {told}
+    assert {one.get("coverage") for one in cells["whole"]} == {None}
+
+
 def run_of_m2cqa(root, cells, left=(), model="lab/model", group="m2cqa"):
     """The results file of a run of verdicts by their tasks, without anything of some of these."""
     file = m2cqa_runs.write_run(root, model, cells, recorded={}, group=group)
