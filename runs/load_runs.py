@@ -37,12 +37,14 @@ from cultureval.runs.task_records import task_records
 from cultureval.runs.warnings import task_warnings
 from cultureval.runtime.errors import CulturevalError, described, wrong_settings
 from cultureval.runtime.settings import current_settings, use_settings
+from cultureval.tasks.catalogue import all_tasks
 
 if TYPE_CHECKING:
     import pandas
 
 MOST = 1e100  # no score is larger; percents and sums of it stay finite
 MOST_DIGITS = 20
+PLACE = ("suite", "group", "benchmark", "subset", "domain")  # of a task in the catalogue
 COLUMNS = (
     "model",
     "date",
@@ -354,10 +356,13 @@ def _record(content: Mapping[str, Any], general: Mapping[str, Any]) -> RunRecord
     if other := next((name for name, task in record.tasks.items() if task.task != name), None):
         told = f"its section `{SECTION}` has {record.tasks[other].task!r} under the name of {other!r}"
         raise CulturevalError(f"{told}: it was changed. Its `tasks` need the record of each task under its own name.")
-    return record.model_copy(update={"tasks": {name: _with_headline(task) for name, task in record.tasks.items()}})
+    return record.model_copy(update={"tasks": {name: _as_catalogued(task) for name, task in record.tasks.items()}})
 
 
-def _with_headline(record: TaskRecord) -> TaskRecord:
-    """The record with the catalogue's headline as its first metric: a results file's list may be in any order."""
-    metrics = tuple(dict.fromkeys([*filter(None, [headline_of(record.task)]), *record.metrics]))
-    return record if metrics == record.metrics else record.model_copy(update={"metrics": metrics})
+def _as_catalogued(record: TaskRecord) -> TaskRecord:
+    """The record with the catalogue's headline as its first metric and its place there, whatever it says itself."""
+    task = all_tasks().get(record.task.partition("|")[0])
+    changed = {field: getattr(task, field) for field in PLACE} if task else {}
+    changed["metrics"] = tuple(dict.fromkeys([*filter(None, [headline_of(record.task)]), *record.metrics]))
+    same = all(getattr(record, field) == value for field, value in changed.items())
+    return record if same else record.model_copy(update=changed)
