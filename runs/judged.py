@@ -17,6 +17,7 @@ COUNTS = ("n_items", "n_parsed", "n_unscored", "n_not_asked", "n_flagged", "n_pa
 _LINES = re.compile(r"^judge\(|\) \+ judge\(")  # as `metrics.judges.lighteval.signatures_of_judges` joins them
 _LINE = re.compile(r"judge:(.*?),model:.*?,template:([^,#]*)#")
 Scores = Mapping[str, float | None]
+DOUBTED = 0.02  # shares of a judge's verdicts that are unscored, or of flagged texts, above which means are bounded
 BOUNDS_NOTE = "No scores to compare: in [ ] the bounds of the mean, with the lowest or highest for all other items."
 
 
@@ -73,6 +74,11 @@ class JudgeScores:
     def failed(self) -> int:
         """How many it was asked about and did not score."""
         return self.unscored - self.not_asked
+
+    @property
+    def is_doubted(self) -> bool:
+        """Whether it left out so many items that its means are told with their bounds, and compared with none."""
+        return self.not_asked > 0 or self.failed > DOUBTED * self.items
 
 
 def judge_scores(run: Run, records: Iterable[TaskRecord] | None = None) -> list[JudgeScores]:

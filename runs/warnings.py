@@ -10,6 +10,7 @@ from cultureval.metrics.code.report import NO_SANDBOX
 from cultureval.metrics.declared import SHARE, bounds_of_mean
 from cultureval.runs.files import judged_of, more_tasks
 from cultureval.runs.judged import (
+    DOUBTED,
     CriterionScore,
     JudgeScores,
     bounded_mean,
@@ -35,7 +36,6 @@ OF_TASKS = (
     "in_older",
 )  # what a run says of tasks besides its record
 UNPARSABLE = 0.02  # shares of answers above this are told
-DOUBTED = 0.02  # shares of a judge's verdicts that are unscored, or of flagged texts, above which means are bounded
 NAMED = 3  # groups that a sentence names
 
 
@@ -263,7 +263,8 @@ def _refused(run: Run, tasks: list[TaskRecord]) -> Checks:
     more, bounded = _bounded(run, tasks, found)
     if others := sorted(found.keys() - bounded):
         more += (
-            f" Nothing bounds the scores of {_named(others)}, which are not means of rows' scores between known limits."
+            f" What the means would be with them is not known of {_named(others)}: their scores are no means of rows' "
+            "scores with a lowest and a highest."
         )
     kinds = {kind: _counted(asked, partial(_refused_by, kind)) for kind in KINDS}
     parts = [f"{KINDS[kind]}, which are unscored: {_shares(counts)}." for kind, counts in kinds.items() if counts]

@@ -256,16 +256,22 @@ def _judge_table(judge: str, scores: Sequence[JudgeScores]) -> SuiteTable:
         of_kind = [one for one in scores if one.task.partition("|")[0].partition(":")[0].endswith(f"_{kind}")]
         cells: list[Content] = []
         for template, criterion in CRITERIA:
-            found = [
-                one.criteria[criterion] for one in of_kind if one.template == template and criterion in one.criteria
-            ]
+            members = [one for one in of_kind if one.template == template and criterion in one.criteria]
+            found = [one.criteria[criterion] for one in members]
             known = [one.mean for one in found if one.mean]
-            whole = known and len(known) == len(found) and not part
+            whole = known and len(known) == len(found) and not part and not any(one.is_doubted for one in members)
             cells.append(cell_of(mean_of(known)) if whole else bounded_mean(found))
         if any(cells):
             rows.append(Row(label, cells))
     name = f"AL-QASIDA, judge {judge}, 1 to 5{part}"
-    return SuiteTable(name, "", ("Task", *CRITERIA.values()), rows, [BOUNDS_NOTE] if part else (), judge=judge)
+    return SuiteTable(
+        name,
+        "",
+        ("Task", *CRITERIA.values()),
+        rows,
+        [BOUNDS_NOTE] if any(one.is_doubted for one in scores) else (),
+        judge=judge,
+    )
 
 
 def published_tables() -> dict[str, list[SuiteTable]]:

@@ -10,7 +10,6 @@ from pathlib import Path
 from cultureval.reports.paper_numbers import published_rows, published_rows_of
 from cultureval.runs.judged import (
     BOUNDS_NOTE,
-    CriterionScore,
     JudgeScores,
     bounded_mean,
     by_judge,
@@ -105,17 +104,20 @@ def _judge_table(run: Run, judge: str, scores: Sequence[JudgeScores]) -> SuiteTa
                 cells += [f"{one.scored} of {one.items}"] if any(cells) else []
             else:
                 paper = published[file].get(variety, {})
-                cells = [_judged_cell(found, paper.get(prefix + name)) for name, found in means.items()]
+                cells = [_judged_cell(one, name, paper.get(prefix + name)) for name in means]
             if any(cells):
                 rows.append(Row(f"{variety}, {label}", cells))
     columns = ("Variety", *CRITERIA.values(), *(["judged"] if part else []))
-    notes = [BOUNDS_NOTE] if part else []
+    notes = [BOUNDS_NOTE] if any(one.is_doubted for one in scores) else []
     return SuiteTable(f"{BY_JUDGE} {judge}, 1 to 5{part}", "", columns, rows, notes, family=BY_JUDGE, judge=judge)
 
 
-def _judged_cell(found: CriterionScore | None, paper: float | None) -> Cell | str | None:
-    """A judge's mean; where it scored no item of the task, what bounds it."""
-    return found and (cell_of(found.mean, paper) if found.mean else bounded_mean([found]))
+def _judged_cell(scores: JudgeScores, criterion: str, paper: float | None) -> Cell | str | None:
+    """A judge's mean; where it left out many items of the task, or all, with what bounds it."""
+    if (found := scores.criteria.get(criterion)) is None:
+        return None
+    bounded = bounded_mean([found]) if scores.is_doubted or not found.mean else None
+    return bounded or (cell_of(found.mean, paper) if found.mean else None)
 
 
 def published_tables() -> dict[str, list[SuiteTable]]:

@@ -189,6 +189,19 @@ def test_means_of_a_judge_are_bounded_where_two_percent_of_its_verdicts_are_unsc
     assert not [sentence for sentence in run_warnings(run) if "verdicts are unscored" in sentence], "2 % and no more"
 
 
+@pytest.mark.parametrize("count", ["n_not_asked", "n_malformed"])
+def test_what_a_judge_left_out_bounds_its_cell_whatever_the_reason(count):
+    """21 of 40 verdicts unreadable, the mean of the others stood as 4.47 in the table of whole means."""
+    run, mono = run_of(["jeem_vqa:eg"], lambda task, metric: 0.5), run_of(["alqasida_mono:habibi_egy"])
+    counts = {"n_items": 40.0, "n_parsed": 19.0, "n_unscored": 21.0, count: 21.0, "fluency": 4.47}
+    counts |= {"fluency_missing_as_1": 2.65, "fluency_missing_as_5": 4.75}
+    run.scores["jeem_vqa:eg|0"].update({f"judge_a_vqa_{name}": value for name, value in counts.items()})
+    mono.scores["alqasida_mono:habibi_egy|0"] |= {f"judge_a_fluency_{name}": value for name, value in counts.items()}
+    for found in (tables(run), alqasida_tables(mono)):
+        (table,) = [one for one in found if "judge a" in one.title]
+        assert "4.47 [2.65, 4.75]" in table.rows[0].cells and table.notes[0].startswith("No scores to compare")
+
+
 def test_a_judge_that_stopped_in_a_later_task_has_bounds_there_too():
     """A judge of AL-QASIDA was not asked about the second set: the mean of both is between the means of the bounds."""
     tasks = ["alqasida_mono:habibi_egy", "alqasida_mono:habibi_mar"]

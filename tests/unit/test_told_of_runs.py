@@ -807,6 +807,17 @@ def test_no_model_rises_on_a_tasks_page_or_among_subsets_by_leaving_items_out(tm
     ]
 
 
+def test_a_tasks_place_is_the_catalogues(tmp_path):
+    """One word in a model's record gave it a table of its own, and took the suite's charts from all models."""
+    for name in ("lab/a", "lab/b"):
+        file = board_runs.write_run(tmp_path, name, DIALECTS, 0.5, 12, signed={})
+    places = ("suite", "group", "benchmark", "subset", "domain")
+    honest = load(file)[0].record
+    with changed(file) as content:
+        content["cultureval"]["tasks"][f"{DIALECTS[0]}|0"] |= dict.fromkeys(places, "Other")
+    assert load(file)[0].record.tasks == honest.tasks
+
+
 @pytest.mark.parametrize("group", ["qimma_aradice", "qimma_gen_aradice"])
 def test_a_mean_of_some_subsets_says_of_how_many_on_the_page(tmp_path, group):
     """The page of generated answers had means of 35 and of 40 subsets in one column, and none said which it was."""
@@ -1248,7 +1259,7 @@ def test_bounds_of_a_score_without_limits_are_told_and_dropped(tmp_path):
     (found,) = load(one.file)
     assert [claim.metric for claim in found.claims] == ["cider lowest", "cider highest"]
     assert not found.record.tasks[f"{CAPTION}|0"].bounds
-    assert any("Nothing bounds the scores of jeem_caption" in warning for warning in run_warnings(found))
+    assert any("with them is not known of jeem_caption" in warning for warning in run_warnings(found))
 
 
 def test_a_log_says_what_is_told_of_its_scores_now(tmp_path):
