@@ -259,19 +259,14 @@ def _judge_table(judge: str, scores: Sequence[JudgeScores]) -> SuiteTable:
             members = [one for one in of_kind if one.template == template and criterion in one.criteria]
             found = [one.criteria[criterion] for one in members]
             known = [one.mean for one in found if one.mean]
-            whole = known and len(known) == len(found) and not part and not any(one.is_doubted for one in members)
-            cells.append(cell_of(mean_of(known)) if whole else bounded_mean(found))
+            whole = known and len(known) == len(found) and not part
+            bounded = bounded_mean(found) if not whole or any(one.is_doubted for one in members) else None
+            cells.append(bounded or (cell_of(mean_of(known)) if whole else None))
         if any(cells):
             rows.append(Row(label, cells))
     name = f"AL-QASIDA, judge {judge}, 1 to 5{part}"
-    return SuiteTable(
-        name,
-        "",
-        ("Task", *CRITERIA.values()),
-        rows,
-        [BOUNDS_NOTE] if any(one.is_doubted for one in scores) else (),
-        judge=judge,
-    )
+    notes = [BOUNDS_NOTE] if any(isinstance(cell, str) for row in rows for cell in row.cells) else ()
+    return SuiteTable(name, "", ("Task", *CRITERIA.values()), rows, notes, judge=judge)
 
 
 def published_tables() -> dict[str, list[SuiteTable]]:

@@ -108,7 +108,7 @@ def _judge_table(run: Run, judge: str, scores: Sequence[JudgeScores]) -> SuiteTa
             if any(cells):
                 rows.append(Row(f"{variety}, {label}", cells))
     columns = ("Variety", *CRITERIA.values(), *(["judged"] if part else []))
-    notes = [BOUNDS_NOTE] if any(one.is_doubted for one in scores) else []
+    notes = [BOUNDS_NOTE] if any(isinstance(cell, str) for row in rows for cell in row.cells) else []
     return SuiteTable(f"{BY_JUDGE} {judge}, 1 to 5{part}", "", columns, rows, notes, family=BY_JUDGE, judge=judge)
 
 
