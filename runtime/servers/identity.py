@@ -163,7 +163,7 @@ class IdentityQuestion:
     async def ask(self, url: str, patient: bool = True) -> ServerIdentity:
         """What one server says; raises ServerError where it does not answer, also to another try if `patient`."""
         settings = replace(self.settings, base_urls=(url,), max_retries=self.settings.max_retries if patient else 0)
-        return await _of_server(settings, self.request, self.by_answer, False, True)
+        return await _of_server(settings, self.request, self.by_answer, False, True, known=True)
 
     async def is_answered(self) -> bool:
         """Whether the servers answer it, so that their key, model and address are right."""
@@ -253,10 +253,15 @@ async def _identify(question: IdentityQuestion, try_schema: bool, plain: bool) -
 
 
 async def _of_server(
-    settings: ServerSettings, request: Mapping[str, Any], by_answer: bool, try_schema: bool, plain: bool
+    settings: ServerSettings,
+    request: Mapping[str, Any],
+    by_answer: bool,
+    try_schema: bool,
+    plain: bool,
+    known: bool = False,
 ) -> ServerIdentity:
     async with OpenAIClient(settings, aside=request["model"]) as client:
-        entry = await client.model_entry(request["model"])
+        entry = await client.model_entry(request["model"], known)
         response = await _continued(client, request, plain)
         ask = try_schema and entry.get("owned_by") not in _REGULAR_EXPRESSIONS
         holds_schema = ask and await _holds_schema(client, request)

@@ -236,8 +236,10 @@ class OpenAIClient:
                     found[server.url] = self._as_server_error(error)
         return found
 
-    async def model_entry(self, model: str) -> dict[str, Any]:
+    async def model_entry(self, model: str, known: bool = False) -> dict[str, Any]:
         """What the list of models of the first server that answers says of one; {} without.
+
+        One that is `known` to run is asked again after a lost connection, too.
 
         Raises:
             ServerError: No server answers.
@@ -245,7 +247,7 @@ class OpenAIClient:
         lost = None
         for server in self._servers:
             try:
-                entries = await self._entries(server)
+                entries = await self._entries(server, known)
             except (openai.OpenAIError, *UNREADABLE) as error:
                 if getattr(error, "status_code", None) in _NO_LIST:
                     return {}
@@ -255,8 +257,11 @@ class OpenAIClient:
         assert lost is not None
         raise self._as_server_error(lost)
 
-    async def _entries(self, server: _Server) -> list[dict[str, Any]]:
+    async def _entries(self, server: _Server, known: bool = False) -> list[dict[str, Any]]:
         tries = _Tries(self.settings)
+
+        def again(error: BaseException) -> bool:
+            return getattr(error, "status_code", None) in _NOT_READY or (known and is_loss(error))
 
         async def ask() -> list[dict[str, Any]]:
             await asyncio.sleep(max(0.0, server.paused_until - time.monotonic()))
@@ -267,7 +272,7 @@ class OpenAIClient:
                     self._note_failure(server, error, tries)
                 raise
 
-        asked = await self._retrying(tries, lambda error: getattr(error, "status_code", None) in _NOT_READY)(ask)
+        asked = await self._retrying(tries, again)(ask)
         server.outages.note_answer(server.url)
         return asked
 

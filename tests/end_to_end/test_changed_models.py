@@ -134,6 +134,18 @@ def test_a_full_disk_at_an_interruption_is_told_and_what_it_left_unconfirmed(loa
     assert "the disk is full" in caplog.text and "1 of the run's answers came after the last time" in caplog.text
 
 
+def test_a_list_of_models_that_is_lost_at_the_end_is_asked_for_again(load, caplog):
+    """One hiccup of a gateway left all answers since the last check to be paid again."""
+
+    def loses(prompt, count):
+        server.lost_lists.add(server.lists + 1)
+
+    with FaultyServer(loses) as server:
+        assert len(texts(load(server))) == 7
+        assert len(texts(load(server))) == 7 and {*server.answered.values()} == {1}
+    assert "anew" not in caplog.text
+
+
 class SmallDisk:
     """Has room for some bytes of the journal, and what it keeps."""
 
