@@ -260,6 +260,7 @@ class TimingRecord(Record):
         tokens_cached: Of these, those of prompts that a server had cached; `tokens_reasoning` those of answers that are
             reasoning.
         cost: Of all answers of a server with prices, those of earlier runs included.
+        missing_usage: Answers without token counts that can be read, which were estimated.
         impossible_usage: Answers whose token counts cannot be (more than was asked for), and were estimated.
     """
 
@@ -277,6 +278,7 @@ class TimingRecord(Record):
     tokens_cached: int | None = None
     tokens_reasoning: int | None = None
     cost: float | None = None
+    missing_usage: int = 0
     impossible_usage: int = 0
 
 

@@ -528,17 +528,18 @@ def _cost(run: Run, tasks: list[TaskRecord]) -> Checks:
     took = run.record.timing
     if took.impossible_usage:
         yield (
-            f"The server counts more tokens than can be in {counted(took.impossible_usage, 'answer')}, estimated here: "
-            "look at the bill."
+            f"The server's counts of tokens or its cost cannot be those of {counted(took.impossible_usage, 'answer')}, "
+            "estimated here: look at the bill."
         )
     if took.cost:
         of_all = took.tokens_paid_in is not None or took.tokens_paid_out is not None  # not in older files
         paid = (took.tokens_paid_in, took.tokens_paid_out) if of_all else (took.tokens_in, took.tokens_out)
         cached = f" ({took.tokens_cached:,} cached)" if took.tokens_cached else ""
         reasoning = f" ({took.tokens_reasoning:,} of reasoning)" if took.tokens_reasoning else ""
+        missing = f" ({counted(took.missing_usage, 'answer')} without counts: estimated)" if took.missing_usage else ""
         yield (
             f"All answers cost {took.cost:.4g}, those of earlier runs included: {paid[0] or 0:,} tokens of "
-            f"prompts{cached}, {paid[1] or 0:,} of answers{reasoning}. The provider's bill counts."
+            f"prompts{cached}, {paid[1] or 0:,} of answers{reasoning}{missing}. The provider's bill counts."
         )
 
 

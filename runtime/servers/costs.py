@@ -290,6 +290,7 @@ class Budget:
             "tokens_cached": self.cached_tokens,
             "tokens_reasoning": self.reasoning_tokens,
             "cost": self.spent,
+            "missing_usage": self.unmetered,
             "impossible_usage": self.impossible,
         }
         return {name: value for name, value in found.items() if value}

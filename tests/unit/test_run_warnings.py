@@ -133,6 +133,13 @@ def test_a_cost_without_tokens_as_somebody_edited_it_stops_no_summary():
     assert sentence.startswith("All answers cost 1.25,") and "0 tokens of prompts (7 cached)" in sentence
 
 
+def test_counts_that_are_lacking_or_cannot_be_are_told_as_such():
+    run = run_of([TASK])
+    timing = TimingRecord(cost=1.25, tokens_paid_in=9, tokens_paid_out=3, missing_usage=2, impossible_usage=1)
+    wrong, cost = run_warnings(replace(run, record=run.record.model_copy(update={"timing": timing})))
+    assert "cannot be those of 1 answer" in wrong and "3 of answers (2 answers without counts: estimated)" in cost
+
+
 def test_a_server_that_was_gone_at_the_end_is_not_told_as_one_that_changed_its_model():
     run = run_of([TASK], of_other_models=3)
     for who, words in (
