@@ -2,14 +2,18 @@
 
 `top_logprobs` has the likeliest tokens alone (20 of OpenAI's and of vLLM's), so that a label may be missing: it is then
 less likely than all of them, and its score is a number below theirs (`BELOW`), which all missing labels share. A doc
-whose score could depend on how much less is unscored. A label of several tokens is scored by its first, if no other
-label begins with it: the log-probability of the whole label is lower.
+whose score could depend on how much less is unscored. All labels have one rule: the probabilities of the tokens that
+begin a label, with whitespace or without, are added up. A label of several tokens is so scored by its first: the
+log-probability of the whole label is lower. A token that begins several labels is of none, and where it could decide,
+the doc is unscored.
 """
 
 import math
+import operator
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
 from lighteval.models.model_output import ModelResponse
 from lighteval.tasks.requests import Doc
 
@@ -89,48 +93,74 @@ def _bytes_of(entry: Any) -> bytes:
 
 
 def label_scores(choices: Sequence[str], top: Sequence[tuple[str, float]]) -> list[float]:
-    """The log-probability of each label; minus infinity for one that is not among the tokens.
-
-    A token is that of a label if it is the choice, or its text with another space before, or the beginning of this
-    label alone.
+    """The log-probability that a reply begins with each label: the sum over all tokens that begin this label alone.
 
     Args:
         choices: The labels as they are scored.
         top: Bytes in hex, and log-probability.
+
+    Returns:
+        One a label; minus infinity for one that is not among the tokens.
     """
-    labels = [choice.strip().encode() for choice in choices]
-    tokens = [(bytes.fromhex(token), logprob) for token, logprob in top]
-    scores = []
-    for choice, label in zip(choices, labels, strict=True):
-        others = [one for one in labels if one != label]
-        ranked = (
-            [logprob for token, logprob in tokens if token == choice.encode()],
-            [logprob for token, logprob in tokens if token.strip() == label],
-            [
-                logprob
-                for token, logprob in tokens
-                if (bare := token.strip()) and label.startswith(bare) and not any(o.startswith(bare) for o in others)
-            ],
-        )
-        scores.append(next((max(found) for found in ranked if found), -math.inf))
-    return scores
+    return [min(_sum(own), 0.0) for own, _ in _by_label(choices, top)]
+
+
+def _by_label(choices: Sequence[str], top: Sequence[tuple[str, float]]) -> list[tuple[list[float], list[float]]]:
+    """Of each label the log-probabilities of the tokens that begin it alone, and of those that begin others too."""
+    found: list[tuple[list[float], list[float]]] = [([], []) for _ in choices]
+    for token, logprob in top:
+        places = _begun(choices, token)
+        for place in places:
+            found[place][len(places) > 1].append(logprob)
+    return found
+
+
+def _begun(choices: Sequence[str], token: str) -> list[int]:
+    """The places of the labels that a token begins, with whitespace around it or without; whitespace begins all."""
+    text = bytes.fromhex(token)
+    return [place for place, choice in enumerate(choices) if text and choice.strip().encode().startswith(text.strip())]
+
+
+def _sum(logprobs: Sequence[float]) -> float:
+    return float(np.logaddexp.reduce(logprobs))  # minus infinity of none
 
 
 def undecided(doc: Doc, scores: Sequence[float], top: Sequence[tuple[str, float]]) -> str:
-    """Why a doc has no score, a clause; "" where it has one whatever the missing labels' probabilities are."""
-    present = [score for score in scores if score > -math.inf]
-    if not present:
+    """Why a doc has no score, a clause; "" where it has one whosever the tokens are that may be of several labels.
+
+    These are the tokens that begin several, and one more a label that was not returned.
+    """
+    if max(scores) == -math.inf:
         return f"none of the labels is among the {len(top)} likeliest first tokens"
     floor = min(logprob for _, logprob in top)
-    lengths = [len(choice) for choice in doc.choices]  # in code points, as the metrics divide by them
-    each = [score / size for score, size in zip(scores, lengths, strict=True)]
-    bounds = [floor / size for score, size in zip(scores, lengths, strict=True) if score == -math.inf]
-    several = isinstance(doc.gold_index, list)
-    last = sorted(each, reverse=True)[len(doc.gold_index) - 1 if several else 0]  # of as many as there are right ones
-    share = sum(map(math.exp, bounds)) / (sum(map(math.exp, each)) + sum(map(math.exp, bounds)))
-    if any(bound >= last for bound in bounds) or (several and share > SMALL_MASS):
-        return f"a label that is not among the {len(top)} likeliest first tokens could decide the score"
+    shared = [more for _, more in _by_label(doc.choices, top)]
+    lengths = [len(choice) for choice in doc.choices]  # in code points, as some of the metrics divide by them
+    if any(_depends(doc, scores, shared, floor, sizes) for sizes in (lengths, [1] * len(lengths))):
+        return f"tokens that begin several labels or are not among the {len(top)} likeliest could decide the score"
     return ""
+
+
+def _depends(
+    doc: Doc, scores: Sequence[float], shared: Sequence[Sequence[float]], floor: float, sizes: Sequence[int]
+) -> bool:
+    """Whether the likeliest labels, or the share of several right ones, could be others by `shared` and unseen tokens.
+
+    Args:
+        scores: Of the labels, as `shared`.
+        shared: Log-probabilities that may be of a label.
+        floor: That of a token that was not returned is below.
+        sizes: What log-probabilities are divided by.
+    """
+    rows = list(zip(scores, shared, sizes, strict=True))
+    each = [score / size for score, _, size in rows]
+    most = [_sum([score, floor, *more]) / size for score, more, size in rows]
+    order = sorted(range(len(each)), key=each.__getitem__, reverse=True)
+    several = isinstance(doc.gold_index, list)
+    count = len(doc.gold_index) if several else 1
+    if any(most[place] >= each[order[count - 1]] for place in order[count:]):
+        return True
+    known = [_sum([max(score, floor), *more]) / size for score, more, size in rows]  # a present label's rest is small
+    return several and 1 - sum(map(math.exp, each)) / sum(map(math.exp, known)) > SMALL_MASS
 
 
 def first_token_response(doc: Doc, messages: Sequence[dict[str, Any]], answer: Answer) -> ModelResponse:
@@ -143,10 +173,10 @@ def first_token_response(doc: Doc, messages: Sequence[dict[str, Any]], answer: A
     scores = label_scores(doc.choices, top)
     if why := undecided(doc, scores, top):
         return RefusedResponse(reason=why, kind="undecided")
-    returned = [logprob for _, logprob in top]
-    least, best = min(returned) - BELOW, max(returned)
+    least = min(logprob for _, logprob in top) - BELOW
+    first = _begun(doc.choices, max(top, key=operator.itemgetter(1))[0])
     return ModelResponse(
         input=list(messages),
         logprobs=[max(score, least) for score in scores],
-        argmax_logits_eq_gold=[score == best for score in scores],
+        argmax_logits_eq_gold=[first == [place] for place in range(len(scores))],
     )

@@ -8,7 +8,6 @@ import yaml
 from chaos_proxy import FAULTS, ChaosProxy, through_faults
 from lighteval.tasks.requests import Doc
 from real_servers import GGUF, served, servers_of
-from result_files import results_of
 
 from cultureval.models.hf import HFModel
 from cultureval.models.openai_api import OpenAIModel
@@ -108,15 +107,15 @@ def test_the_same_rows_have_the_same_texts(servers, local, tmp_path):
 
 @pytest.mark.parametrize("no_network", [[]])  # the servers are on this machine
 def test_arabic_letters_that_a_server_cannot_tell_are_unscored(cultureval, no_network, servers, tmp_path):
-    """llama.cpp gives no log-probabilities of a token that is a part of a character, as SmolLM2's of most letters."""
+    """llama.cpp gives no log-probabilities of a token that is a part of a character, as SmolLM2's of most letters.
+
+    In one of the four rows that is not the likeliest: the byte that أ and ج begin with has 15 %, ب as a whole 8 %.
+    """
     model = settings_file(tmp_path, *servers["llama.cpp"])
     arguments = ("--data", "samples", "--limit", "4", "--on-refused", "unscored", "--output-dir", "letters")
     done = cultureval("eval", model, "qimma_aratrust", *arguments)
-    assert done.returncode == 0, done.stderr[-2000:]
-    assert "log-probabilities of the first token" in done.stdout and "between" in done.stdout
-    record = results_of(tmp_path / "letters")["cultureval"]["tasks"]["qimma_aratrust|0"]
-    assert 1 <= record["items"] < 4 and record["refused_by"] == {"no_answer": 4 - record["items"]}
-    assert record["routes"] == {"first token": record["items"]} and record["bounds"]["acc"][1] < 1
+    assert done.returncode == 2 and "4 of 4 answers" in done.stderr, done.stderr[-2000:]
+    assert "No row is left to score" in done.stderr and "is a part of a character" in done.stderr
 
 
 def test_faults_between_us_and_a_real_server_lose_nothing(servers, tmp_path):

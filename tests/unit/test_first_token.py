@@ -5,6 +5,7 @@ import json
 import math
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 from faulty_server import MODEL, FaultyServer
 from lighteval.models.model_output import ModelResponse
@@ -50,15 +51,33 @@ def test_tasks_of_which_no_row_is_left_are_left_out_and_end_the_run_where_there_
         leave_out_refused(alone, outputs)
 
 
-def test_each_token_is_of_one_label_and_the_exact_one_comes_first():
+def test_a_label_is_scored_by_all_tokens_that_begin_it_alone():
+    """The exact spelling came first, so that one of e^-9 stood for a label whose other spelling was the likeliest."""
     tokens = top(_أ=-0.5, أ=-1.0, ب=-2.0, ه=-3.0, مرحبا=-0.1)
-    assert label_scores("أ ب ج هـ".split(), tokens) == [-1.0, -2.0, -math.inf, -3.0]
-    assert label_scores([" أ", " ب"], tokens) == [-0.5, -2.0]
-    assert label_scores(["10", "12"], top(**{"1": -0.2})) == [-math.inf] * 2  # the token begins both
+    both = np.logaddexp(-0.5, -1.0)
+    assert label_scores("أ ب ج هـ".split(), tokens) == [both, -2.0, -math.inf, -3.0]
+    assert label_scores([" أ", " ب"], tokens) == [both, -2.0], "however the labels are spelled"
+    assert label_scores([" A", " B"], top(A=-0.1, B=-2.5, _A=-9.0)) == [np.logaddexp(-0.1, -9.0), -2.5]
+    rounded = top(A=0.0005, _A=-7.0)
+    assert label_scores(["A"], rounded) == [0.0], "a probability"
+
+
+def test_a_token_that_begins_several_labels_is_of_none_and_may_leave_the_row_unscored():
+    assert label_scores(["10", "12"], top(**{"1": -0.2})) == [-math.inf] * 2
+    assert label_scores(["1", "10", "2"], top(**{"1": -0.2, "10": -2.0, "2": -3.0})) == [-math.inf, -2.0, -3.0]
     half = [("أ".encode()[:1].hex(), -0.2)]  # a byte that several Arabic letters begin with
-    assert (
-        label_scores("أ A".split(), half) == [-0.2, -math.inf] and label_scores("أ ب".split(), half) == [-math.inf] * 2
-    )
+    assert label_scores("أ A".split(), half) == [-0.2, -math.inf]
+    assert label_scores("أ ب".split(), half) == [-math.inf] * 2
+    least = top(مرحبا=-12.0)
+    for shared in (half, top(_=-0.2)):  # whitespace alone begins all
+        tokens = shared + top(ه=-3.0) + least
+        assert "could decide" in undecided(doc("أ ب ه"), label_scores("أ ب ه".split(), tokens), tokens)
+    of_smollm2 = [("d988", -1.63), ("d8", -1.89), ("d8a8", -2.47), ("54686973", -5.18)]  # of a row of AraTrust
+    assert "could decide" in undecided(doc("أ ب ج"), label_scores("أ ب ج".split(), of_smollm2), of_smollm2)
+    tokens = top(ه=-0.2, ب=-3.0, **{"_": -9.0}) + [("", -2.0)] + least  # "" is an end of text
+    assert undecided(doc("أ ب ه"), label_scores("أ ب ه".split(), tokens), tokens) == ""
+    unseen = top(A=-1.0, _B=-1.1, The=-3.0)  # of "B" without a space
+    assert "could decide" in undecided(doc("A B"), label_scores(["A", "B"], unseen), unseen)
 
 
 def test_what_a_missing_label_could_decide_is_unscored():
@@ -78,6 +97,8 @@ def test_what_a_missing_label_could_decide_is_unscored():
     answered = first_token_response(doc(), [{"role": "user", "content": "س"}], {"top": whole})
     assert answered.logprobs == [-1.0, -2.0, -10.0, -10.0]
     assert answered.argmax_logits_eq_gold == [True, False, False, False]
+    spaced = first_token_response(doc("أ ب ج"), [], {"top": top(_أ=-0.05, _ب=-3.5, _ج=-4.5, أ=-7.0, The=-8.0)})
+    assert np.argmax(spaced.logprobs) == 0 and spaced.argmax_logits_eq_gold == [True, False, False]
 
 
 def test_texts_and_servers_without_log_probabilities_are_refused():
