@@ -59,7 +59,8 @@ class SubsetScores:
         weight: Of the subset in the average, relative to the others'.
         score: The score of sums [..., P], such as a corpus score of counts; None: a mean, or a ratio to `totals`.
         spans: [N, M] what the best score would add to the numerator (less than 0 where lower is better) of an item that
-            a model has no score for, filled in with the worst; 0 of others; None: every model has all scores.
+            a model has no score for, filled in with the worst; infinite where nothing bounds it; 0 of others; None:
+            every model has all scores.
     """
 
     scores: ArrayLike
@@ -94,6 +95,7 @@ class Resamples:
             what the column's lacks.
         unsure: [M, M] what is added to the variance of their difference: likewise the most, and the least.
         freedoms: [M, M] degrees of freedom of their difference: likewise the least, and the most.
+        unbounded: [M] whether nothing bounds what a model lacks: it is better than none for sure.
     """
 
     values: Floats
@@ -104,6 +106,7 @@ class Resamples:
     differing: NDArray[np.int64]
     unsure: Floats
     freedoms: Floats
+    unbounded: NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
@@ -214,7 +217,7 @@ def resample(subsets: Sequence[SubsetScores], iterations: int = ITERATIONS, seed
     models = tables[0][0].shape[1]
     groups = drawn_together([names for _, _, names in tables])
     draws, found = AverageDraws(iterations, models, len(groups)), list[_Unscored]()
-    total = np.zeros(models)
+    total, unbounded = np.zeros(models), np.zeros(models, bool)
     for members in groups:
         numbers = numbers_of([tables[place][2] for place in members])
         count = len(numbers)
@@ -226,8 +229,11 @@ def resample(subsets: Sequence[SubsetScores], iterations: int = ITERATIONS, seed
             rows = [numbers[name] for name in names]
             sums = cluster_sums(scores.reshape(len(names), -1), rows, count)
             parts.append((shares[place], sums, cluster_sums(totals, rows, count), subsets[place].score))
-            if (own := subsets[place].spans) is not None:
-                spans += shares[place] * cluster_sums(np.asarray(own, np.float64), rows, count) / totals.sum(axis=0)
+            if subsets[place].spans is not None:
+                own = np.asarray(subsets[place].spans, np.float64)
+                unbounded |= np.isinf(own).any(axis=0)
+                own = np.where(np.isinf(own), scores.max(), own)
+                spans += shares[place] * cluster_sums(own, rows, count) / totals.sum(axis=0)
         sample = _average(np.ones((1, count)), parts, models)
         total += sample[0]
         drawn = np.concatenate([_average(taken, parts, models) for taken in drawn_counts(count, iterations, generator)])
@@ -239,7 +245,7 @@ def resample(subsets: Sequence[SubsetScores], iterations: int = ITERATIONS, seed
     unsure = DRAWN * (variances.sum(axis=0) + draws.borrowed(variances))
     freedoms = draws.freedoms(np.sqrt(DRAWN * spans))
     lacking, values = spans.any(axis=0), total + draws.total
-    return Resamples(total, values, seed, freedom, lacking, differing.sum(axis=0), unsure, freedoms)
+    return Resamples(total, values, seed, freedom, lacking, differing.sum(axis=0), unsure, freedoms, unbounded)
 
 
 def rank_models(
@@ -268,7 +274,7 @@ def rank_models(
     errors, both = spread.std(axis=0), np.ix_(order, order)
     enough = 2 * 0.5 ** resamples.differing[both] < (1 - level) / _pairs(len(order))
     bounds = _bounds(spread, level, resamples.lacking[order], resamples.freedoms[both])
-    better = _better(scores, spread, resamples.unsure[both], bounds) & enough
+    better = _better(scores, spread, resamples.unsure[both], bounds) & enough & ~resamples.unbounded[order][:, None]
     rows = []
     for place, index in enumerate(order):
         rank = 1 + int((scores > scores[place] + TINY).sum())

@@ -216,7 +216,7 @@ def _number_of_rows(record: TaskRecord, items: ItemScores) -> tuple[bool, int, i
 
 def _unbounded(items: ItemScores, task: str) -> str:
     """Why a model has no rank: nothing bounds the scores that it lacks; else ""."""
-    if items.filled() is not None and items.filled(best=True) is not None:
+    if items.filled() is not None:
         return ""
     count = counted(int((~items.scored).sum()), "item")
     return f"{count} of {task} without a score, and nothing bounds what it could be"
@@ -255,9 +255,10 @@ def _subset(tables: Sequence[ItemScores], task: str, weight: float, together: bo
 
 
 def _spans(tables: Sequence[ItemScores]) -> NDArray[np.float64]:
-    """[N, M] from the worst score to the best of items without a score, which are bounded (`_unbounded`)."""
+    """[N, M] from the worst score to the best of items without a score; infinite where nothing bounds the best."""
     spans = np.zeros((len(tables[0].keys), len(tables)))
     for place, table in enumerate(tables):
-        if table.worst is not None and table.best is not None:
-            spans[:, place] = np.where(table.scored, 0.0, table.best[:, 0] - table.worst[:, 0])
+        if table.worst is not None:
+            best = np.inf if table.best is None else table.best[:, 0]
+            spans[:, place] = np.where(table.scored, 0.0, best - table.worst[:, 0])
     return spans

@@ -220,7 +220,7 @@ def test_the_worse_of_two_models_does_not_win_by_what_it_leaves_out(tmp_path, ho
     assert (float(line["lowest"]), float(line["highest"])) == pytest.approx((row["lowest"], row["highest"]))
     ranking, notes = rank_runs(runs, {TASK: METRIC}, iterations=300)
     assert [entry.model for entry in ranking.rows] == ["honest", "leaver"] and ranking.rows[1].low == 2
-    assert "leaver: 186 items without a score (186 of 500 of VG) count as wrong in its rank." in notes
+    assert "leaver: 186 items without a score (186 of 500 of CVLUE VG) count as wrong in its rank." in notes
 
 
 def test_rows_that_both_runs_were_refused_are_left_out_though_no_details_have_them(tmp_path):
