@@ -23,7 +23,7 @@ from cultureval.runtime.progress import Progress
 with steady_streams():
     with Progress(40, "Generating " + "a long description", "doc") as bar:
         bar.update(40)
-    print_result("accuracy 0.5 " * 20 + "\\n" + "x" * 100, "summary.txt")
+    print_result("accuracy 0.5 " * 20 + "\\n" + "x" * 45, "summary.txt")
 """
 
 
