@@ -105,7 +105,7 @@ def test_a_prompt_refused_by_the_status_of_a_wrong_key_is_one_row_and_a_wrong_ke
             1
         ].reason
         server.fault = lambda prompt: "blocked"
-        with pytest.raises(CulturevalError, match=f"{status}.*refuses a short question too: (set|correct|start)"):
+        with pytest.raises(CulturevalError, match=f"{status}.*refuses a short question too: (set|correct|look)"):
             ask("openai/gpt-4o", ["d", "e", "f"], server, monkeypatch, concurrency=1)
 
 

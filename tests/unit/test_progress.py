@@ -27,6 +27,11 @@ with steady_streams():
 """
 
 
+@pytest.fixture(autouse=True)
+def no_server_asks_to_wait(monkeypatch):
+    monkeypatch.setattr(progress, "_WAITS", {})  # those of other tests in this process
+
+
 def test_without_a_terminal_a_line_comes_at_each_tenth_but_not_often_and_never_a_return(monkeypatch, capsys):
     now = [0.0]
     monkeypatch.setattr(progress, "time", SimpleNamespace(monotonic=lambda: now[0]))

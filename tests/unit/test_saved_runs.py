@@ -65,10 +65,11 @@ def test_files_are_found_from_any_path_and_come_newest_first(tmp_path):
 def test_our_section_is_read_as_written_and_keeps_fields_of_later_versions(tmp_path):
     task = TaskRecord(
         task=TASK,
-        suite="s",
-        benchmark="b",
+        suite="qimma",
+        benchmark="PalmX",
         group="qimma_palmx",
-        subset="x",
+        subset="General Culture",
+        domain="Cultural",
         register="MSA",
         metrics=["acc_norm"],
         rows=4,
@@ -133,8 +134,9 @@ def test_control_characters_of_a_file_do_not_reach_the_terminal(tmp_path):
     section = RunRecord(tasks={TASK: task}, signatures=(signature,)).model_dump(mode="json", by_alias=True)
     hostile_file, other = write(tmp_path / "a", cultureval=section), write(tmp_path / "b")
     (run,) = reports.load(hostile_file)
-    for text in (shown_run(run, 80), shown_run(run, 80, full=True), compare_runs(hostile_file, other)[0]):
-        assert not {"\x1b", "\u202e"} & set(text) and r"\x1b[2J\u202e[bold]" in text.replace("\n", "")
+    whole = [shown_run(run, 80, full=True), compare_runs(hostile_file, other)[0]]
+    assert not {"\x1b", "\u202e"} & set("".join([shown_run(run, 80), *whole]))
+    assert all(r"\x1b[2J\u202e[bold]" in text.replace("\n", "") for text in whole)
 
 
 def test_line_breaks_in_names_forge_no_line_of_a_difference(tmp_path):
