@@ -398,7 +398,8 @@ def _unscored(run: Run, tasks: list[TaskRecord]) -> Checks:
     return _told(
         found,
         f"Rows that are not scored, and in no mean of the headline: {{shares}}.{more} `cultureval show RESULTS TASK` "
-        "lists them; a failure of the scorer is mended by running again, which asks the model nothing twice.",
+        "lists them. Where the scorer failed, running again mends it, which asks the model nothing twice; where an "
+        "answer that the score rests on is unreadable, the item has none.",
     )
 
 
