@@ -139,16 +139,19 @@ def _claims(run: Run, tasks: list[TaskRecord]) -> Checks:
         )
 
 
+def _told_of_first(what: str, reasons: Mapping[str, str], more: str = "") -> Checks:
+    """A sentence on tasks, by name, with the reason of the first of them; none without tasks."""
+    if reasons:
+        first, *others = reasons
+        yield f"{what}: {first}{more_tasks(others)}: {reasons[first]}.{more}"
+
+
 def _impossible(run: Run, tasks: list[TaskRecord]) -> Checks:
-    if run.impossible:
-        first, *others = run.impossible
-        yield f"Scores that these answers do not give: {first}{more_tasks(others)}: {run.impossible[first]}."
+    return _told_of_first("Scores that these answers do not give", run.impossible)
 
 
 def _unchecked(run: Run, tasks: list[TaskRecord]) -> Checks:
-    if run.unchecked:
-        first, *others = run.unchecked
-        yield f"Scores that are not checked against their items: {first}{more_tasks(others)}: {run.unchecked[first]}."
+    return _told_of_first("Scores that are not checked against their items", run.unchecked)
 
 
 def _samples(run: Run, tasks: list[TaskRecord]) -> Checks:
@@ -436,12 +439,8 @@ def _judges_of_one_name(run: Run, tasks: list[TaskRecord]) -> Checks:
 
 
 def _rejudged(run: Run, tasks: list[TaskRecord]) -> Checks:
-    if run.rejudged:
-        first, *others = run.rejudged
-        yield (
-            f"The newest of several judgements: {first}{more_tasks(others)}: {run.rejudged[first]}. Older verdicts on "
-            "the same answers are left out."
-        )
+    older = " Older verdicts on the same answers are left out."
+    return _told_of_first("The newest of several judgements", run.rejudged, older)
 
 
 def _flagged(run: Run, tasks: list[TaskRecord]) -> Checks:
