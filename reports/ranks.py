@@ -42,6 +42,7 @@ TINY = 1e-10  # differences below it are rounding
 DRAWN = 2.0  # times what items without a score could change of a variance: draws know variances to a few percent
 Floats = NDArray[np.float64]
 _Part = tuple[float, Floats, Floats, ScoreOfSums | None]  # a subset's share, its sums by cluster, totals, score
+_Table = tuple[Floats, Floats, list[Hashable]]  # what `_checked` returns
 _Unscored = tuple[NDArray[np.int64], Floats, Floats]
 
 
@@ -217,23 +218,10 @@ def resample(subsets: Sequence[SubsetScores], iterations: int = ITERATIONS, seed
     models = tables[0][0].shape[1]
     groups = drawn_together([names for _, _, names in tables])
     draws, found = AverageDraws(iterations, models, len(groups)), list[_Unscored]()
-    total, unbounded = np.zeros(models), np.zeros(models, bool)
+    total = np.zeros(models)
     for members in groups:
-        numbers = numbers_of([tables[place][2] for place in members])
-        count = len(numbers)
-        if count < 2:
-            raise ValueError("a subset has a single item or cluster, and how much it varies is unknown")
-        parts, spans = [], np.zeros((count, models))
-        for place in members:
-            scores, totals, names = tables[place]
-            rows = [numbers[name] for name in names]
-            sums = cluster_sums(scores.reshape(len(names), -1), rows, count)
-            parts.append((shares[place], sums, cluster_sums(totals, rows, count), subsets[place].score))
-            if subsets[place].spans is not None:
-                own = np.asarray(subsets[place].spans, np.float64)
-                unbounded |= np.isinf(own).any(axis=0)
-                own = np.where(np.isinf(own), scores.max(), own)
-                spans += shares[place] * cluster_sums(own, rows, count) / totals.sum(axis=0)
+        parts, spans = _summed([(shares[place], subsets[place], tables[place]) for place in members])
+        count = len(spans)
         sample = _average(np.ones((1, count)), parts, models)
         total += sample[0]
         drawn = np.concatenate([_average(taken, parts, models) for taken in drawn_counts(count, iterations, generator)])
@@ -245,7 +233,33 @@ def resample(subsets: Sequence[SubsetScores], iterations: int = ITERATIONS, seed
     unsure = DRAWN * (variances.sum(axis=0) + draws.borrowed(variances))
     freedoms = draws.freedoms(np.sqrt(DRAWN * spans))
     lacking, values = spans.any(axis=0), total + draws.total
+    unbounded = np.any([np.isinf(subset.spans).any(axis=0) for subset in subsets if subset.spans is not None], axis=0)
+    unbounded = np.broadcast_to(unbounded, models)
     return Resamples(total, values, seed, freedom, lacking, differing.sum(axis=0), unsure, freedoms, unbounded)
+
+
+def _summed(members: Sequence[tuple[float, SubsetScores, _Table]]) -> tuple[list[_Part], Floats]:
+    """Subsets that are drawn together by cluster, each with its share of the average, and their spans [G, M] of it.
+
+    Where nothing bounds a score, its span is the largest score (`Resamples.unbounded` knows it).
+
+    Raises:
+        ValueError: There is a single cluster.
+    """
+    numbers = numbers_of([names for _, _, (_, _, names) in members])
+    count = len(numbers)
+    if count < 2:
+        raise ValueError("a subset has a single item or cluster, and how much it varies is unknown")
+    parts, spans = list[_Part](), np.zeros((count, members[0][2][0].shape[1]))
+    for share, subset, (scores, totals, names) in members:
+        rows = [numbers[name] for name in names]
+        sums = cluster_sums(scores.reshape(len(names), -1), rows, count)
+        parts.append((share, sums, cluster_sums(totals, rows, count), subset.score))
+        if subset.spans is not None:
+            own = np.asarray(subset.spans, np.float64)
+            own = np.where(np.isinf(own), scores.max(), own)
+            spans += share * cluster_sums(own, rows, count) / totals.sum(axis=0)
+    return parts, spans
 
 
 def rank_models(
@@ -309,7 +323,7 @@ def kendall_distance(first: Sequence[float], second: Sequence[float]) -> tuple[f
     return float(np.abs(signs[0] - signs[1]).mean() / 2), float(kendalltau(one, other).statistic)
 
 
-def _checked(subset: SubsetScores) -> tuple[Floats, Floats, list[Hashable]]:
+def _checked(subset: SubsetScores) -> _Table:
     """Numerators [N, M], denominators [N, M] or [N, 1], and each item's cluster, its own where it shares none."""
     scores = np.asarray(subset.scores, dtype=np.float64)
     if scores.ndim != (2 if subset.score is None else 3) or not scores.size:

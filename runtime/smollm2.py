@@ -57,7 +57,7 @@ def smollm2() -> Path:
     with (place / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not (folder / "tokenizer.json").is_file():
-            print_note(f"{NAME} is unpacked into {folder} (540 MB), once.")
+            print_note(f"{NAME} is unpacked into {folder} (540 MB), once; it takes about a minute.")
             command = [sys.executable, "-c", BUILD, gguf, folder]
             with working(f"Unpacking {NAME}"):
                 made = subprocess.run(command, capture_output=True, text=True, check=False)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from cultureval.runtime.errors import CulturevalError, did_you_mean
+from cultureval.runtime.smollm2 import SHORT
 from cultureval.tasks.catalogue import all_tasks, groups, kind_of, suites, task_names
 from cultureval.tasks.registration import unknown_name_hint
 
@@ -49,7 +50,7 @@ def tasks_named(name: str) -> list[str]:
     if _plain(name) in spellings:
         return spellings[_plain(name)]
     _refuse_generative_form(name)
-    if "/" in name or os.path.isdir(name):
+    if "/" in name or name == SHORT or os.path.isdir(name):
         raise CulturevalError(
             f"{name!r} is no task, group or suite, nor a file of them. If it is a model: `cultureval eval MODEL "
             "TASKS...` takes one, ahead of the tasks; commands that read data alone, such as `check`, take none."
