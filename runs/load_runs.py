@@ -100,7 +100,7 @@ def load(path: str | Path, strict: bool = False) -> LoadedRuns:
         raise CulturevalError("\n".join(one.reason for one in left_out))
     with use_settings(current_settings()):  # read once: every check asks the catalogue
         judged = {file: checked_judgement(run) for file, run in runs.items()}
-        found = [run if judged_of(run.content) else checked(run) for run in _with_judgements(judged)]
+        found = [_alone(run) if judged_of(run.content) else checked(run) for run in _with_judgements(judged)]
     used = {file for run in found for file in (run.file, *run.judgements)}
     unused = (run for run in judged.values() if run.file not in used and run.unchecked)
     left_out += [LeftOut(run.file, next(iter(run.unchecked.values()))) for run in unused]
@@ -190,6 +190,11 @@ def _with_judgements(runs: Mapping[Path, Run]) -> list[Run]:
         added[first.file.resolve()] = [run for run in judgements if run is not first]
     merged = {id(run) for base, judgements in added.items() if base in runs for run in judgements}
     return [reduce(_judged, added.get(file, ()), run) for file, run in runs.items() if id(run) not in merged]
+
+
+def _alone(judgement: Run) -> Run:
+    """A judgement that stands for its run, which is gone."""
+    return replace(judgement, alone=dict.fromkeys(judgement.record.tasks, judged_of(judgement.content)[0]))
 
 
 def _judged(run: Run, judgement: Run) -> Run:

@@ -382,6 +382,7 @@ class Run:
         rejudged: Task with `|k` -> what an earlier judgement by the same judge said otherwise of it.
         superseded: Task with `|k` -> what an older run of the model says otherwise of it (`reruns.with_older`).
         in_older: Tasks with `|k` that it lacks, and older runs of the model have -> their date.
+        alone: Tasks with `|k` of which only a judge's scores are here -> the details that were judged.
     """
 
     file: Path
@@ -397,6 +398,7 @@ class Run:
     rejudged: Mapping[str, str] = field(default_factory=dict)
     superseded: Mapping[str, str] = field(default_factory=dict)
     in_older: Mapping[str, str] = field(default_factory=dict)
+    alone: Mapping[str, str] = field(default_factory=dict)
     asked: Mapping[str, str] = field(default_factory=dict)
 
     @property

@@ -1,11 +1,13 @@
 """Several runs of one model: which scores of an older one a newer one replaces, and all of them as one run."""
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from cultureval.metrics.judges.items import JUDGED
 from cultureval.runs.comparable import JUDGES, Protocol, Texts, fields_that_differ, protocol_of, texts_that_differ
-from cultureval.runs.record import Run, TaskRecord
+from cultureval.runs.record import Run, RunRecord, TaskRecord, TimingRecord
 from cultureval.runs.same_model import facts_of_runs
 from cultureval.runs.warnings import OF_TASKS, narrowed, suite_of
 
@@ -122,20 +124,18 @@ def merged(sources: Mapping[str, Run]) -> Run:
             whole = tasks == there.get((group, shots)) and all(sources[task] is run for task in tasks)
             means = [name for name in run.scores if name.startswith(f"{group}:_") and name.endswith(f"|{shots}")]
             scores |= {name: run.scores[name] for name in means if whole}
+    own = [(run, task) for task, run in sources.items()]
     suites = {one.suite for one in records.values()}
     present = {task.partition("|")[0] for task in records}
-    newest = narrowed(runs[0], lambda task: suite_of(task) in suites and task.partition("|")[0] not in present)
-    signatures = {(one.group, one.text): one for run in runs for one in run.record.signatures}
-    unjudged = {judge: why for run in runs for judge, why in run.record.unjudged.items()}
-    model = next((run.record.model for run in runs if run.record.model.backend), newest.record.model)
-    record = newest.record.model_copy(
-        update={
-            "tasks": records,
-            "signatures": tuple(signatures.values()),
-            "unjudged": unjudged,
-            "model": model,
-        }
-    )
+
+    def told(run: Run) -> RunRecord:
+        def keep(task: str) -> bool:
+            lacking = task.partition("|")[0] not in present and suite_of(task) in suites
+            return lacking or sources.get(task) is run
+
+        return narrowed(run, keep).record
+
+    record = _joined([told(run) for run in runs]).model_copy(update={"tasks": records})
     claims = tuple(
         claim
         for run in runs
@@ -143,11 +143,32 @@ def merged(sources: Mapping[str, Run]) -> Run:
         if sources.get(claim.task) is run or claim.task in scores and claim.task not in sources
     )
     judgements = tuple(file for run in runs for file in run.judgements)
-    own = [(run, task) for task, run in sources.items()]
-    told = {
+    of_tasks = {
         name: {task: getattr(run, name)[task] for run, task in own if task in getattr(run, name)} for name in OF_TASKS
     }
-    return replace(newest, scores=scores, record=record, claims=claims, judgements=judgements, **told)
+    return replace(runs[0], scores=scores, record=record, claims=claims, judgements=judgements, **of_tasks)
+
+
+def _joined(records: Sequence[RunRecord]) -> RunRecord:
+    """The newest of several records of a model, with what all of them tell of their runs as wholes."""
+    newest = records[0]
+    if len(records) == 1:
+        return newest
+    others: Counter[str] = Counter()
+    for one in records:
+        if any(task.of_other_models for task in one.tasks.values()):
+            others.update(one.model.other_models)
+    joined: dict[str, Any] = {
+        name: {key: told for one in reversed(records) for key, told in getattr(one, name).items()}
+        for name in ("unscorable", "unanswered", "unjudged")
+    }
+    joined["missing"] = tuple(dict.fromkeys(task for one in records for task in one.missing))
+    joined["signatures"] = tuple(
+        {(one.group, one.text): one for record in records for one in record.signatures}.values()
+    )
+    model = next((one.model for one in records if one.model.backend), newest.model)
+    joined["model"] = model.model_copy(update={"other_models": dict(others)})
+    return newest.model_copy(update=joined | {"timing": TimingRecord()})  # no run took this time, or cost this much
 
 
 def _tasks_of_groups(records: Mapping[str, TaskRecord]) -> dict[tuple[str, int], set[str]]:

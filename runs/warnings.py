@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from cultureval.metrics.code.report import NO_SANDBOX
 from cultureval.metrics.declared import SHARE, bounds_of_mean
-from cultureval.runs.files import judged_of, more_tasks
+from cultureval.runs.files import more_tasks
 from cultureval.runs.judged import (
     DOUBTED,
     CriterionScore,
@@ -34,6 +34,7 @@ OF_TASKS = (
     "rejudged",
     "superseded",
     "in_older",
+    "alone",
 )  # what a run says of tasks besides its record
 UNPARSABLE = 0.02  # shares of answers above this are told
 NAMED = 3  # groups that a sentence names
@@ -161,8 +162,11 @@ def _samples(run: Run, tasks: list[TaskRecord]) -> Checks:
 
 
 def _judgements_alone(run: Run, tasks: list[TaskRecord]) -> Checks:
-    if judged := judged_of(run.content):
-        yield f"Only a judge's scores: the results of the run that was judged are not there ({judged[0]})."
+    if run.alone:
+        first, *others = run.alone
+        which = "" if len(run.alone) == len(tasks) else f" of {first}{more_tasks(others)}"
+        gone = run.alone[first]
+        yield f"Only a judge's scores{which}: the results of the run that was judged are not there ({gone})."
 
 
 def _mixed(run: Run, tasks: list[TaskRecord]) -> Checks:

@@ -1141,6 +1141,33 @@ def test_a_run_that_states_nothing_of_its_model_replaces_no_other_folders(tmp_pa
     assert told.split(" here")[0] in " ".join(compared.split())
 
 
+def test_what_an_older_run_says_as_a_whole_is_told_beside_newer_ones_of_other_tasks(tmp_path):
+    """A newer run of any other task took the words "incomplete", "refused" and "mixed" from the page and `compare`."""
+    out, first = tmp_path / "out", [*DIALECTS[1:], TRUST]
+    for name in ("lab/a", "lab/b"):
+        old = board_runs.write_run(out, name, first, 0.6, None, signed={}, date="2026-11-01T10-00-00")
+        if name == "lab/a":
+            content = json.loads(old.read_text("utf-8"))
+            record = content["cultureval"]
+            record["missing"], record["unscorable"] = ["qimma_gat:Algebra|0"], {"qimma_code:mbpp_plus|0": "No jail."}
+            counts = {"task": f"{DIALECTS[0]}|0", "rows": 0, "refused": 30, "refused_by": {}, "scored": {}}
+            record["unanswered"] = {f"{DIALECTS[0]}|0": record["tasks"][f"{DIALECTS[1]}|0"] | counts}
+            record["tasks"][f"{TRUST}|0"]["of_other_models"] = 5
+            record["model"]["other_models"] = {"lab/z@123": 5}
+            old.write_text(json.dumps(content), "utf-8")
+    (told,) = (run_warnings(one) for one in load(out) if one.model == "lab/a")
+    for name in ("lab/a", "lab/b"):
+        board_runs.write_run(out, name, ["qimma_mizanqa"], 0.6, None, signed={}, date="2026-11-02T10-00-00")
+    kinds = ("mixed", "incomplete", "unscorable", "refused")
+    sentences = {str(one) for one in told if one.kind in kinds}
+    assert len(sentences) == len(kinds)
+    (table,) = page(out, "--out", tmp_path / "site", "--published").values()
+    (row,) = (one for one in table["rows"] if one["label"] == "a")
+    assert sentences < set(row["warnings"]) and not any(one["published"] for one in table["rows"])
+    compared = run("compare", out, "--output-dir", tmp_path / "c", "--charts", "none")
+    assert all(sentence in " ".join("".join(compared[:2]).split()) for sentence in sentences)
+
+
 def test_every_view_tells_that_older_runs_have_other_scores(tmp_path):
     """`show`, the library and the viewer had no word of it; `compare` said "2 of 6" of a model whose six it took."""
     out, part = tmp_path / "out", DIALECTS[:2]
