@@ -132,17 +132,17 @@ def runs_of(saved: Iterable[SavedTask]) -> dict[Path, Run]:
     """The runs of saved tasks by their results files, each read and checked once; without files that are missing."""
     saved = list(saved)
     found = {file: read_run(file) for file in {one.results_file for one in saved} if file.is_file()}
-    return dict(zip(found, with_older_of(found.values(), saved), strict=True))
+    return dict(zip(found, with_older_of(found.values(), saved), strict=False))
 
 
 def with_older_of(runs: Iterable[Run], saved: Iterable[SavedTask], read: Callable[[Path], Run] = read_run) -> list[Run]:
-    """`with_older` of the runs of saved tasks, whose older runs are read; one that cannot be has no scores to tell."""
+    """`with_older` of the runs of saved tasks, and behind them of older ones; one that cannot be read is left out."""
     runs = list(runs)
     older = []
     for file in {file for one in saved for file in one.older} - {run.file for run in runs}:
         with suppress(CulturevalError):
             older += [read(file)] if file.is_file() else []
-    return with_older([*runs, *older])[: len(runs)]
+    return with_older([*runs, *older])
 
 
 def newest_runs(runs: Sequence[Run]) -> list[tuple[str, Run]]:

@@ -2,16 +2,66 @@
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 from cultureval.metrics.judges.items import JUDGED
 from cultureval.runs.comparable import JUDGES, Protocol, Texts, fields_that_differ, protocol_of, texts_that_differ
 from cultureval.runs.record import Run, RunRecord, TaskRecord, TimingRecord
-from cultureval.runs.same_model import facts_of_runs
+from cultureval.runs.same_model import ModelFacts, facts_of_runs
 from cultureval.runs.warnings import OF_TASKS, narrowed, suite_of
 
 Protocols = Mapping[tuple[str, str], Protocol]  # task and metric -> everything but the model that a score depends on
+
+
+@dataclass
+class Track:
+    """Runs of a model whose scores of a suite, with one number of few-shot examples, are as of one run.
+
+    Attributes:
+        model: The model's name; `facts` what tells it from others of the name.
+        runs: The newest first.
+        protocols: Task and metric -> everything but the model that the score depends on.
+        sources: Task with `|k` -> the run that its scores are from.
+    """
+
+    model: str
+    facts: ModelFacts
+    runs: list[Run] = field(default_factory=list)
+    protocols: dict[tuple[str, str], Protocol] = field(default_factory=dict)
+    sources: dict[str, Run] = field(default_factory=dict)
+
+    def add(self, run: Run, tasks: Sequence[TaskRecord], protocols: Protocols) -> None:
+        """Adds the scores that are not here yet."""
+        self.runs.append(run)
+        for task in tasks:
+            self.sources.setdefault(task.task, run)  # all scores of a task are of one run, as its judgements
+        protocols = {place: found for place, found in protocols.items() if self.sources.get(place[0]) is run}
+        self.protocols |= {place: found for place, found in protocols.items() if place not in self.protocols}
+
+
+def tracks_of(
+    runs: Iterable[Run], models: Mapping[Path, ModelFacts], texts: Texts, allowed: Collection[str] = ()
+) -> dict[tuple[str, int], list[Track]]:
+    """What was run of each model in one way, by suite and number of few-shot examples; a model's newest first.
+
+    Args:
+        runs: In any order.
+        models: Results file -> what tells its model from others of the name.
+        texts: As of `texts_that_differ`.
+        allowed: As of `with_older`.
+    """
+    found: dict[tuple[str, int], list[Track]] = {}
+    for run in sorted(runs, key=lambda run: run.date, reverse=True):
+        for place, tasks in parts_of(run).items():
+            model, protocols = (run.model, models[run.file]), protocols_of_scores(run, tasks, allowed)
+            known = [one for one in found.setdefault(place, []) if (one.model, one.facts) == model]
+            fitting = (one for one in known if may_be_one(protocols, one.protocols, texts))
+            if (track := next(fitting, None)) is None:
+                found[place].append(track := Track(*model))
+            track.add(run, tasks, protocols)
+    return found
 
 
 def with_older(runs: Iterable[Run], allowed: Collection[str] = ()) -> list[Run]:

@@ -1,15 +1,17 @@
 """The sides of a comparison: the models of the paths that were named, each with its newest details of every task."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from itertools import combinations
 from pathlib import Path
 
-from cultureval.runs.files import SavedTask, find_saved_tasks, told_apart
+from cultureval.runs.comparable import texts_that_differ
+from cultureval.runs.files import SavedTask, date_of, find_saved_tasks, more_tasks, told_apart
 from cultureval.runs.load_runs import read_run, with_older_of
 from cultureval.runs.record import Run, TaskRecord
-from cultureval.runs.reruns import merged
+from cultureval.runs.reruns import merged, tracks_of
 from cultureval.runs.same_model import ModelFacts, told_behind
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.printing import print_note
@@ -42,23 +44,20 @@ class Side:
         tasks: By name with `|k`.
         path: The path that was named.
         unread: Sentences on details in that path that are not here.
+        sources: Task with `|k` -> the run that what is told of it is from, as on the page.
     """
 
     name: str
     tasks: dict[str, ComparedTask] = field(hash=False)
     path: Path
     unread: tuple[str, ...] = ()
+    sources: Mapping[str, Run] = field(default_factory=dict, hash=False)
 
     @property
     def run(self) -> Run | None:
         """Its runs as one, as on the page: what is told of it; None where no results file is there."""
-        own = {task.run.file: task.run for task in self.tasks.values() if task.run}
-        told = with_older_of(own.values(), (task.saved for task in self.tasks.values()), _read)
-        known = {run.file: run for run in sorted(told, key=lambda run: run.date, reverse=True)}
-        sources: dict[str, Run] = {}
-        for run in known.values():
-            sources = dict.fromkeys(run.record.tasks, run) | sources
-        sources |= {name: known[task.run.file] for name, task in self.tasks.items() if task.run and task.record}
+        own = {task.run.file for task in self.tasks.values() if task.run}
+        sources = {name: run for name, run in self.sources.items() if run.file in own}
         return merged(sources) if sources else None
 
 
@@ -102,13 +101,13 @@ def sides_of(paths: Sequence[Path], broken: list[str] | None = None) -> list[Sid
     Args:
         paths: Output folders, results files, or folders in them; one with several models is a side for each. Runs of
             one name, in one output folder or several, are one model as `facts_of_models` judges, as on the page: the
-            newest details of each task.
+            newest details of each task, but for those of older runs that the page does not take as one with the newest.
         broken: Gets a sentence for each results file that cannot be read, whose tasks are left out; None: it stops.
 
     Raises:
         CulturevalError: A path has no details.
     """
-    found: list[tuple[Path, dict[str, ComparedTask]]] = []
+    found: list[tuple[Path, dict[str, ComparedTask], dict[str, Run]]] = []
     unread: dict[Path, list[str]] = {path: [] for path in paths}
     for path in paths:
         of_model: dict[tuple[str, ModelFacts], dict[str, ComparedTask]] = {}
@@ -118,8 +117,8 @@ def sides_of(paths: Sequence[Path], broken: list[str] | None = None) -> list[Sid
                 saved = replace(saved, older=(*saved.older, *before.saved.newest_first))
             if task := _read_task(saved, broken):
                 of_model.setdefault((saved.model, saved.facts), {})[saved.task] = task
-        found += [(path, of_one) for of_one in of_model.values()]
-    first = [next(iter(tasks.values())).saved for _, tasks in found]
+        found += [(path, *_as_one_run(of_one, unread[path].append)) for of_one in of_model.values()]
+    first = [next(iter(tasks.values())).saved for _, tasks, _ in found]
     models = [task.name for task in first]
     folders, dates = [task.root.name for task in first], [task.date for task in first]
     places = [str(task.root) for task in first]
@@ -127,7 +126,43 @@ def sides_of(paths: Sequence[Path], broken: list[str] | None = None) -> list[Sid
     told = told_behind([(task.name, task.facts) for task in first])
     told = [one or folder for one, folder in zip(told, folders, strict=True)]
     names = told_apart(models, told, folders, dates, dated[0], places, dated[1])
-    return [Side(name, tasks, path, tuple(unread[path])) for name, (path, tasks) in zip(names, found, strict=True)]
+    return [
+        Side(name, tasks, path, tuple(unread[path]), sources)
+        for name, (path, tasks, sources) in zip(names, found, strict=True)
+    ]
+
+
+def _as_one_run(
+    tasks: Mapping[str, ComparedTask], tell: Callable[[str], object]
+) -> tuple[dict[str, ComparedTask], dict[str, Run]]:
+    """The tasks of a model whose scores may stand beside those of its newest run of their suite, and their runs."""
+    saved = [task.saved for task in tasks.values()]
+    own = {task.run.file: task.run for task in tasks.values() if task.run}
+    runs = with_older_of(own.values(), saved, _read)
+    found = tracks_of(runs, dict.fromkeys((run.file for run in runs), saved[0].facts), texts_that_differ(runs))
+    sources = {name: run for tracks in found.values() for name, run in tracks[0].sources.items()}
+    kept = {name: one for name, task in tasks.items() if (one := _of_run(task, sources.get(name)))}
+    left_out: dict[Path, list[str]] = {}
+    for name, task in tasks.items():
+        if name not in kept:
+            left_out.setdefault(task.saved.results_file, []).append(name)
+    for file, names in left_out.items():
+        tell(
+            f"left out: {saved[0].model_name}, {names[0]}{more_tasks(names[1:])}: the run of {date_of(file)} differs "
+            f"from newer ones in how it was made, and stands alone, as on the page. To compare it, name {file}"
+        )
+    return kept, sources
+
+
+def _of_run(task: ComparedTask, run: Run | None) -> ComparedTask | None:
+    """The task as a run has it; None without a run, or without its details."""
+    if task.record is None or run and task.run and run.file == task.run.file:
+        return task
+    with suppress(CulturevalError):
+        there = find_saved_tasks([run.file], task=task.saved.task) if run else ()
+        for one in there:
+            return ComparedTask(replace(one, name=task.saved.name, facts=task.saved.facts), run)
+    return None
 
 
 def _read_task(saved: SavedTask, broken: list[str] | None) -> ComparedTask | None:

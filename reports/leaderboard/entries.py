@@ -6,7 +6,7 @@ are in groups of their own, and the groups say in what they differ.
 
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
@@ -23,16 +23,8 @@ from cultureval.runs.comparable import (
     texts_that_differ,
 )
 from cultureval.runs.files import output_folder, told_apart
-from cultureval.runs.record import Run, TaskRecord
-from cultureval.runs.reruns import (
-    Protocols,
-    agree_in_all,
-    may_be_one,
-    merged,
-    parts_of,
-    protocols_of_scores,
-    with_older,
-)
+from cultureval.runs.record import Run
+from cultureval.runs.reruns import Protocols, Track, agree_in_all, merged, tracks_of, with_older
 from cultureval.runs.same_model import MOST_FACTS, ModelFacts, facts_of_runs, facts_that_differ
 from cultureval.runs.table import suite_rows
 from cultureval.runs.warnings import (
@@ -134,29 +126,6 @@ class Division:
     groups: Sequence[Group]
 
 
-@dataclass
-class _Track:
-    """An entry while runs are added to it, the newest first."""
-
-    model: str
-    facts: ModelFacts
-    runs: list[Run] = field(default_factory=list)
-    protocols: dict[tuple[str, str], Protocol] = field(default_factory=dict)
-    sources: dict[str, Run] = field(default_factory=dict)
-
-    def fits(self, facts: ModelFacts, protocols: Protocols, texts: Texts) -> bool:
-        """Whether scores of a run may stand beside those that are here."""
-        return facts == self.facts and may_be_one(protocols, self.protocols, texts)
-
-    def add(self, run: Run, tasks: Sequence[TaskRecord], protocols: Protocols) -> None:
-        """Adds the scores that are not here yet."""
-        self.runs.append(run)
-        for task in tasks:
-            self.sources.setdefault(task.task, run)  # all scores of a task are of one run, as its judgements
-        protocols = {place: found for place, found in protocols.items() if self.sources.get(place[0]) is run}
-        self.protocols |= {place: found for place, found in protocols.items() if place not in self.protocols}
-
-
 def divisions(runs: Iterable[Run], allowed: Collection[str] = ()) -> list[Division]:
     """The suites of runs, their entries in groups that may be compared.
 
@@ -169,16 +138,7 @@ def divisions(runs: Iterable[Run], allowed: Collection[str] = ()) -> list[Divisi
     """
     runs = with_older(runs, allowed)
     texts = texts_that_differ(runs)
-    models = facts_of_runs(runs)
-    tracks: dict[tuple[str, int], list[_Track]] = {}
-    for run in sorted(runs, key=lambda run: run.date, reverse=True):
-        for place, tasks in parts_of(run).items():
-            known, facts = tracks.setdefault(place, []), models[run.file]
-            protocols = protocols_of_scores(run, tasks, allowed)
-            fitting = (one for one in known if one.model == run.model and one.fits(facts, protocols, texts))
-            if (track := next(fitting, None)) is None:
-                known.append(track := _Track(run.model, facts))
-            track.add(run, tasks, protocols)
+    tracks = tracks_of(runs, facts_of_runs(runs), texts, allowed)
     return [
         Division(suite, shots, _groups(_entries(found), allowed, texts))
         for (suite, shots), found in sorted(tracks.items(), key=_order)
@@ -208,7 +168,7 @@ def _order(item: tuple[tuple[str, int], Any]) -> tuple[int, str, int]:
     return names.index(suite) if suite in names else len(names), suite, shots
 
 
-def _entries(tracks: Sequence[_Track]) -> list[Entry]:
+def _entries(tracks: Sequence[Track]) -> list[Entry]:
     entries = []
     for track, label in zip(tracks, _labels(tracks), strict=True):
         run = merged(track.sources)
@@ -217,7 +177,7 @@ def _entries(tracks: Sequence[_Track]) -> list[Entry]:
     return entries
 
 
-def _labels(tracks: Sequence[_Track]) -> list[str]:
+def _labels(tracks: Sequence[Track]) -> list[str]:
     """The models' names in short, of several entries of a model with what tells each from the others."""
     short = short_names(list(dict.fromkeys(track.model for track in tracks)))
     newest = [track.runs[0] for track in tracks]
@@ -235,7 +195,7 @@ def _without_signs(name: str) -> str:
     return f"{name} (a run)" if name.endswith(f"({PAPER})") else name
 
 
-def _unranked(track: _Track, run: Run) -> str:
+def _unranked(track: Track, run: Run) -> str:
     """Why an entry has no rank whatever its scores."""
     if run.claims:
         return run.claimed
@@ -246,7 +206,7 @@ def _unranked(track: _Track, run: Run) -> str:
     return next((one.unverified for one in track.protocols.values() if one.unverified), "")
 
 
-def _what_differs(track: _Track, others: Sequence[_Track]) -> str:
+def _what_differs(track: Track, others: Sequence[Track]) -> str:
     """What an entry has that the others of its model do not have; "" where nothing is known."""
     told = facts_that_differ(track.facts, [other.facts for other in others])
     if not told:

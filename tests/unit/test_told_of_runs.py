@@ -40,6 +40,7 @@ from cultureval.metrics.judges.settings import JudgeSettings
 from cultureval.metrics.judges.verdicts import Judgement, JudgeVerdict
 from cultureval.metrics.m2cqa.statement_items import cell_report
 from cultureval.reports import judge_report
+from cultureval.reports.comparison.compared_models import sides_of
 from cultureval.reports.judge_saved import Job
 from cultureval.reports.leaderboard.board import read_board
 from cultureval.reports.leaderboard.entries import divisions
@@ -1196,6 +1197,34 @@ def test_every_view_tells_that_older_runs_have_other_scores(tmp_path):
     assert f"lab/a: {told}" in notes and not any("some subsets" in one for one in notes)
     rows = [row for one in sections_of(tmp_path) for table in one["tables"] for row in table["rows"]]
     assert any(told in row["warnings"] for row in rows)
+
+
+def test_compare_takes_as_one_run_what_the_page_does(tmp_path):
+    """After a rerun of one task with other versions `compare` had an average of two runs, which no other view has."""
+    out, tasks = tmp_path / "out", [*DIALECTS, TRUST]
+    for name, part, version, day in (
+        ("lab/b", tasks, "2.12", 1),
+        ("lab/a", tasks, "2.12", 1),
+        ("lab/a", [TRUST, DIALECTS[0]], "2.11", 2),
+        ("lab/a", [TRUST], "2.12", 3),
+        ("lab/c", tasks, "2.12", 1),
+        ("lab/c", DIALECTS[:1], "2.13", 2),
+    ):
+        date, signed = f"2026-11-0{day}T00-00-00", {"torch": version}
+        board_runs.write_run(out, name, part, 0.3 + 0.1 * day, 12, signed=signed, date=date)
+    (division,) = divisions(load(out))
+    entries = [entry for group in division.groups for entry in group.entries]
+    entries.sort(key=lambda entry: max(run.date for run in entry.sources.values()))
+    newest = {entry.model: {task: run.file for task, run in entry.sources.items()} for entry in entries}
+    sides = {side.name: side for side in sides_of([out])}
+    files = {name: {task: one.run.file for task, one in side.tasks.items()} for name, side in sides.items()}
+    assert files == newest and {name: len(found) for name, found in files.items()} == {
+        "lab/a": len(tasks),
+        "lab/b": len(tasks),
+        "lab/c": 1,
+    }
+    (told,) = sides["lab/c"].unread
+    assert f" and {len(DIALECTS) - 1} more tasks: the run of 2026-11-01" in told and "results_2026-11-01" in told
 
 
 def test_a_copy_of_a_run_is_no_older_run(tmp_path):
