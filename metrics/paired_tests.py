@@ -299,19 +299,16 @@ def _of_clusters(shares: Floats, tables: Sequence[tuple]) -> tuple[float, float,
 
     Subsets of other weights or numbers of clusters count as so many as have the variance of their average.
     """
-    first_wins, second_wins, variance, differ, known = 0.0, 0.0, 0.0, set(), set()
+    numbers, differ = numbers_of([names for _, _, names in tables]), set()
+    sums = np.zeros((len(numbers), 2))  # of the difference of the averages, and of an item's weight in them
     for share, (first, second, names) in zip(shares.tolist(), tables, strict=True):
-        numbers = numbers_of([names])
-        rows = [numbers[name] for name in names]
-        gaps = cluster_sums(first[:, :1] - second[:, :1], rows, len(numbers))[:, 0]
-        sizes = cluster_sums(first[:, 1:], rows, len(numbers))[:, 0]
-        first_wins += share * float(gaps[gaps > 0].sum() / len(names))
-        second_wins -= share * float(gaps[gaps < 0].sum() / len(names))
-        variance += share**2 * float((sizes**2).sum()) / len(names) ** 2
+        values = np.column_stack([first[:, 0] - second[:, 0], first[:, 1]])
+        sums += share * cluster_sums(values, [numbers[name] for name in names], len(numbers)) / len(names)
         differ |= {names[row] for row in np.flatnonzero((first != second).any(axis=1))}
-        known |= set(numbers)
-    count = 1 / variance
-    return *paired_interval(first_wins * count, second_wins * count, count), len(differ), len(known)
+    gaps, sizes = sums.T
+    count = 1 / float(np.square(sizes).sum())
+    wins = (float(np.maximum(side, 0.0).sum()) * count for side in (gaps, -gaps))
+    return *paired_interval(*wins, count), len(differ), len(numbers)
 
 
 def _right_or_wrong(table: Floats) -> bool:

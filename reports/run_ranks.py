@@ -1,7 +1,7 @@
 """Ranks of runs from their items: what a leaderboard's column needs besides its scores."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -13,7 +13,7 @@ from cultureval.metrics.resampling import LEAST_DEFINED
 from cultureval.reports.ranks import ITERATIONS, Ranking, Resamples, SubsetScores, rank_models, resample
 from cultureval.runs.comparable import asked_otherwise, hashes_of_rows, is_content_alike, record_of
 from cultureval.runs.files import details_files_of_run
-from cultureval.runs.items import ItemScores, aligned, gives, item_scores
+from cultureval.runs.items import ItemScores, aligned, drawn_with, gives, item_scores
 from cultureval.runs.record import Run, TaskRecord
 from cultureval.runs.warnings import published_rows
 from cultureval.runtime.errors import CulturevalError, counted, shown_names
@@ -173,7 +173,7 @@ def _subsets(
         broken |= {place: why for place, why in unbounded.items() if why}
         if lacking or broken or other:
             continue
-        subsets.append(_subset(whole, task, weight, tasks.count(task) > 1))
+        subsets.append(_subset(whole, drawn_with(whole[0], task, tasks), weight))
         for place, items in zip(tables, whole, strict=True):
             _count_left_out(left_out, models[place], task, items)
     why = {
@@ -239,11 +239,8 @@ def _items(run: Run, task: str, metric: str, files: Mapping[Path, Mapping[str, P
     return found if found and gives(found, run.value(task, metric)) else None
 
 
-def _subset(tables: Sequence[ItemScores], task: str, weight: float, together: bool) -> SubsetScores:
-    """A part's items; `together`: each is drawn with its namesake of the task's other metrics."""
-    group = task.partition("|")[0].partition(":")[0]
-    alone = [(task, key) if together else None for key in tables[0].keys]
-    clusters = [own if name is None else (group, name) for name, own in zip(tables[0].clusters, alone, strict=True)]
+def _subset(tables: Sequence[ItemScores], clusters: Sequence[Hashable], weight: float) -> SubsetScores:
+    """A part's items."""
     score = tables[0].score
     filled = [parts for table in tables if (parts := table.filled()) is not None]
     if score is not ratio:

@@ -1,6 +1,6 @@
 """The scores of the items of saved tasks, read without their texts: for ranks and for comparisons of runs."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -14,7 +14,7 @@ from cultureval.metrics.paired_tests import Floats, ScoreOfSums
 from cultureval.runs.files import read_details
 from cultureval.runs.means import agree
 from cultureval.runs.rows import NAMES, NOT_ASKED, is_verdict, names_in_columns, owner_of, saved_reply
-from cultureval.tasks.catalogue import all_suites, all_tasks, declared_metric
+from cultureval.tasks.catalogue import all_suites, all_tasks, data_of, declared_metric
 
 if TYPE_CHECKING:
     import pyarrow
@@ -119,6 +119,22 @@ def aligned(tables: Sequence[ItemScores]) -> list[ItemScores]:
         rows = tuple(table.rows[place[key]] if key in place else () for key in keys)
         found.append(ItemScores(keys, clusters, parts, table.score, rows, scored, **ends))
     return found
+
+
+def drawn_with(items: ItemScores, task: str, tasks: Sequence[str]) -> list[Hashable | None]:
+    """What is drawn together with each item where scores are averaged: one name, one draw; None for an item alone.
+
+    A cluster is one in all tasks of the same data, such as an item that is asked in several forms; and an item without
+    one is the same in all metrics of its task.
+
+    Args:
+        items: Of one of the scores.
+        task: Its task with `|k`.
+        tasks: Those of all scores, once a score.
+    """
+    data, again = data_of(task), tasks.count(task) > 1
+    keys = [(task, key) if again else None for key in items.keys]
+    return [key if name is None else (data, name) for name, key in zip(items.clusters, keys, strict=True)]
 
 
 def _share_of_clusters(table: ItemScores) -> float:

@@ -44,6 +44,16 @@ def require_suites(names: Iterable[str], hint: Callable[[], str] = unknown_suite
             raise CulturevalError(f"There is no suite {name!r}.{near} The suites are {known}.{hint()}")
 
 
+def data_of(task: str) -> str:
+    """What a task's items are items of: its preferred source, which others of the suite may share; else its group.
+
+    `|k` may follow the name.
+    """
+    bare = task.partition("|")[0]
+    known = all_tasks().get(bare)
+    return known.sources[0].repo if known and known.sources else bare.partition(":")[0]
+
+
 def is_gated(task: str, source: str) -> bool:
     """Whether a task's rows may not be passed on, since who gets its data accepts terms.
 

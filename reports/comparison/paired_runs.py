@@ -30,6 +30,7 @@ from cultureval.runs.files import derived_from
 from cultureval.runs.items import (
     ItemScores,
     aligned,
+    drawn_with,
     gives,
     in_denominator,
     item_scores,
@@ -74,28 +75,31 @@ class PairedTask:
         first, second = (int((~items.scored).sum()) for items in self.all_items)
         return first, second
 
-    def subset(self, weight: float = 1.0) -> PairedSubset:
-        """For `compare_paired`: the items that both have scores for."""
-        return self._paired(self.first, (self.first.parts, self.second.parts), weight)
+    def subset(self, weight: float, tasks: Sequence[str]) -> PairedSubset:
+        """For `compare_paired`: the items that both have scores for; arguments as of `filled`."""
+        return self._paired(self.first, (self.first.parts, self.second.parts), weight, tasks)
 
-    def filled(self, better: int, weight: float = 1.0) -> PairedSubset | None:
+    def filled(self, better: int, weight: float, tasks: Sequence[str]) -> PairedSubset | None:
         """All items, those that were left out as good as they can be for one side and as bad as can be for the other.
 
         Args:
             better: The side for which they are good, 0 or 1.
             weight: As of `PairedSubset`.
+            tasks: Of all scores in the average.
 
         Returns:
             None where nothing bounds them.
         """
         parts = [items.filled(best=side == better) for side, items in enumerate(self.all_items)]
         known = [table for table in parts if table is not None]
-        return self._paired(self.all_items[0], (known[0], known[1]), weight) if len(known) == len(parts) else None
+        return (
+            self._paired(self.all_items[0], (known[0], known[1]), weight, tasks) if len(known) == len(parts) else None
+        )
 
-    def _paired(self, items: ItemScores, parts: tuple[Floats, Floats], weight: float) -> PairedSubset:
-        """Of parts of items; clusters of one name in several tasks of a group are one."""
-        clusters = [None if name is None else (_group(self.task), name) for name in items.clusters]
-        return PairedSubset(*parts, items.score, clusters, weight)
+    def _paired(
+        self, items: ItemScores, parts: tuple[Floats, Floats], weight: float, tasks: Sequence[str]
+    ) -> PairedSubset:
+        return PairedSubset(*parts, items.score, drawn_with(items, self.task, tasks), weight)
 
 
 @dataclass(frozen=True)
@@ -497,16 +501,19 @@ def _row_tasks(pairs: Pairs) -> Iterator[RowTasks]:
 
 def _tested(weighted: Weighted, draws: int, seed: int) -> dict[str, Any] | None:
     """The result of a row, and what the items that were left out could change; None where no item has both scores."""
-    shared = [task.subset(weight) for task, weight in weighted if task.first.keys]
+    tasks = [task.task for task, _ in weighted]
+    shared = [task.subset(weight, tasks) for task, weight in weighted if task.first.keys]
     if not shared:
         return None
-    first, second = zip(*(task.left_out for task, _ in weighted), strict=True)
-    found: dict[str, Any] = {"result": compare_paired(shared, draws, seed), "left_out": (sum(first), sum(second))}
+    once = {(task.task, task.all_items[0].keys): task for task, _ in weighted}.values()  # whatever their metrics
+    first, second = zip(*(task.left_out for task in once), strict=True)
+    result = replace(compare_paired(shared, draws, seed), items=sum(len(task.first.keys) for task in once))
+    found: dict[str, Any] = {"result": result, "left_out": (sum(first), sum(second))}
     if not any(found["left_out"]):
         return found
     ends = []
     for better in (0, 1):
-        filled = [task.filled(better, weight) for task, weight in weighted]
+        filled = [task.filled(better, weight, tasks) for task, weight in weighted]
         known = [subset for subset in filled if subset is not None]
         ends += [compare_paired(known, draws, seed)] if len(known) == len(filled) else []
     gaps, p_values = [end.difference for end in ends], [end.p_value for end in ends]

@@ -220,6 +220,18 @@ def test_tables_that_do_not_fit_are_refused(tables: list[PairedSubset]) -> None:
         compare_paired(tables, DRAWS)
 
 
+@pytest.mark.parametrize("again", [1, 4, 12])
+def test_few_differing_items_say_the_same_however_often_they_are_asked(again):
+    """50 items in 12 forms had an interval 12 times too narrow, as 600 items have."""
+    names = list(range(50))
+    right, wrong = np.ones(50), np.arange(50) != 7
+    for second in (right, wrong):
+        alone = compare_paired([subset(right, second)], 400)
+        found = compare_paired([subset(right, second, clusters=names)] * again, 400)
+        assert (found.low, found.high) == pytest.approx((alone.low, alone.high), abs=0.02)
+        assert found.low <= alone.low + 1e-9 and found.high >= alone.high - 1e-9
+
+
 def test_ratios_that_are_often_undefined_are_not_tested():
     """A model with one right Q+ of 60 in each of four varieties was told as better by .27 with p < 0.001."""
     rare = np.zeros((60, 2))

@@ -1,6 +1,7 @@
 """What was wrongly said of finished runs, a test each: what happened stands in its docstring."""
 
 import contextlib
+import csv
 import json
 import re
 import shutil
@@ -56,7 +57,7 @@ from cultureval.runs.task_records import task_records
 from cultureval.runs.warnings import PROBLEMS, RunWarning, leaves_items_out, run_warnings
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.servers.costs import Budget, RequestSize
-from cultureval.tasks.catalogue import groups, means_of_subsets
+from cultureval.tasks.catalogue import all_tasks, groups, means_of_subsets
 
 CAPTIONS = ("caption",)
 
@@ -834,9 +835,9 @@ def test_a_mean_of_some_subsets_says_of_how_many_on_the_page(tmp_path, group):
     assert {one.get("coverage") for one in cells["whole"]} == {None}
 
 
-def run_of_m2cqa(root, cells, left=(), model="lab/model", group="m2cqa"):
+def run_of_m2cqa(root, cells, left=(), model="lab/model", group="m2cqa", **other):
     """The results file of a run of verdicts by their tasks, without anything of some of these."""
-    file = m2cqa_runs.write_run(root, model, cells, recorded={}, group=group)
+    file = m2cqa_runs.write_run(root, model, cells, recorded={}, group=group, **other)
     with changed(file) as content:
         scores = {f"{group}:{name}|0": cell_report(verdicts) for name, verdicts in cells.items()}
         for name, verdicts in cells.items():
@@ -879,6 +880,37 @@ def test_an_average_over_the_same_items_has_the_error_of_one_subset(tmp_path):
     (found,) = load(file)
     assert not found.claims and found.stderr("m2cqa_aynvqa_tf:en|0", "cfhr") == pytest.approx(own["cfhr_stderr"])
     assert found.stderr(average, "cfhr") == pytest.approx(own["cfhr_stderr"])
+
+
+def test_two_items_that_differ_in_every_form_are_two_items(tmp_path):
+    """AynVQA's four forms of 60 items were 240 items: "alone at the top", and p 0.004 beside 0.25 of each form."""
+    forms = [name for name, tasks in groups("aynvqa").items() if "joint" not in name and len(tasks) == 2]
+    for model, fooled in (("lab/a", []), ("lab/b", [3, 9])):
+        verdicts = drawn_verdicts(60, 1.0, 1.0, 0)
+        verdicts[fooled, 1] = "true"
+        for day, form in enumerate(forms, 1):
+            cells = dict.fromkeys(("en", "msa"), verdicts)
+            run_of_m2cqa(tmp_path / "out", cells, model=model, group=form, date=f"2026-01-0{day}T00-00-00")
+    (table,) = page(tmp_path / "out", "--out", tmp_path / "site").values()
+    assert len(forms) == 4 and [row["rank"] for row in table["rows"]] == ["1\u20132"] * 2
+    run("compare", tmp_path / "out", "--output-dir", tmp_path / "c", "--charts", "none")
+    found = json.loads((tmp_path / "c" / "comparison.json").read_text("utf-8"))["differences"]
+    assert {row["level"] for row in found} == {"group", "subset", "average"}
+    assert {row["clusters"] for row in found} == {60} and min(row["p_value"] for row in found) > 0.2
+    widths = [row["high"] - row["low"] for row in found]
+    assert max(widths) < 1.1 * min(widths)
+
+
+def test_all_numbers_of_one_row_are_of_one_item(tmp_path):
+    """`compare cvlue` swapped R@1, R@5 and R@10 of a dialogue one by one: p 0.016 where the page said "tied"."""
+    tasks = [name for name in all_tasks() if name.startswith("cvlue_") and not name.startswith("cvlue_en")]
+    for name, ability in (("lab/a", 0.6), ("lab/b", 0.5)):
+        board_runs.write_run(tmp_path / "out", name, tasks, ability, 60, signed={})
+    paths = [tmp_path / "out" / "results" / "lab" / name for name in "ab"]
+    assert not run("compare", "cvlue", *paths, "--output-dir", tmp_path / "c")[2]
+    rows = csv.DictReader((tmp_path / "c" / "differences.csv").read_text("utf-8").splitlines())
+    (macro,) = (row for row in rows if row["level"] == "average")
+    assert (macro["items"], macro["clusters"]) == ("240", "240") and macro["metric"] == "headlines"
 
 
 @pytest.mark.parametrize("said", ["false", "invalid"])
