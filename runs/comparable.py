@@ -163,7 +163,7 @@ def _differing_texts(first: Run, second: Run, task: str, files: tuple[Path, Path
     if "items" in unlike or "clusters" in unlike:
         one, other = (_asked(file, *state_of(file)) for file in files)
         shared = f" ({len(one.keys() & other.keys()) or 'none'} in both)"
-        values |= {"items": (f"{counted(len(one), 'item')}{shared}", f"{counted(len(other), 'item')}{shared}")}
+        values |= {"items": (f"{counted(len(one), 'row')}{shared}", f"{counted(len(other), 'row')}{shared}")}
         values |= {"clusters": (counted(_clusters(one), "cluster"), counted(_clusters(other), "cluster"))}
     return {name: (_kind(name), *values[name]) for name in unlike}
 
@@ -306,9 +306,9 @@ def reasons_in_details(
             ]
             refused = [record.refused for record in records]
             less = f" ({refused[0]} and {refused[1]} refused)" if any(refused) else ""
-            text = f"{len(one)} and {counted(len(other), 'item')}{less}; {', '.join(parts)}"
+            text = f"{len(one)} and {counted(len(other), 'row')}{less}; {', '.join(parts)}"
         elif name == "golds":
-            text = f"gold answers or choices of {counted(len(keys), 'item')} differ, such as those of {such}"
+            text = f"gold answers or choices of {counted(len(keys), 'row')} differ, such as those of {such}"
         elif name == "clusters":
             numbers = " and ".join(counted(_clusters(each), "cluster") for each in (one, other))
             text = f"which items share a cluster differs: {numbers}"

@@ -38,6 +38,7 @@ def released(part: str, prepare: Prepare, read: Any) -> Source:
         find=files.find_released(part),
         read=read,
         notes=files.released_notes(part),
+        other_data=files.other_split(part),
         on_hub=False,
         licence="CC BY-NC-ND 4.0",
         how_to_get=_ON_REQUEST,

@@ -137,20 +137,35 @@ def released_notes(part: str) -> Callable[[Sequence[PreparedRow]], list[str]]:
     """A `Source.notes` for one of CVLUE's parts: the split and release, and incomplete histories."""
 
     def notes(rows: Sequence[PreparedRow]) -> list[str]:
-        images = len({row["image_path"] for row in rows})
-        names = ("training", "validation", "test")
-        known = [
-            f"the {name} split of {release}"
-            for release, sizes in SPLITS[part].items()
-            for name, size in zip(names, sizes, strict=True)
-            if size == images
-        ]
-        sizes = "; ".join(f"{release}: {'/'.join(map(str, sizes))}" for release, sizes in SPLITS[part].items())
-        unknown = f"which is the size of no known split (training/validation/test of {sizes})"
-        which = f"as in {known[0]}" if known else unknown
-        return [f"{images} images, {which}.", *history_notes(rows), *box_notes(rows)]
+        return [_split_of(part, rows)[0], *history_notes(rows), *box_notes(rows)]
 
     return notes
+
+
+def other_split(part: str) -> Callable[[Sequence[PreparedRow]], str]:
+    """A `Source.other_data` for one of CVLUE's parts: that its images are, by their number, of no test split."""
+
+    def told(rows: Sequence[PreparedRow]) -> str:
+        sentence, of_test = _split_of(part, rows)
+        return "" if of_test else f"Not a test split, of which scores are published: {sentence}"
+
+    return told
+
+
+def _split_of(part: str, rows: Sequence[PreparedRow]) -> tuple[str, bool]:
+    """Of which split and release the images are, by their number, as a sentence; and whether it is a test split."""
+    images = len({row["image_path"] for row in rows})
+    names = ("training", "validation", "test")
+    known = [
+        (name, f"as in the {name} split of {release}")
+        for release, sizes in SPLITS[part].items()
+        for name, size in zip(names, sizes, strict=True)
+        if size == images
+    ]
+    sizes = "; ".join(f"{release}: {'/'.join(map(str, sizes))}" for release, sizes in SPLITS[part].items())
+    unknown = "", f"which is the size of no known split (training/validation/test of {sizes})"
+    name, which = known[0] if known else unknown
+    return f"{images} images, {which}.", name == "test"
 
 
 def history_notes(rows: Sequence[PreparedRow]) -> list[str]:

@@ -47,26 +47,28 @@ def find_split(folder: Path, task: Task) -> tuple[list[Path], list[Path]]:
     return files_of_split(folder, configs, (split,)) or files_matching(folder, globs), []
 
 
-def notes(prepared: Sequence[PreparedRow]) -> list[str]:
-    """The split, and its number of items beside the published one."""
+def other_data(prepared: Sequence[PreparedRow]) -> str:
+    """Of the splits that models are not ranked on which it is, and its number of items; "" of `test`."""
     split, found = SPLIT.read(current_settings()), len({row["item_id"] for row in prepared})
-    return [f"AynVQA, split {split}: {found:,} items; the published split has {ITEMS[split]:,}."]
+    sizes = f"{found:,} items of {ITEMS[split]:,}"
+    return "" if split == "test" else f"AynVQA's split {split} ({sizes}), of other data than `test`, which is ranked."
 
 
 def _sources(language: str, joint: bool = False) -> tuple[Source, ...]:
     prepare = partial(joint_row if joint else labelled_rows, language=language)
-    changes: dict[str, Any] = {"find": find_split, "read": rows_of_files, "notes": notes, "caveat": CAVEAT}
+    changes: dict[str, Any] = {"find": find_split, "read": rows_of_files, "other_data": other_data, "caveat": CAVEAT}
     changes |= {"check": None if joint else check_items, "reorder": None if joint else rows_before_shuffle}
     return tuple(replace(source, prepare=prepare, **changes) for source in aynvqa_sources(language))
 
 
 def _benchmark(group: str, domain: str, metrics: MetricSet, templates: dict[str, str], language: str) -> Benchmark:
+    rows = ITEMS["test"] * (1 if group == AYNVQA_JOINT else 3)  # statements
     return Benchmark(
         name="AynVQA",
         domain=domain,
         group=group,
         sources=_sources(language, joint=group == AYNVQA_JOINT),
-        subsets=(Subset(language, register=LANGUAGES[language]),),
+        subsets=(Subset(language, rows=rows, register=LANGUAGES[language]),),
         metric_set=metrics,
         template=templates[language],
         language="en" if language == "en" else "ar",

@@ -72,10 +72,13 @@ def test_the_release_is_recognised_by_its_number_of_images(root, monkeypatch):
     from cultureval.tasks.cvlue import files as cvlue_files
 
     monkeypatch.setitem(cvlue_files.SPLITS, "vqa", {"the paper": (1, 2, 3), "the 2025 release": (4, 6, 5)})
-    assert prepared("cvlue_vqa", root)[1]["notes"] == ["5 images, as in the test split of the 2025 release."]
+    report = prepared("cvlue_vqa", root)[1]
+    assert (report["notes"], report["other_data"]) == (["5 images, as in the test split of the 2025 release."], "")
     edit(root / "cvlue/VQA/gold.json", lambda rows: [row for row in rows if "panda" not in row["image"]])
     (root / "cvlue/VQA/test_VQA.json").unlink()
-    assert prepared("cvlue_vqa", root)[1]["notes"] == ["4 images, as in the training split of the 2025 release."]
+    report = prepared("cvlue_vqa", root)[1]
+    assert report["notes"] == ["4 images, as in the training split of the 2025 release."]
+    assert report["other_data"] == f"Not a test split, of which scores are published: {report['notes'][0]}"
     first, last = prepared("cvlue_vg", root)[1]["notes"]
     assert "no known split" in first and "read as qwen_vl writes them" in last
 

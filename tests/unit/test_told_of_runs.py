@@ -211,7 +211,7 @@ def test_a_group_that_lacks_items_is_not_said_to_have_other_golds(tmp_path):
     one, other = (load(planted.file)[0] for planted in write_folder(tmp_path, Folder(6, (Plan(0), Plan(1, limit=4)))))
     first, second = (protocol_of(each, each.record.tasks[f"{TRUST}|0"], "acc_norm", ["limit"]) for each in (one, other))
     texts = texts_that_differ([one, other])
-    words = "6 items (4 in both)", "4 items (4 in both)"
+    words = "6 rows (4 in both)", "4 rows (4 in both)"
     assert fields_that_differ(first, second, texts) == {"items": words}
     assert fields_that_differ(second, first, texts) == {"items": words[::-1]}
 
@@ -1097,9 +1097,9 @@ def test_copies_of_a_run_without_its_hard_rows_take_no_rank_from_an_honest_one(t
         changed_rows(one, lambda rows: [*rows[:8], *rows[14:]])
     ours, short = sections(tmp_path / "out")
     assert set(ours[0]) == {"a-7B", "b-7B"} and all(ours[0].values())
-    assert len(short[0]) == 3 and "items: 14 items (13 in both) here, 19 items (13 in both) there" in short[1]
+    assert len(short[0]) == 3 and "items: 14 rows (13 in both) here, 19 rows (13 in both) there" in short[1]
     _, err, code = run("compare", planted[0].file, planted[2].file, "--output-dir", tmp_path / "c")
-    assert code and "19 and 14 items (1 and 0 refused)" in err
+    assert code and "19 and 14 rows (1 and 0 refused)" in err
 
 
 @pytest.mark.parametrize("refused", [0, 1])
