@@ -59,7 +59,9 @@ def held_to(schema: Mapping[str, Any], name: str = "reply") -> dict[str, Any]:
     return {"type": "json_schema", "json_schema": {"name": name, "strict": True, "schema": dict(schema)}}
 
 
-_NOT_COMPARED = ("owner", "holds_schema", "answered")
+_NOT_COMPARED = ("owner", "holds_schema", "listed", "answered")
+_OF_THE_LIST = {"root", "max_model_len", "sizes"}
+_OF_THE_ANSWER = {"probe", "fingerprint", "served"}
 _SIZES = ("n_params", "n_vocab", "n_embd", "size")  # what llama.cpp lists of a model's weights
 
 
@@ -77,6 +79,7 @@ class ServerIdentity:
         probe: First eight hexadecimal digits of the SHA-256 of the answer to `PROBE`; None: no part of the identity.
         owner: `owned_by`: the serving software, such as "vllm", or a company. Not compared.
         holds_schema: Whether the servers hold a reply to a JSON schema, by trial. Not compared.
+        listed: Whether their list of models did not fail, as that of a busy server does. Not compared.
         answered: Whether they answered `PROBE`, which some refuse for what it is. Not compared.
     """
 
@@ -89,6 +92,7 @@ class ServerIdentity:
     probe: str | None = None
     owner: str | None = None
     holds_schema: bool = False
+    listed: bool = True
     answered: bool = True
 
     @property
@@ -115,6 +119,17 @@ class ServerIdentity:
         """What identifies the model, by name."""
         values = {field.name: getattr(self, field.name) for field in fields(self) if field.name not in _NOT_COMPARED}
         return {name: value for name, value in values.items() if value is not None}
+
+    @property
+    def of_a_list(self) -> bool:
+        """Whether the servers' list of models says anything of it but its id."""
+        return any(getattr(self, name) is not None for name in (*_OF_THE_LIST, "owner"))
+
+    def differing(self, other: "ServerIdentity") -> set[str]:
+        """In what another one differs; a list that fails and a question that is refused say nothing."""
+        names = {name for name, _ in self.known.items() ^ other.known.items()}
+        names -= _OF_THE_LIST if self.listed != other.listed else set()
+        return names - _OF_THE_ANSWER if self.answered != other.answered else names
 
     def __str__(self) -> str:
         """`id=m;root=/models/m;probe=1a2b3c4d`, for signatures."""
@@ -160,10 +175,13 @@ class IdentityQuestion:
         request |= {} if temperature is None else {"temperature": temperature}
         return cls(servers, request | ({"extra_body": extra} if extra else {}), by_answer)
 
-    async def ask(self, url: str, patient: bool = True) -> ServerIdentity:
-        """What one server says; raises ServerError where it does not answer, also to another try if `patient`."""
+    async def ask(self, url: str, patient: bool = True, listed: bool = False) -> ServerIdentity:
+        """What one server says; raises ServerError where it does not answer, also to another try if `patient`.
+
+        So it does where the list of models is lost or fails of a server that had one (`listed`).
+        """
         settings = replace(self.settings, base_urls=(url,), max_retries=self.settings.max_retries if patient else 0)
-        return await _of_server(settings, self.request, self.by_answer, False, True, known=True)
+        return await _of_server(settings, self.request, self.by_answer, False, True, listed)
 
     async def is_answered(self) -> bool:
         """Whether the servers answer it, so that their key, model and address are right."""
@@ -258,11 +276,12 @@ async def _of_server(
     by_answer: bool,
     try_schema: bool,
     plain: bool,
-    known: bool = False,
+    known: bool = False,  # to have a list of models
 ) -> ServerIdentity:
     async with OpenAIClient(settings, aside=request["model"]) as client:
         entry = await client.model_entry(request["model"], known)
         response = await _continued(client, request, plain)
+        listed, entry = entry is not None, entry or {}
         ask = try_schema and entry.get("owned_by") not in _REGULAR_EXPRESSIONS
         holds_schema = ask and await _holds_schema(client, request)
     length = entry.get("max_model_len")
@@ -277,6 +296,7 @@ async def _of_server(
         probe=_digest(response) if by_answer and response is not None else None,
         owner=name_of(entry.get("owned_by")),
         holds_schema=holds_schema,
+        listed=listed,
         answered=response is not None,
     )
 

@@ -32,7 +32,6 @@ LEAST_PAUSE_S = 10.0  # between two questions who a server is, without a reason 
 SHARE = 0.02  # of a run's time that such questions may take
 ALONE = 3  # times that a server is asked again whose answer to the short question has changed
 _POLL_S = 0.05
-_OF_THE_ANSWER = {"probe", "fingerprint", "served"}
 
 
 class Filed(NamedTuple):
@@ -174,12 +173,12 @@ class IdentityWatch:
         recent, started, busy = self._recent.get(url, []), time.monotonic(), in_flight() > 0
         before = list(recent)
         self._next_check.pop(url, None)  # what is filed meanwhile waits for another check
-        found = [await self.question.ask(url, patient) for _ in range(times)]
+        found = [await self._ask(url, patient) for _ in range(times)]
         self._asked[url] = (time.monotonic(), time.monotonic() - started)
         if any(self._differing(url, one) == {"probe"} for one in found):
             while in_flight():
                 await asyncio.sleep(_POLL_S)
-            alone = [await self.question.ask(url, patient) for _ in range(ALONE)]
+            alone = [await self._ask(url, patient) for _ in range(ALONE)]
             found = alone if busy else [*found, *alone]
         others = [one for one in found if self._differing(url, one)]
         described = [one for one in others if self._differing(url, one) != {"probe"}]
@@ -192,11 +191,12 @@ class IdentityWatch:
             await self._confirm(before)
             del recent[: len(before)]
 
+    async def _ask(self, url: str, patient: bool = True) -> ServerIdentity:
+        return await self.question.ask(url, patient, self._current(url).of_a_list)
+
     def _differing(self, url: str, found: ServerIdentity) -> set[str]:
-        """In what an identity differs from that of a server; a question that was refused says nothing of its answer."""
-        current = self._current(url)
-        names = {name for name, _ in found.known.items() ^ current.known.items()}
-        return names if found.answered == current.answered else names - _OF_THE_ANSWER
+        """In what an identity differs from that of a server."""
+        return self._current(url).differing(found)
 
     async def _confirm(self, filed: Iterable[Filed]) -> None:
         """Notes in the journal that the checks of these answers were passed."""
@@ -240,7 +240,7 @@ class IdentityWatch:
             self.journal.withdraw({one.key: None for one in unsure})
         await self._confirm(one for one in recent if one not in unsure)
         self.others |= {one.asked: f"{before} or {found}" for one in unsure}
-        self._now[url] = self.first if found.known == self.first.known else found
+        self._now[url] = found if found.differing(self.first) else self.first
         self._changes[url] += 1
         if not self.goes_on:
             raise self.error(url, found, len(unsure))
@@ -279,7 +279,7 @@ class IdentityWatch:
         said = ServerIdentity(self.first.id, fingerprint=fingerprint, served=model)
         if self.question is None:
             return replace(said, root=self.first.root)
-        found = await self.question.ask(url)
+        found = await self._ask(url)
         if model not in (None, found.served or found.id) or fingerprint not in (None, found.fingerprint):
             return said
         self._now[url] = found

@@ -54,7 +54,9 @@ T = TypeVar("T")
 
 _LONGEST_WAIT_S = 60.0
 _HEALTH_TIMEOUT_S = 10.0
-_NO_LIST = (404, 405, 429, 500, 501)  # answers of servers that can be asked all the same
+_NO_LIST = (404, 405, 501)  # answers of servers without one, which can be asked all the same
+_NO_LIST_NOW = (429, 500)  # of busy ones, and of `transformers serve` with an empty cache: they can be asked, too
+_MORE_TRIES_OF_A_FAILING_LIST = 2
 _NOT_READY = (502, 503, 504)  # answers of servers that load a model, and of proxies that wait for one
 _TRIES_WITHOUT_CHOICES = 3
 _TIMES_AT_THE_END = 2  # that a server is asked who it is: two in turns behind one address are then found
@@ -231,26 +233,27 @@ class OpenAIClient:
                 if model and served and model not in served and await _is_unknown(server.client, model):
                     why = f"it does not serve {model!r}, but {shown_names([name_of(one) or one for one in served])}"
                     found[server.url] = ServerError(why, status=404)
-            except (openai.OpenAIError, *UNREADABLE) as error:
-                if getattr(error, "status_code", None) not in _NO_LIST:
+            except (openai.OpenAIError, IncompleteAnswer) as error:
+                if getattr(error, "status_code", None) not in _NO_LIST + _NO_LIST_NOW:
                     found[server.url] = self._as_server_error(error)
         return found
 
-    async def model_entry(self, model: str, known: bool = False) -> dict[str, Any]:
-        """What the list of models of the first server that answers says of one; {} without.
+    async def model_entry(self, model: str, known: bool = False) -> dict[str, Any] | None:
+        """What the list of models of the first server that answers says of one; {} without, None where it fails.
 
-        One that is `known` to run is asked again after a lost connection, too.
+        One that is `known` to have a list is asked for it as often as a request, whatever became of it.
 
         Raises:
-            ServerError: No server answers.
+            ServerError: No server answers; of a known one, also where its list fails.
         """
         lost = None
         for server in self._servers:
             try:
                 entries = await self._entries(server, known)
-            except (openai.OpenAIError, *UNREADABLE) as error:
-                if getattr(error, "status_code", None) in _NO_LIST:
-                    return {}
+            except (openai.OpenAIError, IncompleteAnswer) as error:
+                status = getattr(error, "status_code", None)
+                if status in _NO_LIST or (status in _NO_LIST_NOW and not known):
+                    return {} if status in _NO_LIST else None
                 lost = lost or error
             else:
                 return next((entry for entry in entries if entry["id"] == model), {})
@@ -261,14 +264,16 @@ class OpenAIClient:
         tries = _Tries(self.settings)
 
         def again(error: BaseException) -> bool:
-            return getattr(error, "status_code", None) in _NOT_READY or (known and is_loss(error))
+            status = getattr(error, "status_code", None)
+            fails = status == 500 and tries.failures < _MORE_TRIES_OF_A_FAILING_LIST
+            return worth_retrying(error) and (known or fails or status in (*_NOT_READY, 429))
 
         async def ask() -> list[dict[str, Any]]:
             await asyncio.sleep(max(0.0, server.paused_until - time.monotonic()))
             try:
-                return await _model_entries(server.client)
+                return await _model_entries(server.client, known)
             except openai.APIStatusError as error:
-                if error.status_code in _NOT_READY:
+                if error.status_code in (*_NOT_READY, 429):
                     self._note_failure(server, error, tries)
                 raise
 
@@ -496,14 +501,19 @@ class OpenAIClient:
         )
 
 
-async def _model_entries(client: openai.AsyncOpenAI) -> list[dict[str, Any]]:
-    """The entries of a server's list of models; [] where the list has another form."""
+async def _model_entries(client: openai.AsyncOpenAI, known: bool = False) -> list[dict[str, Any]]:
+    """The entries of a server's list of models; [] where the list has another form, which one that is known had not."""
     # Read as plain JSON: some servers answer with a bare list, which the openai client's types reject.
     answer = await client.with_options(timeout=_HEALTH_TIMEOUT_S).models.with_raw_response.list()
-    content = json.loads(answer.content)
+    try:
+        content = json.loads(answer.content)
+    except UNREADABLE as error:
+        raise IncompleteAnswer(f"its list of models cannot be read: {type(error).__name__}: {error}") from None
     entries = content.get("data") if isinstance(content, dict) else content
-    known = isinstance(entries, list) and all(isinstance(entry, dict) and entry.get("id") for entry in entries)
-    return entries if known else []
+    readable = isinstance(entries, list) and all(isinstance(entry, dict) and entry.get("id") for entry in entries)
+    if known and not (readable and entries):
+        raise IncompleteAnswer("its list of models is empty, or has another form than before")
+    return entries if readable else []
 
 
 async def _is_unknown(client: openai.AsyncOpenAI, model: str) -> bool:

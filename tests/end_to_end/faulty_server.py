@@ -86,7 +86,8 @@ class FaultyServer(LoopbackServer):
             as its tokens at /tokenize, refuses one that has more than `max_model_len` of its entry with its answer, and
             reads the end of one as vLLM does.
         served, fingerprint: What its answers call the model, and say of its build.
-        lists: How often its list of models was asked for; lost_lists: at which of these the connection is dropped.
+        lists: How often its list of models was asked for; lost_lists: which of these are lost -> the
+            reply instead, as the arguments of `reply`; None drops the connection.
         down: While True, every connection is dropped.
     """
 
@@ -108,7 +109,7 @@ class FaultyServer(LoopbackServer):
         self.asked, self.answered = Counter(), Counter()
         self.requests, self.authorizations, self.arrivals = [], [], []
         self.most_at_once = self.in_flight = self.dropped_while_down = self.lists = 0
-        self.lost_lists: set[int] = set()
+        self.lost_lists: dict[int, tuple | None] = {}
         self.down, self.served, self.fingerprint, self.probe_usage = False, MODEL, None, None
 
 
@@ -117,8 +118,11 @@ class _Handler(Handler):
 
     def do_GET(self):
         self.server.lists += 1
-        if self.server.down or self.server.lists in self.server.lost_lists:
+        lost = self.server.lost_lists.get(self.server.lists, ())
+        if self.server.down or lost is None:
             return self._drop()
+        if lost:
+            return self.reply(*lost)
         if "loading" in self.server.features and self.server.lists <= 3:
             return self.reply(503, {"error": {"message": "Loading model"}})
         if "unknown_models" in self.server.features and not self.path.endswith(("/models", MODEL)):

@@ -134,16 +134,33 @@ def test_a_full_disk_at_an_interruption_is_told_and_what_it_left_unconfirmed(loa
     assert "the disk is full" in caplog.text and "1 of the run's answers came after the last time" in caplog.text
 
 
-def test_a_list_of_models_that_is_lost_at_the_end_is_asked_for_again(load, caplog):
-    """One hiccup of a gateway left all answers since the last check to be paid again."""
+BUSY = (429, {"error": {"message": "slow down"}}, {"Retry-After": "1"})
+BROKEN = (500, {"error": {"message": "broken"}})
+LOST_LISTS = [None, BUSY, BROKEN, (200, b"<html>gateway</html>"), (200, {"data": []})]
+
+
+@pytest.mark.parametrize("lost", LOST_LISTS)
+def test_a_list_of_models_that_is_lost_at_the_end_is_asked_for_again(load, caplog, lost):
+    """One hiccup of a gateway left all answers since the last check to be paid again, or was told as a change."""
 
     def loses(prompt, count):
-        server.lost_lists.add(server.lists + 1)
+        server.lost_lists[server.lists + 1] = lost
 
-    with FaultyServer(loses) as server:
+    with FaultyServer(loses, entry={"root": "/a", "max_model_len": 64}) as server:
         assert len(texts(load(server))) == 7
         assert len(texts(load(server))) == 7 and {*server.answered.values()} == {1}
     assert "anew" not in caplog.text
+
+
+@pytest.mark.parametrize(("lost", "times", "known"), [(BUSY, 1, True), (BROKEN, 2, True), (BROKEN, 3, False)])
+def test_a_list_of_models_that_fails_at_the_start_is_asked_for_again_and_else_says_nothing(
+    load, caplog, lost, times, known
+):
+    with FaultyServer(entry={"root": "/a", "max_model_len": 64}) as server:
+        server.lost_lists = dict.fromkeys(range(1, times + 1), lost)
+        model = load(server)
+        assert len(texts(model)) == 7 and ("nothing of its weights" in caplog.text) != known
+        assert "of_other_models" not in model.run_record()["tasks"]["t"]
 
 
 class SmallDisk:
@@ -182,7 +199,7 @@ def test_a_short_question_that_is_asked_again_alone_is_as_patient_as_the_first(p
     asked = []
 
     class Question:
-        async def ask(self, url, patient=True):
+        async def ask(self, url, patient, listed):
             asked.append(patient)
             return ServerIdentity("m", probe="b" if len(asked) == 1 else "a")
 

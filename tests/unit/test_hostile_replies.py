@@ -206,7 +206,7 @@ def test_an_answer_of_another_run_is_nobodys_until_that_has_asked_its_server_who
 
 
 def test_an_interrupted_command_does_not_name_as_kept_what_the_next_one_asks_anew(tmp_path, caplog):
-    async def gone(url, patient):
+    async def gone(url, patient, listed):
         raise ServerError("gone")
 
     async def stops(client):
