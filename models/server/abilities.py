@@ -12,9 +12,10 @@ from cultureval.runtime.coroutines import run_coroutine
 from cultureval.runtime.data.image_store import pillow
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.progress import working
+from cultureval.runtime.servers.answers import usage_of
 from cultureval.runtime.servers.costs import read_usage
 from cultureval.runtime.servers.data_urls import data_url
-from cultureval.runtime.servers.errors import ContentFilter, ServerError
+from cultureval.runtime.servers.errors import ContentFilter, ServerError, reading_a_reply
 from cultureval.runtime.servers.identity import PROBE
 from cultureval.runtime.servers.openai_client import OpenAIClient
 
@@ -171,7 +172,7 @@ class _Questions:
         counts: list[int | None] = []
 
         def counted(response: Any) -> str:
-            used = read_usage(response.usage.model_dump()) if response.usage else None
+            used = read_usage(usage_of(response))
             counts.append(used.input if used else None)
             return PASSED_OVER if len(counts) == 2 and None not in counts and counts[0] == counts[1] else ""
 
@@ -225,7 +226,9 @@ class _Questions:
         """
         for client in (self._client, self._patient):
             try:
-                return found(await client.send(ask))
+                response = await client.send(ask)
+                with reading_a_reply():
+                    return found(response)
             except ContentFilter:
                 return ""
             except ServerError as error:

@@ -10,8 +10,10 @@ import pytest
 from lighteval.tasks.requests import Doc
 from loopback import Handler, LoopbackServer
 
+from cultureval.models.server.abilities import abilities
 from cultureval.models.server.first_token import ask_first_token, first_token_response
 from cultureval.models.server.refused_answers import PromptRefused, naming
+from cultureval.models.server.settings import ServerModelConfig
 from cultureval.runtime.interruption import interruption_message, orderly_end
 from cultureval.runtime.journal import Journal, answer_key
 from cultureval.runtime.servers import openai_client
@@ -21,6 +23,7 @@ from cultureval.runtime.servers.identity import IdentityQuestion, ServerIdentity
 from cultureval.runtime.servers.identity_watch import IdentityWatch
 from cultureval.runtime.servers.journalled_answers import answer_all
 from cultureval.runtime.servers.openai_client import OpenAIClient, _Tries
+from cultureval.runtime.servers.rate_limits import pause_after_answer, wait_after_refusal
 from cultureval.runtime.servers.settings import ServedModel, ServerSettings
 
 CHAT = {"model": "m", "messages": [{"role": "user", "content": "س"}]}
@@ -106,6 +109,17 @@ def test_first_tokens_of_an_unusual_form_are_no_answer(top):
         asked(body, question)
     assert refused.value.usage["prompt_tokens"] == 5, "it was paid"
     assert refused.value.kind == "no_answer"
+
+
+@pytest.mark.parametrize("top", ['{"أ": -0.5}', '["أ"]'])
+def test_odd_replies_to_questions_what_a_server_can_do_are_no_ability(top):
+    body = chat_body('"أ"', f', "logprobs": {{"content": [{{"token": "أ", "top_logprobs": {top}}}]}}')
+    body = body.replace(b'"usage": {', b'"usage": "12", "used": {')
+    with LoopbackServer(Hostile, "/v1") as server:
+        server.body = body
+        config = ServerModelConfig(model_name="m", model="m", base_url=server.url, max_retries=0)
+        able = abilities(config, True, True)
+    assert "cannot be read: AttributeError" in able.first_token and able.images == ""
 
 
 def test_what_a_refused_row_had_cost_before_is_counted():
@@ -276,3 +290,9 @@ def test_a_run_that_was_asleep_until_its_time_was_up_has_one_more_try():
         SimpleNamespace(outcome=SimpleNamespace(exception=TimeoutError), seconds_since_start=s) for s in (1, 70, 80)
     ]
     assert [stop(one) for one in tries] == [False, False, True]
+
+
+def test_nothing_left_of_a_limit_is_waited_for_and_a_limit_that_there_is_not_is_none():
+    headers = {"x-ratelimit-remaining-requests": "0", "x-ratelimit-reset-requests": "8s"}
+    assert pause_after_answer(headers) == wait_after_refusal(headers, None) == 8
+    assert pause_after_answer(headers | {"x-ratelimit-remaining-requests": "-1"}) == 0
