@@ -32,7 +32,8 @@ def wait_after_refusal(headers: Mapping[str, str], body: Any) -> float | None:
 
 def pause_after_answer(headers: Mapping[str, str]) -> float:
     """Seconds to wait after an answer that used up a limit; 0 where something is left, or nothing is said."""
-    return max((wait for wait in _spent(headers) if wait <= LONGEST_PAUSE_S), default=0.0)
+    limited = {name: value for name, value in headers.items() if not value.startswith("-")}  # -1 of an answer: no limit
+    return max((wait for wait in _spent(limited) if wait <= LONGEST_PAUSE_S), default=0.0)
 
 
 def _spent(headers: Mapping[str, str]) -> Iterator[float]:
