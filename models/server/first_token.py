@@ -10,6 +10,7 @@ the doc is unscored.
 
 import math
 import operator
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -22,6 +23,7 @@ from cultureval.runtime.patches.lighteval.refused_docs import RefusedResponse
 from cultureval.runtime.servers.answers import Answer, name_of, usage_of
 from cultureval.runtime.servers.errors import reading_a_reply, unusable
 from cultureval.runtime.servers.openai_client import OpenAIClient
+from cultureval.runtime.zero_width import INVISIBLE
 
 LONGEST_LABEL = 4  # characters; what is longer is a text
 BELOW = 1.0  # how far the score of a missing label is below the least log-probability that was returned
@@ -29,6 +31,7 @@ SMALL_MASS = 1e-3  # of the probability of all labels: what missing ones may hav
 LARGEST_LOGPROB = 1e-3  # of rounding in 16 bits; a log-probability is 0 at most
 LARGEST_SUM = 1.01  # of probabilities of different tokens, each rounded to 16 bits
 NOT_RETURNED = "it passes over the request for them"
+_AROUND = re.compile(f"^[\\s▁{INVISIBLE}]+|[\\s▁{INVISIBLE}]+$")  # ▁ is SentencePiece's space
 PART = "the first token of its reply is a part of a character, of which it gives none"
 
 
@@ -117,8 +120,9 @@ def _by_label(choices: Sequence[str], top: Sequence[tuple[str, float]]) -> list[
 
 def _begun(choices: Sequence[str], token: str) -> list[int]:
     """The places of the labels that a token begins, with whitespace around it or without; whitespace begins all."""
-    text = bytes.fromhex(token)
-    return [place for place, choice in enumerate(choices) if text and choice.strip().encode().startswith(text.strip())]
+    text = bytes.fromhex(token).decode("utf-8", "surrogateescape")  # a token may be a part of a character
+    start = _AROUND.sub("", text).encode("utf-8", "surrogateescape")
+    return [place for place, choice in enumerate(choices) if text and choice.strip().encode().startswith(start)]
 
 
 def _sum(logprobs: Sequence[float]) -> float:

@@ -58,6 +58,11 @@ def test_a_label_is_scored_by_all_tokens_that_begin_it_alone():
     assert label_scores("أ ب ج هـ".split(), tokens) == [both, -2.0, -math.inf, -3.0]
     assert label_scores([" أ", " ب"], tokens) == [both, -2.0], "however the labels are spelled"
     assert label_scores([" A", " B"], top(A=-0.1, B=-2.5, _A=-9.0)) == [np.logaddexp(-0.1, -9.0), -2.5]
+    spaces = [(f"{mark}أ".encode().hex(), -2.0) for mark in ("\u2581", "\u200f", "\xa0 ")]
+    assert label_scores("أ ب".split(), [*spaces, *top(أ=-7.0, ب=-6.0)]) == [
+        pytest.approx(np.logaddexp.reduce([-2.0] * 3 + [-7.0])),
+        -6.0,
+    ]
     rounded = top(A=0.0005, _A=-7.0)
     assert label_scores(["A"], rounded) == [0.0], "a probability"
 
