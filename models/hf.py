@@ -221,10 +221,8 @@ class HFModel(LightevalModel):
             len(doc.query) + sum(map(len, doc.choices or [])) + IMAGE_CHARACTERS * len(all_images(doc)) for doc in docs
         ]
         try:
-            responses = processes.answer_and_gather(
-                processes.split_contiguous(order, sizes),
-                lambda share: self._score_all([docs[index] for index in share], rolling),
-            )
+            shares = processes.split_contiguous(order, sizes)
+            responses = processes.answer_and_gather(docs, shares, lambda share: self._score_all(share, rolling))
             return self._warn_if_truncated(docs, responses)
         finally:
             self.scorer.clear_cache()
@@ -290,9 +288,7 @@ class HFModel(LightevalModel):
                 "batches need one: set it in tokenizer_config.json, or set another tokenizer in the settings."
             )
         order = sorted(range(len(docs)), key=lambda index: self._place_in_queue(docs[index]))
-        answered = processes.answer_and_gather(
-            processes.split_round_robin(order), lambda share: self._generate_all([docs[index] for index in share])
-        )
+        answered = processes.answer_and_gather(docs, processes.split_round_robin(order), self._generate_all)
         for doc, (_, reasons) in zip(docs, answered, strict=True):
             doc.specific = {**specific_of(doc), "finish_reasons": reasons}
         return self._warn_if_truncated(docs, [response for response, _ in answered])

@@ -251,10 +251,8 @@ class OpenAIModel(LightevalModel):
             CulturevalError: Several samples are requested at temperature 0.
         """
         self.identify()
-        answered = processes.answer_and_gather(
-            processes.split_round_robin(range(len(docs))),
-            lambda share: self._generate([docs[place] for place in share]),
-        )
+        shares = processes.split_round_robin(range(len(docs)))
+        answered = processes.answer_and_gather(docs, shares, self._generate)
         for doc, (_, added) in zip(docs, answered, strict=True):
             doc.specific = {**specific_of(doc), **added}
         return [response for response, _ in answered]
@@ -499,10 +497,7 @@ class OpenAIModel(LightevalModel):
         for doc in docs:
             require_labels(doc)
         self.identify()
-        return processes.answer_and_gather(
-            processes.split_round_robin(range(len(docs))),
-            lambda share: self._first_tokens([docs[place] for place in share]),
-        )
+        return processes.answer_and_gather(docs, processes.split_round_robin(range(len(docs))), self._first_tokens)
 
     def _first_tokens(self, docs: Sequence[Doc]) -> list[ModelResponse]:
         asked = [self._first_token_questions(doc) for doc in docs]
@@ -533,10 +528,8 @@ class OpenAIModel(LightevalModel):
     ) -> list[ModelResponse]:
         """Score docs in all processes, each a share of adjacent ones, whose prompts may begin alike."""
         self.identify()
-        return processes.answer_and_gather(
-            processes.split_contiguous(range(len(docs)), [1.0] * len(docs)),
-            lambda share: self._score([prompt_of(docs[place]) for place in share]),
-        )
+        shares = processes.split_contiguous(range(len(docs)), [1.0] * len(docs))
+        return processes.answer_and_gather(docs, shares, lambda share: self._score([*map(prompt_of, share)]))
 
     def _prompts(self, doc: Doc) -> server_scoring.Prompt:
         if not doc.choices:

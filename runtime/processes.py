@@ -5,13 +5,17 @@ all exchange their answers, and `finish` ends all but the first: before LightEva
 need classifiers, BERTScore or judges, after that, since their texts are shared too (`scoring_together`).
 """
 
+import hashlib
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from cultureval.runtime.errors import GOES_ON, CulturevalError
+
+if TYPE_CHECKING:
+    from lighteval.tasks.requests import Doc
 
 Answer = TypeVar("Answer")
 Item = TypeVar("Item")
@@ -56,21 +60,37 @@ def split_contiguous(order: Sequence[int], sizes: Sequence[float]) -> list[Seque
 
 
 def answer_and_gather(
-    shares: Sequence[Sequence[int]], answer: Callable[[Sequence[int]], Sequence[Answer]]
+    docs: Sequence["Doc"], shares: Sequence[Sequence[int]], answer: Callable[[list["Doc"]], Sequence[Answer]]
 ) -> list[Answer]:
     """Let each process answer its share, and give every process all answers.
 
     Args:
-        shares: Indices of the questions of each process, in the order of asking; the same in every process.
-        answer: Returns the answers of the questions with these indices, in the same order.
+        docs: The questions; the same in every process, in the same order.
+        shares: Places of the questions of each process, in the order of asking; the same in every process.
+        answer: Returns the answers to some questions, in the same order.
 
     Returns:
-        The answers of all questions by index.
+        The answers to all questions, in their order.
+
+    Raises:
+        CulturevalError: The processes have other questions, or in another order; nothing was asked.
     """
+    if process_count() > 1 and len(set(gather(_digest(docs)))) > 1:
+        raise CulturevalError(
+            "The processes of this run have different rows, or in another order, so that none would know whose answer "
+            "is whose: start all of them with one command, settings and data. Nothing was asked."
+        )
     mine = shares[process_rank()]
-    answered = list(zip(mine, answer(mine), strict=True))
-    by_index = dict(pair for share in gather(answered) for pair in share)
-    return [by_index[index] for index in range(len(by_index))]
+    answered = list(zip(mine, answer([docs[place] for place in mine]), strict=True))
+    by_place = dict(pair for share in gather(answered) for pair in share)
+    return [by_place[place] for place in range(len(by_place))]
+
+
+def _digest(docs: Sequence["Doc"]) -> bytes:
+    digest = hashlib.sha256()
+    for doc in docs:
+        digest.update(repr((doc.task_name, doc.id, doc.query)).encode())
+    return digest.digest()
 
 
 def gather(mine: Answer) -> list[Answer]:

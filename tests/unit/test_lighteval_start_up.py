@@ -195,6 +195,20 @@ def test_the_source_scan_knows_every_builtin_task(tmp_path):
     assert run_forked_python(PREPARED + textwrap.dedent(code), tmp_path).strip() == "[]"
 
 
+def test_the_tasks_of_a_run_have_one_order_in_all_processes_that_share_it(tmp_path):
+    """LightEval's is that of a set of texts: in each process another one, so that answers went to other rows."""
+    code = """
+    from lighteval.tasks.registry import Registry
+    names = [f"mine:{number}|{shots}" for number in range(20) for shots in (0, 5)]
+    registry = Registry(",".join(names), custom_tasks="table.py")
+    assert registry.tasks_list == sorted(names), registry.tasks_list
+    print([config.full_name for one in registry.task_to_configs.values() for config in one] == sorted(names))
+    """
+    rows = "[SimpleNamespace(name=f'mine:{n}', metrics=[]) for n in range(20)]"
+    (tmp_path / "table.py").write_text(f"from types import SimpleNamespace\nTASKS_TABLE = {rows}")
+    assert run_forked_python(PREPARED + textwrap.dedent(code), tmp_path).strip() == "True"
+
+
 def test_every_deferred_import_is_one_that_lighteval_makes_and_really_waits():
     code = f"""
     import importlib, sys

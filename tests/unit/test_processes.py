@@ -7,6 +7,7 @@ from unittest.mock import patch
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from lighteval.tasks.requests import Doc
 
 from cultureval.runtime import processes
 from cultureval.runtime.errors import CulturevalError
@@ -31,6 +32,16 @@ def test_the_end_of_another_process_is_a_sentence():
         with pytest.raises(CulturevalError, match="Another process .*closed by peer.* same command goes on") as error:
             processes.gather(1)
     assert "more" not in str(error.value)
+
+
+def test_processes_with_other_rows_ask_nothing():
+    def others(gathered, mine):
+        gathered[:] = [mine, b"of others"]
+
+    doc = Doc(task_name="t", query="q", choices=[], gold_index=0, id="1")
+    with patch.dict(os.environ, WORLD_SIZE="2"), patch("torch.distributed.all_gather_object", others):
+        with pytest.raises(CulturevalError, match="Nothing was asked"):
+            processes.answer_and_gather([doc], [[0], []], lambda share: pytest.fail("it was asked"))
 
 
 def test_processes_ask_for_kinds_of_answers_in_one_order(monkeypatch):

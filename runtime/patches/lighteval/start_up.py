@@ -218,7 +218,11 @@ def _import_tasks_on_demand(module: ModuleType, own: OwnTasks) -> None:
                 found = getattr(self, "_task_registry", None)
                 raise _explained(error, names, found, own) from error
 
+    stock_list = registry._get_full_task_list_from_input_string
     registry.__init__ = __init__
+    registry._get_full_task_list_from_input_string = wraps(stock_list)(
+        lambda self, tasks: sorted(stock_list(self, tasks))
+    )
 
 
 def _only_custom_tasks(registry: type) -> AbstractContextManager[Any]:
@@ -301,6 +305,20 @@ def _registry_is_as_read() -> None:
     registry = registry_without_builtin_tasks(None, [task])
     found = getattr(registry, "_task_registry", None)
     expect(found == {"canary": task}, "Registry keeps its tasks elsewhere: update _explained")
+
+
+@patched(
+    "lighteval",
+    "lighteval.tasks.registry.Registry._get_full_task_list_from_input_string",
+    "Its order is that of a set of texts, another one in each process of a run: tasks are sorted.",
+)
+def _tasks_have_no_order() -> None:
+    from lighteval.tasks.registry import Registry
+
+    stock = inspect.unwrap(Registry._get_full_task_list_from_input_string)
+    expect("list(set(" in inspect.getsource(stock), "LightEval keeps the order of tasks: remove this patch")
+    called = "self._get_full_task_list_from_input_string(" in inspect.getsource(inspect.unwrap(Registry.__init__))
+    expect(called, "Registry lists the tasks of a run elsewhere: update _import_tasks_on_demand")
 
 
 @patched(
