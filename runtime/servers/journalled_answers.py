@@ -119,6 +119,7 @@ def earlier_answers(
     for key, (under, who) in others.items():
         if under not in unchecked and (answer := journal.get(under)) is not None:
             found[key], watch.others[key] = answer, who
+    awaited |= {key for key, (under, _) in others.items() if under in unchecked}
     return found, awaited
 
 
@@ -164,15 +165,16 @@ class _Run:
                 key, question = self.waiting.popleft()
                 if not self.locks.take(key):
                     self.waiting.append((key, question))
-                elif ask_unconfirmed_anew(self.journal, [key]):
-                    self.locks.give_back(key)
-                    self.awaited[key] = question
-                elif (answer := self.journal.get(key)) is None or not (self.watch is None or self.watch.is_own(answer)):
+                    continue
+                found, awaited = earlier_answers(self.journal, [key], self.watch)
+                if not found and not awaited:
                     return key, question
+                self.locks.give_back(key)
+                if awaited:
+                    self.awaited[key] = question
                 else:
-                    self.locks.give_back(key)
-                    self.found[key] = answer  # of another run
-                    self.pay(key, answer)
+                    self.found |= found  # of another run
+                    self.pay(key, found[key])
                     self.progress.reuse()
             if self.waiting:
                 await asyncio.sleep(_POLL_S)
@@ -207,7 +209,7 @@ class _Run:
             while self.awaited and not self.waiting:
                 await asyncio.sleep(_POLL_S)
                 await asyncio.to_thread(self.journal.refresh)
-                still = ask_unconfirmed_anew(self.journal, self.awaited)
+                _, still = earlier_answers(self.journal, self.awaited, self.watch)
                 self.waiting.extend((key, self.awaited.pop(key)) for key in [*self.awaited] if key not in still)
 
 

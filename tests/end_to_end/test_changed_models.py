@@ -466,6 +466,23 @@ def test_another_model_s_answer_after_a_reply_of_no_use_is_found_again(load, mon
         assert model.run_record()["tokens"]["tokens_paid_in"] == 3 * (len(QUERIES) + 1)
 
 
+def test_what_another_run_files_meanwhile_as_the_other_model_s_is_taken_by_one_that_goes_on(load, monkeypatch):
+    def beside(prompt, index):
+        if prompt == "q0":
+            monkeypatch.setenv("CULTUREVAL_ON_CHANGE", "stop")
+            with pytest.raises(CulturevalError, match="has changed its model during the run"):
+                load(server).greedy_until(docs(QUERIES[1:]))
+        elif prompt == "q1":
+            server.served = "m-B"
+        return f"{prompt} of {server.served}"
+
+    monkeypatch.setenv("CULTUREVAL_ON_CHANGE", "continue")
+    with FaultyServer(reply=beside) as server:
+        model = load(server)
+        assert texts(model) == [f"{query} of m-B" for query in QUERIES]
+        assert {*server.answered.values()} == {1} and model.run_record()["tasks"]["t"]["of_other_models"] == 7
+
+
 def test_a_server_is_asked_again_from_time_to_time_and_its_name_behind_an_alias_counts(load, monkeypatch):
     monkeypatch.setattr(identity_watch, "LEAST_PAUSE_S", 0.0)
     monkeypatch.setattr(identity_watch, "SHARE", 1e6)
