@@ -30,6 +30,7 @@ from cultureval.runs.table import (
     table_of_cells,
 )
 from cultureval.runtime.doc_fields import specific_of
+from cultureval.runtime.errors import described
 
 SUITE = "cvlue"
 PUBLISHED = Path(__file__).with_name("published.csv")
@@ -163,8 +164,14 @@ def _gallery_note(run: Run, record: TaskRecord) -> list[str]:
 
 
 def _box_note(run: Run, record: TaskRecord) -> list[str]:
-    """Whether the boxes were read in another format than the model writes, where the run's details are there."""
-    problem = misread_boxes(details_of_run(run, record.task, MOST_ROWS))
+    """Whether the boxes were read in another format than the model writes, where the run's details are there.
+
+    A hint: an error in it costs no table.
+    """
+    try:
+        problem = misread_boxes(details_of_run(run, record.task, MOST_ROWS))
+    except Exception as error:  # details of another version, or without what other formats are read by
+        problem = f"whether another format fits the model's boxes better cannot be said: {described(error)}."
     return [f"VG: {problem}"] if problem else []
 
 

@@ -76,7 +76,9 @@ def tables_of(division: Division, group: Group, published: bool = False) -> list
     for model, tables in (paper() if paper else {}).items():
         rows.append((f"{model} ({PAPER})", None, [one_row(table) for table in tables]))
     ours = dict.fromkeys((row.table, row.judge) for _, entry, found in rows if entry for row in found)
-    return [table for name, judge in ours for table in _by_judges(name, judge, rows)]
+    own = bool(suite and suite.tables)  # else the groups' table, which stands in where they cannot be made, is all
+    ordered = sorted(ours, key=lambda one: own and one[0] == division.suite)
+    return [table for name, judge in ordered for table in _by_judges(name, judge, rows)]
 
 
 def _by_judges(name: str, judge: str, rows: Sequence[Named]) -> list[BoardTable]:

@@ -285,14 +285,13 @@ def test_what_cannot_be_a_leaderboard_is_refused(tmp_path):
         read_board([tmp_path / "other"])
 
 
-def test_every_suite_has_ranks_ratios_and_averages_of_several_scores_of_a_task(tmp_path, monkeypatch):
+def test_every_suite_has_ranks_ratios_and_averages_of_several_scores_of_a_task(tmp_path):
     """M2CQA by its mean CFHR (lower is better), JEEM by CIDEr, CVLUE by its macro-average, AL-QASIDA by ADI2, QIMMA's
     generated answers by their strict mean."""
     wanted = {"m2cqa:tf_en", "m2cqa:tf_msa", "jeem_caption:msa", "jeem_caption:jo"}
     names = [task.task for task in all_tasks().values() if task.task in wanted or task.group == "alqasida_mono"]
     names += ["cvlue_vqa", "cvlue_vg", "cvlue_vd", "cvlue_itr"]
     names += [task.task for task in all_tasks().values() if task.suite == "qimma_gen"]
-    monkeypatch.setattr("cultureval.reports.cvlue.table._box_note", lambda *_: [])  # invented answers are no boxes
     for model, ability in (("lab/good", 0.9), ("lab/bad", 0.2)):
         write_run(tmp_path, model, names, ability, 60, signed={})
     board = read_board([tmp_path], published=True, partial=True)
@@ -305,11 +304,21 @@ def test_every_suite_has_ranks_ratios_and_averages_of_several_scores_of_a_task(t
         "AL-QASIDA, requests": "Average: monolingual",
         "QIMMA, generated answers": "Average: strict",
     }
+    (hint,) = (note for note in ranked["CVLUE, Chinese"].notes if note.startswith("VG: "))
+    assert "cannot be said: KeyError: 'size'" in hint, "of invented details, which lack the images' sizes"
     for title, table in ranked.items():
         first, last = ("bad", "good") if title.startswith("M2CQA") else ("good", "bad")
         assert [(row.label, row.rank) for row in table.rows if row.entry] == [(first, "1"), (last, "2")], title
     differences = [chart for section in board.sections for chart in section.charts if "_differences" in chart.name]
     assert len(differences) == len({chart.name for chart in differences}) == 5
+
+
+def test_the_table_in_place_of_those_that_cannot_be_made_stands_last(tmp_path, monkeypatch):
+    monkeypatch.setattr("cultureval.reports.cvlue.table._gallery_note", lambda run, _: [1 / (run.model != "lab/a")][:0])
+    for model in ("lab/a", "lab/b"):
+        write_run(tmp_path, model, ["cvlue_vqa", "cvlue_vd"], 0.5, 10, signed={})
+    (section,) = read_board([tmp_path]).sections
+    assert [table.title for table in section.tables] == ["CVLUE, Chinese", "cvlue"]
 
 
 def test_ranks_are_of_the_column_by_which_most_models_are_sorted(tmp_path):
