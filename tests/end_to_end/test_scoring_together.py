@@ -2,9 +2,13 @@
 
 import multiprocessing
 import os
+import subprocess
+import sys
 
 import pytest
-from faulty_server import MODEL, FaultyServer
+from faulty_server import MODEL, FaultyServer, answer_text
+from forked_commands import own_variables
+from result_files import details_of
 from waiting import PATIENCE, own_port
 
 from cultureval.metrics import semantic
@@ -76,3 +80,27 @@ def test_two_processes_share_bertscore_classifiers_and_judges(arabic_bert, tmp_p
         assert own == pytest.approx(other, abs=1e-6)
     assert together["judged"] == alone["judged"] and {outcome for outcome, _ in alone["judged"]} == {"scored"}
     assert together["cost"] == alone["cost"] > 0
+
+
+def test_processes_of_other_hash_seeds_file_every_answer_with_its_row(tmp_path):
+    """LightEval puts tasks through a set: of 40 tasks in two processes 19 had the answer to another one's row."""
+    with FaultyServer(lambda prompt, count: None, reply=answer_text) as server:
+        command = [sys.executable, "-m", "cultureval", "eval", f"{server.url}#{MODEL}", "qimma_gen_arabicmmlu"]
+        command += ["--data", "samples", "--limit", "1", "--output-dir", str(tmp_path / "out")]
+        group = {"WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(own_port())}
+        ranks = [
+            subprocess.Popen(
+                command,
+                env=own_variables(tmp_path) | group | {"RANK": str(rank), "PYTHONHASHSEED": str(rank + 1)},
+                stderr=subprocess.PIPE,
+                stdout=subprocess.DEVNULL,
+                text=True,
+            )
+            for rank in range(2)
+        ]
+        errors = [rank.communicate(timeout=PATIENCE)[1] for rank in ranks]
+    assert [rank.returncode for rank in ranks] == [0, 0], errors
+    found = details_of(tmp_path / "out")
+    assert len(found) == 40
+    for (row,) in found.values():
+        assert row["doc"]["query"] in row["model_response"]["text"][0]
