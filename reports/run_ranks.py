@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from cultureval.metrics.paired_tests import ratio
 from cultureval.metrics.resampling import LEAST_DEFINED
 from cultureval.reports.ranks import ITERATIONS, Ranking, Resamples, SubsetScores, rank_models, resample
-from cultureval.runs.comparable import asked_otherwise, hashes_of_rows, is_content_alike, record_of
+from cultureval.runs.comparable import asked_otherwise, hashes_of_rows, in_no_details, is_content_alike, record_of
 from cultureval.runs.files import details_files_of_run
 from cultureval.runs.items import ItemScores, aligned, drawn_with, gives, item_scores
 from cultureval.runs.record import Run, TaskRecord
@@ -169,6 +169,8 @@ def _subsets(
         tables, others = _of_the_same_rows(models, task, tables, files)
         other |= {place: f"it has other {what} of {task}" for place, what in others.items()}
         whole = aligned(list(tables.values()))
+        refused = in_no_details([record_of(models[place][1][task], task) for place in tables], len(whole[0].keys))
+        whole = [items.with_lacking(refused) for items in whole]
         unbounded = {place: _unbounded(items, task) for place, items in zip(tables, whole, strict=True)}
         broken |= {place: why for place, why in unbounded.items() if why}
         if lacking or broken or other:

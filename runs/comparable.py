@@ -212,6 +212,11 @@ def hashes_of_rows(records: Sequence[TaskRecord]) -> list[str]:
     return [known.get(one.rows_hash, one.rows_hash) for one in records]
 
 
+def in_no_details(records: Sequence[TaskRecord], known: int) -> int:
+    """How many items all runs of the same data had refused, and none has in its details, which have so many of them."""
+    return max(min(record.n - known if record.refused else 0 for record in records), 0)
+
+
 def is_content_alike(one: TaskRecord, other: TaskRecord, first: Path, second: Path) -> bool:
     """Whether two runs of the same rows, whatever their files' names are, asked the same in the same order.
 

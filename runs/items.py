@@ -63,6 +63,8 @@ class ItemScores:
 
         Where items have bounds of their own, nothing bounds these.
         """
+        if not count:
+            return self
         scored, nothing = np.append(self.scored, np.zeros(count, bool)), np.zeros((count, self.parts.shape[1]))
         worst, best = (
             None if ends is None or np.ptp(ends, axis=0).any() else ends[np.zeros(len(scored), int)]

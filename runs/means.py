@@ -128,8 +128,9 @@ def count_of(run: Run, name: str, metric: str) -> tuple[int | None, float | None
 
     Both are None where nobody knows, and of a metric that does not apply to the task.
     """
-    members = members_of(name, run.scores)
-    records = [run.record.tasks.get(task) for task in ([name] if members is None else members)]
+    known_tasks = run.record.unanswered | run.record.tasks
+    members = members_of(name, [*run.scores, *run.record.unanswered])
+    records = [known_tasks.get(task) for task in ([name] if members is None else members)]
     known = [one for one in records if one and one.n]
     if len(known) < len(records):
         return None, None

@@ -83,8 +83,10 @@ def narrowed(run: Run, keep: Callable[[str], bool]) -> Run:
 
 def task_warnings(run: Run, name: str) -> list[RunWarning]:
     """What a reader of one score must know, in every view of it: `name` is a task's or an average's, with `|k`."""
-    of_name = {name, *(members_of(name, run.scores) or ())}
-    return run_warnings(narrowed(run, of_name.__contains__))
+    record, shots = run.record, name.partition("|")[2]
+    lacking = {task: f"{task.partition('|')[0]}|{shots}" for task in (*record.missing, *record.unscorable)}
+    of_name = {name, *(members_of(name, [*run.scores, *record.unanswered, *lacking.values()]) or ())}
+    return run_warnings(narrowed(run, lambda task: lacking.get(task, task) in of_name))
 
 
 def suite_of(task: str) -> str:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from itertools import combinations
 from pathlib import Path
 
@@ -53,7 +53,7 @@ class Side:
     unread: tuple[str, ...] = ()
     sources: Mapping[str, Run] = field(default_factory=dict, hash=False)
 
-    @property
+    @cached_property
     def run(self) -> Run | None:
         """Its runs as one, as on the page: what is told of it; None where no results file is there."""
         own = {task.run.file for task in self.tasks.values() if task.run}

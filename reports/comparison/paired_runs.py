@@ -20,6 +20,7 @@ from cultureval.runs.comparable import (
     KINDS,
     Reason,
     hashes_of_rows,
+    in_no_details,
     is_content_alike,
     protocol_of,
     reasons,
@@ -309,8 +310,23 @@ def _lost(
         nothing = replace(items, parts=np.zeros_like(items.parts), scored=np.zeros_like(items.scored))
         both, empty = ((items, nothing), (nothing, items))[place], items.on([])
         lost.append(PairedTask(f"{bare}|{shots[_group(bare), metric]}", metric, empty, empty, (held, held), both))
+    lost += _refused_whole([side.run.record for side in (first, second) if side.run], tasks)
     shared = {group for group, _ in shots}
     return lost, sorted({name.partition("|")[0] for name in unknown if _group(name) in shared})
+
+
+def _refused_whole(records: Sequence[RunRecord], tasks: Sequence[PairedTask]) -> Iterator[PairedTask]:
+    """The tasks of groups in common of which no side has any answer; their items are like those of another of these."""
+    unanswered = [{name.partition("|")[0]: task.n for name, task in one.unanswered.items()} for one in records]
+    like = {(_group(task.task), task.metric): task for task in tasks}
+    for bare in unanswered[0] if len(unanswered) == 2 else ():
+        count = max(one.get(bare, 0) for one in unanswered) if bare in unanswered[1] else 0
+        for (group, metric), one in like.items() if count else ():
+            if group == _group(bare):
+                all_items = [items.with_lacking(count) for items in one.all_items]
+                first, second = (items.on(items.keys[-count:]) for items in all_items)
+                name, nothing = f"{bare}|{one.task.partition('|')[2]}", first.on([])
+                yield PairedTask(name, metric, nothing, nothing, one.sides, (first, second))
 
 
 def _items_if_any(task: ComparedTask, metric: str) -> ItemScores | None:
@@ -398,7 +414,7 @@ def _refused_by_both(one: ComparedTask, other: ComparedTask, known: int) -> int:
     """How many items stand in no details of two runs of the same data, which have so many in theirs."""
     if not (one.record and other.record) or _other_data(one, other):
         return 0
-    return max(min(record.n - known if record.refused else 0 for record in (one.record, other.record)), 0)
+    return in_no_details([one.record, other.record], known)
 
 
 def _is_content_alike(one: ComparedTask, other: ComparedTask) -> bool:

@@ -1,6 +1,7 @@
 """No model gains by leaving items out: neither in a comparison of two, nor in ranks, nor in a table's order."""
 
 import csv
+import json
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -21,6 +22,8 @@ from cultureval.reports.leaderboard.board import read_board
 from cultureval.reports.ranks import SubsetScores, rank_models, resample
 from cultureval.runs.files import SavedTask
 from cultureval.runs.items import ItemScores, aligned
+from cultureval.runs.load_runs import load, scores_table
+from cultureval.runs.warnings import run_warnings
 from cultureval.tasks.catalogue import groups
 
 DRAWS = 1000
@@ -224,13 +227,45 @@ def test_the_worse_of_two_models_does_not_win_by_what_it_leaves_out(tmp_path, ho
 
 
 def test_rows_that_both_runs_were_refused_are_left_out_though_no_details_have_them(tmp_path):
-    """30 of 60 rows, which both servers refused, were counted nowhere, and p was below 0.001."""
-    for name, right in (("good", 30), ("poor", 8)):
-        saved(tmp_path, name, np.arange(60) < right, refused=range(30, 60), rows=30)
+    """30 of 60 rows, which both servers refused, were counted nowhere: p was below 0.001, and no rank told it."""
+    known = {"refused": range(30, 60), "rows": 30}
+    runs = [saved(tmp_path, name, np.arange(60) < right, **known) for name, right in (("good", 30), ("poor", 8))]
     found = compare_all([tmp_path / "good", tmp_path / "poor"], tmp_path / "out", [METRIC], draws=300)
     (row,) = found.document["differences"]
     assert (row["items"], row["left_out_first"], row["left_out_second"], row["p_holm"]) == (30, 30, 30, 1)
     assert (row["lowest"], row["highest"]) == pytest.approx((-8 / 60, 52 / 60))
+    ranking, notes = rank_runs(runs, {TASK: METRIC}, iterations=300)
+    assert [entry.score for entry in ranking.rows] == pytest.approx([0.5, 8 / 60])
+    told = "30 items without a score (30 of 60 of CVLUE VG) count as wrong in its rank."
+    assert notes == [f"good: {told}", f"poor: {told}"]
+
+
+def test_subsets_that_both_runs_were_refused_are_left_out_though_no_details_have_them(tmp_path):
+    """Four of six subsets without any answer left nothing out of `compare`, and the average's coverage was 1."""
+    tasks = [name for name in groups("qimma")["qimma_aradice"]]
+    for name, ability in (("good", 0.62), ("poor", 0.5)):
+        file = write_run(tmp_path, name, tasks[:2], ability, 300, signed={})
+        content = json.loads(file.read_text("utf-8"))
+        known = content["cultureval"]["tasks"][f"{tasks[0]}|0"] | {"rows": 0, "refused": 300, "scored": {}}
+        lacking = {f"{task}|0": known | {"task": f"{task}|0", "bounds": {"acc_norm": [0, 1]}} for task in tasks[2:]}
+        content["cultureval"] |= {"unanswered": lacking, "unscorable": dict.fromkeys(lacking, "No row has an answer.")}
+        file.write_text(json.dumps(content), "utf-8")
+    (row,) = (
+        one
+        for one in compare_all([tmp_path], tmp_path / "out", draws=300).document["differences"]
+        if one["level"] == "group"
+    )
+    count = 300 * len(tasks[2:])
+    assert (row["left_out_first"], row["left_out_second"], row["p_holm"]) == (count, count, 1)
+    share = 2 / len(tasks)
+    ends = [share * row["difference"] + side * (1 - share) for side in (-1, 1)]
+    assert (row["lowest"], row["highest"]) == pytest.approx(ends) and row["p_value"] < 0.01
+    for run in load(tmp_path):
+        table = scores_table([run]).set_index(["task", "metric"])
+        average = table.loc["qimma_aradice:_average|0", "acc_norm"]
+        assert average.n == 600 and average.coverage == pytest.approx(share)
+        told = [one for one in run_warnings(run) if one.kind in ("refused", "unscorable")]
+        assert len(told) == 2 and all(one in average.warnings for one in told)
 
 
 @pytest.mark.parametrize("right", [False, True])
