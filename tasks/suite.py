@@ -129,6 +129,8 @@ class Task:
         language: ISO 639 code.
         register: "MSA", "dialectal" or, where that distinction does not apply, "standard".
         images: Whether its prompts hold images, so that only vision-language models can run it.
+        shared_items: Name of its items where other tasks ask the same ones, in other languages or forms; "" where all
+            are its own.
         mean: See `Subset`.
         parity: See `MetricSet`.
         instruction: See `MetricSet`.
@@ -151,6 +153,7 @@ class Task:
     language: str = "ar"
     register: str = "MSA"
     images: bool = False
+    shared_items: str = ""
     mean: str | None = None
     parity: str = ""
     instruction: str = ""
@@ -235,6 +238,7 @@ class Benchmark:
     template: str = ""
     language: str = "ar"
     images: bool = False
+    shared_items: str = ""
     group_rows: Mapping[str, int] = field(default_factory=dict, hash=False)
 
     def tasks(self, suite: str) -> list[Task]:
@@ -261,6 +265,7 @@ class Benchmark:
             language=self.language,
             register=subset.register,
             images=self.images,
+            shared_items=self.shared_items,
             mean=subset.mean,
             parity=self.metric_set.parity,
             instruction=self.metric_set.instruction,

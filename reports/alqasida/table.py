@@ -32,7 +32,6 @@ from cultureval.runs.table import (
 from cultureval.runtime.errors import shown_names
 from cultureval.tasks.alqasida.benchmarks import direction_of
 from cultureval.tasks.alqasida.published_prompts import NOT_PUBLISHED
-from cultureval.tasks.alqasida.sets import OWN_ITEMS
 from cultureval.tasks.catalogue import all_tasks
 from cultureval.tasks.suite import Task
 
@@ -187,7 +186,7 @@ def _average_cells(
 
 
 def _share_items(sets: Sequence[Task]) -> bool:
-    return len({task.benchmark for task in sets}) == 1 and _place(sets[0])[0] not in OWN_ITEMS
+    return len({task.shared_items or task.task for task in sets}) == 1
 
 
 def _published_mean(sets: Sequence[Task], published: Published) -> float | None:

@@ -13,7 +13,7 @@ from cultureval.reports.terminal_tables import terminal_table, wrapped
 from cultureval.runs.items import item_scores
 from cultureval.runtime.errors import CulturevalError, escaped
 from cultureval.runtime.printing import print_note
-from cultureval.tasks.catalogue import all_tasks
+from cultureval.tasks.catalogue import all_tasks, rows_per_item
 from cultureval.tasks.selection import tasks_named
 from cultureval.tasks.suite import Task
 
@@ -85,15 +85,24 @@ def _assumed(name: str, discordant: float) -> Iterator[Planned]:
         known = all_tasks()[task.partition("|")[0]]
         groups.setdefault(known.group, []).append(known)
     for group, tasks in groups.items():
-        rows = [task.expected_rows for task in tasks]
-        total = max(tasks[0].group_rows.values(), default=0)
-        if all(rows):
-            items = len(rows) ** 2 / sum(1 / row for row in rows if row)
-        elif total:
-            items = float(total)
-        else:
+        items = _items_of(tasks)
+        if not items:
             raise CulturevalError(f"{group}: its number of rows is not published; name a number of items instead.")
         yield Planned(group if len(tasks) > 1 else tasks[0].task, items, discordant, source, discordant)
+
+
+def _items_of(tasks: Sequence[Task]) -> float:
+    """How many items a single set needs for the error that the mean of a group's tasks has; 0 where nobody knows.
+
+    Tasks that ask the same items in other languages or forms may answer them alike: together they tell as much as one.
+    """
+    counts: dict[str, list[float]] = {}
+    for task in tasks:
+        items = (task.expected_rows or 0) / rows_per_item(task.task)
+        counts.setdefault(task.shared_items or task.task, []).append(items)
+    if not all(map(all, counts.values())):
+        return float(max(tasks[0].group_rows.values(), default=0))
+    return len(tasks) ** 2 / sum(len(some) ** 2 / min(some) for some in counts.values())
 
 
 def _of_runs(paths: Sequence[Path]) -> Iterator[Planned]:

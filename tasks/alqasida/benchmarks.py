@@ -87,6 +87,7 @@ def _requests(corpus: str, name: str, group: str, metric_set: MetricSet, sizes: 
         subsets=tuple(Subset(f"{corpus}_{code}", rows=count, register="dialectal") for code, count in sizes.items()),
         metric_set=metric_set,
         template="alqasida/templates/as_given",
+        shared_items="" if corpus in sets.OWN_ITEMS else corpus,
     )
 
 
@@ -109,6 +110,7 @@ def _translations(corpus: str, name: str, group: str) -> Benchmark:
         ),
         metric_set=TRANSLATION,
         template="alqasida/templates/translation",
+        shared_items=corpus,
     )
 
 

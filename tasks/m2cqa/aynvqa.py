@@ -73,6 +73,7 @@ def _benchmark(group: str, domain: str, metrics: MetricSet, templates: dict[str,
         template=templates[language],
         language="en" if language == "en" else "ar",
         images=True,
+        shared_items="aynvqa",
     )
 
 

@@ -126,6 +126,7 @@ def _benchmark(prompt: str, variety: str) -> Benchmark:
         template=f"m2cqa/templates/{script}/{prompt}",
         language=script,
         images=True,
+        shared_items="m2cqa",
     )
 
 

@@ -341,6 +341,8 @@ def test_plans_count_items_tasks_and_runs(tmp_path: Path) -> None:
     for model in ("x", "y"):
         save_run(tmp_path / "few", model, {TASK: items(0, 0.6, 6)[TASK]})
     assert "too few items" in plan([str(tmp_path / "few")], 0.2, 0.8, 1).splitlines()[-1]
+    lines = [line.split() for line in plan(["m2cqa", "m2cqa:tf_en", "alqasida_cross"], 0.2, 0.8, 1).splitlines()[-3:]]
+    assert [line[1] for line in lines] == ["9990", "9990", "299"], "items, not rows; those of several tasks once"
     for wrong, words in ((["0"], "--plan 0: give"), (["qima"], "Did you mean qimma")):
         with pytest.raises(CulturevalError, match=words):
             plan(wrong, 0.2, 0.8, None)
