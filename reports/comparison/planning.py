@@ -58,6 +58,8 @@ def plan(what: Sequence[str], discordant: float, power: float, tests: int | None
     paths = [Path(name) for name in what if not name.isdigit() and Path(name).exists()]
     rows = [row for name in what if Path(name) not in paths for row in _assumed(name, discordant)]
     rows += list(_of_runs(paths)) if paths else []
+    if not rows:
+        raise CulturevalError(f"{', '.join(what)}: no score varies over the items; give a number of items instead.")
     family = tests or len(rows)
     table = []
     for row in rows:

@@ -348,6 +348,9 @@ def test_plans_count_items_tasks_and_runs(tmp_path: Path) -> None:
             plan(wrong, 0.2, 0.8, None)
     with pytest.raises(CulturevalError, match="--discordant"):
         plan(["10"], 0.0, 0.8, None)
+    save_run(tmp_path / "d", "third", items(0, 1.0))  # an empty table, "where 0 differences are tested"
+    with pytest.raises(CulturevalError, match="no score varies"):
+        plan([str(tmp_path / "d")], 0.2, 0.8, None)
 
 
 def test_the_distance_of_two_leaderboards(tmp_path: Path) -> None:
