@@ -1,7 +1,7 @@
 """The jail: the bubblewrap command line that a sandbox's worker program is started with.
 
 The jail holds the system's programs and libraries, the interpreter, a few packages and the worker's two files, all
-read-only. It has no network, no home, no project, no data, no /proc, and of devices only five that hold nothing.
+read-only. It has no network, no home, no project, no data, no /proc, and of devices only four that hold nothing.
 """
 
 import contextlib
@@ -26,7 +26,7 @@ _CODE = f"{_ROOT}/code/cultureval/runtime/sandbox"
 _WORKER_FILES = ("codec.py", "worker.py")
 _SYSTEM_LINKS = ("bin", "sbin", "lib", "lib32", "lib64", "libx32")
 _SYSTEM_FILES = ("/etc/ld.so.cache", "/etc/alternatives", "/etc/localtime")
-_DEVICES = ("null", "zero", "full", "random", "urandom")
+_DEVICES = ("null", "full", "random", "urandom")  # not zero: a mapping of it is shared memory without a file
 _WORKER_MIB, _WORKER_TASKS = 256, 8  # of bubblewrap and the worker, beside a job
 _NOBODY = 65534
 _CONTROLLERS = Path("/sys/fs/cgroup/cgroup.controllers")

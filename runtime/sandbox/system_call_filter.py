@@ -8,6 +8,7 @@ left takes no more than 64 MiB of kernel memory with the limits of `jail.Sandbox
 """
 
 import errno
+import mmap
 import os
 import resource
 import signal
@@ -17,7 +18,7 @@ from cultureval.runtime.errors import CulturevalError
 
 _ALLOWED = (
     # memory
-    "brk mmap mremap munmap mprotect "
+    "brk mremap munmap mprotect "
     # files, which are in the job's own small /tmp and /dev/shm or read-only
     "access faccessat faccessat2 chdir fchdir getcwd chmod fchmod fchmodat fchmodat2 close close_range creat "
     "read pread64 readv write pwrite64 writev lseek truncate ftruncate fsync fdatasync fallocate stat "
@@ -57,6 +58,9 @@ _CLONE_THREAD = 0x10000
 # Calls whose flags, in this argument, must not ask for a file without a name: it would leave no trace in its folder.
 _OPENING = {"open": 1, "openat": 2}
 _WITHOUT_A_NAME = os.O_TMPFILE & ~os.O_DIRECTORY
+# Shared memory without a file stays when its pages are given back, and is then in nobody's resident size, by which a
+# job that the kernel kills is judged.
+_ANONYMOUS_OR_SHARED, _FLAGS_OF_MMAP = mmap.MAP_ANONYMOUS | mmap.MAP_SHARED, 3
 
 
 class SystemCallFilterUnavailable(CulturevalError):
@@ -91,6 +95,9 @@ def export_filter() -> int:
     for name, position in _OPENING.items():
         named = pyseccomp.Arg(position, pyseccomp.MASKED_EQ, _WITHOUT_A_NAME, 0)
         _add(pyseccomp, rules, pyseccomp.ALLOW, name, named)
+    for kind in (0, mmap.MAP_ANONYMOUS, mmap.MAP_SHARED):  # all but both
+        not_both = pyseccomp.Arg(_FLAGS_OF_MMAP, pyseccomp.MASKED_EQ, _ANONYMOUS_OR_SHARED, kind)
+        _add(pyseccomp, rules, pyseccomp.ALLOW, "mmap", not_both)
     own, reading = pyseccomp.Arg(0, pyseccomp.EQ, 0), pyseccomp.Arg(2, pyseccomp.EQ, 0)
     _add(pyseccomp, rules, pyseccomp.ALLOW, "prlimit64", own, reading)
     for number in _RESOURCES:
