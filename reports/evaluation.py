@@ -12,6 +12,7 @@ from cultureval.runs.writing import complete_results
 from cultureval.runtime.errors import described
 from cultureval.runtime.model_settings import ModelCheck
 from cultureval.runtime.printing import for_files, print_note
+from cultureval.runtime.progress import working
 from cultureval.runtime.saving import Saving
 from cultureval.runtime.settings import current_settings, use_settings
 from cultureval.tasks.catalogue import all_suites
@@ -62,8 +63,9 @@ def evaluate_tasks(
     started = time.time()
     saving = saving or Saving()
     forget_files()  # those of an earlier run of this process
-    plan = preflight(names, check_model, output_dir, skip_unscorable, [saving.check])
-    quiet_libraries()
+    with working("Checking the model, the tasks and their data"):
+        plan = preflight(names, check_model, output_dir, skip_unscorable, [saving.check])
+        quiet_libraries()
     with use_settings(current_settings().with_(suite=plan.options, judges=plan.judges)):
         with rows_at_hand(plan.subsets):
             pipeline = run_pipeline(model, plan.model.file, plan.tasks, limit, output_dir, saving)

@@ -22,6 +22,7 @@ FIRST_SIGN = 3.0  # seconds before the first sign of life, where nothing has end
 LONGEST_PAUSE = 10.0  # seconds between two signs
 FEW_TOKENS = 100  # before which the pace is that of the prompts
 SHORTEST_PAUSE = 5.0  # seconds before a line at the next tenth
+_speaking: list[object] = []  # who tells of work, the innermost last
 _WAITS: dict[str, float] = {}  # who asked to be left alone -> until when (time.monotonic)
 LIBRARIES = ("TQDM_DISABLE", "HF_HUB_DISABLE_PROGRESS_BARS", "HF_DATASETS_DISABLE_PROGRESS_BARS", "NO_COLOR")
 
@@ -78,6 +79,7 @@ class Progress:
             form = f"{{l_bar}}{{bar}}| {{n_fmt}}/{{total_fmt}} {unit}s [{{elapsed}}{{postfix}}]"
             self._bar = tqdm(total=total, initial=done, desc=description, bar_format=form, dynamic_ncols=True)
         if not silent:
+            _speaking.append(self)
             threading.Thread(target=self._signs, name="progress", daemon=True).start()
 
     def _signs(self) -> None:
@@ -129,6 +131,7 @@ class Progress:
     def close(self, failed: bool = False) -> None:
         """Ends the bar; a line about all items where there is none, unless they took no time or the work has failed."""
         self._closed.set()
+        _fall_silent(self)
         told = not failed and (self._kept_in is not None or time.monotonic() - self._start > SHORTEST_PAUSE)
         if self._bar is not None:
             self._bar.close()
@@ -179,7 +182,10 @@ def _duration(seconds: float) -> str:
 
 @contextmanager
 def working(description: str) -> Iterator[None]:
-    """A context whose work has no items, such as loading a model: signs of life while it lasts."""
+    """A context whose work has no items, such as loading a model: signs of life while it lasts.
+
+    Within it the progress of a part speaks for the whole.
+    """
     closed = threading.Event()
     started = time.monotonic()
 
@@ -188,14 +194,23 @@ def working(description: str) -> Iterator[None]:
         while not closed.wait(pause):
             pause = LONGEST_PAUSE
             with suppress(OSError, ValueError):
-                print(", ".join([f"{description}, {time.monotonic() - started:.0f} s", *_waits()]), file=sys.stderr)
+                if _speaking[-1:] == [closed]:
+                    told = f"{description}, {time.monotonic() - started:.0f} s"
+                    print(", ".join([told, *_waits()]), file=sys.stderr)
 
     if process_rank() == 0:
+        _speaking.append(closed)
         threading.Thread(target=signs, name="progress", daemon=True).start()
     try:
         yield
     finally:
         closed.set()
+        _fall_silent(closed)
+
+
+def _fall_silent(whose: object) -> None:
+    with suppress(ValueError):
+        _speaking.remove(whose)
 
 
 def progressing(items: Iterable[Item], total: int, description: str, unit: str, silent: bool = False) -> Iterator[Item]:

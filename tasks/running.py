@@ -9,6 +9,7 @@ from cultureval.runtime import processes
 from cultureval.runtime.gc_pause import no_collection
 from cultureval.runtime.patches.lighteval.start_up import OwnTasks
 from cultureval.runtime.printing import print_note
+from cultureval.runtime.progress import working
 from cultureval.runtime.saving import Saving
 from cultureval.runtime.settings import current_settings
 from cultureval.tasks.catalogue import kind_of, task_names
@@ -25,7 +26,8 @@ def run_pipeline(
     model: str, model_file: Path, tasks: list[str], limit: int | None, output_dir: str, saving: Saving
 ) -> "Pipeline":
     """Runs LightEval's pipeline (see `load_pipeline`); the results are in its tracker, not yet written."""
-    pipeline = load_pipeline(model, model_file, tasks, limit, output_dir, saving)
+    with working("Loading the tasks and the model"):
+        pipeline = load_pipeline(model, model_file, tasks, limit, output_dir, saving)
     with processes.scoring_together(any(map(scored_together, tasks))):
         pipeline.evaluate()
     processes.finish()

@@ -91,6 +91,9 @@ def test_there_are_signs_of_life_while_nothing_ends(monkeypatch, capsys, tmp_pat
         wait_until(lambda: any(re.search(r"100 tokens, about \d+ s left, cost 3$", one) for one in lines("cost 3")))
     with working("Loading tiny"):
         wait_until(lambda: bool(lines("Loading tiny, ")))
+    with working("Whole"), working("Part"):
+        wait_until(lambda: len(lines("Part")) >= 3)
+    assert not lines("Whole"), "one line at a time, of what is done just now"
     ended = len(lines(""))
     time.sleep(0.3)
     assert len(lines("")) == ended
