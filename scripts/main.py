@@ -176,7 +176,8 @@ def _run() -> None:
         _name_our_option(error)
         with io.StringIO() as text:
             error.show(text)  # type: ignore[attr-defined]
-            print_message(_with_near_name(text.getvalue().rstrip().replace(": Value error, ", ": ")))
+            message = text.getvalue().rstrip().replace(": Value error, ", ": ")
+            print_message(_with_near_name(message) + _model_forgotten(error))
         sys.exit(error.exit_code)
     except CulturevalError as error:
         print_note(str(error))
@@ -202,6 +203,19 @@ def _with_near_name(message: str) -> str:
     """The message; where it lists the values of an option, with the one that resembles what was given."""
     found = re.search(r"'([^'\n]*)' is not one of ((?:'[^'\n]*'(?:,\s+)?)+)\.?$", message)
     return message + did_you_mean(found[1], re.findall("'([^']*)'", found[2])) if found else message
+
+
+def _model_forgotten(error: Any) -> str:
+    """A sentence where tasks are missing, since their name stands where the model's does; else ""."""
+    if getattr(getattr(error, "param", None), "name", "") != "tasks":
+        return ""
+    from cultureval.tasks.catalogue import all_tasks, groups, suites
+
+    given = error.ctx.params.get("model")
+    known = given in {*suites(), *groups(), *all_tasks()}
+    return (
+        f" {given} names tasks; MODEL comes first: `cultureval {error.ctx.info_name} MODEL {given}`." if known else ""
+    )
 
 
 def _file_problem(error: BaseException) -> str | None:
