@@ -297,7 +297,7 @@ def _of_items(run: Run, record: TaskRecord, file: Path) -> _Checked:
     changes += of_counts
     known = {metric: column[np.isfinite(column)] for metric, column in read.columns.items()}
     counts = {metric: _scored(run, record, file, metric, len(column), read.rows) for metric, column in known.items()}
-    made = _made_of_sums(record, file, [metric for metric in metrics if metric not in known])
+    made = _made_of_sums(record, file, [metric for metric in metrics if len(known.get(metric, ())) < read.rows])
     for metric, items in made.items():  # rows of items whose unreadable answer a rate's denominator rests on have none
         pairs = zip(items.rows, items.scored, strict=True)
         counts[metric] = read.rows - sum(len(rows) for rows, scored in pairs if not scored)
@@ -317,7 +317,8 @@ def _of_items(run: Run, record: TaskRecord, file: Path) -> _Checked:
             unchecked = unchecked or f"{metric}: {str(error).rstrip('.')}"
     outside = (_impossible(record.task, name, column) for name, column in known.items())
     impossible = next(filter(None, (unanswered, *outside)), "")
-    counted = {metric: count for metric, items in made.items() if (count := _counted(items)) < len(items.keys)}
+    counted = {metric: count for metric, count in record.counted.items() if metric not in {**known, **made}}
+    counted |= {metric: count for metric, items in made.items() if (count := _counted(items)) < len(items.keys)}
     record = record if record.counted == counted else record.model_copy(update={"counted": counted})
     means = {metric: (float(column.mean()), len(column)) for metric, column in known.items() if len(column)}
     return _Checked(changes, record, errors, unchecked, impossible, read.asked, means)
@@ -598,7 +599,7 @@ def _told(run: Run, record: TaskRecord) -> TaskRecord:
 
 
 def _made_of_sums(record: TaskRecord, file: Path, metrics: Sequence[str]) -> dict[str, ItemScores]:
-    """The items of the metrics that details have no numbers of, whose task's suite knows what they are made of."""
+    """The items of metrics that details lack numbers of, whose task's suite knows what they are made of."""
     known = {metric: _known_items(record, file, metric) for metric in metrics if _has_statistics(record)}
     return {metric: items for metric, items in known.items() if items}
 

@@ -11,11 +11,11 @@ from typing import Any
 from cultureval.metrics.cvlue.names import KS, MACRO, RECALLS
 from cultureval.reports.comparison.compared_models import Side, sides_of
 from cultureval.reports.comparison.report import compare_all
-from cultureval.reports.cvlue.table import DIGITS, PUBLISHED, macro_estimate, percent_of
+from cultureval.reports.cvlue.table import DIGITS, PUBLISHED, macro_estimate
 from cultureval.reports.paper_numbers import published_rows
 from cultureval.reports.terminal_tables import terminal_table
 from cultureval.runs.comparable import record_of
-from cultureval.runs.means import Estimate
+from cultureval.runs.means import Estimate, percentage
 from cultureval.runtime.csv_files import write_csv
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.rounding import printed
@@ -70,7 +70,7 @@ def score_rows(side: Side) -> list[Row]:
     rows = []
     for name, task in side.tasks.items():
         for metric in NUMBERS[name.partition("|")[0]]:
-            found = percent_of(task.run, record_of(task.run, name), metric) if task.run else None
+            found = percentage(task.run, record_of(task.run, name), metric) if task.run else None
             value, error, count = found or (None, None, None)
             score = {"score": value and value / 100, "stderr": error and error / 100, "items": count}
             about = {"model": side.name, "date": task.saved.date, "task": name.removesuffix("|0"), "metric": metric}

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from cultureval.metrics.cvlue.names import KS, RECALLS
+from cultureval.metrics.cvlue.names import GALLERY_SIZES, KS, RECALLS
 from cultureval.metrics.cvlue.retrieval import Direction, pairs_at_the_top, rank_both_ways, recalls, reranked
 from cultureval.reports.cvlue.table import DUAL_ENCODER
 from cultureval.reports.terminal_tables import terminal_table
@@ -155,13 +155,17 @@ def retrieval_record(
     name: str, gallery: Gallery, encoder: GalleryEncoder, reranking: Reranking | None, started: float
 ) -> RunRecord:
     """The record of the run, for the results file; its items are images, its rows the queries of both directions."""
-    counts = {"rows": len(gallery.images) + len(gallery.texts), "items": len(gallery.images)}
+    queries = {"TR": len(gallery.images), "IR": len(gallery.texts)}
+    counts = {"rows": sum(queries.values()), "items": len(gallery.images)}
+    suffixes = ("", "_reranked") if reranking else ("",)
+    of_metric = {f"{metric}{suffix}": queries[metric[:2]] for metric in RECALLS for suffix in suffixes}
+    of_metric |= dict(zip(GALLERY_SIZES, queries.values(), strict=True))
     records = task_records({f"{name}|0": {"rows_report": gallery.report}}, None)
     made = encoder.identity
     settings = {"rerank": reranking.model, "top_k": reranking.top_k} if reranking else {}
     return run_record(
         started,
-        {task: one.model_copy(update=counts) for task, one in records.items()},
+        {task: one.model_copy(update=counts | {"counted": of_metric}) for task, one in records.items()},
         [retrieval_signature(name, gallery, encoder, reranking)],
         ModelRecord(backend=DUAL_ENCODER, version=made["version"], dtype=made["dtype"], settings=settings),
     )

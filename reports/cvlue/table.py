@@ -107,7 +107,7 @@ def _table(run: Run, tasks: Mapping[str, TaskRecord], prefix: str, shown: Shown,
     numbers: dict[str, Estimate] = {}
     for label, (part, kind, metrics) in shown.items():
         if record := tasks.get(f"{prefix}_{part}"):
-            found = {metric: percent_of(run, record, metric) for metric in metrics}
+            found = {metric: percentage(run, record, metric) for metric in metrics}
             numbers |= {f"{part}:{metric}": score for metric, score in found.items() if score is not None}
             papers = {metric: published.get(f"{record.group}:{metric}") for metric in found}
             columns = _columns(label, kind, metrics)
@@ -144,15 +144,6 @@ def _columns(label: str, kind: str, metrics: Sequence[str]) -> list[Column]:
     if len(metrics) == 1:
         return [Column(kind, label)]
     return [Column(f"@{metric.partition('@')[2]}", label) for metric in metrics]
-
-
-def percent_of(run: Run, record: TaskRecord, metric: str) -> Estimate | None:
-    """In percent; of a dual encoder with the number of the direction's queries, of which its rows are both."""
-    found = percentage(run, record, metric)
-    if found is None or metric not in RECALLS["TR"] + RECALLS["IR"] or run.record.model.backend != DUAL_ENCODER:
-        return found
-    queries = run.value(record.task, "gallery_images" if metric in RECALLS["TR"] else "gallery_captions")
-    return found._replace(n=None if queries is None else int(queries))
 
 
 def _gallery_note(run: Run, record: TaskRecord) -> list[str]:

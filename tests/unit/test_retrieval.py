@@ -12,8 +12,10 @@ from cultureval.metrics.cvlue.retrieval import (
     ranked,
     reranked_ranks,
 )
-from cultureval.reports.cvlue.retrieval import details_rows
+from cultureval.reports.cvlue.retrieval import details_rows, evaluate_retrieval
+from cultureval.reports.cvlue.table import tables
 from cultureval.reports.judge_saved import saved_jobs
+from cultureval.runs.load_runs import load, scores_table
 from cultureval.runs.writing import write_details
 from cultureval.runtime.errors import CulturevalError
 from cultureval.tasks.cvlue.gallery import Gallery
@@ -92,6 +94,35 @@ def test_the_new_order_of_the_first_items(queries, gallery, k, seed):
         expected = [*(row[place] for place in order), *row[top.shape[1] :]]
         assert anew[query].tolist() == expected[: top.shape[1]]
         assert ranks[query] == expected.index(correct[query][0]) + 1
+
+
+class Random:
+    """An encoder that knows nothing."""
+
+    identity, truncated = {"name": "lab/encoder", "version": "0" * 8, "dtype": "float32"}, 0
+
+    def encode_images(self, paths):
+        vectors = np.random.default_rng(len(paths)).normal(size=(len(paths), 8))
+        return (vectors / np.linalg.norm(vectors, axis=1, keepdims=True)).astype(np.float32)
+
+    encode_texts = encode_images
+
+
+def test_a_recall_is_of_its_direction_s_queries_in_every_view(tmp_path):
+    names = [f"{number}.png" for number in range(7)]
+    owners = [number // 5 for number in range(35)]
+    of_images = [[place for place, owner in enumerate(owners) if owner == image] for image in range(7)]
+    texts, report = [f"text {place}" for place in range(35)], {"notes": [], "source": "cvlue", "fingerprint": "a" * 16}
+    gallery = Gallery(names, names, texts, of_images, [[owner] for owner in owners], report)
+    evaluate_retrieval({"cvlue_itr": gallery}, Random(), tmp_path, None)
+    (run,) = load(tmp_path)
+    wanted = {"TR@1": 7, "TR@10": 7, "IR@1": 35, "IR@10": 35, "gallery_images": 7, "gallery_captions": 35}
+    record = run.record.tasks["cvlue_itr|0"]
+    assert {metric: record.n_of(metric) for metric in wanted} == wanted and record.rows_with("TR@1") == 42
+    written = {row.metric: row.n for row in scores_table([run]).itertuples()}
+    assert {metric: written[metric] for metric in wanted} == wanted
+    rows = {row.label: row.cells[1].n for table in tables(run) for row in table.rows if row.label in ("TR", "IR")}
+    assert rows == {"TR": 7, "IR": 35}
 
 
 def test_details_of_retrieval_beside_answers_for_judges(tmp_path):
