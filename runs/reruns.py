@@ -8,6 +8,7 @@ from typing import Any
 
 from cultureval.metrics.judges.items import JUDGED
 from cultureval.runs.comparable import JUDGES, Protocol, Texts, fields_that_differ, protocol_of, texts_that_differ
+from cultureval.runs.means import agree
 from cultureval.runs.record import Run, RunRecord, TaskRecord, TimingRecord
 from cultureval.runs.same_model import ModelFacts, facts_of_runs
 from cultureval.runs.warnings import OF_TASKS, narrowed, suite_of
@@ -101,8 +102,8 @@ def _told(runs: Sequence[Run], allowed: Collection[str]) -> list[Run]:
             for older, task in ((runs[at], task) for at, tasks in tasks_of.items() if at > number for task in tasks):
                 if task not in own:
                     in_older.setdefault(task, older.date[:16])
-                elif task not in newer and run.scores.get(task) != older.scores.get(task):
-                    superseded.setdefault(task, _otherwise(run, older, task))
+                elif task not in newer and (words := _otherwise(run, older, task)):
+                    superseded.setdefault(task, words)
         found.append(replace(run, superseded=superseded, in_older=in_older))
     return found
 
@@ -112,10 +113,16 @@ def _tasks(protocols: Protocols) -> dict[str, None]:
 
 
 def _otherwise(run: Run, older: Run, task: str) -> str:
-    """Words for what an older run says of a task."""
-    metric = run.record.tasks[task].headline
-    now, before = ("none" if (value := one.value(task, metric)) is None else f"{value:.4f}" for one in (run, older))
-    return f"{metric} {now} here, and {before} in the run of {older.date[:16]}"
+    """Words for the first score that an older run has otherwise, of the headline before others; "" for none."""
+    names = {run.record.tasks[task].headline: None, **run.scores.get(task, {}), **older.scores.get(task, {})}
+    for metric in names:
+        now, before = (one.value(task, metric) for one in (run, older))
+        if now == before or now is not None and before is not None and agree(now, before):
+            continue
+        near = now is not None and before is not None and abs(now - before) < 1e-4
+        told, other = ("none" if value is None else f"{value:.{6 if near else 4}f}" for value in (now, before))
+        return f"{metric} {told} here, and {other} in the run of {older.date[:16]}"
+    return ""
 
 
 def parts_of(run: Run) -> dict[tuple[str, int], list[TaskRecord]]:

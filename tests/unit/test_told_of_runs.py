@@ -1201,6 +1201,15 @@ def test_what_an_older_run_says_as_a_whole_is_told_beside_newer_ones_of_other_ta
     assert all(sentence in " ".join("".join(compared[:2]).split()) for sentence in sentences)
 
 
+def test_the_score_that_an_older_run_has_otherwise_is_named(tmp_path):
+    """Of a rerun that lacks a judge's scores it told that CIDEr is "4.8958 here, and 4.8958" there."""
+    plans = Plan(tasks=("caption",), judged=True), Plan(tasks=("caption",))
+    write_folder(tmp_path, Folder(items=12, plans=plans))
+    (told,) = (one for run in load(tmp_path) for one in run_warnings(run) if one.kind == "superseded")
+    words = re.search(r" has (\S+) (\S+) here, and (\S+) in the run of ", told)
+    assert words[1].startswith("judge_") and words[2] == "none" and float(words[3]) > 0
+
+
 def test_every_view_tells_that_older_runs_have_other_scores(tmp_path):
     """`show`, the library and the viewer had no word of it; `compare` said "2 of 6" of a model whose six it took."""
     out, part = tmp_path / "out", DIALECTS[:2]
