@@ -11,7 +11,7 @@ from cultureval.reports.comparison.compared_models import Side, sides_of
 from cultureval.reports.comparison.paired_runs import SUBSET, metrics_of, pair_sides, tested_differences
 from cultureval.reports.terminal_tables import terminal_table, wrapped
 from cultureval.runs.items import item_scores
-from cultureval.runtime.errors import CulturevalError, escaped
+from cultureval.runtime.errors import CulturevalError, escaped, shown_names
 from cultureval.runtime.printing import print_note
 from cultureval.tasks.catalogue import all_tasks, rows_per_item
 from cultureval.tasks.selection import tasks_named
@@ -28,7 +28,8 @@ class Planned:
     Attributes:
         name: Of a group, a task, or the number of items.
         items: Their number; of an average over subsets the number that a single set needs for the same error.
-        variance: Of an item's difference; for accuracies the share of items that exactly one model has right.
+        variance: Of an item's difference; for accuracies the share of items that exactly one model has right. 0: the
+            runs do not tell it.
         source: Where the variance is from.
         largest: The largest difference that there can be; of any score infinite.
     """
@@ -58,8 +59,11 @@ def plan(what: Sequence[str], discordant: float, power: float, tests: int | None
     paths = [Path(name) for name in what if not name.isdigit() and Path(name).exists()]
     rows = [row for name in what if Path(name) not in paths for row in _assumed(name, discordant)]
     rows += list(_of_runs(paths)) if paths else []
+    alike, rows = [row.name for row in rows if not row.variance], [row for row in rows if row.variance]
     if not rows:
         raise CulturevalError(f"{', '.join(what)}: no score varies over the items; give a number of items instead.")
+    if alike:
+        print_note(f"Left out, since they do not vary over the items: {shown_names(alike)}.")
     family = tests or len(rows)
     table = []
     for row in rows:
@@ -116,8 +120,8 @@ def _of_runs(paths: Sequence[Path]) -> Iterator[Planned]:
         return
     pairs = pair_sides(sides, (), ("items", "prompts", "scorers"))
     for row in tested_differences(pairs, DRAWS, seed=0):
-        if row.level != SUBSET and row.result.stderr:
-            variance = row.result.stderr**2 * row.result.items
+        if row.level != SUBSET:
+            variance = (row.result.stderr or 0.0) ** 2 * row.result.items
             most = math.inf if row.result.flips is None else variance  # of right and wrong answers
             yield Planned(row.name, row.result.items, variance, f"{row.first} and {row.second}", most)
 
@@ -130,6 +134,6 @@ def _of_one(side: Side) -> Iterator[Planned]:
             values = [] if items is None else items.values()
             clusters = [] if items is None else [cluster or place for place, cluster in enumerate(items.clusters)]
             known = [(value, cluster) for value, cluster in zip(values, clusters, strict=True) if value == value]
-            error = clustered_standard_error(*zip(*known, strict=True)) if len(known) > 1 else 0.0
-            if error > 0:
+            if len(known) > 1:
+                error = clustered_standard_error(*zip(*known, strict=True))
                 yield Planned(name, len(known), 2 * error**2 * len(known), f"{side.name} alone: an upper bound")

@@ -322,7 +322,7 @@ def test_no_number_or_name_is_cut_on_a_narrow_terminal(tmp_path: Path, monkeypat
         assert last.startswith(gone) and ("no room here" in table) == bool(gone)
 
 
-def test_plans_count_items_tasks_and_runs(tmp_path: Path) -> None:
+def test_plans_count_items_tasks_and_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     save_run(tmp_path / "a", "one", items(0, 0.6))
     save_run(tmp_path / "b", "other", items(1, 0.6))
     text = plan(["5000", "qimma_palmx", str(tmp_path / "a"), str(tmp_path / "b"), "3"], 0.2, 0.8, None)
@@ -351,6 +351,9 @@ def test_plans_count_items_tasks_and_runs(tmp_path: Path) -> None:
     save_run(tmp_path / "d", "third", items(0, 1.0))  # an empty table, "where 0 differences are tested"
     with pytest.raises(CulturevalError, match="no score varies"):
         plan([str(tmp_path / "d")], 0.2, 0.8, None)
+    capsys.readouterr()
+    text = plan([str(tmp_path / "d"), "500"], 0.2, 0.8, None)
+    assert "1 difference is tested" in text and "do not vary over the items: own:a|0, own:b|0" in capsys.readouterr().err
 
 
 def test_the_distance_of_two_leaderboards(tmp_path: Path) -> None:
