@@ -382,6 +382,7 @@ class Run:
         rejudged: Task with `|k` -> what an earlier judgement by the same judge said otherwise of it.
         superseded: Task with `|k` -> what an older run of the model says otherwise of it (`reruns.with_older`).
         in_older: Tasks with `|k` that it lacks, and older runs of the model have -> their date.
+        apart: Tasks with `|k` that an older run of the model has too, which is not one with it -> its date, and why.
         alone: Tasks with `|k` of which only a judge's scores are here -> the details that were judged.
     """
 
@@ -398,6 +399,7 @@ class Run:
     rejudged: Mapping[str, str] = field(default_factory=dict)
     superseded: Mapping[str, str] = field(default_factory=dict)
     in_older: Mapping[str, str] = field(default_factory=dict)
+    apart: Mapping[str, str] = field(default_factory=dict)
     alone: Mapping[str, str] = field(default_factory=dict)
     asked: Mapping[str, str] = field(default_factory=dict)
 

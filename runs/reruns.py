@@ -7,7 +7,15 @@ from pathlib import Path
 from typing import Any
 
 from cultureval.metrics.judges.items import JUDGED
-from cultureval.runs.comparable import JUDGES, Protocol, Texts, fields_that_differ, protocol_of, texts_that_differ
+from cultureval.runs.comparable import (
+    JUDGES,
+    Protocol,
+    Texts,
+    fields_that_differ,
+    protocol_of,
+    settings_that_differ,
+    texts_that_differ,
+)
 from cultureval.runs.means import agree
 from cultureval.runs.record import Run, RunRecord, TaskRecord, TimingRecord
 from cultureval.runs.same_model import ModelFacts, facts_of_runs
@@ -66,7 +74,8 @@ def tracks_of(
 
 
 def with_older(runs: Iterable[Run], allowed: Collection[str] = ()) -> list[Run]:
-    """Runs, each with what older ones of its model say otherwise (`Run.superseded`) and have besides (`Run.in_older`).
+    """Runs, each with what older ones of its model say otherwise (`Run.superseded`), have besides (`Run.in_older`), or
+    were asked in another way (`Run.apart`).
 
     Args:
         allowed: Fields of signatures that may differ between runs that are taken as one, besides the model's own.
@@ -94,6 +103,7 @@ def _told(runs: Sequence[Run], allowed: Collection[str]) -> list[Run]:
     for number, run in enumerate(runs):
         superseded: dict[str, str] = {}
         in_older: dict[str, str] = {}
+        apart: dict[str, str] = {}
         for place, protocols in parts[number].items():
             others = {at: part[place] for at, part in enumerate(parts) if at != number and place in part}
             tasks_of = {at: _tasks(one) for at, one in others.items() if may_be_one(protocols, one, texts)}
@@ -104,8 +114,19 @@ def _told(runs: Sequence[Run], allowed: Collection[str]) -> list[Run]:
                     in_older.setdefault(task, older.date[:16])
                 elif task not in newer and (words := _otherwise(run, older, task)):
                     superseded.setdefault(task, words)
-        found.append(replace(run, superseded=superseded, in_older=in_older))
+            for older, other in ((runs[at], one) for at, one in others.items() if at > number and at not in tasks_of):
+                names = ", ".join(_differing(protocols, other, texts)[:3])
+                for task in own.keys() & _tasks(other).keys() - newer:
+                    apart.setdefault(task, f"{older.date[:16]} ({names})")
+        found.append(replace(run, superseded=superseded, in_older=in_older, apart=dict(sorted(apart.items()))))
     return found
+
+
+def _differing(one: Protocols, other: Protocols, texts: Texts) -> list[str]:
+    """Names of what keeps scores of two runs of a model from standing beside each other."""
+    pairs = dict.fromkeys((one[place], other[place]) for place in one if place in other)
+    found = [name for pair in pairs for name in (*fields_that_differ(*pair, texts), *settings_that_differ(pair))]
+    return list(dict.fromkeys(found))
 
 
 def _tasks(protocols: Protocols) -> dict[str, None]:

@@ -34,6 +34,7 @@ OF_TASKS = (
     "rejudged",
     "superseded",
     "in_older",
+    "apart",
     "alone",
 )  # what a run says of tasks besides its record
 UNPARSABLE = 0.02  # shares of answers above this are told
@@ -131,6 +132,15 @@ def _superseded(run: Run, tasks: list[TaskRecord]) -> Checks:
         yield (
             f"The newest of several runs: {first} has {run.superseded[first]}{more_tasks(others)}. Older scores of the "
             "same tasks are left out."
+        )
+
+
+def _apart(run: Run, tasks: list[TaskRecord]) -> Checks:
+    if run.apart:
+        first, *others = run.apart
+        yield (
+            f"An older run of the model differs in how it was made, and stands alone: {first}{more_tasks(others)} in "
+            f"that of {run.apart[first]}. To see or compare it, name its results file."
         )
 
 
@@ -611,6 +621,7 @@ class Problem(NamedTuple):
 
 PROBLEMS = {  # in the order in which they are told
     "superseded": Problem(_superseded, "newest of its runs"),
+    "apart": Problem(_apart),
     "claims": Problem(_claims, "edited", leaves_out=True),
     "unchecked": Problem(_unchecked, "not checked", leaves_out=True),
     "impossible": Problem(_impossible, "impossible scores", leaves_out=True),

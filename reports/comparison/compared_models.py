@@ -1,6 +1,6 @@
 """The sides of a comparison: the models of the paths that were named, each with its newest details of every task."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
@@ -8,7 +8,7 @@ from itertools import combinations
 from pathlib import Path
 
 from cultureval.runs.comparable import texts_that_differ
-from cultureval.runs.files import SavedTask, date_of, find_saved_tasks, more_tasks, told_apart
+from cultureval.runs.files import SavedTask, find_saved_tasks, told_apart
 from cultureval.runs.load_runs import read_run, with_older_of
 from cultureval.runs.record import Run, TaskRecord
 from cultureval.runs.reruns import merged, tracks_of
@@ -101,7 +101,7 @@ def sides_of(paths: Sequence[Path], broken: list[str] | None = None) -> list[Sid
     Args:
         paths: Output folders, results files, or folders in them; one with several models is a side for each. Runs of
             one name, in one output folder or several, are one model as `facts_of_models` judges, as on the page: the
-            newest details of each task, but for those of older runs that the page does not take as one with the newest.
+            newest details of each task, without runs that the page does not take as one with the newest.
         broken: Gets a sentence for each results file that cannot be read, whose tasks are left out; None: it stops.
 
     Raises:
@@ -117,7 +117,7 @@ def sides_of(paths: Sequence[Path], broken: list[str] | None = None) -> list[Sid
                 saved = replace(saved, older=(*saved.older, *before.saved.newest_first))
             if task := _read_task(saved, broken):
                 of_model.setdefault((saved.model, saved.facts), {})[saved.task] = task
-        found += [(path, *_as_one_run(of_one, unread[path].append)) for of_one in of_model.values()]
+        found += [(path, *_as_one_run(of_one)) for of_one in of_model.values()]
     first = [next(iter(tasks.values())).saved for _, tasks, _ in found]
     models = [task.name for task in first]
     folders, dates = [task.root.name for task in first], [task.date for task in first]
@@ -132,9 +132,7 @@ def sides_of(paths: Sequence[Path], broken: list[str] | None = None) -> list[Sid
     ]
 
 
-def _as_one_run(
-    tasks: Mapping[str, ComparedTask], tell: Callable[[str], object]
-) -> tuple[dict[str, ComparedTask], dict[str, Run]]:
+def _as_one_run(tasks: Mapping[str, ComparedTask]) -> tuple[dict[str, ComparedTask], dict[str, Run]]:
     """The tasks of a model whose scores may stand beside those of its newest run of their suite, and their runs."""
     saved = [task.saved for task in tasks.values()]
     own = {task.run.file: task.run for task in tasks.values() if task.run}
@@ -142,15 +140,6 @@ def _as_one_run(
     found = tracks_of(runs, dict.fromkeys((run.file for run in runs), saved[0].facts), texts_that_differ(runs))
     sources = {name: run for tracks in found.values() for name, run in tracks[0].sources.items()}
     kept = {name: one for name, task in tasks.items() if (one := _of_run(task, sources.get(name)))}
-    left_out: dict[Path, list[str]] = {}
-    for name, task in tasks.items():
-        if name not in kept:
-            left_out.setdefault(task.saved.results_file, []).append(name)
-    for file, names in left_out.items():
-        tell(
-            f"left out: {saved[0].model_name}, {names[0]}{more_tasks(names[1:])}: the run of {date_of(file)} differs "
-            f"from newer ones in how it was made, and stands alone, as on the page. To compare it, name {file}"
-        )
     return kept, sources
 
 

@@ -42,6 +42,7 @@ from cultureval.runs.items import (
 from cultureval.runs.record import Run, RunRecord
 from cultureval.runs.table import averages
 from cultureval.runs.task_records import task_records
+from cultureval.runs.warnings import run_warnings
 from cultureval.runtime.errors import CulturevalError, did_you_mean, shown_names
 from cultureval.tasks.catalogue import all_tasks, declared_metric, groups
 
@@ -205,6 +206,9 @@ def pair_sides(
     if refused:
         lines = [f"  {pairs.first} / {pairs.second}, {one.kind}: {one.text}" for pairs, one in refused[:MOST_REASONS]]
         more = [f"  and {len(refused) - MOST_REASONS} more"] if len(refused) > MOST_REASONS else []
+        of_sides = {name for pairs, _ in refused for name in (pairs.first, pairs.second)}
+        told = [(side, one) for side in sides if side.name in of_sides and side.run for one in run_warnings(side.run)]
+        more += [f"  {side.name}: {one}" for side, one in told if one.kind == "apart"]
         wanted = ",".join(kind for kind in KINDS if any(one.kind == kind for _, one in refused))
         raise CulturevalError(
             "\n".join(

@@ -106,7 +106,7 @@ def check(folder):
         table = scores_table(loaded)
         for one in planted:
             # Of a file that is named alone nothing is told of other runs (`test_told_of_runs` has folders).
-            of_file = replace(runs[one.file.resolve()], superseded={}, in_older={})
+            of_file = replace(runs[one.file.resolve()], superseded={}, in_older={}, apart={})
             library_agrees(one, of_file, table[table["file"] == str(of_file.file)])
             summary_agrees(one, of_file)
             items_agree(one, of_file)

@@ -1264,8 +1264,21 @@ def test_compare_takes_as_one_run_what_the_page_does(tmp_path):
         "lab/b": len(tasks),
         "lab/c": 1,
     }
-    (told,) = sides["lab/c"].unread
-    assert f" and {len(DIALECTS) - 1} more tasks: the run of 2026-11-01" in told and "results_2026-11-01" in told
+    newest_of_c = next(one for one in load(out) if one.model == "lab/c")
+    for name, found in {"show": newest_of_c, "compare": sides["lab/c"].run}.items():
+        (told,) = (one for one in run_warnings(found) if one.kind == "apart")
+        assert f"{DIALECTS[0]}|0 in that of 2026-11-01T00-00 (torch)" in told, name
+
+
+def test_a_trial_hides_no_whole_run_without_a_word(tmp_path):
+    """After a trial with `--limit` `show` had it alone, and `compare` refused it without naming the whole run."""
+    for name, items, limit, day in (("lab/a", 9, None, 1), ("lab/b", 9, None, 1), ("lab/a", 5, 5, 2)):
+        date = f"2026-11-0{day}T00-00-00"
+        board_runs.write_run(tmp_path / "out", name, [TRUST], 0.5, items, signed={}, limit=limit, date=date)
+    sentence = f"stands alone: {TRUST}|0 in that of 2026-11-01T00-00 (limit, items)"
+    for words in ((), (TRUST,)):
+        assert sentence in " ".join(run("show", tmp_path / "out/results/lab/a", *words)[0].split())
+    assert sentence in " ".join(run("compare", tmp_path / "out", "--output-dir", tmp_path / "c")[1].split())
 
 
 def test_a_copy_of_a_run_is_no_older_run(tmp_path):
