@@ -131,6 +131,10 @@ class ServerIdentity:
         names -= _OF_THE_LIST if self.listed != other.listed else set()
         return names - _OF_THE_ANSWER if self.answered != other.answered else names
 
+    def says_less_than(self, other: "ServerIdentity") -> bool:
+        """Whether a list that fails, or a question that is refused, leaves open what another one says."""
+        return (other.of_a_list and not self.listed) or (other.answered and not self.answered)
+
     def __str__(self) -> str:
         """`id=m;root=/models/m;probe=1a2b3c4d`, for signatures."""
         return ";".join(f"{name}={value}" for name, value in self.known.items())
@@ -176,9 +180,10 @@ class IdentityQuestion:
         return cls(servers, request | ({"extra_body": extra} if extra else {}), by_answer)
 
     async def ask(self, url: str, patient: bool = True, listed: bool = False) -> ServerIdentity:
-        """What one server says; raises ServerError where it does not answer, also to another try if `patient`.
+        """What one server says, which had a list of models if `listed`.
 
-        So it does where the list of models is lost or fails of a server that had one (`listed`).
+        Raises:
+            ServerError: It does not answer, also to another try if `patient`.
         """
         settings = replace(self.settings, base_urls=(url,), max_retries=self.settings.max_retries if patient else 0)
         return await _of_server(settings, self.request, self.by_answer, False, True, listed)

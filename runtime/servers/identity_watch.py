@@ -156,7 +156,8 @@ class IdentityWatch:
         """Asks a server who it is: the answers before are then its model's, or nobody's, or it has changed.
 
         An answer to the short question that is another one may be rounded differently, in a batch with others: it is
-        asked again alone, and no answer then outweighs another. Where it is refused, nothing is learned.
+        asked again alone, and no answer then outweighs another. Where the question is refused, or the list of models
+        fails, nothing is learned.
 
         Args:
             url: The server.
@@ -187,7 +188,7 @@ class IdentityWatch:
         elif others:
             self._unplaced += before
             del recent[: len(before)]
-        elif all(one.answered for one in found) or not self._current(url).answered:
+        elif not any(one.says_less_than(self._current(url)) for one in found):
             await self._confirm(before)
             del recent[: len(before)]
 

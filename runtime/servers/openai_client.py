@@ -239,12 +239,12 @@ class OpenAIClient:
         return found
 
     async def model_entry(self, model: str, known: bool = False) -> dict[str, Any] | None:
-        """What the list of models of the first server that answers says of one; {} without, None where it fails.
+        """What the list of models of the first server that answers says of one; {} without, None where the list fails.
 
-        One that is `known` to have a list is asked for it as often as a request, whatever became of it.
+        One that is `known` to have a list is asked again after a lost connection, too.
 
         Raises:
-            ServerError: No server answers; of a known one, also where its list fails.
+            ServerError: No server answers.
         """
         lost = None
         for server in self._servers:
@@ -252,8 +252,10 @@ class OpenAIClient:
                 entries = await self._entries(server, known)
             except (openai.OpenAIError, IncompleteAnswer) as error:
                 status = getattr(error, "status_code", None)
-                if status in _NO_LIST or (status in _NO_LIST_NOW and not known):
-                    return {} if status in _NO_LIST else None
+                if status in _NO_LIST:
+                    return {}
+                if status in _NO_LIST_NOW or (known and isinstance(error, IncompleteAnswer)):
+                    return None
                 lost = lost or error
             else:
                 return next((entry for entry in entries if entry["id"] == model), {})
@@ -265,8 +267,9 @@ class OpenAIClient:
 
         def again(error: BaseException) -> bool:
             status = getattr(error, "status_code", None)
-            fails = status == 500 and tries.failures < _MORE_TRIES_OF_A_FAILING_LIST
-            return worth_retrying(error) and (known or fails or status in (*_NOT_READY, 429))
+            if status == 500 or isinstance(error, IncompleteAnswer):
+                return (known or status == 500) and tries.failures < _MORE_TRIES_OF_A_FAILING_LIST
+            return worth_retrying(error) and (status in (*_NOT_READY, 429) or (known and is_loss(error)))
 
         async def ask() -> list[dict[str, Any]]:
             await asyncio.sleep(max(0.0, server.paused_until - time.monotonic()))

@@ -152,6 +152,18 @@ def test_a_list_of_models_that_is_lost_at_the_end_is_asked_for_again(load, caplo
     assert "anew" not in caplog.text
 
 
+@pytest.mark.parametrize("change", [(), ("served",), ("probe_answer",)])
+def test_a_list_of_models_that_fails_from_now_on_says_nothing_and_a_change_is_told_all_the_same(load, caplog, change):
+    with Changing(change=change, entry={"root": "/a", "max_model_len": 64}) as server:
+        model = load(server)
+        server.lost_lists = dict.fromkeys(range(2, 99), BROKEN)
+        if change:
+            with pytest.raises(CulturevalError, match="has changed its model during the run"):
+                texts(model)
+        else:
+            assert len(texts(model)) == 7 and "7 of the run's answers came after the last time" in caplog.text
+
+
 @pytest.mark.parametrize(("lost", "times", "known"), [(BUSY, 1, True), (BROKEN, 2, True), (BROKEN, 3, False)])
 def test_a_list_of_models_that_fails_at_the_start_is_asked_for_again_and_else_says_nothing(
     load, caplog, lost, times, known
