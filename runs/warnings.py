@@ -641,7 +641,7 @@ PROBLEMS = {  # in the order in which they are told
     "other_counts": Problem(_other_counts, "other rows", partial=True),
     "other_data": Problem(_other_data, "other data", partial=True),
     "unsandboxed": Problem(_unsandboxed, "no sandbox"),
-    "few_shot": Problem(_few_shot),
+    "few_shot": Problem(_few_shot, "few-shot examples"),
     "unscored": Problem(_unscored, "unscored", leaves_out=True),
     # What a judge leaves out touches its own means, which tables bound, and a headline of it is `unscored`.
     "unjudged": Problem(_unjudged, "unscored verdicts"),

@@ -555,5 +555,8 @@ def _averages(pairs: Pairs) -> Iterator[RowTasks]:
     record = RunRecord(tasks=task_records(dict.fromkeys(task for task, _ in tasks), None))
     whole = Run(Path(), pairs.first, "", scores, record)  # the tasks of a side may be of several results files
     for name, parts in averages(whole):
-        if all(part in tasks for part in parts):
+        if other := dict.fromkeys(metric for task, metric in parts if (task, metric) not in tasks):
+            told = f"it has more metrics than are compared ({shown_names(list(other), 3)}): --metric, once for each"
+            pairs.notes.append(f"not compared: {name}: {told}.")
+        else:
             yield AVERAGE, name, "headlines", [(tasks[part], weight) for part, weight in parts.items()]

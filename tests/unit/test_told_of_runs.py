@@ -303,6 +303,7 @@ def test_a_board_is_without_runs_whose_scores_are_not_checked(tmp_path):
 def test_whatever_leaves_items_out_has_a_mark():
     """`compare` shows the warnings with marks: one of a judge's unscored verdicts had none."""
     assert all(one.mark for one in PROBLEMS.values() if one.partial or one.leaves_out)
+    assert PROBLEMS["few_shot"].mark  # other prompts than were asked for
 
 
 def changed_details(one, task, change):
@@ -911,6 +912,8 @@ def test_all_numbers_of_one_row_are_of_one_item(tmp_path):
     rows = csv.DictReader((tmp_path / "c" / "differences.csv").read_text("utf-8").splitlines())
     (macro,) = (row for row in rows if row["level"] == "average")
     assert (macro["items"], macro["clusters"]) == ("240", "240") and macro["metric"] == "headlines"
+    notes = " ".join(run("compare", *paths, "--output-dir", tmp_path / "c")[1].split())
+    assert "not compared: CVLUE, Chinese: Macro: it has more metrics than are compared (TR@5, " in notes
 
 
 @pytest.mark.parametrize("said", ["false", "invalid"])
