@@ -55,7 +55,7 @@ def evalplus_results(
         for suite in TEST_SUITES:
             entry[f"{suite}_fail_tests"] = _failing_test(verdict, suite, problems[sample.task_id])
         results.setdefault(sample.task_id, []).append(entry)
-    return {"date": datetime.now().strftime("%Y-%m-%d %H:%M"), "hash": problem_set.fingerprint, "eval": results}
+    return {"date": datetime.now().strftime("%Y-%m-%d %H:%M"), "hash": problem_set.evalplus_hash, "eval": results}
 
 
 def _status(verdict: "SolutionVerdict", suite: str) -> str:

@@ -125,6 +125,12 @@ class ProblemSet:
 
     @property
     def fingerprint(self) -> str:
+        """Hash of all that is asked and judged, whatever the file's packing, order and further fields are."""
+        hashes = sorted(JudgedContent.of(row).hash for row in self.rows.values())
+        return hashlib.sha256(" ".join(hashes).encode("ascii")).hexdigest()
+
+    @property
+    def evalplus_hash(self) -> str:
         """EvalPlus's hash of a data set: the MD5 of its file."""
         return hashlib.md5(self.file.read_bytes(), usedforsecurity=False).hexdigest()
 

@@ -44,7 +44,21 @@ def test_data_may_be_a_root_or_the_folder_of_the_files_packed_or_not(tmp_path, b
         found = load_problems(name, str(tmp_path / "root"))
         assert dict(found.rows) == dict(load_problems(name, "samples").rows)
         assert len(found.rows) == 6 and found.revision == "local"
-        assert found.fingerprint == hashlib.md5(found.file.read_bytes()).hexdigest()
+        assert found.evalplus_hash == hashlib.md5(found.file.read_bytes()).hexdigest()
+
+
+def test_the_same_problems_in_another_packing_are_the_same_rows(tmp_path):
+    """Packed or not, in another order, or with another spelling of the same text, they were "other rows"."""
+    name = CODE_DATASETS["humaneval"].file
+    rows = [json.loads(line) for line in (SAMPLES / name).read_text("utf-8").splitlines()]
+    changed = [dict(reversed(row.items())) | {"note": "theirs"} for row in reversed(rows)]
+    other = [*rows[:-1], rows[-1] | {"base_input": rows[-1]["base_input"][:-1]}]
+    for folder, written in (("changed", changed), ("other", other)):
+        (tmp_path / folder).mkdir()
+        with gzip.open(tmp_path / folder / f"{name}.gz", "wt", encoding="utf-8") as file:
+            file.writelines(json.dumps(row) + "\r\n" for row in written)
+    whole, *found = (load_problems("humaneval", str(path)).fingerprint for path in (SAMPLES, *tmp_path.iterdir()))
+    assert len({whole, *found}) == 2 and whole in found
 
 
 def test_a_folder_without_the_files_is_named(tmp_path):
@@ -114,7 +128,7 @@ def test_the_published_files_are_read_as_evalplus_reads_them(name, rows, monkeyp
     monkeypatch.setattr(module, f"{name.upper()}_OVERRIDE_PATH", str(found.file))
     load = {"humaneval": "get_human_eval_plus", "mbpp": "get_mbpp_plus"}[name]
     assert found.problems() == getattr(module, load)()
-    assert found.fingerprint == getattr(module, f"{load}_hash")()
+    assert found.evalplus_hash == getattr(module, f"{load}_hash")()
 
 
 @pytest.mark.skipif(not REAL.is_dir(), reason="the real data is not here")
