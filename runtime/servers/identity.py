@@ -33,6 +33,9 @@ SCHEMA_QUESTION = "Greet me in one word."
 SCHEMA_REPLY = {"tally": "k7"}
 SCHEMA_TOKENS = 32
 _REGULAR_EXPRESSIONS = ("vllm", "sglang")  # owners that hold replies to these, and need not be asked
+# Owner -> fields of the short question. What llama.cpp computed in a batch with other questions is rounded differently,
+# stays in its cache of prompts, and would answer for it from then on.
+_COMPUTED_ANEW = {"llamacpp": {"cache_prompt": False}}
 
 
 # Fields of a request that force the form of a reply, which the short question does not have.
@@ -285,8 +288,9 @@ async def _of_server(
 ) -> ServerIdentity:
     async with OpenAIClient(settings, aside=request["model"]) as client:
         entry = await client.model_entry(request["model"], known)
-        response = await _continued(client, request, plain)
         listed, entry = entry is not None, entry or {}
+        extra = {**request.get("extra_body", {}), **_COMPUTED_ANEW.get(str(entry.get("owned_by")), {})}
+        response = await _continued(client, {**request, "extra_body": extra} if extra else request, plain)
         ask = try_schema and entry.get("owned_by") not in _REGULAR_EXPRESSIONS
         holds_schema = ask and await _holds_schema(client, request)
     length = entry.get("max_model_len")
