@@ -213,9 +213,11 @@ def _fall_silent(whose: object) -> None:
         _speaking.remove(whose)
 
 
-def progressing(items: Iterable[Item], total: int, description: str, unit: str, silent: bool = False) -> Iterator[Item]:
+def progressing(
+    items: Iterable[Item], total: int, description: str, unit: str, silent: bool = False, kept_in: Path | None = None
+) -> Iterator[Item]:
     """The items, each counted when the next is asked for; arguments as those of `Progress`."""
-    with Progress(total, description, unit, silent=silent) as progress:
+    with Progress(total, description, unit, silent=silent, kept_in=kept_in) as progress:
         for item in items:
             yield item
             progress.update()

@@ -138,6 +138,11 @@ class GroundTruth:
                 yield answer
 
 
+def truth_folder() -> Path:
+    """Where ground truths are kept, for all runs."""
+    return user_cache() / "code_ground_truth"
+
+
 def known_truth(key: str) -> GroundTruth | None:
     """The ground truth of the problem with a `content_key` if an earlier run has computed it."""
     try:
@@ -239,7 +244,7 @@ def frames(outputs: IO[bytes]) -> Iterator[tuple[float, int]]:
 
 
 def _path(key: str) -> Path:
-    return user_cache() / "code_ground_truth" / f"{key}.bin"
+    return truth_folder() / f"{key}.bin"
 
 
 def _compute(

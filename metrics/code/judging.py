@@ -32,6 +32,7 @@ from cultureval.metrics.code.ground_truth import (
     compute_truth,
     content_key,
     known_truth,
+    truth_folder,
 )
 from cultureval.metrics.code.kept_verdicts import KeptVerdicts
 from cultureval.metrics.code.outcomes import NOT_JUDGED, evalplus_status, failure
@@ -248,8 +249,8 @@ class _Judging:
             return task, reason
 
         with SandboxPool(self.workers, safe=self.sandboxed) as pool:
-            found = progressing(pool.run(find, missing), len(missing), "ground truth", "task", silent=not self.progress)
-            return truths | dict(found)
+            found, silent = pool.run(find, missing), not self.progress
+            return truths | dict(progressing(found, len(missing), "ground truth", "task", silent, truth_folder()))
 
     @staticmethod
     def _in_two_rounds(

@@ -31,7 +31,7 @@ SURELY_WRONG = ("invalid ", "unterminated string literal", "leading zeros", "unm
 FEW_TEXTS = 24  # are faster without further processes
 BYTE_ORDER_MARK = "\ufeff"
 # Of a block of code, also of one in a list; each space is matched in one way, so that a line of them is soon read.
-FENCE = re.compile(rf"[ {BYTE_ORDER_MARK}]*(?:(?:[-*+]|\d{{1,3}}[.)]) *)?```")
+FENCE = re.compile(rf"[ \t{BYTE_ORDER_MARK}]*(?:(?:[-*+]|\d{{1,3}}[.)]) *)?```")
 
 
 class Program(NamedTuple):
@@ -117,7 +117,7 @@ def _outdented_blocks(lines: list[str]) -> tuple[list[str], list[str]]:
             found.append(line[indent:])
             blocks += [[]] if inside else []
         elif inside:
-            found.append(line[:indent].lstrip(f" {BYTE_ORDER_MARK}") + line[indent:].removeprefix(BYTE_ORDER_MARK))
+            found.append(line[:indent].lstrip(f" \t{BYTE_ORDER_MARK}") + line[indent:].removeprefix(BYTE_ORDER_MARK))
             blocks[-1].append(found[-1])
         else:
             found.append(line)

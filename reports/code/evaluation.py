@@ -14,7 +14,8 @@ from cultureval.metrics.code.rules import TEST_SUITES
 from cultureval.metrics.declared import SHARE, bounds_of_mean
 from cultureval.reports.code.result_files import evalplus_results, generating_model, lighteval_results, other_models
 from cultureval.reports.code.samples import Sample, Sanitize, check_complete, read_samples
-from cultureval.runtime.data.user_cache import write_json_lines
+from cultureval.runs.writing import complete_or_absent
+from cultureval.runtime.data.user_cache import write_atomically, write_json_lines
 from cultureval.runtime.errors import CulturevalError, counted, escaped, shown_names
 from cultureval.runtime.rounding import printed
 from cultureval.runtime.rows_report import KINDS
@@ -205,8 +206,9 @@ def write_files(
         folder.mkdir(parents=True, exist_ok=True)
     stem = "" if samples.is_dir() else samples.name.removesuffix(".gz").removesuffix(".jsonl") + "_"
     theirs, ours = folder / f"{stem}eval_results.json", folder / f"{stem}verdicts.jsonl"
-    theirs.write_text(json.dumps(evalplus_results(problem_set, found, verdicts)), encoding="utf-8")
-    write_json_lines(ours, map(asdict, verdicts))
+    with complete_or_absent(theirs) as evalplus, complete_or_absent(ours) as own:  # both, or those of before
+        write_atomically(evalplus, json.dumps(evalplus_results(problem_set, found, verdicts)).encode("utf-8"))
+        write_json_lines(own, map(asdict, verdicts))
     model = generating_model(generation_of(samples))
     results = lighteval_results(output_dir, problem_set, found, verdicts, report, model, started)
     return {"evalplus_results": str(theirs), "verdicts": str(ours), "results": str(results)}
