@@ -30,6 +30,8 @@ from cultureval.runtime.patches.lighteval.refused_docs import RefusedResponse
 from cultureval.runtime.servers.data_urls import image_hash
 
 WINDOW = 256  # docs encoded together, so that a long run starts quickly and needs little memory
+# How images are read for generated answers: before 2 the end of one could be read without its pixels.
+IMAGES_READ = 2
 Item = TypeVar("Item")
 
 
@@ -241,6 +243,7 @@ class GenerationJob:
             stops=self.stops,
             length=self.max_new_tokens,
             samples=doc.num_samples,
+            **({"read": IMAGES_READ} if self.image_keys else {}),
         )
         self.truncated = 0
         self.tokens: list[int] = [] if self.images else self._encode()

@@ -100,10 +100,13 @@ class Reader:
         """A cache of rows, and the logits after their last tokens: [rows, vocabulary], fp32.
 
         Args:
-            rows: All begin with the first `shared` tokens of the prefix.
+            rows: All begin with the first `shared` tokens of the prefix; where they have images, none is shorter than
+                the longest by more tokens than are shared after the last image.
             shared: 0 to read them whole.
         """
         width = max(map(len, rows))
+        if any(row.images and shared - (width - len(row)) < row.images_end for row in rows):
+            raise ValueError("tokens of an image would be read without its pixels")
         for row in rows:
             row.offset = self.offset if shared else 0
         if not shared:

@@ -77,11 +77,16 @@ def _runs(rows: Sequence[DecodingRow], following: DecodingRow | None) -> Iterato
 
 
 def _passes(rows: Sequence[DecodingRow], shared: int, most: int) -> Iterator[list[DecodingRow]]:
-    """As many rows at once as a pass may have tokens; those of about one length, which need little padding."""
+    """As many rows at once as a pass may have tokens; those of about one length, which need little padding.
+
+    A row that is shorter than the longest gets as many of the last shared tokens anew, and none of these may be an
+    image's, whose pixels are in the shared beginning alone.
+    """
     part: list[DecodingRow] = []
     for row in sorted(rows, key=len, reverse=True):
-        width = len((part or [row])[0]) - shared
-        if part and width * (len(part) + 1) > most:
+        longest = len((part or [row])[0])
+        too_short = bool(row.images) and longest - len(row) > shared - row.images_end
+        if part and (too_short or (longest - shared) * (len(part) + 1) > most):
             yield part
             part = []
         part.append(row)

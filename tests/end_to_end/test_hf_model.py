@@ -4,6 +4,7 @@ import json
 import os
 import shutil
 from pathlib import Path
+from random import Random
 
 import pytest
 import torch
@@ -325,6 +326,36 @@ def test_prompts_with_images_are_scored_and_answered_as_transformers_does(family
     assert scored[1].input.index("قبل") < scored[1].input.index(image_slot(family)) < scored[1].input.index("بعد")
     text = plain_scores(stock, scored[3].input_tokens, scored[3].output_tokens)
     assert scored[3].logprobs == pytest.approx([total for total, _ in text], abs=1e-4)
+
+
+@pytest.mark.parametrize("family", ["llava", "qwen2_vl"])
+def test_questions_of_any_length_on_one_image_are_answered_as_transformers_does(family):
+    """Those shorter than the longest of a pass had the end of their image read as text, without its pixels."""
+    model, drawn = load(folder_of(family, True)), Random(0)
+    pictures = [picture(90, 40, seed=number) for number in range(3)]
+    words = "وش فيه بالصورة من هناك وماذا يفعل صف كل ما تراه بدقة".split()
+    docs = [
+        Doc(
+            query=f"أجب باختصار عما في هذه الصورة: {' '.join(drawn.choices(words, k=drawn.choice((1, 3, 9, 30))))}",
+            choices=["شاي", "قهوة وتمر"],
+            gold_index=0,
+            id=str(number),
+            task_name="t",
+            generation_size=8,
+            images=[pictures[number % 3]],
+        )
+        for number in range(12)
+    ]
+    stock, processor = vision_model(family), vision_processor(family)
+    for doc, scored, answer in zip(docs, model.loglikelihood(docs), model.greedy_until(docs), strict=True):
+        inputs = dict(processor(text=[answer.input], images=[doc.images], return_tensors="pt"))
+        output = stock.generate(**inputs, max_new_tokens=8, do_sample=False)[0, inputs["input_ids"].shape[1] :]
+        assert answer.text == [model.tokenizer.decode(output, skip_special_tokens=True)]
+        trimmed = dict(processor(text=[scored.input.rstrip()], images=[doc.images], return_tensors="pt"))
+        prompt = trimmed.pop("input_ids")[0].tolist()
+        del trimmed["attention_mask"]
+        expected = plain_scores(stock, prompt, scored.output_tokens, **trimmed)
+        assert scored.logprobs == pytest.approx([total for total, _ in expected], abs=1e-4)
 
 
 def test_images_are_let_go_before_the_answer_is_written(monkeypatch):
