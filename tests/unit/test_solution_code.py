@@ -46,6 +46,7 @@ OTHER_FORMS = [
         f"إليك الحل:\n```python\n{DOCUMENTED.format('')}\n```\n",
         f"{DOCUMENTED.format('python')}\nThis works.",
         f"1. ```python\n{IN_A_LIST}\n   ```\nThis works.",
+        "الحل:\n\t```python\n\tdef add(a, b):\n\t    return a + b\n\t```\n",
         f"{THOUGHTS}\n```python\n{DOCUMENTED.format('')}\n```\n{THOUGHTS}",
         f"{THOUGHTS}\n{FUNCTION}",
         f"```\n{FUNCTION}\n```\nOutput:\n```\n{NUMBERS}```\n",
