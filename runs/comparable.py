@@ -28,7 +28,7 @@ KINDS: tuple[Kind, ...] = get_args(Kind)
 OF_THE_MODEL = ("model", "dtype", "chat", "server", "submission", "processes")  # fields of signatures: the model's own
 # Of a whole group of tasks, which runs of some of its subsets have otherwise; the tasks' own records have them.
 OF_THE_GROUP = ("subsets", "rows", "rows_hash", "data", "form", "prompt", "parity", "sources")
-PROMPTS = ("refined_prompts",)
+PROMPTS = ("refined_prompts", "asked_data")
 ITEMS = ("limit", "manifest", "gold", "captions")  # fields of signatures that choose items
 SCORERS = ("scorer", "options", "judge", "data_hash", "evalplus")
 UNVERIFIED = "it has neither a signature nor details that say what was asked"

@@ -144,7 +144,8 @@ def generate(
             told = "; ".join(f"{task}: {one.reason}" for task, one in refused.items())
             print_note(f"Of {len(problems.rows)} problems, {len(refused)} have no usable answer, so no score: {told}.")
         command = ["cultureval", "code", "evaluate", str(samples), "--dataset", dataset]
-        command += (["--data", str(root)] if root else []) + (["--partial"] if len(problems.rows) == limit else [])
+        command += (["--data", str(root)] if root else []) + (["--prompts", str(prompts)] if prompts else [])
+        command += ["--partial"] if problems.shortened or len(problems.rows) == limit else []
         print(f"Judge them: {shlex.join(command)}")
 
 

@@ -52,7 +52,7 @@ def evaluate_solutions(
     Args:
         samples: EvalPlus's file or folder of solutions.
         sanitize: When EvalPlus's sanitiser is applied.
-        partial: Score incomplete samples, and samples of shortened data.
+        partial: Score incomplete samples, and samples of shortened or other data than were asked.
         workers: Parallel sandboxes; None: one per core.
         sandboxed: Whether the solutions run in the sandbox.
         model_name: Name in the results; None takes the one that was generated with, or the file's.
@@ -61,10 +61,12 @@ def evaluate_solutions(
         The report of `make_report`, and the paths of the files.
 
     Raises:
-        CulturevalError: The solutions cannot be read or are incomplete, the data are shortened, or not one of the
-            solutions could be judged.
+        CulturevalError: The solutions cannot be read or are incomplete, the data are shortened, the solutions were
+            asked of others, or not one of them could be judged.
     """
     require_whole("" if partial else problem_set.shortened, "--partial")
+    if not partial and (told := asked_of_others(samples, problem_set)):
+        raise CulturevalError(f"{told} Give the data and --prompts that they were asked of, or --partial.")
     started = time.time()
     refused = refused_problems(samples, problem_set)
     given = read_samples(samples, problem_set.rows, sanitize, workers)
@@ -129,7 +131,7 @@ def make_report(
         **scores,
         "rewritten": [f"{sample.task_id} sample {sample.number}" for sample in found if sample.rewritten],
         "cut": [f"{sample.task_id} sample {sample.number}" for sample in found if sample.cut],
-        "data_difference": problem_set.difference,
+        "data_difference": " ".join(filter(None, [problem_set.difference, asked_of_others(samples, problem_set)])),
         "canonical_failures": failing_canonicals(canonical),
         "sandboxed": sandboxed,
         "signature": signature_of(samples, problem_set, found, sandboxed),
@@ -149,6 +151,7 @@ def signature_of(samples: Path, problem_set: ProblemSet, found: list[Sample], sa
         samples=len(found),
         data=f"{problem_set.source}@{problem_set.revision[:8]}",
         data_hash=problem_set.fingerprint[:8],
+        asked_data=made["data_hash"] if asked_of_others(samples, problem_set) else None,
         refined_prompts=made.get("refined_prompts", problem_set.refined),
         scorer=scorer_name(sandboxed),
         **fields,
@@ -156,9 +159,16 @@ def signature_of(samples: Path, problem_set: ProblemSet, found: list[Sample], sa
     )
 
 
+def asked_of_others(samples: Path, problem_set: ProblemSet) -> str:
+    """A sentence where `code generate` asked other problems than these, or with other prompts; "" for nothing known."""
+    asked, judged = generation_of(samples).get("data_hash"), problem_set.content_hash
+    differs = f"Asked of other problems (data_hash {asked}) than are judged ({judged}), so not comparable."
+    return escaped(differs) if asked not in (None, judged) else ""
+
+
 def generation_of(samples: Path) -> dict[str, Any]:
     """The generation settings that `cultureval code generate` saved for a file; {} for other files."""
-    name = samples.name.removesuffix(".jsonl").removesuffix(".raw")
+    name = samples.name.removesuffix(".gz").removesuffix(".jsonl").removesuffix(".raw")
     try:
         content = json.loads(samples.with_name(f"{name}.generation.json").read_text(encoding="utf-8"))
     except (OSError, ValueError):

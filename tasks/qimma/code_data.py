@@ -125,9 +125,8 @@ class ProblemSet:
 
     @property
     def fingerprint(self) -> str:
-        """Hash of all that is asked and judged, whatever the file's packing, order and further fields are."""
-        hashes = sorted(JudgedContent.of(row).hash for row in self.rows.values())
-        return hashlib.sha256(" ".join(hashes).encode("ascii")).hexdigest()
+        """Hash of all that is asked and judged, as of `_content_hash`."""
+        return _content_hash(self.rows)
 
     @property
     def evalplus_hash(self) -> str:
@@ -184,7 +183,7 @@ def load_problems(
     difference, shortened = compare_with_published(known, rows)
     refined = _refined(prompts, rows) if prompts else {}
     rows = {name: row | {"prompt": refined.get(name, row["prompt"])} for name, row in rows.items()}
-    content_hash = hashlib.sha256(json.dumps(list(rows.values())).encode("ascii")).hexdigest()[:16]
+    content_hash = _content_hash(rows)[:16]
     kept = dict(list(rows.items())[:limit])
     if refined or len(kept) < len(rows):
         file = _written(known, kept)
@@ -344,6 +343,12 @@ def _refined(file: Path, rows: Mapping[str, Row]) -> dict[str, str]:
                 f"{file}, {name}: {error}. Only the Arabic of a docstring may differ from the source's prompt."
             ) from error
     return matched
+
+
+def _content_hash(rows: Mapping[str, Row]) -> str:
+    """Hash of all that is asked and judged, whatever the file's packing, order and further fields are."""
+    hashes = sorted(JudgedContent.of(row).hash for row in rows.values())
+    return hashlib.sha256(" ".join(hashes).encode("ascii")).hexdigest()
 
 
 def _written(dataset: CodeDataset, rows: Mapping[str, Row]) -> Path:

@@ -232,6 +232,24 @@ def test_shortened_data_are_refused_and_other_data_are_told_everywhere(cultureva
     assert checked.returncode == 1 and told in checked.stderr and "Shortened: 1 problem of the 164" in checked.stderr
 
 
+def test_solutions_that_were_asked_of_other_problems_are_refused_or_told(cultureval, refusal, tmp_path):
+    """Answers to prompts that hold the solution were scored as those of the data that they were judged on."""
+    samples = write_samples(tmp_path / "leak.jsonl", solutions(canonical("humaneval")))
+    made = load_problems("humaneval", "samples").description()
+    command = ("code", "evaluate", samples, "--dataset", "humaneval", "--data", "samples")
+    (tmp_path / "leak.generation.json").write_text(json.dumps(made))
+    run = cultureval(*command)
+    assert run.returncode == 0 and "Asked of other" not in run.stdout, run.stderr
+    (tmp_path / "leak.generation.json").write_text(json.dumps(made | {"data_hash": "0123456789abcdef"}))
+    told = "Asked of other problems (data_hash 0123456789abcdef) than are judged"
+    stopped = refusal(*command)
+    assert told in stopped and "--partial" in stopped
+    run = cultureval(*command, "--partial", "--output-dir", "other")
+    assert run.returncode == 0 and told in run.stdout and "|asked_data:0123456789abcdef|" in run.stdout, run.stderr
+    (record,) = results_of(tmp_path / "other")["cultureval"]["tasks"].values()
+    assert told in record["other_data"]
+
+
 @pytest.fixture
 def knowing_server():
     """A server that knows the canonical solutions, says so at length, and thinks aloud before."""
