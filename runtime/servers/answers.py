@@ -8,7 +8,7 @@ from pydantic import BaseModel
 
 from cultureval.runtime.errors import escaped
 from cultureval.runtime.servers.costs import read_usage
-from cultureval.runtime.servers.errors import UNREADABLE, IncompleteAnswer, NoChoices, PromptBlocked
+from cultureval.runtime.servers.errors import UNREADABLE, IncompleteAnswer, LacksChoices, PromptBlocked
 from cultureval.runtime.servers.providers import filters
 from cultureval.runtime.text_templates import short_hash
 
@@ -63,7 +63,7 @@ def check_response(response: Any, choices: int) -> None:
     if not isinstance(got, list) or len(got) != choices:
         count = len(got) if isinstance(got, list) else 0
         hint = "; does the server know the parameter n? If not, set n to 1 (code: --batch-size 1)" if count == 1 else ""
-        raise (IncompleteAnswer if count else NoChoices)(f"{count} choices instead of {choices}{hint}")
+        raise LacksChoices(f"{count} choices instead of {choices}{hint}")
     _check_choices(got)
     answer_of(response)
 
@@ -92,7 +92,7 @@ def _check_choices(choices: Sequence[Any]) -> None:
         reason, refusal = getattr(choice, "finish_reason", None), getattr(message, "refusal", None)
         filtered = filters().in_finish_reason(reason)
         if (message is None and text is None and not filtered) or not isinstance(text, str | list | None):
-            raise IncompleteAnswer(f"a choice has no text: {choice!r}")
+            raise LacksChoices(f"a choice has no text: {choice!r}")
         if refusal and not isinstance(refusal, str):
             raise IncompleteAnswer(f"a choice's refusal is no text: {choice!r}")
         if not isinstance(getattr(choice, "index", None), int | None):

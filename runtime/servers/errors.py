@@ -130,8 +130,8 @@ class IncompleteAnswer(Exception):
         super().__init__(told)
 
 
-class NoChoices(IncompleteAnswer):
-    """A server answered 200 without any choice, as some do that filter a prompt, or fail."""
+class LacksChoices(IncompleteAnswer):
+    """A server answered 200 without all choices or their texts, as some do that filter a prompt, or fail."""
 
 
 class NobodySaysWho(Exception):

@@ -9,6 +9,7 @@ import asyncio
 import json
 import logging
 import math
+import random
 import time
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Mapping
@@ -30,9 +31,9 @@ from cultureval.runtime.servers.errors import (
     UNREADABLE,
     ContentFilter,
     IncompleteAnswer,
+    LacksChoices,
     ModelChanged,
     NobodySaysWho,
-    NoChoices,
     PromptBlocked,
     ServerError,
     error_text,
@@ -53,6 +54,7 @@ logger = logging.getLogger(__name__)
 T = TypeVar("T")
 
 _LONGEST_WAIT_S = 60.0
+_LONGER_THAN_ASKED = 1.1  # at most, so that processes that were refused together do not come back together
 _HEALTH_TIMEOUT_S = 10.0
 _NO_LIST = (404, 405, 501)  # answers of servers without one, which can be asked all the same
 _NO_LIST_NOW = (429, 500)  # of busy ones, and of `transformers serve` with an empty cache: they can be asked, too
@@ -144,34 +146,46 @@ class _Tries:
     """The tries of one request.
 
     Attributes:
-        declined: The servers that ask it to wait for longer than `give_up_s`, which nobody does: they are not asked
+        declined: The servers that ask it to wait for longer than it has left, which nobody does: they are not asked
             again, and when all have, it ends.
+        failures: Tries that failed, without those that a server asked to repeat after a while.
+        pause: Seconds before the next try.
     """
 
     settings: ServerSettings
     declined: set[_Server] = field(default_factory=set)
     started: float = field(default_factory=time.monotonic)
     failures: int = 0
-    empty: int = 0
+    lacking: int = 0
     late: int = 0
+    pause: float = 0.0
 
     @property
-    def time_is_up(self) -> bool:
-        return time.monotonic() > self.started + self.settings.give_up_s
+    def seconds_left(self) -> float:
+        return self.started + self.settings.give_up_s - time.monotonic()
 
     @property
     def all_declined(self) -> bool:
         return len(self.declined) == len(self.settings.base_urls)
 
-    def stop(self, state: tenacity.RetryCallState) -> bool:
+    def note(self, state: tenacity.RetryCallState) -> None:
+        """Counts a try that has failed, and sets the pause after it: none where the server itself is waited for."""
+        error, left = state.outcome.exception(), self.seconds_left
+        self.lacking += isinstance(error, LacksChoices)  # each of these may be paid
+        if retry_after(error):
+            self.pause = 0.0
+        else:
+            self.failures += 1
+            longest = self.settings.backoff_s * 2.0 ** min(self.failures - 1, 30)
+            self.pause = random.uniform(0.0, min(longest, _LONGEST_WAIT_S))
+        if self.pause > left:
+            # One more try when the time is up: this process may have been stopped, or asleep, for most of it.
+            self.late += 1
+            self.pause = left if left > 0 else min(self.pause, self.settings.backoff_s)
+
+    def stop(self, _: tenacity.RetryCallState) -> bool:
         """Whether the try that has just failed was the last."""
-        error = state.outcome.exception()
-        wait = retry_after(error)
-        self.failures += wait is None
-        self.empty += isinstance(error, NoChoices)  # each of these may be paid
-        self.late += state.seconds_since_start + (wait or 0.0) > self.settings.give_up_s
-        # One more try when the time is up: this process may have been stopped, or asleep, for most of it.
-        spent = self.failures > self.settings.max_retries or self.empty >= _TRIES_WITHOUT_CHOICES or self.late > 1
+        spent = self.failures > self.settings.max_retries or self.lacking >= _TRIES_WITHOUT_CHOICES or self.late > 1
         return spent or self.all_declined
 
 
@@ -266,6 +280,8 @@ class OpenAIClient:
         tries = _Tries(self.settings)
 
         def again(error: BaseException) -> bool:
+            if server in tries.declined:
+                return False
             status = getattr(error, "status_code", None)
             if status == 500 or isinstance(error, IncompleteAnswer):
                 return (known or status == 500) and tries.failures < _MORE_TRIES_OF_A_FAILING_LIST
@@ -349,7 +365,8 @@ class OpenAIClient:
     def _retrying(self, tries: _Tries, again: Callable[[BaseException], bool]) -> tenacity.AsyncRetrying:
         return tenacity.AsyncRetrying(
             retry=tenacity.retry_if_exception(again),
-            wait=tenacity.wait_random_exponential(multiplier=self.settings.backoff_s, max=_LONGEST_WAIT_S),
+            after=tries.note,
+            wait=lambda state: tries.pause,
             stop=tries.stop,
             before_sleep=lambda state: logger.debug("retrying: %s", type(state.outcome.exception()).__name__),
             reraise=True,
@@ -456,7 +473,7 @@ class OpenAIClient:
             now = time.monotonic()
             possible = [server for server in self._servers if server not in tries.declined]
             present = [server for server in possible if not server.left_out]
-            if not present and (not tries.declined or tries.time_is_up):  # else a skipped one may recover
+            if not present and (not tries.declined or tries.seconds_left < 0):  # else a skipped one may recover
                 present = possible
             if free := [server for server in present if server.paused_until <= now]:
                 return min(free, key=lambda one: (one.last_choice_until > now, one.in_flight, one.asked))
@@ -465,12 +482,13 @@ class OpenAIClient:
 
     def _note_failure(self, server: _Server, error: Exception, tries: _Tries) -> None:
         wait = retry_after(error)
-        if wait is not None and wait > self.settings.give_up_s:
+        if wait is not None and wait > tries.seconds_left:
             tries.declined.add(server)
+        if wait is not None and wait > self.settings.give_up_s:
             server.last_choice_until = time.monotonic() + _LONGEST_WAIT_S
             return
         if wait is not None:
-            server.pause(wait)
+            server.pause(wait * random.uniform(1.0, _LONGER_THAN_ASKED))
             return
         if not worth_retrying(error) or server.left_out:
             return

@@ -4,6 +4,8 @@ import asyncio
 import math
 import os
 import threading
+import time
+from contextlib import nullcontext
 from types import SimpleNamespace
 
 import pytest
@@ -285,11 +287,47 @@ def test_a_reply_that_never_ends_is_given_up(ask, monkeypatch):
 
 
 def test_a_run_that_was_asleep_until_its_time_was_up_has_one_more_try():
-    stop = _Tries(ServerSettings(("http://localhost:1/v1",), give_up_s=60)).stop
-    tries = [
-        SimpleNamespace(outcome=SimpleNamespace(exception=TimeoutError), seconds_since_start=s) for s in (1, 70, 80)
-    ]
-    assert [stop(one) for one in tries] == [False, False, True]
+    tries = _Tries(ServerSettings(("http://localhost:1/v1",), give_up_s=60))
+    failed, stopped = SimpleNamespace(outcome=SimpleNamespace(exception=TimeoutError)), []
+    for asleep in (0, 70, 0):
+        tries.started -= asleep
+        tries.note(failed)
+        stopped.append(tries.stop(failed))
+    assert stopped == [False, False, True]
+
+
+class Busy(Handler):
+    """Refuses as many requests as the server's `refusals`, with its `refusal`, and notes when each comes."""
+
+    def do_POST(self):
+        self.asked()
+        self.server.moments.append(time.monotonic())
+        refused = len(self.server.moments) <= self.server.refusals
+        self.reply(*(self.server.refusal if refused else (200, chat_body())))
+
+
+@pytest.mark.parametrize(
+    ("refusals", "refusal", "waits", "most", "tries"),
+    [
+        (12, (429, {}, {"retry-after-ms": "50"}), {"backoff_s": 1.0, "give_up_s": 60}, 2.5, {13}),
+        (10**9, (429, {}, {"retry-after-ms": "300"}), {"backoff_s": 1.0, "give_up_s": 1}, 1.0, {2, 3, 4}),
+        (10**9, (500, {}), {"backoff_s": 60.0, "give_up_s": 1, "max_retries": 9}, 1.3, set(range(2, 11))),
+        (10**9, (429, {}, {"retry-after": "0"}), {"give_up_s": 60, "max_retries": 3}, 1.0, {4}),
+        (10**9, (200, {"choices": [{"message": None}]}), {"give_up_s": 60, "max_retries": 8}, 1.0, {3}),
+    ],
+    ids=["goes on when asked to", "asked beyond the limit", "own pauses", "asked for no wait", "lacks choices"],
+)
+def test_waits_are_those_asked_for_and_tries_end_with_the_limits(refusals, refusal, waits, most, tries):
+    async def run():
+        async with OpenAIClient(settings_of(server, **waits)) as client:
+            await client.chat(**CHAT)
+
+    with LoopbackServer(Busy, "/v1") as server:
+        server.refusals, server.refusal, server.moments, started = refusals, refusal, [], time.monotonic()
+        with nullcontext() if refusals == 12 else pytest.raises(ServerError):
+            asyncio.run(run())
+        assert len(server.moments) in tries and time.monotonic() - started < most + 0.5
+        assert server.moments[-1] - server.moments[0] < most
 
 
 def test_nothing_left_of_a_limit_is_waited_for_and_a_limit_that_there_is_not_is_none():
