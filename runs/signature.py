@@ -51,7 +51,7 @@ def signatures_of(pipeline: "Pipeline") -> tuple[SignatureRecord, ...]:
             limit=limit,
             data=",".join(sorted({f"{report['source']}@{report['revision'][:8]}" for report in members})),
             sources=",".join(sorted({given for report in members if (given := report.get("sources"))})) or None,
-            manifest=_manifest(members),
+            manifest=manifest_field(members),
             form=",".join(sorted({report["form"] for report in members})),
             rows_hash=combined_hash(report["fingerprint"] for report in members),
             prompt=",".join(sorted({report["prompt"] for report in members})),
@@ -68,7 +68,7 @@ def signatures_of(pipeline: "Pipeline") -> tuple[SignatureRecord, ...]:
     return tuple(sorted(signed, key=lambda one: one.text))
 
 
-def _manifest(reports: list[dict[str, Any]]) -> str | None:
+def manifest_field(reports: list[dict[str, Any]]) -> str | None:
     """The hash of the manifest, and how many rows it left out of the group; None without one."""
     found = [manifest for report in reports if (manifest := report.get("manifest"))]
     if not found:

@@ -117,9 +117,8 @@ def generate(
     own = current_settings().with_(resume=None if resume else False, on_refused=on_refused, on_change=on_change)
     with use_settings(own), data_in_settings(data) as root:
         problems = load_problems(dataset, prompts=prompts, limit=limit)
-        if not limit:
-            for sentence in filter(None, (problems.difference, problems.shortened)):
-                print_note(f"{sentence.rstrip('.')}.")
+        if not limit and problems.other_data:
+            print_note(problems.other_data)
         try:
             with notes_on_stderr():
                 prepare_lighteval(OWN_TASKS)
@@ -215,9 +214,8 @@ def check_data(
         from cultureval.tasks.qimma.code_data import load_problems
 
         problem_set = load_problems(dataset, prompts=prompts)
-        told = [problem_set.difference, *([f"Shortened: {problem_set.shortened}."] if problem_set.shortened else [])]
-        for sentence in filter(None, told):
-            print_note(sentence)
+        if problem_set.other_data:
+            print_note(problem_set.other_data)
         with notes_on_stderr():
             from cultureval.metrics.code.judging import check_canonical_solutions
             from cultureval.metrics.code.report import failing_canonicals

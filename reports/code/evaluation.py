@@ -14,6 +14,7 @@ from cultureval.metrics.code.rules import TEST_SUITES
 from cultureval.metrics.declared import SHARE, bounds_of_mean
 from cultureval.reports.code.result_files import evalplus_results, generating_model, lighteval_results, other_models
 from cultureval.reports.code.samples import Sample, Sanitize, check_complete, read_samples
+from cultureval.runs.signature import manifest_field
 from cultureval.runs.writing import complete_or_absent
 from cultureval.runtime.data.user_cache import write_atomically, write_json_lines
 from cultureval.runtime.errors import CulturevalError, counted, escaped, shown_names
@@ -21,6 +22,7 @@ from cultureval.runtime.rounding import printed
 from cultureval.runtime.rows_report import KINDS
 from cultureval.runtime.signatures import installed_versions, signature
 from cultureval.tasks.qimma.code_data import ProblemSet, require_whole
+from cultureval.tasks.qimma.options import SHORTENED_CODE
 
 PACKAGES = ("cultureval", "evalplus", "numpy")
 MOST_NOTES = 20
@@ -69,16 +71,19 @@ def evaluate_solutions(
         raise CulturevalError(f"{told} Give the data and --prompts that they were asked of, or --partial.")
     started = time.time()
     refused = refused_problems(samples, problem_set)
-    given = read_samples(samples, problem_set.rows, sanitize, workers)
-    found = [one for one in given if one.task_id not in refused]
-    missing, unequal = check_complete(found, [name for name in problem_set.rows if name not in refused], partial)
+    given = read_samples(samples, {**problem_set.rows, **problem_set.left_out}, sanitize, workers)
+    asked = [name for name in problem_set.rows if name not in refused]
+    found = [one for one in given if one.task_id in asked]
+    missing, unequal = check_complete(found, asked, partial)
     verdicts, canonical = _judged(found, problem_set, workers, sandboxed)
     if sanitize != "always":  # and EvalPlus never sanitises what it evaluates
         verdicts = [_of_given_text(*pair) for pair in zip(found, verdicts, strict=True)]
     report = make_report(samples, problem_set, found, verdicts, canonical, sandboxed)
     report |= {"refused": refused, "missing_tasks": missing, "unequal_samples": unequal}
     dropped = counted(len(given) - len(found), "solution")
-    report["dropped_samples"] = f"{dropped} of refused problems in the file, not scored." if found != given else ""
+    report["dropped_samples"] = (
+        f"{dropped} of refused or discarded problems in the file, not scored." if found != given else ""
+    )
     for of_suite in report["bounds"].values() if refused else ():
         for name, (worst, best) in of_suite.items():
             count = report["tasks"]
@@ -131,7 +136,7 @@ def make_report(
         **scores,
         "rewritten": [f"{sample.task_id} sample {sample.number}" for sample in found if sample.rewritten],
         "cut": [f"{sample.task_id} sample {sample.number}" for sample in found if sample.cut],
-        "data_difference": " ".join(filter(None, [problem_set.difference, asked_of_others(samples, problem_set)])),
+        "data_difference": " ".join(filter(None, [problem_set.other_data, asked_of_others(samples, problem_set)])),
         "canonical_failures": failing_canonicals(canonical),
         "sandboxed": sandboxed,
         "signature": signature_of(samples, problem_set, found, sandboxed),
@@ -151,6 +156,8 @@ def signature_of(samples: Path, problem_set: ProblemSet, found: list[Sample], sa
         samples=len(found),
         data=f"{problem_set.source}@{problem_set.revision[:8]}",
         data_hash=problem_set.fingerprint[:8],
+        options=f"{SHORTENED_CODE.name}=score" if problem_set.shortened else None,
+        manifest=manifest_field([vars(problem_set)]),
         asked_data=made["data_hash"] if asked_of_others(samples, problem_set) else None,
         refined_prompts=made.get("refined_prompts", problem_set.refined),
         scorer=scorer_name(sandboxed),
@@ -251,7 +258,9 @@ def report_text(report: dict[str, Any]) -> str:
         each = [f"{task_id} ({one['reason']})" for task_id, one in report["refused"].items()]
         lines.append(f"{counted(len(each), 'problem')} without a usable answer, not scored: {shown_names(each)}.")
     if report["missing_tasks"]:
-        lines.append(f"Incomplete, so not comparable: {len(report['missing_tasks'])} problems have no solution.")
+        lines.append(
+            f"Incomplete, so not comparable: {counted(len(report['missing_tasks']), 'problem')} without a solution."
+        )
     lines += [report[name] for name in ("unequal_samples", "dropped_samples", "data_difference") if report[name]]
     if not report["sandboxed"]:
         lines.append("JUDGED WITHOUT A SANDBOX: the solutions could do anything, so trust neither scores nor machine.")

@@ -217,5 +217,7 @@ def _task_config(problem_set: "ProblemSet", report: dict[str, Any]) -> Any:
         "other_data": report["data_difference"],
         "signature": report["signature"],
     }
+    if problem_set.manifest:
+        known["manifest"] = problem_set.manifest
     config.rows_report = known | {name: report[name] for name in kept}
     return config

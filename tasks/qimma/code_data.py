@@ -5,7 +5,7 @@ import functools
 import hashlib
 import json
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,11 +14,13 @@ from cultureval.prompts.qimma.code_problems import INPUT_COLUMNS, check_problem,
 from cultureval.prompts.qimma.refined_prompts import check_refinement, match_prompts
 from cultureval.runtime.data.content_store import stored_problem
 from cultureval.runtime.data.hub import find_source, recorded_revision
-from cultureval.runtime.data.row_files import Row, read_rows
+from cultureval.runtime.data.row_files import PlacedRow, Row, read_rows
 from cultureval.runtime.data.user_cache import user_cache, write_atomically
 from cultureval.runtime.errors import BadRow, CulturevalError, MissingColumn, SourceUnavailable, counted, shown_names
 from cultureval.runtime.patches.evalplus import evalplus_problems
 from cultureval.runtime.settings import current_settings
+from cultureval.tasks.cleaned_data import SOURCE_ROW, CleanedRecord, cleaned_files, cleaned_record
+from cultureval.tasks.manifest import Selection, manifest_of
 from cultureval.tasks.qimma.options import SHORTENED_CODE
 
 if TYPE_CHECKING:
@@ -78,7 +80,7 @@ class JudgedContent:
     def of(cls, row: Mapping[str, Any]) -> "JudgedContent":
         """That of a row of a data file."""
         tests = [[json.dumps(test) for test in row[column]] for column in INPUT_COLUMNS]
-        other = [row[name] for name in JUDGED if name not in INPUT_COLUMNS]
+        other = [row[name] for name in JUDGED if name not in (*INPUT_COLUMNS, "atol")] + [float(row["atol"])]
         content = hashlib.sha256(json.dumps([other, *tests]).encode("ascii")).hexdigest()[:16]
         return cls(*(len(set(texts)) for texts in tests), content)
 
@@ -106,11 +108,13 @@ class ProblemSet:
         rows: The rows by task id, as the file holds them.
         file: A data file with exactly these rows, for EvalPlus.
         revision: Commit of the source, or "local".
-        content_hash: Hash of all rows of the source with these prompts, before `limit`.
+        content_hash: Hash of all rows of the file with these prompts, before `limit` and manifests.
         difference: What the source's rows are instead of the published ones, or "".
         shortened: Why scores of the source's rows are too good to be those of the data set, or "". For both see
             `compare_with_published`.
         source: The hub's data set.
+        left_out: The file's rows that a manifest of the settings leaves out, by task id.
+        manifest: What a run records of it, or of the one that cleaned the data (`Selection.report`); {} without one.
     """
 
     dataset: CodeDataset
@@ -122,6 +126,8 @@ class ProblemSet:
     difference: str = ""
     shortened: str = ""
     source: str = REPO
+    left_out: Mapping[str, Row] = field(default_factory=dict)
+    manifest: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def fingerprint(self) -> str:
@@ -132,6 +138,11 @@ class ProblemSet:
     def evalplus_hash(self) -> str:
         """EvalPlus's hash of a data set: the MD5 of its file."""
         return hashlib.md5(self.file.read_bytes(), usedforsecurity=False).hexdigest()
+
+    @property
+    def other_data(self) -> str:
+        """`difference`, and why they are shortened."""
+        return _told(self.difference, self.shortened)
 
     def problems(self) -> dict[str, dict[str, Any]]:
         """The problems by task id as EvalPlus's loader gives them: MBPP's inputs get back their tuples and sets."""
@@ -175,20 +186,44 @@ def load_problems(
     Raises:
         SourceUnavailable: The file is missing, or the hub cannot be reached.
         CulturevalError: The data root is no folder, a row is broken, or a refined prompt differs in more than its
-            docstring's Arabic.
+            docstring's Arabic, or a manifest does not fit the data or leaves nothing.
     """
     known = CODE_DATASETS[dataset]
-    file, commit = find_file(known, current_settings().with_(data_root=data).data_root)
-    rows = _checked_rows(known, file)
-    difference, shortened = compare_with_published(known, rows)
+    found = find_file(known, current_settings().with_(data_root=data).data_root)
+    rows = _checked_rows(known, found.file)
+    left_out, manifest = _discarded(found, rows)
+    difference, shortened = compare_with_published(
+        known, {name: row for name, row in rows.items() if name not in left_out}, found.excused(rows, left_out)
+    )
     refined = _refined(prompts, rows) if prompts else {}
     rows = {name: row | {"prompt": refined.get(name, row["prompt"])} for name, row in rows.items()}
     content_hash = _content_hash(rows)[:16]
-    kept = dict(list(rows.items())[:limit])
-    if refined or len(kept) < len(rows):
+    kept = dict([(name, row) for name, row in rows.items() if name not in left_out][:limit])
+    if refined or found.cleaned or len(kept) < len(rows):
         file = _written(known, kept)
+    else:
+        file = found.file
     refinements = sum(name in kept for name in refined)
-    return ProblemSet(known, kept, file, commit, refinements, content_hash, difference, shortened)
+    dropped = {name: rows[name] for name in left_out}
+    return ProblemSet(
+        *(known, kept, file, found.revision, refinements, content_hash, difference, shortened),
+        left_out=dropped,
+        manifest=manifest,
+    )
+
+
+def _discarded(found: "FoundFile", rows: Mapping[str, Row]) -> tuple[list[str], Mapping[str, Any]]:
+    """The problems that the settings' manifest discards, and what a run records of it or of cleaned data's."""
+    manifest, file = manifest_of(current_settings().manifest), found.file
+    if not manifest:
+        return [], found.cleaned.report(found.dataset.task) if found.cleaned else {}
+    selection = Selection(manifest, REPO, found.folder)
+    placed = [(name, PlacedRow(file.name, number, row, file)) for number, (name, row) in enumerate(rows.items())]
+    left_out = [name for name, one in placed if selection.leaves_out(one, [file])]
+    selection.finish([file])
+    if len(left_out) == len(rows):
+        raise CulturevalError(f"The manifest {manifest.name} discards all problems of {file}.")
+    return left_out, selection.report(len(left_out))
 
 
 def compare_with_published(
@@ -240,13 +275,50 @@ def _sum(problems: Mapping[str, JudgedContent]) -> JudgedContent:
 
 def other_data(rows: Sequence[PreparedRow], dataset: CodeDataset) -> str:
     """What differs between a task's prepared rows and the published problems; "" for nothing."""
-    stored = {row["task_id"]: stored_problem(row["problem"]) for row in rows}
-    difference, shortened = compare_with_published(dataset, stored)
+    return _told(*_prepared_and_published(rows, dataset))
+
+
+def _told(difference: str, shortened: str) -> str:
     return f"{difference} Shortened: {shortened}." if shortened else difference
 
 
-def find_file(dataset: CodeDataset, root: Path | None) -> tuple[Path, str]:
-    """The data file of a data set, and its revision.
+def _prepared_and_published(rows: Sequence[PreparedRow], dataset: CodeDataset) -> tuple[str, str]:
+    """`compare_with_published` of a task's prepared rows; what a manifest leaves out is excused."""
+    stored, settings = {row["task_id"]: stored_problem(row["problem"]) for row in rows}, current_settings()
+    difference, shortened = compare_with_published(dataset, stored)
+    if not shortened:
+        return difference, ""
+    found = find_file(dataset, settings.data_root)
+    in_file = {row.get("task_id") for row in read_rows(found.file) if isinstance(row, dict)}
+    left_out = in_file - set(stored) if settings.manifest else set()
+    return compare_with_published(dataset, stored, found.excused(in_file, left_out))
+
+
+@dataclass(frozen=True)
+class FoundFile:
+    """The data file of a data set.
+
+    Attributes:
+        folder: The source's, from which manifests count paths.
+        revision: Commit, or "local".
+        cleaned: What `audit apply` recorded, where it wrote the file.
+    """
+
+    dataset: CodeDataset
+    file: Path
+    folder: Path
+    revision: str
+    cleaned: CleanedRecord | None = None
+
+    def excused(self, in_file: Collection[str], left_out: Collection[str]) -> set[str]:
+        """The problems that manifests leave out: of the file, and of cleaned data those that it lacks, if no others."""
+        lacking = [task for task in published_problems(self.dataset) if task not in in_file]
+        discarded = self.cleaned.tasks[self.dataset.task].discarded if self.cleaned else 0
+        return {*left_out, *(lacking if discarded == len(lacking) else ())}
+
+
+def find_file(dataset: CodeDataset, root: Path | None) -> FoundFile:
+    """The data file of a data set, as it was published or as `audit apply` cleaned it.
 
     Raises:
         SourceUnavailable: It is in none of the known places; the message names them.
@@ -255,9 +327,12 @@ def find_file(dataset: CodeDataset, root: Path | None) -> tuple[Path, str]:
     if root is not None:
         places.append((root, recorded_revision(root)))
     for folder, commit in filter(None, places):
+        record = cleaned_record(folder)
+        if record and (known := record.tasks.get(dataset.task)):
+            return FoundFile(dataset, cleaned_files(folder, known)[0][0], folder, commit, record)
         files, _ = find_problem_files(folder, dataset=dataset)
         if files:
-            return files[0], commit
+            return FoundFile(dataset, files[0], folder, commit)
     if root is None:
         raise SourceUnavailable(
             f"The hub shows no {REPO} with {dataset.file}.gz; give a folder that has it: --data DIR."
@@ -293,12 +368,8 @@ def check_problems(rows: Sequence[PreparedRow], dataset: CodeDataset) -> None:
         if row["task_id"] in seen:
             raise CulturevalError(f"{REPO}: {row['task_id']} is duplicated.")
         seen.add(row["task_id"])
-    settings = current_settings()
-    if SHORTENED_CODE.read(settings) == "refuse":
-        stored = {row["task_id"]: stored_problem(row["problem"]) for row in rows}
-        in_file = read_rows(find_file(dataset, settings.data_root)[0]) if settings.manifest else []
-        left_out = {row.get("task_id") for row in in_file if isinstance(row, dict)} - set(stored)
-        shortened = compare_with_published(dataset, stored, left_out)[1]
+    if SHORTENED_CODE.read(current_settings()) == "refuse":
+        shortened = _prepared_and_published(rows, dataset)[1]
         require_whole(shortened, f"{SHORTENED_CODE.flag} score ({SHORTENED_CODE.variable}=score)")
 
 
@@ -317,6 +388,7 @@ def _checked_rows(dataset: CodeDataset, file: Path) -> dict[str, Row]:
         try:
             if not isinstance(row, dict):
                 raise BadRow("*", row, "is not a JSON object")
+            row.pop(SOURCE_ROW, None)
             check_problem(row, dataset.prefix)
             if row["task_id"] in rows:
                 raise BadRow("task_id", row["task_id"], "is duplicated")

@@ -14,8 +14,11 @@ from faulty_server import FaultyServer
 from result_files import details_of, results_of
 
 from cultureval import reports
-from cultureval.runtime.data_options import samples_root
+from cultureval.audit.checks.table import manifest_row
+from cultureval.audit.sources import read_items
+from cultureval.runtime.data_options import DataOptions, samples_root
 from cultureval.samples.tiny_models.language_models import build_tiny_causal_lm
+from cultureval.tasks.manifest import write_manifest
 from cultureval.tasks.qimma.code_data import CODE_DATASETS, REPO, load_problems
 
 FORGED = "class Equal:\n    def __eq__(self, other): return True\n\ndef {name}(*args):\n    return Equal()\n"
@@ -162,7 +165,7 @@ def test_unequal_solutions_and_refused_problems_are_one_mean_of_problems_everywh
     assert "between 0.6667 and 0.8333 if those without a verdict failed or passed" in run.stdout
     assert f"1 problem without a usable answer, not scored: {names[0]} (content_filter)." in run.stdout
     assert "Some problems have 1 solution, others up to 2" in run.stdout
-    assert "1 solution of refused problems in the file, not scored." in run.stdout
+    assert "1 solution of refused or discarded problems in the file, not scored." in run.stdout
     (loaded,) = reports.load(tmp_path / "results")
     (record,) = loaded.record.tasks.values()
     assert not loaded.claims and (record.rows, record.items, record.refused) == (5, 5, 1)
@@ -226,7 +229,8 @@ def test_shortened_data_are_refused_and_other_data_are_told_everywhere(cultureva
     told = "Not the published HumanEval+, so not comparable with its scores: 1 problem with"
     assert run.returncode == 0 and told in run.stdout, run.stderr
     (record,) = results_of(tmp_path / "results")["cultureval"]["tasks"].values()
-    assert record["other_data"].startswith(told)
+    assert record["other_data"].startswith(told) and "Shortened: 1 problem of the 164" in record["other_data"]
+    assert "|options:shortened_code=score|" in run.stdout
     assert told in " ".join(cultureval("show", "results").stdout.split())
     checked = cultureval("code", "check-data", "--dataset", "humaneval", "--data", folder)
     assert checked.returncode == 1 and told in checked.stderr and "Shortened: 1 problem of the 164" in checked.stderr
@@ -248,6 +252,18 @@ def test_solutions_that_were_asked_of_other_problems_are_refused_or_told(culture
     assert run.returncode == 0 and told in run.stdout and "|asked_data:0123456789abcdef|" in run.stdout, run.stderr
     (record,) = results_of(tmp_path / "other")["cultureval"]["tasks"].values()
     assert told in record["other_data"]
+
+
+def test_solutions_of_problems_that_a_manifest_discards_are_not_scored(cultureval, tmp_path):
+    samples = write_samples(tmp_path / "some.jsonl", solutions(canonical("humaneval")))
+    items = read_items(["qimma_code:humaneval_plus"], DataOptions(root=samples_root()))
+    manifest = write_manifest(tmp_path / "manifest.jsonl", [manifest_row(items[0], "discard", [], ["check"])])
+    command = ("code", "evaluate", samples, "--dataset", "humaneval", "--data", "samples")
+    run = cultureval(*command, CULTUREVAL_MANIFEST=str(tmp_path / "manifest.jsonl"))
+    assert run.returncode == 0 and "5 problems, 5 solutions" in run.stdout, run.stderr
+    assert f"|manifest:{manifest.hash}-1|" in run.stdout
+    assert "1 solution of refused or discarded problems in the file, not scored." in run.stdout
+    assert "manifest" in cultureval("show", "results", "--full").stdout
 
 
 @pytest.fixture

@@ -8,9 +8,17 @@ from pathlib import Path
 
 import pytest
 
-from cultureval.runtime.data_options import samples_root
+from cultureval.audit.checks.table import manifest_row
+from cultureval.audit.cleaning import cleaned_subsets, write_cleaned
+from cultureval.audit.sources import read_items
+from cultureval.runtime.data_options import DataOptions, samples_root
 from cultureval.runtime.errors import CulturevalError, SourceUnavailable
-from cultureval.tasks.qimma.code_data import CODE_DATASETS, REPO, compare_with_published, load_problems
+from cultureval.runtime.settings import current_settings, use_settings
+from cultureval.tasks.catalogue import all_tasks
+from cultureval.tasks.manifest import write_manifest
+from cultureval.tasks.qimma import code_data
+from cultureval.tasks.qimma.code_data import CODE_DATASETS, REPO, JudgedContent, compare_with_published, load_problems
+from cultureval.tasks.reading import prepare_subset
 
 pytestmark = pytest.mark.usefixtures("own_cache")
 
@@ -174,3 +182,37 @@ def test_problems_that_a_manifest_leaves_out_are_no_fault_and_fewer_tests_are(ro
     assert "without HumanEval/1," in compare_with_published(dataset, rows)[1]
     excused = compare_with_published(dataset, rows, {f"HumanEval/{number}" for number in range(1, 163)})[1]
     assert "without HumanEval/163;" in excused and "1 problem with fewer tests" in excused
+
+
+def test_what_a_manifest_discards_is_left_out_and_not_missed_also_of_cleaned_data(tmp_path, monkeypatch):
+    """`code evaluate` never looked at a manifest, and no command knew that cleaned data lack problems on purpose."""
+    task, file = CODE_DATASETS["humaneval"].task, tmp_path / "manifest.jsonl"
+    data = tmp_path / "whole"
+    rows = [json.loads(line) for line in (SAMPLES / "HumanEvalPlus.jsonl").read_text("utf-8").splitlines()]
+    write(data / REPO, rows)
+    published = {one["task_id"]: JudgedContent.of(one) for one in rows}
+    monkeypatch.setattr(code_data, "published_problems", lambda dataset: published)
+    items = read_items([task], DataOptions(root=data))
+    decisions = ["keep", "discard", *["keep"] * len(items)]
+    manifest = write_manifest(
+        file, [manifest_row(item, one, [], ["check"]) for item, one in zip(items, decisions, strict=False)]
+    )
+    write_cleaned(cleaned_subsets(items, manifest), manifest, tmp_path / "cleaned", "jsonl")
+    found, reports = [], []
+    for root, manifests in ((data, str(file)), (tmp_path / "cleaned", "")):
+        with use_settings(current_settings().with_(data_root=str(root), manifest=manifests)) as settings:
+            found.append(load_problems("humaneval"))
+            options = DataOptions(root=root, manifests=settings.manifest)
+            reports.append(prepare_subset(all_tasks()[task], options).report)
+            assert "Shortened" not in reports[-1]["other_data"] and "1 missing" in reports[-1]["other_data"]
+    by_manifest, cleaned = found
+    assert list(by_manifest.rows) == list(cleaned.rows) == [rows[0]["task_id"], *(one["task_id"] for one in rows[2:])]
+    assert by_manifest.fingerprint == cleaned.fingerprint and list(by_manifest.left_out) == [rows[1]["task_id"]]
+    assert by_manifest.evalplus_hash == cleaned.evalplus_hash
+    for one, report in zip(found, reports, strict=True):
+        assert not one.shortened and one.difference and dict(one.manifest) == report["manifest"]
+        assert (one.manifest["hash"], one.manifest["discarded"]) == (manifest.hash, 1)
+    (left,) = (tmp_path / "cleaned").rglob("test.jsonl")
+    left.write_text("".join(left.read_text(encoding="utf-8").splitlines(keepends=True)[1:]), encoding="utf-8")
+    cut = load_problems("humaneval", str(tmp_path / "cleaned"))
+    assert f"without {rows[0]['task_id']}, {rows[1]['task_id']}" in cut.shortened
