@@ -5,6 +5,7 @@ import io
 import json
 import os
 import re
+import shlex
 import shutil
 import stat
 from pathlib import Path
@@ -232,6 +233,14 @@ def test_shortened_data_are_refused_and_other_data_are_told_everywhere(cultureva
     assert record["other_data"].startswith(told) and "Shortened: 1 problem of the 164" in record["other_data"]
     assert "|options:shortened_code=score|" in run.stdout
     assert told in " ".join(cultureval("show", "results").stdout.split())
+    write_samples(tmp_path / "prompts.jsonl", [{"task_id": rows[0]["task_id"], "prompt": rows[0]["prompt"]}])
+    made = cultureval(
+        *("code", "generate", tiny_lm, "--dataset", "humaneval", "--data", folder, "--prompts", "prompts.jsonl"),
+        *("--max-new-tokens", 4, "--dtype", "float32", "--base-prompt"),
+    )
+    assert made.returncode == 0 and told in made.stderr, made.stderr
+    named = shlex.split(made.stdout.splitlines()[-1].partition(": ")[2])
+    assert {"--prompts", "--partial"} < set(named) and cultureval(*named[1:]).returncode == 0
     checked = cultureval("code", "check-data", "--dataset", "humaneval", "--data", folder)
     assert checked.returncode == 1 and told in checked.stderr and "Shortened: 1 problem of the 164" in checked.stderr
 
