@@ -85,11 +85,8 @@ class Reader:
         """Feed a prefix from a column on; images only from its beginning, with the model's own mask and positions."""
         ids = torch.tensor([tokens[start:]], device=self.model.device)
         if row.images and not start:
-            given = {
-                name: (value[:, : len(tokens)] if value.shape == (1, len(row.prompt)) else value).to(self.model.device)
-                for name, value in (row.vision or {}).items()
-            }
-            self._logits(self._cache, ids, given)
+            given = row.vision_of(len(tokens))
+            self._logits(self._cache, ids, {name: value.to(self.model.device) for name, value in given.items()})
             self.offset = rope_offset(self.model)
         else:
             places = torch.arange(start, len(tokens), device=self.model.device)[None] + self.offset

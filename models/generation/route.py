@@ -94,14 +94,15 @@ def _probes(rows: Sequence[DecodingRow]) -> list[DecodingRow]:
     by_length = sorted(rows, key=len)
     first, last = by_length[-1], by_length[0]
     if first.images:
-        return [_copy(first, first.prompt), _copy(first, first.prompt)]
+        shorter = (len(first.prompt) - first.images_end - 1) // 2
+        return [_copy(first, first.prompt), _copy(first, first.prompt[: len(first.prompt) - shorter])]
     long, other = first.prompt[:LONGEST], last.prompt[:LONGEST]
     half = len(long) // 2
     return [_copy(first, long), _copy(first, long[: half + 1 + half // 3]), _copy(last, other)]
 
 
 def _copy(row: DecodingRow, prompt: Sequence[int]) -> DecodingRow:
-    vision = {"images": row.images, "images_end": row.images_end, "vision": row.vision}
+    vision = {"images": row.images, "images_end": row.images_end, "vision": row.vision_of(len(prompt))}
     return DecodingRow(None, list(prompt), FORCED, Random(0), **vision)
 
 
@@ -121,7 +122,7 @@ def _queued(loaded: LoadedModel, probes: Sequence[DecodingRow]) -> list[Tensor]:
     """The same as the queue computes them: two rows share a prefix, one joins, and the first leaves."""
     reader, found = Reader(loaded.model), [[] for _ in probes]
     first, second, *others = probes
-    shared = max((len(first) - 1) // 2, first.images_end) if len(second) > 1 else 0
+    shared = (first.images_end + len(first)) // 2 if len(second) > 1 else 0
     if shared:
         reader.hold(first, shared)
     parts, rows = [], []

@@ -54,6 +54,12 @@ class DecodingRow:
             return self.tokens[len(self.tokens) - count :]
         return [*self.prompt[max(len(self) - count, 0) :], *self.tokens]
 
+    def vision_of(self, length: int) -> dict[str, Tensor]:
+        """The processor's outputs for the images of the prompt's first tokens, which hold all of them."""
+        whole = (1, len(self.prompt))
+        given = self.vision or {}
+        return {name: value[:, :length] if value.shape == whole else value for name, value in given.items()}
+
     def to_be_read(self) -> list[int]:
         """All tokens so far: the prompt's, and those of an answer that was interrupted."""
         return [*self.prompt, *self.tokens]

@@ -28,7 +28,9 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 from vision_families import image_slot
 
 import cultureval.models
+from cultureval.models.generation import forward
 from cultureval.models.generation.forward import Reader
+from cultureval.models.generation.growing_cache import Part
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.journal_lines import CHECK, decode_line
 
@@ -356,6 +358,13 @@ def test_questions_of_any_length_on_one_image_are_answered_as_transformers_does(
         del trimmed["attention_mask"]
         expected = plain_scores(stock, prompt, scored.output_tokens, **trimmed)
         assert scored.logprobs == pytest.approx([total for total, _ in expected], abs=1e-4)
+
+
+def test_a_queue_that_shifts_no_shared_image_is_not_taken(monkeypatch):
+    monkeypatch.setattr(forward, "Part", lambda cache, places, columns, before: Part(cache, places, columns))
+    model, docs = load(folder_of("llava", True)), image_docs()[:1]
+    model.greedy_until(docs)
+    assert model.log.tasks()["t"]["routes"] == {"one_by_one": 1}
 
 
 def test_images_are_let_go_before_the_answer_is_written(monkeypatch):
