@@ -129,7 +129,7 @@ class ProblemSet:
     left_out: Mapping[str, Row] = field(default_factory=dict)
     manifest: Mapping[str, Any] = field(default_factory=dict)
 
-    @property
+    @functools.cached_property
     def fingerprint(self) -> str:
         """Hash of all that is asked and judged, as of `_content_hash`."""
         return _content_hash(self.rows)
