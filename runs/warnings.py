@@ -86,8 +86,9 @@ def task_warnings(run: Run, name: str) -> list[RunWarning]:
     """What a reader of one score must know, in every view of it: `name` is a task's or an average's, with `|k`."""
     record, shots = run.record, name.partition("|")[2]
     lacking = {task: f"{task.partition('|')[0]}|{shots}" for task in (*record.missing, *record.unscorable)}
-    of_name = {name, *(members_of(name, [*run.scores, *record.unanswered, *lacking.values()]) or ())}
-    return run_warnings(narrowed(run, lambda task: lacking.get(task, task) in of_name))
+    members = members_of(name, [*run.scores, *record.unanswered, *lacking.values()])
+    found = run_warnings(narrowed(run, lambda task: lacking.get(task, task) in {name, *(members or ())}))
+    return [one for one in found if members is not None or one.kind != "in_part"]  # one task is no mean of subsets
 
 
 def suite_of(task: str) -> str:
@@ -187,7 +188,7 @@ def _mixed(run: Run, tasks: list[TaskRecord]) -> Checks:
         if models and all(who.endswith(UNCONFIRMED) for who in models):
             yield (
                 f"Scores that may be of more than one model: {_shares(found)} rows were answered after the last time "
-                "that the server said who it is, and nobody could be asked again. The same command asks for them anew."
+                "that the server said who it is, and it did not say it again. The same command asks for them anew."
             )
             return
         others = "; ".join(f"{count:,} of {who}" for who, count in models.items())
@@ -219,7 +220,7 @@ def _in_part(run: Run, tasks: list[TaskRecord]) -> Checks:
     names = {(task.group, task.task.partition("|")[0]) for task in tasks}
     present = Counter(group for group, _ in names)
     whole = {group: len(groups().get(group, ())) for group in present}
-    parts = {group: count for group, count in present.items() if 1 < count < whole[group]}
+    parts = {group: count for group, count in present.items() if count < whole[group]}
     if found := [f"{group} {count} of {whole[group]}" for group, count in parts.items()]:
         others = [one for one in _groups(run.in_older) if one in parts]
         more = f" The page and `compare` add the subsets of older runs to {_named(others)}." if others else ""
@@ -324,7 +325,8 @@ def _span(run: Run, task: TaskRecord) -> tuple[float, float] | None:
     is_share = declared is not None and declared.range == SHARE and not declared.of
     if not unscored or not is_share or task.headline in task.not_means or score is None and scored:
         return None if unscored else task.bounds.get(task.headline)
-    return bounds_of_mean((score or 0.0) * scored, scored, unscored + task.refused, SHARE)
+    n = task.n_of(task.headline)  # of a rate, those that it counts; of the rest, it may count all
+    return bounds_of_mean((score or 0.0) * n, n, task.n - task.items_with(task.headline), SHARE)
 
 
 def _other_counts(run: Run, tasks: list[TaskRecord]) -> Checks:

@@ -279,7 +279,7 @@ def _pair(first: Side, second: Side, metrics: Sequence[str], needed: bool) -> Pa
                 f"{what} {shown_names(names, 3)}."
                 for what, names in (
                     (f"the details of {other.name} are not there of", [name for name in alone if name in scored]),
-                    (f"only {side.name} has", [name for name in alone if name not in scored]),
+                    (f"{side.name} has, and {other.name} not,", [name for name in alone if name not in scored]),
                 )
                 if names
             ]

@@ -54,7 +54,7 @@ def _average(whole: Sequence[Mapping[str, Estimate | None]], tasks: Sequence[Tas
     if len(whole) < len(generative_benchmarks()):
         return [Cell(None, words=NO_AVERAGE), None, None]
     means = [mean_of([one[column] for one in whole if one[column]]) for column in COLUMNS]
-    first, *others = (cell_of(mean._replace(n=None)) for mean in means)
+    first, *others = (cell_of(mean) for mean in means)
     parts = {(task, COLUMNS["strict"]): weight for task, weight in average_weights(tasks).items()}
     return [replace(first, parts=parts), *others]
 

@@ -1213,9 +1213,10 @@ def test_the_score_that_an_older_run_has_otherwise_is_named(tmp_path):
     assert words[1].startswith("judge_") and words[2] == "none" and float(words[3]) > 0
 
 
-def test_every_view_tells_that_older_runs_have_other_scores(tmp_path):
+@pytest.mark.parametrize("again", [1, 2])
+def test_every_view_tells_that_older_runs_have_other_scores(tmp_path, again):
     """`show`, the library and the viewer had no word of it; `compare` said "2 of 6" of a model whose six it took."""
-    out, part = tmp_path / "out", DIALECTS[:2]
+    out, part = tmp_path / "out", DIALECTS[:again]
     for name, tasks, ability, date in (
         ("lab/b", DIALECTS, 0.6, "2026-11-01T10-00-00"),
         ("lab/a", DIALECTS, 0.4, "2026-11-01T10-00-00"),
@@ -1226,8 +1227,8 @@ def test_every_view_tells_that_older_runs_have_other_scores(tmp_path):
     newest, *others = (one for one in load(out) if one.model == "lab/a")
     told, in_part = (one for one in run_warnings(newest) if one.kind in ("superseded", "in_part"))
     assert told.startswith(f"The newest of several runs: {part[0]}|0 has acc_norm") and told.mark
-    assert "in the run of 2026-11-01T10-00 and 1 more task. " in told
-    assert f"2 of {len(DIALECTS)}. The page and `compare` add the subsets of older runs" in in_part
+    assert f"in the run of 2026-11-01T10-00{' and 1 more task' * (again - 1)}. " in told
+    assert f"{again} of {len(DIALECTS)}. The page and `compare` add the subsets of older runs" in in_part
     assert not any(one.kind == "superseded" for other in others for one in run_warnings(other))
     assert {told, in_part} < set(shown("show", out, "--json")["runs"][0]["warnings"])
     of_task, sentence = told.partition(" and 1 more")[0], "The newest of several runs"
@@ -1241,6 +1242,16 @@ def test_every_view_tells_that_older_runs_have_other_scores(tmp_path):
     assert f"lab/a: {told}" in notes and not any("some subsets" in one for one in notes)
     rows = [row for one in sections_of(tmp_path) for table in one["tables"] for row in table["rows"]]
     assert any(told in row["warnings"] for row in rows)
+
+
+def test_what_one_of_two_models_has_alone_is_told_of_these_two(tmp_path):
+    """Of three models `compare` said "only lab/a has" of a task that another of them had, and that it compared."""
+    out, parts = tmp_path / "out", {"lab/a": [TRUST, *DIALECTS[:1]], "lab/b": [TRUST], "lab/c": DIALECTS[:1]}
+    for name, tasks in parts.items():
+        board_runs.write_run(out, name, tasks, 0.5, 6, signed={})
+    run("compare", out, "--output-dir", tmp_path / "c", "--charts", "none")
+    notes = json.loads((tmp_path / "c/comparison.json").read_text("utf-8"))["notes"]
+    assert f"lab/a has, and lab/b not, {DIALECTS[0]}|0." in notes and f"lab/a has, and lab/c not, {TRUST}|0." in notes
 
 
 def test_compare_takes_as_one_run_what_the_page_does(tmp_path):
