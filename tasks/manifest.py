@@ -102,10 +102,10 @@ class Manifest:
 
 
 class Selection:
-    """The rows of a task's source that a manifest discards, found while the source is read."""
+    """The rows of a task's source that a manifest discards, found while the source is read; `subset` is the task's."""
 
-    def __init__(self, manifest: Manifest | None, source: str, folder: Path) -> None:
-        self.manifest, self.source, self.folder = manifest, source, folder
+    def __init__(self, manifest: Manifest | None, source: str, folder: Path, subset: str) -> None:
+        self.manifest, self.source, self.folder, self.subset = manifest, source, folder, subset
         self.wanted = manifest.by_source.get(source, {}) if manifest else {}
         self.for_review = 0
         self.changed: list[str] = []
@@ -130,13 +130,22 @@ class Selection:
         return decided.decision == "discard"
 
     def finish(self, files: Iterable[Path]) -> None:
-        """Checks, after the last row of these files, that the manifest fits the data: no row has changed or is gone."""
+        """Checks, after the last row of these files, that the manifest fits the data: no row has changed or is gone.
+
+        Nor is it of files that are not there at all, as where the same rows lie unpacked, so that it left out none.
+        """
         if not self.wanted or self.manifest is None:
             return
         read = {printed(relative_path(file, self.folder)) for file in files}
-        gone = [name for name in self.wanted if name.rpartition(":")[0] in read and name not in self.seen]
+        own = {name for name, one in self.wanted.items() if one.subset == self.subset}
+        elsewhere = own if self.seen.isdisjoint(own) and not any(map(self._has_file_of, own)) else ()
+        gone = [name for name in self.wanted if name.rpartition(":")[0] in read or name in elsewhere]
+        gone = [name for name in gone if name not in self.seen]
         if self.changed or gone:
             raise misfit(self.manifest, self.source, self.changed, gone)
+
+    def _has_file_of(self, name: str) -> bool:
+        return (self.folder / name.rpartition(":")[0].partition("@")[0]).exists()  # @: of several sets in one file
 
     def report(self, discarded: int) -> dict[str, Any]:
         """What a run records of the manifest; `discarded` rows were left out of the evaluated ones."""

@@ -157,7 +157,7 @@ def prepare_subset(task: Task, options: DataOptions) -> PreparedSubset:
     found = find_subset(task, options)
     evaluated, examples = _Outcome(), _Outcome()
     manifest = manifest_of(options.manifests)
-    selection = Selection(manifest, found.source.repo, found.folder)
+    selection = Selection(manifest, found.source.repo, found.folder, task.subset)
     for files, few_shot_ones, outcome in ((found.files, False, evaluated), (found.few_shot_files, True, examples)):
         for placed, prepared in tried_rows(task, found, files, few_shot_ones, options):
             if selection.leaves_out(placed, files, prepared is not None):

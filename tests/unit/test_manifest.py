@@ -1,6 +1,7 @@
 """Manifests: no text in them; discarded rows are left out of what a task reads; changed rows are an error."""
 
 import fcntl
+import gzip
 import json
 import os
 from dataclasses import replace
@@ -14,9 +15,11 @@ from cultureval.audit.sources import read_items, read_items_of_each_task
 from cultureval.reports.audit.texts import cleaned_text
 from cultureval.runtime.data_options import DataOptions, samples_root
 from cultureval.runtime.errors import CulturevalError
+from cultureval.runtime.settings import current_settings, use_settings
 from cultureval.tasks.catalogue import all_tasks
 from cultureval.tasks.manifest import manifest_of, merged, read_manifest, write_manifest
-from cultureval.tasks.reading import prepare_subset
+from cultureval.tasks.qimma.code_data import problems_of
+from cultureval.tasks.reading import find_subset, prepare_subset
 
 TASK = "qimma_aratrust"
 
@@ -61,6 +64,26 @@ def test_rows_that_changed_or_are_gone_are_an_error_that_names_them(items, tmp_p
         prepare_subset(all_tasks()[TASK], DataOptions(root=samples_root(), manifests=(file,)))
     assert f"{lines[1]['row']} has other content than when it was audited" in str(raised.value)
     assert f"{lines[2]['row']} is no longer there" in str(raised.value)
+
+
+@pytest.mark.parametrize("task", [TASK, "qimma_code:humaneval_plus"])
+def test_a_manifest_of_packed_files_is_no_manifest_of_the_same_rows_unpacked(tmp_path, task):
+    """It left out nothing, without a word."""
+    found = find_subset(all_tasks()[task], DataOptions(root=samples_root()))
+    content, name = found.files[0].read_bytes(), found.files[0].name
+    for root, file, written_as in (("a", f"{name}.gz", gzip.compress(content)), ("b", name, content)):
+        (tmp_path / root / found.source.repo).mkdir(parents=True)
+        (tmp_path / root / found.source.repo / file).write_bytes(written_as)
+    manifest = tmp_path / "manifest.jsonl"
+    packed = DataOptions(root=tmp_path / "a", manifests=(manifest,))
+    written(manifest, read_items([task], replace(packed, manifests=())), ["discard", *["keep"] * 99])
+    assert prepare_subset(all_tasks()[task], packed).report["manifest"]["discarded"] == 1
+    with pytest.raises(CulturevalError, match=f"{name}.gz:0 is no longer there"):
+        prepare_subset(all_tasks()[task], replace(packed, root=tmp_path / "b"))
+    if task != TASK:
+        settings = current_settings().with_(manifest=str(manifest))
+        with use_settings(settings), pytest.raises(CulturevalError, match=f"{name}.gz:0 is no longer there"):
+            problems_of(task, str(tmp_path / "b"))
 
 
 def test_no_text_fits_into_a_manifest_and_broken_ones_are_told(items, tmp_path):
