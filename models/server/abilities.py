@@ -213,7 +213,7 @@ class _Questions:
         return await self._why_not(lambda one: one.completions.create(**asked), found)
 
     async def longest(self) -> int | None:
-        entry = await self._client.model_entry(self._config.model) or {}
+        entry, _ = await self._client.model_entry(self._config.model)
         meta = entry.get("meta")
         told = entry.get("max_model_len") or (meta.get("n_ctx") if isinstance(meta, dict) else None)
         return told if type(told) is int and told > 1 else None

@@ -18,13 +18,14 @@ from lighteval.tasks.requests import Doc
 from cultureval.models.generation.rendering import all_images
 from cultureval.models.refused_images import ImagesRefused
 from cultureval.models.server.chat import as_data_url, image_form
-from cultureval.models.server.first_token import LARGEST_LOGPROB
+from cultureval.models.server.first_token import LARGEST_LOGPROB, LARGEST_SUM
+from cultureval.models.server.refused_answers import PromptRefused
 from cultureval.models.server.settings import ServerModelConfig
 from cultureval.runtime.doc_fields import PAPER, specific_of
 from cultureval.runtime.generation_hints import chat_messages
 from cultureval.runtime.servers.answers import Answer, usage_of
 from cultureval.runtime.servers.costs import RequestSize, total_usage
-from cultureval.runtime.servers.errors import AskedToWait, ContentFilter, ServerError, reading_a_reply, unusable
+from cultureval.runtime.servers.errors import AskedToWait, ServerError, reading_a_reply, unusable
 from cultureval.runtime.servers.journalled_answers import Question
 from cultureval.runtime.servers.openai_client import OpenAIClient
 
@@ -173,6 +174,8 @@ class Scorer:
         if first is None or not all(_is_logprob(first[1].get(name)) for name in names):
             return None
         sampled, scores = first
+        if (total := sum(math.exp(scores[name]) for name in {*names})) > LARGEST_SUM:
+            raise unusable(f"The server's probabilities of {len({*names})} next tokens sum to {total:.3g}.")
         before = {"logprobs": 0.0, "greedy": True}
         if prompt.common_prefix:
             before = self._sum_of_tail(_prompt_logprobs(holder), tokens, prompt.common_prefix)
@@ -278,7 +281,7 @@ def _entry(entry: dict[str, Any] | None, token: int) -> dict[str, Any]:
 
 
 def _is_logprob(value: Any) -> bool:
-    """Whether a value is a log-probability: minus infinity is one; NaN, and null in its place, are not.
+    """Whether a value is a log-probability that scores can be made of: no NaN, null or minus infinity.
 
     Raises:
         ServerError: It is positive, by more than rounding.
@@ -288,7 +291,7 @@ def _is_logprob(value: Any) -> bool:
             f"The server gives {value:.6g} as the log-probability of a token, which is positive, so that it is none: "
             "it may return logits or scores. Serve the model with vLLM's defaults (--logprobs-mode raw_logprobs)."
         )
-    return isinstance(value, int | float) and not math.isnan(value)
+    return isinstance(value, int | float) and math.isfinite(value)
 
 
 def parity_probe(questions: Sequence[Question], tolerance: float) -> Question:
@@ -307,11 +310,12 @@ def parity_probe(questions: Sequence[Question], tolerance: float) -> Question:
     probed = [*questions[: _PROBED_QUESTIONS - 1], questions[-1]] if len(questions) >= _PROBED_QUESTIONS else questions
 
     async def ask(client: OpenAIClient) -> Answer:
-        answered = {question: answer for question in probed if (answer := await _unless_refused(question, client))}
-        forward = list(answered.values())
-        backward = [await question(client) for question in reversed(answered)][::-1]
-        together = await asyncio.gather(*(question(client) for question in answered))
-        difference = max(_difference(forward, backward), _difference(forward, together))
+        forward = {one: answer for one in probed if (answer := await _unless_refused(one, client))}
+        backward = {one: answer for one in reversed(forward) if (answer := await _unless_refused(one, client))}
+        replies = await asyncio.gather(*(_unless_refused(one, client) for one in backward))
+        together = {one: answer for one, answer in zip(backward, replies, strict=True) if answer}
+        pairs = [(forward[one], other[one]) for other in (backward, together) for one in other]
+        difference = max((_difference(*pair) for pair in pairs), default=0.0)
         logger.info("repeated log-probabilities differ by at most %.2g per token", difference)
         if difference > tolerance:
             raise ServerError(
@@ -325,24 +329,16 @@ def parity_probe(questions: Sequence[Question], tolerance: float) -> Question:
 
 
 async def _unless_refused(question: Question, client: OpenAIClient) -> Answer | None:
-    """Its answer; None where the server refuses what it holds, which the run itself names with its doc."""
+    """Its answer; None where it has none for what it holds, which the run itself names with its doc."""
     try:
         return await question(client)
-    except (AskedToWait, ImagesRefused):
-        return None
-    except ServerError as error:
-        if not (error.refuses_content or error.may_refuse_all or isinstance(error, ContentFilter)):
-            raise
+    except (AskedToWait, ImagesRefused, PromptRefused):
         return None
 
 
-def _difference(some: Sequence[Answer], others: Sequence[Answer]) -> float:
-    differences = [
-        0.0 if a == b else abs(a - b) / max(1, tokens)  # also where both are minus infinity
-        for one, other in zip(some, others, strict=True)
-        for a, b, tokens in zip(one["logprobs"], other["logprobs"], one["tokens"], strict=True)
-    ]
-    return max(differences, default=0.0)
+def _difference(one: Answer, other: Answer) -> float:
+    logprobs = zip(one["logprobs"], other["logprobs"], one["tokens"], strict=True)
+    return max((abs(a - b) / max(1, tokens) for a, b, tokens in logprobs), default=0.0)
 
 
 def response(prompt: Prompt, answers: Sequence[Answer]) -> ModelResponse:

@@ -19,7 +19,7 @@ from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.progress import working
 from cultureval.runtime.servers.answers import completion_of, name_of
 from cultureval.runtime.servers.errors import ServerError
-from cultureval.runtime.servers.openai_client import OpenAIClient, health_check
+from cultureval.runtime.servers.openai_client import LISTED, OpenAIClient, health_check
 from cultureval.runtime.servers.settings import ServerSettings
 from cultureval.runtime.text_templates import short_hash
 
@@ -62,7 +62,7 @@ def held_to(schema: Mapping[str, Any], name: str = "reply") -> dict[str, Any]:
     return {"type": "json_schema", "json_schema": {"name": name, "strict": True, "schema": dict(schema)}}
 
 
-_NOT_COMPARED = ("owner", "holds_schema", "listed", "answered")
+_NOT_COMPARED = ("owner", "holds_schema", "unlisted", "answered")
 _OF_THE_LIST = {"root", "max_model_len", "sizes"}
 _OF_THE_ANSWER = {"probe", "fingerprint", "served"}
 _SIZES = ("n_params", "n_vocab", "n_embd", "size")  # what llama.cpp lists of a model's weights
@@ -82,7 +82,7 @@ class ServerIdentity:
         probe: First eight hexadecimal digits of the SHA-256 of the answer to `PROBE`; None: no part of the identity.
         owner: `owned_by`: the serving software, such as "vllm", or a company. Not compared.
         holds_schema: Whether the servers hold a reply to a JSON schema, by trial. Not compared.
-        listed: Whether their list of models did not fail, as that of a busy server does. Not compared.
+        unlisted: Why their list of models failed, as that of a busy server does; "" where it did not. Not compared.
         answered: Whether they answered `PROBE`, which some refuse for what it is. Not compared.
     """
 
@@ -95,7 +95,7 @@ class ServerIdentity:
     probe: str | None = None
     owner: str | None = None
     holds_schema: bool = False
-    listed: bool = True
+    unlisted: str = ""
     answered: bool = True
 
     @property
@@ -131,12 +131,12 @@ class ServerIdentity:
     def differing(self, other: "ServerIdentity") -> set[str]:
         """In what another one differs; a list that fails and a question that is refused say nothing."""
         names = {name for name, _ in self.known.items() ^ other.known.items()}
-        names -= _OF_THE_LIST if self.listed != other.listed else set()
+        names -= _OF_THE_LIST if bool(self.unlisted) != bool(other.unlisted) else set()
         return names - _OF_THE_ANSWER if self.answered != other.answered else names
 
     def says_less_than(self, other: "ServerIdentity") -> bool:
         """Whether a list that fails, or a question that is refused, leaves open what another one says."""
-        return (other.of_a_list and not self.listed) or (other.answered and not self.answered)
+        return (other.of_a_list and bool(self.unlisted)) or (other.answered and not self.answered)
 
     def __str__(self) -> str:
         """`id=m;root=/models/m;probe=1a2b3c4d`, for signatures."""
@@ -217,9 +217,16 @@ def identify(question: IdentityQuestion, whom: str, try_schema: bool = False, pl
     """
     try:
         with working(f"{whom}: asking the server who it is"):
-            return run_coroutine(_identify(question, try_schema, plain))
+            found = run_coroutine(_identify(question, try_schema, plain))
     except ServerError as error:
         raise cannot_be_asked(whom, question.settings, error) from None
+    if found.unlisted:
+        logger.warning(
+            "The list of models of the server of %s fails (%s). Its answers are kept as those of a model of which only "
+            "the rest is known: once the list answers, they are asked anew, as are now those of runs that read it.",
+            *(whom, found.unlisted.rstrip(".")),
+        )
+    return found
 
 
 def cannot_be_asked(whom: str, settings: ServerSettings, error: ServerError) -> CulturevalError:
@@ -287,8 +294,9 @@ async def _of_server(
     known: bool = False,  # to have a list of models
 ) -> ServerIdentity:
     async with OpenAIClient(settings, aside=request["model"]) as client:
-        entry = await client.model_entry(request["model"], known)
-        listed, entry = entry is not None, entry or {}
+        entry, failed = await client.model_entry(request["model"], known)
+        if failed and not known and settings.base_urls[0] in LISTED:
+            raise ServerError(str(failed), f"its list of models fails, which it had just before: {failed.cause}")
         extra = {**request.get("extra_body", {}), **_COMPUTED_ANEW.get(str(entry.get("owned_by")), {})}
         response = await _continued(client, {**request, "extra_body": extra} if extra else request, plain)
         ask = try_schema and entry.get("owned_by") not in _REGULAR_EXPRESSIONS
@@ -305,7 +313,7 @@ async def _of_server(
         probe=_digest(response) if by_answer and response is not None else None,
         owner=name_of(entry.get("owned_by")),
         holds_schema=holds_schema,
-        listed=listed,
+        unlisted=failed.cause if failed else "",
         answered=response is not None,
     )
 

@@ -114,6 +114,7 @@ class IdentityWatch:
     journal: Journal | None = None
     others: dict[str, str] = field(default_factory=dict)
     _name: str | None = None
+    _unlisted: str = ""  # why a server's list of models has failed since, as it says
     _recent: dict[str, list[Filed]] = field(default_factory=dict)  # url -> since it last said who it is
     _unplaced: list[Filed] = field(default_factory=list)  # of the run's model, or of another behind its address
     _next_check: dict[str, str] = field(default_factory=dict)  # url -> name
@@ -188,7 +189,10 @@ class IdentityWatch:
         elif others:
             self._unplaced += before
             del recent[: len(before)]
-        elif not any(one.says_less_than(self._current(url)) for one in found):
+        elif less := [one for one in found if one.says_less_than(self._current(url))]:
+            self._unlisted = next((one.unlisted for one in less if one.unlisted), "")
+        else:
+            self._unlisted = ""
             await self._confirm(before)
             del recent[: len(before)]
 
@@ -214,8 +218,9 @@ class IdentityWatch:
         self._unplaced.clear()
         self._next_check.clear()
         twice = "came while their server answered a short question as it did before and also otherwise"
+        fails = f", whose list of models fails ({self._unlisted.rstrip('.')})" if self._unlisted else ""
         for count, why, more in (
-            (len(left), "came after the last time that their server said who it is", ""),
+            (len(left), f"came after the last time that their server said who it is{fails}", ""),
             (len(unplaced), twice, OF_UNSTEADY),
         ):
             if count:

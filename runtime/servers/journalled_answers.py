@@ -191,7 +191,12 @@ class _Run:
         """The question, asked to learn something of the servers: its answer is paid, and of no other use."""
 
         async def ask(client: OpenAIClient) -> Answer:
-            answer = await question(client)
+            try:
+                answer = await question(client)
+            except ServerError as error:
+                if error.usage:
+                    self.count_waste(_ASKED.get(), {"usage": error.usage})
+                raise
             self.count_waste(_ASKED.get(), answer)
             return answer
 

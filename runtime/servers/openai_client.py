@@ -104,6 +104,7 @@ class _Outages:
 
 
 _OUTAGES: defaultdict[str, _Outages] = defaultdict(_Outages)  # by address: of all clients of this process
+LISTED: set[str] = set()  # addresses whose lists of models named some, to any client of this process
 
 
 @dataclass(eq=False)
@@ -252,8 +253,8 @@ class OpenAIClient:
                     found[server.url] = self._as_server_error(error)
         return found
 
-    async def model_entry(self, model: str, known: bool = False) -> dict[str, Any] | None:
-        """What the list of models of the first server that answers says of one; {} without, None where the list fails.
+    async def model_entry(self, model: str, known: bool = False) -> tuple[dict[str, Any], ServerError | None]:
+        """What the list of models of the first server that answers says of one ({}: nothing), and why the list failed.
 
         One that is `known` to have a list is asked again after a lost connection, too.
 
@@ -267,12 +268,12 @@ class OpenAIClient:
             except (openai.OpenAIError, IncompleteAnswer) as error:
                 status = getattr(error, "status_code", None)
                 if status in _NO_LIST:
-                    return {}
+                    return {}, None
                 if status in _NO_LIST_NOW or (known and isinstance(error, IncompleteAnswer)):
-                    return None
+                    return {}, self._as_server_error(error)
                 lost = lost or error
             else:
-                return next((entry for entry in entries if entry["id"] == model), {})
+                return next((entry for entry in entries if entry["id"] == model), {}), None
         assert lost is not None
         raise self._as_server_error(lost)
 
@@ -297,6 +298,7 @@ class OpenAIClient:
                 raise
 
         asked = await self._retrying(tries, again)(ask)
+        LISTED.update([server.url] if asked else [])
         server.outages.note_answer(server.url)
         return asked
 
@@ -374,8 +376,11 @@ class OpenAIClient:
 
     def _as_server_error(self, error: Exception, declined: bool = False) -> ServerError:
         kind = ContentFilter if is_content_filter(error) else ServerError
-        told = f"; its Retry-After is {retry_after(error) or 0.0:.0f} s, longer than give_up_s allows: "
-        more = f"{told}wait so long, or raise give_up_s" if declined else ""
+        wait, longest = retry_after(error) or 0.0, self.settings.give_up_s
+        told = f"its Retry-After is {wait:.0f} s, longer than give_up_s allows: wait so long, or raise give_up_s"
+        if wait <= longest:
+            told = f"it asked to wait until give_up_s, {longest:g} s, were over: repeat the command, or raise give_up_s"
+        more = f"; {told}" if declined else ""
         return kind(
             self._explain(error, more),
             self._cause(error) + more,

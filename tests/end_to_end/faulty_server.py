@@ -34,9 +34,9 @@ def docs_of(queries: list[str], **fields: object) -> list[Doc]:
 
 
 def token_logprob(prefix: list[int], token: int) -> float:
-    """Log-probability of a token behind a prefix: any fixed function of both."""
+    """Log-probability of a token behind a prefix: any fixed function of both, of which a few sum to less than 1."""
     digest = hashlib.sha256(json.dumps([prefix, token]).encode()).digest()
-    return -0.01 - int.from_bytes(digest[:2], "big") / 4096
+    return -3.0 - int.from_bytes(digest[:2], "big") / 4096
 
 
 def flatten(messages: list[dict]) -> str:

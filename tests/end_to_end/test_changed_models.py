@@ -24,7 +24,7 @@ from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.interruption import Interrupted
 from cultureval.runtime.journal import ROOM, Journal
 from cultureval.runtime.servers import identity_watch, journalled_answers
-from cultureval.runtime.servers.identity import IdentityQuestion, ServerIdentity
+from cultureval.runtime.servers.identity import IdentityQuestion, ServerIdentity, require_answer
 from cultureval.runtime.servers.identity_watch import IdentityWatch
 from cultureval.runtime.servers.settings import ServerSettings
 from cultureval.samples.tiny_models.text_parts import train_tokenizer
@@ -162,6 +162,7 @@ def test_a_list_of_models_that_fails_from_now_on_says_nothing_and_a_change_is_to
                 texts(model)
         else:
             assert len(texts(model)) == 7 and "7 of the run's answers came after the last time" in caplog.text
+            assert "whose list of models fails (InternalServerError: Error code: 500 - broken)" in caplog.text
 
 
 @pytest.mark.parametrize(("lost", "times", "known"), [(BUSY, 1, True), (BROKEN, 2, True), (BROKEN, 3, False)])
@@ -173,6 +174,19 @@ def test_a_list_of_models_that_fails_at_the_start_is_asked_for_again_and_else_sa
         model = load(server)
         assert len(texts(model)) == 7 and ("nothing of its weights" in caplog.text) != known
         assert "of_other_models" not in model.run_record()["tasks"]["t"]
+    assert ("once the list answers, they are asked anew" in caplog.text) != known
+
+
+def test_a_list_of_models_that_fails_after_the_command_has_read_it_stops_before_anything_is_paid(load):
+    """The identity then lacked what the list had said: the next run paid for all answers again, without a word."""
+    with FaultyServer(entry={"root": "/a", "max_model_len": 64}) as server:
+        require_answer(MODEL, ServerSettings((server.url,), backoff_s=0.02), MODEL)
+        server.lost_lists = dict.fromkeys(range(2, 99), BROKEN)
+        with pytest.raises(
+            CulturevalError, match="its list of models fails, which it had just before.*broken.*Nothing"
+        ):
+            texts(load(server))
+        assert not server.asked
 
 
 class SmallDisk:

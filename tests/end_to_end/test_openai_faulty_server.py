@@ -14,6 +14,7 @@ import threading
 import time
 from types import SimpleNamespace
 
+import faulty_server
 import openai
 import pytest
 import yaml
@@ -28,6 +29,7 @@ from cultureval.models import openai_api
 from cultureval.models.openai_api import OpenAIModel, read_config
 from cultureval.models.server import scoring as server_scoring
 from cultureval.models.server.abilities import abilities
+from cultureval.models.server.refused_answers import PromptRefused
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.journal import WITHDRAWN, open_journal
 from cultureval.runtime.servers import replies
@@ -529,22 +531,30 @@ def test_what_is_no_log_probability_is_never_scored(load, tokenizer_folder, entr
     assert {label for label, *_ in open_journal()._index.by_label()} == {WITHDRAWN}, "what it cost is kept"
 
 
-@pytest.mark.parametrize(
-    ("other", "difference"), [([-math.inf, -2.0], 0), ([-math.inf, -4.0], 1), ([-1.0, -2.0], math.inf)]
-)
-def test_minus_infinity_is_a_score_and_hides_no_drift(other, difference):
-    stable = {"logprobs": [-math.inf, -2.0], "greedy": [False, True], "tokens": [1, 2]}
-    answers = iter([stable, stable | {"logprobs": other}, stable])
+def test_probabilities_of_labels_that_sum_to_more_than_1_are_never_scored(load, tokenizer_folder, monkeypatch):
+    """`scoring: first_token` refused them, and this route did not."""
+    monkeypatch.setattr(faulty_server, "token_logprob", lambda tokens, token: -0.1)
+    with (
+        FaultyServer(features=("prompt_logprobs", "labels")) as server,
+        pytest.raises(ServerError, match="sum to 1.81"),
+    ):
+        load(server, tokenizer=tokenizer_folder).loglikelihood(docs_of(["س"], choices=["ب", "ج"]))
 
-    async def question(_):
-        return next(answers)
 
-    probe = server_scoring.parity_probe([question], tolerance=0.5)
-    if difference:
-        with pytest.raises(ServerError, match=f"differ by {difference} per token"):
-            asyncio.run(probe(None))
-    else:
-        assert asyncio.run(probe(None)) == {"largest_difference": 0}
+@pytest.mark.parametrize("repeat", [2, 3])
+@pytest.mark.parametrize("logprob", [math.nan, -math.inf])
+def test_a_useless_reply_to_a_question_that_is_only_repeated_ends_nothing(load, tokenizer_folder, logprob, repeat):
+    """The check that scores do not drift ended the run, and advised what was set already."""
+    asked = docs_of([f"س{number}" for number in range(9)], choices=["نعم نعم", "لا لا"])
+    with FaultyServer(features=("prompt_logprobs",)) as server:
+
+        def plan(prompt, count):
+            server.last_entry = {"logprob": logprob, "rank": 1} if count == repeat else ...
+
+        server.plan = plan
+        responses = load(server, tokenizer=tokenizer_folder).loglikelihood(asked)
+        assert max(server.asked.values()) >= repeat and len(responses) == len(asked)
+    assert all(math.isfinite(value) for one in responses for value in one.logprobs)
 
 
 def test_scores_of_choices_are_paid_within_the_budget(load, tokenizer_folder):
@@ -577,20 +587,29 @@ def test_what_is_asked_of_who_a_server_is_and_what_it_can_do_is_paid_too(load):
         assert server.asked["q"] == 1, "what remains is too little after the question who the server is"
 
 
-def test_what_the_server_refuses_is_left_to_the_run_and_not_compared():
-    async def question(_):
-        return {"logprobs": [-1.0], "greedy": [True], "tokens": [1]}
+def test_what_the_server_refuses_is_left_to_the_run_and_what_it_answers_is_compared():
+    def question(*replies):
+        left = iter(replies)
 
-    async def refused(_):
-        raise ServerError("it is no image", refuses_content=True)
+        async def ask(_):
+            reply = next(left)
+            if isinstance(reply, Exception):
+                raise reply
+            return {"logprobs": [reply], "greedy": [True], "tokens": [1]}
 
-    async def unreachable(_):
-        raise ServerError("it is down")
+        return ask
 
-    probe = server_scoring.parity_probe([refused, question], tolerance=0.5)
-    assert asyncio.run(probe(None)) == {"largest_difference": 0}
+    def largest_difference(*questions):
+        return asyncio.run(server_scoring.parity_probe(questions, tolerance=0.5)(None))["largest_difference"]
+
+    refused, down = PromptRefused(docs_of(["q"])[0], "it is no image"), ServerError("it is down")
+    steady = (-1.0, -1.0, -1.0)
+    for others in ((refused,), (-9.0, refused), (-9.0, -9.25, refused)):
+        assert largest_difference(question(*others), question(*steady)) == (0.25 if len(others) == 3 else 0)
+    with pytest.raises(ServerError, match="differ by 2 per token"):
+        largest_difference(question(-1.0, -1.0, -3.0), question(*steady))
     with pytest.raises(ServerError, match="down"):
-        asyncio.run(server_scoring.parity_probe([question, unreachable], tolerance=0.5)(None))
+        largest_difference(question(*steady), question(-1.0, down))
 
 
 @pytest.mark.parametrize("features", [{"prompt_logprobs", "labels"}, {"prompt_logprobs"}, {"other_labels"}])
