@@ -4,6 +4,7 @@ import math
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +14,7 @@ from cultureval.metrics.resampling import LEAST_DEFINED
 from cultureval.reports.ranks import ITERATIONS, Ranking, Resamples, SubsetScores, rank_models, resample
 from cultureval.runs.comparable import asked_otherwise, hashes_of_rows, in_no_details, is_content_alike, record_of
 from cultureval.runs.files import details_files_of_run
-from cultureval.runs.items import ItemScores, aligned, drawn_with, gives, item_scores
+from cultureval.runs.items import ItemScores, aligned, drawn_with, gives, item_scores, note_lacking
 from cultureval.runs.record import Run, TaskRecord
 from cultureval.runs.warnings import published_rows
 from cultureval.runtime.errors import CulturevalError, counted, shown_names
@@ -21,7 +22,7 @@ from cultureval.tasks.catalogue import all_suites, groups
 
 Parts = Mapping[tuple[str, str], float]  # task with `|k` and metric -> weight in the average
 MARKED = 0.01  # of a benchmark's items: a model that has no score for more of them is marked with the benchmark
-LeftOut = dict[str, tuple[int, int]]  # benchmark -> items without a score, of so many of all its tasks
+LeftOut = dict[Any, NDArray[np.bool_]]  # ((benchmark, task), keys) -> which of these items lack one of its scores
 Model = tuple[str, Mapping[str, Run]]  # a name, and the run that each task's score is from
 
 
@@ -124,8 +125,16 @@ def rank_items(
 
 def _marked(counts: LeftOut) -> str:
     """The sentence on a model's items without a score: of benchmarks with many of them by name; "" without any."""
-    total = sum(missing for missing, _ in counts.values())
-    many = [f"{missing} of {all_} of {name}" for name, (missing, all_) in counts.items() if missing > MARKED * all_]
+    of_benchmarks: dict[str, list[NDArray[np.bool_]]] = {}
+    for ((benchmark, _), _), lacking in counts.items():
+        of_benchmarks.setdefault(benchmark, []).append(lacking)
+    joined = {name: np.concatenate(parts) for name, parts in of_benchmarks.items()}
+    total = sum(int(lacking.sum()) for lacking in joined.values())
+    many = [
+        f"{lacking.sum()} of {lacking.size} of {name}"
+        for name, lacking in joined.items()
+        if lacking.sum() > MARKED * lacking.size
+    ]
     named = f" ({', '.join(many)})" if many else ""
     told = (
         f"{counted(total, 'item')} without a score{named} {'counts' if total == 1 else 'count'} as wrong in its rank."
@@ -177,7 +186,8 @@ def _subsets(
             continue
         subsets.append(_subset(whole, drawn_with(whole[0], task, tasks), weight))
         for place, items in zip(tables, whole, strict=True):
-            _count_left_out(left_out, models[place], task, items)
+            label, runs = models[place]
+            note_lacking(left_out.setdefault(label, {}), (_benchmark(runs[task], task), task), items)
     why = {
         place: f"its details lack the items' scores of {shown_names(list(names), 3)}"
         for place, names in lacking.items()
@@ -224,14 +234,9 @@ def _unbounded(items: ItemScores, task: str) -> str:
     return f"{count} of {task} without a score, and nothing bounds what it could be"
 
 
-def _count_left_out(left_out: dict[str, LeftOut], model: Model, task: str, items: ItemScores) -> None:
-    """Adds the items of a task, and those that a model has no score for."""
-    label, runs = model
-    record = runs[task].record.tasks.get(task)
-    benchmark = record.benchmark if record else task.partition("|")[0].partition(":")[0]
-    counts = left_out.setdefault(label, {})
-    missing, total = counts.get(benchmark, (0, 0))
-    counts[benchmark] = (missing + int((~items.scored).sum()), total + len(items.keys))
+def _benchmark(run: Run, task: str) -> str:
+    record = run.record.tasks.get(task)
+    return record.benchmark if record else task.partition("|")[0].partition(":")[0]
 
 
 def _items(run: Run, task: str, metric: str, files: Mapping[Path, Mapping[str, Path]]) -> ItemScores | None:

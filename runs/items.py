@@ -139,6 +139,12 @@ def drawn_with(items: ItemScores, task: str, tasks: Sequence[str]) -> list[Hasha
     return [key if name is None else (data, name) for name, key in zip(items.clusters, keys, strict=True)]
 
 
+def note_lacking(found: dict[Any, NDArray[np.bool_]], task: Hashable, items: ItemScores) -> None:
+    """Adds to `(task, keys) -> items without one of its scores`: an item is one in all metrics of its task."""
+    place = task, items.keys
+    found[place] = ~items.scored | found.get(place, False)
+
+
 def _share_of_clusters(table: ItemScores) -> float:
     """How many clusters a table has for each of its items."""
     return len({name or (key,) for key, name in zip(table.keys, table.clusters, strict=True)}) / max(len(table.keys), 1)

@@ -36,6 +36,7 @@ from cultureval.runs.items import (
     in_denominator,
     item_scores,
     metric_names,
+    note_lacking,
     score_of_all,
     verdicts_asked,
 )
@@ -70,12 +71,6 @@ class PairedTask:
     second: ItemScores
     sides: tuple[ComparedTask, ComparedTask]
     all_items: tuple[ItemScores, ItemScores]
-
-    @property
-    def left_out(self) -> tuple[int, int]:
-        """How many items the first side has no score for, and the second."""
-        first, second = (int((~items.scored).sum()) for items in self.all_items)
-        return first, second
 
     def subset(self, weight: float, tasks: Sequence[str]) -> PairedSubset:
         """For `compare_paired`: the items that both have scores for; arguments as of `filled`."""
@@ -526,9 +521,13 @@ def _tested(weighted: Weighted, draws: int, seed: int) -> dict[str, Any] | None:
     if not shared:
         return None
     once = {(task.task, task.all_items[0].keys): task for task, _ in weighted}.values()  # whatever their metrics
-    first, second = zip(*(task.left_out for task in once), strict=True)
+    lacking: tuple[dict[Any, Any], dict[Any, Any]] = ({}, {})
+    for side, found_on in enumerate(lacking):
+        for task, _ in weighted:
+            note_lacking(found_on, task.task, task.all_items[side])
+    first, second = (int(sum(map(np.sum, one.values()))) for one in lacking)
     result = replace(compare_paired(shared, draws, seed), items=sum(len(task.first.keys) for task in once))
-    found: dict[str, Any] = {"result": result, "left_out": (sum(first), sum(second))}
+    found: dict[str, Any] = {"result": result, "left_out": (first, second)}
     if not any(found["left_out"]):
         return found
     ends = []

@@ -82,13 +82,15 @@ def tables(run: Run) -> list[SuiteTable]:
     return [table for table in found if table.rows]
 
 
-def macro_estimate(numbers: Mapping[str, Estimate]) -> Estimate | None:
+def macro_estimate(numbers: Mapping[str, Estimate], asked: Mapping[str, int] | None = None) -> Estimate | None:
     """The contest's macro-average of eleven numbers, None unless all are there.
 
     Its standard error takes a task's numbers as fully correlated and tasks as independent, an upper bound.
 
     Args:
         numbers: By `<task>:<metric>`, such as `vd:R@5`.
+        asked: How many rows each task has: a row of a gallery gives TR and IR, one of a dual encoder's either; None: no
+            rows are counted.
     """
     wanted = {task: [f"{task}:{metric}" for metric in metrics] for task, metrics in MACRO.items()}
     if not all(name in numbers for names in wanted.values() for name in names):
@@ -97,8 +99,10 @@ def macro_estimate(numbers: Mapping[str, Estimate]) -> Estimate | None:
     scores = {task: {metric: numbers[f"{task}:{metric}"].value for metric in MACRO[task]} for task in MACRO}
     errors = [[numbers[name].stderr for name in names] for names in wanted.values()]
     known = all(error is not None for task in errors for error in task)
-    rows = {name.partition("@")[0]: numbers[name].n for names in wanted.values() for name in names}  # of the table
-    n = None if None in rows.values() else sum(one or 0 for one in rows.values())
+    n = None if asked is None else 0
+    for task, names in wanted.items():
+        rows = [*{name.partition("@")[0]: numbers[name].n for name in names}.values()]
+        n = None if n is None or None in rows else n + (sum(rows) if sum(rows) <= asked[task] else max(rows))
     return Estimate(macro_average(scores), math.hypot(*map(sum, errors)) / count if known else None, n)
 
 
@@ -129,7 +133,8 @@ def _table(run: Run, tasks: Mapping[str, TaskRecord], prefix: str, shown: Shown,
 
 def _macro_row(numbers: Mapping[str, Estimate], tasks: Mapping[str, TaskRecord]) -> Row:
     names = [f"{task}:{metric}" for task, metrics in MACRO.items() for metric in metrics]
-    coverage, macro = Coverage(sum(name in numbers for name in names), len(names)), macro_estimate(numbers)
+    asked = {name.partition("_")[2]: record.n for name, record in tasks.items()}
+    coverage, macro = Coverage(sum(name in numbers for name in names), len(names)), macro_estimate(numbers, asked)
     cell = cell_of(macro, digits=DIGITS) if macro else Cell(None, words=NO_AVERAGE)
     parts = {
         (tasks[f"cvlue_{part}"].task, metric): 1.0

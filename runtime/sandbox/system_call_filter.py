@@ -18,10 +18,10 @@ from cultureval.runtime.errors import CulturevalError
 
 _ALLOWED = (
     # memory
-    "brk mremap munmap mprotect "
+    "brk mremap munmap mprotect msync "
     # files, which are in the job's own small /tmp and /dev/shm or read-only
     "access faccessat faccessat2 chdir fchdir getcwd chmod fchmod fchmodat fchmodat2 close close_range creat "
-    "read pread64 readv write pwrite64 writev lseek truncate ftruncate fsync fdatasync fallocate stat "
+    "read pread64 readv preadv write pwrite64 writev pwritev lseek truncate ftruncate fsync fdatasync fallocate stat "
     "lstat fstat newfstatat fstatat64 statx getdents getdents64 readlink readlinkat umask link linkat symlink "
     "symlinkat mkdir mkdirat rmdir rename renameat renameat2 unlink unlinkat copy_file_range sendfile utime "
     "utimes utimensat futimesat getxattr lgetxattr fgetxattr listxattr llistxattr flistxattr "
@@ -36,7 +36,7 @@ _ALLOWED = (
     "clock_gettime clock_getres clock_nanosleep nanosleep gettimeofday time times getrusage getrandom uname "
     "sched_yield getpid getppid gettid getuid geteuid getgid getegid getresuid getresgid getgroups getpgid "
     "getpgrp getsid getpriority getrlimit ugetrlimit sched_getaffinity sched_getparam "
-    "sched_getscheduler sched_get_priority_max sched_get_priority_min getcpu "
+    "sched_getscheduler sched_rr_get_interval sched_get_priority_max sched_get_priority_min getcpu "
 ).split()
 # Calls that are allowed with some values of one argument: name -> position, values.
 # So that SIGKILL is the kernel's alone: no job sends it, or sets a limit of CPU time at which it comes.
@@ -50,6 +50,8 @@ _WITH_VALUES = {
     "fcntl64": (1, (0, 1, 2, 3, 4, 1030, 1032)),  # nor leases, nor larger pipes
     "ioctl": (1, (0x5401, 0x5413, 0x541B, 0x5421, 0x5450, 0x5451)),  # TCGETS, TIOCGWINSZ, FIONREAD, FIONBIO, FIO*CLEX
     "madvise": (2, (0, 4, 8, 14, 15)),  # not those that tell or change what is in the page cache
+    "preadv2": (5, (0,)),  # without flags, of which one tells what is in the page cache
+    "pwritev2": (5, (0,)),
     "prctl": (0, (15, 16)),  # PR_SET_NAME and PR_GET_NAME, of a thread
     "setrlimit": (0, _RESOURCES),
     "socketpair": (0, (1,)),  # AF_UNIX

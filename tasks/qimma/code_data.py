@@ -255,11 +255,12 @@ def compare_with_published(
         [f"{len(untested)} of {len(rows)} problems have no extra tests: {shown_names(untested)}"] if untested else []
     )
     if len(missing) < len(published):
-        if missing:
-            told.append(f"{len(missing)} missing: {shown_names(missing)}")
+        gone, excused = ([task for task in missing if (task in left_out) == known] for known in (False, True))
+        told += [f"{len(gone)} missing: {shown_names(gone)}"] if gone else []
+        told += [f"{len(excused)} left out by a manifest: {shown_names(excused)}"] if excused else []
         if added := [task for task in own if task not in published]:
             told.append(f"{len(added)} added: {shown_names(added)}")
-        if gone := [task for task in missing if task not in left_out]:
+        if gone:
             here = counted(len(published) - len(missing), "problem")
             parts.append(f"{here} of the {len(published)} of {dataset.title}, without {shown_names(gone)}")
         if fewer:

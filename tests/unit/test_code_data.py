@@ -204,7 +204,8 @@ def test_what_a_manifest_discards_is_left_out_and_not_missed_also_of_cleaned_dat
             found.append(load_problems("humaneval"))
             options = DataOptions(root=root, manifests=settings.manifest)
             reports.append(prepare_subset(all_tasks()[task], options).report)
-            assert "Shortened" not in reports[-1]["other_data"] and "1 missing" in reports[-1]["other_data"]
+            assert "Shortened" not in reports[-1]["other_data"] and "missing" not in reports[-1]["other_data"]
+            assert f"1 left out by a manifest: {rows[1]['task_id']}" in found[-1].difference
     by_manifest, cleaned = found
     assert list(by_manifest.rows) == list(cleaned.rows) == [rows[0]["task_id"], *(one["task_id"] for one in rows[2:])]
     assert by_manifest.fingerprint == cleaned.fingerprint and list(by_manifest.left_out) == [rows[1]["task_id"]]

@@ -37,6 +37,9 @@ def test_a_part_has_no_macro_average():
     assert [row.label for row in english.rows] == ["VQA"] and english.notes == []
     assert macro_estimate({name: Estimate(50) for name in NUMBERS}) == Estimate(50)
     assert macro_estimate({name: Estimate(50) for name in NUMBERS[1:]}) is None
+    asked = {"itr": 10, "vqa": 10, "vg": 10, "vd": 10}
+    for rows, n in ((10, 40), (20, 50)):  # of a gallery, which has both directions; of a dual encoder
+        assert macro_estimate({name: Estimate(50, n=10) for name in NUMBERS}, asked | {"itr": rows}).n == n
 
 
 def test_the_papers_table_10():

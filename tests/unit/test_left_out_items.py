@@ -21,7 +21,7 @@ from cultureval.reports.comparison.report import compare_all
 from cultureval.reports.leaderboard.board import read_board
 from cultureval.reports.ranks import SubsetScores, rank_models, resample
 from cultureval.runs.files import SavedTask
-from cultureval.runs.items import ItemScores, aligned
+from cultureval.runs.items import ItemScores, aligned, note_lacking
 from cultureval.runs.load_runs import load, scores_table
 from cultureval.runs.warnings import run_warnings
 from cultureval.tasks.catalogue import groups
@@ -224,6 +224,14 @@ def test_the_worse_of_two_models_does_not_win_by_what_it_leaves_out(tmp_path, ho
     ranking, notes = rank_runs(runs, {TASK: METRIC}, iterations=300)
     assert [entry.model for entry in ranking.rows] == ["honest", "leaver"] and ranking.rows[1].low == 2
     assert "leaver: 186 items without a score (186 of 500 of CVLUE VG) count as wrong in its rank." in notes
+
+
+def test_an_item_is_left_out_once_whatever_the_metrics_of_its_task():
+    """Of R@1, R@5 and R@10 of a dialogue without ranks it told three items."""
+    found = {}
+    for scores in ([1, np.nan, 0], [np.nan, np.nan, 1]):
+        note_lacking(found, "cvlue_vd|0", items_of(np.array(scores)))
+    assert [lacking.tolist() for lacking in found.values()] == [[True, True, False]]
 
 
 def test_rows_that_both_runs_were_refused_are_left_out_though_no_details_have_them(tmp_path):
