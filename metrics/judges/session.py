@@ -157,7 +157,7 @@ class JudgeSession:
         if not self._calls.server_failed:
             return self._calls.stopped
         urls = " / ".join(self.settings.base_url)
-        return f"the judge {self.settings.name} at {urls} stopped answering ({self._calls.stopped})"
+        return f"the judge {self.settings.name} at {urls} is asked no more ({self._calls.stopped})"
 
     def _not_answered(self, entry: ReadyItem, key: str, attempt: int) -> JudgeVerdict:
         outcome: Outcome = "not_asked"

@@ -71,9 +71,13 @@ async def ask_first_token(client: OpenAIClient, request: Mapping[str, Any]) -> A
 
 def top_of(response: Any) -> list[list[Any]]:
     """The likeliest first tokens of a chat reply, `[bytes in hex, log-probability]`; [] where it has none."""
+    top = _top(response)
+    return [[_bytes_of(one).hex(), float(one.logprob)] for one in top if isinstance(one.logprob, int | float)]
+
+
+def _top(response: Any) -> list[Any]:
     content = getattr(getattr(response.choices[0], "logprobs", None), "content", None)
-    top = getattr(content[0], "top_logprobs", None) if isinstance(content, list) and content else None
-    return [[_bytes_of(one).hex(), float(one.logprob)] for one in top or [] if isinstance(one.logprob, int | float)]
+    return (getattr(content[0], "top_logprobs", None) if isinstance(content, list) and content else None) or []
 
 
 def why_none(response: Any) -> str:
@@ -85,6 +89,8 @@ def why_none(response: Any) -> str:
         return f"the probabilities of its likeliest first tokens sum to {total:.3g}"
     if logprobs:
         return ""
+    if top := _top(response):
+        return f"{top[0].logprob!r} is the log-probability of a likely first token, which is no number"
     text = getattr(getattr(response.choices[0], "message", None), "content", None)
     return PART if isinstance(text, str) and set(text) == {"\ufffd"} else NOT_RETURNED  # which stands for half a letter
 

@@ -259,7 +259,7 @@ def _outcome(content: Mapping[str, Any]) -> tuple[str, dict[str, Any] | None]:
     errors = (content.get("error"), body.get("error") if isinstance(body, Mapping) else None)
     error = next(filter(is_error, errors), None)
     succeeded = status in (None, 200, "200")
-    if error or not succeeded:
+    if is_error(errors[0]) or not succeeded:  # one beside a body is told, and paid, with that
         told = error.get("message") or error.get("code") if isinstance(error, Mapping) else error
         code = "" if succeeded else f" {shorten(str(status)) if isinstance(status, str) else status}"
         return f"the batch says{code}: {shorten(str(told or 'no reason'))}", None

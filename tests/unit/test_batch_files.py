@@ -60,9 +60,9 @@ def written(lm, asked):
     return {line["body"]["messages"][-1]["content"]: line for line in lines}
 
 
-def answer(request, text="الإجابة النهائية: ب"):
+def answer(request, text="الإجابة النهائية: ب", **more):
     message = {"role": "assistant", "content": text}
-    body = {"model": "closed-2026", "choices": [{"index": 0, "message": message, "finish_reason": "stop"}]}
+    body = {"model": "closed-2026", "choices": [{"index": 0, "message": message, "finish_reason": "stop"}]} | more
     body["usage"] = {"prompt_tokens": 5, "completion_tokens": 3, "total_tokens": 8}
     return {"custom_id": request["custom_id"], "response": {"status_code": 200, "body": body}, "error": None}
 
@@ -84,7 +84,8 @@ def test_answers_in_any_order_are_scored_and_what_is_wrong_with_them_is_named(mo
     late = {"custom_id": asked[4]["custom_id"], "response": None, "error": {"message": "expired"}}
     foreign = answer({"custom_id": "another-run\x1b[31m"})
     lines = [*map(answer, (asked[0], asked[0], asked[1], asked[2])), answer(asked[1], "أ"), failed, late, foreign]
-    lines.append({"custom_id": asked[5]["custom_id"], "response": {"status_code": 200, "body": {"choices": "none"}}})
+    none = {"custom_id": asked[5]["custom_id"], "response": {"status_code": 200, "body": {"choices": "none"}}}
+    lines += [none, answer(asked[5], error={"message": "broken"})]  # paid as well
     # Of the third, with a status as text and an error of nothing: a failed try, one of no use, and its answer again.
     tried, again = (answer(asked[2]) | {"error": {"code": None, "message": None}} for _ in range(2))
     tried["response"]["body"]["choices"], again["response"]["status_code"] = [], "200"
@@ -123,7 +124,7 @@ def test_answers_in_any_order_are_scored_and_what_is_wrong_with_them_is_named(mo
         assert part in told
     assert all(asked[place]["custom_id"] in told for place in (0, 1, 3, 4, 5, 6)) and "\x1b" not in told
     record = lm.run_record()  # paid are also what differs, and what cannot be read
-    assert (record["model"]["served_models"], record["tokens"]["tokens_paid_out"]) == (["closed-2026"], 3 * 5)
+    assert (record["model"]["served_models"], record["tokens"]["tokens_paid_out"]) == (["closed-2026"], 3 * 6)
 
     # What is missing goes into a second batch; the rest is in the journal and is not asked again.
     second = written(model(batch_in=[str(back)], batch_out=str(tmp_path / "more.jsonl")), docs(7))

@@ -129,6 +129,7 @@ def test_texts_and_servers_without_log_probabilities_are_refused():
         ([0.5], "0.5 as the log-probability of a likely first token"),
         ([math.nan], "nan as the log-probability of a likely first token"),
         ([-0.1, -0.2], "sum to 1.72"),
+        ([None, "-1"], "None is the log-probability of a likely first token, which is no number"),
     ],
 )
 def test_what_is_no_log_probability_is_none_when_abilities_are_asked_and_of_a_row(given, why):
