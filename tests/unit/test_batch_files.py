@@ -82,10 +82,13 @@ def test_answers_in_any_order_are_scored_and_what_is_wrong_with_them_is_named(mo
         "error": {"code": "late"},
     }
     late = {"custom_id": asked[4]["custom_id"], "response": None, "error": {"message": "expired"}}
-    foreign = answer({"custom_id": "another-run\x1b[31m"})
-    lines = [*map(answer, (asked[0], asked[0], asked[1], asked[2])), answer(asked[1], "أ"), failed, late, foreign]
-    none = {"custom_id": asked[5]["custom_id"], "response": {"status_code": 200, "body": {"choices": "none"}}}
-    lines += [none, answer(asked[5], error={"message": "broken"})]  # paid as well
+    lines = [*map(answer, (asked[0], asked[0], asked[1], asked[2])), answer(asked[1], "أ"), failed, late]
+    unread = {"custom_id": asked[5]["custom_id"], "response": {"status_code": 200, "body": {"choices": "none"}}}
+    lines += [
+        answer({"custom_id": "another-run\x1b[31m"}),
+        unread,
+        answer(asked[5], error={"message": "broken"}),
+    ]  # paid as well
     # Of the third, with a status as text and an error of nothing: a failed try, one of no use, and its answer again.
     tried, again = (answer(asked[2]) | {"error": {"code": None, "message": None}} for _ in range(2))
     tried["response"]["body"]["choices"], again["response"]["status_code"] = [], "200"
