@@ -18,7 +18,16 @@ from cultureval.runs.files import output_folder
 from cultureval.runs.judged import judge_scores
 from cultureval.runs.means import count_of
 from cultureval.runs.record import Run
-from cultureval.runs.table import MOST_LINES, Cell, Content, Coverage, SuiteTable, names_of_columns, suite_tables
+from cultureval.runs.table import (
+    MOST_LINES,
+    Cell,
+    Column,
+    Content,
+    Coverage,
+    SuiteTable,
+    names_of_columns,
+    suite_tables,
+)
 from cultureval.runs.warnings import run_notes, run_warnings
 from cultureval.runtime.errors import counted, escaped
 from cultureval.runtime.printing import as_printed, folded, shown_path
@@ -125,7 +134,8 @@ def _table_data(table: SuiteTable) -> dict[str, Any]:
         return {"value": cell.value, "stderr": cell.stderr, "n": cell.n, "published": cell.published}
 
     rows = [[row.label, *map(data, row.cells)] for row in table.rows]
-    return {"title": table.title, "columns": names_of_columns(table), "rows": rows, "notes": list(table.notes)}
+    columns = [column.whole if isinstance(column, Column) else column for column in table.columns]
+    return {"title": table.title, "columns": columns, "rows": rows, "notes": list(table.notes)}
 
 
 def _cells(table: SuiteTable) -> Iterable[Cell]:

@@ -97,7 +97,7 @@ def _requests(run: Run, suite: str, tasks: Mapping[str, TaskRecord], published: 
     for genre in dict.fromkeys(task.benchmark for task in present):
         members = [[task for task in sets if task.benchmark == genre] for sets in kinds.values()]
         rows.append(Row(genre, [cell for sets in members for cell in _mean_cells(sets, scores, published)]))
-    columns = [column for kind in kinds for column in (KINDS[kind], "sets")]
+    columns = [column for kind in kinds for column in (KINDS[kind], Column("sets", KINDS[kind]))]
     unit = f"ADI2 in percent, {shots}-shot"
     note = "[ ] cross-lingual leaves replies without a line of five words out."
     notes = [note] if published and "cross" in kinds and published_model(run.model, RELEASED_PROFILE) else []
@@ -221,7 +221,7 @@ def _translations(run: Run, suite: str, tasks: Mapping[str, TaskRecord], publish
             coverage.setdefault(corpus, []).append(count)
         rows.append(Row(label, cells))
     dialects = ", ".join(f"{corpus} {_range(counts)}" for corpus, counts in coverage.items())
-    columns = [column for corpus in corpora for column in (corpus, "gain")]
+    columns = [column for corpus in corpora for column in (corpus, Column("gain", corpus))]
     unit = f"spBLEU 0 to 100, gain over source; dialects: {dialects}"
     return SuiteTable(TRANSLATIONS, unit, ("Direction", *columns), rows)
 

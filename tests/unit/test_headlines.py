@@ -11,7 +11,7 @@ from cultureval.reports.alqasida import table as alqasida
 from cultureval.reports.jeem import table as jeem
 from cultureval.reports.m2cqa import table as m2cqa
 from cultureval.reports.summary_text import table_lines
-from cultureval.runs.table import MOST_LINES, Cell, names_of_columns, suite_tables
+from cultureval.runs.table import MOST_LINES, Cell, Column, names_of_columns, suite_tables
 
 SUITES = ("alqasida", "jeem", "m2cqa")
 WITHOUT_FIDELITY = ("_to_eng", "_to_msa")
@@ -93,7 +93,7 @@ def test_requests_have_means_by_dialect_and_genre_and_the_average_of_all_sets():
 def test_a_part_of_the_sets_has_its_numbers_the_coverage_and_no_average():
     names = ["alqasida_mono:habibi_egy", "alqasida_mono:btec_egy", "alqasida_mt:btec_egy_to_msa"]
     requests, translations = alqasida.tables(run_of(names, alqasida_score))
-    assert requests.columns == ("Dialect, genre", "monolingual", "sets")
+    assert requests.columns == ("Dialect, genre", "monolingual", Column("sets", "monolingual"))
     rows = rows_of(requests)
     assert str(rows["Egypt"][1]) == "2/4" and rows["Egypt"][0].n == 200
     assert [rows["Average"][0].words, str(rows["Average"][1])] == ["no average", "2/28"]
@@ -142,7 +142,7 @@ def test_sets_with_other_prompts_than_the_papers_are_named():
 def test_the_development_sets_have_tables_of_their_own():
     run = run_of(["alqasida_dev"], alqasida_score)
     ((requests, _),) = suite_tables(run).values()
-    assert str(rows_of(requests)["Average"][1]) == "17/17" and requests.columns[1:] == ("monolingual", "sets")
+    assert str(rows_of(requests)["Average"][1]) == "17/17" and requests.columns[1:] == ("monolingual", Column("sets", "monolingual"))
 
 
 def test_a_judge_of_alqasida_replaces_the_papers_people():

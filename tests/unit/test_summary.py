@@ -141,3 +141,11 @@ def test_every_table_says_the_scale_of_its_numbers(suite):
         assert not [name for name in lower if name in table.unit], "a page leaves out the columns without a number"
         assert table.heading or not lower or table.title.endswith(f"; lower is better: {', '.join(lower)}")
     assert "shares from 0 to 1" in full_text(run, None).splitlines()[0]
+
+
+@pytest.mark.parametrize("suite", suites())
+def test_no_two_columns_of_a_table_as_data_have_one_name(suite):
+    """A frame made of AL-QASIDA's rows lost the gain over BTEC's source to FLORES'."""
+    (run,) = json.loads(summaries_json([("m", run_of([suite]))]))["runs"]
+    for table in run["suites"].get(suite, []):
+        assert len({*table["columns"]}) == len(table["columns"])
