@@ -51,6 +51,7 @@ def write_run(
     details: bool = True,
     signed: Mapping[str, object] | None = None,
     limit: int | None = None,
+    shots: int = 0,
 ) -> Path:
     """Writes the results and the details of one run.
 
@@ -66,21 +67,22 @@ def write_run(
         details: Whether details are written.
         signed: Fields of signatures that differ; None: no run record at all, as stock LightEval writes it.
         limit: As recorded.
+        shots: Number of examples.
     """
     known = [all_tasks()[name] for name in tasks]
     scores: dict[str, dict[str, float]] = {}
     counts = {task.task: items or task.expected("original") or 100 for task in known}
     for task in known:
         table, means = _items(task, model, ability, counts[task.task], query, signed is not None)
-        file = write_details(root, folder or model, date, f"{task.task}|0", table)
-        scores[f"{task.task}|0"] = means | _of_sums(file, task, means)
+        file = write_details(root, folder or model, date, f"{task.task}|{shots}", table)
+        scores[f"{task.task}|{shots}"] = means | _of_sums(file, task, means)
         if not details:
             file.unlink()
     for group in {task.group for task in known if task.task != task.group}:
-        members = [scores[f"{task.task}|0"] for task in known if task.group == group]
-        scores[f"{group}:_average|0"] = _average(members)
+        members = [scores[f"{task.task}|{shots}"] for task in known if task.group == group]
+        scores[f"{group}:_average|{shots}"] = _average(members)
     scores |= means_of_subsets(scores)
-    configs = {f"{name}|0": {"effective_num_docs": count} for name, count in counts.items()}
+    configs = {f"{name}|{shots}": {"effective_num_docs": count} for name, count in counts.items()}
     content = {
         "config_general": {"model_name": model, "max_samples": limit},
         "results": scores,
@@ -93,7 +95,7 @@ def write_run(
         file.write_text(json.dumps(content), encoding="utf-8")
         return file
     record = _record(configs, model, limit, signed)
-    files = {f"{task.task}|0": root / "details" / (folder or model) / date for task in known if details}
+    files = {f"{task.task}|{shots}": root / "details" / (folder or model) / date for task in known if details}
     for name, place in files.items():
         rows = read_details(place / f"details_{name}_{date}.parquet", ["metric"])["metric"].to_pylist()
         unreadable = kind_of(name).unreadable

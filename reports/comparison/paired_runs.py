@@ -1,7 +1,7 @@
 """Paired tests of runs: of every group of tasks, its subsets and suites' averages, for each pair of sides."""
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import combinations
@@ -40,7 +40,7 @@ from cultureval.runs.items import (
     score_of_all,
     verdicts_asked,
 )
-from cultureval.runs.record import Run, RunRecord
+from cultureval.runs.record import Run, RunRecord, TaskRecord
 from cultureval.runs.table import averages
 from cultureval.runs.task_records import task_records
 from cultureval.runs.warnings import run_warnings
@@ -161,7 +161,8 @@ class Pairs(NamedTuple):
         notes: Sentences on what is not compared.
         shared: Whether they have any task in common.
         lost: Tasks of groups in common whose items one side alone has; the other has no score for any.
-        unknown: Tasks of these groups that a side has, whose scores of items cannot be compared.
+        unknown: Tasks of these groups that a side has, whose scores of items cannot be compared, each with the number
+            of examples of those that it belongs to.
     """
 
     first: str
@@ -171,7 +172,7 @@ class Pairs(NamedTuple):
     notes: list[str]
     shared: bool = True
     lost: Sequence[PairedTask] = ()
-    unknown: Sequence[str] = ()
+    unknown: Sequence[tuple[str, str]] = ()
 
 
 Weighted = Sequence[tuple[PairedTask, float]]  # tasks with their weights in an average
@@ -250,6 +251,11 @@ def _pair(first: Side, second: Side, metrics: Sequence[str], needed: bool) -> Pa
     tasks: list[PairedTask] = []
     found: list[Reason] = []
     left_out: dict[str, list[str]] = {}
+    whole = first, second
+    first, second = of_same_shots(first, second)
+    for side, reduced, other in zip(whole, (first, second), reversed(whole), strict=True):
+        if gone := [name for name in side.tasks if name not in reduced.tasks]:
+            left_out[f"{other.name} has the group with other numbers of examples, which are compared."] = gone
     shared = list(shared_tasks(first, second))
     for one, other in shared:
         names = metrics_of(one, metrics)
@@ -279,18 +285,42 @@ def _pair(first: Side, second: Side, metrics: Sequence[str], needed: bool) -> Pa
                 if names
             ]
     differ = list(dict.fromkeys(found))
-    return Pairs(first.name, second.name, tasks, differ, notes, bool(shared), *_lost(first, second, tasks, metrics))
+    return Pairs(
+        first.name, second.name, tasks, differ, notes, bool(shared), *_not_shared(first, second, tasks, metrics)
+    )
+
+
+def _not_shared(
+    first: Side, second: Side, tasks: Sequence[PairedTask], metrics: Sequence[str]
+) -> tuple[list[PairedTask], list[tuple[str, str]]]:
+    """`_lost` of what is compared with each other: tasks with one number of examples, where both sides have it."""
+    common, lost, unknown = _common_shots(first, second), [], []
+    for shots in sorted({one for found in common.values() for one in found or {""}}):  # "": any
+
+        def is_part(name: str, shots: str = shots) -> bool:
+            return (name.partition("|")[2] if common.get(_group(name)) else "") == shots
+
+        own = [task for task in tasks if is_part(task.task)]
+        more, names = _lost(first, second, own, metrics, is_part)
+        lost += more
+        of_rows = {(_group(task.task), task.task.partition("|")[2]) for task in own}
+        unknown += [(name, each) for name in names for group, each in of_rows if group == _group(name)]
+    return lost, unknown
 
 
 def _lost(
-    first: Side, second: Side, tasks: Sequence[PairedTask], metrics: Sequence[str]
+    first: Side, second: Side, tasks: Sequence[PairedTask], metrics: Sequence[str], is_part: Callable[[str], bool]
 ) -> tuple[list[PairedTask], list[str]]:
-    """As of `Pairs`: what the sides do not share of the groups that they do. A side would gain by losing a subset."""
+    """As of `Pairs`: what the sides do not share of the groups that they do. A side would gain by losing a subset.
+
+    `is_part` says of a task's name with `|k` whether it is one of those that are compared with each other.
+    """
     shots = {(_group(task.task), task.metric): task.task.partition("|")[2] for task in tasks}
     paired = {(task.task.partition("|")[0], task.metric) for task in tasks}
-    there = [{name.partition("|")[0]: task for name, task in side.tasks.items()} for side in (first, second)]
-    runs = [task.run for side in there for task in side.values() if task.run]
-    unknown = {name for run in runs for name in run.record.tasks if not any(name.partition("|")[0] in s for s in there)}
+    parts = [{name: task for name, task in side.tasks.items() if is_part(name)} for side in (first, second)]
+    there = [{name.partition("|")[0]: task for name, task in part.items()} for part in parts]
+    recorded = {name for part in parts for task in part.values() if task.run for name in task.run.record.tasks}
+    unknown = {one for one in recorded if is_part(one) and not any(one.partition("|")[0] in side for side in there)}
     lost: list[PairedTask] = []
     alone = [
         (place, bare, one, metric)
@@ -309,14 +339,17 @@ def _lost(
         nothing = replace(items, parts=np.zeros_like(items.parts), scored=np.zeros_like(items.scored))
         both, empty = ((items, nothing), (nothing, items))[place], items.on([])
         lost.append(PairedTask(f"{bare}|{shots[_group(bare), metric]}", metric, empty, empty, (held, held), both))
-    lost += _refused_whole([side.run.record for side in (first, second) if side.run], tasks)
-    shared = {group for group, _ in shots}
-    return lost, sorted({name.partition("|")[0] for name in unknown if _group(name) in shared})
+    records = [side.run.record for side in (first, second) if side.run]
+    lost += _refused_whole([{k: v for k, v in one.unanswered.items() if is_part(k)} for one in records], tasks)
+    return lost, sorted({name.partition("|")[0] for name in unknown})
 
 
-def _refused_whole(records: Sequence[RunRecord], tasks: Sequence[PairedTask]) -> Iterator[PairedTask]:
-    """The tasks of groups in common of which no side has any answer; their items are like those of another of these."""
-    unanswered = [{name.partition("|")[0]: task.n for name, task in one.unanswered.items()} for one in records]
+def _refused_whole(sides: Sequence[Mapping[str, TaskRecord]], tasks: Sequence[PairedTask]) -> Iterator[PairedTask]:
+    """The tasks of groups in common of which no side has any answer; their items are like those of another of these.
+
+    `sides` are what each has no answer to, by name with `|k`.
+    """
+    unanswered = [{name.partition("|")[0]: task.n for name, task in one.items()} for one in sides]
     like = {(_group(task.task), task.metric): task for task in tasks}
     for bare in unanswered[0] if len(unanswered) == 2 else ():
         count = max(one.get(bare, 0) for one in unanswered) if bare in unanswered[1] else 0
@@ -362,6 +395,30 @@ def shared_tasks(first: Side, second: Side) -> Iterator[tuple[ComparedTask, Comp
         other = second.tasks.get(name) or by_name.get(name.partition("|")[0])
         if other:
             yield task, other
+
+
+def of_same_shots(first: Side, second: Side) -> tuple[Side, Side]:
+    """Two sides with the tasks of each group that have a number of examples in common, where any has; else all."""
+    common = _common_shots(first, second)
+
+    def reduced(side: Side) -> Side:
+        kept = {
+            name: task
+            for name, task in side.tasks.items()
+            if not common[_group(name)] or name.partition("|")[2] in common[_group(name)]
+        }
+        return side if len(kept) == len(side.tasks) else replace(side, tasks=kept)
+
+    return reduced(first), reduced(second)
+
+
+def _common_shots(first: Side, second: Side) -> dict[str, set[str]]:
+    """Group -> the numbers of examples with which both sides have a task of it."""
+    found: dict[str, list[set[str]]] = {}
+    for place, side in enumerate((first, second)):
+        for name in side.tasks:
+            found.setdefault(_group(name), [set(), set()])[place].add(name.partition("|")[2])
+    return {group: own & others for group, (own, others) in found.items()}
 
 
 def metrics_of(task: ComparedTask, wanted: Sequence[str]) -> list[str]:
@@ -462,8 +519,9 @@ def _tested_rows(rows: Iterable[RowTasks], pairs: Pairs, draws: int, seed: int) 
             if found["result"].undefined > 1 - LEAST_DEFINED:
                 pairs.notes.append(_often_undefined(name, pairs, weighted, found["result"].undefined))
             found |= {"counted": _counted(weighted), "can_show": _can_show(found["result"], weighted)}
-            own = {_group(task.task) for task, _ in weighted}
-            unknown = tuple(one for one in pairs.unknown if level in (GROUP, AVERAGE) and _group(one) in own)
+            own = {(_group(task.task), task.task.partition("|")[2]) for task, _ in weighted}
+            there = [name for name, shots in pairs.unknown if (_group(name), shots) in own]
+            unknown = tuple(there if level in (GROUP, AVERAGE) else ())
             found |= {"unknown": unknown, "lowest": None, "highest": None, "p_left_out": 1.0} if unknown else {}
             yield TestedDifference(level, name, metric, pairs.first, pairs.second, subsets=len(weighted), **found)
 

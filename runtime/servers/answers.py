@@ -38,7 +38,8 @@ async def checked_answer(answer: Awaitable[T], choices: int, blocks_without_choi
         raise
     except (*UNREADABLE, openai.APIResponseValidationError) as error:
         told = f"the answer cannot be read: {type(error).__name__}: {error}"
-        raise IncompleteAnswer(told, usage_of(response)) from error
+        kind = LacksChoices if isinstance(error, UnicodeDecodeError) else IncompleteAnswer  # the whole was sent
+        raise kind(told, usage_of(response)) from error
     return response
 
 

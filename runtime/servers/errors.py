@@ -131,7 +131,10 @@ class IncompleteAnswer(Exception):
 
 
 class LacksChoices(IncompleteAnswer):
-    """A server answered 200 without all choices or their texts, as some do that filter a prompt, or fail."""
+    """A server answered 200 without all choices or their texts, as some do that filter a prompt, or fail.
+
+    Or with a text that is no UTF-8.
+    """
 
 
 class NobodySaysWho(Exception):

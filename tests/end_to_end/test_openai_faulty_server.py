@@ -436,9 +436,10 @@ def test_log_likelihoods_are_those_of_the_choice_tokens(load, tokenizer_folder):
         ("elsewhere", "redirects to another host, localhost: if you trust", 1),
         ("large", "reply is larger than 1 MiB", 1),
         ("circle", "redirects more than 3 times", 4),
+        ("bad_utf8", "cannot be read: UnicodeDecodeError", 3),  # as often as one without choices, since it may be paid
     ],
 )
-def test_replies_from_elsewhere_and_of_any_size_are_refused_at_once(load, monkeypatch, fault, words, asked):
+def test_replies_from_elsewhere_of_any_size_or_encoding_are_soon_refused(load, monkeypatch, fault, words, asked):
     monkeypatch.setattr(replies, "LARGEST_REPLY", 2**20)
     with FaultyServer(lambda prompt, count: fault if prompt == "q" else None) as server:
         with pytest.raises(ServerError, match=words):

@@ -142,7 +142,10 @@ def test_sets_with_other_prompts_than_the_papers_are_named():
 def test_the_development_sets_have_tables_of_their_own():
     run = run_of(["alqasida_dev"], alqasida_score)
     ((requests, _),) = suite_tables(run).values()
-    assert str(rows_of(requests)["Average"][1]) == "17/17" and requests.columns[1:] == ("monolingual", Column("sets", "monolingual"))
+    assert str(rows_of(requests)["Average"][1]) == "17/17" and requests.columns[1:] == (
+        "monolingual",
+        Column("sets", "monolingual"),
+    )
 
 
 def test_a_judge_of_alqasida_replaces_the_papers_people():

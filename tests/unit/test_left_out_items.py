@@ -226,6 +226,18 @@ def test_the_worse_of_two_models_does_not_win_by_what_it_leaves_out(tmp_path, ho
     assert "leaver: 186 items without a score (186 of 500 of CVLUE VG) count as wrong in its rank." in notes
 
 
+def test_runs_with_examples_and_without_are_compared_each_with_its_like(tmp_path):
+    """A model with runs of 0 and of 3 examples was refused beside one with 3, though the page ranks the two there."""
+    tasks, out = groups("qimma")["qimma_aradice"], tmp_path / "out"
+    for model, shots, some in (("lab/a", 0, tasks), ("lab/a", 3, tasks[1:]), ("lab/b", 3, tasks)):
+        write_run(out, model, some, 0.6, 30, signed={}, shots=shots, date=f"2026-11-0{shots + 1}T10-00-00")
+    found = compare_all([out], tmp_path / "c", draws=300)
+    rows = [row for row in found.document["differences"] if row["level"] == "group"]
+    assert [(row["name"], row["items"], row["left_out_first"]) for row in rows] == [("qimma_aradice|3", 150, 30)]
+    told = "lab/b has the group with other numbers of examples, which are compared."
+    assert any(told in note and "Egypt|0" in note for note in found.document["notes"])
+
+
 def test_an_item_is_left_out_once_whatever_the_metrics_of_its_task():
     """Of R@1, R@5 and R@10 of a dialogue without ranks it told three items."""
     found = {}
