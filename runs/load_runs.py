@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import ValidationError
 
 from cultureval.runs.checks import checked, checked_judgement
+from cultureval.runs.comparable import JUDGES
 from cultureval.runs.files import (
     LeftOut,
     SavedTask,
@@ -27,9 +28,9 @@ from cultureval.runs.files import (
     model_of,
     output_folder,
 )
-from cultureval.runs.judged import added_scores, is_of_judge, signs, told_otherwise
+from cultureval.runs.judged import added_scores, is_of_judge, judges_of, signs, told_otherwise
 from cultureval.runs.means import count_of
-from cultureval.runs.record import SCHEMA, SECTION, Run, RunRecord, TaskRecord
+from cultureval.runs.record import SCHEMA, SECTION, Run, RunRecord, SignatureRecord, TaskRecord
 from cultureval.runs.reruns import with_older
 from cultureval.runs.rows import headline_of
 from cultureval.runs.same_model import ModelFacts, facts_of_runs, told_behind
@@ -297,8 +298,9 @@ def scores_table(runs: Iterable[Run]) -> "pandas.DataFrame":
     Returns:
         The columns of `COLUMNS`: `model` is as `show` names it, with what tells it from others of the name, `n` the
         number of items that the score is of, as in all views (rows, or items of several rows), `coverage` their share
-        of all that were asked, `signature` that of the task's group, `warnings` what a reader of the score must know;
-        an average's `n` is that of its tasks; metrics that do not apply to a task have none.
+        of all that were asked, `signature` that of the task's group, with the judge's of a judge's score, `warnings`
+        what a reader of the score must know; an average's `n` is that of its tasks; metrics that do not apply to a task
+        have none.
     """
     import pandas
 
@@ -313,12 +315,18 @@ def _rows(name: str, run: Run) -> Iterator[tuple[Any, ...]]:
     for task, values in run.scores.items():
         group = task.partition("|")[0].partition(":")[0]
         warnings = " ".join(task_warnings(run, task))
-        signature = signed.text if (signed := run.signature_of(task)) else None
+        signed = run.signature_of(task)
         for metric, value in values.items():
             if metric.endswith("_stderr") and metric.removesuffix("_stderr") in values:
                 continue
             about = (name, run.date, suites.get(group), group, task, metric, value, run.stderr(task, metric))
-            yield (*about, *count_of(run, task, metric), signature, warnings, str(run.file))
+            yield (*about, *count_of(run, task, metric), _signature(run, signed, task, metric), warnings, str(run.file))
+
+
+def _signature(run: Run, signed: SignatureRecord | None, task: str, metric: str) -> str | None:
+    """The line of a score: its group's, and of a judge's score that of the judge."""
+    text, told = (signed.text, str(signed.fields.get(JUDGES) or "")) if signed else ("", "")
+    return "|".join(filter(None, [text, judges_of(run, task, metric, told)])) or None
 
 
 def _whole_number(digits: str) -> int:

@@ -50,6 +50,9 @@ def compare_boards(paths: Sequence[Path], metrics: Sequence[str]) -> str:
         there = " and ".join(name or "no model" for name in names)
         few = f"the leaderboards share {counted(most, 'model')}, and a distance needs two: {there}."
         raise CulturevalError("\n".join([few, *left_out]))
+    for path, boards, others in ((paths[0], firsts, seconds), (paths[1], seconds, firsts)):
+        if alone := [title for title in boards if not any(_alike(title, other) for other in others)]:
+            left_out.append(f"{path} alone has {shown_names(alone, 3)}.")
     lines = [
         line
         for title, first, second in found
@@ -129,7 +132,8 @@ def _of_results(path: Path, metrics: Sequence[str]) -> tuple[dict[str, Board], l
         names = [entry.model for entry in entries]
         name_of = {one.label: one.model if names.count(one.model) == 1 else one.label for one in entries}
         ranked = [] if metrics else _of_tables(division, entries)
-        for title, lower, ranking, without in ranked or _of_metrics(division, entries, metrics):
+        for name, lower, ranking, without in ranked or _of_metrics(division, entries, metrics):
+            title = name + f", {division.shots}-shot" * bool(division.shots)
             for label, why in without.items():
                 left.setdefault(f"{title}: {why}", []).append(name_of[label])
             if ranking:

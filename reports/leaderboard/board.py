@@ -79,9 +79,7 @@ def read_board(
         raise CulturevalError("These results have no task of a known suite: a leaderboard is of `cultureval tasks`.")
     facts = facts_of((entry for one in suites for group in one.groups for entry in group.entries), given)
     sections = [
-        _section(division, group, published and (partial or not _is_partial(group)), ranks, facts)
-        for division in suites
-        for group in division.groups
+        _section(division, group, published, ranks, facts, partial) for division in suites for group in division.groups
     ]
     return Board(runs, sections, facts, runs.left_out)
 
@@ -90,18 +88,28 @@ def _is_partial(group: Group) -> bool:
     return any(entry.partial for entry in group.entries)
 
 
-def _section(division: Division, group: Group, published: bool, ranks: bool, facts: dict[str, ModelFacts]) -> Section:
+def _section(
+    division: Division, group: Group, published: bool, ranks: bool, facts: dict[str, ModelFacts], partial: bool
+) -> Section:
     tables: list[BoardTable] = []
     charts: list[Chart] = []
-    for table in tables_of(division, group, published):
+    beside = published and (partial or not _is_partial(group))
+    for table in tables_of(division, group, beside):
         found = ranks_of(table, division) if ranks else None
         if found:
             notes = [*_sentences(found), *table.notes]
             table = replace(table, rows=_with_ranks(table, found), notes=notes, ranking=found.ranking)
         tables.append(table)
         charts += _forest(table, division, found, len(charts)) if found else []
-    if tables and group.told:
-        tables[0] = replace(tables[0], notes=[*tables[0].notes, group.told])
+    told = [group.told] if group.told else []
+    if (
+        published
+        and not beside
+        and any(row.entry is None for one in tables_of(division, group, True) for row in one.rows)
+    ):
+        told.append("The rows of papers are left out, since runs here are of other rows than published: --partial.")
+    if tables and told:
+        tables[0] = replace(tables[0], notes=[*tables[0].notes, *told])
     try:
         charts = [*_charts(division, group, tables, facts), *charts]
     except Exception as error:  # of another package's function, as for tables: one file never ends the page

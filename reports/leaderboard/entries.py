@@ -5,6 +5,7 @@ are in groups of their own, and the groups say in what they differ.
 """
 
 import math
+import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
@@ -153,10 +154,10 @@ def judges_that_differ(one: Entry, other: Entry, judge: str) -> tuple[str, str] 
     for place in one.protocols.keys() & other.protocols.keys():
         if place[1].startswith(f"{JUDGED}{judge}_"):
             pair = [dict((name, value) for _, name, value in each.protocols[place].fields) for each in (one, other)]
-            here, there = (found.get(JUDGES, NOT_TOLD).split(",") for found in pair)
+            here, there = (re.split(",|; ", found.get(JUDGES, NOT_TOLD)) for found in pair)  # fields of one or more
             if here != there:
                 alone = [part for part in here if part not in there], [part for part in there if part not in here]
-                return ", ".join(alone[0]) or NOT_TOLD, ", ".join(alone[1]) or NOT_TOLD
+                return ", ".join(alone[0]) or "nothing more", ", ".join(alone[1]) or "nothing more"
     return None
 
 

@@ -55,7 +55,7 @@ class TaskScore:
 
     @property
     def value(self) -> float | None:
-        """As in the results file."""
+        """As its items say, and without these the results file."""
         return self.entry.run.value(self.record.task, self.metric)
 
     @property
@@ -71,7 +71,12 @@ class TaskScore:
 
     @property
     def order(self) -> float | None:
-        """By what it stands among others: with the worst score for each item that it lacks; None where none is."""
+        """By what it stands among others: with the worst score for each item that it lacks.
+
+        None where none is, and where its items do not prove it: these stand below, as they do without a rank.
+        """
+        if self.entry.unranked or self.record.task in self.entry.run.unchecked:
+            return None
         declared, count = declared_metric(self.record.task, self.metric), self.record.items_with(self.metric)
         missing = max(self.asked - count, 0)
         if self.value is None or not missing:
@@ -79,6 +84,10 @@ class TaskScore:
         ends = bounds_of_mean(self.value * count, count, missing, declared.range) if declared else (math.inf, math.inf)
         end = ends[0 if higher_is_better(self.entry.run, self.record.task, self.metric) else 1]
         return end if math.isfinite(end) else None
+
+
+def _first(score: TaskScore) -> float:
+    return next((one for one in (score.order, score.value) if one is not None), 0.0)
 
 
 @dataclass
@@ -360,7 +369,7 @@ class Pages:
         several = len(set(letters.values())) > 1
         rows = sorted(
             (one for one in scores if one.metric == headline),
-            key=lambda one: (letters[id(one.entry)], one.order is None, one.value is None, sign * (one.order or 0)),
+            key=lambda one: (letters[id(one.entry)], one.order is None, one.value is None, sign * _first(one)),
         )
         others = [one for one in scores if one.metric != headline]
         known = all_tasks().get(task.partition("|")[0])

@@ -2,6 +2,7 @@
 
 import csv
 import json
+import re
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -19,6 +20,7 @@ from cultureval.reports.comparison.compared_models import ComparedTask
 from cultureval.reports.comparison.paired_runs import PairedTask, Pairs
 from cultureval.reports.comparison.report import compare_all
 from cultureval.reports.leaderboard.board import read_board
+from cultureval.reports.leaderboard.site import write_site
 from cultureval.reports.ranks import SubsetScores, rank_models, resample
 from cultureval.runs.files import SavedTask
 from cultureval.runs.items import ItemScores, aligned, note_lacking
@@ -358,6 +360,19 @@ def test_the_page_marks_a_model_that_leaves_items_out_and_its_rank_and_place_cou
     assert table.rows[2].cells[table.main].value == 0 and table.rows[2].rank == "3"
     assert any("items without a score" in note and "count as wrong in its rank" in note for note in table.rows[2].notes)
     assert not table.rows[0].notes
+
+
+def test_a_score_that_no_items_prove_stands_below_others_on_the_pages_of_tasks_and_subsets_too(tmp_path):
+    """A claim of .99 without details stood first there, and last in the main table."""
+    out, tasks = tmp_path / "out", [*groups("qimma")["qimma_aradice"]]
+    for model, ability, details in (("lab/low", 0.3, True), ("lab/high", 0.6, True), ("lab/claim", 0.9, False)):
+        write_run(out, model, tasks, ability, 30, signed={}, details=details)
+    write_site(read_board([out]), tmp_path / "site", "Board", ())
+    names = re.findall(r"<bdi>(low|high|claim)<", next((tmp_path / "site/tasks").glob("*Egypt*")).read_text("utf-8"))
+    assert names[:3] == ["high", "low", "claim"]
+    data = re.search(r'<script[^>]*id="subset-data">(.*?)</script>', (tmp_path / "site/index.html").read_text("utf-8"))
+    orders = {one["label"]: one["orders"] for one in json.loads(data[1])[0]["models"]}
+    assert {*orders["claim"]} == {None} and None not in orders["high"]
 
 
 def test_a_subset_without_any_score_counts_in_what_its_group_could_be(tmp_path):

@@ -30,6 +30,7 @@ from planted_runs import (
     write_folder,
     write_run,
 )
+from summary_runs import run_of
 from test_leaderboard import Rows
 from test_one_truth import run, shown
 from viewer_runs import DATE, row, save
@@ -1211,6 +1212,31 @@ def test_the_score_that_an_older_run_has_otherwise_is_named(tmp_path):
     (told,) = (one for run in load(tmp_path) for one in run_warnings(run) if one.kind == "superseded")
     words = re.search(r" has (\S+) (\S+) here, and (\S+) in the run of ", told)
     assert words[1].startswith("judge_") and words[2] == "none" and float(words[3]) > 0
+
+
+def test_the_distance_of_leaderboards_is_of_tables_with_the_same_number_of_examples(tmp_path):
+    """A folder's 3-shot table took the place of its 0-shot one: two equal leaderboards had a distance of 1."""
+    folders = tmp_path / "first", tmp_path / "second"
+    for folder in folders:
+        for name, ability in (("lab/a", 0.8), ("lab/b", 0.3)):
+            board_runs.write_run(folder, name, [TRUST], ability, 60, signed={})
+            if folder == folders[1]:
+                more = {"signed": {}, "shots": 3, "date": "2026-11-02T00-00-00"}
+                board_runs.write_run(folder, name, [TRUST], 1.1 - ability, 60, **more)
+    told = " ".join(run("compare", "--leaderboards", *folders)[0].split())
+    assert "Kendall distance 0.000 of 2 models" in told and "second alone has " in told and ", 3-shot." in told
+
+
+def test_the_table_of_scores_has_the_judge_in_the_signature_of_a_judge_s_scores():
+    """Scores of gpt-4o and of gpt-4-turbo as `gpt` stood there with one signature, which no other view compares."""
+    run, metric = run_of(["jeem_caption:ae"]), "judge_gpt_image_reference_fluency"
+    line = SignatureRecord(group="gpt/image_reference", fields={}, text="judge:gpt|model:gpt-4o")
+    run.scores["jeem_caption:ae|0"][metric] = 3.5
+    table = scores_table([replace(run, record=run.record.model_copy(update={"signatures": (line,)}))])
+    told = table.set_index(["task", "metric"]).signature
+    assert {place: one for place, one in told.dropna().items()} == {
+        ("jeem_caption:ae|0", metric): "judge:gpt,model:gpt-4o"
+    }
 
 
 @pytest.mark.parametrize("again", [1, 2])

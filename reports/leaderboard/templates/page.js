@@ -196,9 +196,9 @@
       return { model, known: known.length, mean, order, error, n: known.reduce((sum, place) => sum + model.n[place], 0) };
     });
     const sign = places.length && places.every((place) => suite.tasks[place].lower) ? -1 : 1;
-    // What a model lacks counts as the worst; where nothing is the worst, it stands below those that lack nothing.
+    // What a model lacks counts as the worst; where nothing is the worst, or no item proves a score, it stands below.
     const place = (row) => (row.mean === null ? -Infinity : row.order === null ? -Number.MAX_VALUE : sign * row.order);
-    rows.sort((one, other) => place(other) - place(one) || 0);
+    rows.sort((one, other) => place(other) - place(one) || sign * (other.mean - one.mean));
     const lines = rows.map(({ model, known, mean, order, error, n }) => {
       const line = element("tr", null);
       Object.assign(line.dataset, { model: model.label, of: model.of, family: model.family, licence: model.licence, size: model.billions ?? "" });
