@@ -118,6 +118,9 @@ def _told(runs: Sequence[Run], allowed: Collection[str]) -> list[Run]:
                 names = ", ".join(_differing(protocols, other, texts)[:3])
                 for task in own.keys() & _tasks(other).keys() - newer:
                     apart.setdefault(task, f"{older.date[:16]} ({names})")
+        for older, part in zip(runs[number + 1 :], parts[number + 1 :], strict=True):  # of other suites, or shots
+            for task in (task for place, one in part.items() if place not in parts[number] for task in _tasks(one)):
+                in_older.setdefault(task, older.date[:16])
         found.append(replace(run, superseded=superseded, in_older=in_older, apart=dict(sorted(apart.items()))))
     return found
 

@@ -176,6 +176,11 @@ class SuiteTable:
                     yield cell.column, cell
 
 
+def of_shots(count: int | str) -> str:
+    """What a name ends with that is of a number of few-shot examples; "" for none."""
+    return f", {count}-shot" if int(count or 0) else ""
+
+
 def names_of_columns(table: SuiteTable) -> list[str]:
     """The names of a table's columns, that of the labels first."""
     return [column.name if isinstance(column, Column) else column for column in table.columns]

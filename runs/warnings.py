@@ -217,14 +217,25 @@ def _unscorable(run: Run, tasks: list[TaskRecord]) -> Checks:
 
 
 def _in_part(run: Run, tasks: list[TaskRecord]) -> Checks:
-    names = {(task.group, task.task.partition("|")[0]) for task in tasks}
-    present = Counter(group for group, _ in names)
-    whole = {group: len(groups().get(group, ())) for group in present}
-    parts = {group: count for group, count in present.items() if count < whole[group]}
-    if found := [f"{group} {count} of {whole[group]}" for group, count in parts.items()]:
+    parts = _parts(tasks)
+    if found := [f"{group} {count} of {len(groups()[group])}" for group, count in parts.items()]:
         others = [one for one in _groups(run.in_older) if one in parts]
         more = f" The page and `compare` add the subsets of older runs to {_named(others)}." if others else ""
         yield f"Means of some subsets only, which are not comparable with those of all: {_named(found)}.{more}"
+
+
+def _parts(tasks: list[TaskRecord]) -> dict[str, int]:
+    """How many subsets there are of groups of which not all are."""
+    names = {(task.group, task.task.partition("|")[0]) for task in tasks}
+    present = Counter(group for group, _ in names)
+    return {group: count for group, count in present.items() if count < len(groups().get(group, ()))}
+
+
+def _other_tasks(run: Run, tasks: list[TaskRecord]) -> Checks:
+    parts = _parts(tasks)  # of which `_in_part` says it
+    if found := [one for one in run.in_older if _groups([one])[0] not in parts]:
+        first, *others = found
+        yield f"Older runs of the model have other tasks: {first}{more_tasks(others)}. The page and `compare` add them."
 
 
 def _without_judges(run: Run, tasks: list[TaskRecord]) -> Checks:
@@ -633,6 +644,7 @@ PROBLEMS = {  # in the order in which they are told
     "incomplete": Problem(_incomplete, "incomplete", partial=True),
     "unscorable": Problem(_unscorable, "incomplete"),
     "in_part": Problem(_in_part, "some subsets"),
+    "other_tasks": Problem(_other_tasks),
     "without_judges": Problem(_without_judges),
     "limited": Problem(_limited, "limit", partial=True),
     "skipped": Problem(_skipped, "rows skipped", partial=True, leaves_out=True),

@@ -94,6 +94,11 @@ class ServerModelConfig(ModelConfig, ServedModel):
         return providers().get(self.provider or "")
 
     @property
+    def is_not_asked(self) -> bool:
+        """Whether its servers are not asked who they are, as a provider's are not unless `identify` is set."""
+        return self.provided_by is not None and "identify" not in self.model_fields_set
+
+    @property
     def left_out(self) -> tuple[str, ...]:
         """The request parameters that are not sent."""
         if self.leave_out is not None:
@@ -119,6 +124,12 @@ class ServerModelConfig(ModelConfig, ServedModel):
             raise ValueError(
                 f"a budget needs prices, and none is known of {self.model}: set input_token_price and "
                 "output_token_price (of one token) in the model's YAML file"
+            )
+        if self.batch_missing == "ask" and not self.is_not_asked:
+            raise ValueError(
+                "batch_missing: ask is for a provider's model, which its name tells as it tells that of a batch; of a "
+                "server of your own, which is asked who it is, leave the batch out, or put the rest into a second one "
+                "(--batch-out)"
             )
         sampling = {"n": self.n > 1, "seed": self.seed is not None}
         if wrong := [name for name, given in sampling.items() if given and name in self.left_out]:
@@ -194,7 +205,7 @@ def model_identity(config: ServerModelConfig) -> ServerIdentity:
 
 def identity_question(config: ServerModelConfig) -> IdentityQuestion | None:
     """How a model's servers are asked who they are; None for a provider's, which are not."""
-    if config.provided_by and "identify" not in config.model_fields_set:
+    if config.is_not_asked:
         return None
     return short_question(config, config.servers())
 

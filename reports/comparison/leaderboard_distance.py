@@ -11,7 +11,7 @@ from cultureval.reports.leaderboard.tables import tables_of
 from cultureval.reports.ranks import Ranking, kendall_distance
 from cultureval.reports.run_ranks import average_weights, rank_items
 from cultureval.runs.load_runs import load_all
-from cultureval.runs.table import higher_is_better
+from cultureval.runs.table import higher_is_better, of_shots
 from cultureval.runtime.csv_files import read_csv
 from cultureval.runtime.errors import CulturevalError, counted, escaped, shown_names
 
@@ -132,8 +132,7 @@ def _of_results(path: Path, metrics: Sequence[str]) -> tuple[dict[str, Board], l
         names = [entry.model for entry in entries]
         name_of = {one.label: one.model if names.count(one.model) == 1 else one.label for one in entries}
         ranked = [] if metrics else _of_tables(division, entries)
-        for name, lower, ranking, without in ranked or _of_metrics(division, entries, metrics):
-            title = name + f", {division.shots}-shot" * bool(division.shots)
+        for title, lower, ranking, without in ranked or _of_metrics(division, entries, metrics):
             for label, why in without.items():
                 left.setdefault(f"{title}: {why}", []).append(name_of[label])
             if ranking:
@@ -166,4 +165,4 @@ def _of_metrics(division: Division, entries: Sequence[Entry], metrics: Sequence[
             parts = {(task, metric): weight for task, weight in average_weights(tasks).items()}
             lower = not higher_is_better(entries[0].run, tasks[0].task, metric)
             found = rank_items([(one.label, one.sources) for one in entries], parts, higher_is_better=not lower)
-            yield f"{division.suite}, {metric}", lower, found.ranking, found.without
+            yield f"{division.suite}, {metric}{of_shots(division.shots)}", lower, found.ranking, found.without

@@ -41,7 +41,7 @@ from cultureval.runs.items import (
     verdicts_asked,
 )
 from cultureval.runs.record import Run, RunRecord, TaskRecord
-from cultureval.runs.table import averages
+from cultureval.runs.table import averages, of_shots
 from cultureval.runs.task_records import task_records
 from cultureval.runs.warnings import run_warnings
 from cultureval.runtime.errors import CulturevalError, did_you_mean, shown_names
@@ -611,7 +611,8 @@ def _averages(pairs: Pairs) -> Iterator[RowTasks]:
     scores = {task.task: run.scores.get(task.task, {}) for task in pairs.tasks if (run := task.sides[0].run)}
     record = RunRecord(tasks=task_records(dict.fromkeys(task for task, _ in tasks), None))
     whole = Run(Path(), pairs.first, "", scores, record)  # the tasks of a side may be of several results files
-    for name, parts in averages(whole):
+    for named, parts in averages(whole):
+        name = f"{named}{''.join(dict.fromkeys(of_shots(task.partition('|')[2]) for task, _ in parts))}"
         if other := dict.fromkeys(metric for task, metric in parts if (task, metric) not in tasks):
             told = f"it has more metrics than are compared ({shown_names(list(other), 3)}): --metric, once for each"
             pairs.notes.append(f"not compared: {name}: {told}.")

@@ -3,7 +3,7 @@
 The paper's test split was not released, so its numbers stand apart and no difference to them is computed.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ from cultureval.reports.paper_numbers import published_rows
 from cultureval.reports.terminal_tables import terminal_table
 from cultureval.runs.comparable import record_of
 from cultureval.runs.means import Estimate, percentage
+from cultureval.runs.table import of_shots
 from cultureval.runtime.csv_files import write_csv
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.rounding import printed
@@ -58,7 +59,7 @@ def compare_runs_of_cvlue(
     rows = [row for side in sides for row in score_rows(side)]
     write_csv(output_dir / "scores.csv", [*rows, *paper_rows()], SCORE_COLUMNS)
     parts = [
-        _scores_table([side.name for side in sides], rows),
+        *_scores_tables([side.name for side in sides], rows),
         _paper_table(),
         found.text if found.document["differences"] else "",
     ]
@@ -94,7 +95,14 @@ def _of_cvlue(side: Side) -> Side:
     return replace(side, tasks={name: task for name, task in side.tasks.items() if name.partition("|")[0] in NUMBERS})
 
 
-def _scores_table(models: Sequence[str], rows: Sequence[Row]) -> str:
+def _scores_tables(models: Sequence[str], rows: Sequence[Row]) -> Iterator[str]:
+    """One for each number of examples."""
+    for shots in dict.fromkeys(row["task"].partition("|")[2] for row in rows):
+        own = [row | {"task": row["task"].partition("|")[0]} for row in rows if row["task"].partition("|")[2] == shots]
+        yield _scores_table(models, own, of_shots(shots))
+
+
+def _scores_table(models: Sequence[str], rows: Sequence[Row], shots: str) -> str:
     of = {
         (row["model"], row["task"], row["metric"]): Estimate(100 * row["score"], row["stderr"] and 100 * row["stderr"])
         for row in rows
@@ -105,7 +113,7 @@ def _scores_table(models: Sequence[str], rows: Sequence[Row]) -> str:
     ]
     table = [[*place, *(_cell(of.get((model, *place))) for model in models)] for place in places]
     table.append(["macro-average", "11 numbers", *(_macro(of, model) for model in models)])
-    return terminal_table(("Task", "metric", *models), table, "ll" + "r" * len(models), "Runs, percent")
+    return terminal_table(("Task", "metric", *models), table, "ll" + "r" * len(models), f"Runs, percent{shots}")
 
 
 def _macro(of: Mapping[tuple[str, str, str], Estimate], model: str) -> str:

@@ -228,7 +228,7 @@ def _common(protocols: Iterable[Protocol]) -> dict[str, str]:
 
 
 def _groups(entries: Sequence[Entry], allowed: Collection[str], texts: Texts) -> list[Group]:
-    """Entries in groups; first, of those of the published rows, that of the most rows, of such the largest.
+    """Entries in groups, in the order of `_place_of_group`.
 
     Two are in one group where they agree in every score that both have, whoever else is there: what agrees with two
     that do not agree with each other is in the groups of both. Judges that have tables of their own part these alone.
@@ -250,12 +250,18 @@ def _groups(entries: Sequence[Entry], allowed: Collection[str], texts: Texts) ->
         found = [group | {number} if group in widest else group for group in found]
         found += [{*part, number} for part in sorted(parts, key=sorted)]
     groups = [[ordered[place] for place in sorted(group)] for group in found]
-    groups.sort(key=lambda group: (all(one.partial for one in group), -max(one.rows for one in group), -len(group)))
+    groups.sort(key=_place_of_group)
     differ = f"Its models may differ in {' and '.join(sorted(allowed))} (--allow)." if allowed else ""
     return [
         Group(members, _differences(members, groups[0], texts) if number else (), f"{differ} {_told(members)}".strip())
         for number, members in enumerate(groups)
     ]
+
+
+def _place_of_group(group: Sequence[Entry]) -> tuple[bool, int, bool, int]:
+    """First, of those of the published rows, that of the most rows; of such, one without runs of other rows."""
+    others = [one.partial for one in group]
+    return all(others), -max(one.rows for one in group), any(others), -len(group)
 
 
 def _told(entries: Sequence[Entry]) -> str:

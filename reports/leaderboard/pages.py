@@ -120,7 +120,7 @@ class Pages:
         """Each table with the name of its files."""
         for section, letter in self._lettered:
             for table in section.tables:
-                yield table, _file_of(table.title, section, letter)
+                yield table, _file_of(table.title, letter)
 
     def charts_of(self, section: Section) -> Sequence[Chart]:
         """The charts of a section; those of the first group of a suite alone have some."""
@@ -208,7 +208,7 @@ class Pages:
             "letter": letter,
             "models": len({one.identity for one in section.group.entries}),
             "differences": [shown(one, 400) for one in section.group.differences],
-            "tables": [self._table(table, _file_of(table.title, section, letter)) for table in section.tables],
+            "tables": [self._table(table, _file_of(table.title, letter)) for table in section.tables],
             "charts": self.charts_of(section),
             "formats": self.formats,
         }
@@ -498,9 +498,8 @@ def _letters(number: int) -> str:
     return letters
 
 
-def _file_of(title: str, section: Section, letter: str) -> str:
-    shots = f"-{section.division.shots}-shot" if section.division.shots else ""
-    return file_name(f"{title}{shots}-group-{letter}")
+def _file_of(title: str, letter: str) -> str:
+    return file_name(f"{title}-group-{letter}")
 
 
 def rendered(template: str, *folders: Path, **values: Any) -> str:

@@ -7,7 +7,7 @@ from itertools import groupby
 
 from cultureval.reports.leaderboard.entries import PAPER, Division, Entry, Group, judges_that_differ
 from cultureval.reports.ranks import Ranking
-from cultureval.runs.table import NO_AVERAGE, Cell, Column, OneRow, one_row, suite_rows
+from cultureval.runs.table import NO_AVERAGE, Cell, Column, OneRow, of_shots, one_row, suite_rows
 from cultureval.runtime.errors import shorten
 from cultureval.runtime.rounding import printed
 from cultureval.tasks.catalogue import all_suites
@@ -78,7 +78,8 @@ def tables_of(division: Division, group: Group, published: bool = False) -> list
     ours = dict.fromkeys((row.table, row.judge) for _, entry, found in rows if entry for row in found)
     own = bool(suite and suite.tables)  # else the groups' table, which stands in where they cannot be made, is all
     ordered = sorted(ours, key=lambda one: own and one[0] == division.suite)
-    return [table for name, judge in ordered for table in _by_judges(name, judge, rows)]
+    found = [table for name, judge in ordered for table in _by_judges(name, judge, rows)]
+    return [replace(table, title=f"{table.title}{of_shots(division.shots)}") for table in found]
 
 
 def _by_judges(name: str, judge: str, rows: Sequence[Named]) -> list[BoardTable]:

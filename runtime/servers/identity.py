@@ -15,7 +15,9 @@ from types import MappingProxyType
 from typing import Any
 
 from cultureval.runtime.coroutines import run_coroutine
-from cultureval.runtime.errors import CulturevalError
+from cultureval.runtime.data.user_cache import write_atomically
+from cultureval.runtime.errors import CulturevalError, shorten
+from cultureval.runtime.journal import journal_folder
 from cultureval.runtime.progress import working
 from cultureval.runtime.servers.answers import completion_of, name_of
 from cultureval.runtime.servers.errors import ServerError
@@ -32,6 +34,7 @@ _LONGEST_WAIT_S = 60.0  # to find out whether a server that answers one question
 SCHEMA_QUESTION = "Greet me in one word."
 SCHEMA_REPLY = {"tally": "k7"}
 SCHEMA_TOKENS = 32
+KNOWN = "servers.json"  # in the folder of the journal: model -> who it was in the last run
 _REGULAR_EXPRESSIONS = ("vllm", "sglang")  # owners that hold replies to these, and need not be asked
 # Owner -> fields of the short question. What llama.cpp computed in a batch with other questions is rounded differently,
 # stays in its cache of prompts, and would answer for it from then on.
@@ -226,7 +229,27 @@ def identify(question: IdentityQuestion, whom: str, try_schema: bool = False, pl
             "the rest is known: once the list answers, they are asked anew, as are now those of runs that read it.",
             *(whom, found.unlisted.rstrip(".")),
         )
+    _tell_of_change(whom, found)
     return found
+
+
+def _tell_of_change(whom: str, found: ServerIdentity) -> None:
+    """Says where a model is not who it was in the last run with this journal, of which it then takes no answer."""
+    file, known, now = journal_folder() / KNOWN, dict[str, str](), str(found)
+    with suppress(
+        OSError, ValueError, TypeError, RecursionError
+    ):  # a note alone: keys of answers have what it is about
+        known = dict(json.loads(file.read_bytes()))
+    before = known.get(whom, now)
+    if before != now:
+        logger.warning(
+            "%s does not say of itself what it said in the last run with this journal (%s then, %s now): no answer of "
+            "that run is taken for its own.",
+            *(whom, shorten(str(before)), shorten(now)),
+        )
+    if known.get(whom) != now:
+        with suppress(OSError):
+            write_atomically(file, json.dumps(known | {whom: now}).encode())
 
 
 def cannot_be_asked(whom: str, settings: ServerSettings, error: ServerError) -> CulturevalError:
@@ -275,9 +298,11 @@ async def _identify(question: IdentityQuestion, try_schema: bool, plain: bool) -
     answered = {url: one for url, one in zip(settings.base_urls, found, strict=True) if isinstance(one, ServerIdentity)}
     if wrong := next((one for one in errors if not answered or not isinstance(one, CulturevalError)), None):
         raise wrong
-    (url, first), *others = answered.items()
+    (url, first), *others = sorted(answered.items(), key=lambda one: bool(one[1].unlisted))
     for other_url, other in others:
-        if other.known != first.known:
+        if other.unlisted and not first.unlisted:
+            logger.warning("The list of models of %s fails (%s): its root is not compared.", other_url, other.unlisted)
+        if other.differing(first):
             raise CulturevalError(
                 f"{url} and {other_url} do not serve the same model, or do not answer alike: {first} and {other}. "
                 "List servers of one checkpoint under one base_url only."
@@ -294,8 +319,9 @@ async def _of_server(
     known: bool = False,  # to have a list of models
 ) -> ServerIdentity:
     async with OpenAIClient(settings, aside=request["model"]) as client:
-        entry, failed = await client.model_entry(request["model"], known)
-        if failed and not known and settings.base_urls[0] in LISTED:
+        listed = settings.base_urls[0] in LISTED
+        entry, failed = await client.model_entry(request["model"], known or listed)
+        if failed and listed and not known:
             raise ServerError(str(failed), f"its list of models fails, which it had just before: {failed.cause}")
         extra = {**request.get("extra_body", {}), **_COMPUTED_ANEW.get(str(entry.get("owned_by")), {})}
         response = await _continued(client, {**request, "extra_body": extra} if extra else request, plain)

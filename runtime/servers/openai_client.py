@@ -267,10 +267,10 @@ class OpenAIClient:
                 entries = await self._entries(server, known)
             except (openai.OpenAIError, IncompleteAnswer) as error:
                 status = getattr(error, "status_code", None)
+                if status in _NO_LIST_NOW or (known and (status in _NO_LIST or isinstance(error, IncompleteAnswer))):
+                    return {}, self._as_server_error(error)
                 if status in _NO_LIST:
                     return {}, None
-                if status in _NO_LIST_NOW or (known and isinstance(error, IncompleteAnswer)):
-                    return {}, self._as_server_error(error)
                 lost = lost or error
             else:
                 return next((entry for entry in entries if entry["id"] == model), {}), None

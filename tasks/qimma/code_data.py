@@ -350,11 +350,10 @@ def find_problem_files(folder: Path, task: object = None, *, dataset: CodeDatase
     """The one data file of a data set in a folder, in the form that `Source.find` has; there are no few-shot files.
 
     Raises:
-        CulturevalError: There are two, packed and not.
+        CulturevalError: There are two, packed and not, or in other letters.
     """
-    by_name = {path.name.lower(): path for path in sorted(folder.iterdir())}
     names = (dataset.file.lower(), f"{dataset.file.lower()}.gz")
-    found = [by_name[name] for name in names if name in by_name]
+    found = [path for path in sorted(folder.iterdir()) if path.name.lower() in names]
     if found[1:]:
         raise CulturevalError(f"{folder} holds {found[0].name} and {found[1].name}: remove one.")
     return found, []
@@ -403,12 +402,14 @@ def _checked_rows(dataset: CodeDataset, file: Path) -> dict[str, Row]:
 
 
 def _refined(file: Path, rows: Mapping[str, Row]) -> dict[str, str]:
+    """The prompts of a file that differ from the rows'."""
     if not file.is_file():
         raise CulturevalError(f"The file of refined prompts {str(file)!r} does not exist.")
     try:
         matched = match_prompts(read_rows(file), list(rows))
     except CulturevalError as error:
         raise CulturevalError(f"{file}: {error}") from error
+    matched = {name: prompt.replace("\r\n", "\n") for name, prompt in matched.items()}
     for name, prompt in matched.items():
         try:
             check_refinement(rows[name]["prompt"], prompt)
@@ -416,7 +417,7 @@ def _refined(file: Path, rows: Mapping[str, Row]) -> dict[str, str]:
             raise CulturevalError(
                 f"{file}, {name}: {error}. Only the Arabic of a docstring may differ from the source's prompt."
             ) from error
-    return matched
+    return {name: prompt for name, prompt in matched.items() if prompt != rows[name]["prompt"]}
 
 
 def _content_hash(rows: Mapping[str, Row]) -> str:

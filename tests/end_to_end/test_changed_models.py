@@ -23,7 +23,7 @@ from cultureval.reports.code.samples import read_samples
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.interruption import Interrupted
 from cultureval.runtime.journal import ROOM, Journal
-from cultureval.runtime.servers import identity_watch, journalled_answers
+from cultureval.runtime.servers import identity, identity_watch, journalled_answers, openai_client
 from cultureval.runtime.servers.identity import IdentityQuestion, ServerIdentity, require_answer
 from cultureval.runtime.servers.identity_watch import IdentityWatch
 from cultureval.runtime.servers.settings import ServerSettings
@@ -152,17 +152,22 @@ def test_a_list_of_models_that_is_lost_at_the_end_is_asked_for_again(load, caplo
     assert "anew" not in caplog.text
 
 
+@pytest.mark.parametrize("lost", [BROKEN, (404, {}), (200, {"data": []})])
 @pytest.mark.parametrize("change", [(), ("served",), ("probe_answer",)])
-def test_a_list_of_models_that_fails_from_now_on_says_nothing_and_a_change_is_told_all_the_same(load, caplog, change):
+def test_a_list_of_models_that_fails_from_now_on_says_nothing_and_a_change_is_told_all_the_same(
+    load, caplog, change, lost
+):
+    """With 404 it was told as a change of the model, and all answers were taken back."""
     with Changing(change=change, entry={"root": "/a", "max_model_len": 64}) as server:
         model = load(server)
-        server.lost_lists = dict.fromkeys(range(2, 99), BROKEN)
+        server.lost_lists = dict.fromkeys(range(2, 99), lost)
         if change:
             with pytest.raises(CulturevalError, match="has changed its model during the run"):
                 texts(model)
         else:
             assert len(texts(model)) == 7 and "7 of the run's answers came after the last time" in caplog.text
-            assert "whose list of models fails (InternalServerError: Error code: 500 - broken)" in caplog.text
+            cause = {500: "InternalServerError: Error code: 500 - broken", 404: "NotFoundError: Error code: 404"}
+            assert f"whose list of models fails ({cause.get(lost[0], 'IncompleteAnswer: its list')}" in caplog.text
 
 
 @pytest.mark.parametrize(("lost", "times", "known"), [(BUSY, 1, True), (BROKEN, 2, True), (BROKEN, 3, False)])
@@ -175,6 +180,32 @@ def test_a_list_of_models_that_fails_at_the_start_is_asked_for_again_and_else_sa
         assert len(texts(model)) == 7 and ("nothing of its weights" in caplog.text) != known
         assert "of_other_models" not in model.run_record()["tasks"]["t"]
     assert ("once the list answers, they are asked anew" in caplog.text) != known
+
+
+@pytest.mark.parametrize("gone", [BROKEN, (404, {}), (200, {"data": []})])
+def test_answers_that_a_list_of_models_without_the_root_hides_are_told(load, caplog, monkeypatch, gone):
+    """The next run with a list that names no root paid for everything again in silence, and so did the one after it."""
+    with FaultyServer(entry={"root": "/a", "max_model_len": 64}) as server:
+        texts(load(server))
+        assert "last run with this journal" not in caplog.text
+        monkeypatch.setattr(identity, "LISTED", set())  # of this process
+        monkeypatch.setattr(openai_client, "LISTED", set())
+        for lists in (dict.fromkeys(range(1, 99), gone), {}):
+            server.lists, server.lost_lists = 0, lists
+            caplog.clear()
+            texts(load(server))
+            assert "root=/a;max_model_len=64;" in caplog.text
+            assert "no answer of that run is taken for its own" in caplog.text
+        assert {*server.answered.values()} == {2}, "those of the first run are taken again"
+
+
+def test_a_failing_list_of_one_of_two_servers_is_no_other_model(load, caplog):
+    entry = {"root": "/a", "max_model_len": 64}
+    with FaultyServer(entry=entry) as first, FaultyServer(entry=entry) as second:
+        second.lost_lists = dict.fromkeys(range(1, 99), BROKEN)
+        model = load(first, base_url=[second.url, first.url])
+        assert len(texts(model)) == 7 and f"The list of models of {second.url} fails" in caplog.text
+        assert "root=/a" in str(model._server_identity)
 
 
 def test_a_list_of_models_that_fails_after_the_command_has_read_it_stops_before_anything_is_paid(load):

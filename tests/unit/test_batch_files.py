@@ -228,8 +228,11 @@ def test_an_answer_to_another_prompt_setting_or_row_is_never_taken(model, tmp_pa
         doc.query = change.get("query", doc.query)
         lm = model(batch_in=[str(file)], **settings)
         assert isinstance(lm.greedy_until([doc])[0], RefusedResponse)
+    ask = {"batch_in": [str(file)], "batch_missing": "ask"}
     with pytest.raises(CulturevalError, match="did not answer"):
-        model(batch_in=[str(file)], batch_missing="ask").greedy_until(docs(2))
+        model(**ask, provider="openai", api_key_env=None).greedy_until(docs(2))
+    with pytest.raises(CulturevalError, match="is for a provider's model.*of a server of your own.*second one"):
+        model(**ask)
     assert len(custom_id("q" * 99 + ":قانون", "r", "f" * 64)) <= 64
 
 

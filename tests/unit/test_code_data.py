@@ -217,3 +217,18 @@ def test_what_a_manifest_discards_is_left_out_and_not_missed_also_of_cleaned_dat
     left.write_text("".join(left.read_text(encoding="utf-8").splitlines(keepends=True)[1:]), encoding="utf-8")
     cut = load_problems("humaneval", str(tmp_path / "cleaned"))
     assert f"without {rows[0]['task_id']}, {rows[1]['task_id']}" in cut.shortened
+
+
+def test_only_prompts_that_differ_are_refined_and_two_files_of_one_name_are_one_too_many(tmp_path):
+    """A file of unchanged prompts was recorded as so many refined ones, and CRLF was asked of the model."""
+    rows = [json.loads(line) for line in (SAMPLES / "HumanEvalPlus.jsonl").read_text("utf-8").splitlines()]
+    prompts = tmp_path / "prompts.jsonl"
+    lines = [{"task_id": row["task_id"], "prompt": row["prompt"].replace("\n", "\r\n")} for row in rows]
+    prompts.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+    write(tmp_path / REPO, rows)
+    found = load_problems("humaneval", str(tmp_path), prompts)
+    assert found.refined == 0 and [row["prompt"] for row in found.rows.values()] == [row["prompt"] for row in rows]
+    (file,) = (tmp_path / REPO).glob("HumanEval*")
+    shutil.copy(file, file.with_name(file.name.lower()))
+    with pytest.raises(CulturevalError, match="remove one"):
+        load_problems("humaneval", str(tmp_path))

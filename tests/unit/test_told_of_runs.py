@@ -1227,6 +1227,38 @@ def test_the_distance_of_leaderboards_is_of_tables_with_the_same_number_of_examp
     assert "Kendall distance 0.000 of 2 models" in told and "second alone has " in told and ", 3-shot." in told
 
 
+def test_what_is_of_runs_with_examples_says_so_in_its_name(tmp_path):
+    """`compare cvlue` had two macro-averages of one name, none of 3-shot runs in its table, and exports one caption."""
+    out, tasks = tmp_path / "out", [f"cvlue_{name}" for name in ("vqa", "vg", "vd", "itr")]
+    for name, ability in (("lab/a", 0.8), ("lab/b", 0.3)):
+        for shots in (0, 3):
+            date = f"2026-11-0{1 + shots}T00-00-00"
+            board_runs.write_run(out, name, tasks, ability, 30, signed={}, shots=shots, date=date)
+    text = run("compare", "cvlue", out, "--output-dir", tmp_path / "c")[0]
+    assert "Runs, percent\n" in text and "Runs, percent, 3-shot\n" in text and "0/11" not in text
+    with (tmp_path / "c/differences.csv").open(encoding="utf-8") as file:
+        places = [(row["name"], row["metric"]) for row in csv.DictReader(file)]
+    assert len({*places}) == len(places) and ("CVLUE, Chinese: Macro, 3-shot", "headlines") in places
+    run("leaderboard", out, "--out", tmp_path / "site", "--charts", "none")
+    captions = [file.read_text("utf-8").splitlines()[0] for file in (tmp_path / "site/tables").glob("*.md")]
+    assert len({*captions}) == len(captions) == 2
+    (newest, _) = (one for one in load(out) if one.model == "lab/a")
+    (told,) = (one for one in run_warnings(newest) if one.kind == "other_tasks")
+    assert told.startswith("Older runs of the model have other tasks: cvlue_") and "|0 and 3 more tasks." in told
+
+
+def test_a_group_with_runs_of_other_rows_is_behind_one_without(tmp_path):
+    """A run that lacked 22 refused rows, and three of the other 500, were first; the papers' rows were gone."""
+    out = tmp_path / "out"
+    board_runs.write_run(out, "lab/whole", [TRUST], 0.5, None, signed={})
+    with changed(board_runs.write_run(out, "lab/refusing", [TRUST], 0.5, 500, signed={})) as content:
+        content["cultureval"]["tasks"][f"{TRUST}|0"] |= {"refused": 22, "refused_by": {"server": 22}}
+    for name in "xyz":
+        board_runs.write_run(out, f"lab/{name}", [TRUST], 0.5, 500, signed={})
+    ((first, *_),) = (division.groups for division in divisions(load(out)))
+    assert [entry.model for entry in first.entries] == ["lab/refusing", "lab/whole"]
+
+
 def test_the_table_of_scores_has_the_judge_in_the_signature_of_a_judge_s_scores():
     """Scores of gpt-4o and of gpt-4-turbo as `gpt` stood there with one signature, which no other view compares."""
     run, metric = run_of(["jeem_caption:ae"]), "judge_gpt_image_reference_fluency"
