@@ -218,22 +218,29 @@ def _unscorable(run: Run, tasks: list[TaskRecord]) -> Checks:
 
 def _in_part(run: Run, tasks: list[TaskRecord]) -> Checks:
     parts = _parts(tasks)
-    if found := [f"{group} {count} of {len(groups()[group])}" for group, count in parts.items()]:
-        others = [one for one in _groups(run.in_older) if one in parts]
+    if found := [
+        f"{group}{f' ({k}-shot)' * bool(k)} {count} of {len(groups()[group])}" for (group, k), count in parts.items()
+    ]:
+        others = dict.fromkeys(group for group, k in map(_group_and_shots, run.in_older) if (group, k) in parts)
         more = f" The page and `compare` add the subsets of older runs to {_named(others)}." if others else ""
         yield f"Means of some subsets only, which are not comparable with those of all: {_named(found)}.{more}"
 
 
-def _parts(tasks: list[TaskRecord]) -> dict[str, int]:
-    """How many subsets there are of groups of which not all are."""
-    names = {(task.group, task.task.partition("|")[0]) for task in tasks}
-    present = Counter(group for group, _ in names)
-    return {group: count for group, count in present.items() if count < len(groups().get(group, ()))}
+def _parts(tasks: list[TaskRecord]) -> dict[tuple[str, int], int]:
+    """How many subsets there are of groups, with a number of examples, of which not all are."""
+    names = {(task.group, task.shots, task.task.partition("|")[0]) for task in tasks}
+    present = Counter((group, shots) for group, shots, _ in names)
+    return {place: count for place, count in present.items() if count < len(groups().get(place[0], ()))}
+
+
+def _group_and_shots(name: str) -> tuple[str, int]:
+    task, _, shots = name.partition("|")
+    return task.partition(":")[0], int(shots) if shots.isdecimal() else 0
 
 
 def _other_tasks(run: Run, tasks: list[TaskRecord]) -> Checks:
     parts = _parts(tasks)  # of which `_in_part` says it
-    if found := [one for one in run.in_older if _groups([one])[0] not in parts]:
+    if found := [one for one in run.in_older if _group_and_shots(one) not in parts]:
         first, *others = found
         yield f"Older runs of the model have other tasks: {first}{more_tasks(others)}. The page and `compare` add them."
 
