@@ -294,6 +294,7 @@ async def _identify(question: IdentityQuestion, try_schema: bool, plain: bool) -
     single = [replace(settings, base_urls=(url,)) for url in settings.base_urls]
     asked = (_of_server(one, question.request, question.by_answer, try_schema, plain) for one in single)
     found = await asyncio.gather(*asked, return_exceptions=True)
+    found = [_unless_lost(url, one) for url, one in zip(settings.base_urls, found, strict=True)]
     errors = [one for one in found if isinstance(one, BaseException)]
     answered = {url: one for url, one in zip(settings.base_urls, found, strict=True) if isinstance(one, ServerIdentity)}
     if wrong := next((one for one in errors if not answered or not isinstance(one, CulturevalError)), None):
@@ -310,6 +311,13 @@ async def _identify(question: IdentityQuestion, try_schema: bool, plain: bool) -
     return replace(first, holds_schema=all(one.holds_schema for one in answered.values()))
 
 
+def _unless_lost(url: str, found: ServerIdentity | BaseException) -> ServerIdentity | BaseException:
+    """The error of a server whose list of models this process has read, and which now fails: its root is lost."""
+    if not isinstance(found, ServerIdentity) or not found.unlisted or url not in LISTED:
+        return found
+    return ServerError(cause := f"its list of models fails, which it had just before: {found.unlisted}", cause)
+
+
 async def _of_server(
     settings: ServerSettings,
     request: Mapping[str, Any],
@@ -319,10 +327,7 @@ async def _of_server(
     known: bool = False,  # to have a list of models
 ) -> ServerIdentity:
     async with OpenAIClient(settings, aside=request["model"]) as client:
-        listed = settings.base_urls[0] in LISTED
-        entry, failed = await client.model_entry(request["model"], known or listed)
-        if failed and listed and not known:
-            raise ServerError(str(failed), f"its list of models fails, which it had just before: {failed.cause}")
+        entry, failed = await client.model_entry(request["model"], known or settings.base_urls[0] in LISTED)
         extra = {**request.get("extra_body", {}), **_COMPUTED_ANEW.get(str(entry.get("owned_by")), {})}
         response = await _continued(client, {**request, "extra_body": extra} if extra else request, plain)
         ask = try_schema and entry.get("owned_by") not in _REGULAR_EXPRESSIONS

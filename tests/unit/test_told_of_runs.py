@@ -790,8 +790,8 @@ def test_the_best_stands_first_on_a_tasks_page_and_each_model_has_its_marks(tmp_
     page(tmp_path / "out", "--out", tmp_path / "site")
     (html,) = (tmp_path / "site" / "tasks").glob("*.html")
     names = [row[0] for row in Rows(html.read_text("utf-8")).rows if row[1:2] == ["cfhr"]]
-    assert [name.startswith(one) for name, one in zip(names, ("better", "edited", "worse"), strict=True)] == [True] * 3
-    assert [name.count("edited") for name in names] == [0, 2, 0]
+    assert [name.startswith(one) for name, one in zip(names, ("better", "worse", "edited"), strict=True)] == [True] * 3
+    assert [name.count("edited") for name in names] == [0, 0, 2]
 
 
 def test_no_model_rises_on_a_tasks_page_or_among_subsets_by_leaving_items_out(tmp_path):
