@@ -218,9 +218,7 @@ def _unscorable(run: Run, tasks: list[TaskRecord]) -> Checks:
 
 def _in_part(run: Run, tasks: list[TaskRecord]) -> Checks:
     parts = _parts(tasks)
-    if found := [
-        f"{group}{f' ({k}-shot)' * bool(k)} {count} of {len(groups()[group])}" for (group, k), count in parts.items()
-    ]:
+    if found := [f"{_told_group(*place)} {count} of {len(groups()[place[0]])}" for place, count in parts.items()]:
         others = dict.fromkeys(group for group, k in map(_group_and_shots, run.in_older) if (group, k) in parts)
         more = f" The page and `compare` add the subsets of older runs to {_named(others)}." if others else ""
         yield f"Means of some subsets only, which are not comparable with those of all: {_named(found)}.{more}"
@@ -231,6 +229,11 @@ def _parts(tasks: list[TaskRecord]) -> dict[tuple[str, int], int]:
     names = {(task.group, task.shots, task.task.partition("|")[0]) for task in tasks}
     present = Counter((group, shots) for group, shots, _ in names)
     return {place: count for place, count in present.items() if count < len(groups().get(place[0], ()))}
+
+
+def _told_group(group: str, shots: int) -> str:
+    """How a sentence names what is counted of a group: with and without examples apart."""
+    return f"{group} ({shots}-shot)" if shots else group
 
 
 def _group_and_shots(name: str) -> tuple[str, int]:
@@ -319,7 +322,8 @@ def _refused_by(kind: str, task: TaskRecord) -> int:
 def _bounded(run: Run, tasks: list[TaskRecord], groups: Iterable[str]) -> tuple[str, set[str]]:
     """A sentence with the bounds of groups' means that rows without a score allow, and the groups that have some."""
     every = [*tasks, *run.record.unanswered.values()]
-    between = {group: span for group in groups if (span := _between(run, [t for t in every if t.group == group]))}
+    of = {name: [one for one in every if _told_group(one.group, one.shots) == name] for name in groups}
+    between = {name: span for name, tasks_ in of.items() if (span := _between(run, tasks_))}
     spans = [f"{group} from {low:.4g} to {high:.4g}" for group, (low, high) in between.items()]
     return f" With them, the means would be between: {_named(spans)}." if spans else "", set(between)
 
@@ -390,11 +394,11 @@ def _unselected(run: Run, tasks: list[TaskRecord]) -> Checks:
 
 def _other_sums(tasks: list[TaskRecord]) -> list[str]:
     """Groups of which the number of rows is published in all only, and is another here."""
-    members: dict[str, list[TaskRecord]] = {}
+    members: dict[tuple[str, int], list[TaskRecord]] = {}
     for task in tasks:
-        members.setdefault(task.group, []).append(task)
+        members.setdefault((task.group, task.shots), []).append(task)
     found = []
-    for group, some in members.items():
+    for (group, _), some in members.items():
         wanted = {task.expected_group_rows: task.form for task in some}
         whole = len(some) == len(groups().get(group, ())) > 1 and all(task.limit is None for task in some)
         if not whole or None in wanted:
@@ -603,7 +607,8 @@ def _counted(tasks: Iterable[TaskRecord], count: Callable[[TaskRecord], int]) ->
     """The sum of a count over each group's tasks, where it is not 0."""
     sums: dict[str, int] = {}
     for task in tasks:
-        sums[task.group] = sums.get(task.group, 0) + count(task)
+        name = _told_group(task.group, task.shots)
+        sums[name] = sums.get(name, 0) + count(task)
     return {group: total for group, total in sums.items() if total}
 
 

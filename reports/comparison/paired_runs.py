@@ -40,7 +40,7 @@ from cultureval.runs.items import (
     score_of_all,
     verdicts_asked,
 )
-from cultureval.runs.record import Run, RunRecord, TaskRecord
+from cultureval.runs.record import Run, RunRecord
 from cultureval.runs.table import averages, of_shots
 from cultureval.runs.task_records import task_records
 from cultureval.runs.warnings import run_warnings
@@ -251,11 +251,6 @@ def _pair(first: Side, second: Side, metrics: Sequence[str], needed: bool) -> Pa
     tasks: list[PairedTask] = []
     found: list[Reason] = []
     left_out: dict[str, list[str]] = {}
-    whole = first, second
-    first, second = of_same_shots(first, second)
-    for side, reduced, other in zip(whole, (first, second), reversed(whole), strict=True):
-        if gone := [name for name in side.tasks if name not in reduced.tasks]:
-            left_out[f"{other.name} has the group with other numbers of examples, which are compared."] = gone
     shared = list(shared_tasks(first, second))
     for one, other in shared:
         names = metrics_of(one, metrics)
@@ -272,9 +267,10 @@ def _pair(first: Side, second: Side, metrics: Sequence[str], needed: bool) -> Pa
         for reason in reasons:
             left_out.setdefault(reason, []).append(one.saved.task)
     notes = [f"not compared: {shown_names(names, 3)}: {reason}" for reason, names in left_out.items()]
+    key = _key(first, second)
     for side, other in ((first, second), (second, first)):
-        bare = {name.partition("|")[0] for name in other.tasks}
-        if alone := [name for name in side.tasks if name.partition("|")[0] not in bare]:
+        there = set(map(key, other.tasks))
+        if alone := [name for name in side.tasks if key(name) not in there]:
             scored = {name for task in other.tasks.values() if task.run for name in task.run.record.tasks}
             notes += [
                 f"{what} {shown_names(names, 3)}."
@@ -285,80 +281,68 @@ def _pair(first: Side, second: Side, metrics: Sequence[str], needed: bool) -> Pa
                 if names
             ]
     differ = list(dict.fromkeys(found))
-    return Pairs(
-        first.name, second.name, tasks, differ, notes, bool(shared), *_not_shared(first, second, tasks, metrics)
-    )
-
-
-def _not_shared(
-    first: Side, second: Side, tasks: Sequence[PairedTask], metrics: Sequence[str]
-) -> tuple[list[PairedTask], list[tuple[str, str]]]:
-    """`_lost` of what is compared with each other: tasks with one number of examples, where both sides have it."""
-    common, lost, unknown = _common_shots(first, second), [], []
-    for shots in sorted({one for found in common.values() for one in found or {""}}):  # "": any
-
-        def is_part(name: str, shots: str = shots) -> bool:
-            return (name.partition("|")[2] if common.get(_group(name)) else "") == shots
-
-        own = [task for task in tasks if is_part(task.task)]
-        more, names = _lost(first, second, own, metrics, is_part)
-        lost += more
-        of_rows = {(_group(task.task), task.task.partition("|")[2]) for task in own}
-        unknown += [(name, each) for name in names for group, each in of_rows if group == _group(name)]
-    return lost, unknown
+    return Pairs(first.name, second.name, tasks, differ, notes, bool(shared), *_lost(first, second, tasks, metrics))
 
 
 def _lost(
-    first: Side, second: Side, tasks: Sequence[PairedTask], metrics: Sequence[str], is_part: Callable[[str], bool]
-) -> tuple[list[PairedTask], list[str]]:
-    """As of `Pairs`: what the sides do not share of the groups that they do. A side would gain by losing a subset.
-
-    `is_part` says of a task's name with `|k` whether it is one of those that are compared with each other.
-    """
-    shots = {(_group(task.task), task.metric): task.task.partition("|")[2] for task in tasks}
-    paired = {(task.task.partition("|")[0], task.metric) for task in tasks}
-    parts = [{name: task for name, task in side.tasks.items() if is_part(name)} for side in (first, second)]
-    there = [{name.partition("|")[0]: task for name, task in part.items()} for part in parts]
-    recorded = {name for part in parts for task in part.values() if task.run for name in task.run.record.tasks}
-    unknown = {one for one in recorded if is_part(one) and not any(one.partition("|")[0] in side for side in there)}
+    first: Side, second: Side, tasks: Sequence[PairedTask], metrics: Sequence[str]
+) -> tuple[list[PairedTask], list[tuple[str, str]]]:
+    """As of `Pairs`: what the sides do not share of the groups that they do. A side would gain by losing a subset."""
+    key = _key(first, second)
+    shots = {(_row(key(task.task)), task.metric): task.task.partition("|")[2] for task in tasks}
+    paired = {(key(task.task), task.metric) for task in tasks}
+    there = [{key(name): task for name, task in side.tasks.items()} for side in (first, second)]
+    runs = [task.run for side in there for task in side.values() if task.run]
+    unknown = {key(name) for run in runs for name in run.record.tasks} - there[0].keys() - there[1].keys()
     lost: list[PairedTask] = []
     alone = [
-        (place, bare, one, metric)
+        (place, name, one, metric)
         for place, side in enumerate(there)
-        for bare, one in side.items()
+        for name, one in side.items()
         for metric in metrics_of(one, metrics)
-        if (_group(bare), metric) in shots and (bare, metric) not in paired
+        if (_row(name), metric) in shots and (name, metric) not in paired
         if not (one.record and metric in one.record.not_applicable)
     ]
-    for place, bare, one, metric in alone:
+    for place, name, one, metric in alone:
         held = _holding(one, metric)
-        items = None if bare in there[1 - place] else _items_if_any(held, metric)
+        items = None if name in there[1 - place] else _items_if_any(held, metric)
         if items is None:
-            unknown.add(bare)
+            unknown.add(name)
             continue
         nothing = replace(items, parts=np.zeros_like(items.parts), scored=np.zeros_like(items.scored))
         both, empty = ((items, nothing), (nothing, items))[place], items.on([])
-        lost.append(PairedTask(f"{bare}|{shots[_group(bare), metric]}", metric, empty, empty, (held, held), both))
-    records = [side.run.record for side in (first, second) if side.run]
-    lost += _refused_whole([{k: v for k, v in one.unanswered.items() if is_part(k)} for one in records], tasks)
-    return lost, sorted({name.partition("|")[0] for name in unknown})
+        task = f"{name.partition('|')[0]}|{shots[_row(name), metric]}"
+        lost.append(PairedTask(task, metric, empty, empty, (held, held), both))
+    unanswered = [
+        {key(name): one.n for name, one in side.run.record.unanswered.items()} for side in (first, second) if side.run
+    ]
+    lost += _refused_whole(unanswered, {(_row(key(task.task)), task.metric): task for task in tasks})
+    rows = {(row, k) for (row, _), k in shots.items()}
+    return lost, [(name.partition("|")[0], k) for name in sorted(unknown) for row, k in rows if row == _row(name)]
 
 
-def _refused_whole(sides: Sequence[Mapping[str, TaskRecord]], tasks: Sequence[PairedTask]) -> Iterator[PairedTask]:
+def _row(name: str) -> tuple[str, str]:
+    """What subsets stand in one row: their group, and the number of examples where the name has it."""
+    return _group(name), name.partition("|")[2]
+
+
+def _refused_whole(
+    unanswered: Sequence[Mapping[str, int]], like: Mapping[tuple[tuple[str, str], str], PairedTask]
+) -> Iterator[PairedTask]:
     """The tasks of groups in common of which no side has any answer; their items are like those of another of these.
 
-    `sides` are what each has no answer to, by name with `|k`.
+    Args:
+        unanswered: Of each side its tasks without an answer -> their items.
+        like: Row and metric -> a task of it.
     """
-    unanswered = [{name.partition("|")[0]: task.n for name, task in one.items()} for one in sides]
-    like = {(_group(task.task), task.metric): task for task in tasks}
-    for bare in unanswered[0] if len(unanswered) == 2 else ():
-        count = max(one.get(bare, 0) for one in unanswered) if bare in unanswered[1] else 0
-        for (group, metric), one in like.items() if count else ():
-            if group == _group(bare):
+    for name in unanswered[0] if len(unanswered) == 2 else ():
+        count = max(one.get(name, 0) for one in unanswered) if name in unanswered[1] else 0
+        for (row, metric), one in like.items() if count else ():
+            if row == _row(name):
                 all_items = [items.with_lacking(count) for items in one.all_items]
                 first, second = (items.on(items.keys[-count:]) for items in all_items)
-                name, nothing = f"{bare}|{one.task.partition('|')[2]}", first.on([])
-                yield PairedTask(name, metric, nothing, nothing, one.sides, (first, second))
+                task, nothing = f"{name.partition('|')[0]}|{one.task.partition('|')[2]}", first.on([])
+                yield PairedTask(task, metric, nothing, nothing, one.sides, (first, second))
 
 
 def _items_if_any(task: ComparedTask, metric: str) -> ItemScores | None:
@@ -389,36 +373,19 @@ def incompatibilities(first: ComparedTask, second: ComparedTask, names: tuple[st
 
 
 def shared_tasks(first: Side, second: Side) -> Iterator[tuple[ComparedTask, ComparedTask]]:
-    """The tasks of both sides, by name with the number of examples, or without it where that differs."""
-    by_name = {name.partition("|")[0]: task for name, task in second.tasks.items()}
+    """The tasks of both sides, by their `_key`."""
+    key = _key(first, second)
+    by_name = {key(name): task for name, task in second.tasks.items()}
     for name, task in first.tasks.items():
-        other = second.tasks.get(name) or by_name.get(name.partition("|")[0])
-        if other:
+        if other := by_name.get(key(name)):
             yield task, other
 
 
-def of_same_shots(first: Side, second: Side) -> tuple[Side, Side]:
-    """Two sides with the tasks of each group that have a number of examples in common, where any has; else all."""
-    common = _common_shots(first, second)
-
-    def reduced(side: Side) -> Side:
-        kept = {
-            name: task
-            for name, task in side.tasks.items()
-            if not common[_group(name)] or name.partition("|")[2] in common[_group(name)]
-        }
-        return side if len(kept) == len(side.tasks) else replace(side, tasks=kept)
-
-    return reduced(first), reduced(second)
-
-
-def _common_shots(first: Side, second: Side) -> dict[str, set[str]]:
-    """Group -> the numbers of examples with which both sides have a task of it."""
-    found: dict[str, list[set[str]]] = {}
-    for place, side in enumerate((first, second)):
-        for name in side.tasks:
-            found.setdefault(_group(name), [set(), set()])[place].add(name.partition("|")[2])
-    return {group: own & others for group, (own, others) in found.items()}
+def _key(first: Side, second: Side) -> Callable[[str], str]:
+    """What two sides' tasks are paired by: the name with `|k`, or, where they share none so, without."""
+    if first.tasks.keys() & second.tasks.keys():
+        return str
+    return lambda name: name.partition("|")[0]
 
 
 def metrics_of(task: ComparedTask, wanted: Sequence[str]) -> list[str]:

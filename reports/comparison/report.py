@@ -20,7 +20,6 @@ from cultureval.reports.comparison.paired_runs import (
     TestedDifference,
     family_of,
     metrics_of,
-    of_same_shots,
     pair_sides,
     shared_tasks,
     tested_differences,
@@ -266,7 +265,6 @@ def _warnings(sides: Sequence[Side]) -> list[str]:
 
 def _settings_note(first: Side, second: Side) -> str:
     """In which settings the runs of the tasks that two sides share differ; "" where in none."""
-    first, second = of_same_shots(first, second)
     runs = {
         (one.run.file, other.run.file): (one.run, other.run)
         for one, other in shared_tasks(first, second)

@@ -99,7 +99,7 @@ def _section(
         if found:
             notes = [*_sentences(found), *table.notes]
             table = replace(table, rows=_with_ranks(table, found), notes=notes, ranking=found.ranking)
-        tables.append(table)
+        tables.append(table if table.ranking else replace(table, rows=_proven_first(table.rows)))
         charts += _forest(table, division, found, len(charts)) if found else []
     told = [group.told] if group.told else []
     if (
@@ -220,6 +220,12 @@ def _with_ranks(table: BoardTable, found: RankedItems) -> list[BoardRow]:
         return rows
     order, own = {label: place for place, label in enumerate(ranks)}, [row for row in rows if row.entry]
     ours = iter(sorted(own, key=lambda row: order[row.label] if row.rank else len(order)))
+    return [next(ours) if row.entry else row for row in rows]
+
+
+def _proven_first(rows: Sequence[BoardRow]) -> list[BoardRow]:
+    """The rows, ours that no items prove below our others."""
+    ours = iter(sorted((row for row in rows if row.entry), key=lambda row: not (row.entry and row.entry.proven)))
     return [next(ours) if row.entry else row for row in rows]
 
 

@@ -74,6 +74,11 @@ class Entry:
         return is_partial(self.warnings)
 
     @property
+    def proven(self) -> bool:
+        """Whether its scores are those of its items."""
+        return not self.unranked and not self.run.unchecked
+
+    @property
     def may_be_best(self) -> bool:
         """Whether its scores may be called the best of a column: they are of all items, and are what its items give."""
         return not self.unranked and not leaves_items_out(self.warnings)

@@ -150,7 +150,7 @@ def _interval(rate: float | None, hits: float | None) -> dict[str, float | None]
 
 
 def paired_prompts(prompted: Prompted, metric: str, allowed: Sequence[str]) -> list[Pairs]:
-    """Every two models under a prompt, and every two prompts of a model, on the items that both have.
+    """Every two models under a prompt, with as many examples where any have as many, and every two prompts of a model.
 
     Args:
         prompted: As of `by_prompt`.
@@ -164,12 +164,18 @@ def paired_prompts(prompted: Prompted, metric: str, allowed: Sequence[str]) -> l
     found: list[Pairs] = []
     for prompt in prompts:
         members = [side for (_, name), side in prompted.items() if name == prompt]
-        found += pair_sides(members, [metric], allowed, needed=False)
+        of_shots = {shots: [side for side in members if _shots(side) == shots] for shots in map(_shots, members)}
+        for part in [alike for alike in of_shots.values() if len(alike) > 1] or [members]:
+            found += pair_sides(part, [metric], allowed, needed=False)
     for model in models:
         members = [side for (name, _), side in prompted.items() if name == model]
         for pairs in pair_sides(members, [metric], [*allowed, "prompts"], needed=False):
             found.append(pairs._replace(incompatible=[one for one in pairs.incompatible if one.kind != "prompts"]))
     return found
+
+
+def _shots(side: Side) -> str:
+    return next(iter(side.tasks.values())).saved.task.partition("|")[2]
 
 
 def differences_of(prompted: Prompted, pairs: Sequence[Pairs], draws: int, seed: int) -> list[TestedDifference]:

@@ -236,8 +236,11 @@ def test_runs_with_examples_and_without_are_compared_each_with_its_like(tmp_path
     found = compare_all([out], tmp_path / "c", draws=300)
     rows = [row for row in found.document["differences"] if row["level"] == "group"]
     assert [(row["name"], row["items"], row["left_out_first"]) for row in rows] == [("qimma_aradice|3", 150, 30)]
-    told = "lab/b has the group with other numbers of examples, which are compared."
-    assert any(told in note and "Egypt|0" in note for note in found.document["notes"])
+    assert any(f"lab/a has, and lab/b not, {tasks[0]}|0" in note for note in found.document["notes"])
+    write_run(out, "lab/b", ["qimma_aratrust"], 0.6, 30, signed={}, shots=3, date="2026-11-05T10-00-00")
+    write_run(out, "lab/a", ["qimma_aratrust"], 0.6, 30, signed={}, date="2026-11-05T10-00-00")
+    again = compare_all([out], tmp_path / "d", draws=300)
+    assert [row["name"] for row in again.document["differences"] if row["level"] == "group"] == ["qimma_aradice|3"]
 
 
 def test_an_item_is_left_out_once_whatever_the_metrics_of_its_task():
@@ -367,6 +370,8 @@ def test_a_score_that_no_items_prove_stands_below_others_on_the_pages_of_tasks_a
     out, tasks = tmp_path / "out", [*groups("qimma")["qimma_aradice"]]
     for model, ability, details in (("lab/low", 0.3, True), ("lab/high", 0.6, True), ("lab/claim", 0.9, False)):
         write_run(out, model, tasks, ability, 30, signed={}, details=details)
+    (one,) = (table for table in read_board([out], ranks=False).sections[0].tables)
+    assert [row.label for row in one.rows] == ["high", "low", "claim"], "also without ranks"
     write_site(read_board([out]), tmp_path / "site", "Board", ())
     names = re.findall(r"<bdi>(low|high|claim)<", next((tmp_path / "site/tasks").glob("*Egypt*")).read_text("utf-8"))
     assert names[:3] == ["high", "low", "claim"]

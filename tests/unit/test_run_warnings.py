@@ -127,11 +127,15 @@ def test_a_mean_of_some_subsets_is_told(subsets):
     assert not any(one.kind == "in_part" for one in task_warnings(run, f"{names[0]}|0"))
     several = run_of(groups()["qimma_gat"])
     more = {
-        f"{name}|3": several.record.tasks[f"{name}|0"].model_copy(update={"task": f"{name}|3", "shots": 3})
+        f"{name}|3": several.record.tasks[f"{name}|0"].model_copy(
+            update={"task": f"{name}|3", "shots": 3, "scored": {"acc_norm": 4}, "rows": 5}
+        )
         for name in names
     }
     both = replace(several, record=several.record.model_copy(update={"tasks": {**several.record.tasks, **more}}))
-    assert any(f": qimma_gat (3-shot) {subsets} of 9." in one for one in run_warnings(both))
+    told_of_both = [str(one) for one in run_warnings(both)]
+    assert any(f": qimma_gat (3-shot) {subsets} of 9." in one for one in told_of_both)
+    assert any(f"headline: qimma_gat (3-shot) {subsets}." in one for one in told_of_both)
     told_of = scores_table([run]).set_index("task").warnings.str.contains(told, regex=False)
     assert {*told_of[told_of].index} == {"qimma_gat:_average|0"}
     complete = run_warnings(run_of(groups("m2cqa")["m2cqa"]))  # whose varieties are asked in three prompts each
