@@ -399,9 +399,10 @@ def _other_sums(tasks: list[TaskRecord]) -> list[str]:
         members.setdefault((task.group, task.shots), []).append(task)
     found = []
     for (group, _), some in members.items():
-        wanted = {task.expected_group_rows: task.form for task in some}
+        sums = [_published_sums(task) for task in some]
+        wanted = {count: form for one in sums for count, form in one.items()}
         whole = len(some) == len(groups().get(group, ())) > 1 and all(task.limit is None for task in some)
-        if not whole or None in wanted:
+        if not whole or not all(sums):
             continue
         rows = sum(task.rows + task.skipped_rows + task.refused for task in some)
         examples = sum((task.few_shot_rows or 0) + task.skipped_few_shot_rows for task in some)
@@ -410,6 +411,16 @@ def _other_sums(tasks: list[TaskRecord]) -> list[str]:
             published = " or ".join(f"{count:,}{f' ({form})' * (low < high)}" for count, form in wanted.items())
             found.append(f"{group} has {rows:,} of {published}")
     return found
+
+
+def _published_sums(task: TaskRecord) -> dict[int, str]:
+    """How many rows the published data of a task's group have, as `published_rows`, with the form; {}: not known."""
+    known = all_tasks().get(task.task.partition("|")[0])
+    if not known or (task.form not in known.group_rows and task.expected_group_rows is not None):
+        return {task.expected_group_rows: task.form} if task.expected_group_rows is not None else {}
+    if not task.form:  # which it is, nobody says
+        return {} if known.expected_rows else {count: form for form, count in known.group_rows.items()}
+    return {known.group_rows[task.form]: task.form} if task.form in known.group_rows else {}
 
 
 def _other_data(run: Run, tasks: list[TaskRecord]) -> Checks:

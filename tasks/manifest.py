@@ -153,6 +153,14 @@ class Selection:
         return {"name": known.name, "hash": known.hash, "discarded": discarded, "for_review": self.for_review}
 
 
+def refuse_on_cleaned(manifest: Manifest, folder: Path) -> None:
+    """Refuses a manifest for data that `audit apply` has cleaned already: results name one, with what it left out."""
+    raise CulturevalError(
+        f"The manifest {manifest.name} cannot be taken with {folder}, which `cultureval audit apply` has cleaned by "
+        "another: clean the source by both (--manifest, once for each), or read the source with both."
+    )
+
+
 def misfit(manifest: Manifest, source: str, changed: Sequence[str], gone: Sequence[str]) -> CulturevalError:
     """The error of a manifest that does not fit a source's data: rows with other cells, and rows that are gone."""
     problems = [f"{name} has other content than when it was audited" for name in changed]

@@ -56,7 +56,7 @@ from cultureval.runtime.errors import (
 from cultureval.runtime.extras import require_extra
 from cultureval.runtime.rows_report import RowsReport
 from cultureval.tasks.cleaned_data import cleaned_files, cleaned_record, cleaned_rows
-from cultureval.tasks.manifest import Selection, manifest_of
+from cultureval.tasks.manifest import Selection, manifest_of, refuse_on_cleaned
 from cultureval.tasks.options import with_defaults
 from cultureval.tasks.registration import Registered, mirror_arguments, registered
 from cultureval.tasks.suite import Source, Task
@@ -156,7 +156,9 @@ def prepare_subset(task: Task, options: DataOptions) -> PreparedSubset:
     options = with_defaults(options)
     found = find_subset(task, options)
     evaluated, examples = _Outcome(), _Outcome()
-    manifest = manifest_of(options.manifests)
+    manifest, cleaned = manifest_of(options.manifests), cleaned_record(found.folder)
+    if manifest and cleaned:
+        refuse_on_cleaned(manifest, found.folder)
     selection = Selection(manifest, found.source.repo, found.folder, task.subset)
     for files, few_shot_ones, outcome in ((found.files, False, evaluated), (found.few_shot_files, True, examples)):
         for placed, prepared in tried_rows(task, found, files, few_shot_ones, options):
@@ -172,7 +174,7 @@ def prepare_subset(task: Task, options: DataOptions) -> PreparedSubset:
     report["content"] = _content(rows)
     if manifest:
         report["manifest"] = selection.report(evaluated.discarded)
-    elif cleaned := cleaned_record(found.folder):
+    elif cleaned:
         report["manifest"] = cleaned.report(task.task)
     _warn(task, report, found)
     return PreparedSubset(folder, report, with_examples, _content(rows, examples.rows))

@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow
 import pyarrow.parquet
+from summary_runs import published_count
 
 from cultureval.metrics.m2cqa.names import headline_verdict
 from cultureval.metrics.standard_errors import clustered_standard_error
@@ -71,7 +72,7 @@ def write_run(
     """
     known = [all_tasks()[name] for name in tasks]
     scores: dict[str, dict[str, float]] = {}
-    counts = {task.task: items or task.expected("original") or 100 for task in known}
+    counts = {task.task: items or published_count(task) for task in known}
     for task in known:
         table, means = _items(task, model, ability, counts[task.task], query, signed is not None)
         file = write_details(root, folder or model, date, f"{task.task}|{shots}", table)

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from cultureval.runs.record import Run, RunRecord, TaskRecord
-from cultureval.tasks.catalogue import all_tasks
+from cultureval.tasks.catalogue import all_tasks, groups
 from cultureval.tasks.suite import Task
 
 Score = Callable[[Task, str], float | None]
@@ -44,9 +44,16 @@ def _mean(values: list[float | None]) -> float | None:
     return None if None in values else sum(values) / len(values)
 
 
+def published_count(task: Task) -> int:
+    """How many rows the task has; of a group of which the sum alone is published, its share of that."""
+    members, total = groups()[task.group], task.group_rows.get("original", 0)
+    rest = total % len(members) if task.task == members[0] else 0
+    return task.expected("original") or total // len(members) + rest or 100
+
+
 def _record(task: Task, changed: dict) -> TaskRecord:
     fields = task.as_record()
     kept = ("suite", "benchmark", "group", "subset", "domain", "task_type", "language", "register", "expected_rows")
     known = {name: fields[name] for name in kept} | {"task": f"{task.task}|0", "metrics": task.metrics}
-    known |= {"rows": task.expected_rows or 100, "items": task.expected_rows or 100, "form": "original"}
+    known |= {"rows": published_count(task), "items": published_count(task), "form": "original"}
     return TaskRecord(**known | changed)

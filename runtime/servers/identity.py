@@ -66,7 +66,7 @@ def held_to(schema: Mapping[str, Any], name: str = "reply") -> dict[str, Any]:
 
 
 _NOT_COMPARED = ("owner", "holds_schema", "unlisted", "answered")
-_OF_THE_LIST = {"root", "max_model_len", "sizes"}
+OF_THE_LIST = {"root", "max_model_len", "sizes"}
 _OF_THE_ANSWER = {"probe", "fingerprint", "served"}
 _SIZES = ("n_params", "n_vocab", "n_embd", "size")  # what llama.cpp lists of a model's weights
 
@@ -129,12 +129,12 @@ class ServerIdentity:
     @property
     def of_a_list(self) -> bool:
         """Whether the servers' list of models says anything of it but its id."""
-        return any(getattr(self, name) is not None for name in (*_OF_THE_LIST, "owner"))
+        return any(getattr(self, name) is not None for name in (*OF_THE_LIST, "owner"))
 
     def differing(self, other: "ServerIdentity") -> set[str]:
         """In what another one differs; a list that fails and a question that is refused say nothing."""
         names = {name for name, _ in self.known.items() ^ other.known.items()}
-        names -= _OF_THE_LIST if bool(self.unlisted) != bool(other.unlisted) else set()
+        names -= OF_THE_LIST if bool(self.unlisted) != bool(other.unlisted) else set()
         return names - _OF_THE_ANSWER if self.answered != other.answered else names
 
     def says_less_than(self, other: "ServerIdentity") -> bool:
@@ -225,7 +225,7 @@ def identify(question: IdentityQuestion, whom: str, try_schema: bool = False, pl
         raise cannot_be_asked(whom, question.settings, error) from None
     if found.unlisted:
         logger.warning(
-            "The list of models of the server of %s fails (%s). Its answers are kept as those of a model of which only "
+            "%s: its server's list of models fails (%s). Its answers are kept as those of a model of which only "
             "the rest is known: once the list answers, they are asked anew, as are now those of runs that read it.",
             *(whom, found.unlisted.rstrip(".")),
         )
@@ -302,7 +302,10 @@ async def _identify(question: IdentityQuestion, try_schema: bool, plain: bool) -
     (url, first), *others = sorted(answered.items(), key=lambda one: bool(one[1].unlisted))
     for other_url, other in others:
         if other.unlisted and not first.unlisted:
-            logger.warning("The list of models of %s fails (%s): its root is not compared.", other_url, other.unlisted)
+            raise CulturevalError(
+                f"The list of models of {other_url} fails ({other.unlisted.rstrip('.')}), so that nobody can say if "
+                f"it serves what {url} does ({first}): mend it, or leave that address out of base_url."
+            )
         if other.differing(first):
             raise CulturevalError(
                 f"{url} and {other_url} do not serve the same model, or do not answer alike: {first} and {other}. "

@@ -24,7 +24,7 @@ from cultureval.runtime.journal import Journal
 from cultureval.runtime.journal_lines import UNCONFIRMED
 from cultureval.runtime.servers.answers import name_of
 from cultureval.runtime.servers.errors import ModelChanged
-from cultureval.runtime.servers.identity import IdentityQuestion, ServerIdentity
+from cultureval.runtime.servers.identity import OF_THE_LIST, IdentityQuestion, ServerIdentity
 
 logger = logging.getLogger(__name__)
 
@@ -114,7 +114,8 @@ class IdentityWatch:
     journal: Journal | None = None
     others: dict[str, str] = field(default_factory=dict)
     _name: str | None = None
-    _unlisted: str = ""  # why a server's list of models has failed since, as it says
+    _listed: ServerIdentity | None = None  # what a list of models said first that had failed at the start
+    _unlisted: dict[str, str] = field(default_factory=dict)  # url -> why its list of models has failed since
     _recent: dict[str, list[Filed]] = field(default_factory=dict)  # url -> since it last said who it is
     _unplaced: list[Filed] = field(default_factory=list)  # of the run's model, or of another behind its address
     _next_check: dict[str, str] = field(default_factory=dict)  # url -> name
@@ -177,6 +178,8 @@ class IdentityWatch:
         self._next_check.pop(url, None)  # what is filed meanwhile waits for another check
         found = [await self._ask(url, patient) for _ in range(times)]
         self._asked[url] = (time.monotonic(), time.monotonic() - started)
+        if self.first.unlisted and self._current(url) is self.first:
+            self._listed = next((one for one in (self._listed, *found) if one and not one.unlisted), None)
         if any(self._differing(url, one) == {"probe"} for one in found):
             while in_flight():
                 await asyncio.sleep(_POLL_S)
@@ -190,9 +193,9 @@ class IdentityWatch:
             self._unplaced += before
             del recent[: len(before)]
         elif less := [one for one in found if one.says_less_than(self._current(url))]:
-            self._unlisted = next((one.unlisted for one in less if one.unlisted), "")
+            self._unlisted[url] = next((one.unlisted for one in less if one.unlisted), "")
         else:
-            self._unlisted = ""
+            self._unlisted.pop(url, None)
             await self._confirm(before)
             del recent[: len(before)]
 
@@ -201,7 +204,12 @@ class IdentityWatch:
 
     def _differing(self, url: str, found: ServerIdentity) -> set[str]:
         """In what an identity differs from that of a server."""
-        return self._current(url).differing(found)
+        return self._differing_from(self._current(url), found)
+
+    def _differing_from(self, one: ServerIdentity, found: ServerIdentity) -> set[str]:
+        """As `ServerIdentity.differing`; of the run's model also from what its list said once it did not fail."""
+        learned = self._listed if one is self.first and not found.unlisted else None
+        return one.differing(found) | ({*learned.differing(found)} & OF_THE_LIST if learned else set())
 
     async def _confirm(self, filed: Iterable[Filed]) -> None:
         """Notes in the journal that the checks of these answers were passed."""
@@ -211,6 +219,7 @@ class IdentityWatch:
     def leave_unconfirmed(self) -> int:
         """Marks the answers that no check has followed, says how many they are, and returns it; called at the end."""
         left = {one.asked for recent in self._recent.values() for one in recent}
+        causes = [self._unlisted[url] for url, recent in self._recent.items() if recent and self._unlisted.get(url)]
         self.others |= dict.fromkeys(left, f"{self.first}{UNCONFIRMED}")
         unplaced = {one.asked for one in self._unplaced}
         self.others |= dict.fromkeys(unplaced, f"{self.first} or another")
@@ -218,7 +227,7 @@ class IdentityWatch:
         self._unplaced.clear()
         self._next_check.clear()
         twice = "came while their server answered a short question as it did before and also otherwise"
-        fails = f", whose list of models fails ({self._unlisted.rstrip('.')})" if self._unlisted else ""
+        fails = f", whose list of models fails ({causes[0].rstrip('.')})" if causes else ""
         for count, why, more in (
             (len(left), f"came after the last time that their server said who it is{fails}", ""),
             (len(unplaced), twice, OF_UNSTEADY),
@@ -246,7 +255,7 @@ class IdentityWatch:
             self.journal.withdraw({one.key: None for one in unsure})
         await self._confirm(one for one in recent if one not in unsure)
         self.others |= {one.asked: f"{before} or {found}" for one in unsure}
-        self._now[url] = found if found.differing(self.first) else self.first
+        self._now[url] = found if self._differing_from(self.first, found) else self.first
         self._changes[url] += 1
         if not self.goes_on:
             raise self.error(url, found, len(unsure))
@@ -326,7 +335,8 @@ class IdentityWatch:
         return (OF_SEVERAL if several else OF_MODELS) + (OF_UNSTEADY if unsteady else "")
 
     def _told(self, url: str, who: ServerIdentity, unsure: int) -> str:
-        before = self.first if self._name in (None, self.first.id) else replace(self.first, served=self._name)
+        first = self._listed or self.first
+        before = first if self._name in (None, first.id) else replace(first, served=self._name)
         either = (
             f" Of either may be {counted(unsure, 'answer')} since it was last asked: out of the journal, so that the "
             "next run asks anew."

@@ -21,7 +21,7 @@ from cultureval.runtime.patches.evalplus import evalplus_problems
 from cultureval.runtime.settings import current_settings
 from cultureval.tasks.catalogue import all_tasks
 from cultureval.tasks.cleaned_data import SOURCE_ROW, CleanedRecord, cleaned_files, cleaned_record
-from cultureval.tasks.manifest import Selection, manifest_of
+from cultureval.tasks.manifest import Selection, manifest_of, refuse_on_cleaned
 from cultureval.tasks.qimma.options import SHORTENED_CODE
 
 if TYPE_CHECKING:
@@ -218,6 +218,8 @@ def _discarded(found: "FoundFile", rows: Mapping[str, Row]) -> tuple[list[str], 
     manifest, file = manifest_of(current_settings().manifest), found.file
     if not manifest:
         return [], found.cleaned.report(found.dataset.task) if found.cleaned else {}
+    if found.cleaned:
+        refuse_on_cleaned(manifest, found.folder)
     selection = Selection(manifest, REPO, found.folder, all_tasks()[found.dataset.task].subset)
     placed = [(name, PlacedRow(file.name, number, row, file)) for number, (name, row) in enumerate(rows.items())]
     left_out = [name for name, one in placed if selection.leaves_out(one, [file])]

@@ -7,6 +7,7 @@ import json
 import os
 import signal
 import threading
+from contextlib import ExitStack
 from types import SimpleNamespace
 
 import pytest
@@ -199,13 +200,36 @@ def test_answers_that_a_list_of_models_without_the_root_hides_are_told(load, cap
         assert {*server.answered.values()} == {2}, "those of the first run are taken again"
 
 
-def test_a_failing_list_of_one_of_two_servers_is_no_other_model(load, caplog):
+def test_a_failing_list_of_one_of_two_servers_is_named_before_anything_is_paid(load):
+    """They were told to serve different models."""
     entry = {"root": "/a", "max_model_len": 64}
     with FaultyServer(entry=entry) as first, FaultyServer(entry=entry) as second:
         second.lost_lists = dict.fromkeys(range(1, 99), BROKEN)
-        model = load(first, base_url=[second.url, first.url])
-        assert len(texts(model)) == 7 and f"The list of models of {second.url} fails" in caplog.text
-        assert "root=/a" in str(model._server_identity)
+        with pytest.raises(
+            CulturevalError, match=f"The list of models of {second.url} fails .*broken.*leave that address"
+        ):
+            texts(load(first, base_url=[second.url, first.url]))
+        assert not first.asked and not second.asked
+
+
+@pytest.mark.parametrize("servers", [1, 2])
+def test_what_a_list_says_that_failed_at_the_start_is_compared_from_then_on(load, servers):
+    """Answers of /a and of /b, which the server or its twin said itself, were one score without a word."""
+    with ExitStack() as stack:
+        found = [stack.enter_context(FaultyServer(entry={"root": "/a", "max_model_len": 64})) for _ in range(servers)]
+        for server in found:
+            server.lost_lists = dict.fromkeys(range(1, 4), BROKEN)
+        model = load(found[0], base_url=[server.url for server in found])
+        model.identify()
+        if servers == 2:
+            found[1].entry = {"root": "/b", "max_model_len": 64}
+        else:
+            found[0].plan = lambda prompt, count: setattr(found[0], "entry", {"root": "/b"}) if prompt == "q5" else None
+            model._watch.is_due = lambda url: True
+        with pytest.raises(
+            CulturevalError, match="it was .*root=/a.*and is .*root=/b|it was .*root=/b.*and is .*root=/a"
+        ):
+            texts(model)
 
 
 def test_a_list_of_models_that_fails_after_the_command_has_read_it_stops_before_anything_is_paid(load):

@@ -146,6 +146,8 @@ def test_cleaned_data_are_a_data_root_with_the_rows_that_the_manifest_leaves(ite
     left = prepare_subset(all_tasks()[TASK], DataOptions(root=samples_root(), manifests=(file,)))
     assert rows_of(cleaned) == rows_of(left)
     assert cleaned.report["manifest"] == left.report["manifest"] | {"for_review": 0}
+    with pytest.raises(CulturevalError, match="has cleaned by another: clean the source by both"):
+        prepare_subset(all_tasks()[TASK], replace(options, manifests=(file,)))
 
 
 def test_a_renamed_file_of_a_folder_is_gone(tmp_path):
