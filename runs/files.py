@@ -355,10 +355,12 @@ def find_details(path: Path, task: str, tell: Callable[[str], object] = print_no
         some = shown_names(sorted({one.task for one in saved}), 3)
         raise CulturevalError(f"{task} is a group of tasks: name one of them ({some}).")
     newest = max(found, key=lambda one: (one.age, one.file.name))  # by the run's date; a copy has other times
-    if others := [one for one in found if one is not newest]:
+    if more := sorted({one.task for one in found} - {newest.task}):
+        tell(f"Of {task}, what is shown is {newest.task}; there is also {', '.join(more)}: name it so to see it.")
+    if others := [one for one in found if one is not newest and one.task == newest.task]:
         other = max(others, key=lambda one: one.age)
         tell(
-            f"{newest.run_name} is the newest of {len(found)} runs with details of {task}. Another is "
+            f"{newest.run_name} is the newest of {len(others) + 1} runs with details of {newest.task}. Another is "
             f"{other.run_name}: name {other.results_file if other.results_file.is_file() else other.file} to see it."
         )
     if not newest.results_file.is_file():
