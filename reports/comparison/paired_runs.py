@@ -269,7 +269,10 @@ def _pair(first: Side, second: Side, metrics: Sequence[str], needed: bool) -> Pa
     notes = [f"not compared: {shown_names(names, 3)}: {reason}" for reason, names in left_out.items()]
     key = _key(first, second)
     for side, other in ((first, second), (second, first)):
-        there = set(map(key, other.tasks))
+        there = _by_key(other, key)
+        if several := [name for name, tasks_ in _by_key(side, key).items() if len(tasks_) > 1 and name in there]:
+            told = f"{side.name} has it with several numbers of examples, {other.name} with none of them"
+            notes.append(f"not compared: {shown_names(several, 3)}: {told}. Name the results file of one.")
         if alone := [name for name in side.tasks if key(name) not in there]:
             scored = {name for task in other.tasks.values() if task.run for name in task.run.record.tasks}
             notes += [
@@ -373,12 +376,19 @@ def incompatibilities(first: ComparedTask, second: ComparedTask, names: tuple[st
 
 
 def shared_tasks(first: Side, second: Side) -> Iterator[tuple[ComparedTask, ComparedTask]]:
-    """The tasks of both sides, by their `_key`."""
-    key = _key(first, second)
-    by_name = {key(name): task for name, task in second.tasks.items()}
-    for name, task in first.tasks.items():
-        if other := by_name.get(key(name)):
-            yield task, other
+    """The tasks of both sides, by their `_key`, but for those that a side has several times so."""
+    ours, theirs = (_by_key(side, _key(first, second)) for side in (first, second))
+    for name, own in ours.items():
+        others = theirs.get(name, [])
+        if len(own) == len(others) == 1:
+            yield own[0], others[0]
+
+
+def _by_key(side: Side, key: Callable[[str], str]) -> dict[str, list[ComparedTask]]:
+    found: dict[str, list[ComparedTask]] = {}
+    for name, task in side.tasks.items():
+        found.setdefault(key(name), []).append(task)
+    return found
 
 
 def _key(first: Side, second: Side) -> Callable[[str], str]:

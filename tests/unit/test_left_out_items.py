@@ -26,6 +26,7 @@ from cultureval.runs.files import SavedTask
 from cultureval.runs.items import ItemScores, aligned, note_lacking
 from cultureval.runs.load_runs import load, scores_table
 from cultureval.runs.warnings import run_warnings
+from cultureval.runtime.errors import CulturevalError
 from cultureval.tasks.catalogue import groups
 
 DRAWS = 1000
@@ -241,6 +242,26 @@ def test_runs_with_examples_and_without_are_compared_each_with_its_like(tmp_path
     write_run(out, "lab/a", ["qimma_aratrust"], 0.6, 30, signed={}, date="2026-11-05T10-00-00")
     again = compare_all([out], tmp_path / "d", draws=300)
     assert [row["name"] for row in again.document["differences"] if row["level"] == "group"] == ["qimma_aradice|3"]
+
+
+def test_of_several_numbers_of_examples_none_is_compared_with_another_by_chance(tmp_path):
+    """The one named first decided whether 0 or 3 examples were compared with 5, and who was better."""
+    for model, shots, ability in (("lab/a", 0, 0.9), ("lab/a", 3, 0.3), ("lab/b", 5, 0.6)):
+        folder = tmp_path / model[-1]
+        write_run(
+            folder,
+            model,
+            ["qimma_aratrust"],
+            ability,
+            30,
+            signed={},
+            shots=shots,
+            date=f"2026-11-0{shots + 1}T00-00-00",
+        )
+    told = "lab/a has it with several numbers of examples, lab/b with none of them. Name the results file of one."
+    for names in ("ab", "ba"):
+        with pytest.raises(CulturevalError, match=told):
+            compare_all([tmp_path / name for name in names], tmp_path / "c", draws=100, allowed=["prompts"])
 
 
 def test_an_item_is_left_out_once_whatever_the_metrics_of_its_task():
