@@ -40,7 +40,7 @@ from cultureval.reports.comparison.paired_runs import (
 from cultureval.reports.comparison.report import row_record
 from cultureval.runs.items import details_columns, item_scores
 from cultureval.runs.means import interval_of
-from cultureval.runtime.errors import CulturevalError
+from cultureval.runtime.errors import CulturevalError, shown_names
 from cultureval.tasks.m2cqa.benchmarks import DIALECTS, PROMPTS, VARIETIES
 
 Row = dict[str, Any]
@@ -165,8 +165,11 @@ def paired_prompts(prompted: Prompted, metric: str, allowed: Sequence[str]) -> l
     for prompt in prompts:
         members = [side for (_, name), side in prompted.items() if name == prompt]
         of_shots = {shots: [side for side in members if _shots(side) == shots] for shots in map(_shots, members)}
-        for part in [alike for alike in of_shots.values() if len(alike) > 1] or [members]:
+        parts = [alike for alike in of_shots.values() if len(alike) > 1] if "prompts" not in allowed else []
+        for part in parts or [members]:
             found += pair_sides(part, [metric], allowed, needed=False)
+        if parts and (alone := [side.name for side in members if not any(side in part for part in parts)]):
+            found[-1].notes.append(f"not compared: {shown_names(alone)}: no other model has as many examples.")
     for model in models:
         members = [side for (name, _), side in prompted.items() if name == model]
         for pairs in pair_sides(members, [metric], [*allowed, "prompts"], needed=False):

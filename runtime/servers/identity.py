@@ -10,7 +10,7 @@ import json
 import logging
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from types import MappingProxyType
 from typing import Any
 
@@ -65,7 +65,7 @@ def held_to(schema: Mapping[str, Any], name: str = "reply") -> dict[str, Any]:
     return {"type": "json_schema", "json_schema": {"name": name, "strict": True, "schema": dict(schema)}}
 
 
-_NOT_COMPARED = ("owner", "holds_schema", "unlisted", "answered")
+_NOT_COMPARED = ("owner", "holds_schema", "unlisted", "answered", "learned")
 OF_THE_LIST = {"root", "max_model_len", "sizes"}
 _OF_THE_ANSWER = {"probe", "fingerprint", "served"}
 _SIZES = ("n_params", "n_vocab", "n_embd", "size")  # what llama.cpp lists of a model's weights
@@ -87,6 +87,7 @@ class ServerIdentity:
         holds_schema: Whether the servers hold a reply to a JSON schema, by trial. Not compared.
         unlisted: Why their list of models failed, as that of a busy server does; "" where it did not. Not compared.
         answered: Whether they answered `PROBE`, which some refuse for what it is. Not compared.
+        learned: The same with what a list said later that was `unlisted` first, for all who watch this model; or none.
     """
 
     id: str
@@ -100,6 +101,7 @@ class ServerIdentity:
     holds_schema: bool = False
     unlisted: str = ""
     answered: bool = True
+    learned: list["ServerIdentity"] = field(default_factory=list, compare=False, repr=False)
 
     @property
     def described(self) -> bool:
@@ -125,6 +127,17 @@ class ServerIdentity:
         """What identifies the model, by name."""
         values = {field.name: getattr(self, field.name) for field in fields(self) if field.name not in _NOT_COMPARED}
         return {name: value for name, value in values.items() if value is not None}
+
+    @property
+    def whole(self) -> "ServerIdentity":
+        """With what its list said later, where that had failed."""
+        return self.learned[0] if self.learned else self
+
+    def learn(self, found: "ServerIdentity") -> None:
+        """Takes what the list of the same model says, where it had failed."""
+        if self.unlisted and not self.learned and not found.unlisted and not self.differing(found):
+            of_list = {name: getattr(found, name) for name in (*OF_THE_LIST, "owner")}
+            self.learned.append(replace(self, unlisted="", **of_list))
 
     @property
     def of_a_list(self) -> bool:

@@ -24,7 +24,7 @@ from cultureval.runtime.journal import Journal
 from cultureval.runtime.journal_lines import UNCONFIRMED
 from cultureval.runtime.servers.answers import name_of
 from cultureval.runtime.servers.errors import ModelChanged
-from cultureval.runtime.servers.identity import OF_THE_LIST, IdentityQuestion, ServerIdentity
+from cultureval.runtime.servers.identity import IdentityQuestion, ServerIdentity
 
 logger = logging.getLogger(__name__)
 
@@ -114,7 +114,6 @@ class IdentityWatch:
     journal: Journal | None = None
     others: dict[str, str] = field(default_factory=dict)
     _name: str | None = None
-    _listed: ServerIdentity | None = None  # what a list of models said first that had failed at the start
     _unlisted: dict[str, str] = field(default_factory=dict)  # url -> why its list of models has failed since
     _recent: dict[str, list[Filed]] = field(default_factory=dict)  # url -> since it last said who it is
     _unplaced: list[Filed] = field(default_factory=list)  # of the run's model, or of another behind its address
@@ -178,8 +177,9 @@ class IdentityWatch:
         self._next_check.pop(url, None)  # what is filed meanwhile waits for another check
         found = [await self._ask(url, patient) for _ in range(times)]
         self._asked[url] = (time.monotonic(), time.monotonic() - started)
-        if self.first.unlisted and self._current(url) is self.first:
-            self._listed = next((one for one in (self._listed, *found) if one and not one.unlisted), None)
+        if self._current(url) is self.first:
+            for one in found:
+                self.first.learn(one)
         if any(self._differing(url, one) == {"probe"} for one in found):
             while in_flight():
                 await asyncio.sleep(_POLL_S)
@@ -192,7 +192,7 @@ class IdentityWatch:
         elif others:
             self._unplaced += before
             del recent[: len(before)]
-        elif less := [one for one in found if one.says_less_than(self._current(url))]:
+        elif less := [one for one in found if one.says_less_than(self._current(url).whole)]:
             self._unlisted[url] = next((one.unlisted for one in less if one.unlisted), "")
         else:
             self._unlisted.pop(url, None)
@@ -200,16 +200,11 @@ class IdentityWatch:
             del recent[: len(before)]
 
     async def _ask(self, url: str, patient: bool = True) -> ServerIdentity:
-        return await self.question.ask(url, patient, self._current(url).of_a_list)
+        return await self.question.ask(url, patient, self._current(url).whole.of_a_list)
 
     def _differing(self, url: str, found: ServerIdentity) -> set[str]:
         """In what an identity differs from that of a server."""
-        return self._differing_from(self._current(url), found)
-
-    def _differing_from(self, one: ServerIdentity, found: ServerIdentity) -> set[str]:
-        """As `ServerIdentity.differing`; of the run's model also from what its list said once it did not fail."""
-        learned = self._listed if one is self.first and not found.unlisted else None
-        return one.differing(found) | ({*learned.differing(found)} & OF_THE_LIST if learned else set())
+        return self._current(url).whole.differing(found)
 
     async def _confirm(self, filed: Iterable[Filed]) -> None:
         """Notes in the journal that the checks of these answers were passed."""
@@ -248,14 +243,14 @@ class IdentityWatch:
         Raises:
             ModelChanged: The run does not go on.
         """
-        before, recent = self._current(url), self._recent.pop(url, [])
+        before, recent = self._current(url).whole, self._recent.pop(url, [])
         self._next_check.pop(url, None)
         unsure = [one for one in recent if not (one.named and _told_apart(before, found))]
         if self.journal is not None:
             self.journal.withdraw({one.key: None for one in unsure})
         await self._confirm(one for one in recent if one not in unsure)
         self.others |= {one.asked: f"{before} or {found}" for one in unsure}
-        self._now[url] = found if self._differing_from(self.first, found) else self.first
+        self._now[url] = found if self.first.whole.differing(found) else self.first
         self._changes[url] += 1
         if not self.goes_on:
             raise self.error(url, found, len(unsure))
@@ -335,7 +330,7 @@ class IdentityWatch:
         return (OF_SEVERAL if several else OF_MODELS) + (OF_UNSTEADY if unsteady else "")
 
     def _told(self, url: str, who: ServerIdentity, unsure: int) -> str:
-        first = self._listed or self.first
+        first = self.first.whole
         before = first if self._name in (None, first.id) else replace(first, served=self._name)
         either = (
             f" Of either may be {counted(unsure, 'answer')} since it was last asked: out of the journal, so that the "

@@ -8,6 +8,7 @@ import os
 import signal
 import threading
 from contextlib import ExitStack
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -230,6 +231,23 @@ def test_what_a_list_says_that_failed_at_the_start_is_compared_from_then_on(load
             CulturevalError, match="it was .*root=/a.*and is .*root=/b|it was .*root=/b.*and is .*root=/a"
         ):
             texts(model)
+
+
+def test_a_list_that_was_learned_of_in_mid_run_and_fails_again_confirms_nothing(load, caplog):
+    """Its failure confirmed the answers of another model, and what it had been was told by what the other one said."""
+    with FaultyServer(entry={"root": "/a", "max_model_len": 64}) as server:
+        server.lost_lists = dict.fromkeys(range(1, 4), BROKEN)
+        model = load(server)
+        model.identify()
+        server.plan = lambda prompt, count: server.lost_lists.update(dict.fromkeys(range(5, 99), BROKEN))
+        model._watch.is_due = lambda url: True
+        assert len(texts(model)) == 7 and "whose list of models fails" in caplog.text
+        assert model._watch.first.whole.root == "/a" and model._watch.first.root is None
+        watch = IdentityWatch(model._watch.first, model._watch.question)  # of another part of the run
+        assert watch._differing(server.url, replace(watch.first, unlisted="", root="/b")) == {"root", "max_model_len"}
+    first = ServerIdentity("m", probe="1", unlisted="500")
+    first.learn(ServerIdentity("m", root="/z", probe="2"))
+    assert not first.learned, "nothing of another model"
 
 
 def test_a_list_of_models_that_fails_after_the_command_has_read_it_stops_before_anything_is_paid(load):
