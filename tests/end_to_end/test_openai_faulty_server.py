@@ -600,15 +600,23 @@ def test_what_the_server_refuses_is_left_to_the_run_and_what_it_answers_is_compa
 
         return ask
 
+    class Client:
+        async def make_sure_of_all(self):
+            asked.append("who it is")
+
     def largest_difference(*questions):
-        return asyncio.run(server_scoring.parity_probe(questions, tolerance=0.5)(None))["largest_difference"]
+        return asyncio.run(server_scoring.parity_probe(questions, tolerance=0.5)(Client()))["largest_difference"]
 
     refused, down = PromptRefused(docs_of(["q"])[0], "it is no image"), ServerError("it is down")
     steady = (-1.0, -1.0, -1.0)
     for others in ((refused,), (-9.0, refused), (-9.0, -9.25, refused)):
         assert largest_difference(question(*others), question(*steady)) == (0.25 if len(others) == 3 else 0)
+    asked, drifting = [], (-1.0, -1.0, -3.0)
     with pytest.raises(ServerError, match="differ by 2 per token"):
-        largest_difference(question(-1.0, -1.0, -3.0), question(*steady))
+        largest_difference(question(*drifting, *drifting), question(*steady, *steady))
+    assert asked == ["who it is"]
+    changed = question(-1.0, -3.0, -3.0, -3.0, -3.0, -3.0)  # as of a server that restarts with another model
+    assert largest_difference(changed, question(*steady, *steady)) == 0 and len(asked) == 2
     with pytest.raises(ServerError, match="down"):
         largest_difference(question(*steady), question(-1.0, down))
 
