@@ -127,6 +127,11 @@ class IdentityWatch:
         if self.question is not None:
             self._name = self.first.served or self.first.id
 
+    @property
+    def times_changed(self) -> int:
+        """How often a server was found to have changed."""
+        return sum(self._changes.values())
+
     def is_own(self, answer: Mapping[str, Any]) -> bool:
         """Whether an answer of the journal is of the run's model, as far as it says whose it is."""
         return None in (answer.get("model"), self._name) or answer["model"] == self._name

@@ -79,6 +79,10 @@ class Watch(Protocol):
     async def took(self, url: str, response: Any) -> None:
         """Notes whose reply it is."""
 
+    @property
+    def times_changed(self) -> int:
+        """How often a server was found to have changed."""
+
 
 @dataclass
 class _Outages:
@@ -453,6 +457,11 @@ class OpenAIClient:
             server.doubted, lost = True, NobodySaysWho(error.cause)
             self._note_failure(server, lost, tries)
             raise lost from None
+
+    @property
+    def times_changed(self) -> int:
+        """How often a server was found to have changed its model."""
+        return self._watch.times_changed if self._watch is not None else 0
 
     async def make_sure_of_all(self) -> None:
         """Asks every server that gave an answer who it is; one that does not say it any more is passed over.

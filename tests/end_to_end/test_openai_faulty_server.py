@@ -601,22 +601,26 @@ def test_what_the_server_refuses_is_left_to_the_run_and_what_it_answers_is_compa
         return ask
 
     class Client:
-        async def make_sure_of_all(self):
-            asked.append("who it is")
+        def __init__(self, changes):
+            self.changes, self.times_changed = changes, 0
 
-    def largest_difference(*questions):
-        return asyncio.run(server_scoring.parity_probe(questions, tolerance=0.5)(Client()))["largest_difference"]
+        async def make_sure_of_all(self):
+            self.times_changed += self.changes
+
+    def largest_difference(*questions, changes=0):
+        probe = server_scoring.parity_probe(questions, tolerance=0.5)
+        return asyncio.run(probe(Client(changes)))["largest_difference"]
 
     refused, down = PromptRefused(docs_of(["q"])[0], "it is no image"), ServerError("it is down")
     steady = (-1.0, -1.0, -1.0)
     for others in ((refused,), (-9.0, refused), (-9.0, -9.25, refused)):
         assert largest_difference(question(*others), question(*steady)) == (0.25 if len(others) == 3 else 0)
-    asked, drifting = [], (-1.0, -1.0, -3.0)
+    cold, later = (-1.0, -3.0, -3.0), (-3.0, -3.0, -3.0)  # as of a prefix cache, or of a server that restarted
     with pytest.raises(ServerError, match="differ by 2 per token"):
-        largest_difference(question(*drifting, *drifting), question(*steady, *steady))
-    assert asked == ["who it is"]
-    changed = question(-1.0, -3.0, -3.0, -3.0, -3.0, -3.0)  # as of a server that restarts with another model
-    assert largest_difference(changed, question(*steady, *steady)) == 0 and len(asked) == 2
+        largest_difference(question(*cold, *later), question(*steady, *steady))
+    assert largest_difference(question(*cold, *later), question(*steady, *steady), changes=1) == 0
+    with pytest.raises(ServerError, match="differ by 2 per token"):
+        largest_difference(question(*cold, *cold), question(*steady, *steady), changes=1)
     with pytest.raises(ServerError, match="down"):
         largest_difference(question(*steady), question(-1.0, down))
 
