@@ -249,9 +249,8 @@ def identify(question: IdentityQuestion, whom: str, try_schema: bool = False, pl
 def _tell_of_change(whom: str, found: ServerIdentity) -> None:
     """Says where a model is not who it was in the last run with this journal, of which it then takes no answer."""
     file, known, now = journal_folder() / KNOWN, dict[str, str](), str(found)
-    with suppress(
-        OSError, ValueError, TypeError, RecursionError
-    ):  # a note alone: keys of answers have what it is about
+    # A note alone, which may be lost: keys of answers have what it is about.
+    with suppress(OSError, ValueError, TypeError, RecursionError):
         known = dict(json.loads(file.read_bytes()))
     before = known.get(whom, now)
     if before != now:
