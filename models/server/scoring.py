@@ -33,6 +33,7 @@ logger = logging.getLogger(__name__)
 
 _MOST_LOGPROBS = 20  # what OpenAI's API and vLLM's default allow
 _PROBED_QUESTIONS = 4
+_MOST_CHECKS = 3  # of the order of requests, each after the server was found to have changed its model
 
 
 @dataclass(frozen=True)
@@ -310,12 +311,12 @@ def parity_probe(questions: Sequence[Question], tolerance: float) -> Question:
     probed = [*questions[: _PROBED_QUESTIONS - 1], questions[-1]] if len(questions) >= _PROBED_QUESTIONS else questions
 
     async def ask(client: OpenAIClient) -> Answer:
-        before = client.times_changed
-        difference = await _largest_difference(probed, client)
-        if difference > tolerance:
-            await client.make_sure_of_all()  # a server that changed its model meanwhile is told, and may end the run
-        if difference > tolerance and client.times_changed > before:
-            difference = await _largest_difference(probed, client)  # of the new one alone
+        for _ in range(_MOST_CHECKS):
+            before, difference = client.times_changed, await _largest_difference(probed, client)
+            if difference > tolerance:
+                await client.make_sure_of_all()  # a server that changed its model meanwhile is told, may end the run,
+            if difference <= tolerance or client.times_changed == before:
+                break  # and is asked again as the new one alone
         logger.info("repeated log-probabilities differ by at most %.2g per token", difference)
         if difference > tolerance:
             raise ServerError(

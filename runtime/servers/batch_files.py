@@ -263,4 +263,5 @@ def _outcome(content: Mapping[str, Any]) -> tuple[str, dict[str, Any] | None]:
         told = error.get("message") or error.get("code") if isinstance(error, Mapping) else error
         code = "" if succeeded else f" {shorten(str(status)) if isinstance(status, str) else status}"
         return f"the batch says{code}: {shorten(str(told or 'no reason'))}", None
-    return ("", dict(body)) if isinstance(body, Mapping) else ("the batch's line has no body", None)
+    missing = "the batch's line has no body" if body is None else "the body of the batch's line is no JSON object"
+    return ("", dict(body)) if isinstance(body, Mapping) else (missing, None)

@@ -248,7 +248,8 @@ class IdentityWatch:
         Raises:
             ModelChanged: The run does not go on.
         """
-        before, recent = self._current(url).whole, self._recent.pop(url, [])
+        current, recent = self._current(url), self._recent.pop(url, [])
+        before = current.whole
         self._next_check.pop(url, None)
         unsure = [one for one in recent if not (one.named and _told_apart(before, found))]
         if self.journal is not None:
@@ -259,7 +260,7 @@ class IdentityWatch:
         self._changes[url] += 1
         if not self.goes_on:
             raise self.error(url, found, len(unsure))
-        logger.warning("%s", self._told(url, found, len(unsure)))
+        logger.warning("%s", self._told(url, current, found, len(unsure)))
 
     async def took(self, url: str, response: Any) -> None:
         """Notes whose reply it is, by what it says and by what its server said.
@@ -272,9 +273,9 @@ class IdentityWatch:
         self._name = self._name or model
         who = self._who(url, model, fingerprint)
         if who is None:
-            found = await self._learned(url, model, fingerprint)
+            current, found = self._current(url), await self._learned(url, model, fingerprint)
             if (model, fingerprint) not in self._named:  # nor has another reply told it meanwhile
-                logger.warning("%s", self._told(url, found, 0))
+                logger.warning("%s", self._told(url, current, found, 0))
             who = self._named.setdefault((model, fingerprint), found)
         if who is self.first:
             self._now.pop(url, None)
@@ -319,7 +320,7 @@ class IdentityWatch:
 
     def error(self, url: str, who: ServerIdentity, unsure: int) -> "ModelChanged":
         """The error that ends a run whose model has changed to `who`; `unsure` answers are of either."""
-        return ModelChanged(f"{self._told(url, who, unsure)} {self.advice or self._fitting(who)}")
+        return ModelChanged(f"{self._told(url, self.first, who, unsure)} {self.advice or self._fitting(who)}")
 
     def _fitting(self, who: ServerIdentity) -> str:
         """What to do after a change to `who`."""
@@ -334,9 +335,10 @@ class IdentityWatch:
         unsteady = self.question.by_answer and names <= {"probe", "fingerprint"}
         return (OF_SEVERAL if several else OF_MODELS) + (OF_UNSTEADY if unsteady else "")
 
-    def _told(self, url: str, who: ServerIdentity, unsure: int) -> str:
-        first = self.first.whole
-        before = first if self._name in (None, first.id) else replace(first, served=self._name)
+    def _told(self, url: str, was: ServerIdentity, who: ServerIdentity, unsure: int) -> str:
+        before = was.whole
+        if was is self.first and self._name not in (None, was.id):
+            before = replace(before, served=self._name)
         either = (
             f" Of either may be {counted(unsure, 'answer')} since it was last asked: out of the journal, so that the "
             "next run asks anew."

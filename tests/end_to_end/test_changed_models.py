@@ -5,6 +5,7 @@ import errno
 import itertools
 import json
 import os
+import re
 import signal
 import threading
 from contextlib import ExitStack
@@ -305,6 +306,19 @@ def test_a_short_question_that_is_asked_again_alone_is_as_patient_as_the_first(p
     watch = IdentityWatch(ServerIdentity("m", probe="a"), Question())
     asyncio.run(watch.make_sure("", lambda: 0, patient=patient))
     assert asked == [patient] * 4
+
+
+def test_each_notice_of_a_change_names_the_model_before_it(caplog):
+    class Question:
+        async def ask(self, url, patient, listed):
+            return ServerIdentity("m", root=now[0])
+
+    watch, now = IdentityWatch(ServerIdentity("m", root="/a"), Question(), goes_on=True), [""]
+    for now[0] in ("/b", "/c", "/a"):
+        asyncio.run(watch.make_sure("", lambda: 0))
+    told = [record.getMessage() for record in caplog.records]
+    roots = [re.findall(r"root=(/\w)", line) for line in told]
+    assert roots == [["/a", "/b"], ["/b", "/c"], ["/c", "/a"]]
 
 
 # Said in every reply; by the build; by the answer to the short question alone, after a lost connection or not.
