@@ -8,8 +8,11 @@ choice's. Choices that differ only in their last token need one request, for the
 import asyncio
 import logging
 import math
+import random
+import secrets
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from contextvars import ContextVar
+from dataclasses import dataclass, replace
 from typing import Any
 
 from lighteval.models.model_output import ModelResponse
@@ -34,6 +37,8 @@ logger = logging.getLogger(__name__)
 _MOST_LOGPROBS = 20  # what OpenAI's API and vLLM's default allow
 _PROBED_QUESTIONS = 4
 _MOST_CHECKS = 3  # of the order of requests, each after the server was found to have changed its model
+_NEW_TOKENS = 16  # at the beginning of a prompt of that check
+_BEGINNING: ContextVar[str] = ContextVar("beginning", default="")  # of the prompts that are asked: `Prompt.begun_with`
 
 
 @dataclass(frozen=True)
@@ -47,6 +52,7 @@ class Prompt:
         contexts: Prompt token ids, a list for each choice.
         choices: Choice token ids, a list for each choice.
         truncated: Number of tokens cut to keep `max_length`.
+        beginning: Text before the first of its chat messages.
     """
 
     doc: Doc
@@ -55,6 +61,24 @@ class Prompt:
     contexts: list[list[int]]
     choices: list[list[int]]
     truncated: int = 0
+    beginning: str = ""
+
+    def begun_with(self, text: str) -> "Prompt":
+        """A prompt as long with another beginning, which no server has seen if the text is new; itself for "".
+
+        Behind the first token are some of its first ones in an order that the text decides, so that prompts with a
+        common beginning still have one; a choice without a prompt gives the second half of its tokens for these.
+        """
+        if not text:
+            return self
+        first = [*self.contexts[0], *self.choices[0]][: _NEW_TOKENS + 1]
+        new = random.Random(text).choices(first, k=_NEW_TOKENS)
+        contexts, choices = [], []
+        for context, choice in zip(self.contexts, self.choices, strict=True):
+            count = min(_NEW_TOKENS, max(len(context) - 1, len(choice) // 2))
+            contexts.append([*context[:1], *new[:count], *context[count + 1 :]])
+            choices.append(choice[: len(context) + len(choice) - len(contexts[-1])])
+        return replace(self, contexts=contexts, choices=choices, beginning=f"{text}\n")
 
     def differ_in_last_token(self) -> bool:
         """Whether the choices differ in their last token only, so that one request for the next token scores all.
@@ -120,9 +144,10 @@ class Scorer:
     def _question(self, prompt: Prompt, group: Sequence[int]) -> Question:
         async def ask(client: OpenAIClient) -> Answer:
             used: list[Answer | None] = []
+            asked = prompt.begun_with(_BEGINNING.get())
             try:
                 with reading_a_reply():
-                    return await self._scores(client, prompt, group, used) | {"usage": total_usage(used)}
+                    return await self._scores(client, asked, group, used) | {"usage": total_usage(used)}
             except ServerError as error:
                 error.usage = total_usage([*used, error.usage] if error.usage else used)
                 raise
@@ -142,9 +167,13 @@ class Scorer:
         scores = [await self._choice(client, prompt, index, used) for index in group]
         return {name: [score[name] for score in scores] for name in ("logprobs", "greedy", "tokens")}
 
-    async def _agrees(self, client: OpenAIClient, prompt: Prompt, found: Answer, used: list[Answer | None]) -> bool:
-        """Whether log-probabilities of generated and of prompt tokens agree; checked once."""
-        other = (await self._choice(client, prompt, 0, used))["logprobs"]
+    async def _agrees(
+        self, client: OpenAIClient, prompt: Prompt, found: Answer, used: list[Answer | None]
+    ) -> bool | None:
+        """Whether log-probabilities of generated and of prompt tokens agree; None where two models gave them."""
+        before, other = client.times_changed, (await self._choice(client, prompt, 0, used))["logprobs"]
+        if client.times_changed > before:
+            return None
         difference = abs(other - found["logprobs"][0])
         if difference > self._config.parity_tolerance:
             logger.warning(
@@ -230,7 +259,13 @@ class Scorer:
 
     def _messages(self, prompt: Prompt) -> list[dict[str, Any]]:
         part = as_data_url(prompt.doc, self._config)
-        return chat_messages(prompt.doc, self._config.system_prompt, part, self._config.image_placement)
+        messages = chat_messages(prompt.doc, self._config.system_prompt, part, self._config.image_placement)
+        content = messages[0]["content"]
+        if isinstance(content, str):
+            messages[0]["content"] = prompt.beginning + content
+        elif words := next((one for one in content if one["type"] == "text"), None):
+            words["text"] = prompt.beginning + words["text"]
+        return messages
 
     def _body(self, prompt: Prompt, **fields: Any) -> dict[str, Any]:
         return {**(self._chat_body if prompt.messages else {}), **self._config.extra_body, **fields}
@@ -299,7 +334,8 @@ def parity_probe(questions: Sequence[Question], tolerance: float) -> Question:
     """A check that log-probabilities do not depend on request order, caching or batching.
 
     vLLM's prompt log-probabilities can depend on the order of requests with prefix caching (vllm#42019). A few
-    questions, the first of which share a prompt, are sent in order, in reverse order, and concurrently.
+    questions, the first of which share a prompt, are sent in order, in reverse order, and concurrently; with a new
+    beginning, since a server that has seen their prompts, as in a run before, may answer all three from its cache.
 
     Args:
         questions: The questions of this run.
@@ -312,11 +348,21 @@ def parity_probe(questions: Sequence[Question], tolerance: float) -> Question:
 
     async def ask(client: OpenAIClient) -> Answer:
         for _ in range(_MOST_CHECKS):
-            before, difference = client.times_changed, await _largest_difference(probed, client)
+            before = client.times_changed
+            token = _BEGINNING.set(secrets.token_hex(8))
+            try:
+                difference = await _largest_difference(probed, client)
+            finally:
+                _BEGINNING.reset(token)
             if difference > tolerance:
                 await client.make_sure_of_all()  # a server that changed its model meanwhile is told, may end the run,
             if difference <= tolerance or client.times_changed == before:
                 break  # and is asked again as the new one alone
+        else:
+            raise ServerError(
+                "The server changes its model again and again, so that nobody can say if its log-probabilities depend "
+                "on the order of requests: serve one model."
+            )
         logger.info("repeated log-probabilities differ by at most %.2g per token", difference)
         if difference > tolerance:
             raise ServerError(

@@ -121,6 +121,8 @@ class IdentityWatch:
     _changes: Counter[str] = field(default_factory=Counter)
     _now: dict[str, ServerIdentity] = field(default_factory=dict)
     _named: dict[tuple[str | None, str | None], ServerIdentity] = field(default_factory=dict)
+    _last: dict[str, ServerIdentity] = field(default_factory=dict)  # url -> whose its last reply was
+    _changes_by_name: int = 0  # from one reply to the next
     _asked: dict[str, tuple[float, float]] = field(default_factory=dict)  # url -> when, and how long it took
 
     def __post_init__(self) -> None:
@@ -129,8 +131,8 @@ class IdentityWatch:
 
     @property
     def times_changed(self) -> int:
-        """How often a server was found to have changed."""
-        return sum(self._changes.values())
+        """How often a server was found to have changed, by asking it or by what its replies say."""
+        return sum(self._changes.values()) + self._changes_by_name
 
     def is_own(self, answer: Mapping[str, Any]) -> bool:
         """Whether an answer of the journal is of the run's model, as far as it says whose it is."""
@@ -279,6 +281,8 @@ class IdentityWatch:
             who = self._named.setdefault((model, fingerprint), found)
         if who is self.first:
             self._now.pop(url, None)
+        self._changes_by_name += who != self._last.get(url, self.first)
+        self._last[url] = who
         if (replies := REPLIES.get()) is not None:
             replies.append(Reply(url, model, who, self._changes[url]))
 
@@ -313,6 +317,10 @@ class IdentityWatch:
             checks.append(self._next_check.setdefault(url, secrets.token_hex(8)))
             self._recent.setdefault(url, []).append(Filed(key, asked, named, checks[-1]))
         return checks
+
+    def other_of(self, replies: Sequence[Reply]) -> Reply | None:
+        """The first reply of another model than the run's; None where all are its own."""
+        return next((reply for reply in replies if reply.who is not self.first), None)
 
     def is_unsure(self, replies: Sequence[Reply]) -> bool:
         """Whether a server has changed since it gave one of these replies."""

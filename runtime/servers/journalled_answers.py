@@ -188,16 +188,25 @@ class _Run:
             await self.again(key)
 
     def as_check(self, question: Question) -> Question:
-        """The question, asked to learn something of the servers: its answer is paid, and of no other use."""
+        """The question, asked to learn something of the servers: its answer is paid, and of no other use.
+
+        It raises ModelChanged where another model than the run's replies, and the run does not go on.
+        """
 
         async def ask(client: OpenAIClient) -> Answer:
+            replies: list[Reply] = []
+            token = REPLIES.set(replies)
             try:
                 answer = await question(client)
             except ServerError as error:
                 if error.usage:
                     self.count_waste(_ASKED.get(), {"usage": error.usage})
                 raise
+            finally:
+                REPLIES.reset(token)
             self.count_waste(_ASKED.get(), answer)
+            if self.watch is not None and (other := self.watch.other_of(replies)) and not self.watch.goes_on:
+                raise self.watch.error(other.url, other.who, 0)
             return answer
 
         return ask
@@ -340,7 +349,7 @@ async def _file_by_model(run: _Run, watch: IdentityWatch, key: str, answer: Answ
     Raises:
         ModelChanged: That is not the run's, which does not go on.
     """
-    other = next((reply for reply in replies if reply.who is not watch.first), None)
+    other = watch.other_of(replies)
     under = key if other is None else run.key_under(key, other.who.known) if run.key_under is not None else None
     filed = under is not None and not watch.is_unsure(replies)
     if under is not None and filed:

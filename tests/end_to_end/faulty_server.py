@@ -82,10 +82,12 @@ class FaultyServer(LoopbackServer):
             "no_parts_of_letters" has none for options with Arabic letters, half of one for a text, as llama.cpp;
             "no_images", "no_system", "no_temperature", "rejects_prompt_logprobs" refuse these; "top_logprobs" has them
             of first tokens;
+            "remembers" has lower log-probabilities for a prompt that it has seen, by 3 nats;
             "unknown_models" answers 404 to questions for a model that is not its own; "counts" counts a prompt's words
             as its tokens at /tokenize, refuses one that has more than `max_model_len` of its entry with its answer, and
             reads the end of one as vLLM does.
         served, fingerprint: What its answers call the model, and say of its build.
+        shift: Nats by which its log-probabilities of prompts are lower than `token_logprob`.
         lists: How often its list of models was asked for; lost_lists: which of these are lost -> the
             reply instead, as the arguments of `reply`; None drops the connection.
         down: While True, every connection is dropped.
@@ -111,6 +113,7 @@ class FaultyServer(LoopbackServer):
         self.most_at_once = self.in_flight = self.dropped_while_down = self.lists = 0
         self.lost_lists: dict[int, tuple | None] = {}
         self.down, self.served, self.fingerprint, self.probe_usage = False, MODEL, None, None
+        self.shift = 0.0
 
 
 class _Handler(Handler):
@@ -287,7 +290,8 @@ class _Handler(Handler):
         choice = {"index": 0, "text": answer_text(prompt), "finish_reason": "length", "logprobs": None}
         tokens = body["prompt"]
         if "prompt_logprobs" in body and "prompt_logprobs" in self.server.features:
-            drift = len(self.server.requests) if "drifts" in self.server.features else 0
+            drift = len(self.server.requests) if "drifts" in self.server.features else self.server.shift
+            drift += 3.0 if "remembers" in self.server.features and self.server.asked[str(tokens)] > 1 else 0.0
             entries = [
                 {str(token): {"logprob": token_logprob(tokens[:i], token) - drift, "rank": 1 + token % 2}}
                 for i, token in enumerate(tokens)
@@ -298,6 +302,7 @@ class _Handler(Handler):
                 choice["prompt_logprobs"][-1:] = [] if last == "cut" else [last and {str(tokens[-1]): last}]
         if body.get("logprobs") and "labels" in self.server.features:
             shift = 1.0 if "other_labels" in self.server.features else 0.0
+            shift += 3.0 if "remembers" in self.server.features and self.server.asked[str(tokens)] > 1 else 0.0
             labels = body.get("logprob_token_ids", [])
             top = {f"token_id:{token}": token_logprob(tokens, token) - shift for token in labels}
             choice["logprobs"] = {"tokens": [max(top, key=top.get)], "top_logprobs": [top]}

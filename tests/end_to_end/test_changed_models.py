@@ -341,6 +341,35 @@ def test_a_change_stops_the_run_and_each_model_keeps_its_own_answers(load, chang
             assert set(server.answered.values()) == {2}, "no model was asked twice"
 
 
+@pytest.mark.parametrize("change", ["served", "fingerprint", "probe_answer"])
+@pytest.mark.parametrize("policy", ["stop", "continue"])
+def test_a_change_while_the_order_of_requests_is_checked_is_no_prefix_cache(
+    load, tmp_path, monkeypatch, change, policy
+):
+    """A change that the replies named was taken for log-probabilities that depend on the order of requests."""
+
+    class Restarting(Changing):
+        def _plan(self, prompt, count):
+            if len(self.requests) == 4:
+                self.becomes("B")
+                self.shift = 3.0
+
+    monkeypatch.setenv("CULTUREVAL_ON_CHANGE", policy)
+    with Restarting(change=(change,), features=("prompt_logprobs",)) as server:
+        server.becomes("A")
+        train_tokenizer().save_pretrained(tmp_path / "tokenizer")
+        model = load(server, tokenizer=str(tmp_path / "tokenizer"))
+        asked = docs(["س", "ش"], choices=["نعم نعم", "لا لا"])
+        if policy == "stop":
+            with pytest.raises(CulturevalError, match="has changed its model during the run: .*--on-change continue"):
+                model.loglikelihood(asked)
+            return
+        found = [response.logprobs for response in model.loglikelihood(asked)]
+        assert model.run_record()["tasks"]["t"]["of_other_models"] == len(asked)
+        of_b = load(server, tokenizer=str(tmp_path / "tokenizer"), revision="b")
+        assert found == [response.logprobs for response in of_b.loglikelihood(asked)]
+
+
 @pytest.mark.parametrize("back_as", ["A", "B"])
 def test_a_server_that_restarts_is_waited_for_and_asked_who_it_is(load, back_as):
     def back():

@@ -20,6 +20,8 @@ import pytest
 import yaml
 from datasets import Dataset
 from faulty_server import MODEL, FaultyServer, answer_text, docs_of, flatten, token_logprob
+from hypothesis import given
+from hypothesis import strategies as st
 from lighteval.models.custom.custom_model import CustomModelConfig
 from lighteval.models.model_loader import load_custom_model
 from PIL import Image
@@ -621,8 +623,8 @@ def test_what_the_server_refuses_is_left_to_the_run_and_what_it_answers_is_compa
     for changes in (1, 2):
         replies = question(*cold * changes, *later), question(*steady * (changes + 1))
         assert largest_difference(*replies, changes=changes) == 0
-    for rounds, changes in ((2, 1), (3, 3)):  # a prefix cache behind a change; changes without an end
-        with pytest.raises(ServerError, match="differ by 2 per token"):
+    for rounds, changes, told in ((2, 1, "differ by 2 per token"), (3, 3, "again and again")):
+        with pytest.raises(ServerError, match=told):
             largest_difference(question(*cold * rounds), question(*steady * rounds), changes=changes)
     with pytest.raises(ServerError, match="down"):
         largest_difference(question(*steady), question(-1.0, down))
@@ -653,6 +655,32 @@ def test_log_probabilities_that_depend_on_the_order_of_requests_are_refused(load
         with pytest.raises(ServerError, match="prefix caching"):
             model.loglikelihood(docs_of(["س", "ش"], choices=["نعم نعم", "لا لا"]))
     assert len(open_journal()) == 0
+
+
+@pytest.mark.parametrize("labels", [False, True])
+def test_a_server_that_has_seen_the_prompts_passes_no_check_from_its_cache(load, tokenizer_folder, labels):
+    """The same command, repeated after its refusal, was taken for stable: all that it asked came from the cache."""
+    choices = ["A", "B"] if labels else ["نعم نعم", "لا لا"]
+    with FaultyServer(features={"prompt_logprobs", "remembers"} | ({"labels"} if labels else set())) as server:
+        for _ in range(2):
+            with pytest.raises(ServerError, match="prefix caching"):
+                load(server, tokenizer=tokenizer_folder).loglikelihood(
+                    docs_of(["سؤال طويل", "ما؟"] * 2, choices=choices)
+                )
+
+
+@given(st.lists(st.integers(0, 9), min_size=1, max_size=40), st.lists(st.integers(0, 9), min_size=1, max_size=40))
+def test_a_prompt_with_another_beginning_is_as_long_and_scores_its_labels_alike(context, choice):
+    labels = [[*choice[:-1], 98], [*choice[:-1], 99]]
+    prompt = server_scoring.Prompt(docs_of(["q"])[0], "q", None, [context, context], labels)
+    begun, again, other = map(prompt.begun_with, ("a", "a", "b"))
+    assert begun == again and prompt.begun_with("") is prompt
+    assert [*map(len, begun.contexts)] == [*map(len, other.contexts)]
+    for one, label, old in zip(begun.contexts, begun.choices, labels, strict=True):
+        assert one[0] == context[0] and len(one) + len(label) == len(context) + len(old) and label
+        assert one[server_scoring._NEW_TOKENS + 1 :] == context[server_scoring._NEW_TOKENS + 1 :]
+    if len(context) > len(choice):
+        assert begun.choices == labels and begun.differ_in_last_token()
 
 
 def test_answers_of_other_settings_are_not_reused(load):
