@@ -165,7 +165,7 @@ class HFModel(LightevalModel):
                 "processes": processes.process_count(),
                 "max_length": self.max_length,
                 "batch_size": self.generator.size.most,
-                "adds_bos": self.add_special_tokens,
+                "adds_bos": self.encoder().adds_bos,
                 "chat_template": self.renderer.uses_chat_template,
                 "chat_template_hash": self.renderer.template_hash,
                 "system_prompt_hash": text_hash(self.config.system_prompt),

@@ -109,6 +109,7 @@ class OpenAIModel(LightevalModel):
         self._generation = generation_arguments(self.config)
         self._journal = open_journal(of=self.config.model)
         self.log = AnswerLog()
+        self.of_first_tokens: set[str] = set()  # tasks with `|k` whose labels were scored so
         self._served: set[str] = set()
         self._server_identity: ServerIdentity | None = None
         self._watch: IdentityWatch | None = None
@@ -261,16 +262,15 @@ class OpenAIModel(LightevalModel):
         """The responses of this process's share of docs, and what each adds to its doc's `specific`."""
         asked = [self._generations(doc) for doc in docs]
         answers, refused = self._ask(docs, asked, "generating")
-        none = refused_answers(docs, asked, answers)
-        self._log(docs, asked, answers, "generation", refused.keys() | none.keys())
+        self._log(docs, asked, answers, "generation", refused)
         responses: list[tuple[ModelResponse, dict[str, Any]]] = []
         for place, (doc, keys) in enumerate(zip(docs, asked, strict=True)):
             if place in refused:
                 responses.append((refused[place], {}))
                 continue
             response, added = self._generated(doc, [answers[key] for key in keys])
-            self.log.short[doc.task_name] += place not in none and any("limit" in answers[key] for key in keys)
-            responses.append((none.get(place, response), added))
+            self.log.short[doc.task_name] += any("limit" in answers[key] for key in keys)
+            responses.append((response, added))
         _tell_of_cut(docs, [response for response, _ in responses])
         return responses
 
@@ -281,7 +281,7 @@ class OpenAIModel(LightevalModel):
         description: str,
         first: First | None = None,
     ) -> tuple[dict[str, Answer], dict[int, ModelResponse]]:
-        """The answers to the questions of docs, and by place what stands for docs that the server refuses."""
+        """The answers to the questions of docs, and by place what stands for docs without one that can be used."""
         reasons: dict[str, RefusedResponse] = {}
         short = short_question(self.config, self._servers)
         keys = [key for own in asked for key in own]
@@ -300,7 +300,7 @@ class OpenAIModel(LightevalModel):
             reasons |= self._batch.answer(docs, asked, known, self._other_models, file, self._waste)
         questions = {key: question for key, question in questions.items() if key not in reasons}
         answers = self._answered(questions, description, first, skipping(reasons))
-        found = {}
+        found: dict[int, ModelResponse] = {**refused_answers(docs, asked, answers)}
         for place, own in enumerate(asked):
             if why := [reasons[key] for key in own if key in reasons]:
                 found[place] = why[0]
@@ -496,6 +496,7 @@ class OpenAIModel(LightevalModel):
         """Score labels by the first token of a chat reply."""
         for doc in docs:
             require_labels(doc)
+        self.of_first_tokens |= {doc.task_name for doc in docs}
         self.identify()
         return processes.answer_and_gather(docs, processes.split_round_robin(range(len(docs))), self._first_tokens)
 

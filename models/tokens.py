@@ -58,6 +58,11 @@ class Encoder:
     tok_encode = LightevalModel.tok_encode
     tok_encode_pair = LightevalModel.tok_encode_pair
 
+    @property
+    def adds_bos(self) -> bool:
+        """Whether BOS is put before a prompt: also where it is asked for, some tokenizers have none or add none."""
+        return self.add_special_tokens and self.tokenizer.bos_token_id in self.tokenizer("")["input_ids"]
+
 
 @dataclass(frozen=True)
 class _Together(Encoder):

@@ -62,7 +62,7 @@ def items_table(
         run: Model and date, for the title.
         width: Of the terminal in cells; None: standard output is no terminal.
         limit: At most this many items.
-        refused: How many others were refused, and are in no details.
+        refused: How many others have no score, and are in no details.
         results: The folder or file that the user named.
     """
     shown = list(rows[:limit])
@@ -85,7 +85,7 @@ def items_table(
     of_item = rows_per_item(task)
     unit = "item" if of_item == 1 else "row"
     items = f"{len(shown)} of {counted(len(rows), unit)}{f' ({of_item} an item)' * (of_item > 1)}" + (
-        f", {refused} more refused" if refused else ""
+        f", {refused} more unscored" if refused else ""
     )
     title = f"{task}, {escaped(run)}: {items}, score: {metric or 'the first metric'}"
     table = terminal_table(HEADER, zip(*cut, strict=True), "llllr", title, width=width, cut_words=isolate)

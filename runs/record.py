@@ -9,9 +9,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt
+from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, model_validator
 
 from cultureval.metrics.declared import SHARE
+from cultureval.runtime.doc_fields import FIRST_TOKEN
 from cultureval.runtime.rounding import printed
 from cultureval.tasks.catalogue import declared_metric, rows_per_item
 
@@ -48,7 +49,8 @@ class TaskRecord(Record):
         content_hash: The same whatever the names of their files; "" in results from before it.
         prompt_hash: Hash of the prompts' template and labels, or what the prompts are ("curated", "published"); with
             `+paper` where `parity` asks for the paper's tokens.
-        parity: How prompts became tokens, "paper" or "sound"; "" where the task has no choice.
+        parity: How prompts became tokens, "paper" or "sound"; "" where the task has no choice; "first token" where the
+            first token of a reply was scored in place of whole choices.
         duplicate_rows: Rows that ask the same as an earlier one.
         unread_files: Data files of its source that no task reads.
         skipped_rows: Broken rows that were left out; `skipped_few_shot_rows` are such examples.
@@ -74,9 +76,9 @@ class TaskRecord(Record):
             the oldest of them.
         tokens_in: Tokens of its prompts, each counted once, reused answers included; `tokens_out` of its answers (or
             choices).
-        routes: Route of answering -> rows: `packed`, `cached`, `plain` or `single_pass` for scored choices,
-            `queue`, `batches` or `one_by_one` for generated texts (`generation` for a server's), `server`; reused
-            answers, and repeated prompts, are in none.
+        routes: Route of answering -> rows: `packed`, `cached`, `plain` or `single_pass` for scored choices (`server`
+            or `first token` for a server's), `queue`, `batches` or `one_by_one` for generated texts (`generation` for
+            a server's); reused answers, and repeated prompts, are in none.
         other_data: A sentence where its rows are not the published ones, by their contents.
         notes: Sentences on the data.
     """
@@ -134,6 +136,13 @@ class TaskRecord(Record):
     other_data: str = ""
     notes: tuple[str, ...] = ()
 
+    @model_validator(mode="before")
+    @classmethod
+    def _older(cls, values: Any) -> Any:
+        """Files from before `parity` said so have the first tokens of replies as a route alone."""
+        by_first_token = isinstance(values, dict) and FIRST_TOKEN in (values.get("routes") or ())
+        return {**values, "parity": FIRST_TOKEN} if by_first_token else values
+
     @property
     def headline(self) -> str:
         """The metric that the task is known by, its first; "" where it has none."""
@@ -187,7 +196,8 @@ class ModelRecord(Record):
         processes: How many shared the run.
         max_length: Longest sequence in tokens.
         batch_size: Answers that were generated at once, at most.
-        adds_bos: Whether BOS is added before prompts, but for tasks whose `parity` is "paper".
+        adds_bos: Whether BOS is added before prompts, but for tasks whose `parity` is "paper" (of LightEval's own
+            backends, whether it is asked for).
         chat_template: Whether prompts are rendered by one; `chat_template_hash` is its hash.
         system_prompt_hash: Hash of the system prompt; "" for none.
         routes: Of scoring choices after prompts of `text` and with `images` (`packed`, `cached` or `plain`), and of

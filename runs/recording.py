@@ -73,7 +73,7 @@ def record_of(
     counts, details = said.get("tasks", {}), details_of(pipeline)
     tasks = {}
     for name, one in task_records(configs, pipeline.pipeline_parameters.max_samples).items():
-        in_run = {"parity": parity_in_run(pipeline, one.parity), "left_out": _metrics_of(unjudged or (), one)}
+        in_run = {"parity": parity_in_run(pipeline, name, one.parity), "left_out": _metrics_of(unjudged or (), one)}
         scores = scores_of(pipeline).get(name, {})
         rows = details.get(name, ())
         in_run["bounds"] = _bounds(pipeline.tasks_dict[name].metrics, rows, scores, one.refused) if one.refused else {}

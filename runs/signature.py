@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from cultureval.runs.record import SignatureRecord
 from cultureval.runtime.data.image_store import PREPARED
-from cultureval.runtime.doc_fields import PAPER
+from cultureval.runtime.doc_fields import FIRST_TOKEN, PAPER
 from cultureval.runtime.errors import escaped
 from cultureval.runtime.patches.lighteval.stock_runs import stock_facts
 from cultureval.runtime.settings import current_settings
@@ -36,7 +36,9 @@ def signatures_of(pipeline: "Pipeline") -> tuple[SignatureRecord, ...]:
     ours = {name: task for name, task in pipeline.tasks_dict.items() if hasattr(task.config, "rows_report")}
     for name, task in ours.items():
         bare, _, shots = name.partition("|")
-        reports.setdefault((bare.partition(":")[0], shots, task.version), []).append(task.config.rows_report)
+        report = task.config.rows_report
+        report = report | {"parity": parity_in_run(pipeline, name, report.get("parity", ""))}
+        reports.setdefault((bare.partition(":")[0], shots, task.version), []).append(report)
         generated[bare.partition(":")[0]] = (task.config.generation_size or 0) > 0
     backends = {way: _backend(pipeline, way) for way in (False, True)}
     renders_chats = backends[True].get("backend") == "server" and backends[True].get("chat") == "on"
@@ -55,7 +57,7 @@ def signatures_of(pipeline: "Pipeline") -> tuple[SignatureRecord, ...]:
             form=",".join(sorted({report["form"] for report in members})),
             rows_hash=combined_hash(report["fingerprint"] for report in members),
             prompt=",".join(sorted({report["prompt"] for report in members})),
-            parity=_parity(pipeline, members, renders_chats and generated[group]),
+            parity=_parity(members, renders_chats and generated[group]),
             scorer=scorer_of(group),
             options=options_of(group),
             judges=judge_signatures(group),
@@ -85,15 +87,19 @@ def _backend(pipeline: "Pipeline", generated: bool) -> dict[str, str]:
     return getattr(pipeline.model, "signature_fields", dict)() or stock_facts(pipeline)["signature"]
 
 
-def _parity(pipeline: "Pipeline", reports: list[dict[str, Any]], bos_of_server: bool) -> str | None:
+def _parity(reports: list[dict[str, Any]], bos_of_server: bool) -> str | None:
     """How the prompts of a group became tokens; None where its tasks have no choice."""
-    found = ",".join(sorted({parity for report in reports if (parity := report.get("parity"))}))
-    found = parity_in_run(pipeline, found)
+    found = ",".join(sorted({report["parity"] for report in reports} - {""}))
     return f"{found} but for the server's BOS" if bos_of_server and found == PAPER else found or None
 
 
-def parity_in_run(pipeline: "Pipeline", parity: str) -> str:
-    """How prompts became tokens where a task asks for `parity`: LightEval's own backends know only one way each."""
+def parity_in_run(pipeline: "Pipeline", task: str, parity: str) -> str:
+    """How prompts became tokens where a task (with `|k`) asks for `parity`, or that first tokens were scored instead.
+
+    LightEval's own backends know only one way each.
+    """
+    if task in getattr(pipeline.model, "of_first_tokens", ()):
+        return FIRST_TOKEN
     stock = stock_facts(pipeline)["signature"].get("backend")
     return parity if not parity or not stock else PAPER if "VLLM" in stock else f"that of {stock}"
 

@@ -191,9 +191,10 @@ def _mixed(run: Run, tasks: list[TaskRecord]) -> Checks:
                 "that the server said who it is, and it did not say it again. The same command asks for them anew."
             )
             return
-        others = "; ".join(f"{count:,} of {who}" for who, count in models.items())
+        others = "; ".join(f"{counted(count, 'answer')} of {who}" for who, count in models.items())
+        unscored = ", of rows without a score too" if any(task.refused for task in tasks) else ""
         yield (
-            f"Scores of more than one model: {_shares(found)} rows are of another, or may be ({others}). "
+            f"Scores of more than one model: {_shares(found)} rows are of another, or may be ({others}{unscored}). "
             "Compare it with nothing; run again with one model for scores to report."
         )
 

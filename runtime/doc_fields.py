@@ -11,6 +11,7 @@ from typing_extensions import TypedDict
 
 Parity = Literal["paper", "sound"]
 PAPER, SOUND = PARITIES = get_args(Parity)
+FIRST_TOKEN = "first token"  # what stands for these of scores by the first token of a reply (`scoring: first_token`)
 
 
 class GenerationHints(TypedDict, total=False):

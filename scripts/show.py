@@ -3,16 +3,20 @@
 import json
 import re
 import sys
+from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cultureval.runtime.errors import CulturevalError, counted
+from cultureval.runtime.errors import CulturevalError, counted, shorten
 from cultureval.runtime.printing import print_note, print_result, shown_path, terminal_width
 from cultureval.runtime.progress import working
 from cultureval.scripts.options import AsJson, Full, Strict
+
+if TYPE_CHECKING:
+    from cultureval.runs.files import SavedTask
 
 
 def show(
@@ -115,7 +119,10 @@ def _show_item(results: Path, task: str, item: str, output: Path | None, as_json
 
     saved = find_details(results, task)
     rows = rows_with_judgements(saved)
-    places = places_of(item, rows, task)
+    try:
+        places = places_of(item, rows, task)
+    except CulturevalError as error:
+        raise CulturevalError(_why_unscored(saved, item) or str(error)) from None
     if as_json:
         found = [item_data(place, rows, task) for place in places]
         print(json.dumps(found[0] if len(found) == 1 else {"items": found}, ensure_ascii=False, indent=2))
@@ -129,6 +136,19 @@ def _show_item(results: Path, task: str, item: str, output: Path | None, as_json
         path = output or saved.root / "pictures" / f"{name}.svg"
         if colours := save_picture(rows[place], task, path):
             print(f"Picture ({colours}): {path.resolve()}")
+
+
+def _why_unscored(saved: "SavedTask", item: str) -> str:
+    """Why an item of a task is not in its details, as a sentence; "" where the run's results do not name it."""
+    from cultureval.runs.load_runs import runs_of
+
+    with suppress(CulturevalError, LookupError, TypeError, AttributeError):
+        config = runs_of([saved])[saved.results_file].content["config_tasks"][saved.task]
+        for row in config["rows_report"]["refused_rows"]:
+            names = f"{row['file']}:{row['row']}", row.get("value"), str(row.get("item")).rpartition(", item ")[2]
+            if item in names:
+                return f"{saved.task}, item {item}, has no score: {shorten(str(row['reason']))} ({row['kind']})."
+    return ""
 
 
 def view(

@@ -70,9 +70,7 @@ class Abilities:
         parts += ["images as data URLs"] if self.images == "" else []
         parts += ["plain prompts only"] if self.chat else []
         parts += [f"{self.longest:,} tokens of context"] if self.longest else ["the context's length is not told"]
-        shortened = (
-            "shortened by its own count" if self.counts_tokens else "refused by it, since it does not count tokens"
-        )
+        shortened = "shortened by its own count" if self.counts_tokens else "sent whole, since it does not count tokens"
         return "; ".join([*parts, f"prompts that are too long are {shortened}"])
 
 

@@ -18,9 +18,10 @@ import numpy as np
 from lighteval.models.model_output import ModelResponse
 from lighteval.tasks.requests import Doc
 
+from cultureval.models.server.refused_answers import why_refused
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.patches.lighteval.refused_docs import RefusedResponse
-from cultureval.runtime.servers.answers import Answer, name_of, usage_of
+from cultureval.runtime.servers.answers import Answer, answer_of, usage_of
 from cultureval.runtime.servers.errors import reading_a_reply, unusable
 from cultureval.runtime.servers.openai_client import OpenAIClient
 from cultureval.runtime.zero_width import INVISIBLE
@@ -49,24 +50,25 @@ def require_labels(doc: Doc) -> None:
 
 
 async def ask_first_token(client: OpenAIClient, request: Mapping[str, Any]) -> Answer:
-    """The likeliest first tokens of a reply as `{"top": [[bytes in hex, log-probability], ...], "model", "usage"}`.
+    """A reply as of `OpenAIClient.chat`, with its likeliest first tokens: `"top": [[bytes in hex, log-probability]]`.
 
     Args:
         client: Of a chat server.
         request: Messages, model, temperature, and the number of `top_logprobs`.
 
     Raises:
-        ServerError: The server gives no log-probabilities, or does not answer.
+        ServerError: The server gives no log-probabilities where it neither refuses nor filters the reply, or does not
+            answer.
     """
     response = await client.send(lambda one: one.chat.completions.create(logprobs=True, **request))
-    usage = usage_of(response)
+    answer, usage = answer_of(response), usage_of(response)
     with reading_a_reply(usage):
         found = top_of(response)
         why = why_none(response)
-    if why:
+    if why and why_refused(answer) is None:
         told = f"no log-probabilities of its first token that can be scored ({why})"
         raise unusable(f"The server gives {told}: the generated form, such as qimma_gen, needs none.", usage)
-    return {"top": found, "model": name_of(getattr(response, "model", None)), "usage": usage}
+    return answer | {"top": found}
 
 
 def top_of(response: Any) -> list[list[Any]]:

@@ -93,7 +93,7 @@ def refused_answers(
     found = {
         place: why
         for place, keys in enumerate(asked)
-        if (why := next((one for key in keys if key in answers and (one := _why(answers[key]))), None))
+        if (why := next((one for key in keys if key in answers and (one := why_refused(answers[key]))), None))
     }
     if found and current_settings().on_refused != "unscored":
         kinds = Counter(why.kind for why in found.values())
@@ -120,7 +120,8 @@ def skipping(reasons: dict[str, RefusedResponse]) -> OnFailure:
     return skip
 
 
-def _why(answer: Answer) -> RefusedResponse | None:
+def why_refused(answer: Answer) -> RefusedResponse | None:
+    """What stands for an answer that a filter stopped, or that refuses; None for others."""
     for completion in answer.get("completions", ()):
         reason, refusal = completion["finish_reason"], completion["refusal"]
         if filters().in_finish_reason(reason):

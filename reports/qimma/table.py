@@ -18,7 +18,7 @@ from cultureval.runs.means import Estimate, as_written, mean_of, percentage
 from cultureval.runs.record import Run, RunRecord, TaskRecord
 from cultureval.runs.table import NO_AVERAGE, Cell, Column, Coverage, Row, SuiteTable, cell_of, one_row
 from cultureval.runs.task_records import task_records
-from cultureval.runtime.doc_fields import PAPER, SOUND
+from cultureval.runtime.doc_fields import FIRST_TOKEN, PAPER, SOUND
 from cultureval.tasks.catalogue import all_tasks
 from cultureval.tasks.qimma.averages import SUITE, benchmark_of, benchmark_tasks
 
@@ -47,7 +47,6 @@ PARITY = {
     PAPER: "prompt and label tokenised together, as by `lighteval vllm`",
     SOUND: "prompt and label tokenised apart, one BOS; the paper's numbers are of `--parity paper`",
 }
-FIRST_TOKEN = "first token"  # the route of `scoring: first_token`
 OF_FIRST_TOKENS = (
     "Choices are scored by the log-probabilities of the first token: not comparable with scores of whole labels, such "
     "as the paper's."
@@ -154,7 +153,7 @@ def _average_row(
 
 def _parity(tasks: Sequence[TaskRecord]) -> list[str]:
     """How prompts became tokens, where the run says it."""
-    found = {FIRST_TOKEN if FIRST_TOKEN in task.routes else task.parity for task in tasks}
+    found = {task.parity for task in tasks}
     notes = [f"Parity: {name} ({PARITY[name]})." for name in PARITY if name in found]
     return [*notes, OF_FIRST_TOKENS] if FIRST_TOKEN in found else notes
 

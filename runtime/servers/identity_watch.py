@@ -69,7 +69,10 @@ class Reply(NamedTuple):
 # The replies to the question that is being asked, in the order of their arrival.
 REPLIES: ContextVar[list[Reply] | None] = ContextVar("replies", default=None)
 
-_KEPT = "What the first model answered is kept as its own, what the other one answered under its own identity."
+_KEPT = (
+    "What surely is the first model's is kept as its own, what the other one's replies named as theirs under its own "
+    "identity."
+)
 _BOTH = "or pass --on-change continue (CULTUREVAL_ON_CHANGE=continue) to take both, which marks the results as mixed."
 OF_MODELS = (
     f"{_KEPT} Serve the first one again and repeat the command to go on; repeat it as it is for a run of the other "
@@ -89,7 +92,7 @@ OF_PROVIDERS = (
     f"once the provider's name leads to the first one again; {_BOTH}"
 )
 OF_JUDGES = (
-    "What the first model answered is kept as its own, and no answer of the other one is used. Serve the first one "
+    "What surely is the first model's is kept as its own, and no answer of the other one is used. Serve the first one "
     "again, or give the judge another name, and repeat the command."
 )
 

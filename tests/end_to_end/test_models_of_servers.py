@@ -330,6 +330,16 @@ def test_routes_and_tokens_are_of_scored_rows_whatever_the_others_lack(load, mon
         assert [getattr(one, "kind", "") for one in responses] == ["", "", "undecided", "", "", ""]
         found = model.run_record()["tasks"]["t"]
         assert found["routes"] == {"first token": 5} and found["tokens_in"] == 3 * 5
+    docs = docs_of(QUERIES, choices=["ب", "ج"])
+    with FaultyServer(lambda prompt, count: faults.get(prompt), features=("top_logprobs",)) as server:
+        kinds = ["", "refusal", "filter", "no_answer", "server", ""]
+        for _ in range(2):
+            responses = load(server, scoring="first_token", revision="2").loglikelihood(docs)
+            assert [getattr(one, "kind", "") for one in responses] == kinds
+        assert server.asked["q1"] == server.asked["q2"] == 1, "what was refused is kept"
+        monkeypatch.setenv("CULTUREVAL_ON_REFUSED", "error")
+        with pytest.raises(CulturevalError, match="--on-refused unscored"):
+            load(server, scoring="first_token", revision="2").loglikelihood(docs[:3])
 
 
 @pytest.mark.parametrize("fault", ["drop", "rate_without_header", "wrong_key"])
@@ -398,13 +408,18 @@ def test_a_label_that_is_not_among_the_first_tokens_is_scored_below_them(culture
     with FaultyServer(features=("top_logprobs",), entry={"root": "/models/one"}) as server:
         settings = {"model": MODEL, "base_url": server.url}
         (tmp_path / "server.yaml").write_text(yaml.safe_dump(settings), encoding="utf-8")
-        done = cultureval("eval", "server.yaml", "qimma_aratrust", "--data", "samples", HF_HUB_OFFLINE="1")
-    assert done.returncode == 0, done.stderr
-    (path,) = (tmp_path / "results").rglob("results_*.json")
+        asked = ("eval", "server.yaml", "qimma_aratrust", "--data", "samples")
+        done, again = (cultureval(*asked, HF_HUB_OFFLINE="1") for _ in range(2))
+    assert done.returncode == again.returncode == 0, done.stderr
+    (path, repeated) = sorted((tmp_path / "results").rglob("results_*.json"))
     results = json.loads(path.read_text(encoding="utf-8"), parse_constant=pytest.fail)
-    (record,) = results["cultureval"]["tasks"].values()
+    for one, out in ((results, done.stdout), (json.loads(repeated.read_text(encoding="utf-8")), again.stdout)):
+        (record,) = one["cultureval"]["tasks"].values()
+        (signature,) = one["cultureval"]["signatures"]
+        assert record["parity"] == signature["fields"]["parity"] == "first token"
+        assert "of the first token: not comparable" in " ".join(out.split()), "also where all answers are reused"
     assert record["row_counts"]["scored"] == record["rows"] == 7
-    (details,) = (tmp_path / "results").rglob("details_*.parquet")
+    details = min((tmp_path / "results").rglob("details_*.parquet"))
     rows = Dataset.from_parquet(str(details), cache_dir=str(tmp_path / "cache"))
     right = [row["doc"]["gold_index"] in (1, [1]) for row in rows]
     assert {tuple(row["model_response"]["logprobs"]) for row in rows} == {(-4.0, -1.0), (-4.0, -1.0, -2.0)}

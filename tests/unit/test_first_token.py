@@ -10,6 +10,7 @@ import pytest
 from faulty_server import MODEL, FaultyServer
 from lighteval.models.model_output import ModelResponse
 from lighteval.tasks.requests import Doc
+from openai.types.chat import ChatCompletion
 
 from cultureval.models.openai_api import OpenAIModel
 from cultureval.models.server.abilities import abilities
@@ -49,6 +50,12 @@ def test_tasks_of_which_no_row_is_left_are_left_out_and_end_the_run_where_there_
     outputs = {"m": [RefusedResponse(reason="why"), RefusedResponse(reason="no")]}
     with pytest.raises(CulturevalError, match=r"left to score of one \(.*: why\); two \(.*: no\)\."):
         leave_out_refused(alone, outputs)
+
+
+def reply(*top, **message):
+    """A chat reply with the likeliest first tokens."""
+    logprobs = {"content": [{"token": "", "logprob": 0.0, "top_logprobs": [*top]}]} if top else None
+    return ChatCompletion.construct(choices=[{"message": {"content": "x"} | message, "logprobs": logprobs}], model="m")
 
 
 def test_a_label_is_scored_by_all_tokens_that_begin_it_alone():
@@ -114,7 +121,7 @@ def test_texts_and_servers_without_log_probabilities_are_refused():
 
     class Client:
         async def send(self, call):
-            return SimpleNamespace(choices=[SimpleNamespace(logprobs=None)], usage=None, model="m")
+            return reply()
 
     with pytest.raises(ServerError, match="no log-probabilities of its first token"):
         asyncio.run(ask_first_token(Client(), {}))
@@ -133,9 +140,8 @@ def test_texts_and_servers_without_log_probabilities_are_refused():
     ],
 )
 def test_what_is_no_log_probability_is_none_when_abilities_are_asked_and_of_a_row(given, why):
-    entries = [SimpleNamespace(bytes=[65 + place], token="A", logprob=one) for place, one in enumerate(given)]
-    logprobs = SimpleNamespace(content=[SimpleNamespace(top_logprobs=entries)])
-    response = SimpleNamespace(choices=[SimpleNamespace(logprobs=logprobs)], usage=None, model="m")
+    entries = [{"bytes": [65 + place], "token": "A", "logprob": one} for place, one in enumerate(given)]
+    response = reply(*entries)
 
     class Client:
         async def send(self, call):
@@ -156,9 +162,7 @@ class RecordingClient:
 
     def create(self, **request):
         self.requests.append(request)
-        token = SimpleNamespace(token="أ", logprob=-0.5)
-        choice = SimpleNamespace(logprobs=SimpleNamespace(content=[SimpleNamespace(top_logprobs=[token])]))
-        return SimpleNamespace(choices=[choice], usage=None, model="m")
+        return reply({"token": "أ", "logprob": -0.5})
 
     async def send(self, call):
         return call(self)

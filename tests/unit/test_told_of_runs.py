@@ -1421,7 +1421,7 @@ def test_refused_rows_and_their_bounds_are_those_of_the_items_and_counts(tmp_pat
     assert rows.loc[f"{TRUST}|0", "acc_norm"].coverage == pytest.approx(record.rows / (record.rows + refused))
     if not edited and details == "whole":
         out = " ".join(run("show", one.file, TRUST)[0].split())
-        assert "5 of 5 items, 1 more refused" in out and all(warning in out for warning in run_warnings(found))
+        assert "5 of 5 items, 1 more unscored" in out and all(warning in out for warning in run_warnings(found))
         (log,) = write_logs([one.file])
         results = read_eval_log(str(log.file)).results
         assert (results.total_samples, {score.unscored_samples for score in results.scores}) == (6, {1})
