@@ -140,8 +140,8 @@ class TaskRecord(Record):
     @classmethod
     def _older(cls, values: Any) -> Any:
         """Files from before `parity` said so have the first tokens of replies as a route alone."""
-        by_first_token = isinstance(values, dict) and FIRST_TOKEN in (values.get("routes") or ())
-        return {**values, "parity": FIRST_TOKEN} if by_first_token else values
+        routes = values.get("routes") if isinstance(values, dict) else None
+        return {**values, "parity": FIRST_TOKEN} if isinstance(routes, dict) and FIRST_TOKEN in routes else values
 
     @property
     def headline(self) -> str:

@@ -64,13 +64,16 @@ class Prompt:
     beginning: str = ""
 
     def begun_with(self, text: str) -> "Prompt":
-        """A prompt as long with another beginning, which no server has seen if the text is new; itself for "".
+        """A prompt with another beginning, which no server has seen if the text is new; itself for "".
 
-        Behind the first token are some of its first ones in an order that the text decides, so that prompts with a
-        common beginning still have one; a choice without a prompt gives the second half of its tokens for these.
+        In a chat that is the text. Elsewhere some of the first tokens stand behind the first one in an order that the
+        text decides, so that prompts with a common beginning still have one, and none is longer; a choice without a
+        prompt gives the second half of its tokens for these.
         """
         if not text:
             return self
+        if self.messages is not None:
+            return replace(self, beginning=f"{text}\n")
         first = [*self.contexts[0], *self.choices[0]][: _NEW_TOKENS + 1]
         new = random.Random(text).choices(first, k=_NEW_TOKENS)
         contexts, choices = [], []
@@ -78,7 +81,7 @@ class Prompt:
             count = min(_NEW_TOKENS, max(len(context) - 1, len(choice) // 2))
             contexts.append([*context[:1], *new[:count], *context[count + 1 :]])
             choices.append(choice[: len(context) + len(choice) - len(contexts[-1])])
-        return replace(self, contexts=contexts, choices=choices, beginning=f"{text}\n")
+        return replace(self, contexts=contexts, choices=choices)
 
     def differ_in_last_token(self) -> bool:
         """Whether the choices differ in their last token only, so that one request for the next token scores all.
@@ -171,7 +174,8 @@ class Scorer:
         self, client: OpenAIClient, prompt: Prompt, found: Answer, used: list[Answer | None]
     ) -> bool | None:
         """Whether log-probabilities of generated and of prompt tokens agree; None where two models gave them."""
-        before, other = client.times_changed, (await self._choice(client, prompt, 0, used))["logprobs"]
+        before = client.times_changed
+        other = (await self._choice(client, prompt, 0, used))["logprobs"]
         if client.times_changed > before:
             return None
         difference = abs(other - found["logprobs"][0])

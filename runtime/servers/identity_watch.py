@@ -70,8 +70,8 @@ class Reply(NamedTuple):
 REPLIES: ContextVar[list[Reply] | None] = ContextVar("replies", default=None)
 
 _KEPT = (
-    "What surely is the first model's is kept as its own, what the other one's replies named as theirs under its own "
-    "identity."
+    "Answers that are surely the first model's are kept as its own; those whose replies name the other one, under its "
+    "own identity."
 )
 _BOTH = "or pass --on-change continue (CULTUREVAL_ON_CHANGE=continue) to take both, which marks the results as mixed."
 OF_MODELS = (
@@ -92,8 +92,8 @@ OF_PROVIDERS = (
     f"once the provider's name leads to the first one again; {_BOTH}"
 )
 OF_JUDGES = (
-    "What surely is the first model's is kept as its own, and no answer of the other one is used. Serve the first one "
-    "again, or give the judge another name, and repeat the command."
+    "Answers that are surely the first model's are kept as its own, and none of the other one is used. Serve the first "
+    "one again, or give the judge another name, and repeat the command."
 )
 
 
