@@ -303,6 +303,8 @@ def _check_abilities(
         raise CulturevalError(f"{whose} refuses chat messages ({able.chat}): set chat_template: off for a base model.")
     if able.system and not able.chat:
         raise CulturevalError(f"{whose} refuses a system prompt ({able.system}): leave system_prompt out.")
+    if able.several and not able.chat:
+        raise CulturevalError(f"{whose} does not give several answers to one question ({able.several}).")
     no_images = f"{whose} takes no images ({able.images})." if able.images else None
     no_likelihoods = why_no_likelihoods(config, able) if likelihoods else None
     scoring = (able.scoring if config.scoring == "auto" else config.scoring) if likelihoods else None

@@ -38,6 +38,7 @@ class Abilities:
         labels: What is missing there of replies to a question with the labels of a task's options, clauses.
         images: Images in chat messages.
         system: A system prompt.
+        several: As many answers to one question as it is to be asked for (`n`).
         longest: Tokens that it says it reads; None where it does not say.
         counts_tokens: Whether it counts the tokens of a prompt (`/tokenize`, as vLLM does).
     """
@@ -48,6 +49,7 @@ class Abilities:
     labels: tuple[str, ...] = ()
     images: str | None = None
     system: str | None = None
+    several: str | None = None
     longest: int | None = None
     counts_tokens: bool = False
 
@@ -126,6 +128,7 @@ async def _ask(
             system=await questions.chat([{"role": "system", "content": config.system_prompt}, user])
             if config.system_prompt
             else None,
+            several=await questions.several() if config.n > 1 else None,
             longest=await questions.longest(),
             counts_tokens=await client.token_count(model=config.model, messages=[user]) is not None,
         )
@@ -164,6 +167,18 @@ class _Questions:
     async def chat(self, messages: list[dict[str, Any]], found: Callable[[Any], str] = lambda response: "") -> str:
         asked = self._request | {self._config.max_tokens_name: 1, "messages": messages}
         return await self._why_not(lambda one: one.chat.completions.create(**asked), found)
+
+    async def several(self) -> str:
+        """Asks for `n` answers, without a temperature, since some servers refuse several greedy ones."""
+        asked = {"model": self._config.model, "extra_body": self._config.extra_body, "n": self._config.n}
+        plain = asked | {"max_tokens": 1, "prompt": PROBE}
+        chat = asked | {self._config.max_tokens_name: 1, "messages": [{"role": "user", "content": PROBE}]}
+
+        def ask(one: Any) -> Awaitable[Any]:
+            off = self._config.chat_template == "off"
+            return one.completions.create(**plain) if off else one.chat.completions.create(**chat)
+
+        return await self._why_not(ask, lambda response: "", self._config.n)
 
     async def image(self) -> str:
         """Asks with an image; some servers answer without having looked at it, and count the tokens of the text."""
@@ -216,7 +231,9 @@ class _Questions:
         told = entry.get("max_model_len") or (meta.get("n_ctx") if isinstance(meta, dict) else None)
         return told if type(told) is int and told > 1 else None
 
-    async def _why_not(self, ask: Callable[[Any], Awaitable[Any]], found: Callable[[Any], str]) -> str:
+    async def _why_not(
+        self, ask: Callable[[Any], Awaitable[Any]], found: Callable[[Any], str], choices: int = 1
+    ) -> str:
         """Why a question is not answered as it is meant, a clause: as `found` says of the reply; "" where it is.
 
         Raises:
@@ -224,7 +241,7 @@ class _Questions:
         """
         for client in (self._client, self._patient):
             try:
-                response = await client.send(ask)
+                response = await client.send(ask, choices)
                 with reading_a_reply():
                     return found(response)
             except ContentFilter:

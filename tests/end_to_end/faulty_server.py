@@ -82,6 +82,7 @@ class FaultyServer(LoopbackServer):
             "no_parts_of_letters" has none for options with Arabic letters, half of one for a text, as llama.cpp;
             "no_images", "no_system", "no_temperature", "rejects_prompt_logprobs" refuse these; "top_logprobs" has them
             of first tokens;
+            "no_n" gives one answer to every short question, however many are asked for;
             "remembers" has lower log-probabilities for a prompt that it has seen, by 3 nats;
             "unknown_models" answers 404 to questions for a model that is not its own; "counts" counts a prompt's words
             as its tokens at /tokenize, refuses one that has more than `max_model_len` of its entry with its answer, and
@@ -200,7 +201,8 @@ class _Handler(Handler):
         if "top_logprobs" in body and "top_logprobs" in state.features and not self._is_part_of_a_letter(prompt):
             choice["logprobs"] = {"content": [{"token": "a", "top_logprobs": [{"token": "a", "logprob": -0.1}]}]}
         usage = {"usage": state.probe_usage} if state.probe_usage else {}
-        self.reply(200, self._named([] if "empty" in state.features else [choice], **usage))
+        count = 0 if "empty" in state.features else 1 if "no_n" in state.features else body.get("n") or 1
+        self.reply(200, self._named([choice | {"index": index} for index in range(count)], **usage))
 
     def _is_part_of_a_letter(self, prompt):
         return "no_parts_of_letters" in self.server.features and "أ." in prompt

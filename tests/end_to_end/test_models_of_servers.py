@@ -466,6 +466,12 @@ def test_what_a_server_cannot_do_is_told_before_data_are_read_with_what_works(
         checked(server, likelihoods=False)
     with FaultyServer(features=("no_chat",)) as server, pytest.raises(CulturevalError, match="chat_template: off"):
         checked(server, likelihoods=False, tokenizer=None)
+    with FaultyServer() as server:
+        checked(server, likelihoods=False, n=3)
+        server.features.add("no_n")
+        with pytest.raises(CulturevalError, match="several answers to one question .*1 choices instead of 3.*set n to"):
+            checked(server, likelihoods=False, n=3)
+        checked(server, likelihoods=False)
 
 
 @pytest.mark.parametrize(
