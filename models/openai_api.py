@@ -77,7 +77,7 @@ logger = logging.getLogger(__name__)
 
 # Settings that answers do not depend on, or that a signature shows in other fields.
 LEFT_OUT_OF_SIGNATURES = {"model", "model_name", "revision", "base_url", "api_key_env", "cache_dir", "concurrency", "n"}
-LEFT_OUT_OF_SIGNATURES |= {"timeout_s", "max_retries", "give_up_s", "backoff_s", "max_tokens_name", "parity_tolerance"}
+LEFT_OUT_OF_SIGNATURES |= {"timeout_s", "max_retries", "give_up_s", "backoff_s", "max_tokens_name"}
 LEFT_OUT_OF_SIGNATURES |= {"batch_out", "batch_in", "batch_missing", "batch_requests", "batch_mib"}
 LEFT_OUT_OF_SIGNATURES |= {"top_logprobs"}
 LEFT_OUT_OF_SIGNATURES |= {"chat_template", "identify", "provider", "leave_out", "dry_run", "budget", "image_tokens"}
@@ -513,9 +513,9 @@ class OpenAIModel(LightevalModel):
 
     def _first_token_questions(self, doc: Doc) -> dict[str, Question]:
         limits = {self.config.max_tokens_name: 1, "top_logprobs": self.config.top_logprobs}
-        request = without({**limits, "temperature": 0}, self.config.left_out, given=())
-        request |= {"model": self.config.model, "extra_body": self.config.extra_body}
-        parts = {"request": limits, "prompt": self._messages(doc), "images": self._image_key(doc)}
+        sent = without({**limits, "temperature": 0}, self.config.left_out, given=())
+        request = sent | {"model": self.config.model, "extra_body": self.config.extra_body}
+        parts = {"request": sent, "prompt": self._messages(doc), "images": self._image_key(doc)}
         key = self._key(self._spending.size(parts["prompt"], limits), kind="first token", **parts)
 
         async def ask(client: OpenAIClient) -> Answer:

@@ -25,7 +25,7 @@ from cultureval.runs.record import (
     TaskRecord,
     TimingRecord,
 )
-from cultureval.runs.signature import parity_in_run, signatures_of
+from cultureval.runs.signature import asked_in_run, signatures_of
 from cultureval.runs.task_records import task_records
 from cultureval.runtime.devices import hardware
 from cultureval.runtime.doc_fields import specific_of
@@ -73,7 +73,8 @@ def record_of(
     counts, details = said.get("tasks", {}), details_of(pipeline)
     tasks = {}
     for name, one in task_records(configs, pipeline.pipeline_parameters.max_samples).items():
-        in_run = {"parity": parity_in_run(pipeline, name, one.parity), "left_out": _metrics_of(unjudged or (), one)}
+        parity, prompt = asked_in_run(pipeline, name, configs[name].get("rows_report") or {})
+        in_run = {"parity": parity, "prompt_hash": prompt, "left_out": _metrics_of(unjudged or (), one)}
         scores = scores_of(pipeline).get(name, {})
         rows = details.get(name, ())
         in_run["bounds"] = _bounds(pipeline.tasks_dict[name].metrics, rows, scores, one.refused) if one.refused else {}

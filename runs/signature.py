@@ -1,6 +1,7 @@
 """Signatures of a run: for each group of tasks everything that its scores depend on."""
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -37,7 +38,7 @@ def signatures_of(pipeline: "Pipeline") -> tuple[SignatureRecord, ...]:
     for name, task in ours.items():
         bare, _, shots = name.partition("|")
         report = task.config.rows_report
-        report = report | {"parity": parity_in_run(pipeline, name, report.get("parity", ""))}
+        report = report | dict(zip(("parity", "prompt"), asked_in_run(pipeline, name, report), strict=True))
         reports.setdefault((bare.partition(":")[0], shots, task.version), []).append(report)
         generated[bare.partition(":")[0]] = (task.config.generation_size or 0) > 0
     backends = {way: _backend(pipeline, way) for way in (False, True)}
@@ -93,15 +94,18 @@ def _parity(reports: list[dict[str, Any]], bos_of_server: bool) -> str | None:
     return f"{found} but for the server's BOS" if bos_of_server and found == PAPER else found or None
 
 
-def parity_in_run(pipeline: "Pipeline", task: str, parity: str) -> str:
-    """How prompts became tokens where a task (with `|k`) asks for `parity`, or that first tokens were scored instead.
+def asked_in_run(pipeline: "Pipeline", task: str, report: Mapping[str, Any]) -> tuple[str, str]:
+    """How the prompts of a task (with `|k`) became tokens, and the hash of these prompts, whatever it asks for.
 
-    LightEval's own backends know only one way each.
+    LightEval's own backends know only one way each; where first tokens are scored, no label becomes any.
     """
+    parity, prompt = report.get("parity", ""), report.get("prompt", "")
     if task in getattr(pipeline.model, "of_first_tokens", ()):
-        return FIRST_TOKEN
+        return FIRST_TOKEN, prompt.removesuffix(f"+{PAPER}")
     stock = stock_facts(pipeline)["signature"].get("backend")
-    return parity if not parity or not stock else PAPER if "VLLM" in stock else f"that of {stock}"
+    if parity and stock:
+        parity = PAPER if "VLLM" in stock else f"that of {stock}"
+    return parity, prompt
 
 
 def scorer_of(group: str) -> str | None:

@@ -26,6 +26,7 @@ from cultureval.runtime.errors import counted
 from cultureval.runtime.journal_lines import UNCONFIRMED
 from cultureval.runtime.rounding import printed_or_na
 from cultureval.runtime.rows_report import AGAIN, KINDS
+from cultureval.runtime.servers.settings import PARITY_TOLERANCE
 from cultureval.tasks.catalogue import all_tasks, declared_metric, groups
 
 OF_TASKS = (
@@ -571,6 +572,15 @@ def _short_limits(run: Run, tasks: list[TaskRecord]) -> Checks:
     )
 
 
+def _loose_check(run: Run, tasks: list[TaskRecord]) -> Checks:
+    allowed = run.record.model.settings.get("parity_tolerance")
+    if isinstance(allowed, int | float) and allowed > PARITY_TOLERANCE:
+        yield (
+            f"Log-probabilities were allowed to differ by {allowed:g} nats per token from one request to the next "
+            f"(parity_tolerance; else {PARITY_TOLERANCE:g}): scores of choices may depend on the order of requests."
+        )
+
+
 def _reused(run: Run, tasks: list[TaskRecord]) -> Checks:
     found = [(task.reused, task.reused_since) for task in tasks]
     return _of_earlier_runs(found, sum(task.rows for task in tasks), "answer", "the model")
@@ -692,6 +702,7 @@ PROBLEMS = {  # in the order in which they are told
     "truncated": Problem(_truncated, "cut answers"),
     "cut_prompts": Problem(_cut_prompts, "cut prompts"),
     "short_limits": Problem(_short_limits, "shorter limits"),
+    "loose_check": Problem(_loose_check, "loose check"),
     "reused": Problem(_reused),
     "reused_verdicts": Problem(_reused_verdicts),
     "cost": Problem(_cost),

@@ -31,6 +31,7 @@ from cultureval.runtime.servers.costs import RequestSize, total_usage
 from cultureval.runtime.servers.errors import AskedToWait, ServerError, reading_a_reply, unusable
 from cultureval.runtime.servers.journalled_answers import Question
 from cultureval.runtime.servers.openai_client import OpenAIClient
+from cultureval.runtime.servers.settings import PARITY_TOLERANCE
 
 logger = logging.getLogger(__name__)
 
@@ -134,7 +135,7 @@ class Scorer:
         return {self._key(prompt, group): self._question(prompt, group) for group in groups}
 
     def _key(self, prompt: Prompt, group: Sequence[int]) -> str:
-        parity = specific_of(prompt.doc).get("parity")
+        parity, tolerance = specific_of(prompt.doc).get("parity"), self._config.parity_tolerance
         return self._key_of(
             prompt.size,
             kind="log-likelihood",
@@ -142,6 +143,7 @@ class Scorer:
             images=[*image_form(prompt.doc, self._config), self._chat_body] if prompt.messages else None,
             choices=[prompt.choices[index] for index in group],
             **({"parity": parity} if parity == PAPER else {}),
+            **({} if tolerance == PARITY_TOLERANCE else {"parity_tolerance": tolerance}),
         )
 
     def _question(self, prompt: Prompt, group: Sequence[int]) -> Question:
@@ -373,6 +375,12 @@ def parity_probe(questions: Sequence[Question], tolerance: float) -> Question:
                 f"The server's log-probabilities of one prompt differ by {difference:.3g} per token between requests "
                 f"(allowed: {tolerance}): turn its prefix caching off (vLLM: --no-enable-prefix-caching), or raise "
                 "parity_tolerance."
+            )
+        if difference > PARITY_TOLERANCE:
+            logger.warning(
+                "The server's log-probabilities of one prompt differ by %.3g per token between requests, which "
+                "parity_tolerance allows: scores may depend on the order of requests.",
+                difference,
             )
         return {"largest_difference": difference}
 

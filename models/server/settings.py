@@ -15,7 +15,7 @@ from cultureval.runtime.reasoning import THINK_TAGS
 from cultureval.runtime.servers.batch_files import MOST_BYTES, MOST_REQUESTS
 from cultureval.runtime.servers.identity import IdentityQuestion, ServerIdentity, evaluated_model_identity
 from cultureval.runtime.servers.providers import Provider, provider_at, providers
-from cultureval.runtime.servers.settings import ServedModel, ServerSettings
+from cultureval.runtime.servers.settings import PARITY_TOLERANCE, ServedModel, ServerSettings
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
@@ -67,7 +67,7 @@ class ServerModelConfig(ModelConfig, ServedModel):
     add_special_tokens: Switch = "auto"
     pairwise_tokenization: bool | None = None
     max_length: int | None = Field(None, ge=2)
-    parity_tolerance: float = Field(0.2, gt=0)
+    parity_tolerance: float = Field(PARITY_TOLERANCE, gt=0)
     scoring: Literal["auto", "full", "first_token"] = "auto"
     top_logprobs: int = Field(20, ge=1)
     provider: str | None = None

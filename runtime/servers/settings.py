@@ -11,6 +11,8 @@ from pydantic import BaseModel, Field, field_validator
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.servers.data_urls import ImageFormat
 
+# By how much a token's log-probability may differ between repeated requests, in nats, unless `parity_tolerance` is set.
+PARITY_TOLERANCE = 0.2
 # Names of query parameters whose values are not for results files.
 _SECRET = re.compile(r"key|token|secret|passw|signature|^(auth|sig|pwd)$", re.IGNORECASE)
 

@@ -417,6 +417,7 @@ def test_a_label_that_is_not_among_the_first_tokens_is_scored_below_them(culture
         (record,) = one["cultureval"]["tasks"].values()
         (signature,) = one["cultureval"]["signatures"]
         assert record["parity"] == signature["fields"]["parity"] == "first token"
+        assert record["prompt_hash"] == signature["fields"]["prompt"] and "paper" not in record["prompt_hash"]
         assert "of the first token: not comparable" in " ".join(out.split()), "also where all answers are reused"
     assert record["row_counts"]["scored"] == record["rows"] == 7
     details = min((tmp_path / "results").rglob("details_*.parquet"))

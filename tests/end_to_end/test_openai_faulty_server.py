@@ -667,6 +667,18 @@ def test_a_server_that_has_seen_the_prompts_passes_no_check_from_its_cache(load,
                 )
 
 
+def test_a_loose_check_is_told_signed_and_no_other_run_s(load, tokenizer_folder, caplog):
+    """Answers that passed a loose check were reused, unchecked, by a run with the default tolerance."""
+    asked = docs_of(["س", "ش"], choices=["نعم نعم", "لا لا"])
+    with FaultyServer(features={"prompt_logprobs", "remembers"}) as server:
+        model = load(server, tokenizer=tokenizer_folder, parity_tolerance=100)
+        assert len(model.loglikelihood(asked)) == 2 and "parity_tolerance allows" in caplog.text
+        assert "parity_tolerance=100" in model.signature_fields()["settings"]
+        assert model.run_record()["model"]["settings"]["parity_tolerance"] == 100
+        with pytest.raises(ServerError, match="prefix caching"):
+            load(server, tokenizer=tokenizer_folder).loglikelihood(asked)
+
+
 @given(st.lists(st.integers(0, 9), min_size=1, max_size=40), st.lists(st.integers(0, 9), min_size=1, max_size=40))
 def test_a_prompt_with_another_beginning_is_as_long_and_scores_its_labels_alike(context, choice):
     labels = [[*choice[:-1], 98], [*choice[:-1], 99]]
