@@ -21,7 +21,7 @@ from cultureval.runtime.servers.identity import (
     require_answer,
     schema_format,
 )
-from cultureval.runtime.servers.identity_watch import OF_JUDGES, IdentityWatch
+from cultureval.runtime.servers.identity_watch import OF_JUDGES, OF_JUDGES_AT_SEVERAL, IdentityWatch
 from cultureval.runtime.servers.providers import provider_at
 from cultureval.runtime.settings import current_settings
 
@@ -61,7 +61,7 @@ def judge_watch(settings: JudgeSettings, identity: ServerIdentity | None) -> Ide
         return None
     compared = settings.identify == "model" or settings.temperature == 0
     question = judge_question(settings) if compared and provider_at(settings.base_url) is None else None
-    return IdentityWatch(identity, question, advice=OF_JUDGES)
+    return IdentityWatch(identity, question, advice=OF_JUDGES_AT_SEVERAL if len(settings.base_url) > 1 else OF_JUDGES)
 
 
 def identities_of(judges: Sequence[JudgeSettings]) -> dict[str, ServerIdentity]:

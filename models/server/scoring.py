@@ -10,7 +10,7 @@ import logging
 import math
 import random
 import secrets
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from typing import Any
@@ -22,11 +22,11 @@ from cultureval.models.generation.rendering import all_images
 from cultureval.models.refused_images import ImagesRefused
 from cultureval.models.server.chat import as_data_url, image_form
 from cultureval.models.server.first_token import LARGEST_LOGPROB, LARGEST_SUM
-from cultureval.models.server.refused_answers import PromptRefused
+from cultureval.models.server.refused_answers import PromptRefused, why_refused
 from cultureval.models.server.settings import ServerModelConfig
 from cultureval.runtime.doc_fields import PAPER, specific_of
 from cultureval.runtime.generation_hints import chat_messages
-from cultureval.runtime.servers.answers import Answer, usage_of
+from cultureval.runtime.servers.answers import Answer, answer_of
 from cultureval.runtime.servers.costs import RequestSize, total_usage
 from cultureval.runtime.servers.errors import AskedToWait, ServerError, reading_a_reply, unusable
 from cultureval.runtime.servers.journalled_answers import Question
@@ -37,6 +37,7 @@ logger = logging.getLogger(__name__)
 
 _MOST_LOGPROBS = 20  # what OpenAI's API and vLLM's default allow
 _PROBED_QUESTIONS = 4
+_MOST_PROBED = 32  # where the server refuses the first ones
 _MOST_CHECKS = 3  # of the order of requests, each after the server was found to have changed its model
 _NEW_TOKENS = 16  # at the beginning of a prompt of that check
 _BEGINNING: ContextVar[str] = ContextVar("beginning", default="")  # of the prompts that are asked: `Prompt.begun_with`
@@ -148,36 +149,38 @@ class Scorer:
 
     def _question(self, prompt: Prompt, group: Sequence[int]) -> Question:
         async def ask(client: OpenAIClient) -> Answer:
-            used: list[Answer | None] = []
-            asked = prompt.begun_with(_BEGINNING.get())
+            replies: list[Answer] = []
+            asked, found = prompt.begun_with(_BEGINNING.get()), {}
             try:
                 with reading_a_reply():
-                    return await self._scores(client, asked, group, used) | {"usage": total_usage(used)}
+                    found = await self._scores(client, asked, group, replies)
             except ServerError as error:
-                error.usage = total_usage([*used, error.usage] if error.usage else used)
-                raise
+                if not (error.incomplete and any(map(why_refused, replies))):
+                    used = [one["usage"] for one in replies]
+                    error.usage = total_usage([*used, error.usage] if error.usage else used)
+                    raise
+            refused = [{"completions": one["completions"]} for one in replies if why_refused(one)]
+            return {**found, **(refused or [{}])[0], "usage": total_usage([one["usage"] for one in replies])}
 
         return ask
 
     async def _scores(
-        self, client: OpenAIClient, prompt: Prompt, group: Sequence[int], used: list[Answer | None]
+        self, client: OpenAIClient, prompt: Prompt, group: Sequence[int], replies: list[Answer]
     ) -> Answer:
-        """The scores of choices; `used` gets what each reply says that it used."""
+        """The scores of choices; `replies` gets the replies, as of `OpenAIClient.chat`."""
         if prompt.differ_in_last_token() and self._labels_are_exact is not False:
-            found = await self._next_token(client, prompt, used)
+            found = await self._next_token(client, prompt, replies)
             if self._labels_are_exact is None and found is not None:
-                self._labels_are_exact = await self._agrees(client, prompt, found, used)
+                self._labels_are_exact = await self._agrees(client, prompt, found, replies)
             if found is not None and self._labels_are_exact:
                 return found
-        scores = [await self._choice(client, prompt, index, used) for index in group]
+        scores = [await self._choice(client, prompt, index, replies) for index in group]
         return {name: [score[name] for score in scores] for name in ("logprobs", "greedy", "tokens")}
 
-    async def _agrees(
-        self, client: OpenAIClient, prompt: Prompt, found: Answer, used: list[Answer | None]
-    ) -> bool | None:
+    async def _agrees(self, client: OpenAIClient, prompt: Prompt, found: Answer, replies: list[Answer]) -> bool | None:
         """Whether log-probabilities of generated and of prompt tokens agree; None where two models gave them."""
         before = client.times_changed
-        other = (await self._choice(client, prompt, 0, used))["logprobs"]
+        other = (await self._choice(client, prompt, 0, replies))["logprobs"]
         if client.times_changed > before:
             return None
         difference = abs(other - found["logprobs"][0])
@@ -188,7 +191,7 @@ class Scorer:
             )
         return difference <= self._config.parity_tolerance
 
-    async def _next_token(self, client: OpenAIClient, prompt: Prompt, used: list[Answer | None]) -> Answer | None:
+    async def _next_token(self, client: OpenAIClient, prompt: Prompt, replies: list[Answer]) -> Answer | None:
         """Score labels with one request; None where the server does not report one of them."""
         wanted = [choice[-1] for choice in prompt.choices]
         body = self._body(prompt, logprob_token_ids=sorted(set(wanted)), return_tokens_as_token_ids=True)
@@ -198,12 +201,12 @@ class Scorer:
             tokens = prompt.contexts[0] + prompt.common_prefix
             request = {**common, "prompt": tokens, "logprobs": _MOST_LOGPROBS}
             response = await client.send(lambda server: server.completions.create(**request))
-            used.append(usage_of(response))
+            replies.append(answer_of(response))
             first, holder = _first_of_completion(response), response.choices[0]
         else:
             request = {**common, "messages": self._messages(prompt), "logprobs": True, "top_logprobs": _MOST_LOGPROBS}
             response = await client.send(lambda server: server.chat.completions.create(**request))
-            used.append(usage_of(response))
+            replies.append(answer_of(response))
             first, holder = _first_of_chat(response), response
             tokens = _prompt_tokens(response) if prompt.common_prefix else []
         names = [f"token_id:{token}" for token in wanted]
@@ -221,7 +224,7 @@ class Scorer:
             "tokens": [len(choice) for choice in prompt.choices],
         }
 
-    async def _choice(self, client: OpenAIClient, prompt: Prompt, index: int, used: list[Answer | None]) -> Answer:
+    async def _choice(self, client: OpenAIClient, prompt: Prompt, index: int, replies: list[Answer]) -> Answer:
         """Score one choice from the log-probabilities of the last tokens of prompt + choice."""
         choice = prompt.choices[index]
         if not choice:
@@ -232,14 +235,14 @@ class Scorer:
             tokens = prompt.contexts[index] + choice
             request = {**common, "prompt": tokens, "extra_body": body}
             answer = await client.send(lambda server: server.completions.create(**request))
-            used.append(usage_of(answer))
+            replies.append(answer_of(answer))
             entries = _prompt_logprobs(answer.choices[0])
         else:
             body |= {"add_generation_prompt": False, "continue_final_message": True, "return_token_ids": True}
             messages = [*self._messages(prompt), {"role": "assistant", "content": prompt.doc.choices[index]}]
             request = {**common, "messages": messages, "extra_body": body}
             answer = await client.send(lambda server: server.chat.completions.create(**request))
-            used.append(usage_of(answer))
+            replies.append(answer_of(answer))
             entries = _prompt_logprobs(answer)
             tokens = _prompt_tokens(answer)
         return self._sum_of_tail(entries, tokens, choice)
@@ -350,59 +353,93 @@ def parity_probe(questions: Sequence[Question], tolerance: float) -> Question:
     Returns:
         A question to send first; it raises ServerError if the log-probabilities are not stable.
     """
-    probed = [*questions[: _PROBED_QUESTIONS - 1], questions[-1]] if len(questions) >= _PROBED_QUESTIONS else questions
 
     async def ask(client: OpenAIClient) -> Answer:
-        for _ in range(_MOST_CHECKS):
-            before = client.times_changed
-            token = _BEGINNING.set(secrets.token_hex(8))
-            try:
-                difference = await _largest_difference(probed, client)
-            finally:
-                _BEGINNING.reset(token)
-            if difference > tolerance:
-                await client.make_sure_of_all()  # a server that changed its model meanwhile is told, may end the run,
-            if difference <= tolerance or client.times_changed == before:
-                break  # and is asked again as the new one alone
-        else:
-            raise ServerError(
-                "The server changes its model again and again, so that nobody can say if its log-probabilities depend "
-                "on the order of requests: serve one model."
-            )
-        logger.info("repeated log-probabilities differ by at most %.2g per token", difference)
-        if difference > tolerance:
-            raise ServerError(
-                f"The server's log-probabilities of one prompt differ by {difference:.3g} per token between requests "
-                f"(allowed: {tolerance}): turn its prefix caching off (vLLM: --no-enable-prefix-caching), or raise "
-                "parity_tolerance."
-            )
-        if difference > PARITY_TOLERANCE:
-            logger.warning(
-                "The server's log-probabilities of one prompt differ by %.3g per token between requests, which "
-                "parity_tolerance allows: scores may depend on the order of requests.",
-                difference,
-            )
-        return {"largest_difference": difference}
+        for probed in _probes(questions):
+            for beginning in (secrets.token_hex(8), ""):  # what is new may be refused for what it is
+                token = _BEGINNING.set(beginning)
+                try:
+                    difference = await _steady_difference(probed, client, tolerance)
+                finally:
+                    _BEGINNING.reset(token)
+                if difference is not None:
+                    _judge(difference, tolerance)
+                    return {"largest_difference": difference}
+        logger.warning(
+            "The server answers none of the prompts by which is checked whether log-probabilities depend on the order "
+            "of requests: nobody knows whether those of rows that it answers later do."
+        )
+        return {}
 
     return ask
 
 
-async def _largest_difference(probed: Sequence[Question], client: OpenAIClient) -> float:
-    """Per token, between answers to questions in order, in reverse order, and concurrently."""
+def _probes(questions: Sequence[Question]) -> Iterator[Sequence[Question]]:
+    """A few questions, the first of which share a prompt; and others, in case that all of these are refused."""
+    if len(questions) <= _PROBED_QUESTIONS:
+        yield questions
+        return
+    before_last = _PROBED_QUESTIONS - 1
+    yield [*questions[:before_last], questions[-1]]
+    rest = questions[before_last:-1]
+    spread = rest[:: math.ceil(len(rest) / _MOST_PROBED)]
+    yield from (spread[start : start + _PROBED_QUESTIONS] for start in range(0, len(spread), _PROBED_QUESTIONS))
+
+
+async def _steady_difference(probed: Sequence[Question], client: OpenAIClient, tolerance: float) -> float | None:
+    """`_largest_difference` of one model: asked again where the server changed its model meanwhile, which may end it.
+
+    Raises:
+        ServerError: It does so time and again.
+    """
+    for _ in range(_MOST_CHECKS):
+        before, difference = client.times_changed, await _largest_difference(probed, client)
+        if difference is None or difference <= tolerance:
+            return difference
+        await client.make_sure_of_all()
+        if client.times_changed == before:
+            return difference
+        _BEGINNING.set(secrets.token_hex(8) if _BEGINNING.get() else "")
+    raise ServerError(
+        "The server changes its model again and again, so that nobody can say if its log-probabilities depend on the "
+        "order of requests: serve one model."
+    )
+
+
+def _judge(difference: float, tolerance: float) -> None:
+    """Raises ServerError for a difference that is too large; one that is allowed and large is told."""
+    logger.info("repeated log-probabilities differ by at most %.2g per token", difference)
+    if difference > tolerance:
+        raise ServerError(
+            f"The server's log-probabilities of one prompt differ by {difference:.3g} per token between requests "
+            f"(allowed: {tolerance}): turn its prefix caching off (vLLM: --no-enable-prefix-caching), or raise "
+            "parity_tolerance."
+        )
+    if difference > PARITY_TOLERANCE:
+        logger.warning(
+            "The server's log-probabilities of one prompt differ by %.3g per token between requests, which "
+            "parity_tolerance allows: scores may depend on the order of requests.",
+            difference,
+        )
+
+
+async def _largest_difference(probed: Sequence[Question], client: OpenAIClient) -> float | None:
+    """Per token, between answers to questions in order, in reverse order, and concurrently; None without two of one."""
     forward = {one: answer for one in probed if (answer := await _unless_refused(one, client))}
     backward = {one: answer for one in reversed(forward) if (answer := await _unless_refused(one, client))}
     replies = await asyncio.gather(*(_unless_refused(one, client) for one in backward))
     together = {one: answer for one, answer in zip(backward, replies, strict=True) if answer}
     pairs = [(forward[one], other[one]) for other in (backward, together) for one in other]
-    return max((_difference(*pair) for pair in pairs), default=0.0)
+    return max((_difference(*pair) for pair in pairs), default=None)
 
 
 async def _unless_refused(question: Question, client: OpenAIClient) -> Answer | None:
     """Its answer; None where it has none for what it holds, which the run itself names with its doc."""
     try:
-        return await question(client)
+        answer = await question(client)
     except (AskedToWait, ImagesRefused, PromptRefused):
         return None
+    return None if why_refused(answer) else answer
 
 
 def _difference(one: Answer, other: Answer) -> float:

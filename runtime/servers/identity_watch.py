@@ -78,10 +78,10 @@ OF_MODELS = (
     f"{_KEPT} Serve the first one again and repeat the command to go on; repeat it as it is for a run of the other "
     f"one; {_BOTH}"
 )
-OF_SEVERAL = (
-    f"{_KEPT} Serve the first one again at all addresses, or leave those of another one out of base_url, and repeat "
-    "the command."
+_AT_ALL = (
+    "Serve the first one again at all addresses, or leave those of another one out of base_url, and repeat the command."
 )
+OF_SEVERAL = f"{_KEPT} {_AT_ALL}"
 OF_UNSTEADY = (
     " If it is one model whose greedy answers differ from time to time, set `identify: model` in its file: its answer "
     "to a short question and its fingerprint are then not compared, so that other weights under the same name may go "
@@ -91,10 +91,9 @@ OF_PROVIDERS = (
     f"{_KEPT} Name the version that you want as the model, for a run of its own, since the same command goes on only "
     f"once the provider's name leads to the first one again; {_BOTH}"
 )
-OF_JUDGES = (
-    "Answers that are surely the first model's are kept as its own, and none of the other one is used. Serve the first "
-    "one again, or give the judge another name, and repeat the command."
-)
+_OF_JUDGE = "Answers that are surely the first model's are kept as its own, and none of the other one is used."
+OF_JUDGES = f"{_OF_JUDGE} Serve the first one again, or give the judge another name, and repeat the command."
+OF_JUDGES_AT_SEVERAL = f"{_OF_JUDGE} {_AT_ALL}"
 
 
 @dataclass

@@ -157,6 +157,7 @@ class _Run:
     failures: list[Exception] = field(default_factory=list)
     awaited: dict[str, Question] = field(default_factory=dict)  # answered by runs that have not made their checks yet
     wasted: set[str] = field(default_factory=set)  # keys of questions with replies of no use
+    filing: asyncio.Lock = field(default_factory=asyncio.Lock)  # what these cost
 
     async def next(self) -> tuple[str, Question] | None:
         """A question that is now claimed; None where none is left, or after a failure."""
@@ -199,17 +200,29 @@ class _Run:
             try:
                 answer = await question(client)
             except ServerError as error:
-                if error.usage:
-                    self.count_waste(_ASKED.get(), {"usage": error.usage})
+                await self.file_waste(_ASKED.get(), {"usage": error.usage})
                 raise
             finally:
                 REPLIES.reset(token)
-            self.count_waste(_ASKED.get(), answer)
+            await self.file_waste(_ASKED.get(), answer)
             if self.watch is not None and (other := self.watch.other_of(replies)) and not self.watch.goes_on:
                 raise self.watch.error(other.url, other.who, 0)
             return answer
 
         return ask
+
+    async def file_waste(self, key: str, answer: Answer) -> None:
+        """Counts what was paid for nothing, and writes it at once, since no answer to the question need follow."""
+        if not answer.get("usage"):
+            return
+        self.count_waste(key, answer)
+        async with self.filing:
+            if self.locks.take(key):
+                try:
+                    if not any(earlier_answers(self.journal, [key], self.watch)):  # nor of another run by now
+                        await asyncio.to_thread(self.journal.withdraw, {key: None})
+                finally:
+                    self.locks.give_back(key)
 
     def count_waste(self, key: str, answer: Answer) -> None:
         """Counts what was paid for nothing."""

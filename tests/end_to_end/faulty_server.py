@@ -257,7 +257,7 @@ class _Handler(Handler):
             return faults[fault]()
         if fault == "delay":
             time.sleep(0.3)
-        reply = self._chat(prompt, body, fault) if "messages" in body else self._completion(prompt, body)
+        reply = self._chat(prompt, body, fault) if "messages" in body else self._completion(prompt, body, fault)
         self.reply(200, reply)
         with self.server.lock:
             self.server.answered[prompt] += 1
@@ -288,8 +288,9 @@ class _Handler(Handler):
         usage = {"prompt_tokens": 3, "completion_tokens": 5, "total_tokens": 8}
         return self._named(choices[::-1], usage=usage)
 
-    def _completion(self, prompt, body):
-        choice = {"index": 0, "text": answer_text(prompt), "finish_reason": "length", "logprobs": None}
+    def _completion(self, prompt, body, fault):
+        finish = "content_filter" if fault == "filter_answer" else "length"
+        choice = {"index": 0, "text": answer_text(prompt), "finish_reason": finish, "logprobs": None}
         tokens = body["prompt"]
         if "prompt_logprobs" in body and "prompt_logprobs" in self.server.features:
             drift = len(self.server.requests) if "drifts" in self.server.features else self.server.shift

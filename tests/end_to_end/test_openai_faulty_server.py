@@ -24,6 +24,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from lighteval.models.custom.custom_model import CustomModelConfig
 from lighteval.models.model_loader import load_custom_model
+from openai.types.chat import ChatCompletion
 from PIL import Image
 from waiting import PATIENCE, own_port
 
@@ -480,7 +481,7 @@ def test_a_wrong_tokenizer_stops_at_the_first_prompts_and_one_odd_prompt_is_its_
         async def send(self, call):
             tokens = [1, *(ends.pop() if ends else [2, 9])]
             entries = [{str(token): {"logprob": -1.0, "rank": 1}} for token in tokens]
-            return SimpleNamespace(model_extra={"prompt_token_ids": tokens, "prompt_logprobs": entries})
+            return ChatCompletion.construct(choices=[], prompt_token_ids=tokens, prompt_logprobs=entries)
 
     scorer = server_scoring.Scorer(model.config, model._key, False, False)
     docs = docs_of([f"q{number}" for number in range(5)], choices=["x", "y"])
@@ -652,7 +653,12 @@ def test_log_probabilities_that_depend_on_the_order_of_requests_are_refused(load
         model = load(server, tokenizer=tokenizer_folder)
         with pytest.raises(ServerError, match="prefix caching"):
             model.loglikelihood(docs_of(["س", "ش"], choices=["نعم نعم", "لا لا"]))
-    assert len(open_journal()) == 0
+        assert {label for label, *_ in open_journal()._index.by_label()} == {WITHDRAWN}, "what the check cost is kept"
+        server.features.discard("drifts")
+        model = load(server, tokenizer=tokenizer_folder)
+        model.loglikelihood(docs_of(["س", "ش"], choices=["نعم نعم", "لا لا"]))
+        paid = sum(len(request["prompt"]) for request in server.requests)
+        assert model.run_record()["tokens"]["tokens_paid_in"] == paid
 
 
 @pytest.mark.parametrize("labels", [False, True])
@@ -665,6 +671,39 @@ def test_a_server_that_has_seen_the_prompts_passes_no_check_from_its_cache(load,
                 load(server, tokenizer=tokenizer_folder).loglikelihood(
                     docs_of(["سؤال طويل", "ما؟"] * 2, choices=choices)
                 )
+
+
+@pytest.mark.parametrize(("refused", "told"), [(4, "prefix caching"), (40, None)])
+def test_prompts_that_are_refused_are_no_check_of_the_order_of_requests(
+    load, tokenizer_folder, monkeypatch, caplog, refused, told
+):
+    """A server that refused the four prompts of the check, as filters may what is no text, passed it."""
+    monkeypatch.setenv("CULTUREVAL_ON_REFUSED", "unscored")
+    asked = docs_of([f"سؤال {number}" for number in range(8)], choices=["نعم نعم", "لا لا"])
+    with FaultyServer(features={"prompt_logprobs", "remembers"}) as server:
+        server.plan = lambda prompt, count: "bad_request" if len(server.requests) < refused else None
+        model = load(server, tokenizer=tokenizer_folder, concurrency=1)
+        if told:
+            with pytest.raises(ServerError, match=told):
+                model.loglikelihood(asked)
+        else:
+            assert len(model.loglikelihood(asked)) == 8 and "none of the prompts by which is checked" in caplog.text
+
+
+@pytest.mark.parametrize("labels", [False, True])
+def test_a_reply_that_a_filter_stopped_is_no_score_of_choices(load, tokenizer_folder, monkeypatch, labels):
+    asked = docs_of([f"سؤال {number}" for number in range(6)], choices=["A", "B"] if labels else ["نعم نعم", "لا لا"])
+    with FaultyServer(features={"prompt_logprobs"} | ({"labels"} if labels else set())) as server:
+        model = load(server, tokenizer=tokenizer_folder, concurrency=1)
+        filtered = str(model._prompts(asked[2]).contexts[0])[:-1]
+        server.plan = lambda prompt, count: "filter_answer" if prompt.startswith(filtered) else None
+        with pytest.raises(CulturevalError, match="1 stopped by the provider's filter.*--on-refused unscored"):
+            model.loglikelihood(asked)
+        monkeypatch.setenv("CULTUREVAL_ON_REFUSED", "unscored")
+        before = len(server.requests)
+        responses = load(server, tokenizer=tokenizer_folder, concurrency=1).loglikelihood(asked)
+        assert [getattr(one, "kind", "") for one in responses] == ["", "", "filter", "", "", ""]
+        assert len(server.requests) == before, "what was filtered is kept"
 
 
 def test_a_loose_check_is_told_signed_and_no_other_run_s(load, tokenizer_folder, caplog):
