@@ -98,9 +98,11 @@ class Prompt:
 
     @property
     def size(self) -> RequestSize:
-        """Of the largest of its requests."""
+        """Of the largest of its requests; where one for the next token is tried, there may be one a choice, too."""
         tokens = (len(context) + len(choice) for context, choice in zip(self.contexts, self.choices, strict=True))
-        return RequestSize(max(tokens, default=0), len(all_images(self.doc)) if self.messages else 0, 1)
+        images = len(all_images(self.doc)) if self.messages else 0
+        requests = len(self.choices) + 2 if self.differ_in_last_token() else 1
+        return RequestSize(max(tokens, default=0), images, 1, requests=requests)
 
     @property
     def common_prefix(self) -> list[int]:

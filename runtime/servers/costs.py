@@ -96,12 +96,14 @@ class RequestSize(NamedTuple):
         images: Images of the prompt.
         output: Limit of the answer's tokens; None: none.
         reasons: Whether reasoning may not be counted in that.
+        requests: How many such requests its answer may need, whose counts are added up.
     """
 
     text: int = 0
     images: int = 0
     output: int | None = None
     reasons: bool = False
+    requests: int = 1
 
     def input(self, image_tokens: int = 0) -> int:
         """Estimated tokens of the prompt, of which each image has so many."""
@@ -112,10 +114,10 @@ class RequestSize(NamedTuple):
         most = _BYTES_OF_ESTIMATE * self.text + _OF_AN_IMAGE * self.images + _OF_TEMPLATES
         if not self.text:
             return True
-        if usage.input > most:
+        if usage.input > most * self.requests:
             return False
         beyond = min(usage.reasoning, _REASONING_BEYOND) if self.reasons else 0
-        return self.output is None or usage.output - beyond <= self.output + _AT_THE_END
+        return self.output is None or usage.output - beyond <= (self.output + _AT_THE_END) * self.requests
 
 
 _SHORT = RequestSize(text=64, output=64, reasons=True)  # of the questions that are none of a run's: they are shorter

@@ -32,7 +32,7 @@ Pay = Callable[[str, Answer | None], Usage]
 Again = Callable[[str], Awaitable[None]]
 OnFailure = Callable[[str, CulturevalError], bool]
 KeyUnder = Callable[[str, Mapping[str, Any]], str]
-_ASKED: ContextVar[str] = ContextVar("asked")  # the key of the question that is asked, or of the first one
+_ASKED: ContextVar[str] = ContextVar("asked")  # the key of the question that is asked
 _TRIES = 3  # of a question to which two models replied in turns
 _LONGEST_AFTER_FAILURE_S = 30.0  # to wait for servers that do not say who they are
 _LONGEST_AFTER_INTERRUPTION_S = 5.0
@@ -91,7 +91,7 @@ def answer_all(
             waiting, locks = deque(missing.items()), QuestionLocks(journal.folder)
             more = (on_failure, note, watch, key_under, again)
             run = _Run(journal, pay, progress, waiting, locks, found, *more)
-            asked = [run.as_check(question) for key, question in missing.items() if key not in awaited]
+            asked = [run.as_check(key, question) for key, question in missing.items() if key not in awaited]
             before = first(asked) if first and asked else None
             run_coroutine(_ask(settings, run, min(settings.concurrency, len(missing)), before, moved))
     return {key: found[key] for key in questions if key in found}
@@ -188,7 +188,7 @@ class _Run:
         if self.again is not None:
             await self.again(key)
 
-    def as_check(self, question: Question) -> Question:
+    def as_check(self, key: str, question: Question) -> Question:
         """The question, asked to learn something of the servers: its answer is paid, and of no other use.
 
         It raises ModelChanged where another model than the run's replies, and the run does not go on.
@@ -196,15 +196,16 @@ class _Run:
 
         async def ask(client: OpenAIClient) -> Answer:
             replies: list[Reply] = []
-            token = REPLIES.set(replies)
+            tokens = REPLIES.set(replies), _ASKED.set(key)
             try:
                 answer = await question(client)
             except ServerError as error:
-                await self.file_waste(_ASKED.get(), {"usage": error.usage})
+                await self.file_waste(key, {"usage": error.usage})
                 raise
             finally:
-                REPLIES.reset(token)
-            await self.file_waste(_ASKED.get(), answer)
+                REPLIES.reset(tokens[0])
+                _ASKED.reset(tokens[1])
+            await self.file_waste(key, answer)
             if self.watch is not None and (other := self.watch.other_of(replies)) and not self.watch.goes_on:
                 raise self.watch.error(other.url, other.who, 0)
             return answer
@@ -244,7 +245,6 @@ async def _ask(settings: ServerSettings, run: _Run, workers: int, first: Questio
     async with OpenAIClient(settings, run.watch, run.waste) as client:
         try:
             if first is not None:
-                _ASKED.set(run.waiting[0][0])
                 await first(client)
             if one_first:  # of a provider whose name led to another model, which only a paid reply tells
                 await _work_once(client, run)
