@@ -170,7 +170,8 @@ class Scorer:
         self, client: OpenAIClient, prompt: Prompt, group: Sequence[int], replies: list[Answer]
     ) -> Answer:
         """The scores of choices; `replies` gets the replies, as of `OpenAIClient.chat`."""
-        if prompt.differ_in_last_token() and self._labels_are_exact is not False:
+        together = len(group) == len(prompt.choices) and prompt.differ_in_last_token()
+        if together and self._labels_are_exact is not False:
             found = await self._next_token(client, prompt, replies)
             if self._labels_are_exact is None and found is not None:
                 self._labels_are_exact = await self._agrees(client, prompt, found, replies)
