@@ -29,7 +29,9 @@ STARTS = tuple(f"{name}{end}" for name in ("model.safetensors", "pytorch_model.b
 LFS_POINTER = b"version https://git-lfs"
 
 
-def check_model(model: str, images: bool, likelihoods: bool, labels: tuple[tuple[str, ...], ...] = ()) -> CheckedModel:
+def check_model(
+    model: str, images: bool, likelihoods: bool, labels: tuple[tuple[str, ...], ...] = (), answers: int = 1
+) -> CheckedModel:
     """Checks a model without loading its weights.
 
     Args:
@@ -37,13 +39,14 @@ def check_model(model: str, images: bool, likelihoods: bool, labels: tuple[tuple
         images: Whether tasks show it images.
         likelihoods: Whether tasks need log-likelihoods.
         labels: Labels of options that these score, with which a server is asked what it can do.
+        answers: How many answers to one question tasks need.
 
     Raises:
         CulturevalError: All problems that were found, each with what to do.
     """
     file = model_file(model)
     if file.name == "openai_api.py":
-        no_images, no_likelihoods = _check_server(model, images, likelihoods, labels)
+        no_images, no_likelihoods = _check_server(model, images, likelihoods, labels, answers)
         return CheckedModel(file, no_images=no_images, no_likelihoods=no_likelihoods)
     _refuse_costs(model)
     _tell_of_hub(model)
@@ -243,7 +246,7 @@ def _tell_of_hub(model: str) -> None:
 
 
 def _check_server(
-    model: str, images: bool, likelihoods: bool, labels: tuple[tuple[str, ...], ...]
+    model: str, images: bool, likelihoods: bool, labels: tuple[tuple[str, ...], ...], answers: int
 ) -> tuple[str | None, str | None]:
     """Returns why tasks with images, and tasks with log-likelihoods, cannot be run, as sentences."""
     from cultureval.models.server.settings import read_config
@@ -262,7 +265,7 @@ def _check_server(
         require_answer(config.model, config.servers(), config.model)
     if provider is not None or config.dry_run or config.budget is not None:
         return None, _why_not_scored(config) if likelihoods else None
-    return _check_abilities(config, images, likelihoods, labels)
+    return _check_abilities(config, images, likelihoods, labels, answers)
 
 
 def _why_not_scored(config: "ServerModelConfig") -> str | None:
@@ -279,7 +282,7 @@ def _why_not_scored(config: "ServerModelConfig") -> str | None:
 
 
 def _check_abilities(
-    config: "ServerModelConfig", images: bool, likelihoods: bool, labels: tuple[tuple[str, ...], ...]
+    config: "ServerModelConfig", images: bool, likelihoods: bool, labels: tuple[tuple[str, ...], ...], answers: int
 ) -> tuple[str | None, str | None]:
     """Asks a server what it can do, and says how the run goes about it; returns as `_check_server`."""
     from cultureval.models.server.abilities import abilities, why_no_likelihoods
@@ -289,7 +292,7 @@ def _check_abilities(
 
     whose = f"{config.model} at {config.base_url[0]}"
     try:
-        able = abilities(config, images, likelihoods, labels)
+        able = abilities(config, images, likelihoods, labels, answers)
     except ServerError as error:
         raise cannot_be_asked(config.model, config.servers(), error) from None
     if able.chat and (not likelihoods or able.scoring is None):

@@ -38,7 +38,7 @@ class Abilities:
         labels: What is missing there of replies to a question with the labels of a task's options, clauses.
         images: Images in chat messages.
         system: A system prompt.
-        several: As many answers to one question as it is to be asked for (`n`).
+        several: As many answers to one question as it is to be asked for.
         longest: Tokens that it says it reads; None where it does not say.
         counts_tokens: Whether it counts the tokens of a prompt (`/tokenize`, as vLLM does).
     """
@@ -82,7 +82,11 @@ def choice_question(labels: Sequence[str]) -> str:
 
 
 def abilities(
-    config: ServerModelConfig, images: bool, likelihoods: bool, labels: Collection[Sequence[str]] = ()
+    config: ServerModelConfig,
+    images: bool,
+    likelihoods: bool,
+    labels: Collection[Sequence[str]] = (),
+    answers: int = 1,
 ) -> Abilities:
     """Asks a model's servers what they can do that a run needs; each question generates one token.
 
@@ -93,16 +97,17 @@ def abilities(
         labels: Labels of options that these score, each set once: some servers have no log-probabilities of a first
             token that is a part of a character, such as of an Arabic letter, or none of a label's token. What holds of
             one question need not hold of others, so that this is told and decides nothing.
+        answers: How many answers to one question tasks need; as many are asked for as a request may (`n`).
 
     Raises:
         ServerError: The servers do not answer, although they are asked as patiently as in the run.
     """
     with working(f"{config.model}: asking the server what it can do"):
-        return run_coroutine(_ask(config, images, likelihoods, labels))
+        return run_coroutine(_ask(config, images, likelihoods, labels, min(answers, config.n)))
 
 
 async def _ask(
-    config: ServerModelConfig, images: bool, likelihoods: bool, labels: Collection[Sequence[str]]
+    config: ServerModelConfig, images: bool, likelihoods: bool, labels: Collection[Sequence[str]], answers: int
 ) -> Abilities:
     settings, user = config.servers(), {"role": "user", "content": PROBE}
     short = replace(
@@ -128,7 +133,7 @@ async def _ask(
             system=await questions.chat([{"role": "system", "content": config.system_prompt}, user])
             if config.system_prompt
             else None,
-            several=await questions.several() if config.n > 1 else None,
+            several=await questions.several(answers) if answers > 1 else None,
             longest=await questions.longest(),
             counts_tokens=await client.token_count(model=config.model, messages=[user]) is not None,
         )
@@ -168,9 +173,11 @@ class _Questions:
         asked = self._request | {self._config.max_tokens_name: 1, "messages": messages}
         return await self._why_not(lambda one: one.chat.completions.create(**asked), found)
 
-    async def several(self) -> str:
-        """Asks for `n` answers, without a temperature, since some servers refuse several greedy ones."""
-        asked = {"model": self._config.model, "extra_body": self._config.extra_body, "n": self._config.n}
+    async def several(self, answers: int) -> str:
+        """Asks for several answers at the temperature of the run, since some servers refuse several greedy ones."""
+        asked = {"model": self._config.model, "extra_body": self._config.extra_body, "n": answers}
+        temperature = self._config.generation_parameters.temperature
+        asked |= {} if temperature is None or "temperature" in self._config.left_out else {"temperature": temperature}
         plain = asked | {"max_tokens": 1, "prompt": PROBE}
         chat = asked | {self._config.max_tokens_name: 1, "messages": [{"role": "user", "content": PROBE}]}
 
@@ -178,7 +185,7 @@ class _Questions:
             off = self._config.chat_template == "off"
             return one.completions.create(**plain) if off else one.chat.completions.create(**chat)
 
-        return await self._why_not(ask, lambda response: "", self._config.n)
+        return await self._why_not(ask, lambda response: "", answers)
 
     async def image(self) -> str:
         """Asks with an image; some servers answer without having looked at it, and count the tokens of the text."""

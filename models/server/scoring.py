@@ -13,6 +13,7 @@ import secrets
 from collections.abc import Callable, Iterator, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
+from itertools import combinations
 from typing import Any
 
 from lighteval.models.model_output import ModelResponse
@@ -29,7 +30,8 @@ from cultureval.runtime.generation_hints import chat_messages
 from cultureval.runtime.servers.answers import Answer, answer_of
 from cultureval.runtime.servers.costs import RequestSize, total_usage
 from cultureval.runtime.servers.errors import AskedToWait, ServerError, reading_a_reply, unusable
-from cultureval.runtime.servers.journalled_answers import Question
+from cultureval.runtime.servers.identity_watch import REPLIES
+from cultureval.runtime.servers.journalled_answers import WHO, Question
 from cultureval.runtime.servers.openai_client import OpenAIClient
 from cultureval.runtime.servers.settings import PARITY_TOLERANCE
 
@@ -184,7 +186,7 @@ class Scorer:
         """Whether log-probabilities of generated and of prompt tokens agree; None where two models gave them."""
         before = client.times_changed
         other = (await self._choice(client, prompt, 0, replies))["logprobs"]
-        if client.times_changed > before:
+        if client.times_changed > before or len({reply.who for reply in REPLIES.get() or ()}) > 1:
             return None
         difference = abs(other - found["logprobs"][0])
         if difference > self._config.parity_tolerance:
@@ -427,13 +429,19 @@ def _judge(difference: float, tolerance: float) -> None:
 
 
 async def _largest_difference(probed: Sequence[Question], client: OpenAIClient) -> float | None:
-    """Per token, between answers to questions in order, in reverse order, and concurrently; None without two of one."""
+    """Per token, between one model's answers to a question: in order, in reverse order, and concurrently.
+
+    None where no question has two of one model.
+    """
     forward = {one: answer for one in probed if (answer := await _unless_refused(one, client))}
     backward = {one: answer for one in reversed(forward) if (answer := await _unless_refused(one, client))}
-    replies = await asyncio.gather(*(_unless_refused(one, client) for one in backward))
-    together = {one: answer for one, answer in zip(backward, replies, strict=True) if answer}
-    pairs = [(forward[one], other[one]) for other in (backward, together) for one in other]
-    return max((_difference(*pair) for pair in pairs), default=None)
+    replies = await asyncio.gather(*(_unless_refused(one, client) for one in backward), return_exceptions=True)
+    if failed := next((one for one in replies if isinstance(one, BaseException)), None):
+        raise failed  # now that the others are finished, and paid
+    together = {one: answer for one, answer in zip(backward, replies, strict=True) if isinstance(answer, dict)}
+    orders = combinations((forward, backward, together), 2)
+    pairs = [(one[question], other[question]) for one, other in orders for question in one.keys() & other.keys()]
+    return max((_difference(*pair) for pair in pairs if pair[0].get(WHO) == pair[1].get(WHO)), default=None)
 
 
 async def _unless_refused(question: Question, client: OpenAIClient) -> Answer | None:

@@ -123,8 +123,6 @@ class IdentityWatch:
     _changes: Counter[str] = field(default_factory=Counter)
     _now: dict[str, ServerIdentity] = field(default_factory=dict)
     _named: dict[tuple[str | None, str | None], ServerIdentity] = field(default_factory=dict)
-    _last: dict[str, ServerIdentity] = field(default_factory=dict)  # url -> whose its last reply was
-    _changes_by_name: int = 0  # from one reply to the next
     _asked: dict[str, tuple[float, float]] = field(default_factory=dict)  # url -> when, and how long it took
 
     def __post_init__(self) -> None:
@@ -133,8 +131,8 @@ class IdentityWatch:
 
     @property
     def times_changed(self) -> int:
-        """How often a server was found to have changed, by asking it or by what its replies say."""
-        return sum(self._changes.values()) + self._changes_by_name
+        """How often a server that was asked who it is was found to have changed."""
+        return sum(self._changes.values())
 
     def is_own(self, answer: Mapping[str, Any]) -> bool:
         """Whether an answer of the journal is of the run's model, as far as it says whose it is."""
@@ -283,8 +281,6 @@ class IdentityWatch:
             who = self._named.setdefault((model, fingerprint), found)
         if who is self.first:
             self._now.pop(url, None)
-        self._changes_by_name += who != self._last.get(url, self.first)
-        self._last[url] = who
         if (replies := REPLIES.get()) is not None:
             replies.append(Reply(url, model, who, self._changes[url]))
 

@@ -33,6 +33,7 @@ Again = Callable[[str], Awaitable[None]]
 OnFailure = Callable[[str, CulturevalError], bool]
 KeyUnder = Callable[[str, Mapping[str, Any]], str]
 _ASKED: ContextVar[str] = ContextVar("asked")  # the key of the question that is asked
+WHO = "who"  # beside an answer: the models of its replies
 _TRIES = 3  # of a question to which two models replied in turns
 _LONGEST_AFTER_FAILURE_S = 30.0  # to wait for servers that do not say who they are
 _LONGEST_AFTER_INTERRUPTION_S = 5.0
@@ -191,7 +192,8 @@ class _Run:
     def as_check(self, key: str, question: Question) -> Question:
         """The question, asked to learn something of the servers: its answer is paid, and of no other use.
 
-        It raises ModelChanged where another model than the run's replies, and the run does not go on.
+        Whose the answer is stands beside it (`WHO`). It raises ModelChanged where another model than the run's
+        replies, and the run does not go on.
         """
 
         async def ask(client: OpenAIClient) -> Answer:
@@ -208,22 +210,28 @@ class _Run:
             await self.file_waste(key, answer)
             if self.watch is not None and (other := self.watch.other_of(replies)) and not self.watch.goes_on:
                 raise self.watch.error(other.url, other.who, 0)
-            return answer
+            return {**answer, WHO: {reply.who for reply in replies}}
 
         return ask
 
     async def file_waste(self, key: str, answer: Answer) -> None:
-        """Counts what was paid for nothing, and writes it at once, since no answer to the question need follow."""
+        """Counts what was paid for nothing, and writes it at once, since no answer to the question need follow.
+
+        Another run may be asking the question, or have answered it: its answer is then written again, with this cost.
+        """
         if not answer.get("usage"):
             return
-        self.count_waste(key, answer)
         async with self.filing:
-            if self.locks.take(key):
-                try:
-                    if not any(earlier_answers(self.journal, [key], self.watch)):  # nor of another run by now
-                        await asyncio.to_thread(self.journal.withdraw, {key: None})
-                finally:
-                    self.locks.give_back(key)
+            while not self.locks.take(key):
+                await asyncio.sleep(_POLL_S)
+            try:
+                self.count_waste(key, answer)
+                if (there := self.journal.get(key)) is None:
+                    await asyncio.to_thread(self.journal.withdraw, {key: None})
+                else:
+                    await asyncio.to_thread(self.journal.append, {key: there})
+            finally:
+                self.locks.give_back(key)
 
     def count_waste(self, key: str, answer: Answer) -> None:
         """Counts what was paid for nothing."""

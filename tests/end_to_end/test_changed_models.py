@@ -370,6 +370,27 @@ def test_a_change_while_the_order_of_requests_is_checked_is_no_prefix_cache(
         assert found == [response.logprobs for response in of_b.loglikelihood(asked)]
 
 
+@pytest.mark.parametrize("change", ["served", "probe_answer"])
+def test_two_models_at_two_addresses_are_no_prefix_cache(load, tmp_path, monkeypatch, change):
+    """Which of them answered decided by how much the answers to one prompt differed."""
+
+    class Restarting(Changing):
+        def _plan(self, prompt, count):
+            if len(self.requests) == 2:
+                self.becomes("B")
+                self.shift = 3.0
+
+    monkeypatch.setenv("CULTUREVAL_ON_CHANGE", "continue")
+    train_tokenizer().save_pretrained(tmp_path / "tokenizer")
+    asked = docs([f"س{number}" for number in range(6)], choices=["نعم نعم", "لا لا"])
+    kind = {"change": (change,), "features": ("prompt_logprobs",)}
+    with Changing(at=None, **kind) as steady, Restarting(**kind) as other:
+        steady.becomes("A"), other.becomes("A")
+        model = load(steady, tokenizer=str(tmp_path / "tokenizer"), base_url=[steady.url, other.url], concurrency=4)
+        assert all(len(response.logprobs) == 2 for response in model.loglikelihood(asked))
+        assert model.run_record()["tasks"]["t"]["of_other_models"] > 0 and steady.answered
+
+
 @pytest.mark.parametrize("back_as", ["A", "B"])
 def test_a_server_that_restarts_is_waited_for_and_asked_who_it_is(load, back_as):
     def back():

@@ -432,10 +432,10 @@ def test_a_label_that_is_not_among_the_first_tokens_is_scored_below_them(culture
 def test_what_a_server_cannot_do_is_told_before_data_are_read_with_what_works(
     tmp_path, tokenizer_folder, capsys, monkeypatch
 ):
-    def checked(server, images=False, likelihoods=True, labels=(), **settings):
+    def checked(server, images=False, likelihoods=True, labels=(), answers=1, **settings):
         given = {"model": MODEL, "base_url": server.url, "tokenizer": tokenizer_folder, "backoff_s": 0.02}
         (tmp_path / "model.yaml").write_text(yaml.safe_dump(given | settings), encoding="utf-8")
-        return check_model(str(tmp_path / "model.yaml"), images, likelihoods, labels)
+        return check_model(str(tmp_path / "model.yaml"), images, likelihoods, labels, answers)
 
     with FaultyServer(entry={"max_model_len": 64}, features=("prompt_logprobs", "counts")) as server:
         assert checked(server).no_likelihoods is None
@@ -468,11 +468,11 @@ def test_what_a_server_cannot_do_is_told_before_data_are_read_with_what_works(
     with FaultyServer(features=("no_chat",)) as server, pytest.raises(CulturevalError, match="chat_template: off"):
         checked(server, likelihoods=False, tokenizer=None)
     with FaultyServer() as server:
-        checked(server, likelihoods=False, n=3)
+        checked(server, likelihoods=False, n=3, answers=5)
         server.features.add("no_n")
         with pytest.raises(CulturevalError, match="several answers to one question .*1 choices instead of 3.*set n to"):
-            checked(server, likelihoods=False, n=3)
-        checked(server, likelihoods=False)
+            checked(server, likelihoods=False, n=3, answers=5)
+        checked(server, likelihoods=False, n=3), checked(server, likelihoods=False, answers=5)
 
 
 @pytest.mark.parametrize(
