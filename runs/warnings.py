@@ -599,8 +599,10 @@ def _cost(run: Run, tasks: list[TaskRecord]) -> Checks:
         cached = f" ({took.tokens_cached:,} cached)" if took.tokens_cached else ""
         reasoning = f" ({took.tokens_reasoning:,} of reasoning)" if took.tokens_reasoning else ""
         missing = f" ({counted(took.missing_usage, 'answer')} without counts: estimated)" if took.missing_usage else ""
+        alone = run.record.options.get("resume") is False
+        whose = "those of earlier runs not counted (--no-resume)" if alone else "those of earlier runs included"
         yield (
-            f"All answers cost {took.cost:.4g}, those of earlier runs included: {paid[0] or 0:,} tokens of "
+            f"All answers cost {took.cost:.4g}, {whose}: {paid[0] or 0:,} tokens of "
             f"prompts{cached}, {paid[1] or 0:,} of answers{reasoning}{missing}. The provider's bill counts."
         )
 

@@ -18,9 +18,6 @@ MARKS = "\u061c\u200c\u200d\u200e\u200f"  # that join letters or say how a line 
 CONTROLS = "\n\t"  # control characters that a message may hold
 
 
-GOES_ON = "The same command goes on from the answers that are kept."
-
-
 class CulturevalError(Exception):
     """Base of every error that a command prints as one sentence, without a traceback."""
 

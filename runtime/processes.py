@@ -12,7 +12,8 @@ from contextlib import contextmanager
 from datetime import timedelta
 from typing import TYPE_CHECKING, TypeVar
 
-from cultureval.runtime.errors import GOES_ON, CulturevalError
+from cultureval.runtime.errors import CulturevalError
+from cultureval.runtime.settings import goes_on
 
 if TYPE_CHECKING:
     from lighteval.tasks.requests import Doc
@@ -107,7 +108,7 @@ def gather(mine: Answer) -> list[Answer]:
             dist.all_gather_object(gathered, mine)
         except RuntimeError as error:
             raise CulturevalError(
-                f"Another process of this run has ended ({str(error).partition(chr(10))[0][:200]}). {GOES_ON}"
+                f"Another process of this run has ended ({str(error).partition(chr(10))[0][:200]}). {goes_on()}"
             ) from error
     return gathered
 

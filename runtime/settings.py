@@ -370,6 +370,16 @@ def current_settings(*options: Option[Any]) -> Settings:
     return Settings({name: os.environ[name] for name in names if name in os.environ})
 
 
+def same_command() -> str:
+    """What goes on from what is kept, at the beginning of a sentence: with --no-resume the same command would not."""
+    return "The same command" if current_settings().resume else "The same command without --no-resume"
+
+
+def goes_on() -> str:
+    """How a command that ends goes on, as a sentence."""
+    return f"{same_command()} goes on from the answers that are kept."
+
+
 @contextmanager
 def use_settings(settings: Settings) -> Iterator[Settings]:
     """A context in which these are the current settings of all threads; another thread's context waits for its end."""

@@ -6,7 +6,8 @@ from typing import Literal
 from transformers import PreTrainedModel
 
 from cultureval.models.memory import available_bytes
-from cultureval.runtime.errors import GOES_ON, CulturevalError
+from cultureval.runtime.errors import CulturevalError
+from cultureval.runtime.settings import goes_on
 
 logger = logging.getLogger(__name__)
 
@@ -58,7 +59,7 @@ class BatchSize:
         if rows <= 1:
             raise CulturevalError(
                 f"{self._name} has too little memory on {self._device} for one answer ({str(error)[:200]}). Lower "
-                f"max_length or max_new_tokens, set dtype: bfloat16, 8bit or 4bit, or device_map: auto. {GOES_ON}"
+                f"max_length or max_new_tokens, set dtype: bfloat16, 8bit or 4bit, or device_map: auto. {goes_on()}"
             ) from None
         self.most = max(rows // 2, 1)
         if not self._said:

@@ -32,9 +32,10 @@ from cultureval.models.scoring.lm_head import LMHead, Rows
 from cultureval.models.scoring.prefix_cache import PrefixCache, longest_reusable
 from cultureval.models.scoring.route_check import Checked, RouteCheck, as_is, choose_route, told
 from cultureval.models.scoring.token_tree import Branch, TokenTree, build_tree, common_length
-from cultureval.runtime.errors import GOES_ON, CulturevalError
+from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.onednn_products import fast_products
 from cultureval.runtime.patches.transformers import attention_of, rope_offset
+from cultureval.runtime.settings import goes_on
 
 logger = logging.getLogger(__name__)
 
@@ -149,7 +150,7 @@ class ChoiceScorer:
         if self.token_budget <= LEAST_BUDGET:
             raise CulturevalError(
                 f"{name} has too little memory on {device} to score one prompt ({str(error)[:200]}). Lower max_length, "
-                f"set dtype: bfloat16, 8bit or 4bit, or device_map: auto. {GOES_ON}"
+                f"set dtype: bfloat16, 8bit or 4bit, or device_map: auto. {goes_on()}"
             ) from None
         self.token_budget //= 2
         self.tree_budget = self.unmasked.token_budget = self.token_budget

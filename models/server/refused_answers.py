@@ -7,7 +7,7 @@ from lighteval.tasks.requests import Doc
 
 from cultureval.models.generation.rendering import all_images
 from cultureval.models.refused_images import ImagesRefused, skips_refused
-from cultureval.runtime.errors import GOES_ON, CulturevalError, counted, shorten
+from cultureval.runtime.errors import CulturevalError, counted, shorten
 from cultureval.runtime.patches.lighteval.refused_docs import RefusedResponse, name_of
 from cultureval.runtime.servers.answers import Answer
 from cultureval.runtime.servers.errors import (
@@ -22,7 +22,7 @@ from cultureval.runtime.servers.identity_watch import IdentityWatch
 from cultureval.runtime.servers.journalled_answers import OnFailure, Question
 from cultureval.runtime.servers.openai_client import OpenAIClient
 from cultureval.runtime.servers.providers import filters
-from cultureval.runtime.settings import current_settings
+from cultureval.runtime.settings import current_settings, goes_on
 
 NAMED = 3  # rows in one message
 _OTHERS = 2  # rows with which a server may ask to wait before it has answered any
@@ -62,7 +62,7 @@ class PromptRefused(ServerError):
     ) -> None:
         self.kind, self.reason = kind, f"{REASONS[kind]}: {cause.rstrip('.')}"
         super().__init__(
-            f"{name_of(doc)}: {self.reason}. {GOES_ON} {_advice(kind, status)} {UNSCORED}.",
+            f"{name_of(doc)}: {self.reason}. {goes_on()} {_advice(kind, status)} {UNSCORED}.",
             cause,
             refuses_content=True,
             usage=usage,

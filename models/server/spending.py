@@ -27,6 +27,7 @@ from cultureval.runtime.servers.costs import (
 from cultureval.runtime.servers.journalled_answers import Question
 from cultureval.runtime.servers.openai_client import OpenAIClient
 from cultureval.runtime.servers.providers import MILLION, read_on
+from cultureval.runtime.settings import same_command
 
 SHOWN_GROUPS = 20
 
@@ -121,7 +122,7 @@ class Spending:
         """The error that ends a run whose budget is spent."""
         return CulturevalError(
             f"{str(error)[:1].upper()}{str(error)[1:]}: {answered:,} of {wanted:,} answers of {self._config.model} are "
-            "there and kept. The same command with a larger --budget goes on from here and pays for none of them "
+            f"there and kept. {same_command()}, with a larger --budget, goes on from here and pays for none of them "
             "again; --dry-run tells what the rest costs."
         )
 

@@ -247,7 +247,7 @@ def identify(question: IdentityQuestion, whom: str, try_schema: bool = False, pl
 
 
 def _tell_of_change(whom: str, found: ServerIdentity) -> None:
-    """Says where a model is not who it was in the last run with this journal, of which it then takes no answer."""
+    """Says where a model is not who it was in the last run with this journal, whose answers it then does not take."""
     file, known, now = journal_folder() / KNOWN, dict[str, str](), str(found)
     # A note alone, which may be lost: keys of answers have what it is about.
     with suppress(OSError, ValueError, TypeError, RecursionError):
@@ -256,7 +256,7 @@ def _tell_of_change(whom: str, found: ServerIdentity) -> None:
     if before != now:
         logger.warning(
             "%s does not say of itself what it said in the last run with this journal (%s then, %s now): no answer of "
-            "that run is taken for its own.",
+            "that one is taken for its own.",
             *(whom, shorten(str(before)), shorten(now)),
         )
     if known.get(whom) != now:

@@ -22,7 +22,7 @@ import openai
 import tenacity
 
 from cultureval.runtime.coroutines import run_coroutine
-from cultureval.runtime.errors import GOES_ON, counted, shown_names
+from cultureval.runtime.errors import counted, shown_names
 from cultureval.runtime.progress import note_wait
 from cultureval.runtime.servers.answers import Answer, answer_of, checked_answer, name_of, usage_of
 from cultureval.runtime.servers.costs import note_aside
@@ -48,6 +48,7 @@ from cultureval.runtime.servers.errors import (
 from cultureval.runtime.servers.rate_limits import pause_after_answer
 from cultureval.runtime.servers.replies import CarefulClient
 from cultureval.runtime.servers.settings import ServerSettings
+from cultureval.runtime.settings import goes_on
 
 logger = logging.getLogger(__name__)
 
@@ -532,7 +533,7 @@ class OpenAIClient:
     def _explain(self, error: Exception, more: str = "") -> str:
         return (
             f"The server {' / '.join(self.settings.base_urls)} did not answer a request ({self._cause(error)}{more}). "
-            f"{GOES_ON}"
+            f"{goes_on()}"
         )
 
 

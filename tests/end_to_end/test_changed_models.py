@@ -198,7 +198,7 @@ def test_answers_that_a_list_of_models_without_the_root_hides_are_told(load, cap
             caplog.clear()
             texts(load(server))
             assert "root=/a;max_model_len=64;" in caplog.text
-            assert "no answer of that run is taken for its own" in caplog.text
+            assert "no answer of that one is taken for its own" in caplog.text
         assert {*server.answered.values()} == {2}, "those of the first run are taken again"
 
 

@@ -204,16 +204,20 @@ def test_a_server_that_is_loading_its_model_is_waited_for(load):
         assert health_check(settings) == {} and server.lists == 4
 
 
-def test_a_server_that_never_answers_stops_the_run_with_everything_so_far_kept(load):
+def test_a_server_that_never_answers_stops_the_run_with_everything_so_far_kept(load, monkeypatch):
     queries = [f"q{i}" for i in range(10)]
     with FaultyServer(lambda prompt, count: "500" if prompt == "q7" else None) as server:
         with pytest.raises(ServerError, match="500|broken") as stopped:
             texts(load(server, concurrency=1, max_retries=2), queries)
-        assert "goes on from the answers that are kept" in str(stopped.value)
+        assert "The same command goes on from the answers that are kept" in str(stopped.value)
         assert server.asked["q7"] == 3 and len(open_journal()) == 7
         server.plan = lambda prompt, count: None
         assert texts(load(server), queries) == [[answer_text(query)] for query in queries]
         assert server.answered == dict.fromkeys(queries, 1)
+        server.plan = lambda prompt, count: "500"
+        monkeypatch.setenv("CULTUREVAL_RESUME", "0")
+        with pytest.raises(ServerError, match="The same command without --no-resume goes on"):
+            texts(load(server, max_retries=0), queries)
 
 
 def test_refusals_and_filters_are_an_outcome_of_their_own(load, monkeypatch):

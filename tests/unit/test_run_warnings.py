@@ -185,6 +185,9 @@ def test_counts_that_are_lacking_or_cannot_be_are_told_as_such():
     timing = TimingRecord(cost=1.25, tokens_paid_in=9, tokens_paid_out=3, missing_usage=2, impossible_usage=1)
     wrong, cost = warnings_of(replace(run, record=run.record.model_copy(update={"timing": timing})))
     assert "cannot be those of 1 answer" in wrong and "3 of answers (2 answers without counts: estimated)" in cost
+    anew = run.record.model_copy(update={"timing": timing, "options": {"resume": False}})
+    told = warnings_of(replace(run, record=anew))
+    assert "those of earlier runs included" in cost and "those of earlier runs not counted" in told[1]
 
 
 def test_a_server_that_was_gone_at_the_end_is_not_told_as_one_that_changed_its_model():
