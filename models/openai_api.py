@@ -588,14 +588,15 @@ class OpenAIModel(LightevalModel):
     def _score(self, prompts: list[server_scoring.Prompt]) -> list[ModelResponse]:
         thinking = self._renderer.knows_thinking
         scorer = server_scoring.Scorer(self.config, self._key, self.add_special_tokens, thinking)
-        asked = [scorer.questions(prompt) for prompt in prompts]
+        questions = [scorer.questions(prompt) for prompt in prompts]
+        asked = [*map(dict, questions)]
         docs = [prompt.doc for prompt in prompts]
         probe = partial(server_scoring.parity_probe, tolerance=self.config.parity_tolerance)
         answers, refused = self._ask(docs, asked, "scoring", probe)
         self._log(docs, asked, answers, "server", refused)
         return [
-            refused.get(place) or server_scoring.response(prompt, [answers[key] for key in keys])
-            for place, (prompt, keys) in enumerate(zip(prompts, asked, strict=True))
+            refused.get(place) or server_scoring.response(prompt, [answers[key] for key, _ in own])
+            for place, (prompt, own) in enumerate(zip(prompts, questions, strict=True))
         ]
 
 

@@ -133,11 +133,11 @@ class Scorer:
         self._labels_are_exact: bool | None = None
         self._strange_ends: int | None = 0  # of prompts as the server reports them; None once one was as here
 
-    def questions(self, prompt: Prompt) -> dict[str, Question]:
-        """One question for all labels, or one for each choice: key -> question."""
+    def questions(self, prompt: Prompt) -> list[tuple[str, Question]]:
+        """One question for all labels, or one for each choice, with its key: equal choices have one key."""
         every = range(len(prompt.choices))
         groups = [every] if prompt.differ_in_last_token() else [[number] for number in every]
-        return {self._key(prompt, group): self._question(prompt, group) for group in groups}
+        return [(self._key(prompt, group), self._question(prompt, group)) for group in groups]
 
     def _key(self, prompt: Prompt, group: Sequence[int]) -> str:
         parity, tolerance = specific_of(prompt.doc).get("parity"), self._config.parity_tolerance

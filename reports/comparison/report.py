@@ -223,13 +223,13 @@ def _cells(row: TestedDifference) -> list[str]:
 
 
 def items_cell(row: TestedDifference) -> str:
-    """Of how many items a row is, how many are left out, and whether these could turn it: `9 of 12, 4 left out`."""
+    """Of how many items a row is, how many are left out, of either, and whether these could turn it: `9, 4 and 3 left out`."""
     found = row.result
     items = f"{found.items}" if found.clusters == found.items else f"{found.items} in {found.clusters}"
     if row.counted and row.counted != (found.items, found.items):
         items = f"{' and '.join(map(str, dict.fromkeys(row.counted)))} of {items}"
     if any(row.left_out):
-        items += f", {sum(row.left_out)} left out"
+        items += f", {' and '.join(str(count) for count in row.left_out if count)} left out"
     return f"{items}, decides nothing" if row.could_turn else items
 
 

@@ -159,6 +159,7 @@ class _Run:
     awaited: dict[str, Question] = field(default_factory=dict)  # answered by runs that have not made their checks yet
     wasted: set[str] = field(default_factory=set)  # keys of questions with replies of no use
     filing: asyncio.Lock = field(default_factory=asyncio.Lock)  # what these cost
+    unfiled: list[tuple[str, Answer]] = field(default_factory=list)  # keys and costs
 
     async def next(self) -> tuple[str, Question] | None:
         """A question that is now claimed; None where none is left, or after a failure."""
@@ -215,21 +216,39 @@ class _Run:
         return ask
 
     async def file_waste(self, key: str, answer: Answer) -> None:
-        """Counts what was paid for nothing, and writes it at once, since no answer to the question need follow.
-
-        Another run may be asking the question, or have answered it: its answer is then written again, with this cost.
-        """
+        """Counts what was paid for nothing, and writes it at once, since no answer to the question need follow."""
         if not answer.get("usage"):
             return
         async with self.filing:
             while not self.locks.take(key):
                 await asyncio.sleep(_POLL_S)
             try:
+                if not await self._is_filed(key, answer):
+                    self.unfiled.append((key, answer))
+            finally:
+                self.locks.give_back(key)
+
+    async def _is_filed(self, key: str, answer: Answer) -> bool:
+        """Writes a cost of a question; not while another run has an answer to it that its check is still to confirm."""
+        if self.journal.hide_unconfirmed([key])[1]:
+            return False
+        self.count_waste(key, answer)
+        if (there := self.journal.get(key)) is None:
+            await asyncio.to_thread(self.journal.withdraw, {key: None})
+        else:  # of another run by now: the same once more, with this cost
+            there = {name: value for name, value in there.items() if name != CHECKS}
+            await asyncio.to_thread(self.journal.append, {key: there})
+        return True
+
+    async def file_the_rest(self) -> None:
+        """Writes, at the end, the costs that waited for another run; what still has to is in this run's sum alone."""
+        for key, answer in self.unfiled:
+            if not self.locks.take(key):
                 self.count_waste(key, answer)
-                if (there := self.journal.get(key)) is None:
-                    await asyncio.to_thread(self.journal.withdraw, {key: None})
-                else:
-                    await asyncio.to_thread(self.journal.append, {key: there})
+                continue
+            try:
+                if not await self._is_filed(key, answer):
+                    self.count_waste(key, answer)
             finally:
                 self.locks.give_back(key)
 
@@ -264,6 +283,8 @@ async def _ask(settings: ServerSettings, run: _Run, workers: int, first: Questio
         except (asyncio.CancelledError, KeyboardInterrupt):  # Ctrl-C cancels; other signals may end any task
             await _make_sure_at_the_end(client, run, _LONGEST_AFTER_INTERRUPTION_S)
             raise
+        finally:
+            await run.file_the_rest()
     if run.failures:
         raise run.failures[0]
 

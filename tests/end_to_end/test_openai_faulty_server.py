@@ -33,6 +33,7 @@ from cultureval.models.openai_api import OpenAIModel, read_config
 from cultureval.models.server import scoring as server_scoring
 from cultureval.models.server.abilities import abilities
 from cultureval.models.server.refused_answers import PromptRefused
+from cultureval.models.tokens import rolling_windows
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.journal import WITHDRAWN, open_journal
 from cultureval.runtime.servers import replies
@@ -469,7 +470,7 @@ def test_choices_after_images_are_scored_within_the_limits(load):
         model = load("http://localhost:1/v1", image_mib=0.05, most_images=1)
         prompt = server_scoring.Prompt(docs_of(["q"], images=images)[0], "q", [{}], [[1]], [[2, 3]])
         scorer = server_scoring.Scorer(model.config, model._key, False, False)
-        (question,) = scorer.questions(prompt).values()
+        ((_, question),) = scorer.questions(prompt)
         with pytest.raises(ServerError, match=expected):
             asyncio.run(question(Client()))
     (request,) = asked
@@ -490,7 +491,7 @@ def test_a_wrong_tokenizer_stops_at_the_first_prompts_and_one_odd_prompt_is_its_
     scorer = server_scoring.Scorer(model.config, model._key, False, False)
     docs = docs_of([f"q{number}" for number in range(5)], choices=["x", "y"])
     prompts = [server_scoring.Prompt(doc, doc.query, [{}], [[1], [1]], [[2, 3], [4, 3]]) for doc in docs]
-    questions = [question for prompt in prompts for question in scorer.questions(prompt).values()]
+    questions = [question for prompt in prompts for _, question in scorer.questions(prompt)]
     errors = []
     for question in questions[:5]:
         try:
@@ -507,6 +508,21 @@ def test_half_a_letter_is_a_sentence(load, tokenizer_folder):
         for answer in (model.greedy_until, model.loglikelihood, model.loglikelihood_rolling):
             with pytest.raises(CulturevalError, match=r"t, item 0: its text holds half of a letter \(U\+D83D"):
                 answer(docs_of(["a\ud83d"]))
+
+
+def test_equal_choices_and_equal_windows_are_each_scored(load, tokenizer_folder):
+    """Those that were equal were one: a choice too few, and the log-likelihood of a text of repeated words too high."""
+    with FaultyServer(features={"prompt_logprobs"}) as server:
+        model = load(server, tokenizer=tokenizer_folder, max_length=9)
+        asked = docs_of(["س"], choices=[" نعم نعم", " لا لا", " لا لا", " ربما غدا"])
+        (response,) = load(server, tokenizer=tokenizer_folder).loglikelihood(asked)
+        assert response.logprobs == pytest.approx(expected_logprobs(model, "س", asked[0].choices))
+        assert response.logprobs[1] == response.logprobs[2] != response.logprobs[3]
+        (rolled,) = model.loglikelihood_rolling(docs_of(["كلمة " * 40]))
+        tokens = model.tok_encode("كلمة " * 40, add_special_tokens=False)
+        windows = rolling_windows([model.tokenizer.bos_token_id], tokens, 9)
+        each = [token_logprob([*before, *part[:at]], one) for before, part in windows for at, one in enumerate(part)]
+        assert rolled.logprobs == [pytest.approx(sum(each))] and len(each) == len(tokens) and len(windows) > 10
 
 
 def test_long_texts_are_scored_in_windows(load, tokenizer_folder):

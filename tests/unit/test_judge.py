@@ -159,7 +159,7 @@ def test_each_fault_leaves_its_item_unscored_with_one_line_and_the_others_scored
     with FaultyServer(
         lambda prompt, _: next((f for f in FATES if f"قطة {f}\n" in prompt), None), reply=lambda *_: GOOD
     ) as s:
-        found = judge(s, journal, items, timeout_s=0.3, max_retries=1, re_asks=0)
+        found = judge(s, journal, items, timeout_s=1.0, max_retries=1, re_asks=0)
     assert found.stopped is None and found.verdicts[-1].outcome == "scored"
     for verdict, (outcome, words) in zip(found.verdicts, FATES.values(), strict=False):
         assert (verdict.outcome, verdict.scores) == (outcome, {}), verdict
