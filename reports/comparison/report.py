@@ -223,7 +223,7 @@ def _cells(row: TestedDifference) -> list[str]:
 
 
 def items_cell(row: TestedDifference) -> str:
-    """Of how many items a row is, how many are left out, of either, and whether these could turn it: `9, 4 and 3 left out`."""
+    """Of how many items a row is, how many either lacks, and whether these could turn it: `9, 4 and 3 left out`."""
     found = row.result
     items = f"{found.items}" if found.clusters == found.items else f"{found.items} in {found.clusters}"
     if row.counted and row.counted != (found.items, found.items):
