@@ -37,8 +37,8 @@ def signatures_of(pipeline: "Pipeline") -> tuple[SignatureRecord, ...]:
     ours = {name: task for name, task in pipeline.tasks_dict.items() if hasattr(task.config, "rows_report")}
     for name, task in ours.items():
         bare, _, shots = name.partition("|")
-        report = task.config.rows_report
-        report = report | dict(zip(("parity", "prompt"), asked_in_run(pipeline, name, report), strict=True))
+        parity, prompt = asked_in_run(pipeline, name, task.config.rows_report)
+        report = task.config.rows_report | {"parity": parity, "prompt": prompt}
         reports.setdefault((bare.partition(":")[0], shots, task.version), []).append(report)
         generated[bare.partition(":")[0]] = (task.config.generation_size or 0) > 0
     backends = {way: _backend(pipeline, way) for way in (False, True)}

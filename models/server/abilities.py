@@ -1,7 +1,7 @@
 """What a server can do, found by short questions before data are prepared; and the plan of the run that follows."""
 
 import math
-from collections.abc import Awaitable, Callable, Collection, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
@@ -154,20 +154,21 @@ class _Questions:
         Raises:
             ServerError: The server neither answers nor refuses it: it is not there, busy or failing, or refuses all.
         """
-        limit = {self._config.max_tokens_name: 1}
-        chat = self._request | limit | {"messages": [{"role": "user", "content": PROBE}]}
-        plain = self._request | {"max_tokens": 1, "prompt": PROBE}
         with suppress(ContentFilter):
             try:
-                if self._config.chat_template == "off":
-                    await self._patient.send(lambda one: one.completions.create(**plain))
-                else:
-                    await self._patient.send(lambda one: one.chat.completions.create(**chat))
+                await self._patient.send(self._short_question(self._request))
             except ServerError as error:
                 if not _refuses(error):
                     raise
                 return error.cause.rstrip(".")
         return ""
+
+    def _short_question(self, request: Mapping[str, Any]) -> Callable[[Any], Awaitable[Any]]:
+        """Sends the short question in the form in which the run asks, with these fields."""
+        if self._config.chat_template == "off":
+            return lambda one: one.completions.create(**request, max_tokens=1, prompt=PROBE)
+        chat = {**request, self._config.max_tokens_name: 1, "messages": [{"role": "user", "content": PROBE}]}
+        return lambda one: one.chat.completions.create(**chat)
 
     async def chat(self, messages: list[dict[str, Any]], found: Callable[[Any], str] = lambda response: "") -> str:
         asked = self._request | {self._config.max_tokens_name: 1, "messages": messages}
@@ -178,14 +179,7 @@ class _Questions:
         asked = {"model": self._config.model, "extra_body": self._config.extra_body, "n": answers}
         temperature = self._config.generation_parameters.temperature
         asked |= {} if temperature is None or "temperature" in self._config.left_out else {"temperature": temperature}
-        plain = asked | {"max_tokens": 1, "prompt": PROBE}
-        chat = asked | {self._config.max_tokens_name: 1, "messages": [{"role": "user", "content": PROBE}]}
-
-        def ask(one: Any) -> Awaitable[Any]:
-            off = self._config.chat_template == "off"
-            return one.completions.create(**plain) if off else one.chat.completions.create(**chat)
-
-        return await self._why_not(ask, lambda response: "", answers)
+        return await self._why_not(self._short_question(asked), lambda response: "", answers)
 
     async def image(self) -> str:
         """Asks with an image; some servers answer without having looked at it, and count the tokens of the text."""

@@ -21,7 +21,7 @@ from lighteval.tasks.requests import Doc
 from cultureval.models.server.refused_answers import why_refused
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.patches.lighteval.refused_docs import RefusedResponse
-from cultureval.runtime.servers.answers import Answer, answer_of, usage_of
+from cultureval.runtime.servers.answers import Answer, answer_of
 from cultureval.runtime.servers.errors import reading_a_reply, unusable
 from cultureval.runtime.servers.openai_client import OpenAIClient
 from cultureval.runtime.zero_width import INVISIBLE
@@ -61,13 +61,13 @@ async def ask_first_token(client: OpenAIClient, request: Mapping[str, Any]) -> A
             answer.
     """
     response = await client.send(lambda one: one.chat.completions.create(logprobs=True, **request))
-    answer, usage = answer_of(response), usage_of(response)
-    with reading_a_reply(usage):
+    answer = answer_of(response)
+    with reading_a_reply(answer["usage"]):
         found = top_of(response)
         why = why_none(response)
     if why and why_refused(answer) is None:
         told = f"no log-probabilities of its first token that can be scored ({why})"
-        raise unusable(f"The server gives {told}: the generated form, such as qimma_gen, needs none.", usage)
+        raise unusable(f"The server gives {told}: the generated form, such as qimma_gen, needs none.", answer["usage"])
     return answer | {"top": found}
 
 

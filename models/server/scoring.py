@@ -13,6 +13,7 @@ import secrets
 from collections.abc import Callable, Iterator, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import combinations
 from typing import Any
 
@@ -98,7 +99,7 @@ class Prompt:
         # A chat's messages cannot be extended: only moved whitespace can be a common prefix.
         return self.messages is None or bool(self.common_prefix) == (self.text != self.text.rstrip())
 
-    @property
+    @cached_property  # asked for with each choice's key
     def size(self) -> RequestSize:
         """Of the largest of its requests; where one for the next token is tried, there may be one a choice, too."""
         tokens = (len(context) + len(choice) for context, choice in zip(self.contexts, self.choices, strict=True))

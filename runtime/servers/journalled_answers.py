@@ -222,35 +222,32 @@ class _Run:
         async with self.filing:
             while not self.locks.take(key):
                 await asyncio.sleep(_POLL_S)
-            try:
-                if not await self._is_filed(key, answer):
-                    self.unfiled.append((key, answer))
-            finally:
-                self.locks.give_back(key)
+            if not await self._is_filed(key, answer):
+                self.unfiled.append((key, answer))
 
     async def _is_filed(self, key: str, answer: Answer) -> bool:
-        """Writes a cost of a question; not while another run has an answer to it that its check is still to confirm."""
-        if self.journal.hide_unconfirmed([key])[1]:
-            return False
-        self.count_waste(key, answer)
-        if (there := self.journal.get(key)) is None:
-            await asyncio.to_thread(self.journal.withdraw, {key: None})
-        else:  # of another run by now: the same once more, with this cost
-            there = {name: value for name, value in there.items() if name != CHECKS}
-            await asyncio.to_thread(self.journal.append, {key: there})
-        return True
+        """Writes a cost of a question that is locked, and unlocks it.
+
+        Not while another run has an answer to it that its check is still to confirm.
+        """
+        try:
+            if self.journal.hide_unconfirmed([key])[1]:
+                return False
+            self.count_waste(key, answer)
+            if (there := self.journal.get(key)) is None:
+                await asyncio.to_thread(self.journal.withdraw, {key: None})
+            else:  # of another run by now: the same once more, with this cost
+                there = {name: value for name, value in there.items() if name != CHECKS}
+                await asyncio.to_thread(self.journal.append, {key: there})
+            return True
+        finally:
+            self.locks.give_back(key)
 
     async def file_the_rest(self) -> None:
         """Writes, at the end, the costs that waited for another run; what still has to is in this run's sum alone."""
         for key, answer in self.unfiled:
-            if not self.locks.take(key):
+            if not (self.locks.take(key) and await self._is_filed(key, answer)):
                 self.count_waste(key, answer)
-                continue
-            try:
-                if not await self._is_filed(key, answer):
-                    self.count_waste(key, answer)
-            finally:
-                self.locks.give_back(key)
 
     def count_waste(self, key: str, answer: Answer) -> None:
         """Counts what was paid for nothing."""
