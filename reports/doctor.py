@@ -146,11 +146,12 @@ def _data_of(suite: str) -> Finding:
 def check_versions() -> list[Finding]:
     """Installed versions against the ranges that were tested (those of our own metadata)."""
     findings = []
-    for requirement in (one for extra in ("", *PARTS) for one in requirements_of(extra)):
+    core = requirements_of()
+    for requirement in (*core, *(one for extra in PARTS for one in requirements_of(extra))):
         try:
             found = version(requirement.name)
         except PackageNotFoundError:
-            if requirement.marker is None:
+            if requirement in core:
                 findings.append(Finding("wrong", f"{requirement.name} is not installed", "install cultureval with pip"))
             continue
         if requirement.specifier.contains(found, prereleases=True):

@@ -18,6 +18,7 @@ PARTS = {
     "audit": "`audit check` and `audit review`",
     "quantised": "Models in 4 and 8 bits",
 }
+CAMEL_TOOLS_COMMAND = "pip install --no-deps 'camel-tools>=1.6,<2' emoji"
 
 
 class MissingExtra(CulturevalError):
@@ -39,8 +40,13 @@ def requirements_of(extra: str = "") -> tuple[Requirement, ...]:
     """The packages, with the ranges, of an extra beside those of the core; "": of the core."""
     every = map(Requirement, requires("cultureval") or ())
     if not extra:
-        return tuple(one for one in every if one.marker is None)
-    return tuple(one for one in every if one.marker is not None and one.marker.evaluate({"extra": extra}))
+        return tuple(one for one in every if _is_asked_for(one, ""))
+    return tuple(one for one in every if _is_asked_for(one, extra) and not _is_asked_for(one, ""))
+
+
+def _is_asked_for(requirement: Requirement, extra: str) -> bool:
+    """Whether this Python needs a requirement, of the core or of an extra."""
+    return requirement.marker is None or requirement.marker.evaluate({"extra": extra})
 
 
 def missing_packages(extra: str) -> list[str]:
@@ -69,3 +75,21 @@ def require_extra(extra: str) -> None:
     """
     if missing_packages(extra):
         raise MissingExtra(extra)
+
+
+@cache
+def require_camel_tools() -> None:
+    """Refuses to go on without camel-tools, whose words FannOrFlop and JEEM score.
+
+    From Python 3.13 on it is not installed with the core: it asks for editdistance, which has no wheel there and would
+    be compiled. What it splits words with does not use that.
+
+    Raises:
+        CulturevalError: It is not installed; says which command installs it without a compiler.
+    """
+    if missing := [name for name in ("camel-tools", "emoji") if not _installed(name)]:
+        raise CulturevalError(
+            f"FannOrFlop and JEEM split Arabic words with camel-tools, which is not installed here "
+            f"({', '.join(missing)}; from Python 3.13 on it is left out, since a part of it would be compiled): "
+            f"{CAMEL_TOOLS_COMMAND}."
+        )

@@ -8,7 +8,8 @@ pyproject = Path(__file__).resolve().parents[1] / "pyproject.toml"
 needed = re.search('^requires-python = ">=([0-9.]+)"', pyproject.read_text("utf-8"), re.MULTILINE).group(1)
 if sys.version_info < tuple(map(int, needed.split("."))):
     found = ".".join(map(str, sys.version_info[:3]))
+    name = "python" + ".".join(needed.split(".")[:2])
     sys.exit(
         f"{sys.executable} is Python {found}, and cultureval needs {needed} or newer. Name another: "
-        f"make demo PYTHON=python{needed} (or its path), or python{needed} -m venv .venv before pip."
+        f"make demo PYTHON={name} (or its path), or {name} -m venv .venv before pip."
     )

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from cultureval.runtime.extras import require_camel_tools
 from cultureval.runtime.zero_width import without_marks
 
 MAX_ORDER = 4
@@ -42,6 +43,7 @@ def tokenize(text: str, normalize: bool = True) -> Tokens:
     text = without_marks(text)
     if not normalize:
         return text.split()
+    require_camel_tools()
     from camel_tools.tokenizers.word import simple_word_tokenize
     from camel_tools.utils.normalize import (
         normalize_alef_ar,

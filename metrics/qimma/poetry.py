@@ -15,6 +15,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from cultureval.metrics.semantic import bertscore
+from cultureval.runtime.extras import require_camel_tools
 
 GOLD_VERSES = 10
 MAX_REPLY_CHARACTERS = 200_000
@@ -85,6 +86,7 @@ def normalize_explanation(text: str) -> str:
     The order matters: a diacritic that NFKC makes of a presentation form is kept. The Arabic semicolon, which the
     script does not list, stays as a word.
     """
+    require_camel_tools()
     from camel_tools.tokenizers.word import simple_word_tokenize
 
     composed = unicodedata.normalize("NFKC", _DIACRITICS.sub("", text))

@@ -4,6 +4,7 @@ from cultureval.metrics.semantic import caption_bertscore_model, check_caption_b
 from cultureval.prompts.jeem import rows
 from cultureval.runtime.data.scorers import versioned_name
 from cultureval.runtime.dotted_names import lazy_call
+from cultureval.runtime.extras import require_camel_tools
 from cultureval.tasks.kinds import Instrument, Kind
 
 
@@ -12,9 +13,14 @@ def _bertscore() -> str:
     return f"BERTScore({versioned_name(model)},layer {layer},no idf,no rescaling)"
 
 
+def _check() -> None:
+    require_camel_tools()
+    check_caption_bertscore()
+
+
 BERTSCORE = Instrument(
     name=_bertscore,
-    check=check_caption_bertscore,
+    check=_check,
     sources=lambda: caption_bertscore_model()[:1],
     shared=True,
     needs="BERTScore model",

@@ -3,12 +3,15 @@
 QIMMA's task code: 512 new tokens up to a newline for QA; unpublished for FannOrFlop (ours: 4,096, no stop).
 """
 
+from dataclasses import replace
+
 from cultureval.metrics.code.report import check_sandbox, judge_name
 from cultureval.metrics.semantic import bertscore_model, try_bertscore
 from cultureval.prompts.choices import choice_prompt, multi_select_prompt
 from cultureval.prompts.qimma import code_problems, rows
 from cultureval.runtime.data.scorers import versioned_name
 from cultureval.runtime.dotted_names import lazy_call
+from cultureval.runtime.extras import require_camel_tools
 from cultureval.tasks.choice_replies import generative_kinds
 from cultureval.tasks.kinds import Instrument, Kind
 
@@ -22,6 +25,14 @@ BERTSCORE = Instrument(
     shared=True,
     needs="BERTScore model",
 )
+
+
+def _check_words() -> None:
+    require_camel_tools()
+    BERTSCORE.check()
+
+
+WORDS = replace(BERTSCORE, check=_check_words)  # of poems: words are split before they are compared
 SANDBOX = Instrument(name=judge_name, check=check_sandbox, before_generation=True, waits=True, needs="bubblewrap")
 
 
@@ -35,7 +46,7 @@ KINDS: dict[str, Kind] = {
     "multi_select": Kind(multi_select_prompt, lazy_call(f"{CHOICES}:multi_select_metrics")),
     "bertscore": Kind(rows.answer_prompt, lazy_call(f"{METRICS}:bertscore_metrics"), 512, ("\n",), BERTSCORE),
     "fannorflop": Kind(
-        *(rows.poem_prompt, lazy_call(f"{METRICS}:fannorflop_metrics"), 4096, (), BERTSCORE),
+        *(rows.poem_prompt, lazy_call(f"{METRICS}:fannorflop_metrics"), 4096, (), WORDS),
         unreadable=lambda metrics: not metrics["parse_rate"],
     ),
     "code_humaneval": _code("humaneval"),

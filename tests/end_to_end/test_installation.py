@@ -210,7 +210,9 @@ def test_the_sdist_holds_what_a_packager_needs_and_builds_the_same_wheel(sdist, 
         archive.extractall(tmp_path, filter="data")
     unpacked = tmp_path / top
     tracked = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=False).stdout
-    for name in tracked.split("\0") if tracked else ("docs", "tests/unit", "constraints.txt", "Makefile", ".ci/run"):
+    for name in (
+        tracked.split("\0") if tracked else ("docs", "tests/unit", "constraints-dev.txt", "Makefile", ".ci/run")
+    ):
         assert (unpacked / name).exists() or name == ".gitignore", name
     assert (unpacked / "src/cultureval/tasks").samefile(unpacked / "tasks")
     assert contents(build_wheel(sdist, tmp_path)) == contents(wheel)
@@ -239,7 +241,7 @@ def without_vllm(tmp_path_factory):
     folder = tmp_path_factory.mktemp("checkout")
     tests = folder / "tests" / "end_to_end"
     tests.mkdir(parents=True)
-    for name in ("Makefile", "pyproject.toml", "constraints.txt"):
+    for name in ("Makefile", "pyproject.toml", "constraints.txt", "constraints-dev.txt"):
         shutil.copy(ROOT / name, folder / name)
     script = tests / "make_vllm_environment.sh"
     script.write_text("#!/bin/sh\necho no matching distribution >&2\nexit 1\n", encoding="utf-8")
@@ -269,7 +271,8 @@ def test_a_machine_that_cannot_have_vllm_runs_the_other_tests_and_is_told_the_li
 
 def test_make_names_a_python_that_is_too_old_and_makes_an_environment_of_another_or_broken_one_anew(tmp_path):
     """In a checkout whose installer only notes that it ran, needing versions above and below that of this Python."""
-    for name in ("Makefile", "constraints.txt", "pyproject.toml", "tests/python_needed.py", "setup.py"):
+    copied = ("constraints.txt", "constraints-dev.txt", "pyproject.toml", "tests/python_needed.py", "setup.py")
+    for name in ("Makefile", *copied):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         shutil.copy(ROOT / name, tmp_path / name)
     (tmp_path / "tests/install.py").write_text("print('installed')")
@@ -293,15 +296,15 @@ def test_make_names_a_python_that_is_too_old_and_makes_an_environment_of_another
     assert refused.returncode and re.match(told, refused.stderr) and not (tmp_path / ".venv").exists()
     built = subprocess.run([sys.executable, "setup.py", "--name"], cwd=tmp_path, capture_output=True, text=True)
     assert re.match(told, built.stderr) and "Traceback" not in built.stderr
-    needs("3.11")
-    assert make(this).stdout.count("installed") == 2
+    needs("3.11.2")
+    assert make(this).stdout.count("installed") == 3
     assert make().stdout == make(this).stdout == ""
     python = tmp_path / ".venv/bin/python"
     python.unlink()
-    assert make(this).stdout.count("installed") == 2 and python.exists()
+    assert make(this).stdout.count("installed") == 3 and python.exists()
     needs("3.99")
     assert re.match(told, make().stderr)
-    needs("3.11")
+    needs("3.11.2")
     (tmp_path / "other").write_text("#!/bin/sh\necho Python 3.11.99")
     (tmp_path / "other").chmod(0o755)
     assert "-m venv --clear" in make("PYTHON=./other", "--just-print").stdout

@@ -13,7 +13,7 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from cultureval.runtime.extras import PARTS, requirements_of
+from cultureval.runtime.extras import CAMEL_TOOLS_COMMAND, PARTS, requirements_of
 
 ROOT = Path(__file__).parents[2]
 TEXT = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
@@ -73,6 +73,10 @@ def test_each_extra_is_installed_by_all_or_of_one_s_own_and_told_where_it_is_mis
     assert every.name == "cultureval" and set(OPTIONAL) - every.extras == {"lm-eval", "quantised"}
     assert set(OPTIONAL) - set(PARTS) == {"lm-eval"}  # which only the other harness loads
     assert set(PARTS) <= set(OPTIONAL)
+    assert (
+        f"'{next(text for text in PROJECT['dependencies'] if 'camel' in text).partition(';')[0]}'"
+        in CAMEL_TOOLS_COMMAND
+    )
     for extra in PARTS:
         assert {canonicalize_name(one.name) for one in requirements_of(extra)} == names_of(OPTIONAL[extra])
 
@@ -85,16 +89,37 @@ def test_what_the_tests_import_is_a_dependency_of_developers():
 
 
 def test_each_dependency_is_named_once_with_a_range_a_reason_and_a_tested_version():
-    tested = map(Requirement, (ROOT / "constraints.txt").read_text(encoding="utf-8").split())
-    pinned = {canonicalize_name(requirement.name): requirement for requirement in tested}
-    for lines in (PROJECT["dependencies"], *EXTRAS.values()):
+    users, developers = pins("constraints.txt"), pins("constraints-dev.txt")
+    assert not set(users) & set(developers)
+    for extra, lines in {"": PROJECT["dependencies"], **EXTRAS}.items():
+        pinned = users | developers if extra == "dev" else users
         assert len(names_of(lines)) == len(lines)
         for text in lines:
             assert re.search(rf'"{re.escape(text)}"\]?,? +# \w', TEXT), f"{text}: no reason"
             requirement = Requirement(text)
             assert requirement.specifier, text
-            (exactly,) = pinned[canonicalize_name(requirement.name)].specifier
-            assert requirement.specifier.contains(exactly.version, prereleases=True), text
+            for pin in pinned[canonicalize_name(requirement.name)]:
+                (exactly,) = pin.specifier
+                assert requirement.specifier.contains(exactly.version, prereleases=True), text
+
+
+def pins(file):
+    """A file's pins by package: one, or several for different Pythons; no local versions, no addresses."""
+    found = {}
+    for line in (ROOT / file).read_text(encoding="utf-8").splitlines():
+        assert "://" not in line and "+" not in line
+        if not line.startswith("#"):
+            found.setdefault(canonicalize_name(Requirement(line).name), []).append(Requirement(line))
+    return found
+
+
+@pytest.mark.parametrize("python", ["3.11.2", "3.11.7", "3.12.1", "3.13.0"])
+def test_each_package_has_one_version_for_each_python(python):
+    machine = {"python_full_version": python, "python_version": python.rpartition(".")[0], "sys_platform": "linux"}
+    for of_one in [*pins("constraints.txt").values(), *pins("constraints-dev.txt").values()]:
+        assert sum(pin.marker is None or pin.marker.evaluate(machine) for pin in of_one) <= 1, of_one
+    (soupsieve,) = (pin for pin in pins("constraints.txt")["soupsieve"] if pin.marker.evaluate(machine))
+    assert str(soupsieve.specifier) == ("==2.10" if python == "3.11.2" else "==4.1.1")  # 4 needs 3.11.5
 
 
 def test_every_room_is_linked_into_the_package():

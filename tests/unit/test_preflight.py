@@ -173,6 +173,17 @@ def test_missing_extras_are_named_once_with_their_commands(plan_of, monkeypatch)
     assert [f"pip install 'cultureval[{extra}]'" in one for extra, one in zip(("vision", "code"), told, strict=True)]
 
 
+def test_without_camel_tools_the_tasks_that_need_it_are_refused_with_the_command_that_installs_it(plan_of, monkeypatch):
+    """As on Python 3.13, where it is not installed with the core."""
+    asked_for = extras._installed
+    monkeypatch.setattr(extras, "_installed", lambda name: name != "camel-tools" and asked_for(name))
+    extras.require_camel_tools.cache_clear()
+    with pytest.raises(Problems) as error:
+        plan_of("qimma_fannorflop", "jeem_vqa:eg", "qimma_aratrust")
+    told = [problem for problem in error.value.problems if "camel-tools" in problem]
+    assert len(told) == 1 and extras.CAMEL_TOOLS_COMMAND in told[0]
+
+
 def test_classifiers_of_several_kinds_of_tasks_are_tried_once(plan_of, built, monkeypatch, tmp_path):
     tried = []
     stock = dialect_models.Classifier.logits
