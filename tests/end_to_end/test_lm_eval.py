@@ -224,7 +224,6 @@ def test_real_rows_and_the_difference_that_is_lm_evals(variables, tmp_path):
     root = tmp_path / "root"
     rows = prepared_rows(root)[::40]
     task, place = "qimma_arabicmmlu:Driving Test", variables | {"CULTUREVAL_DATA": str(root)}
-    place |= {"CULTUREVAL_BAD_ROWS": "skip"}
     plain = Runs(tmp_path, build_tiny_causal_lm(tmp_path / "plain", max_position_embeddings=2048), place)
     _, details = plain.ours([task], "--limit", "60", out="plain_ours")
     _, samples = plain.lm_eval([task], "--limit", "60", out="plain_lm_eval")

@@ -23,7 +23,7 @@ OTHER_SUITES = (
     "QCRI/M2CQA/",
     "QCRI/ImageEval-ArabicNLP26/",
     "cvlue/",
-    "lmms-lab/",
+    "lmms-lab-encoder/",
     "visdial/",
     "coco_karpathy/",
     "toloka/",
