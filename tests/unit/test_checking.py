@@ -138,6 +138,7 @@ def test_rows_that_a_problem_leaves_unread_are_counted_and_the_problem_stands_fi
     assert "Subsets with a problem: 1 " in text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("suite", suites())
 def test_the_samples_are_sound_and_every_row_is_accounted_for(suite):
     report = check_data([suite], DataOptions(root=samples_root()))

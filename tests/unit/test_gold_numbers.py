@@ -73,6 +73,7 @@ def test_numbers_that_are_texts_of_options(tmp_path):
     assert golds_read(tmp_path, [1, 2, 3, 4], options=shuffled, numbers=1) == [0, 1, 2, 3]
 
 
+@pytest.mark.slow
 @settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     st.lists(st.integers(0, 3), min_size=1, max_size=12),

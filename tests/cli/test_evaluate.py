@@ -148,6 +148,7 @@ def test_a_file_that_cannot_be_written_is_one_sentence(refusal, tiny_lm, tmp_pat
     )
 
 
+@pytest.mark.slow
 def test_doctor_says_what_is_missing_and_what_it_costs(cultureval):
     run = cultureval("doctor", CULTUREVAL_DATA="samples", from_scratch=True)
     assert run.returncode == 0, run.stdout + run.stderr

@@ -119,7 +119,7 @@ def vllm_servers(python, started, logs):
         }
         for name, (folder, url) in started.items()
     ]
-    command = [python, Path(__file__).with_name("serve_vllm.py"), json.dumps(servers)]
+    command = [python, Path(__file__).parents[1] / "serve_vllm.py", json.dumps(servers)]
     with (logs / "start.log").open("wb") as output:
         process = subprocess.Popen(command, env={**os.environ, **variables}, stdout=output, stderr=output)
         try:
