@@ -17,7 +17,8 @@ STAMP := $(if $(SERVES),$(INSTALLED),anew)
 MAKEFLAGS += --jobs=2
 export PYTHONDONTWRITEBYTECODE =
 
-.PHONY: demo docs pictures test test-bounds setup lint sandbox vllm try-vllm chromium bytecode python anew constraints
+.PHONY: demo docs pictures test test-slow test-all test-bounds setup lint sandbox vllm try-vllm chromium bytecode python anew \
+        constraints
 
 demo: setup
 	$(BIN)/python -m cultureval.scripts.demo
@@ -32,8 +33,16 @@ docs: setup
 pictures: setup chromium
 	$(BIN)/python docs/make_pictures.py
 
-test: setup try-vllm chromium bytecode
-	$(BIN)/python -m pytest
+# What a contributor runs: minutes. `test-slow` has the rest: real servers, browsers, environments, attacks, long references.
+test: setup bytecode
+	$(BIN)/python -m pytest -m "not slow" --ignore tests/slow
+
+test-slow: setup try-vllm chromium bytecode
+	$(BIN)/python -m pytest -m slow
+
+test-all:
+	$(MAKE) --no-print-directory test
+	$(MAKE) --no-print-directory test-slow
 
 # The unit tests with the oldest and with the newest versions that pyproject.toml admits, each in an environment of its
 # own; torch stays as tested, since every other build is one of gigabytes.
@@ -80,7 +89,7 @@ bytecode: setup
 
 # A vLLM server for the tests, in an environment of its own.
 vllm: python
-	test -n "$$CULTUREVAL_TEST_VLLM_PYTHON" || PYTHON=$(PYTHON) tests/end_to_end/make_vllm_environment.sh .venv-vllm
+	test -n "$$CULTUREVAL_TEST_VLLM_PYTHON" || PYTHON=$(PYTHON) tests/make_vllm_environment.sh .venv-vllm
 
 # Where it cannot be made, its tests are skipped; .ci/run makes it first, and ends with an error.
 try-vllm:

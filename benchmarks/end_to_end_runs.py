@@ -141,7 +141,7 @@ class TimedCommands:
         self.folder, self.model, self.batch_size = folder, model, batch_size
         self.device, self.dtype = device, dtype
         self.limit = ["--limit", str(limit)] if limit else []
-        own = {Settings.data_root.variable: root, Settings.bad_rows.variable: "skip", "HF_HUB_OFFLINE": "1"}
+        own = {Settings.data_root.variable: root, "HF_HUB_OFFLINE": "1"}
         own |= {Settings.cache.variable: str(folder / "cache"), "HF_DATASETS_CACHE": str(folder / "datasets")}
         self.environment = os.environ | own
 

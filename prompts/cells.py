@@ -116,20 +116,16 @@ def text_list(values: Any, column: str) -> list[str]:
     return [readable(value, column) for value in values]
 
 
-def distinct(options: Sequence[str], column: str) -> list[str]:
-    """The options, checked: at least two, no two the same (in NFC, without what is not seen).
+def several(options: Sequence[str], column: str) -> list[str]:
+    """The options, checked: at least two, none empty (in NFC, without what is not seen); some may be the same.
 
     Raises:
-        BadRow: Fewer than two options, or a duplicated one.
+        BadRow: Fewer than two options, or an empty one.
     """
     if len(options) < 2:
         raise BadRow(column, list(options), "holds fewer than two options")
-    seen = [comparable(option) for option in options]
-    for position, option in enumerate(seen):
-        if not option:
-            raise BadRow(column, list(options), "has an empty entry")
-        if option in seen[:position]:
-            raise BadRow(column, list(options), f"holds a duplicated option {option!r}")
+    if not all(map(comparable, options)):
+        raise BadRow(column, list(options), "has an empty entry")
     return list(options)
 
 

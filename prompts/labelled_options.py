@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from cultureval.prompts.cells import comparable, distinct, is_empty, text_list
+from cultureval.prompts.cells import comparable, is_empty, several, text_list
 from cultureval.prompts.gold_numbers import Meaning, whole_number
 from cultureval.prompts.option_labels import LETTER, gold_positions, label_index
 from cultureval.runtime.errors import BadRow
@@ -155,11 +155,11 @@ def _in_order_of_names(named: Mapping[str, Any], cell: Any, column: str) -> list
 
 
 def options_of_list(entries: Sequence[str], column: str) -> LabelledOptions:
-    """The options of a list, each perhaps with a label; labels must be understood, and options distinct."""
+    """The options of a list, each perhaps with a label; labels must be understood."""
     labels = own_labels(entries, column)
     if labels:
         return in_order_of_labels(labels, column)
-    return LabelledOptions(distinct(entries, column), {position: position for position in range(len(entries))})
+    return LabelledOptions(several(entries, column), {position: position for position in range(len(entries))})
 
 
 def own_labels(entries: Sequence[str], column: str, places: Sequence[int] = ()) -> list[Label] | None:
@@ -238,7 +238,7 @@ def in_order_of_labels(labels: Sequence[Label], column: str) -> LabelledOptions:
     """Options in the order of their labels, which are complete.
 
     Raises:
-        BadRow: An option is empty, or two are the same.
+        BadRow: An option is empty.
     """
     order = sorted(range(len(labels)), key=lambda number: labels[number].ordinal)
     texts = [labels[number].text for number in order]
@@ -247,7 +247,7 @@ def in_order_of_labels(labels: Sequence[Label], column: str) -> LabelledOptions:
     numbered = labels[0].script == "digits"
     fixed = {number: place for place, number in enumerate(order) if number == place}
     numbers = {place: place for place in range(len(order))} if numbered else fixed
-    return LabelledOptions(distinct(texts, column), numbers, numbered, not numbered or len(fixed) == len(order))
+    return LabelledOptions(several(texts, column), numbers, numbered, not numbered or len(fixed) == len(order))
 
 
 def _labels_within(text: str, column: str, quoted: bool) -> list[Label]:

@@ -119,7 +119,9 @@ def _only_texts(answers: Sequence[Any], options: Sequence[str]) -> list[int]:
     """The positions of a list of options' whole texts of which not all are labels; [] for any other list."""
     seen, texts = [comparable(option) for option in options], [comparable(str(answer)) for answer in answers]
     labels = [label_index(text) for text in texts]
-    if len(texts) < 2 or not set(texts) <= set(seen) or all(label in range(len(seen)) for label in labels):
+    if len(texts) < 2 or any(seen.count(text) != 1 for text in texts):
+        return []
+    if all(label in range(len(seen)) for label in labels):
         return []
     if all(whole_number(answer) is not None for answer in answers):  # texts or places: the column tells
         return []
@@ -176,9 +178,9 @@ def _read(
 
 
 def _place_of(text: str, seen: Sequence[str]) -> int | None:
-    """The position of the option with a text; where none has it exactly, of the only one that reads the same."""
+    """The position of the one option with a text; where none has it exactly, of the only one that reads the same."""
     if text in seen:
-        return seen.index(text) if text else None
+        return seen.index(text) if text and seen.count(text) == 1 else None
     loosely = [place for place, option in enumerate(seen) if bare(option) == bare(text)] if bare(text) else []
     return loosely[0] if len(loosely) == 1 else None
 

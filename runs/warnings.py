@@ -274,11 +274,13 @@ def _limits(tasks: list[TaskRecord]) -> list[int]:
 
 
 def _skipped(run: Run, tasks: list[TaskRecord]) -> Checks:
-    return _told(
-        _counted(tasks, lambda task: task.skipped_rows),
-        "{total} skipped: {shares}. The results file lists them with the reasons; mend or replace the data.",
-        "broken row",
-    )
+    counts = _counted(tasks, lambda task: task.skipped_rows)
+    read = sum(task.rows + task.refused + task.skipped_rows for task in tasks if task.skipped_rows)
+    if counts:
+        yield (
+            f"{sum(counts.values()):,} of {read:,} rows left out: {_shares(counts)}. "
+            "The results file lists them with the reasons."
+        )
 
 
 def _repeated(run: Run, tasks: list[TaskRecord]) -> Checks:
@@ -683,7 +685,7 @@ PROBLEMS = {  # in the order in which they are told
     "other_tasks": Problem(_other_tasks),
     "without_judges": Problem(_without_judges),
     "limited": Problem(_limited, "limit", partial=True),
-    "skipped": Problem(_skipped, "rows skipped", partial=True, leaves_out=True),
+    "skipped": Problem(_skipped, "rows left out", partial=True, leaves_out=True),
     "repeated": Problem(_repeated),
     "unread": Problem(_unread),
     "refused": Problem(_refused, "refusals", leaves_out=True),

@@ -6,7 +6,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any, Literal
 
-BadRows = Literal["error", "skip"]
+BadRows = Literal["few", "stop", "skip"]
 Form = Literal["auto", "curated", "original"]
 
 
@@ -16,7 +16,8 @@ class DataOptions:
 
     Attributes:
         root: Folder that replaces the hub (`root/<org>/<name>`); None reads from the hub.
-        bad_rows: "error" stops at the first broken row of a source, "skip" counts and lists such rows.
+        bad_rows: "few" leaves out up to 1 % of a subset's rows (at least one) if they are broken, and stops where more
+            are; "stop" stops at any, "skip" leaves all out. What is left out is counted and listed.
         form: Which copy of a source is read where two exist: QIMMA's "curated" one, the "original", or "auto"
             (curated when reachable).
         manifests: Manifests of audits (`tasks.manifest`), whose discarded rows are left out.
@@ -24,7 +25,7 @@ class DataOptions:
     """
 
     root: Path | None = None
-    bad_rows: BadRows = "error"
+    bad_rows: BadRows = "few"
     form: Form = "auto"
     suite: Mapping[str, Any] = field(default_factory=dict)
     manifests: tuple[Path, ...] = ()

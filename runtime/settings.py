@@ -178,8 +178,8 @@ class Settings:
     bad_rows = Option[BadRows](
         "bad_rows",
         "CULTUREVAL_BAD_ROWS",
-        "error",
-        "`error` (default) or `skip`; as `--bad-rows`",
+        "few",
+        "`few` (default), `stop` or `skip`; as `--bad-rows`",
         values=get_args(BadRows),
     )
     on_refused = Option[Literal["error", "unscored"]](

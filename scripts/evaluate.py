@@ -74,7 +74,8 @@ def evaluate(
     data_parallel: Annotated[int | None, typer.Option(min=1, help="vLLM: copies of the model.")] = None,
     vllm_args: Annotated[str | None, typer.Option(help="Further arguments of `vllm serve`, in quotes.")] = None,
     bad_rows: Annotated[
-        Literal["error", "skip"] | None, typer.Option(help="A broken row stops the run, or is skipped and listed.")
+        Literal["few", "stop", "skip"] | None,
+        typer.Option(help="Broken rows: up to 1 % are left out and listed (few), any stops the run, all are left out."),
     ] = None,
     on_refused: Annotated[
         Literal["error", "unscored"] | None,

@@ -66,6 +66,7 @@ _DIRECTIONS = re.compile("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff]")
 logger = logging.getLogger(__name__)
 
 SHOWN_ROWS = 30  # broken rows that a message lists
+FEW = 0.01  # share of a subset's rows that may be broken, at least one
 NOT_ASKED = {"source_row", "form", "cluster", "index"}  # fields of prepared rows beside the question
 NO_EXAMPLES = "no few-shot examples; run it zero-shot (no |k)"
 _AT_HAND: dict[str, "PreparedSubset"] = {}
@@ -98,7 +99,10 @@ class BrokenRows(CulturevalError):
 
     def __init__(self, rows: Sequence[str]) -> None:
         self.rows = tuple(rows)
-        advice = "pass --bad-rows skip (CULTUREVAL_BAD_ROWS=skip) to leave such rows out and list them."
+        advice = (
+            "pass --bad-rows skip (CULTUREVAL_BAD_ROWS=skip) to leave all of them out; without it, up to 1 % of a "
+            "subset's rows are left out."
+        )
         if len(self.rows) == 1:
             super().__init__(f"{self.rows[0]}. Fix the row, or {advice}")
             return
@@ -150,7 +154,7 @@ def prepare_subset(task: Task, options: DataOptions) -> PreparedSubset:
     Raises:
         SourceUnavailable: No copy of the data is on this machine or on the hub.
         MissingColumn: A source lacks a column; the message lists those found.
-        BrokenRows: Rows are broken and `options.bad_rows` is "error".
+        BrokenRows: More rows are broken than `options.bad_rows` allows.
         CulturevalError: No valid row is left, or the source's check of all rows fails.
     """
     options = with_defaults(options)
@@ -184,14 +188,24 @@ def _evaluated_rows(
     task: Task, found: FoundSource, evaluated: "_Outcome", examples: "_Outcome", options: DataOptions
 ) -> list[PreparedRow]:
     skipped = evaluated.broken
-    if (broken := [*skipped, *examples.broken]) and options.bad_rows == "error":
-        raise BrokenRows([_told(task, found, row) for row in broken])
+    too_many = [*_too_many(evaluated, found.source, options), *_too_many(examples, found.source, options)]
+    if too_many:
+        raise BrokenRows([_told(task, found, row) for row in too_many])
     if not evaluated.rows:
         gone = f"{len(skipped)} were skipped" + (f", {evaluated.discarded} discarded" if evaluated.discarded else "")
         raise CulturevalError(f"{where(task, found)}: no row is left to evaluate ({gone}).")
     if found.source.check:
         found.source.check(evaluated.rows)
     return found.source.reorder(evaluated.rows) if found.source.reorder else evaluated.rows
+
+
+def _too_many(outcome: "_Outcome", source: Source, options: DataOptions) -> list[dict[str, Any]]:
+    """The broken rows that stop a run: all with "stop", those of which there are more than a few with "few"."""
+    if options.bad_rows == "stop" or (options.bad_rows == "few" and not outcome.used):
+        return outcome.broken
+    unknown = [row for row in outcome.broken if row["row"] not in source.unreadable]
+    allowed = max(1, int(FEW * (outcome.used + len(outcome.broken))))
+    return unknown if options.bad_rows == "few" and len(unknown) > allowed else []
 
 
 def _rows_report(
@@ -308,7 +322,7 @@ def _task_files(task: Task, source: Source, folder: Path, revision: str) -> Foun
 def _files_of_splits(task: Task, source: Source, folder: Path, splits: tuple[str, ...]) -> list[Path]:
     wanted = [(split,) for split in splits] if source.pool_splits else [splits]
     files = [file for names in wanted for file in files_of_split(folder, list(task.subset_names), names)]
-    if not files and source.pool_configs:
+    if not files and source.pool_configs and not _own_folders(task, folder):
         files = [file for names in wanted for file in _files_of_all_configs(folder, names)]
     return list(dict.fromkeys(files))
 

@@ -68,6 +68,8 @@ class Source:
         archive: A public .tar.gz of a source that is not on the hub, which `cultureval mirror` unpacks.
         archive_files: `fnmatch` patterns of the files to unpack, below its top folder.
         revision: Branch, tag or commit; None is the hub's default branch.
+        unreadable: Numbers, from 0, of published rows that are known to be broken. They are left out and listed, and do
+            not count towards the broken rows that stop a run.
         licence: The source's licence, as its card or paper states it.
         how_to_get: How people get it where it is not on the hub, or gated.
         gated: Whether who gets it accepts terms, so that its texts are never uploaded.
@@ -99,6 +101,7 @@ class Source:
     archive: str | None = None
     archive_files: tuple[str, ...] = ("*",)
     revision: str | None = None
+    unreadable: frozenset[int] = frozenset()
     licence: str = "not declared"
     how_to_get: str = ""
     gated: bool = False

@@ -22,7 +22,7 @@ def prepared_rows(folder):
     place = folder / "MBZUAI" / "ArabicMMLU"
     place.mkdir(parents=True)
     (place / TABLE.name).symlink_to(TABLE)
-    options = DataOptions(root=folder, bad_rows="skip")
+    options = DataOptions(root=folder)
     subjects = dict.fromkeys(arabicmmlu_subset(row) for row in read_rows(TABLE))
     found = [prepare_subset(all_tasks()[f"{GROUP}:{subject}"], options).folder for subject in subjects]
     return [row for place in found for row in read_rows(place / "test.jsonl")]

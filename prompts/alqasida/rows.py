@@ -81,6 +81,8 @@ def prepare_request(row: Mapping[str, Any], preparation: Preparation) -> Prepare
             `phrasing`.
     """
     features = ("dialect", "genre", "cluster", "template", "location", "phrasing")
+    if "<UNAVAILABLE>" in str(row.get("prompt")):  # what the repository's program writes for a tweet that is gone
+        raise BadRow("prompt", row["prompt"], "asks about a tweet that could not be had")
     texts = {"prompt": _unstripped(row, "prompt"), "answer": optional_text(row, "answer") or ""}
     return texts | {name: str(row.get(name) or "") for name in features}
 

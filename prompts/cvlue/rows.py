@@ -75,7 +75,7 @@ def question(row: Row, preparation: Preparation) -> PreparedRow:
 
 
 def question_with_ten_answers(row: Row, preparation: Preparation) -> PreparedRow:
-    """VQA v2 (hub copy lmms-lab/VQAv2): `question`, `question_id`, `image_id` and `answers`, ten structs."""
+    """VQA v2 (hub copy lmms-lab-encoder/VQAv2): `question`, `question_id`, `image_id` and `answers`, ten structs."""
     answers = row.get("answers")
     if not isinstance(answers, list) or not all(isinstance(answer, Mapping) for answer in answers):
         raise BadRow("answers", answers, "is not a list of structs with `answer`")
@@ -97,7 +97,7 @@ def expression(row: Row, preparation: Preparation) -> PreparedRow:
 
 
 def expressions_of_one_box(row: Row, preparation: Preparation) -> list[PreparedRow]:
-    """RefCOCOg (hub copy lmms-lab/RefCOCOg): one box, several expressions in `answer`, each an item of its own."""
+    """RefCOCOg (hub copy lmms-lab-encoder/RefCOCOg): one box, several expressions in `answer`, each an item."""
     named = {**row, "image_path": str(row.get("file_name", ""))}
     number = text_cell(row, "question_id")
     texts = text_list(row.get("answer"), "answer")

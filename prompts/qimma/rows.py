@@ -18,11 +18,11 @@ from typing_extensions import TypedDict
 from cultureval.prompts.cells import (
     column_name,
     comparable,
-    distinct,
     has_column,
     is_empty,
     optional_text,
     readable,
+    several,
     text_cell,
     text_list,
 )
@@ -111,7 +111,7 @@ def curated_choice(row: Row, preparation: Preparation) -> PreparedRow:
 
 def curated_multi_select(row: Row, preparation: Preparation) -> PreparedRow:
     """QIMMA's curated multi-select row: as `curated_choice`, with one or several indices of the gold."""
-    options = distinct(text_list(row[column_name(row, "choices")], "choices"), "choices")
+    options = several(text_list(row[column_name(row, "choices")], "choices"), "choices")
     return {
         "prompt": _prompt_cell(row),
         "choices": options,
@@ -132,7 +132,7 @@ def curated_answer(row: Row, preparation: Preparation) -> PreparedRow:
 def aradice(row: Row, preparation: Preparation) -> PreparedRow:
     """AraDiCE-Culture: the first option is always the right one, so options are shuffled by a hash of the question."""
     question = text_cell(row, "Question")
-    options = distinct([text_cell(row, f"Option {letter}") for letter in "ABC"], "Option A, Option B, Option C")
+    options = several([text_cell(row, f"Option {letter}") for letter in "ABC"], "Option A, Option B, Option C")
     kept = preparation.options.suite.get("shuffle") == "off"
     order = list(range(len(options))) if kept else _shuffled(question, len(options))
     shuffled = [options[position] for position in order]
@@ -142,7 +142,7 @@ def aradice(row: Row, preparation: Preparation) -> PreparedRow:
 def arabculture(row: Row, preparation: Preparation) -> PreparedRow:
     """ArabCulture with its authors' own Arabic prompt (lm-evaluation-harness, arab_culture)."""
     options, answer_key = _object(row, "options"), _object(row, "answer_key")
-    texts = distinct(text_list(options.get("text"), "options.text"), "options.text")
+    texts = several(text_list(options.get("text"), "options.text"), "options.text")
     given = text_list(options.get("arabic_keys"), "options.arabic_keys")
     if len(given) != len(texts):
         raise BadRow("options.arabic_keys", given, f"does not label the {len(texts)} options")
@@ -178,9 +178,20 @@ def arabicmmlu(row: Row, preparation: Preparation) -> PreparedRow:
 
 
 def medarabench(row: Row, preparation: Preparation) -> PreparedRow:
-    """MedAraBench: `Option A` to `Option F` and `Correct Answer`, a letter of either case."""
-    columns = [f"Option {letter}" for letter in "ABCDEF" if f"Option {letter}" in row]
-    return _choice_from_columns(row, preparation, columns, "Correct Answer")
+    """MedAraBench: `Option A` to `Option F` and `Correct Answer`, a letter of either case.
+
+    In 22 published rows each option begins with its own column's letter, which is taken off.
+    """
+    cells = {letter: optional_text(row, f"Option {letter}") for letter in "ABCDEF"}
+    options = {letter: text for letter, text in cells.items() if text is not None}
+    labels = [read_label(text) for text in options.values()]
+    labelled = [label and "ABCDEF"[label.ordinal : label.ordinal + 1] for label in labels] == list(options)
+    texts = [label.text for label in labels if label] if labelled else list(options.values())
+    gold = text_cell(row, "Correct Answer").upper()
+    if gold not in options:
+        raise BadRow("Correct Answer", row["Correct Answer"], f"is not one of the letters {' '.join(options)}")
+    texts, index = several(texts, "Option A to Option F"), [list(options).index(gold)]
+    return choice_row(preparation.template, text_cell(row, "Question"), texts, index)
 
 
 def gat(row: Row, preparation: Preparation) -> PreparedRow:
@@ -212,13 +223,19 @@ def mizanqa(row: Row, preparation: Preparation) -> PreparedRow:
 
 
 def medarabiq_choice(row: Row, preparation: Preparation) -> PreparedRow:
-    """MedArabiQ's multiple-choice files: options inline, one per line; the biased wording where the file has one."""
+    """MedArabiQ's multiple-choice files: labelled lines below the question, and an answer whose label decides.
+
+    In 28 of the 300 published rows the text after the answer's label is not quite that of the option.
+    """
     names = ("Question with Bias", "Question - Arabic", "Question")
-    column = column_name(row, next((name for name in names if name in row), "question"))
-    question, options = _inline_options(text_cell(row, column), column)
-    answer_column = "Answer - Arabic" if "Answer - Arabic" in row else column_name(row, "answer")
-    gold = options.gold(_present(row, answer_column), answer_column)
-    return choice_row(preparation.template, question, options.texts, [gold])
+    column = column_name(row, names)
+    question, options = _options_below(text_cell(row, column), column)
+    answer_column = column_name(row, ("Answer - Arabic", "Answer"))
+    gold = read_label(text_cell(row, answer_column))
+    if gold is None or gold.ordinal not in options:
+        raise BadRow(answer_column, row[answer_column], "begins with no label of the options")
+    texts = several(list(options.values()), column)
+    return choice_row(preparation.template, question, texts, [list(options).index(gold.ordinal)])
 
 
 def medarabiq_answer(row: Row, preparation: Preparation) -> PreparedRow:
@@ -310,7 +327,7 @@ def _choice_from_columns(row: Row, preparation: Preparation, columns: list[str],
         ordered = in_order_of_labels(labels, names)
         position, options = _gold_by_labels(given, labels, ordered, answer_column), ordered.texts
     else:
-        options = distinct([label.text for label in labels] if labels else options, names)
+        options = several([label.text for label in labels] if labels else options, names)
         texts = dict(zip(places, options, strict=True))
         gold = gold_position(given, [texts.get(place, "") for place in range(places[-1] + 1)], answer_column)
         if gold not in texts:
@@ -363,16 +380,26 @@ def _translated(row: Row, column: str, names: Mapping[str, str]) -> str:
     return names[name]
 
 
-def _inline_options(text: str, column: str) -> tuple[str, LabelledOptions]:
-    """A question and the labelled option lines below it, in any order of their labels."""
-    lines = text.splitlines()
-    for first in range(1, len(lines)):
-        labels = [read_label(line) for line in lines[first:] if line.strip()]
-        known = [label for label in labels if label and label.script != "digits"]
-        complete = sorted(label.ordinal for label in known) == list(range(len(labels)))
-        if len(known) > 1 and complete:
-            return "\n".join(lines[:first]).strip(), in_order_of_labels(known, column)
-    raise BadRow(column, text, "has no option lines `أ. ..`, `ب. ..` below its question")
+def _options_below(text: str, column: str) -> tuple[str, dict[int, str]]:
+    """A question and the labelled lines below it, by the places of their labels.
+
+    A line without a label goes on with the option before it; a row may leave a label out (`أ ب ج هـ`).
+    """
+    question: list[str] = []
+    options: dict[int, str] = {}
+    for line in text.splitlines():
+        label = read_label(line) if question else None
+        if label and label.script == "arabic":
+            if label.ordinal <= max(options, default=-1):
+                raise BadRow(column, text, "has option lines that are not in the order of their labels")
+            options[label.ordinal] = label.text
+        elif options:
+            options[max(options)] = f"{options[max(options)]} {line.strip()}".strip()
+        else:
+            question.append(line)
+    if len(options) < 2:
+        raise BadRow(column, text, "has no option lines `أ. ..`, `ب. ..` below its question")
+    return "\n".join(question).strip(), options
 
 
 def _verses(cell: Any) -> str:

@@ -33,7 +33,7 @@ from cultureval.prompts.labelled_options import read_label
 from cultureval.prompts.option_labels import LABELS, label_index
 from cultureval.runtime.data.declared_files import format_of
 from cultureval.runtime.data.row_files import files_matching, read_rows
-from cultureval.runtime.data_options import DataOptions
+from cultureval.runtime.data_options import BadRows, DataOptions
 from cultureval.runtime.errors import CulturevalError
 from cultureval.tasks.catalogue import kind_of
 from cultureval.tasks.checking import check_task
@@ -74,7 +74,7 @@ class Table:
     columns: Columns
     labels: tuple[str, ...]
     places: list[tuple[int, ...]] | None
-    bad_rows: Literal["error", "skip"] = "error"
+    bad_rows: BadRows = "stop"
 
     @property
     def file(self) -> Path:
@@ -219,7 +219,7 @@ class Reading:
     refused: str = ""
 
 
-def reading_of(task: Task, root: Path, bad_rows: Literal["error", "skip"] = "error") -> Reading:
+def reading_of(task: Task, root: Path, bad_rows: BadRows = "stop") -> Reading:
     """What is read of a task's data below a data root."""
     forget_files()
     options = DataOptions(root=root, bad_rows=bad_rows)
@@ -583,7 +583,7 @@ def _record_missing(table: Table) -> None:
     _records_as(table, lambda some: some[1:])
 
 
-def _image_missing(table: Table, bad_rows: Literal["error", "skip"]) -> None:
+def _image_missing(table: Table, bad_rows: BadRows) -> None:
     first = items_of_task(table.task, DataOptions(root=table.root))
     named = {
         str(cell) for row in (next(iter(first)).raw, *table.rows) for cell in row.values() if isinstance(cell, str)

@@ -32,7 +32,7 @@ MADAR_FORM = (
 )
 TWEETS = (
     "NADI2023_Subtask1_DEV.tsv from the organisers of NADI 2023, or the tweets by the ids that the repository holds "
-    "(columns content and label; any sub-folder)"
+    "(columns #3_label and #4 Tweet Text, or content and label; any sub-folder)"
 )
 
 
@@ -57,7 +57,7 @@ def _sources(corpus: str, prepare: Prepare) -> tuple[Source, ...]:
         how_to_get=f"the files of https://github.com/{REPOSITORY}",
     )
     built = {
-        "btec": ((REPOSITORY, "MADAR's own; its English side CC-BY", {"how_to_get": MADAR_FORM}),),
+        "btec": ((REPOSITORY, "MADAR's own; its English side CC-BY", {"how_to_get": MADAR_FORM, "gated": True}),),
         "flores": (
             (REPOSITORY, FLORES_LICENCE, {"how_to_get": FLORES_FILES}),
             (
@@ -65,9 +65,9 @@ def _sources(corpus: str, prepare: Prepare) -> tuple[Source, ...]:
                 FLORES_LICENCE,
                 {"archive": FLORES_FILES, "archive_files": FLORES_PATTERNS},
             ),
-            ("openlanguagedata/flores_plus", FLORES_LICENCE, {"on_hub": True}),
+            ("openlanguagedata/flores_plus", FLORES_LICENCE, {"on_hub": True, "gated": True}),
         ),
-        "tweet": ((REPOSITORY, "X's terms: only ids are public", {"how_to_get": TWEETS}),),
+        "tweet": ((REPOSITORY, "X's terms: only ids are public", {"how_to_get": TWEETS, "gated": True}),),
         "habibi": ((REPOSITORY, "CC-BY-NC per the repository, CC-BY-4.0 per drelhaj/Habibi", {}),),
     }
     if corpus not in built:

@@ -27,6 +27,8 @@ DIALECTS = ("dza", "egy", "kwt", "mar", "pse", "sau", "sdn", "syr")
 ORDER_SEED = sum(b"mena")  # 417
 MONOLINGUAL_ROWS, TRANSLATION_ROWS = 100, 200
 
+# Columns of NADI 2023's tables, and of what the repository's `MADAR-Obtain-Tweets.py` writes.
+NUMBERED = {"content": ("#2_content", "#4 Tweet Text"), "label": ("#3_label",)}
 READY_FOLDERS = {
     "btec": "btec/madar26",
     "flores": "wiki/flores",
@@ -260,10 +262,10 @@ def _table(file: Path) -> list[Row]:
 
 
 def _cell(row: Row, file: Path, column: str) -> str:
-    """A cell; NADI's own tables number their columns (`#2_content`)."""
-    for name, value in row.items():
-        if name == column or re.fullmatch(rf"#\d_{re.escape(column)}", str(name)):
-            return value or ""
+    """A cell; NADI's own tables, and those of its program that gets tweets by id, number their columns."""
+    for name in (column, *NUMBERED.get(column, ())):
+        if name in row:
+            return row[name] or ""
     raise MissingColumn(f"{file.name}: no column {column!r}; columns found: {', '.join(map(str, row))}")
 
 

@@ -41,6 +41,7 @@ def released(part: str, prepare: Prepare, read: Any) -> Source:
         other_data=files.other_split(part),
         on_hub=False,
         licence="CC BY-NC-ND 4.0",
+        gated=True,
         how_to_get=_ON_REQUEST,
     )
 
@@ -55,7 +56,7 @@ def task(
 
 
 VQAV2 = Source(
-    "lmms-lab/VQAv2",
+    "lmms-lab-encoder/VQAv2",
     "original",
     rows.question_with_ten_answers,
     splits=("validation",),
@@ -65,7 +66,7 @@ VQAV2 = Source(
     licence="CC BY 4.0",
 )
 REFCOCOG = Source(
-    "lmms-lab/RefCOCOg",
+    "lmms-lab-encoder/RefCOCOg",
     "original",
     rows.expressions_of_one_box,
     splits=("test",),
@@ -100,7 +101,7 @@ BENCHMARKS = (
     task("cvlue_vd", "CVLUE VD", released("vd", rows.dialogue_round, files.read_rounds), DIALOGUE, "zh/" + VD),
     task("cvlue_itr", "CVLUE ITR", released("itr", rows.caption_gallery, files.read_captions), RETRIEVAL, "zh/itr"),
     task("cvlue_en_vqa", "VQA v2 (val)", VQAV2, VQA_V2, "en/vqa", 214_354),
-    task("cvlue_en_vg", "RefCOCOg (test)", REFCOCOG, GROUNDING, "en/" + VG, 5_023),
+    task("cvlue_en_vg", "RefCOCOg (test)", REFCOCOG, GROUNDING, "en/" + VG, 9_602),
     task("cvlue_en_vd", "VisDial 1.0 (val)", VISDIAL, DENSE_DIALOGUE, "en/" + VD, 20_640),
     task("cvlue_en_itr", "COCO 5K", COCO, RETRIEVAL, "en/itr", 5_000),
 )

@@ -5,19 +5,21 @@ from Tables 2a and 5, domains from Table 4, prompt formats from section 3.3.2, m
 Verified: subsets, domains, metrics, labels, BERTScore's model (paper, QIMMA's task code).
 The two code subsets are 3LM's Arabic HumanEval+ and MBPP+, judged by EvalPlus's rules; QIMMA's average counts each of
 the two as a benchmark. Prompts, stops and limits are 3LM's (its evalplus-arabic); a group holds them both.
-Inferred: which of MedArabiQ's files its subsets are, the name of GAT's curated copy, GAT's column names.
+Inferred: which of MedArabiQ's files its subsets are, the name of GAT's curated copy, GAT's column names, that the hub's
+copy of the code problems holds the two files of 3LM's GitHub repository, that the curated PalmX may pool its subsets.
 Ours: the wording of the prompts of original sources.
 Rows of curated copies are those kept in Table 2; those of the original ArabicMMLU its authors' 14,575, examples
 included; those of the original GAT the 13,986 that the paper began with.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 from cultureval.metrics import choice_names
 from cultureval.metrics.qimma import names
-from cultureval.prompts.preparation import Prepare
+from cultureval.prompts.preparation import Prepare, PreparedRow
 from cultureval.prompts.qimma import code_problems, rows
 from cultureval.tasks.choice_replies import in_generative_form
 from cultureval.tasks.qimma.code_data import CODE_DATASETS, REPO, check_problems, find_problem_files, other_data
@@ -67,6 +69,13 @@ ARABCULTURE_ROWS = {
     "Yemen": 273,
 }
 
+# MedArabiQ's golds without a label that an option line has: QIMMA kept 299 of its 300 rows.
+MEDARABIQ_UNREADABLE = {"multiple-choice-questions.csv": (58, 82), "fill-in-the-blank-choices.csv": (86,)}
+# MedAraBench's 32 rows without a gold letter, a gold option or a question: QIMMA kept the other 4,927.
+MEDARABENCH_UNREADABLE = (
+    "232 353 377 398 446 724 749 792 963 1162 1163 1164 1165 1166 1167 1168 "
+    "1182 1237 1515 1518 1548 1562 1590 1599 1783 2568 2991 3180 3222 3602 4540 4813"
+)
 # Rows of each specialty in the published test split, counted.
 MEDARABENCH_ROWS = {
     "Anatomy": 934,
@@ -119,17 +128,30 @@ def original(repo: str, prepare: Prepare, **properties: Any) -> Source:
     return Source(repo, "original", prepare, **{"caveat": PROMPTS_ARE_OURS} | properties)
 
 
-PALMX_CURATED = curated("MCQ_PALMX-2025")
-PALMX: dict[str, Any] = {"pool_configs": True, "licence": "non-commercial research"}
+def palmx_pooled(prepared: Sequence[PreparedRow]) -> str:
+    """A sentence where the curated rows are those of both subsets, of which the larger one has 2,000."""
+    both = "qimma/MCQ_PALMX-2025 holds both subsets in one config, so each of the two tasks has the rows of both."
+    return both if len(prepared) > max(PALMX_ROWS.values()) else ""
+
+
+PALMX_ROWS = {"islamic": 1001, "culture": 2000}
+# QIMMA's task code at 4e8958d2 reads one pooled config; its later list of tasks has one a subset.
+PALMX_CURATED = replace(curated("MCQ_PALMX-2025", pool_configs=True), other_data=palmx_pooled)
+PALMX: dict[str, Any] = {
+    "pool_configs": True,
+    "licence": "non-commercial research",
+    "gated": True,
+    "how_to_get": "Accept the terms of UBC-NLP/palmx_2025_* on the hub (they share your contact information)",
+}
 PALMX_ISLAMIC = original("UBC-NLP/palmx_2025_subtask2_islamic", rows.lettered_columns, **PALMX)
 PALMX_CULTURE = original("UBC-NLP/palmx_2025_subtask1_culture", rows.lettered_columns, **PALMX)
 NATIVEQA = (
     curated("MCQ_NativeQA", pool_configs=True),
-    original("tiiuae/NativeQA", rows.option_list, pool_configs=True),
+    original("tiiuae/NativeQA", rows.option_list, pool_configs=True, licence="Falcon LLM"),
 )
 SYNTHETICQA = (
     curated("MCQ_SyntheticQA", pool_configs=True),
-    original("tiiuae/SyntheticQA", rows.option_list, pool_configs=True),
+    original("tiiuae/SyntheticQA", rows.option_list, pool_configs=True, licence="Falcon LLM"),
 )
 GAT_CURATED = curated("MCQ_GAT")
 GATMATH = (GAT_CURATED, original("smballaa/GATmath", rows.gat, files=("{subset}.*",), licence="CC BY-NC-SA"))
@@ -143,7 +165,9 @@ def medarabiq(file: str, prepare: Prepare) -> Source:
         prepare,
         files=(f"*{file}",),
         on_hub=False,
+        unreadable=frozenset(MEDARABIQ_UNREADABLE.get(file, ())),
         licence="NYU, internal non-commercial evaluation, no redistribution",
+        gated=True,
         how_to_get=f"datasets/{file} of the GitHub repository nyuad-cai/MedArabiQ",
     )
 
@@ -196,8 +220,8 @@ BENCHMARKS = (
         *("PalmX", "Cultural", "qimma_palmx", {"curated": 2976}),
         sources=(),
         subsets=(
-            Subset("Islamic Culture", "islamic", 1001, sources=(PALMX_CURATED, PALMX_ISLAMIC)),
-            Subset("General Culture", "culture", 2000, sources=(PALMX_CURATED, PALMX_CULTURE)),
+            Subset("Islamic Culture", "islamic", PALMX_ROWS["islamic"], sources=(PALMX_CURATED, PALMX_ISLAMIC)),
+            Subset("General Culture", "culture", PALMX_ROWS["culture"], sources=(PALMX_CURATED, PALMX_CULTURE)),
         ),
     ),
     choices(
@@ -210,7 +234,7 @@ BENCHMARKS = (
                 files=("{subset}/test.*", "{subset}.*"),
                 subset_of=arabicmmlu_subset,
                 few_shot_column="is_few_shot",
-                licence="CC BY-NC-SA 4.0",
+                licence="CC BY-NC 4.0 (hub card); CC BY-NC-SA 4.0 (GitHub)",
             ),
         ),
         subsets=(Subset(name) for line in ARABICMMLU_SUBJECTS.splitlines() for name in line.split("|")),
@@ -258,7 +282,10 @@ BENCHMARKS = (
         group_rows={"curated": 79},
         sources=(
             curated("QA_ArabLegalEval", rows.curated_answer, pool_configs=True),
-            original("FarisHijazi/ArabLegalEval", rows.arablegalqa, splits=("train", "test"), pool_splits=True),
+            *(
+                original(f"{owner}/ArabLegalEval", rows.arablegalqa, splits=("train", "test"), pool_splits=True)
+                for owner in ("FarisHijazi", "THIQAH-RD")
+            ),
             original(
                 "Thiqah/ArabLegalEval",
                 rows.arablegalqa,
@@ -305,6 +332,7 @@ BENCHMARKS = (
                 rows.medarabench,
                 files=("*test_split*.csv",),
                 subset_of=medarabench_subset,
+                unreadable=frozenset(map(int, MEDARABENCH_UNREADABLE.split())),
                 on_hub=False,
                 how_to_get="medarabench-test_split.csv of the GitHub repository nyuad-cai/MedAraBench",
             ),
@@ -350,6 +378,8 @@ BENCHMARKS = (
                     check=partial(check_problems, dataset=dataset),
                     other_data=partial(other_data, dataset=dataset),
                     licence="Falcon LLM",
+                    how_to_get=f"{dataset.file}.gz is also in frameworks/evalplus-arabic/evalplus/data/data_files "
+                    "of the GitHub repository tiiuae/3LM-benchmark",
                 ),
             ),
             subsets=(Subset(dataset.title, dataset.task.partition(":")[2], dataset.rows),),

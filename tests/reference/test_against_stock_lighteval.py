@@ -42,6 +42,7 @@ def bench(tmp_path_factory):
     return folder
 
 
+@pytest.mark.slow
 def test_accuracy_equals_stock_metrics_and_backend_sample_by_sample(bench):
     """The stock command lines of both launchers, run on the original ArabicMMLU samples (five options among them)."""
     data = {"CULTUREVAL_FORM": "original"}
@@ -68,6 +69,7 @@ def test_accuracy_equals_stock_metrics_and_backend_sample_by_sample(bench):
     assert scores[0]["acc_norm"] == scores[1]["acc_norm"] == pytest.approx(scores[0]["stock_acc_norm"])
 
 
+@pytest.mark.slow
 def test_stock_command_lines_of_the_documentation(bench):
     """`lighteval accelerate` and `lighteval custom` with --custom-tasks cultureval.tasks, as README has them."""
     model_file = Path(__file__).parents[2] / "models" / "hf.py"

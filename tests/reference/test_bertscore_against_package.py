@@ -22,6 +22,7 @@ def package_scores(model, predictions, references, num_layers):
     return [column.numpy() for column in scorer.score(predictions, references)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("num_layers", [None, 1, 2])
 def test_equal_to_the_package_on_short_long_and_odd_texts(arabic_bert, num_layers):
     predictions = ["نعم", " نعم لا ", "[SEP] نعم", "عاصمة", *arabic_texts(20, 30, 1), "كلمة " * 400, "نعم " * 600]
@@ -43,6 +44,7 @@ def test_equal_to_the_package_with_several_references(arabic_bert):
         np.testing.assert_allclose(ours[name], column, rtol=0, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_equal_to_the_package_at_layer_nine_of_twelve(tmp_path, arabic_bert):
     """JEEM's setting: a base-sized encoder cut at layer 9."""
     config = transformers.AutoConfig.from_pretrained(arabic_bert, num_hidden_layers=12)

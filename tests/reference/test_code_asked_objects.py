@@ -13,6 +13,7 @@ import sys
 import types
 
 import numpy
+import pytest
 from evalplus.eval import untrusted_check
 
 from cultureval.runtime.sandbox.codec import ASKS, encode
@@ -94,6 +95,7 @@ def asked_by_evalplus(entry_point, atol, results, expected):
     return [bool(one) for one in used[: len(results)]]
 
 
+@pytest.mark.slow
 def test_marked_is_what_evalplus_asks():
     values, names, results = zip(*outputs(), strict=True)
     asked = [False] * len(results)

@@ -93,6 +93,7 @@ pairs = some.lists(some.tuples(some.integers(0, 1)))
 arrays = some.builds(numpy.array, few | pairs, some.sampled_from([None, "f8", object]))
 
 
+@pytest.mark.slow
 @settings(max_examples=20, deadline=None)
 @given(some.lists(few | few.map(tuple) | few.map(set), max_size=5), some.lists(arrays, max_size=9))
 def test_problems_that_compare_sets(expected, outputs):

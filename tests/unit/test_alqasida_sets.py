@@ -20,7 +20,7 @@ from cultureval.runtime.errors import BadRow, CulturevalError, MissingColumn, So
 from cultureval.tasks.alqasida.published_prompts import PublishedSet, prompts_hash, published_sets, which_prompts
 from cultureval.tasks.alqasida.sets import COUNTRIES, dialects_of, instruction_of, shuffled
 from cultureval.tasks.catalogue import all_tasks
-from cultureval.tasks.reading import prepare_subset
+from cultureval.tasks.reading import BrokenRows, prepare_subset
 
 pytestmark = pytest.mark.usefixtures("own_cache")
 
@@ -134,6 +134,13 @@ def test_tweets_under_both_names_of_their_columns(repository, tmp_path):
         table.write_text(f"{head}\n1\tتغريدة\tEgypt\n2\tثانية\tSyria\n", encoding="utf-8")
         (row,) = rows_of("alqasida_mono:tweet_egy", tmp_path / "root")
         assert '"تغريدة"' in row["prompt"]
+    got_by_id = "#1_id\t#2_tweet_id\t#3_label\t#4 Tweet Text\n1\t77\tEgypt\t"
+    table.write_text(f"{got_by_id}تغريدة\n", encoding="utf-8")
+    (row,) = rows_of("alqasida_mono:tweet_egy", tmp_path / "root")
+    assert '"تغريدة"' in row["prompt"]
+    table.write_text(f"{got_by_id}<UNAVAILABLE>\n", encoding="utf-8")
+    with pytest.raises(BrokenRows, match="could not be had"):
+        rows_of("alqasida_mono:tweet_egy", tmp_path / "root")
     table.write_text("id\ttext\tlabel\n1\tتغريدة\tEgypt\n", encoding="utf-8")
     with pytest.raises(MissingColumn, match="'content'.*columns found: id, text, label"):
         rows_of("alqasida_mono:tweet_egy", tmp_path / "root")

@@ -539,6 +539,7 @@ def test_columns_are_found_or_given_and_wrong_ones_are_told(tmp_path):
         read_items(["qimma_arratrust"], DataOptions())
 
 
+@pytest.mark.slow
 def test_every_suites_samples_are_read_and_the_table_is_documented():
     items = read_items(["qimma", "jeem", "m2cqa", "cvlue", "alqasida"], DataOptions(root=samples_root()))
     assert {item.form for item in items} == {"mcq", "qa"} and all(item.question for item in items)
@@ -591,6 +592,7 @@ def as_latin_1(text):
     return text.encode("cp1256", "ignore").decode("latin-1")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", FURTHER)
 def test_a_planted_defect_is_found_by_path_and_by_task(tmp_path, monkeypatch, kind):
     monkeypatch.setenv("CULTUREVAL_CACHE", str(tmp_path / "cache"))
@@ -656,6 +658,7 @@ COUNTED = {"label": 0, "answer": 0, "correct_option": 0, "cop": 0, "correct_answ
 FROM_1 = ("ParsiNLU", "SIQA", "Belebele", "WinoGrande")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", LAYOUTS)
 def test_common_layouts_are_known(tmp_path, name):
     def filled(value, number):

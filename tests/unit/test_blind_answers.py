@@ -87,6 +87,7 @@ def test_a_preference_of_a_place_is_no_shortcut():
     assert one.right == one.items and one.named
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", [2, 3, 4, 5])
 def test_probabilities_of_places_alone_tie_whatever_the_rounding(options):
     """Sums of the same numbers in another order differ in their last digit, and gave one option the lead."""

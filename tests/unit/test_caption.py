@@ -100,6 +100,7 @@ def test_subsequence_equals_the_textbook_recurrence(first, second):
     assert longest_common_subsequence(first, second) == quadratic_subsequence(first, second)
 
 
+@pytest.mark.slow
 @settings(max_examples=100, deadline=None)
 @given(st.lists(st.tuples(st.text(max_size=40), st.text(max_size=40)), min_size=1, max_size=4), st.booleans())
 def test_any_text_scores_within_range(pairs, normalize):

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cultureval.prompts.cells import column_name, distinct, optional_text, readable, text_cell, text_list
+from cultureval.prompts.cells import column_name, optional_text, readable, several, text_cell, text_list
 from cultureval.prompts.option_labels import (
     LABELS,
     check_not_others,
@@ -138,11 +138,10 @@ def test_arabic_text_is_readable(text):
     assert readable(text, "question") == text.strip()
 
 
-def test_options_must_be_distinct_and_filled():
-    with pytest.raises(BadRow, match="duplicated"):
-        distinct(["نعم", "لا", "نعم"], "choices")
+def test_options_must_be_several_and_filled():
+    assert several(["نعم", "لا", "نعم"], "choices") == ["نعم", "لا", "نعم"]
     with pytest.raises(BadRow, match="fewer than two"):
-        distinct(["نعم"], "choices")
+        several(["نعم"], "choices")
     with pytest.raises(BadRow, match="empty entry"):
         text_list(["نعم", ""], "choices")
 

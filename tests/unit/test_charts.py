@@ -19,6 +19,7 @@ from cultureval.reports.charts import (
 from cultureval.runtime.errors import CulturevalError
 
 
+@pytest.mark.slow
 def test_24_series_differ_and_all_are_in_the_legend_of_every_file(tmp_path):
     names = [f"organisation/a-model-with-a-rather-long-name-{number}B-Instruct" for number in range(24)]
     short = list(short_names(names).values())

@@ -138,6 +138,7 @@ def test_rows_that_a_problem_leaves_unread_are_counted_and_the_problem_stands_fi
     assert "Subsets with a problem: 1 " in text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("suite", suites())
 def test_the_samples_are_sound_and_every_row_is_accounted_for(suite):
     report = check_data([suite], DataOptions(root=samples_root()))
@@ -218,5 +219,4 @@ def test_the_real_rows_of_arabicmmlu_add_up(tmp_path):
     report = check_data(["qimma"], DataOptions(root=tmp_path))
     rows_add_up(report)
     (table,) = report.files
-    assert (table.rows, table.scored, table.few_shot, table.broken, table.unselected) == (2506, 2480, 19, 7, 0)
-    assert all("holds a duplicated option" in row.reason for row in report.listed if row.kind == "broken")
+    assert (table.rows, table.scored, table.few_shot, table.broken, table.unselected) == (2506, 2487, 19, 0, 0)

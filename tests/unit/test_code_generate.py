@@ -40,6 +40,7 @@ def generated(settings, folder, limit=3, samples=1, resume=True):
     return file, [json.loads(line)["solution"] for line in file.read_text("utf-8").splitlines()]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("chat", "dataset"), [(True, "humaneval"), (False, "humaneval"), (False, "mbpp")])
 def test_answers_are_those_of_evalpluss_own_decoder(tmp_path, chat, dataset):
     """Of a new one for each problem: it keeps the stop strings of earlier prompts, which end later answers at once."""

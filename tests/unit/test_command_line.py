@@ -73,6 +73,7 @@ def test_every_command_for_which_suites_matter_takes_those_that_are_not_installe
         assert any("--custom-suites" in one.opts for one in command.get_params(typer.Context(command))), path
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", commands(typer.main.get_command(app)), ids=" ".join)
 def test_help_has_two_names_and_an_example(path):
     short, long = (CliRunner().invoke(app, [*path, option], prog_name="cultureval") for option in ("-h", "--help"))

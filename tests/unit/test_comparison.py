@@ -246,6 +246,7 @@ def test_two_models_of_one_name_below_a_folder_are_two(tmp_path: Path) -> None:
     assert (whole["first"], whole["second"], whole["subsets"]) == ("final (version aa)", "final (version bb)", 2)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("changed", "told"),
     [

@@ -119,6 +119,7 @@ FORMS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", list(FORMS))
 @pytest.mark.parametrize("expected", [list(range(40_000)), [bool(number % 2) for number in range(40_000)]])
 def test_right_values_have_room_in_whatever_form(compared, form, expected):
@@ -138,6 +139,7 @@ def test_values_for_which_numpy_has_no_room_are_wrong_as_under_evalplus(compared
 MANY = list(range(40_000))
 
 
+@pytest.mark.slow
 def test_values_that_take_more_than_a_right_one_are_wrong(compared):
     answer = compared(FORMS["fractions"](MANY), MANY, MEMORY_BYTES=8 << 20, MEMORY_FACTOR=0)
     assert answer["wrong"] and answer["beyond"] == "memory", answer

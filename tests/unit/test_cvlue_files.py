@@ -27,7 +27,7 @@ def root(tmp_path, monkeypatch):
 
 
 def prepared(name, root, **options):
-    subset = prepare_subset(all_tasks()[name], DataOptions(root=root, suite=options))
+    subset = prepare_subset(all_tasks()[name], DataOptions(root=root, suite=options, bad_rows="stop"))
     lines = (subset.folder / "test.jsonl").read_text(encoding="utf-8").splitlines()
     return [json.loads(line) for line in lines], subset.report
 
@@ -194,9 +194,9 @@ def test_data_on_request_say_how_to_get_them(tmp_path):
 
 def test_a_hub_copy_in_parquet_is_read_in_batches(root):
     """VQA v2's schema: structs of answers, the image's bytes in the row."""
-    folder = root / "lmms-lab" / "VQAv2" / "data"
+    folder = root / "lmms-lab-encoder" / "VQAv2" / "data"
     folder.mkdir(parents=True)
-    image = next((samples_root() / "lmms-lab" / "VQAv2").rglob("*.png")).read_bytes()
+    image = next((samples_root() / "lmms-lab-encoder" / "VQAv2").rglob("*.png")).read_bytes()
     rows = [
         {
             "question_id": number,

@@ -58,6 +58,7 @@ def distributions_of(name):
     return {canonicalize_name(found) for found in distributions().get(name, ())}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("room", sorted(path.name for path in (ROOT / "src" / "cultureval").iterdir() if path.is_dir()))
 def test_what_a_room_imports_is_a_dependency_and_of_the_core_where_its_modules_load(room):
     core = names_of(PROJECT["dependencies"])
@@ -81,6 +82,7 @@ def test_each_extra_is_installed_by_all_or_of_one_s_own_and_told_where_it_is_mis
         assert {canonicalize_name(one.name) for one in requirements_of(extra)} == names_of(OPTIONAL[extra])
 
 
+@pytest.mark.slow
 def test_what_the_tests_import_is_a_dependency_of_developers():
     declared = names_of(chain(PROJECT["dependencies"], *EXTRAS.values()))
     made_by_tests = {"heavy_package", "light_module", "wandb", *BESIDE}

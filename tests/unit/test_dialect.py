@@ -139,6 +139,7 @@ def test_lines_of_fewer_than_five_words(text, few):
     assert has_too_few_words(text) == few
 
 
+@pytest.mark.slow
 def test_scores_of_a_batch_are_those_of_its_members_alone(models):
     random = np.random.default_rng(0)
     words = ARABIC.split() + ["book", "\n", "!"]

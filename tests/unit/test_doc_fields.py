@@ -53,6 +53,7 @@ def cache(tmp_path_factory):
         yield
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("metric_set", TYPES)
 @pytest.mark.usefixtures("cache")
 def test_docs_of_the_samples_hold_what_their_type_declares(metric_set):

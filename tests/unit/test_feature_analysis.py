@@ -81,6 +81,7 @@ def rows_of(file):
         return list(csv.DictReader(stream))
 
 
+@pytest.mark.slow
 def test_tables_and_plots_of_saved_runs(tmp_path):
     tasks = ["alqasida_mono:habibi_egy|0", "alqasida_mono:btec_syr|5", "alqasida_cross:okapi_egy|0"]
     tasks += [f"alqasida_mt:btec_{pair}|0" for pair in ("egy_to_eng", "eng_to_egy", "egy_to_msa", "msa_to_egy")]

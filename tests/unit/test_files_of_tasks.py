@@ -225,6 +225,7 @@ def test_json_lines_under_the_name_of_json_are_read(tmp_path):
 OPTIONS = ["أحمر", "أصفر", "أخضر"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "options",
     [

@@ -56,6 +56,7 @@ def one_by_one(loaded, row, **settings):
     return out[0, len(row.prompt) :].tolist()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("kind", "settings"), [(kind, settings) for kind, settings, _ in FAMILIES])
 def test_the_queue_gives_every_prompt_the_answer_it_gets_alone(kind, settings):
     loaded = loaded_as(tiny(AutoModelForCausalLM, kind, **settings))
@@ -98,6 +99,7 @@ def test_padding_that_a_model_says_itself_is_of_its_answer():
     assert (answer.tokens, answer.finish_reason) == ([9, pad, 10, pad], "length")
 
 
+@pytest.mark.slow
 def test_penalties_count_a_rows_own_tokens_and_samples_do_not_depend_on_the_batch():
     loaded = loaded_as(tiny(AutoModelForCausalLM, "llama", **SIZES))
     some = prompts()

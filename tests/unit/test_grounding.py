@@ -126,6 +126,7 @@ NAMED = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("reply", NAMED)
 @pytest.mark.parametrize("format", BOX_FORMATS)
 def test_sides_are_read_by_their_names_in_every_family(reply, format):
@@ -179,6 +180,7 @@ def test_numbers_that_no_image_could_have_are_no_box(format):
                 assert iou(box, [0, 0, 10, 10]) >= 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "text",
     [

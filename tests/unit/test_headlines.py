@@ -46,6 +46,7 @@ def alqasida_score(task, metric):
     return {"spbleu": 30.0, "spbleu_zero": 12.0, "spbleu_gain": 18.0}.get(metric, 0.5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("model", ["my-lab/my-model", "gpt-4o", "AIN", "Llama-3.1-8B-Instruct"])
 @pytest.mark.parametrize("width", [80, 120])
 @pytest.mark.parametrize("suite", SUITES)

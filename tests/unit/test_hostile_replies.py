@@ -306,6 +306,7 @@ class Busy(Handler):
         self.reply(*(self.server.refusal if refused else (200, chat_body())))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("refusals", "refusal", "waits", "most", "tries"),
     [

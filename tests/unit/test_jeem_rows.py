@@ -30,7 +30,7 @@ def picture(colour):
     return stream.getvalue()
 
 
-def prepared(task, root, bad_rows="error"):
+def prepared(task, root, bad_rows="stop"):
     subset = prepare_subset(all_tasks()[task], DataOptions(root=root, bad_rows=bad_rows))
     lines = (subset.folder / "test.jsonl").read_text(encoding="utf-8").splitlines()
     return [json.loads(line) for line in lines], subset.report

@@ -92,6 +92,7 @@ def test_what_was_paid_for_answers_that_are_not_used_is_kept_through_every_later
     assert [one["usage"]["n"] for one in paid.values()] == [0, 1, 2, 3] and len(paid) == 4
 
 
+@pytest.mark.slow
 @given(st.dictionaries(st.text(min_size=1), answers, max_size=6))
 def test_answers_come_back_as_they_were(records):
     with tempfile.TemporaryDirectory() as folder:
@@ -112,6 +113,7 @@ def test_minus_infinity_and_half_an_emoji_survive(tmp_path):
     assert Journal(tmp_path).get("other") is None
 
 
+@pytest.mark.slow
 @given(st.lists(answers, min_size=1, max_size=5), st.data())
 def test_a_file_cut_at_any_byte_loses_the_cut_record_only(items, data):
     with tempfile.TemporaryDirectory() as folder:

@@ -64,6 +64,7 @@ def test_verdicts_are_scored_journalled_and_not_asked_again(journal):
     assert request["temperature"] == 0 and request["max_tokens"] == 256
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("good_at", [1, 2, 3, 4])
 def test_malformed_replies_are_asked_for_twice_more_and_then_unscored(journal, good_at):
     count = Counter()
@@ -154,6 +155,7 @@ FATES = {
 }
 
 
+@pytest.mark.slow
 def test_each_fault_leaves_its_item_unscored_with_one_line_and_the_others_scored(journal):
     items = [item(number, f"قطة {fault}") for number, fault in enumerate(FATES)] + [item(99)]
     with FaultyServer(
@@ -166,6 +168,7 @@ def test_each_fault_leaves_its_item_unscored_with_one_line_and_the_others_scored
         assert words in verdict.reason and "\n" not in verdict.reason and len(verdict.reason) < 600
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("fault", "words"), [("wrong_key", "Incorrect API key"), ("no_credit", "pay")])
 def test_a_judge_that_refuses_everything_stops_and_what_nobody_confirms_is_not_used(journal, monkeypatch, fault, words):
     monkeypatch.setenv("JUDGE_KEY", "sk-secret-123")
@@ -217,6 +220,7 @@ def test_a_missing_key_is_said_before_anything_is_asked(journal, monkeypatch):
     assert not server.requests
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("concurrency", [1, 8])
 def test_a_budget_is_never_exceeded_and_resumes_when_raised(journal, concurrency):
     items = [item(number) for number in range(30)]
@@ -244,6 +248,7 @@ def test_the_budget_is_shared_by_templates_and_counts_answers_without_usage(jour
     assert budget.unmetered == budget.totals()["missing_usage"] == 1 and budget.spent == 106
 
 
+@pytest.mark.slow
 def test_images_are_sent_and_unusable_ones_are_not(journal, tmp_path):
     paths = {name: tmp_path / f"{name}.png" for name in ("good", "gone", "text", "cut", "bomb", "bmp")}
     Image.new("RGB", (4, 4), "red").save(paths["good"])
@@ -295,6 +300,7 @@ def test_equal_prompts_are_paid_for_once(journal):
     assert len(server.requests) == 1 and found.outcomes() == {"scored": 2}
 
 
+@pytest.mark.slow
 def test_what_changes_the_reply_changes_the_key(journal):
     variants = [{}, {"temperature": 0.5}, {"max_tokens": 9}, {"revision": "v2"}, {"extra_body": {"top_k": 1}}]
     with FaultyServer(reply=lambda *_: GOOD) as server:

@@ -46,6 +46,7 @@ def means(judges, journal):
     return {name: summarize(one.verdicts, CRITERIA)["fluency"] for (name, _), one in found.items()}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("described", [True, False])
 def test_two_judges_of_one_model_name_keep_their_verdicts_in_every_order(tmp_path, described):
     """Servers that differ in nothing that they say are told apart by the judges' names."""
@@ -65,6 +66,7 @@ def test_two_judges_of_one_model_name_keep_their_verdicts_in_every_order(tmp_pat
         assert means([settings_of(again, name="four")], tmp_path) == {"four": 4.0} and not again.requests
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("first", "second"),
     [
@@ -83,6 +85,7 @@ def test_another_checkpoint_under_the_same_name_finds_no_verdicts(tmp_path, firs
         assert means([settings_of(again)], tmp_path) == {"tiny": 4.0} and not again.requests
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("change", ["served", "probe_answer"])
 def test_a_judge_that_changes_its_model_stops_and_no_verdict_of_the_other_is_used(tmp_path, change):
     """Said in every reply, or only where the server is asked again who it is, after the last one."""
@@ -147,6 +150,7 @@ def test_a_refused_key_and_an_unknown_model_are_told_alike_of_judges_and_models_
             assert not server.requests and "sk-0" not in f"{of_judge.value}{of_model.value}"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fault", ["wrong_key", "forbidden", "not_found"])
 def test_the_status_of_a_wrong_key_leaves_one_item_out_where_others_are_answered_and_else_stops(tmp_path, fault):
     with always(4) as server:
@@ -165,6 +169,7 @@ def test_the_status_of_a_wrong_key_leaves_one_item_out_where_others_are_answered
         assert {one.outcome for one in found.verdicts} == {"not_asked"} and len(server.requests) == 5
 
 
+@pytest.mark.slow
 def test_servers_of_one_judge_serve_one_model_and_one_of_them_may_be_down():
     with always(4) as one, always(4) as two, always(1) as other:
         both = (one.url, two.url)
@@ -210,6 +215,7 @@ def test_the_signature_holds_what_a_verdict_depends_on():
         assert all(f"|server:id={MODEL};root=/models/four;max_model_len=8192;probe=" in line for line in lines)
 
 
+@pytest.mark.slow
 def test_a_server_that_can_holds_replies_to_the_form(tmp_path):
     asked = {}
     for owner, changes in (("vllm", {}), ("vllm", {"hold_to_form": False}), ("sglang", {}), ("me", {})):
@@ -228,6 +234,7 @@ def test_a_server_that_can_holds_replies_to_the_form(tmp_path):
         assert told == held and (held or not {"structured_outputs", "regex"} & set(request))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("feature", ["schema", "no_schema", "neither"])
 def test_other_servers_are_tried_with_a_schema_and_believed_only_if_they_hold_to_it(tmp_path, feature):
     """One that answers the schema's only reply; one that refuses the field; one that passes over it."""

@@ -48,6 +48,7 @@ def tried_by(manner, **settings):
         return try_injections(judge, CAPTIONS, judge_identity(judge))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("delimit", ["always", "never"])
 def test_judges_that_obey_quote_and_ignore(delimit):
     found = {manner: tried_by(manner, delimit=delimit) for manner in ("ignore", "obey", "quote")}
@@ -65,6 +66,7 @@ def test_judges_that_obey_quote_and_ignore(delimit):
     assert values["consistency"] > honest["consistency"] + 1
 
 
+@pytest.mark.slow
 def test_the_command_reports_how_far_a_judge_is_moved():
     with scripted_judge(manner="obey") as url:
         settings = {"CULTUREVAL_JUDGE_SETTINGS": f'{{"base_url": "{url}", "api_key_env": null}}'}
@@ -76,6 +78,7 @@ def test_the_command_reports_how_far_a_judge_is_moved():
     assert "judge:scripted-judge|model:scripted-judge|server:" in shown.output
 
 
+@pytest.mark.slow
 def test_a_judge_that_changes_its_model_ends_the_command_with_an_error():
     with FaultyServer(reply=lambda prompt, index: "Consistency: 3/5") as server:
         server.plan = lambda prompt, count: setattr(server, "served", "m-B") if len(server.asked) == 4 else None

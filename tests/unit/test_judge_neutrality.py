@@ -66,6 +66,7 @@ def test_a_caption_of_low_ratings_deletes_no_low_verdict():
         assert flags == {"rates_a_criterion"} and found == [uniform(value) for value in range(1, 6)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ATTACKS)
 def test_the_mean_of_scored_captions_is_that_of_all(kind):
     """An honest judge with random verdicts and manners: those that are scored are a random part of all."""
@@ -89,6 +90,7 @@ def test_the_mean_of_scored_captions_is_that_of_all(kind):
     assert abs(sum(scored) / len(scored) - sum(given) / CAPTIONS) <= 4 * error + 1e-9
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ATTACKS)
 def test_a_verdict_is_read_or_not_whatever_it_is(kind):
     rng = Random(kind)
@@ -114,6 +116,7 @@ def test_what_stands_beside_low_scores_alone_costs_none_of_them(remark, place):
             assert judged(first, again, flags_of(caption)) == uniform(value)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ATTACKS)
 def test_a_refusal_that_repeats_the_caption_is_no_verdict(kind):
     """Nor where it is repeated when the judge is asked again, and whether or not anything is flagged."""
@@ -164,6 +167,7 @@ def mutated(pieces: list[str], rng: Random) -> list[str]:
     return changed[:40]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(2))
 def test_an_attacker_that_searches_gains_nothing_without_being_flagged(seed):
     rng, best, most = Random(seed), ["قطة "], 0.0

@@ -73,6 +73,7 @@ def four_models(tmp_path_factory):
     return root
 
 
+@pytest.mark.slow
 def test_the_papers_tables_follow_from_its_benchmarks_on_the_page(four_models, tmp_path):
     board = read_board([four_models], published=True, partial=True, ranks=False)
     write_site(board, tmp_path / "site", "Ours & theirs", ())
@@ -98,6 +99,7 @@ def test_the_papers_tables_follow_from_its_benchmarks_on_the_page(four_models, t
         assert not wrong, "all 14 averages and 98 domain scores, within rounding"
 
 
+@pytest.mark.slow
 def test_ranks_are_intervals_and_an_incomplete_run_has_coverage_but_no_average(four_models):
     (section,) = read_board([four_models]).sections
     (table,) = section.tables
@@ -116,6 +118,7 @@ def test_ranks_are_intervals_and_an_incomplete_run_has_coverage_but_no_average(f
     assert {chart.name for chart in section.charts} == {"qimma_size", "qimma_domains", "qimma_differences"}
 
 
+@pytest.mark.slow
 def test_the_page_begins_with_how_many_may_be_the_best_and_says_what_is_known_of_models(four_models, tmp_path):
     card = tmp_path / "local-model" / "README.md"
     card.parent.mkdir()
@@ -150,6 +153,7 @@ def test_columns_without_a_score_are_not_shown_names_are_as_they_are_and_backtic
     assert "made by <code>a &lt;b&gt;</code> of <bdi>علّام-9B</bdi> alone" in text
 
 
+@pytest.mark.slow
 def test_the_chart_of_sizes_names_the_models_whose_size_is_unknown(tmp_path):
     for name in ("lab/two-2B", "lab/seven-7B", "lab/unknown"):
         write_run(tmp_path, name, QIMMA, 0.5, 12, signed={})
@@ -158,6 +162,7 @@ def test_the_chart_of_sizes_names_the_models_whose_size_is_unknown(tmp_path):
     assert charts["qimma_domains"].note == "95 % intervals."
 
 
+@pytest.mark.slow
 def test_runs_whose_signatures_differ_are_in_groups_that_say_why(tmp_path):
     write_run(tmp_path, "a", QIMMA[:6], 0.7, 5, signed={}, date="2026-01-01T00-00-00")
     write_run(tmp_path, "a", QIMMA[:6], 0.3, 5, signed={}, date="2026-02-01T00-00-00")  # the newer run counts
@@ -183,6 +188,7 @@ def test_runs_whose_signatures_differ_are_in_groups_that_say_why(tmp_path):
     assert [one.label for one in allowed[0].group.entries] == ["a", "b", "c"]
 
 
+@pytest.mark.slow
 def test_the_last_message_names_a_few_of_many_groups(tmp_path):
     for number in range(12):
         write_run(tmp_path, f"m{number}", TRUST, 0.5, 2, signed={"scorer": f"v{number}"}, details=False)
@@ -285,6 +291,7 @@ def test_what_cannot_be_a_leaderboard_is_refused(tmp_path):
         read_board([tmp_path / "other"])
 
 
+@pytest.mark.slow
 def test_every_suite_has_ranks_ratios_and_averages_of_several_scores_of_a_task(tmp_path):
     """M2CQA by its mean CFHR (lower is better), JEEM by CIDEr, CVLUE by its macro-average, AL-QASIDA by ADI2, QIMMA's
     generated answers by their strict mean."""
@@ -321,6 +328,7 @@ def test_the_table_in_place_of_those_that_cannot_be_made_stands_last(tmp_path, m
     assert [table.title for table in section.tables] == ["CVLUE, Chinese", "cvlue"]
 
 
+@pytest.mark.slow
 def test_ranks_are_of_the_column_by_which_most_models_are_sorted(tmp_path):
     names = [task.task for task in all_tasks().values() if task.suite == "m2cqa"]
     asked = [name for name in names if ":tf_" in name]
@@ -373,6 +381,7 @@ def test_differences_from_the_best_are_widened_for_few_items_as_the_ranks(tmp_pa
     assert resamples.freedom < 9 and shown["high"] - shown["low"] > 1.1 * np.ptp(plain)
 
 
+@pytest.mark.slow
 def test_a_difference_that_is_the_same_on_every_item_is_no_single_point(tmp_path):
     names = ["m2cqa:tf_en", "m2cqa:tf_msa", "m2cqa:tf_ajp", "m2cqa:tf_arz"]
     for model, ability in (("lab/never", 0.0), ("lab/always", 1.0)):
@@ -422,6 +431,7 @@ def test_a_site_that_cannot_be_written_leaves_the_earlier_one_as_it_was(tmp_path
     assert "<title>Other" in (site / "index.html").read_text()
 
 
+@pytest.mark.slow
 def test_scores_link_their_answers_in_the_viewer_and_the_viewer_links_back(tmp_path):
     root, site = tmp_path / "results", tmp_path / "site"
     write_run(root, "lab/a", [*TRUST, "jeem_vqa:ma"], 0.5, 4, signed={})

@@ -127,6 +127,7 @@ def of_clusters(wins: list[int], size: int, out: int) -> list[Table]:
     return [Table(scores, clusters, (np.arange(len(scores)) < out,))]
 
 
+@pytest.mark.slow
 @settings(max_examples=EXAMPLES // 4, deadline=None, derandomize=True)
 @given(boards(fewest=1))
 def test_leaving_items_out_never_turns_a_comparison(drawn):
@@ -158,6 +159,7 @@ def ranking_of(tables: list[Table], dropped, lower: bool, draws: int):
     return rows[place].low, rows[place].high, rows[place].rank, place
 
 
+@pytest.mark.slow
 @settings(max_examples=EXAMPLES, deadline=None, derandomize=True)
 @given(boards())
 def test_leaving_items_out_never_raises_a_rank(drawn):

@@ -209,6 +209,7 @@ def test_the_tasks_of_a_run_have_one_order_in_all_processes_that_share_it(tmp_pa
     assert run_forked_python(PREPARED + textwrap.dedent(code), tmp_path).strip() == "True"
 
 
+@pytest.mark.slow
 def test_every_deferred_import_is_one_that_lighteval_makes_and_really_waits():
     code = f"""
     import importlib, sys
@@ -223,6 +224,7 @@ def test_every_deferred_import_is_one_that_lighteval_makes_and_really_waits():
     run_python(code)
 
 
+@pytest.mark.slow
 def test_metrics_that_use_deferred_packages_score_as_in_stock_lighteval(tmp_path):
     code = """
     import asyncio, json, logging

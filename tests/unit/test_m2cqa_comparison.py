@@ -84,6 +84,7 @@ def two_models(tmp_path_factory):
     return folder, output
 
 
+@pytest.mark.slow
 def test_cells_differences_and_figures_of_two_models(two_models):
     folder, output = two_models
     cells = {(row["model"], row["prompt"], row["variety"]): row for row in rows_of(folder / "out/cells.csv")}
@@ -123,6 +124,7 @@ def test_dialect_differences_share_their_resamples(two_models):
     assert expected["ci_low"] < expected["delta"] < expected["ci_high"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("changed", "kind", "words"),
     [
@@ -180,6 +182,7 @@ def test_unreadable_replies_to_true_statements_lower_no_rank_of_cfhr_and_decide_
     assert ranking.rows[0].model == "b" and "60 items without a score" in " ".join(notes)
 
 
+@pytest.mark.slow
 def test_the_general_comparison_has_the_same_numbers(tmp_path):
     write_run(tmp_path / "a", "a", {"tf_en": CELLS["tf_en"]})
     write_run(tmp_path / "b", "b", {"tf_en": WORSE["tf_en"]})
@@ -213,6 +216,7 @@ def test_identical_cells_and_cells_that_no_resample_changes(tmp_path):
     assert re.search(r"0\.000 +\[0\.000, 0\.161\]", output)
 
 
+@pytest.mark.slow
 def test_p_values_are_adjusted_for_the_differences_of_their_table(two_models, tmp_path):
     folder, output = two_models
     rows = rows_of(folder / "out/differences.csv")
@@ -296,6 +300,7 @@ def test_a_run_without_its_results_file_is_not_known_to_be_comparable(tmp_path):
         compare(tmp_path, "--output-dir", tmp_path / "out")
 
 
+@pytest.mark.slow
 def test_the_newest_run_counts_and_one_model_twice_is_told_apart(tmp_path):
     write_run(tmp_path / "x", "m", {"tf_en": WORSE["tf_en"]}, date="2026-01-01T00-00-00")
     write_run(tmp_path / "x", "m", {"tf_en": CELLS["tf_en"]}, date="2026-01-02T00-00-00")
@@ -340,6 +345,7 @@ def test_what_holds_no_verdicts_is_an_error_for_people(tmp_path):
         compare(other)
 
 
+@pytest.mark.slow
 def test_names_of_models_are_text_in_tables_and_figures(tmp_path):
     write_run(tmp_path, "a|<b>$x^{-7B", {"tf_en": CELLS["tf_en"]})
     output = compare(tmp_path, "--output-dir", tmp_path / "out", "--figures", "svg")

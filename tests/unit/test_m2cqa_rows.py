@@ -40,7 +40,7 @@ def sample_rows(variety="en"):
 
 
 def prepared(root, task="m2cqa:tf_en", **options):
-    subset = prepare_subset(all_tasks()[task], DataOptions(root=Path(root), **options))
+    subset = prepare_subset(all_tasks()[task], DataOptions(root=Path(root), **{"bad_rows": "stop"} | options))
     rows = [json.loads(line) for line in (subset.folder / "test.jsonl").read_text(encoding="utf-8").splitlines()]
     return sorted(rows, key=lambda row: (row["item_id"], row["role"])), subset.report
 

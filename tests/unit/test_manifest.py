@@ -123,6 +123,7 @@ def test_a_persons_decision_counts_before_others_then_the_strictest(items, tmp_p
     assert found[one.row].by == ["person:a", "judge:x", "check"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", ["parquet", "jsonl", "arrow"])
 def test_cleaned_data_are_a_data_root_with_the_rows_that_the_manifest_leaves(items, tmp_path, form):
     file = tmp_path / "manifest.jsonl"
@@ -267,6 +268,7 @@ def test_cleaned_subsets_are_pushed_as_private_configs(items, tmp_path, monkeypa
         push_cleaned(cleaned_subsets(shown, manifest), manifest, "lab/clean")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("names", "form"),
     [

@@ -70,6 +70,7 @@ def test_a_template_that_does_not_end_is_a_sentence(tmp_path, monkeypatch):
         check_model(str(folder), images=False, likelihoods=True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("body", "said"),
     [
@@ -150,6 +151,7 @@ def test_texts_longer_than_the_model_are_scored_in_windows(monkeypatch):
     assert tiny.loglikelihood_rolling([doc(long)])[0].logprobs == response.logprobs  # from the journal
 
 
+@pytest.mark.slow
 def test_a_literal_image_mark_in_a_row_is_text():
     tiny = model(folder_of("llava", True))
     asked = doc("هل <image> أم <image> أم <image>؟", ("<image>", "لا"))
@@ -172,6 +174,7 @@ def adapter(tmp_path):
     return tmp_path / "my-lora"
 
 
+@pytest.mark.slow
 def test_an_adapter_is_put_on_its_base_model_and_named(adapter, tmp_path):
     from peft import PeftModel
 

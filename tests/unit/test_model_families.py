@@ -72,6 +72,7 @@ def scored_as_plain_passes_do(scorer, model, requests):
             assert [score.logprob for score in own] == pytest.approx([total for total, _ in expected], abs=1e-4)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("kind", "settings", "route"), FAMILIES)
 def test_letters_alone_letters_together_and_texts_are_scored_by_the_best_route(kind, settings, route):
     model = tiny(AutoModelForCausalLM, kind, **settings)
@@ -102,6 +103,7 @@ SCALES = (0.1, 1.5)  # of weights
 STATES = ("falcon_h1", "jamba", "mamba")  # their errors behind a cached prompt drown in the rounding of 16 bits
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "settings", "route", "dtype"),
     # The second of one family for each route.
@@ -243,6 +245,7 @@ def mllama():
     return model, inputs
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", [paligemma, mllama])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 def test_choices_after_images_that_only_the_models_own_cache_keeps(family, dtype):
@@ -260,6 +263,7 @@ def test_choices_after_images_that_only_the_models_own_cache_keeps(family, dtype
         assert scorer.routes == {True: "cached"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("family", "dtype"), [*((family, torch.bfloat16) for family in VISION), (VISION[0], torch.float16)]
 )

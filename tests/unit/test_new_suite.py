@@ -37,6 +37,7 @@ def test_what_cannot_be_written_is_refused_and_nothing_is_left(tmp_path, name, l
     assert [path.name for path in tmp_path.rglob("*")] == ["there"]
 
 
+@pytest.mark.slow
 def test_the_skeletons_own_test_passes_with_other_labels_and_ruff_finds_nothing(tmp_path):
     folder = write_suite("new_sums", "أ ب ج د هـ".split(), "fa", tmp_path)
     lint = [sys.executable, "-m", "ruff"]

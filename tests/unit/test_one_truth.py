@@ -15,6 +15,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import hypothesis
+import pytest
 from hypothesis import HealthCheck, example, given
 from hypothesis import strategies as st
 from planted_runs import (
@@ -84,6 +85,7 @@ def near(one, other):
     return one is other is None or (one is not None and other is not None and abs(one - other) < 1e-6)
 
 
+@pytest.mark.slow
 @SETTINGS
 @given(folders())
 @example(EDITED)

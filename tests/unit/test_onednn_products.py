@@ -53,6 +53,7 @@ def test_only_whole_fp32_layers_within_the_block_take_them():
         assert not taken(layer.float(), values)
 
 
+@pytest.mark.slow
 @torch.inference_mode()
 def test_scores_are_those_of_double_precision_but_for_the_rounding_of_fp32(tmp_path):
     sizes = {"hidden_size": 256, "intermediate_size": 1024, "num_hidden_layers": 6, "num_attention_heads": 4}

@@ -64,6 +64,7 @@ def scored(scorer, requests):
     return [found[index] for index in range(len(requests))]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("family", "count"), grid(TEXT))
 @settings(max_examples=6, deadline=None)
 @given(data=st.data())
@@ -106,6 +107,7 @@ def test_attention_of_a_large_tree_is_computed_in_blocks_of_its_rows(family):
         agree(own, plain_scores(model, request.prompt, request.choices))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("family", "count"), grid(VISION))
 @settings(max_examples=3, deadline=None)
 @given(data=st.data())
@@ -122,6 +124,7 @@ def test_prompts_with_images_score_as_plain_passes_do_whatever_they_share(family
     assert set(scorer.routes.values()) <= {"packed"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", VISION)
 def test_the_rounds_of_a_dialogue_feed_the_image_and_the_shared_history_once(family):
     model, seen = vision_model(family), []
@@ -168,6 +171,7 @@ def test_prompts_about_different_images_are_never_scored_together():
         scorer.score([one, other])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", VISION)
 def test_a_vision_model_scores_text_after_images(family):
     model, processor = vision_model(family), vision_processor(family)

@@ -24,6 +24,7 @@ def answers(generator: np.random.Generator, clusters: int, size: int, shift: flo
     return (hard + own[0] + shift > 0).astype(float), (hard + own[1] > 0).astype(float)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("clusters", "size"), [(400, 1), (80, 5)])
 @pytest.mark.parametrize("shift", [0.0, 0.5])
 def test_type_one_error_and_coverage_hold_with_and_without_clusters(clusters: int, size: int, shift: float) -> None:
@@ -70,6 +71,7 @@ def rare_flips(generator: np.random.Generator, items: int, share: float, size: i
     return np.where(kind < share, 1.0, second), second
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("items", "share"), [(30, 0.1), (100, 0.01), (1000, 0.002)])
 def test_intervals_hold_where_few_items_or_none_differ(items: int, share: float) -> None:
     covered = {"alone": 0, "clusters": 0, "average": 0}
@@ -87,6 +89,7 @@ def test_intervals_hold_where_few_items_or_none_differ(items: int, share: float)
     assert min(covered.values()) >= 88, covered  # of 60 to 90 by the bootstrap
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("rare", "often"), [((0.03, 0.08), (0.03, 0.08)), ((0.4, 0.5), (0.03, 0.03))])
 def test_an_average_of_a_tiny_and_a_huge_subset_holds(rare: tuple[float, float], often: tuple[float, float]) -> None:
     truth = (rare[1] - rare[0] + often[1] - often[0]) / 2
@@ -128,6 +131,7 @@ def test_identical_and_opposite_models_and_single_clusters() -> None:
     assert alone.difference > 0 and (alone.low, alone.high, alone.p_value, alone.test) == (None, None, None, "")
 
 
+@pytest.mark.slow
 def test_few_clusters_of_one_subset_widen_the_interval_of_an_average() -> None:
     covered = 0
     for seed in range(100):
@@ -179,6 +183,7 @@ def test_few_different_rows_are_drawn_as_their_numbers_with_the_same_moments() -
         assert sums[0].std() == pytest.approx(sums[1].std(), rel=0.05)
 
 
+@pytest.mark.slow
 def test_the_planned_difference_is_found_with_the_planned_power() -> None:
     items, discordant = 1000, 0.2
     least = smallest_difference(items, discordant)

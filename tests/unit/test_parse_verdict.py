@@ -287,6 +287,7 @@ HOSTILE = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("output", HOSTILE, ids=range(len(HOSTILE)))
 def test_a_long_output_is_read_in_linear_time(output):
     for prompt in get_args(Prompt):

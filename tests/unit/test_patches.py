@@ -32,6 +32,7 @@ NAMED_TUPLES = {"_replace", "_asdict", "_fields", "_make"}  # public in spite of
 INSIDES = {"__wrapped__", "__globals__", "__code__", "__defaults__", "__closure__"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("target", PATCHES)
 def test_the_library_is_as_the_patch_needs_it_and_still_needs_it(target):
     patch = PATCHES[target]
@@ -171,6 +172,7 @@ def reaches(tree: ast.AST) -> Iterator[str]:
                 yield text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("room", ROOMS)
 def test_only_modules_with_entries_reach_into_a_library(room):
     files = [file for file in (ROOT / room).rglob("*.py") if file not in ALLOWED]

@@ -59,6 +59,7 @@ def states(plan: Path) -> list[str]:
     return [standing(run)[0] for run in read_plan(plan, FLAGS)[1]]
 
 
+@pytest.mark.slow
 def test_a_plan_goes_on_after_failures_and_leaves_out_what_is_finished(plan: Path, tmp_path: Path) -> None:
     _, runs = read_plan(plan, FLAGS)
     assert [run.name for run in runs] == [
@@ -148,6 +149,7 @@ def test_times_without_quotes_stay_times(plan: Path) -> None:
     assert {"#SBATCH --deadline=2026-12-05", "#SBATCH --account=0123"} < {*lines}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("text", "words"),
     [
@@ -238,6 +240,7 @@ main()
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ended_by", [signal.SIGKILL, signal.SIGINT])
 def test_a_plan_that_is_killed_goes_on_and_asks_nothing_twice(tmp_path: Path, ended_by: signal.Signals) -> None:
     (tmp_path / "asks.py").write_text(ASKS)

@@ -68,6 +68,7 @@ def copied(folder, place, change):
     return place
 
 
+@pytest.mark.slow
 def test_a_sound_run_has_a_plan_with_its_rows(plan_of, tmp_path):
     plan = plan_of("qimma_aratrust", "alqasida_mono:habibi_egy", "alqasida_mt:btec_eng_to_egy", "qimma_medarabiq_qa")
     assert plan.model.file.name == "hf.py" and not plan.missing and not plan.unscorable
@@ -139,6 +140,7 @@ def test_tasks_of_a_group_without_data_are_one_problem(plan_of, tmp_path):
         plan_of("qimma_aradice:Egypt", "qimma_aradice:Syria", data_root=str(tmp_path / "data"))
 
 
+@pytest.mark.slow
 def test_what_cannot_be_scored_is_left_out_if_wanted(plan_of, capsys):
     names = ("qimma_aratrust", "alqasida_mt:btec_eng_to_egy", "jeem_caption:eg")
     plan = plan_of(*names, skip=True, flores200_model="/no/such/model")
@@ -245,6 +247,7 @@ finally:
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("server", [True, False])
 def test_the_list_of_problems_needs_no_library_that_only_the_run_needs(model, tmp_path, server):
     (tmp_path / "file").write_text("")
@@ -322,6 +325,7 @@ def test_full_size_classifiers_must_tell_known_dialects_apart(built, tmp_path, k
         refused(built, place, kind, reason)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["NADI", "ALDi"])
 def test_damaged_and_exchanged_classifiers_are_stopped_by_name(built, tmp_path, kind):
     folder, other = (
@@ -509,6 +513,7 @@ def test_a_server_must_answer_have_the_model_and_for_choices_a_tokenizer(model, 
         check_model(settings(server.url), images=True, likelihoods=False)
 
 
+@pytest.mark.slow
 def test_judges_must_answer_and_have_their_models(plan_of, tmp_path):
     with FaultyServer(features=("unknown_models",)) as server:
         judges = {"a": MODEL, "b": "org/other"}

@@ -64,6 +64,7 @@ def test_intervals_of_all_and_of_none_are_wilsons():
         assert found == pytest.approx(wilson_interval(right, items))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("items", "size"), [(50, 1), (300, 1), (300, 3)])
 @pytest.mark.parametrize("share", [0.005, 0.02, 0.1, 0.5, 0.9, 0.99])
 def test_intervals_near_the_edge_hold_the_truth(items, size, share):

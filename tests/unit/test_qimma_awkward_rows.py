@@ -52,7 +52,7 @@ SOURCES = {
     "GAT": (rows.gat, lambda case: {"question": "س؟", "options": case["options"], "answer": case["answer"]}),
     "MedArabiQ": (
         rows.medarabiq_choice,
-        lambda case: {"Question": "\n".join(["س؟", *case["options"]]), "Answer": case["answer"]},
+        lambda case: {"Question": "\n".join([case.get("question", "س؟"), *case["options"]]), "Answer": case["answer"]},
     ),
     "ArabCulture": (rows.arabculture, culture),
     "curated": (

@@ -44,6 +44,7 @@ def test_intervals_hold_the_true_ranks_and_equal_models_stay_tied() -> None:
     assert wrongly_apart <= 0.1 * repeats
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["equal", "half of them better"])
 def test_all_that_are_best_are_called_best_at_once(kind: str) -> None:
     """With one bound for each row, ten equal models were all called best in 77 % of repeats."""

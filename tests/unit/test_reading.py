@@ -40,7 +40,6 @@ BROKEN = {
     "null gold": (GOOD | {"Answer": None}, "Answer", "null or empty"),
     "gold out of range": (GOOD | {"Answer": "د"}, "Answer", "points outside"),
     "gold that is no option": (GOOD | {"Answer": "الكرك"}, "Answer", "not among"),
-    "duplicated options": (GOOD | {"C": "إربد"}, "A, B, C", "duplicated"),
     "unreadable text": (GOOD | {"Question": "ما \ufffd؟"}, "Question", "not readable"),
     "empty question": (GOOD | {"Question": " "}, "Question", "null or empty"),
 }
@@ -50,7 +49,7 @@ BROKEN = {
 def test_a_broken_row_stops_with_source_subset_row_column_and_value(tmp_path, row, column, reason):
     write_rows(tmp_path / "root/asas-ai/AraTrust", [GOOD, row])
     with pytest.raises(CulturevalError) as caught:
-        prepared(tmp_path)
+        prepared(tmp_path, bad_rows="stop")
     message = str(caught.value)
     for part in (
         "asas-ai/AraTrust",
@@ -70,6 +69,21 @@ def test_all_broken_rows_of_all_tasks_are_in_one_message(tmp_path):
         prepared(tmp_path)
     assert f"{len(BROKEN)} broken rows:" in str(caught.value)
     assert all(f"row {number} of test.jsonl" in str(caught.value) for number in range(1, len(BROKEN) + 1))
+
+
+@pytest.mark.parametrize(
+    ("rows", "broken", "left_out"), [(20, 1, 1), (20, 2, None), (300, 3, 3), (300, 4, None), (1, 1, None)]
+)
+def test_up_to_one_percent_of_the_rows_and_at_least_one_are_left_out(tmp_path, rows, broken, left_out):
+    sound = [GOOD | {"Question": f"سؤال {number}؟"} for number in range(rows - broken)]
+    write_rows(tmp_path / "root/asas-ai/AraTrust", [GOOD | {"Answer": None}] * broken + sound)
+    if left_out is None:
+        with pytest.raises(BrokenRows) as caught:
+            prepared(tmp_path)
+        assert len(caught.value.rows) == broken
+    else:
+        report = prepared(tmp_path).report
+        assert (report["rows"], len(report["skipped_rows"])) == (rows - broken, left_out)
 
 
 def arabicmmlu_table(folder, *places):

@@ -348,6 +348,7 @@ REPLACED = [  # (text of the suite, what replaces it, what is said)
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("old", "new", "told"), REPLACED)
 def test_a_wrong_suite_is_left_out_where_installed_and_an_error_where_asked_for(folder, caplog, old, new, told):
     file = write_suite(folder) / "__init__.py"

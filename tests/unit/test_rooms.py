@@ -77,6 +77,7 @@ LIGHT = {  # what is done -> packages that it does not load
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("code", LIGHT)
 def test_lists_help_and_what_is_not_asked_for_load_nothing_heavy(code):
     command = [sys.executable, "-c", f"import sys\n{code}\nprint(*sys.modules)"]
@@ -85,6 +86,7 @@ def test_lists_help_and_what_is_not_asked_for_load_nothing_heavy(code):
     assert not heavy & set(loaded)
 
 
+@pytest.mark.slow
 def test_a_run_loads_no_client_of_servers_before_its_model_is_looked_at():
     code = """
 import sys

@@ -17,6 +17,7 @@ from cultureval.models.scoring.route_check import (
 
 
 # 16 bits hide two errors of the first family.
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("family", "dtype"), [("llama", torch.float32), ("gemma3", torch.float32), ("gemma3", torch.bfloat16)]
 )
@@ -31,6 +32,7 @@ def test_sound_routes_of_scoring_pass_and_wrong_ones_do_not(family, dtype, error
         assert size_of(found) > 1000
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", ["llama", "gemma3"])
 @pytest.mark.parametrize("error", ["", *GENERATION])
 def test_sound_routes_of_generation_pass_and_wrong_ones_do_not(family, error):

@@ -38,7 +38,7 @@ def test_a_complete_run_has_no_warnings():
             {"rows": 999, "refused": 2, "bounds": {"acc_norm": (0.25, 0.5)}},
             ["unscored: qimma_palmx 2. With them, the means would be between: qimma_palmx from 0.25 to 0.5."],
         ),
-        ({"rows": 998, "skipped_rows": 3}, ["3 broken rows skipped: qimma_palmx 3", "mend"]),
+        ({"rows": 998, "skipped_rows": 3}, ["3 of 1,001 rows left out: qimma_palmx 3", "reasons"]),
         (
             {"rows": 1000},
             ["qimma_palmx:islamic|0 (1,000 rows, published: 1,001)", "Compare with runs on the same data only"],
@@ -49,7 +49,7 @@ def test_a_complete_run_has_no_warnings():
         ({"unparsable": 21}, ["Unreadable answers: qimma_palmx 2.1%", "chat template"]),
         ({"cut_prompts": 7}, ["read their ends alone: qimma_palmx 7.", "longer context"]),
         ({"short_limits": 7}, ["fewer tokens than their task allows", "qimma_palmx 7.", "longer context"]),
-        ({"skipped_rows": 1, "rows": 1000}, ["1 broken row skipped: qimma_palmx 1"]),
+        ({"skipped_rows": 1, "rows": 1000}, ["1 of 1,001 rows left out: qimma_palmx 1"]),
         ({"reused": 1}, ["1 of 1,001 answers reused"]),
         ({"refused": 1, "rows": 1000, "refused_by": {"batch_missing": 1}}, ["reasons; another file of answers"]),
         ({"truncated": 7}, ["the end of the model's context: qimma_palmx 7.", "max_new_tokens"]),

@@ -7,6 +7,7 @@ import itertools
 import re
 from dataclasses import replace
 
+import pytest
 from summary_runs import run_of
 
 from cultureval.runs.task_records import SAMPLE_ROWS
@@ -48,6 +49,7 @@ def hashes_of_samples():
     return sorted(found)
 
 
+@pytest.mark.slow
 def test_the_listed_rows_are_those_of_the_samples(own_cache):
     listed = SAMPLE_ROWS.read_text("utf-8").split()
     assert listed == hashes_of_samples(), f"python {__file__} writes {SAMPLE_ROWS.name}"

@@ -23,7 +23,7 @@ OTHER_SUITES = (
     "QCRI/M2CQA/",
     "QCRI/ImageEval-ArabicNLP26/",
     "cvlue/",
-    "lmms-lab/",
+    "lmms-lab-encoder/",
     "visdial/",
     "coco_karpathy/",
     "toloka/",
@@ -102,6 +102,7 @@ def declared():
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("folder", sorted({folder for folder, _, _ in declared()}))
 def test_a_folder_of_samples_loads_with_datasets(folder, tmp_path):
     """One config of each; that the files of all are there shows where they are read below."""

@@ -67,6 +67,7 @@ of_numpy = of_numpy | of_numpy.filter(lambda array: array.size and array.dtype !
 of_numpy = of_numpy | texts.map(numpy.str_) | texts.map(lambda text: numpy.bytes_(text.encode()))
 
 
+@pytest.mark.slow
 @given(some.recursive(of_numpy | texts, lambda inner: some.lists(inner) | some.dictionaries(texts, inner)))
 def test_what_numpy_holds_returns_equal_and_unequal_to_the_same(value):
     means_the_same(decode(encode(value)), value)
@@ -265,6 +266,7 @@ def test_a_mark_tells_objects_that_decide_themselves_what_they_equal_before_anyt
     assert all(isinstance(decode(encode(value)), Opaque) for value in of_numpy)
 
 
+@pytest.mark.slow
 def test_as_many_objects_with_equality_of_their_own_as_plain_numbers_are_within_the_limits():
     kind = type("Own", (fractions.Fraction,), {"__eq__": fractions.Fraction.__eq__, "__hash__": None})
     known = SizeLimits()

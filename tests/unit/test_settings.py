@@ -83,7 +83,7 @@ def test_a_command_s_options_go_over_the_environment_reach_threads_and_are_gone_
     assert (options.root, options.bad_rows, options.suite["box_format"]) == (samples_root(), "skip", "qwen3_vl")
     assert (resume, model) == (True, {"model": "org/model", "dtype": "float32", "batch_size": 3})
     options, resume, model = run()
-    assert (options.root, options.bad_rows, options.suite["box_format"]) == (samples_root(), "error", "xywh")
+    assert (options.root, options.bad_rows, options.suite["box_format"]) == (samples_root(), "few", "xywh")
     assert (resume, model) == (False, {"model": "org/model", "dtype": "float16", "batch_size": 3})
     with monkeypatch.context() as patch:
         patch.setenv("CULTUREVAL_RESUME", "1")
@@ -104,7 +104,7 @@ def test_an_error_ends_the_override_and_blocks_nest(tmp_path):
 @pytest.mark.parametrize(
     ("variable", "text", "message"),
     [
-        ("CULTUREVAL_BAD_ROWS", "ignore", "CULTUREVAL_BAD_ROWS='ignore' is not one of error, skip.$"),
+        ("CULTUREVAL_BAD_ROWS", "ignore", "CULTUREVAL_BAD_ROWS='ignore' is not one of few, stop, skip.$"),
         ("CULTUREVAL_FINGERPRINT", "ful", r"not one of sampled, full\. Did you mean full\?"),
         ("CULTUREVAL_RESUME", "maybe", "CULTUREVAL_RESUME='maybe' is neither 1 .* nor 0 .*"),
         ("CULTUREVAL_JUDGE_SETTINGS", '["sk-1"]', "CULTUREVAL_JUDGE_SETTINGS must be a JSON object"),
@@ -157,7 +157,7 @@ def test_an_empty_variable_sets_nothing_and_a_name_in_code_is_checked():
     [
         ({"nope": 1}, {}, "No setting is called nope"),
         ({"shuffle": 7}, {}, "shuffle has a value of type int; it must be one of on, off"),
-        ({}, {"bad_rows": 7}, "bad_rows has a value of type int; it must be one of error, skip"),
+        ({}, {"bad_rows": 7}, "bad_rows has a value of type int; it must be one of few, stop, skip"),
     ],
 )
 def test_values_that_code_gives_are_checked_too(suite, given, message):

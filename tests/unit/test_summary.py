@@ -68,6 +68,7 @@ def test_a_small_loss_is_not_minus_zero():
     assert table_lines(table, 80)[2].split() == ["egy", "0.0", "±0.0", "3"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("suite", suites())
 @pytest.mark.parametrize("width", [80, 120])
 def test_a_suite_has_at_most_25_lines_and_fits(suite, width):
@@ -132,6 +133,7 @@ def test_the_summary_as_data_holds_every_number_of_the_tables():
             assert shown == [cell["value"] for row in written["rows"] for cell in row[1:] if isinstance(cell, dict)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("suite", [*suites(), None])
 def test_every_table_says_the_scale_of_its_numbers(suite):
     run = run_of([suite or "qimma_aratrust"])

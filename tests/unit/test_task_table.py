@@ -16,6 +16,7 @@ def table(monkeypatch, tmp_path):
     return {config.name: config for config in cultureval.tasks.TASKS_TABLE}
 
 
+@pytest.mark.slow
 def test_the_table_holds_every_task_and_reads_nothing(table, tmp_path):
     assert list(table) == list(all_tasks())
     assert table["qimma_aratrust"].hf_repo == "qimma/MCQ_AraTrust"

@@ -190,6 +190,7 @@ def test_edited_scores_stand_where_their_items_say_and_the_reason_is_true(tmp_pa
     assert any("its file says 0.97, its items 0.25" in note for note in table["notes"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("signed", [False, True])
 @pytest.mark.parametrize("asked", ["prompts", "golds"])
 def test_runs_of_other_texts_share_no_ranking(tmp_path, asked, signed):
@@ -884,6 +885,7 @@ def test_an_average_over_the_same_items_has_the_error_of_one_subset(tmp_path):
     assert found.stderr(average, "cfhr") == pytest.approx(own["cfhr_stderr"])
 
 
+@pytest.mark.slow
 def test_two_items_that_differ_in_every_form_are_two_items(tmp_path):
     """AynVQA's four forms of 60 items were 240 items: "alone at the top", and p 0.004 beside 0.25 of each form."""
     forms = [name for name, tasks in groups("aynvqa").items() if "joint" not in name and len(tasks) == 2]
@@ -1271,6 +1273,7 @@ def test_the_table_of_scores_has_the_judge_in_the_signature_of_a_judge_s_scores(
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("again", [1, 2])
 def test_every_view_tells_that_older_runs_have_other_scores(tmp_path, again):
     """`show`, the library and the viewer had no word of it; `compare` said "2 of 6" of a model whose six it took."""

@@ -126,13 +126,13 @@ def test_logs_stay_until_what_they_are_made_of_changes(run):
 def test_bundles_leave_gated_data_out_and_replace_no_folder_of_others(run, tmp_path, monkeypatch):
     _, logs = run
     left_out = write_bundle(logs, tmp_path / "site")
-    assert [log.task for log in left_out] == ["jeem_caption:ae|0"]
+    assert [log.task for log in left_out] == ["cvlue_vg|0", "jeem_caption:ae|0"]
     names = json.loads((tmp_path / "site" / MARK).read_text())["logs"]
-    assert len(names) == 7 and all(re.fullmatch(r"[\w./-]+", name) for name in names)
+    assert len(names) == 6 and all(re.fullmatch(r"[\w./-]+", name) for name in names)
     assert all((tmp_path / "site" / "logs" / name).is_file() for name in names)
     assert "default-src 'none'" in (tmp_path / "site" / "index.html").read_text()
     write_bundle(left_out, tmp_path / "site", gated=True)
-    assert len(list((tmp_path / "site" / "logs").rglob("*.eval"))) == 1
+    assert len(list((tmp_path / "site" / "logs").rglob("*.eval"))) == 2
     with pytest.raises(CulturevalError, match="--gated"):
         write_bundle(left_out, tmp_path / "other")
     monkeypatch.chdir(tmp_path)

@@ -133,7 +133,7 @@ def _list_in_report(config: Any, refused: list[tuple[Any, RefusedResponse]]) -> 
         column = {"column": "image", "value": shorten(image_of(doc))} if doc.images else {"item": name_of(doc)}
         rows.append(place | column | {"reason": response.reason, "kind": response.kind})
     moved, counts = len({(row["file"], row["row"]) for row in rows}), report["row_counts"]
-    unscored = current_settings().on_refused == "unscored" or current_settings().bad_rows == "error"
+    unscored = current_settings().on_refused == "unscored" or current_settings().bad_rows != "skip"
     kept, counted = ("refused_rows", "refused") if unscored else ("skipped_rows", "skipped")
     config.rows_report = {
         **report,

@@ -82,6 +82,7 @@ def scores_of_outputs_made_elsewhere(cultureval, tmp_path, details, instrument_v
     return results_of(tmp_path / "scored")
 
 
+@pytest.mark.slow
 def test_further_profiles_are_chosen_and_translations_out_of_dialect_have_no_fidelity(
     cultureval, tiny_lm, tmp_path, instrument_variables
 ):
@@ -124,6 +125,7 @@ def means_of(cultureval, folder):
         return [row for row in csv.DictReader(stream) if row["genre"] == "all"]
 
 
+@pytest.mark.slow
 def test_chat_models_get_the_examples_as_turns(cultureval, tmp_path, instrument_variables, prefix):
     model = build_tiny_causal_lm(tmp_path / "chat", max_position_embeddings=2048, chat_template=True)
     command = ("eval", model, "alqasida_mono:btec_syr|5", "--data", "samples", "--limit", 1, "--output-dir", "out")
@@ -138,6 +140,7 @@ def test_chat_models_get_the_examples_as_turns(cultureval, tmp_path, instrument_
     assert positions == sorted(positions)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("task", "variable"),
     [

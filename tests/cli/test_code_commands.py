@@ -148,6 +148,7 @@ def test_a_fenced_program_is_read_and_its_text_fails_under_evalplus(cultureval, 
     assert not always["differs_from_evalplus"] and len(always["rewritten"]) == 6
 
 
+@pytest.mark.slow
 def test_unequal_solutions_and_refused_problems_are_one_mean_of_problems_everywhere(cultureval, tmp_path):
     programs = canonical("mbpp")
     names = list(programs)
@@ -176,6 +177,7 @@ def test_unequal_solutions_and_refused_problems_are_one_mean_of_problems_everywh
     assert "reply 2 of 2: def no(): pass" in shown and "base tests: pass, fail" in shown and "KeyError" in shown
 
 
+@pytest.mark.slow
 def test_a_defect_of_the_data_is_named(cultureval, tmp_path):
     folder = tmp_path / "root" / REPO
     shutil.copytree(samples_root() / REPO, folder)
@@ -194,6 +196,7 @@ def test_a_defect_of_the_data_is_named(cultureval, tmp_path):
     assert told == {"dataset": "humaneval", "problems": 6, "defects": [], "shortened": ""}
 
 
+@pytest.mark.slow
 def test_lighteval_scores_the_same_tasks(cultureval, tiny_lm, tmp_path):
     short = json.dumps({"generation_parameters": {"max_new_tokens": 8}})
     command = ("eval", tiny_lm, "qimma_code", "--data", "samples", "--output-dir", "out", "--device", "cpu")
@@ -210,6 +213,7 @@ def test_lighteval_scores_the_same_tasks(cultureval, tiny_lm, tmp_path):
     assert "|scorer:EvalPlus rules, outputs compared outside the sandbox, which has numpy " in run.stdout
 
 
+@pytest.mark.slow
 def test_shortened_data_are_refused_and_other_data_are_told_everywhere(cultureval, refusal, tiny_lm, tmp_path):
     folder = tmp_path / REPO
     folder.mkdir(parents=True)
@@ -289,6 +293,7 @@ def knowing_server():
         yield server.url
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("no_network", [[]])  # the server is on this machine
 def test_a_model_that_knows_the_answers_gets_all_points_by_every_way(cultureval, knowing_server, tmp_path, no_network):
     (tmp_path / "server.yaml").write_text(f"model: knows\nbase_url: {knowing_server}\n", encoding="utf-8")

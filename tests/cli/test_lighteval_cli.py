@@ -128,6 +128,7 @@ def results_of(folder):
     return results, details
 
 
+@pytest.mark.slow
 def test_offline_custom_run_writes_what_stock_lighteval_writes(bench):
     before = files_of_lighteval()
     stock = run_stock(bench, *custom("stock_results"))
@@ -179,6 +180,7 @@ def test_a_custom_task_with_a_builtin_name_is_refused_as_in_stock(bench):
     assert "conflict with built-in tasks" in done.stderr.splitlines()[-1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("tasks", "told"),
     [
@@ -219,6 +221,7 @@ def test_sub_commands_are_those_of_lighteval(bench):
         assert text in ("", SUB_COMMANDS[name].help)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", [[], *[[name] for name in SUB_COMMANDS], ["endpoint", "tgi"], ["tasks", "inspect"]])
 def test_help_answers(bench, command):
     done = run_ours(bench, *command, "--help")

@@ -126,6 +126,7 @@ def text_runs(variables, tmp_path_factory):
     return ours, runs.lighteval(tasks), runs.lm_eval(tasks, group=GROUP)
 
 
+@pytest.mark.slow
 def test_text_tasks_are_the_same_in_three_harnesses(text_runs):
     (scores, details), (_, stock), (results, samples) = text_runs
     tasks = [*CHOICES, *ANSWERS]
@@ -139,6 +140,7 @@ def test_text_tasks_are_the_same_in_three_harnesses(text_runs):
         assert group[f"{name}_stderr,none"] == pytest.approx(average[f"{name}_stderr"])
 
 
+@pytest.mark.slow
 def test_few_shot_examples_chats_and_cut_answers(variables, tmp_path):
     model = build_tiny_causal_lm(tmp_path / "chat", max_position_embeddings=2048, chat_template=True)
     runs, chat = Runs(tmp_path, model, variables), ["--apply_chat_template", "--fewshot_as_multiturn", "true"]
@@ -154,6 +156,7 @@ def test_few_shot_examples_chats_and_cut_answers(variables, tmp_path):
     documented(["alqasida_mono:btec_syr|5", *LONG], [3] * 3)
 
 
+@pytest.mark.slow
 def test_vision_tasks_under_hf_multimodal(variables, tmp_path):
     model = build_tiny_vision_lm(tmp_path / "llava", max_position_embeddings=2048, chat_template=True)
     runs = Runs(tmp_path, model, variables)
@@ -224,7 +227,6 @@ def test_real_rows_and_the_difference_that_is_lm_evals(variables, tmp_path):
     root = tmp_path / "root"
     rows = prepared_rows(root)[::40]
     task, place = "qimma_arabicmmlu:Driving Test", variables | {"CULTUREVAL_DATA": str(root)}
-    place |= {"CULTUREVAL_BAD_ROWS": "skip"}
     plain = Runs(tmp_path, build_tiny_causal_lm(tmp_path / "plain", max_position_embeddings=2048), place)
     _, details = plain.ours([task], "--limit", "60", out="plain_ours")
     _, samples = plain.lm_eval([task], "--limit", "60", out="plain_lm_eval")

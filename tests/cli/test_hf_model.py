@@ -76,6 +76,7 @@ def open_questions(stops=()):
 
 
 # Any two of family, template and length meet.
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("family", "chat_template", "max_length"),
     [
@@ -305,6 +306,7 @@ def image_docs():
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", VISION)
 def test_prompts_with_images_are_scored_and_answered_as_transformers_does(family):
     model = load(folder_of(family, True))
@@ -330,6 +332,7 @@ def test_prompts_with_images_are_scored_and_answered_as_transformers_does(family
     assert scored[3].logprobs == pytest.approx([total for total, _ in text], abs=1e-4)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", ["llava", "qwen2_vl"])
 def test_questions_of_any_length_on_one_image_are_answered_as_transformers_does(family):
     """Those shorter than the longest of a pass had the end of their image read as text, without its pixels."""
@@ -410,7 +413,7 @@ SHORT = {"CULTUREVAL_MODEL_SETTINGS": json.dumps({"generation_parameters": {"max
 
 def run_together(module, arguments, folder):
     """Run a module in two processes, as `accelerate launch` starts them on one machine."""
-    here, python = Path(__file__).parent, folder / "python"
+    here, python = Path(__file__).parents[1], folder / "python"
     python.write_text(PYTHON, encoding="utf-8")
     python.chmod(0o755)
     launcher = ["--multi_gpu", "--num_machines", "1", "--mixed_precision", "no", "--dynamo_backend", "no"]

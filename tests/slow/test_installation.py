@@ -239,7 +239,7 @@ def test_type_checkers_know_the_public_functions(wheel_python, tmp_path):
 def without_vllm(tmp_path_factory):
     """A checkout with our Makefile, where no environment with vLLM can be made."""
     folder = tmp_path_factory.mktemp("checkout")
-    tests = folder / "tests" / "end_to_end"
+    tests = folder / "tests"
     tests.mkdir(parents=True)
     for name in ("Makefile", "pyproject.toml", "constraints.txt", "constraints-dev.txt"):
         shutil.copy(ROOT / name, folder / name)

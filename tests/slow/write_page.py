@@ -17,7 +17,7 @@ from cultureval.testing import CHANGES, assert_metamorphic
 PAGE = Path(__file__).parents[2] / "docs" / "metamorphic.md"
 HEAD = """# What means nothing changes nothing
 
-Written by `tests/metamorphic/write_page.py`. Each change is made in a copy of a task's data, and what `eval`, `check`,
+Written by `tests/slow/write_page.py`. Each change is made in a copy of a task's data, and what `eval`, `check`,
 `audit` and the exports then read is compared with what they read before: prepared rows, prompts, choices, golds and
 examples (in any order), their number, the task's own metrics and errors of answers that a hash of the row gives (not
 where a model scores them), notes, duplicates, skipped rows, unread files, the items of the audit and what each of its

@@ -1,6 +1,6 @@
 """Changes of data and replies with their declared effects, on each suite's samples, real rows and drawn ones.
 
-`python tests/metamorphic/write_page.py` writes docs/metamorphic.md from the same table.
+`python tests/slow/write_page.py` writes docs/metamorphic.md from the same table.
 """
 
 import json

@@ -28,7 +28,7 @@ def start(model_class, model, method, docs, folder, result):
     folder = Path(folder)
     folder.mkdir(exist_ok=True)
     variables = {"CULTUREVAL_JOURNAL": str(folder / "journal"), "CULTUREVAL_CACHE": str(folder / "cache")}
-    variables |= {"HF_HOME": str(folder / "hf"), "PYTHONPATH": str(Path(__file__).parent)}
+    variables |= {"HF_HOME": str(folder / "hf"), "PYTHONPATH": str(Path(__file__).parents[1])}
     arguments = [json.dumps([*model_class, model, method, docs, result])]
     return StartedCommand("answering", arguments, folder, os.environ | variables, network=True, loaded="ours")
 
@@ -88,6 +88,7 @@ def settings(tmp_path):
 SERVER_MODEL = ("cultureval.models.openai_api", "OpenAIModel")
 
 
+@pytest.mark.slow
 def test_generations_by_a_server(tmp_path, settings):
     queries = [f"question {number}" for number in range(260)]
     docs = [({"query": query, "id": str(i)}, []) for i, query in enumerate(queries)]
@@ -102,6 +103,7 @@ def test_generations_by_a_server(tmp_path, settings):
         assert finish(*arguments) == rows and sum(server.asked.values()) == asked
 
 
+@pytest.mark.slow
 def test_log_likelihoods_by_a_server(tmp_path, settings):
     docs = [({"query": f"سؤال {i}", "id": str(i)}, ["نعم والله", "لا والله"]) for i in range(120)]
     with FaultyServer(delay=0.005) as server:

@@ -8,6 +8,7 @@ from result_files import details_of, results_of
 from cultureval.tasks.catalogue import all_tasks
 
 
+@pytest.mark.slow
 def test_captions_and_questions_from_the_command_line(cultureval, tiny_vlm, tmp_path):
     tasks = ["jeem_caption", "jeem_vqa:ma"]
     run = cultureval(*("eval", tiny_vlm, *tasks, "--data", "samples", "--limit", 3, "--output-dir", "out", "--full"))

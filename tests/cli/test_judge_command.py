@@ -3,6 +3,7 @@
 import json
 import math
 import shutil
+from pathlib import Path
 
 import pyarrow.parquet
 import pytest
@@ -58,7 +59,7 @@ def run(cultureval, no_network, rows, model_server, tmp_path, monkeypatch):
 
     def evaluate(**environment):
         task_file = tmp_path / "judged_task.py"
-        shutil.copy(__file__.replace("test_judge_command", "judged_task"), task_file)
+        shutil.copy(Path(__file__).parents[1] / "judged_task.py", task_file)
         arguments = ["lighteval", "custom", "model.yaml", openai_api.__file__, "judged:a,judged:b"]
         options = ["--custom-tasks", task_file, "--save-details", "--output-dir", "out"]
         return cultureval(*arguments, *options, JUDGED_ROWS=str(rows), **environment)
@@ -113,6 +114,7 @@ def test_a_run_with_a_judge_and_the_same_afterwards(run, cultureval, tmp_path):
             assert new[task] == pytest.approx(old, nan_ok=True)
 
 
+@pytest.mark.slow
 def test_afterwards_with_another_judge_on_a_part(run, cultureval, tmp_path):
     assert run().returncode == 0
     (old,) = (tmp_path / "out" / "results").rglob("*.json")

@@ -110,6 +110,7 @@ def installed(tmp_path_factory):
     return target
 
 
+@pytest.mark.slow
 def test_an_installed_suite_is_listed_evaluated_and_summarised_and_stock_lighteval_agrees(
     installed, cultureval, tiny_lm, tmp_path
 ):

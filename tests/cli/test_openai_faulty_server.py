@@ -90,6 +90,7 @@ def test_every_fault_is_survived_and_nothing_is_asked_needlessly(load):
         assert sum(server.asked.values()) == before
 
 
+@pytest.mark.slow
 def test_a_server_that_hangs_is_asked_again(load):
     with FaultyServer(lambda prompt, count: "hang" if count <= int(prompt[1:]) else None) as server:
         assert texts(load(server, timeout_s=1.0), ["q1", "q2"]) == [[answer_text("q1")], [answer_text("q2")]]
@@ -132,6 +133,7 @@ def test_retry_after_holds_back_every_request_to_that_server(load):
         assert sum(server.asked.values()) == len(queries) + 1
 
 
+@pytest.mark.slow
 def test_being_told_to_wait_does_not_use_up_the_retries(load):
     with FaultyServer(lambda prompt, count: "rate" if count <= 2 else None) as server:
         assert texts(load(server, max_retries=0), ["q"]) == [[answer_text("q")]]
@@ -177,6 +179,7 @@ def test_two_servers_share_the_work(load):
         assert min(sum(one.asked.values()), sum(two.asked.values())) >= 20
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("features", [(), ("bare_list",)])
 def test_a_dead_server_is_left_out_and_taken_back(load, features):
     queries = [f"q{i}" for i in range(160)]
@@ -239,6 +242,7 @@ def test_refusals_and_filters_are_an_outcome_of_their_own(load, monkeypatch):
 MISTRAL = [{"type": "thinking", "thinking": [{"type": "text", "text": "hm"}]}, {"type": "text", "text": "yes"}]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("content", "text", "thoughts"),
     [
@@ -436,6 +440,7 @@ def test_log_likelihoods_are_those_of_the_choice_tokens(load, tokenizer_folder):
         assert rolled.logprobs == pytest.approx([sum(token_logprob(bos + ids[:i], t) for i, t in enumerate(ids))])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("fault", "words", "asked"),
     [
@@ -536,6 +541,7 @@ def test_long_texts_are_scored_in_windows(load, tokenizer_folder):
         assert len(rolled.logprobs) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("entry", "words"),
     [
@@ -563,6 +569,7 @@ def test_probabilities_of_labels_that_sum_to_more_than_1_are_never_scored(load, 
         load(server, tokenizer=tokenizer_folder).loglikelihood(docs_of(["س"], choices=["ب", "ج"]))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("repeat", [2, 3])
 @pytest.mark.parametrize("logprob", [math.nan, -math.inf])
 def test_a_useless_reply_to_a_question_that_is_only_repeated_ends_nothing(load, tokenizer_folder, logprob, repeat):
@@ -649,6 +656,7 @@ def test_what_the_server_refuses_is_left_to_the_run_and_what_it_answers_is_compa
         largest_difference(question(*steady), question(-1.0, down))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("features", [{"prompt_logprobs", "labels"}, {"prompt_logprobs"}, {"other_labels"}])
 def test_labels_are_read_from_the_next_token_only_where_that_is_exact(load, tokenizer_folder, features):
     features |= {"prompt_logprobs", "labels"} if "other_labels" in features else set()
@@ -681,6 +689,7 @@ def test_log_probabilities_that_depend_on_the_order_of_requests_are_refused(load
         assert model.run_record()["tokens"]["tokens_paid_in"] == paid
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("labels", [False, True])
 def test_a_server_that_has_seen_the_prompts_passes_no_check_from_its_cache(load, tokenizer_folder, labels):
     """The same command, repeated after its refusal, was taken for stable: all that it asked came from the cache."""
@@ -710,6 +719,7 @@ def test_prompts_that_are_refused_are_no_check_of_the_order_of_requests(
             assert len(model.loglikelihood(asked)) == 8 and "none of the prompts by which is checked" in caplog.text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("labels", [False, True])
 def test_a_reply_that_a_filter_stopped_is_no_score_of_choices(load, tokenizer_folder, monkeypatch, labels):
     asked = docs_of([f"سؤال {number}" for number in range(6)], choices=["A", "B"] if labels else ["نعم نعم", "لا لا"])
@@ -752,6 +762,7 @@ def test_a_prompt_with_another_beginning_is_as_long_and_scores_its_labels_alike(
         assert begun.choices == labels and begun.differ_in_last_token()
 
 
+@pytest.mark.slow
 def test_answers_of_other_settings_are_not_reused(load):
     changes = [
         {},

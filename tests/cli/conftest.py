@@ -1,0 +1,3 @@
+"""Whole commands: the fixtures of `command_fixtures`."""
+
+from command_fixtures import *  # noqa: F403

@@ -1,0 +1,141 @@
+"""Rows in the shape of the published data where a first reading of them was wrong, from a data root on."""
+
+import csv
+import json
+
+import pytest
+
+from cultureval.runtime.data_options import DataOptions
+from cultureval.tasks.catalogue import all_tasks, is_gated
+from cultureval.tasks.qimma.benchmarks import MEDARABENCH_UNREADABLE
+from cultureval.tasks.reading import BrokenRows, forget_files, prepare_subset
+
+CURATED = {"prompt": "س؟", "choices": ["نعم", "لا"], "index": 0}
+
+
+@pytest.fixture
+def read(tmp_path):
+    """Prepares a task from below `tmp_path`; returns (prepared rows, report)."""
+
+    def prepare(task, **options):
+        forget_files()
+        subset = prepare_subset(all_tasks()[task], DataOptions(root=tmp_path, **options))
+        lines = (subset.folder / "test.jsonl").read_text(encoding="utf-8").splitlines()
+        return [json.loads(line) for line in lines], subset.report
+
+    return prepare
+
+
+def write_csv(path, rows):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("w", encoding="utf-8-sig", newline="") as file:
+        writer = csv.DictWriter(file, list(rows[0]))
+        writer.writeheader()
+        writer.writerows(rows)
+
+
+def write_lines(path, rows):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), encoding="utf-8")
+
+
+def test_a_curated_row_of_medarabiq_repeats_an_option(read, tmp_path):
+    row = CURATED | {"choices": ["المشيمة", "الأرومة الغاذية", "المشيمة", "الأديم المتوسط"], "index": 0}
+    write_lines(tmp_path / "qimma/MCQ_MedArabiQ/fib_with_choices/test.jsonl", [row])
+    (prepared,), report = read("qimma_medarabiq_mcq:fib_with_choices")
+    assert (prepared["choices"], prepared["index"], report["form"]) == (row["choices"], [0], "curated")
+
+
+def medarabiq(broken):
+    """100 rows of MedArabiQ's questions; those numbers begin their options on the line of the question."""
+    rows = []
+    for number in range(100):
+        first = " " if number in broken else "\n"
+        rows.append({"Question": f"سؤال {number}:{first}أ. واحد\nب. اثنان\nج. ثلاثة", "Answer": " أ. واحدة\n"})
+    return rows
+
+
+def test_the_letter_of_medarabiq_s_answer_decides_and_its_known_rows_stop_no_run(read, tmp_path):
+    file = tmp_path / "nyuad-cai/MedArabiQ/multiple-choice-questions.csv"
+    write_csv(file, medarabiq({58, 82}))
+    rows, report = read("qimma_medarabiq_mcq:mcq_knowledge")
+    assert [row["choices"][row["index"][0]] for row in rows] == ["واحد"] * 98
+    assert [row["row"] for row in report["skipped_rows"]] == [58, 82]
+    write_csv(file, medarabiq({58, 59, 60}))
+    with pytest.raises(BrokenRows, match="row 59 .*\n.*row 60 "):
+        read("qimma_medarabiq_mcq:mcq_knowledge")
+
+
+def test_medarabench_keeps_the_rows_that_qimma_kept(read, tmp_path):
+    unreadable = set(map(int, MEDARABENCH_UNREADABLE.split()))
+    assert len(unreadable) == 4959 - 4927
+    sound = {"Question": "س؟", "Option A": "غدد", "Option B": "لا", "Option C": "غدد", "Correct Answer": "c"}
+    rows = [sound | {"Question": f"س{number}؟", "Medical Specialty": "Anatomy"} for number in range(500)]
+    for number in unreadable & set(range(500)):
+        rows[number] |= {"Correct Answer": "A+B"}
+    write_csv(tmp_path / "nyuad-cai/MedAraBench/medarabench-test_split.csv", rows)
+    prepared, report = read("qimma_medarabench:Anatomy")
+    assert {(row["choices"][0], *row["index"]) for row in prepared} == {("غدد", 2)}
+    assert len(report["skipped_rows"]) == len(unreadable & set(range(500))) == 5
+
+
+def test_palmx_s_pooled_copy_is_read_and_says_that_it_is_pooled(read, tmp_path):
+    rows = [CURATED | {"prompt": f"س{number}؟"} for number in range(2976)]
+    write_lines(tmp_path / "qimma/MCQ_PALMX-2025/test.jsonl", rows)
+    prepared, report = read("qimma_palmx:islamic")
+    assert (len(prepared), report["form"]) == (2976, "curated")
+    assert "both subsets in one config" in report["other_data"]
+    (tmp_path / "qimma/MCQ_PALMX-2025/test.jsonl").unlink()
+    write_lines(tmp_path / "qimma/MCQ_PALMX-2025/islamic/test.jsonl", rows[:990])
+    write_lines(tmp_path / "qimma/MCQ_PALMX-2025/culture/test.jsonl", rows[990:])
+    prepared, report = read("qimma_palmx:islamic")
+    assert (len(prepared), report["other_data"]) == (990, "")
+
+
+def test_arablegalqa_is_read_under_both_names_of_its_owner(read, tmp_path):
+    row = {"Question": "س؟", "Answer": "ج", "Context": "نص"}
+    folder, splits = tmp_path / "THIQAH-RD/ArabLegalEval", {"train": 63, "test": 16}
+    for split, count in splits.items():
+        write_lines(folder / f"QA/{split}.jsonl", [row | {"Question": f"{split}؟"}] * count)
+    files = "".join(f"      - split: {split}\n        path: QA/{split}.jsonl\n" for split in splits)
+    (folder / "README.md").write_text(f"---\nconfigs:\n  - config_name: QA\n    data_files:\n{files}---\n", "utf-8")
+    prepared, report = read("qimma_arablegalqa")
+    assert (len(prepared), report["source"]) == (79, "THIQAH-RD/ArabLegalEval")
+
+
+def test_english_counterparts_of_cvlue_are_where_they_moved_to_and_count_expressions():
+    tasks = all_tasks()
+    assert tasks["cvlue_en_vg"].expected_rows == 9602
+    assert {tasks[name].sources[0].repo for name in ("cvlue_en_vqa", "cvlue_en_vg")} == {
+        "lmms-lab-encoder/VQAv2",
+        "lmms-lab-encoder/RefCOCOg",
+    }
+
+
+@pytest.mark.parametrize(
+    ("task", "source"),
+    [
+        ("qimma_palmx:culture", "UBC-NLP/palmx_2025_subtask1_culture"),
+        ("qimma_palmx:islamic", "UBC-NLP/palmx_2025_subtask2_islamic"),
+        ("qimma_medarabiq_qa:llm_modified", "nyuad-cai/MedArabiQ"),
+        ("alqasida_mono:flores_egy", "openlanguagedata/flores_plus"),
+        ("alqasida_mt:btec_egy_to_eng", "JHU-CLSP/al-qasida"),
+        ("alqasida_mono:tweet_egy", "JHU-CLSP/al-qasida"),
+        ("cvlue_vd", "cvlue"),
+    ],
+)
+def test_data_with_terms_are_gated(task, source):
+    assert is_gated(task, source) and not is_gated("qimma_arabicmmlu:Driving Test", "MBZUAI/ArabicMMLU")
+
+
+def test_licences_are_those_of_the_cards():
+    tasks = all_tasks()
+    licences = {source.repo: source.licence for task in tasks.values() for source in task.sources}
+    assert licences["MBZUAI/ArabicMMLU"].startswith("CC BY-NC 4.0")
+    assert licences["tiiuae/NativeQA"] == licences["tiiuae/SyntheticQA"] == "Falcon LLM"
+    assert licences["UBC-NLP/palmx_2025_subtask1_culture"] == "non-commercial research"
+
+
+def test_code_problems_name_the_repository_that_holds_their_files():
+    (source,) = all_tasks()["qimma_code:humaneval_plus"].sources
+    assert "tiiuae/3LM-benchmark" in source.how_to_get and "HumanEvalPlus.jsonl.gz" in source.how_to_get
