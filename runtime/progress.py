@@ -1,6 +1,7 @@
-"""Progress of long work: a bar on a terminal, elsewhere a line now and then; how far a stopped command came.
+"""Progress of long work: a bar on a terminal, elsewhere one line a phase; how far a stopped command came.
 
-A thread gives a sign of life while nothing ends: within 3 seconds, and every 10 seconds.
+A thread shows that the work goes on while nothing ends: on a terminal within 3 seconds and every 10, elsewhere (a file,
+a pipe) by a line a minute.
 """
 
 import os
@@ -18,10 +19,11 @@ from cultureval.runtime.settings import current_settings
 
 Item = TypeVar("Item")
 
-FIRST_SIGN = 3.0  # seconds before the first sign of life, where nothing has ended
-LONGEST_PAUSE = 10.0  # seconds between two signs
+FIRST_SIGN = 3.0  # seconds before the first sign of life on a terminal, where nothing has ended
+LONGEST_PAUSE = 10.0  # seconds between two signs on a terminal
+LINE_PAUSE = 60.0  # seconds between two lines where there is no terminal
 FEW_TOKENS = 100  # before which the pace is that of the prompts
-SHORTEST_PAUSE = 5.0  # seconds before a line at the next tenth
+SHORT_PHASE = 5.0  # seconds of a phase without a line of its own
 _speaking: list[object] = []  # who tells of work, the innermost last
 _WAITS: dict[str, float] = {}  # who asked to be left alone -> until when (time.monotonic)
 LIBRARIES = ("TQDM_DISABLE", "HF_HUB_DISABLE_PROGRESS_BARS", "HF_DATASETS_DISABLE_PROGRESS_BARS", "NO_COLOR")
@@ -65,8 +67,7 @@ class Progress:
         self._kept_in = None if silent else kept_in
         self._bar: Any = None
         self._lines = not silent and not is_terminal()
-        self._start = self._shown = time.monotonic()
-        self._tenth = 10 * done // max(1, total)
+        self._start = time.monotonic()
         self._note, self._first, self._phase, self._apart = "", done, "", 0.0
         self.tokens = self.most_tokens = 0
         self._closed = threading.Event()
@@ -84,13 +85,13 @@ class Progress:
 
     def _signs(self) -> None:
         """Shows that the work goes on, while no item ends."""
-        pause, silence = FIRST_SIGN, 0.0  # silence: since the last line, before another
-        while not self._closed.wait(pause):
+        first, pause = _pauses()
+        while not self._closed.wait(first):
+            first = pause
             if self._bar is not None:
                 self._bar.set_postfix_str(", ".join(self._said()), refresh=True)
-            elif self._lines and time.monotonic() - self._shown >= silence:
+            elif self._lines:
                 self._print()
-            pause, silence = LONGEST_PAUSE, LONGEST_PAUSE - FIRST_SIGN
 
     def count_tokens(self, count: int) -> None:
         """Counts generated tokens."""
@@ -122,17 +123,12 @@ class Progress:
         if self._bar is not None:
             self._bar.set_postfix_str(", ".join(self._said()), refresh=False)
             self._bar.update(count)
-        elif self._lines:
-            tenth, pause = 10 * self.done // max(1, self.total), time.monotonic() - self._shown
-            if self.done < self.total and tenth > self._tenth and pause > SHORTEST_PAUSE:
-                self._tenth = tenth
-                self._print()
 
     def close(self, failed: bool = False) -> None:
         """Ends the bar; a line about all items where there is none, unless they took no time or the work has failed."""
         self._closed.set()
         _fall_silent(self)
-        told = not failed and (self._kept_in is not None or time.monotonic() - self._start > SHORTEST_PAUSE)
+        told = not failed and (self._kept_in is not None or time.monotonic() - self._start > SHORT_PHASE)
         if self._bar is not None:
             self._bar.close()
         elif self._lines and told:
@@ -143,10 +139,9 @@ class Progress:
         return f"{self.done} of {self.total} {self.unit}s ({self.description})"
 
     def _print(self) -> None:
-        self._shown = time.monotonic()
         share = f" ({100 * self.done // self.total} %)" if self.total else ""
         counts = self._phase or f"{self.description}: {self.done} of {self.total} {self.unit}s{share}"
-        text = f"{counts}, {self._shown - self._start:.0f} s"
+        text = f"{counts}, {time.monotonic() - self._start:.0f} s"
         with suppress(OSError, ValueError):  # a stream that was closed meanwhile
             print(", ".join([text, *self._said()]), file=sys.stderr)
 
@@ -190,9 +185,9 @@ def working(description: str) -> Iterator[None]:
     started = time.monotonic()
 
     def signs() -> None:
-        pause = FIRST_SIGN
-        while not closed.wait(pause):
-            pause = LONGEST_PAUSE
+        first, pause = _pauses()
+        while not closed.wait(first):
+            first = pause
             with suppress(OSError, ValueError):
                 if _speaking[-1:] == [closed]:
                     told = f"{description}, {time.monotonic() - started:.0f} s"
@@ -221,6 +216,11 @@ def progressing(
         for item in items:
             yield item
             progress.update()
+
+
+def _pauses() -> tuple[float, float]:
+    """Seconds before the first sign of life, and between two."""
+    return (FIRST_SIGN, LONGEST_PAUSE) if is_terminal() else (LINE_PAUSE, LINE_PAUSE)
 
 
 def is_terminal() -> bool:

@@ -59,20 +59,20 @@ def write_aratrust(root, rows):
     (folder / "test.jsonl").write_text(text, encoding="utf-8")
 
 
-def test_a_broken_row_ends_the_run_with_one_sentence_or_is_listed_in_the_results(cultureval, tiny_lm, tmp_path):
-    write_aratrust(tmp_path / "root", [ROW, ROW | {"Question": "سؤال؟", "C": "إربد"}, ROW | {"Question": "ثالث؟"}])
+def test_a_broken_row_is_listed_in_the_results_or_ends_the_run_with_one_sentence(cultureval, tiny_lm, tmp_path):
+    write_aratrust(tmp_path / "root", [ROW, ROW | {"Question": "سؤال؟", "Answer": "د"}, ROW | {"Question": "ثالث؟"}])
     command = ("eval", tiny_lm, "qimma_aratrust", "--data", "root", "--output-dir", "out", "--device", "cpu")
-    stopped = cultureval(*command)
+    stopped = cultureval(*command, "--bad-rows", "stop")
     assert stopped.returncode == 2
     assert "Traceback" not in stopped.stderr
     last = stopped.stderr.strip().splitlines()[-1]
-    assert "asas-ai/AraTrust, subset 'AraTrust' (qimma_aratrust), row 1 of test.jsonl: column 'A, B, C'" in last
+    assert "asas-ai/AraTrust, subset 'AraTrust' (qimma_aratrust), row 1 of test.jsonl: column 'Answer'" in last
     assert not (tmp_path / "out").exists()
-    skipped = cultureval(*command, "--bad-rows", "skip")
+    skipped = cultureval(*command)
     assert skipped.returncode == 0, skipped.stderr
     report = results_of(tmp_path / "out")["config_tasks"]["qimma_aratrust|0"]["rows_report"]
     assert (report["rows"], [row["row"] for row in report["skipped_rows"]]) == (2, [1])
-    assert " rows left out" in skipped.stdout
+    assert "1 of 3 rows left out" in skipped.stdout
 
 
 def test_few_shot_examples_stand_before_the_question(cultureval, refusal, tiny_lm, tmp_path):

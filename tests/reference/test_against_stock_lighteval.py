@@ -83,6 +83,7 @@ def test_stock_command_lines_of_the_documentation(bench):
     assert (report["form"], report["source"]) == ("curated", "qimma/MCQ_AraTrust")
 
 
+@pytest.mark.slow
 def test_their_results_files_are_complete(bench, monkeypatch):
     """What `show`, `doctor` and notebooks read, also in files of LightEval's own commands (the runs above)."""
     (one,), (two,) = reports.load(bench / "a"), reports.load(bench / "b")

