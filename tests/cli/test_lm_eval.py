@@ -221,6 +221,7 @@ def test_servers_get_all_images_of_a_prompt_and_no_marks_of_them(monkeypatch):
         images["visual"][:1]
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not REAL_ROWS.is_file(), reason="real ArabicMMLU rows are not part of the repository")
 def test_real_rows_and_the_difference_that_is_lm_evals(variables, tmp_path):
     """Where a token crosses prompt and label, lm-eval puts the rest of the joint tokens behind the prompt's own."""

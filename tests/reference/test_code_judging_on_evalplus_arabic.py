@@ -37,7 +37,7 @@ BEYOND_EVALPLUS = {"Mbpp/255", "Mbpp/392"}
 # Any output at all is right for EvalPlus's oracle of this one.
 UNBREAKABLE = {"Mbpp/164"}
 
-pytestmark = pytest.mark.skipif(not DATA.is_dir(), reason="the real data is not here")
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(not DATA.is_dir(), reason="the real data is not here")]
 _truths = {}
 
 

@@ -70,6 +70,7 @@ def count_tokens(model):
     return fed, layer.register_forward_hook(lambda module, inputs, output: fed.append(inputs[0].numel()))
 
 
+@pytest.mark.slow
 def test_ranks_are_the_naive_ones_with_30_times_fewer_tokens(model, dialogues):
     rows, _ = dialogues
     assert len(rows) == 20 and all(len(row["choices"]) == 100 for row in rows)
