@@ -18,7 +18,7 @@ def python_with_vllm(script: Path = SCRIPT) -> str:
     named = os.environ.get("CULTUREVAL_TEST_VLLM_PYTHON")
     if named:
         return named
-    folder = script.parents[2] / ".venv-vllm"
+    folder = script.parents[1] / ".venv-vllm"
     if os.environ.get("CULTUREVAL_TEST_VLLM") == "skip":
         pytest.skip("CULTUREVAL_TEST_VLLM=skip")
     if "CI" in os.environ:
