@@ -172,6 +172,7 @@ def _read(
     if not readings:
         label = split_label(text)[0]
         what = "is not among" if label is None else "has a label with a text that is not among"
+        what = "is the text of several of" if seen.count(text) > 1 else what
         raise BadRow(column, answer, f"{what} the {len(options)} options")
     note_text()
     return list(readings.pop())
@@ -268,11 +269,13 @@ def _position_by_own_labels(answer: Any, options: Sequence[str], column: str, la
     label = next((label for label in (text, bare) if label in labels), None)
     if label is not None:
         return labels.index(label)
-    if text in options:
+    if list(options).count(text) == 1:
         return list(options).index(text)
     names = "|".join(re.escape(label) for label in sorted(labels, key=len, reverse=True))
     match = re.match(rf"\(?\s*({names})\s*[.):\-–]\s*", text)
     rest = text[match.end() :] if match else ""
+    if match and options[labels.index(match[1])] in (rest, rest.rstrip(" .")):
+        return labels.index(match[1])
     named = next((option for option in (rest, rest.rstrip(" .")) if option in options), None)
     if match is None or named is None:
         known = f"the labels of the template ({' '.join(labels)}) or the {len(options)} options"

@@ -275,12 +275,18 @@ def _limits(tasks: list[TaskRecord]) -> list[int]:
 
 def _skipped(run: Run, tasks: list[TaskRecord]) -> Checks:
     counts = _counted(tasks, lambda task: task.skipped_rows)
-    read = sum(task.rows + task.refused + task.skipped_rows for task in tasks if task.skipped_rows)
+    read = sum(_rows_read(task) for task in tasks if _told_group(task.group, task.shots) in counts)
     if counts:
         yield (
             f"{sum(counts.values()):,} of {read:,} rows left out: {_shares(counts)}. "
             "The results file lists them with the reasons."
         )
+
+
+def _rows_read(task: TaskRecord) -> int:
+    """The rows of a task's data, broken ones and those beyond a limit included."""
+    rows = task.row_counts.get("scored", task.rows) + task.row_counts.get("not_asked", 0)
+    return rows + task.refused + task.skipped_rows
 
 
 def _repeated(run: Run, tasks: list[TaskRecord]) -> Checks:

@@ -99,10 +99,7 @@ class BrokenRows(CulturevalError):
 
     def __init__(self, rows: Sequence[str]) -> None:
         self.rows = tuple(rows)
-        advice = (
-            "pass --bad-rows skip (CULTUREVAL_BAD_ROWS=skip) to leave all of them out; without it, up to 1 % of a "
-            "subset's rows are left out."
-        )
+        advice = "pass --bad-rows skip (CULTUREVAL_BAD_ROWS=skip) to leave all of them out; `few` leaves out up to 1 %."
         if len(self.rows) == 1:
             super().__init__(f"{self.rows[0]}. Fix the row, or {advice}")
             return
@@ -322,7 +319,7 @@ def _task_files(task: Task, source: Source, folder: Path, revision: str) -> Foun
 def _files_of_splits(task: Task, source: Source, folder: Path, splits: tuple[str, ...]) -> list[Path]:
     wanted = [(split,) for split in splits] if source.pool_splits else [splits]
     files = [file for names in wanted for file in files_of_split(folder, list(task.subset_names), names)]
-    if not files and source.pool_configs and not _own_folders(task, folder):
+    if not files and source.pool_configs:
         files = [file for names in wanted for file in _files_of_all_configs(folder, names)]
     return list(dict.fromkeys(files))
 
@@ -762,15 +759,16 @@ def _unread_files(task: Task, found: FoundSource) -> list[str]:
     """The data files of a source's folder that none of its tasks reads; [] where a reader of its own finds them."""
     if found.cleaned or found.source.find or found.source.read or found.source.given:
         return []
-    same = tuple(one for one in registered().tasks.values() if found.source in one.sources)
-    return list(_files_of_no_task(same, found.source, found.folder))
+    tasks, repo = registered().tasks.values(), found.source.repo
+    same = tuple((one, source) for one in tasks for source in one.sources if source.repo == repo)
+    return list(_files_of_no_task(same, found.folder))
 
 
 @lru_cache(maxsize=64)
-def _files_of_no_task(tasks: tuple[Task, ...], source: Source, folder: Path) -> tuple[str, ...]:
-    """The files below a folder that none of the tasks reads and whose names are not those of training splits."""
+def _files_of_no_task(tasks: tuple[tuple[Task, Source], ...], folder: Path) -> tuple[str, ...]:
+    """The files below a folder that no task reads by its source and whose names are not those of training splits."""
     read: set[Path] = set()
-    for task in tasks:
+    for task, source in tasks:
         with suppress(CulturevalError):  # another task's files may be missing
             if found := _task_files(task, source, folder, ""):
                 read.update(path.resolve() for path in (*found.files, *found.few_shot_files))

@@ -177,7 +177,7 @@ def _is_starred(option: str) -> bool:
     return " " in text and text[0].isupper() if found["before"] else " " in text or text[0].isupper()
 
 
-@check_each("error", "Two options that look the same are right or wrong together, and only one of them counts.")
+@check_each("warning", "Two options that look the same are right or wrong together, and only one of them counts.")
 def duplicate_options(item: AuditItem) -> str:
     """Two options look the same: equal in NFC without direction marks, tatweel and spare white space."""
     places: dict[str, int] = {}

@@ -180,13 +180,17 @@ def arabicmmlu(row: Row, preparation: Preparation) -> PreparedRow:
 def medarabench(row: Row, preparation: Preparation) -> PreparedRow:
     """MedAraBench: `Option A` to `Option F` and `Correct Answer`, a letter of either case.
 
-    In 22 published rows each option begins with its own column's letter, which is taken off.
+    In 64 published rows each option begins with its own column's letter or number (`A. `, `1. `), which is taken off.
     """
     cells = {letter: optional_text(row, f"Option {letter}") for letter in "ABCDEF"}
     options = {letter: text for letter, text in cells.items() if text is not None}
-    labels = [read_label(text) for text in options.values()]
-    labelled = [label and "ABCDEF"[label.ordinal : label.ordinal + 1] for label in labels] == list(options)
-    texts = [label.text for label in labels if label] if labelled else list(options.values())
+    labels = [
+        re.match(rf"(?:{letter}|{'ABCDEF'.index(letter) + 1})\s*[.)](?!\d)\s*(?=\S)", text)
+        for letter, text in options.items()
+    ]
+    texts = list(options.values())
+    if all(labels):
+        texts = [text[label.end() :] for text, label in zip(texts, labels, strict=True) if label]
     gold = text_cell(row, "Correct Answer").upper()
     if gold not in options:
         raise BadRow("Correct Answer", row["Correct Answer"], f"is not one of the letters {' '.join(options)}")
@@ -232,7 +236,9 @@ def medarabiq_choice(row: Row, preparation: Preparation) -> PreparedRow:
     question, options = _options_below(text_cell(row, column), column)
     answer_column = column_name(row, ("Answer - Arabic", "Answer"))
     gold = read_label(text_cell(row, answer_column))
-    if gold is None or gold.ordinal not in options:
+    if 0 not in options:
+        raise BadRow(column, row[column], "has no line of its own for the option أ")
+    if gold is None or gold.script != "arabic" or gold.ordinal not in options:
         raise BadRow(answer_column, row[answer_column], "begins with no label of the options")
     texts = several(list(options.values()), column)
     return choice_row(preparation.template, question, texts, [list(options).index(gold.ordinal)])

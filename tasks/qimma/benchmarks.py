@@ -6,20 +6,19 @@ Verified: subsets, domains, metrics, labels, BERTScore's model (paper, QIMMA's t
 The two code subsets are 3LM's Arabic HumanEval+ and MBPP+, judged by EvalPlus's rules; QIMMA's average counts each of
 the two as a benchmark. Prompts, stops and limits are 3LM's (its evalplus-arabic); a group holds them both.
 Inferred: which of MedArabiQ's files its subsets are, the name of GAT's curated copy, GAT's column names, that the hub's
-copy of the code problems holds the two files of 3LM's GitHub repository, that the curated PalmX may pool its subsets.
+copy of the code problems holds the two files of 3LM's GitHub repository.
 Ours: the wording of the prompts of original sources.
 Rows of curated copies are those kept in Table 2; those of the original ArabicMMLU its authors' 14,575, examples
 included; those of the original GAT the 13,986 that the paper began with.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Mapping
 from functools import partial
 from typing import Any
 
 from cultureval.metrics import choice_names
 from cultureval.metrics.qimma import names
-from cultureval.prompts.preparation import Prepare, PreparedRow
+from cultureval.prompts.preparation import Prepare
 from cultureval.prompts.qimma import code_problems, rows
 from cultureval.tasks.choice_replies import in_generative_form
 from cultureval.tasks.qimma.code_data import CODE_DATASETS, REPO, check_problems, find_problem_files, other_data
@@ -128,20 +127,15 @@ def original(repo: str, prepare: Prepare, **properties: Any) -> Source:
     return Source(repo, "original", prepare, **{"caveat": PROMPTS_ARE_OURS} | properties)
 
 
-def palmx_pooled(prepared: Sequence[PreparedRow]) -> str:
-    """A sentence where the curated rows are those of both subsets, of which the larger one has 2,000."""
-    both = "qimma/MCQ_PALMX-2025 holds both subsets in one config, so each of the two tasks has the rows of both."
-    return both if len(prepared) > max(PALMX_ROWS.values()) else ""
-
-
-PALMX_ROWS = {"islamic": 1001, "culture": 2000}
-# QIMMA's task code at 4e8958d2 reads one pooled config; its later list of tasks has one a subset.
-PALMX_CURATED = replace(curated("MCQ_PALMX-2025", pool_configs=True), other_data=palmx_pooled)
+# QIMMA's task code at 4e8958d2 reads one pooled config; its later list of tasks has one a subset, as the paper's scores
+# need. Rows of a pooled copy do not say their subset, so that copy is not read.
+PALMX_CURATED = curated("MCQ_PALMX-2025")
 PALMX: dict[str, Any] = {
     "pool_configs": True,
     "licence": "non-commercial research",
     "gated": True,
-    "how_to_get": "Accept the terms of UBC-NLP/palmx_2025_* on the hub (they share your contact information)",
+    "how_to_get": "A curated copy with one config does not say which subset its rows are of. For the original, accept "
+    "the terms of UBC-NLP/palmx_2025_* on the hub (they share your contact information)",
 }
 PALMX_ISLAMIC = original("UBC-NLP/palmx_2025_subtask2_islamic", rows.lettered_columns, **PALMX)
 PALMX_CULTURE = original("UBC-NLP/palmx_2025_subtask1_culture", rows.lettered_columns, **PALMX)
@@ -220,8 +214,8 @@ BENCHMARKS = (
         *("PalmX", "Cultural", "qimma_palmx", {"curated": 2976}),
         sources=(),
         subsets=(
-            Subset("Islamic Culture", "islamic", PALMX_ROWS["islamic"], sources=(PALMX_CURATED, PALMX_ISLAMIC)),
-            Subset("General Culture", "culture", PALMX_ROWS["culture"], sources=(PALMX_CURATED, PALMX_CULTURE)),
+            Subset("Islamic Culture", "islamic", 1001, sources=(PALMX_CURATED, PALMX_ISLAMIC)),
+            Subset("General Culture", "culture", 2000, sources=(PALMX_CURATED, PALMX_CULTURE)),
         ),
     ),
     choices(

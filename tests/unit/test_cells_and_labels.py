@@ -146,6 +146,15 @@ def test_options_must_be_several_and_filled():
         text_list(["نعم", ""], "choices")
 
 
+@pytest.mark.parametrize("labels", [(), ("1", "2", "3")], ids=["usual", "own"])
+def test_a_text_that_stands_twice_names_no_option_and_its_label_does(labels):
+    options = ["نعم", "لا", "لا"]
+    with pytest.raises(BadRow):
+        gold_position("لا", options, "gold", labels)
+    assert gold_position("3" if labels else "C", options, "gold", labels) == 2
+    assert not labels or gold_position("3. لا", options, "gold", labels) == 2
+
+
 @pytest.mark.parametrize("labels", [["أ", "ب", "جـ"], ["ا", "ب", "ج"], ["أـ", "بـ", "جـ"], ["ٱ", "ب", "ج"]])
 def test_other_spellings_of_the_scored_labels_are_no_other_labels(labels):
     options = ["القاهرة", "بغداد", "دمشق"]

@@ -6,6 +6,7 @@ import json
 import pytest
 
 from cultureval.runtime.data_options import DataOptions
+from cultureval.runtime.errors import SourceUnavailable
 from cultureval.tasks.catalogue import all_tasks, is_gated
 from cultureval.tasks.qimma.benchmarks import MEDARABENCH_UNREADABLE
 from cultureval.tasks.reading import BrokenRows, forget_files, prepare_subset
@@ -79,17 +80,23 @@ def test_medarabench_keeps_the_rows_that_qimma_kept(read, tmp_path):
     assert len(report["skipped_rows"]) == len(unreadable & set(range(500))) == 5
 
 
-def test_palmx_s_pooled_copy_is_read_and_says_that_it_is_pooled(read, tmp_path):
-    rows = [CURATED | {"prompt": f"س{number}؟"} for number in range(2976)]
+def test_palmx_s_pooled_copy_is_not_read_since_its_rows_do_not_say_their_subset(read, tmp_path):
+    rows = [CURATED | {"prompt": f"س{number}؟"} for number in range(5)]
     write_lines(tmp_path / "qimma/MCQ_PALMX-2025/test.jsonl", rows)
-    prepared, report = read("qimma_palmx:islamic")
-    assert (len(prepared), report["form"]) == (2976, "curated")
-    assert "both subsets in one config" in report["other_data"]
-    (tmp_path / "qimma/MCQ_PALMX-2025/test.jsonl").unlink()
-    write_lines(tmp_path / "qimma/MCQ_PALMX-2025/islamic/test.jsonl", rows[:990])
-    write_lines(tmp_path / "qimma/MCQ_PALMX-2025/culture/test.jsonl", rows[990:])
-    prepared, report = read("qimma_palmx:islamic")
-    assert (len(prepared), report["other_data"]) == (990, "")
+    with pytest.raises(SourceUnavailable, match="does not say which subset its rows are of"):
+        read("qimma_palmx:islamic")
+    original = {"question": "س؟", "A": "نعم", "B": "لا", "C": "ربما", "D": "لا أدري", "answer": "B"}
+    write_lines(tmp_path / "UBC-NLP/palmx_2025_subtask2_islamic/test.jsonl", [original])
+    (prepared,), report = read("qimma_palmx:islamic")
+    assert (prepared["index"], report["form"]) == ([1], "original")
+    write_lines(tmp_path / "qimma/MCQ_PALMX-2025/islamic/test.jsonl", rows)
+    assert read("qimma_palmx:islamic")[1]["form"] == "curated"
+
+
+def test_files_of_other_tasks_are_not_called_unread(read, tmp_path):
+    for name in ("multiple-choice-questions.csv", "multiple-choice-withbias.csv", "patient-doctor-qa-gec.csv"):
+        write_csv(tmp_path / "nyuad-cai/MedArabiQ" / name, medarabiq(set()))
+    assert read("qimma_medarabiq_mcq:mcq_knowledge")[1]["unread_files"] == ["patient-doctor-qa-gec.csv"]
 
 
 def test_arablegalqa_is_read_under_both_names_of_its_owner(read, tmp_path):
