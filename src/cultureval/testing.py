@@ -648,7 +648,7 @@ CHANGES: tuple[Change, ...] = (
     Change("an id twice", REFUSED, lambda table: _records_as(table, lambda some: [*some, some[0]])),
     Change("a record without its gold", REFUSED, _without_gold),
     Change("a record in one of two files", REFUSED, _record_missing),
-    Change("the file of an image is missing", REFUSED, lambda table: _image_missing(table, "error")),
+    Change("the file of an image is missing", REFUSED, lambda table: _image_missing(table, "stop")),
     Change("a row twice", COUNTED, _row_twice, ("duplicates",)),
     Change("a row without a gold, skipped", COUNTED, _broken_row, ("skipped",)),
     Change(

@@ -14,6 +14,7 @@ from faulty_server import FIRST_TOKENS, MODEL, FaultyServer, answer_text, docs_o
 from cultureval.models.code_generation import CodeSettings, description_file, generate_solutions
 from cultureval.models.openai_api import OpenAIModel
 from cultureval.models.preflight import check_model
+from cultureval.runtime import progress
 from cultureval.runtime.errors import CulturevalError
 from cultureval.tasks.qimma.code_data import load_problems
 
@@ -495,7 +496,8 @@ def test_who_fails_at_the_start_is_told_for_what_it_is_and_not_to_refuse_chat_me
         assert server.probes == {"over_quota": 1, "revoked": 1, "empty": 3}.get(feature, 5), "as in the run"
 
 
-def test_a_wait_at_the_start_is_obeyed_and_told_while_it_lasts(tmp_path, capsys):
+def test_a_wait_at_the_start_is_obeyed_and_told_while_it_lasts(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(progress, "LINE_PAUSE", 3)
     with FaultyServer(features=("busy_at_first",)) as server:
         given = {"model": MODEL, "base_url": server.url, "give_up_s": 60}
         (tmp_path / "model.yaml").write_text(yaml.safe_dump(given), encoding="utf-8")
