@@ -38,7 +38,7 @@ test: setup bytecode
 	$(BIN)/python -m pytest -m "not slow" --ignore tests/slow
 
 test-slow: setup try-vllm chromium bytecode
-	$(BIN)/python -m pytest -m slow
+	$(BIN)/python -m pytest -m slow --hypothesis-profile slow
 
 test-all:
 	$(MAKE) --no-print-directory test

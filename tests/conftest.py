@@ -20,10 +20,10 @@ import hypothesis
 import pytest
 from forked_commands import forking_server
 
-# Other tests share the machine; CI judges a commit by the same few examples each time, a developer's run draws others.
-IN_CI = "CI" in os.environ
-hypothesis.settings.register_profile("parallel", deadline=None, derandomize=IN_CI, max_examples=40 if IN_CI else 100)
-hypothesis.settings.load_profile("parallel")
+# Other tests share the machine; CI judges a commit by the same examples each time, a developer's run draws others.
+for name, examples in (("fast", 25), ("slow", 100)):
+    hypothesis.settings.register_profile(name, deadline=None, derandomize="CI" in os.environ, max_examples=examples)
+hypothesis.settings.load_profile("fast")
 
 
 def pytest_xdist_auto_num_workers() -> int:
