@@ -274,17 +274,16 @@ def _position_by_own_labels(answer: Any, options: Sequence[str], column: str, la
     names = "|".join(re.escape(label) for label in sorted(labels, key=len, reverse=True))
     match = re.match(rf"\(?\s*({names})\s*[.):\-–]\s*", text)
     rest = text[match.end() :] if match else ""
-    if match and options[labels.index(match[1])] in (rest, rest.rstrip(" .")):
-        return labels.index(match[1])
+    position = labels.index(match[1]) if match else len(options)
+    if position < len(options) and options[position] in (rest, rest.rstrip(" .")):
+        return position
     named = next((option for option in (rest, rest.rstrip(" .")) if option in options), None)
     if match is None or named is None:
         known = f"the labels of the template ({' '.join(labels)}) or the {len(options)} options"
         raise BadRow(column, text, f"is not among {known}")
-    position = list(options).index(named)
-    if labels.index(match[1]) != position:
-        other = labels[position] if position < len(labels) else repr(named)
-        raise BadRow(column, text, f"has label {match[1]} but the text of option {other}")
-    return position
+    place = list(options).index(named)
+    other = labels[place] if place < len(labels) else repr(named)
+    raise BadRow(column, text, f"has label {match[1]} but the text of option {other}")
 
 
 def _in_range(position: int, options: Sequence[str], answer: Any, column: str) -> int:

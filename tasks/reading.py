@@ -186,6 +186,8 @@ def _evaluated_rows(
 ) -> list[PreparedRow]:
     skipped = evaluated.broken
     too_many = [*_too_many(evaluated, found.source, options), *_too_many(examples, found.source, options)]
+    if options.bad_rows == "few" and not evaluated.used:
+        too_many = too_many or skipped
     if too_many:
         raise BrokenRows([_told(task, found, row) for row in too_many])
     if not evaluated.rows:
@@ -198,7 +200,7 @@ def _evaluated_rows(
 
 def _too_many(outcome: "_Outcome", source: Source, options: DataOptions) -> list[dict[str, Any]]:
     """The broken rows that stop a run: all with "stop", those of which there are more than a few with "few"."""
-    if options.bad_rows == "stop" or (options.bad_rows == "few" and not outcome.used):
+    if options.bad_rows == "stop":
         return outcome.broken
     unknown = [row for row in outcome.broken if row["row"] not in source.unreadable]
     allowed = max(1, int(FEW * (outcome.used + len(outcome.broken))))

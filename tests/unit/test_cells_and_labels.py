@@ -155,6 +155,12 @@ def test_a_text_that_stands_twice_names_no_option_and_its_label_does(labels):
     assert not labels or gold_position("3. لا", options, "gold", labels) == 2
 
 
+@pytest.mark.parametrize("answer", ["4. لا", "4. شيء", "2. نعم"])
+def test_a_label_beyond_the_options_or_of_another_text_is_a_broken_row(answer):
+    with pytest.raises(BadRow):
+        gold_position(answer, ["نعم", "لا", "ربما"], "gold", ["1", "2", "3", "4"])
+
+
 @pytest.mark.parametrize("labels", [["أ", "ب", "جـ"], ["ا", "ب", "ج"], ["أـ", "بـ", "جـ"], ["ٱ", "ب", "ج"]])
 def test_other_spellings_of_the_scored_labels_are_no_other_labels(labels):
     options = ["القاهرة", "بغداد", "دمشق"]
