@@ -33,7 +33,7 @@ FENCE = re.compile(r"^[ \t]*```[^\n`]*\n(.*?)(?:^[ \t]*```|\Z)", flags=re.DOTALL
 # Fields that may change when a run is resumed: answers do not depend on them, or more are asked for. Samples that one
 # request to a server asks for are one answer with one seed: with another number of them they are asked for anew.
 MAY_CHANGE = {"n_samples", "problems", "refined_prompts", "versions", "prompt", "base_url", "batch_size"}
-MAY_CHANGE |= {"tensor_parallel", "other_models", "refused"}
+MAY_CHANGE |= {"tensor_parallel", "refused"}
 PACKAGES = ("cultureval", "evalplus", "transformers", "torch")
 LOADED = ("model_class", "parameters", "dtype", "quantisation", "devices", "attention")  # of the record of a model
 
@@ -172,9 +172,7 @@ def generate_solutions(
             prepare_resume(samples, made, resume)
         responses = model.greedy_until(list(docs))
         model.cleanup()  # after which the first process knows what the others' servers said
-        others = {doc.id: model.others_of(doc) for doc in docs} if made["server"] else {}
     refused = {doc.id: one for doc, one in zip(docs, responses, strict=True) if isinstance(one, RefusedResponse)}
-    made["other_models"] = {task: " and ".join(dict.fromkeys(who)) for task, who in others.items() if who}
     made["refused"] = {task: {"reason": one.reason, "kind": one.kind} for task, one in refused.items()}
     if len(refused) == len(docs):
         task, one = next(iter(refused.items()))

@@ -47,8 +47,7 @@ from cultureval.runtime.data.image_store import image_size, pillow
 from cultureval.runtime.devices import hardware
 from cultureval.runtime.doc_fields import specific_of
 from cultureval.runtime.errors import CulturevalError, described
-from cultureval.runtime.journal import Append, answer_key, open_journal
-from cultureval.runtime.journal_lines import check_key
+from cultureval.runtime.journal import answer_key, open_journal
 from cultureval.runtime.patches.transformers import loaded_facts
 from cultureval.runtime.progress import Progress, working
 from cultureval.runtime.servers.data_urls import image_hash
@@ -94,7 +93,9 @@ class HFModel(LightevalModel):
         self.config = settings.model_copy(update={"model_name": settings.display_name()})
         self.renderer = Renderer(self.loaded.tokenizer, self.loaded.processor, settings)
         self.scorer = ChoiceScorer(self.loaded.model, self.loaded.end_ids(), settings.token_budget)
-        self.journal = open_journal(of=self.config.model_name)
+        self.journal = open_journal(
+            self.config.model_name, model=self.loaded.identity, settings=settings.answer_key_settings()
+        )
         self.log = AnswerLog()
         self.seconds = 0.0
         self.generator = Generator(self)
@@ -230,7 +231,7 @@ class HFModel(LightevalModel):
     def _score_all(self, docs: Sequence[Doc], rolling: bool = False) -> list[ModelResponse]:
         """Score docs in order, window by window; each batch of answers is written to the journal."""
         responses: list[ModelResponse] = []
-        with self._progress(len(docs), "Scoring choices") as bar, self.journal.appending() as append:
+        with self._progress(len(docs), "Scoring choices") as bar:
             for window in in_windows(docs):
                 jobs = [ScoringJob(self, doc, rolling) for doc in window]
                 encode_together(jobs)
@@ -240,11 +241,11 @@ class HFModel(LightevalModel):
                 for group in _groups(jobs):
                     asked = [(job, *item) for job in group for item in enumerate(job.requests())]
                     for batch in self.scorer.batches([request for *_, request in asked]):
-                        bar.update(self._score_batch([asked[index] for index in batch], append))
+                        bar.update(self._score_batch([asked[index] for index in batch]))
                 responses += [job.response() for job in jobs]
         return responses
 
-    def _score_batch(self, batch: Sequence[tuple[ScoringJob, int, ScoringRequest]], append: Append) -> int:
+    def _score_batch(self, batch: Sequence[tuple[ScoringJob, int, ScoringRequest]]) -> int:
         """Score what is missing in a batch, write completed docs to the journal and count them."""
         needed = [item for item in batch if not item[0].done]
         finished = {}
@@ -258,12 +259,12 @@ class HFModel(LightevalModel):
                 raise
             self.scorer.halve(self.config.model_name, error)
             parts = self.scorer.batches([item[2] for item in needed])
-            return sum(self._score_batch([needed[index] for index in part], append) for part in parts)
+            return sum(self._score_batch([needed[index] for index in part]) for part in parts)
         for (job, number, _), scores in zip(needed, found, strict=True):
             if job.add_scores(number, scores):
                 finished[job.key] = job.record
                 self.log.answered(job.doc.task_name, self.scorer.last_route)
-        append(finished)
+        self.journal.append(finished)
         return len(finished)
 
     # --- generation ---
@@ -314,7 +315,7 @@ class HFModel(LightevalModel):
         versions = {name: version(name) for name in ("cultureval", "torch", "transformers")}
         about = {"model": self.loaded.identity, "settings": self.config.answer_key_settings(), "versions": versions}
         about |= {"loaded": loaded_facts(self.loaded.model), "machine": hardware(), "kind": kind, "images": images}
-        key = check_key(answer_key(route=about))
+        key = answer_key(route=about)
         if (earlier := self.journal.get(key)) is not None:
             return RouteCheck(**earlier | {"seconds": 0.0, "reused": True})
         with self._bar.phase(f"Checking the model's {kind} route"):
@@ -385,12 +386,10 @@ class HFModel(LightevalModel):
         return self._refused_sizes[size]
 
     def key(self, kind: str, encoder: Encoder, images: Sequence[str], prompt: str, **parts: Any) -> str:
-        """The journal key of an answer: model, settings, tokens, prompt, images and all else that it depends on."""
-        settings = self.config.answer_key_settings() | {"pairwise_tokenization": encoder.apart}
+        """The journal key of an answer: tokens, prompt, images and all else that it depends on."""
         return answer_key(
             kind=kind,
-            model=self.loaded.identity,
-            settings=settings,
+            pairwise_tokenization=encoder.apart,
             special_tokens=encoder.add_special_tokens,
             prompt=prompt,
             images=images,

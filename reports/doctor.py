@@ -318,20 +318,21 @@ def check_judges() -> list[Finding]:
     if not judges_wanted():
         cost = "judged tasks have reference metrics alone; `cultureval judge` can judge saved answers later"
         return [Finding("optional", f"judge ({Settings.judges.variable} is not set)", cost)]
+    from cultureval.metrics.judges.identity import judge_identity
     from cultureval.metrics.judges.settings import configured_judges
-    from cultureval.runtime.servers.openai_client import health_check
 
     try:
-        servers = [(judge, judge.servers()) for judge in configured_judges()]
+        judges = [judge for judge in configured_judges() if judge.servers()]  # which raises for a missing key
     except CulturevalError as error:
         return [Finding("wrong", f"judge: {error}", "a run with judged tasks does not start")]
     findings = []
-    for judge, settings in servers:
-        problems = health_check(replace(settings, max_retries=0, give_up_s=0.0))
+    for judge in judges:
         what = f"judge {judge.name} ({judge.model})"
-        findings += [Finding("missing", f"{what} at {url}: {why.cause}", "unscored") for url, why in problems.items()]
-        if not problems:
+        try:
+            judge_identity(judge.with_(max_retries=0))
             findings.append(Finding("ok", f"{what} answers at {', '.join(judge.base_url)}"))
+        except CulturevalError as error:
+            findings.append(Finding("missing", f"{what}: {error}", "unscored"))
     return findings
 
 

@@ -189,13 +189,6 @@ class Settings:
         "`error` (default) or `unscored`; as `--on-refused`",
         values=("error", "unscored"),
     )
-    on_change = Option[Literal["stop", "continue"]](
-        "on_change",
-        "CULTUREVAL_ON_CHANGE",
-        "stop",
-        "`stop` (default) or `continue`, where a server changes its model during a run; as `--on-change`",
-        values=("stop", "continue"),
-    )
     form = Option[Form](
         "form",
         "CULTUREVAL_FORM",

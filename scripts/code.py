@@ -17,7 +17,7 @@ from cultureval.runtime.printing import print_note, print_result
 from cultureval.runtime.rounding import without_nan
 from cultureval.runtime.saving import require_output_folder
 from cultureval.runtime.settings import Settings, current_settings, use_settings
-from cultureval.scripts.options import OnChange, OnlyJson
+from cultureval.scripts.options import OnlyJson
 
 code = typer.Typer(
     help="Arabic HumanEval+ and MBPP+ with EvalPlus. Example: cultureval code generate MODEL --dataset humaneval",
@@ -82,7 +82,6 @@ def generate(
         Literal["error", "unscored"] | None,
         typer.Option(help="A problem that the model's server refuses stops the run, or gets no solution and is named."),
     ] = None,
-    on_change: OnChange = None,
     limit: Annotated[int | None, typer.Option(min=1, help="Only the first N problems.")] = None,
     output_dir: Annotated[Path, typer.Option(help="Output folder of the solutions.")] = Path("evalplus_results"),
     resume: Annotated[bool, typer.Option(help="Continue an earlier run with the same settings.")] = True,
@@ -114,7 +113,7 @@ def generate(
     cut: list[str] = []
     require_output_folder(output_dir)
     go_offline_if_unreachable()
-    own = current_settings().with_(resume=None if resume else False, on_refused=on_refused, on_change=on_change)
+    own = current_settings().with_(resume=None if resume else False, on_refused=on_refused)
     with use_settings(own), data_in_settings(data) as root:
         problems = load_problems(dataset, prompts=prompts, limit=limit)
         if not limit and problems.other_data:

@@ -22,7 +22,6 @@ from cultureval.scripts.options import (
     Form,
     Full,
     Manifests,
-    OnChange,
     OutputDir,
     PublicRun,
     PushToHub,
@@ -81,7 +80,6 @@ def evaluate(
         Literal["error", "unscored"] | None,
         typer.Option(help="A prompt that the model's server refuses stops the run, or is unscored and counted."),
     ] = None,
-    on_change: OnChange = None,
     form: Form = None,
     skip_unscorable: Annotated[
         bool,
@@ -133,7 +131,7 @@ def evaluate(
     settings = with_sources(current_settings(), sources)
     chosen = ",".join(map(str, manifest)) if manifest else None
     settings = settings.with_(data_root=data, bad_rows=bad_rows, form=form, resume=resume, manifest=chosen)
-    settings = settings.with_(on_refused=on_refused, on_change=on_change)
+    settings = settings.with_(on_refused=on_refused)
     if problem := go_offline_if_unreachable():
         print_note(f"the hub does not answer ({problem}); models and data come from folders and the cache.")
     saving = Saving(

@@ -26,7 +26,6 @@ from cultureval.scripts import evaluate, judge, leaderboard, show, suite_command
 from cultureval.scripts.audit import audit
 from cultureval.scripts.code import code
 from cultureval.scripts.curate import curate
-from cultureval.scripts.journal import journal
 from cultureval.scripts.suite_options import WithCustomSuites, WithSuiteOptions, custom_suites_of
 from cultureval.tasks.options import check_variables
 
@@ -96,7 +95,6 @@ app.add_typer(code, name="code")
 app.add_typer(audit, name="audit")
 app.add_typer(curate, name="curate")
 app.add_typer(tasks.export, name="export")
-app.add_typer(journal, name="journal")
 app.add_typer(suite_commands.analyses, name="analyze")
 app.add_typer(suite_commands.agreements, name="agreement")
 app.add_typer(suite_commands.submissions, name="score")

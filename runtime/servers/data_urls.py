@@ -4,15 +4,14 @@ import base64
 import hashlib
 import io
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from cultureval.runtime.data.image_store import JPEG_QUALITY, is_turned, pillow, png_bytes, read_alike, upright
 from cultureval.runtime.errors import CulturevalError
+from cultureval.runtime.servers.settings import ImageFormat
 
 if TYPE_CHECKING:
     from PIL.Image import Image
-
-ImageFormat = Literal["as_given", "png", "jpeg"]
 
 _SENT_AS_THEY_ARE = {"PNG": "png", "JPEG": "jpeg", "MPO": "jpeg", "WEBP": "webp", "GIF": "gif"}  # their MIME types
 _WITH_PALETTE = {"P", "PA"}

@@ -79,7 +79,7 @@ def settings(tmp_path):
     def write(server):
         file = tmp_path / "settings.yaml"
         values = {"model": MODEL, "base_url": server.url, "tokenizer": str(tokenizer), "chat_template": "on"}
-        file.write_text(yaml.safe_dump(values | {"concurrency": CONCURRENCY, "backoff_s": 0.01}))
+        file.write_text(yaml.safe_dump(values | {"concurrency": CONCURRENCY}))
         return str(file)
 
     return write

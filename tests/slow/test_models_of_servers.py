@@ -26,7 +26,7 @@ QUERIES = [f"q{number}" for number in range(6)]
 def load(tmp_path):
     def build(*servers, **settings):
         file = tmp_path / "settings.yaml"
-        given = {"model": MODEL, "base_url": [server.url for server in servers], "backoff_s": 0.02, "max_retries": 1}
+        given = {"model": MODEL, "base_url": [server.url for server in servers], "max_retries": 1}
         file.write_text(yaml.safe_dump(given | settings), encoding="utf-8")
         return OpenAIModel(SimpleNamespace(model_name=str(file)))
 
@@ -183,7 +183,7 @@ def test_code_of_a_refused_problem_is_named_or_left_out_and_never_an_empty_solut
     words = problems.rows[refused]["prompt"].strip()
     with FaultyServer(lambda prompt, count: fault if words in prompt else None) as server:
         named = tmp_path / "server.yaml"
-        named.write_text(yaml.safe_dump({"model": MODEL, "base_url": [server.url, server.url], "backoff_s": 0.02}))
+        named.write_text(yaml.safe_dump({"model": MODEL, "base_url": [server.url, server.url]}))
         docs = problems.docs(1, thinking=False, server=True)
         arguments = (CodeSettings(str(named), "mbpp"), docs, {}, tmp_path, True, lambda task, reply: reply)
         with pytest.raises(CulturevalError, match=f"{refused}: .*--on-refused unscored"):
@@ -435,7 +435,7 @@ def test_what_a_server_cannot_do_is_told_before_data_are_read_with_what_works(
     tmp_path, tokenizer_folder, capsys, monkeypatch
 ):
     def checked(server, images=False, likelihoods=True, labels=(), answers=1, **settings):
-        given = {"model": MODEL, "base_url": server.url, "tokenizer": tokenizer_folder, "backoff_s": 0.02}
+        given = {"model": MODEL, "base_url": server.url, "tokenizer": tokenizer_folder}
         (tmp_path / "model.yaml").write_text(yaml.safe_dump(given | settings), encoding="utf-8")
         return check_model(str(tmp_path / "model.yaml"), images, likelihoods, labels, answers)
 
@@ -489,7 +489,7 @@ def test_what_a_server_cannot_do_is_told_before_data_are_read_with_what_works(
 )
 def test_who_fails_at_the_start_is_told_for_what_it_is_and_not_to_refuse_chat_messages(tmp_path, feature, told):
     with FaultyServer(features=(feature,)) as server:
-        given = {"model": MODEL, "base_url": server.url, "backoff_s": 0.01, "max_retries": 4}
+        given = {"model": MODEL, "base_url": server.url, "max_retries": 4}
         (tmp_path / "model.yaml").write_text(yaml.safe_dump(given), encoding="utf-8")
         with pytest.raises(CulturevalError, match=f"cannot be asked .*{told}"):
             check_model(str(tmp_path / "model.yaml"), False, False)

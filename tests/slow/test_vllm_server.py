@@ -293,7 +293,7 @@ def test_faults_between_us_and_vllm_lose_nothing(servers, text_folder, load, tmp
     asked = [doc(f"سؤال {number}؟", ["A", "B", "C"], generation_size=8) for number in range(20)]
 
     def answer(url):
-        model = load(url, tokenizer=str(text_folder), chat_template="off", backoff_s=0.05, max_retries=8)
+        model = load(url, tokenizer=str(text_folder), chat_template="off", max_retries=8)
         responses = model.loglikelihood(asked) if scored else model.greedy_until(asked)
         return [response.logprobs if scored else response.text for response in responses]
 
