@@ -12,7 +12,7 @@ from pathlib import Path
 from string import Template
 
 from cultureval.runtime.errors import CulturevalError, described
-from cultureval.runtime.settings import Settings
+from cultureval.runtime.settings import variable_of
 
 HEAD = re.compile(r"\A---\n(.*?)^---(?:\n|\Z)", re.DOTALL | re.MULTILINE)
 
@@ -121,7 +121,7 @@ def packaged_folder(package: str) -> Traversable:
         raise
     except ModuleNotFoundError as error:
         raise CulturevalError(
-            f"there is no package {package!r}; {Settings.custom_suites.variable} names suites that are not installed."
+            f"there is no package {package!r}; {variable_of('custom_suites')} names suites that are not installed."
         ) from error
     except BaseException as error:  # the package may raise anything, or exit
         raise CulturevalError(f"importing {package} failed: {described(error)}.") from error

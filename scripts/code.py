@@ -16,7 +16,7 @@ from cultureval.runtime.extras import require_extra
 from cultureval.runtime.printing import print_note, print_result
 from cultureval.runtime.rounding import without_nan
 from cultureval.runtime.saving import require_output_folder
-from cultureval.runtime.settings import Settings, current_settings, use_settings
+from cultureval.runtime.settings import current_settings, use_settings
 from cultureval.scripts.options import OnlyJson
 
 code = typer.Typer(
@@ -254,7 +254,7 @@ def data_in_settings(data: str | None) -> Iterator[str]:
     """
     require_extra("code")
     with use_settings(current_settings().with_(data_root=data)) as settings:
-        yield str(Settings.data_root.given(settings))
+        yield str(settings.data_root or "")
 
 
 def prepare_hub(data: str) -> None:

@@ -24,7 +24,7 @@ from cultureval.runtime.patches.lighteval.group_averages import NotApplicable, R
 from cultureval.runtime.patches.lighteval.start_up import prepare_lighteval
 from cultureval.runtime.reasoning import split_reasoning
 from cultureval.runtime.servers.data_urls import data_url
-from cultureval.runtime.settings import Settings, current_settings, use_settings
+from cultureval.runtime.settings import Settings, current_settings, field_names, use_settings
 from cultureval.tasks.catalogue import all_tasks, groups, kind_of, means_of_subsets
 from cultureval.tasks.options import all_options
 from cultureval.tasks.running import OWN_TASKS, quiet_libraries
@@ -194,7 +194,7 @@ def settings_of(options: Mapping[str, Any]) -> Settings:
         CulturevalError: An option is unknown, or its value is not allowed.
     """
     settings = current_settings()
-    names = [one.name for one in Settings.options()]
+    names = field_names()
     ours = {name: value for name, value in options.items() if name in names}
     suite = {name: value for name, value in options.items() if name not in ours}
     settings = settings.with_(**ours)

@@ -12,7 +12,7 @@ import pytest
 from faulty_server import MODEL, FaultyServer
 from PIL import Image
 
-from cultureval.metrics.judges.judge import estimate, judge_items, judge_with_all
+from cultureval.metrics.judges.judge import judge_items, judge_with_all
 from cultureval.metrics.judges.settings import JudgeSettings
 from cultureval.metrics.judges.verdicts import JudgeItem, JudgeVerdict, summarize
 from cultureval.runtime.errors import CulturevalError

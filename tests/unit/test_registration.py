@@ -88,9 +88,10 @@ def test_a_suite_that_is_not_installed_is_named_by_module_file_or_folder(folder)
         assert found.suites["persian"].part("kinds") == {}
 
 
-def test_the_options_of_a_suite_are_read_with_ours(folder):
-    variables = {"CULTUREVAL_CUSTOM_SUITES": str(write_suite(folder)), "CULTUREVAL_PERSIAN_ORTHOGRAPHY": "old"}
-    assert read_data_options(Settings(variables)).suite == {**read_data_options().suite, "orthography": "old"}
+def test_the_options_of_a_suite_are_read_with_ours(folder, monkeypatch):
+    monkeypatch.setenv("CULTUREVAL_PERSIAN_ORTHOGRAPHY", "old")
+    named = Settings().with_(custom_suites=str(write_suite(folder)))
+    assert read_data_options(named).suite == {**read_data_options().suite, "orthography": "old"}
 
 
 def test_one_suite_named_twice_is_one(folder):
