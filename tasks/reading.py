@@ -24,18 +24,17 @@ from cultureval.prompts.choices import check_labels
 from cultureval.prompts.gold_numbers import GoldColumn, UndecidedNumbers, golds_of
 from cultureval.prompts.preparation import Preparation, PreparedRow
 from cultureval.prompts.templates import template_hash
-from cultureval.runtime.data.declared_files import declares_configs
 from cultureval.runtime.data.hub import find_source
 from cultureval.runtime.data.row_files import (
     PlacedRow,
     Row,
     config_names,
+    declares_configs,
     files_matching,
     files_named_by_split,
     files_of_split,
     forget_folders,
     holds_examples,
-    missing_numbers,
     read_rows,
     require_whole,
     split_names,
@@ -234,7 +233,6 @@ def _rows_report(
         "notes": [
             *(found.source.notes(rows) if found.source.notes else []),
             *_unusual_letters(rows),
-            *missing_numbers(found.files),
         ],
         "caveat": found.source.caveat,
         "other_data": found.source.other_data(rows) if found.source.other_data else "",

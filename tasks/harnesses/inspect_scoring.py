@@ -16,7 +16,6 @@ from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cultureval.runtime.data.image_store import is_turned
 from cultureval.runtime.doc_fields import specific_of
 from cultureval.runtime.errors import CulturevalError, did_you_mean
 from cultureval.runtime.generation_hints import chat_messages, cut, stop_strings
@@ -221,7 +220,7 @@ def turns_of(doc: "Doc") -> list[dict[str, Any]]:
 
 
 def _image(file: str) -> str:
-    return file if Path(file).suffix in READ_BY_ALL and not is_turned(Path(file).read_bytes()) else data_url(file)
+    return file if Path(file).suffix in READ_BY_ALL else data_url(file)
 
 
 def generation_of(doc: "Doc", kind_size: int) -> dict[str, Any]:
