@@ -12,7 +12,6 @@ from cultureval.reports.terminal_tables import terminal_table
 from cultureval.runtime.data.hub import cached_file, go_offline_if_unreachable, is_offline
 from cultureval.runtime.data.scorers import local_copy
 from cultureval.runtime.data_options import DataOptions, samples_root
-from cultureval.runtime.documentation import documented
 from cultureval.runtime.errors import CulturevalError, shown_names
 from cultureval.runtime.extras import PARTS, install_command, missing_packages, requirements_of
 from cultureval.runtime.patches.table import TRIED, all_patches, installed_version
@@ -296,7 +295,7 @@ def tried(needed: str, check: Callable[[], object], cost: str, tasks: tuple[str,
     if name and not _on_machine(name):
         if not is_offline():
             return Finding("missing", f"{what}: not on this machine yet", "the first task that needs it fetches it")
-        cost = f"{cost}; its variable ({documented('docs/settings.md')}) may name a folder"
+        cost = f"{cost}; its variable (docs/settings.md) may name a folder"
         return Finding("missing", f"{what}: not on this machine", cost, needed, tasks=tasks)
     try:
         check()

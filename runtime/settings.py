@@ -18,7 +18,6 @@ from typing import Annotated, Any, Generic, Literal, Self, TypeVar
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PositiveInt, ValidationError
 
 from cultureval.runtime.data_options import BadRows, Form, data_folder, expanded
-from cultureval.runtime.documentation import documented
 from cultureval.runtime.errors import CulturevalError, ProblemList, did_you_mean
 
 T = TypeVar("T")
@@ -310,5 +309,5 @@ def warn_of_unknown_variables(suite_options: Iterable[Option[Any]]) -> None:
         if name.startswith(TEST_PREFIX) or os.environ.get("RANK", "0") != "0":
             continue  # only the first of several processes warns
         _warned.add(name)
-        hint = did_you_mean(name, known, 0.8) or f" {documented('docs/settings.md')} and the suites' pages list them."
+        hint = did_you_mean(name, known, 0.8) or " docs/settings.md and the suites' pages list them."
         print(f"cultureval: the environment variable {name} sets nothing.{hint}", file=sys.stderr)

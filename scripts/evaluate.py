@@ -12,7 +12,7 @@ from cultureval.runtime.data.hub import go_offline_if_unreachable
 from cultureval.runtime.errors import BatchWritten, CulturevalError, DryRun, ProblemList, counted
 from cultureval.runtime.gc_pause import no_collection
 from cultureval.runtime.printing import print_note, print_result, print_text, terminal_width
-from cultureval.runtime.saving import Saving, require_output_folder
+from cultureval.runtime.saving import Saving, require_folder
 from cultureval.runtime.settings import Settings, current_settings, use_settings
 from cultureval.scripts.options import (
     AsJson,
@@ -188,7 +188,7 @@ def retrieval(
     go_offline_if_unreachable()
     with use_settings(current_settings().with_(data_root=data)):
         galleries = {name: read_gallery(name, captions == "index") for name in tasks or TASKS[:1]}
-    require_output_folder(output_dir)
+    require_folder(output_dir)
     from cultureval.models.choice import load_model
     from cultureval.models.encoders.dual_encoder import DualEncoder, EncoderSettings
     from cultureval.reports.cvlue.retrieval import Reranking, evaluate_retrieval

@@ -17,7 +17,7 @@ from cultureval.runtime.gc_pause import no_collection
 from cultureval.runtime.model_settings import CheckedModel, ModelCheck
 from cultureval.runtime.patches.transformers_start_up import prepare_transformers
 from cultureval.runtime.printing import print_note
-from cultureval.runtime.saving import require_folder, require_output_folder
+from cultureval.runtime.saving import require_folder
 from cultureval.runtime.settings import Settings, current_settings, use_settings, variable_of
 from cultureval.tasks.catalogue import all_suites, all_tasks, kind_of
 from cultureval.tasks.kinds import Kind
@@ -83,7 +83,7 @@ def preflight(
     problems, options = wrong or ProblemList(), None
     readable = not problems.found
     with problems.collecting():
-        all_of([partial(require_output_folder, output_dir), *more, *_settings_checks()])
+        all_of([partial(require_folder, output_dir), *more, *_settings_checks()])
     with problems.collecting():
         options = read_data_options() if readable else None
     with use_settings(_settings_with_tasks(problems)):

@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from functools import lru_cache, partial
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -48,7 +48,6 @@ from cultureval.runtime.errors import (
     MissingColumn,
     SourceUnavailable,
     did_you_mean,
-    likeness,
     shorten,
     shown_names,
 )
@@ -551,7 +550,7 @@ def _misspelt_columns(source: Source, asked: set[str]) -> str:
     """A sentence on the user's name of a column that most resembles one that a row was asked for; "" without such."""
     unread = [name for name in source.columns if name not in asked]
     known = sorted(asked - set(source.columns))
-    name = max(unread, key=lambda name: max(map(partial(likeness, name), known), default=0), default="")
+    name = max(unread, key=lambda name: bool(did_you_mean(name, known, 0.7)), default="")
     hint = did_you_mean(name, known, 0.7)
     return f". {source.given}, columns: nothing reads {name!r}.{hint}" if hint else ""
 

@@ -143,13 +143,13 @@ def score(
     with use_settings(_settings(options, None)):
         from cultureval.runs.files import results_below
         from cultureval.runs.load_runs import read_run
-        from cultureval.runtime.saving import require_output_folder
+        from cultureval.runtime.saving import require_folder
 
         suite, takes_gold = _scorer_of(name)
         if takes_gold != (gold is not None):
             needed = "needs a gold file (`gold`)" if takes_gold else "takes no `gold`, which its outputs name"
             raise CulturevalError(f"{name} {needed}.")
-        require_output_folder(folder)
+        require_folder(folder)
         folder.mkdir(parents=True, exist_ok=True)
         before = results_below(folder)
         problems = _scored(suite, name, [Path(file) for file in files], gold, folder, model_name)
