@@ -17,7 +17,7 @@ import typer
 
 from cultureval.reports.terminal_tables import terminal_table
 from cultureval.runtime.errors import CulturevalError
-from cultureval.runtime.settings import Settings
+from cultureval.runtime.settings import variable_of
 
 OURS = [sys.executable, "-m", "cultureval"]
 PROBLEMS = "cultureval eval (list of problems)"  # of all of QIMMA, whose output folder cannot be written
@@ -97,8 +97,8 @@ def _seconds(command: list[str], folder: Path, status: int) -> float:
     own = {
         "PYTHONPATH": str(folder),
         "REACHED": str(reached),
-        Settings.data_root.variable: "samples",
-        Settings.bertscore_model.variable: str(folder / ENCODER),
+        variable_of("data_root"): "samples",
+        variable_of("bertscore_model"): str(folder / ENCODER),
         "HF_HUB_OFFLINE": "1",
     }
     start = time.time()

@@ -16,7 +16,7 @@ from cultureval.runtime.data.scorers import local_copy
 from cultureval.runtime.devices import scoring_device
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.progress import Progress
-from cultureval.runtime.settings import Settings, current_settings
+from cultureval.runtime.settings import current_settings, variable_of
 from cultureval.runtime.weight_files import missing_vocabulary, missing_weights, unusable_weights
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def check_caption_bertscore() -> None:
     try:
         try_bertscore(*caption_bertscore_model())
     except ValueError as error:
-        raise CulturevalError(f"{Settings.caption_bertscore_layer.variable}: {error}.") from error
+        raise CulturevalError(f"{variable_of('caption_bertscore_layer')}: {error}.") from error
 
 
 def bertscore(
@@ -169,7 +169,7 @@ def check_bertscore_model(model: str, num_layers: int | None = None) -> tuple[An
 
 def _not_loadable(model: str, reason: str) -> CulturevalError:
     first_line = reason.strip().partition("\n")[0]
-    variable, of_captions = Settings.bertscore_model.variable, Settings.caption_bertscore_model.variable
+    variable, of_captions = variable_of("bertscore_model"), variable_of("caption_bertscore_model")
     return CulturevalError(
         f"The BERTScore model {model!r} cannot be loaded ({first_line}). Set {variable} (captions: {of_captions}) "
         "to a local folder with its configuration, weights and tokenizer, or pass --data DIR of `cultureval mirror`."

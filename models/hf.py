@@ -307,7 +307,7 @@ class HFModel(LightevalModel):
     # --- shared ---
 
     def _progress(self, total: int, description: str) -> Progress:
-        self._bar = Progress(total, description, "doc", silent=self.disable_tqdm, kept_in=self.journal.folder)
+        self._bar = Progress(total, description, "doc", silent=self.disable_tqdm)
         return self._bar
 
     def _checked(self, kind: str, images: bool, check: Callable[[], RouteCheck]) -> RouteCheck:

@@ -12,12 +12,11 @@ from cultureval.reports.terminal_tables import terminal_table
 from cultureval.runtime.data.hub import cached_file, go_offline_if_unreachable, is_offline
 from cultureval.runtime.data.scorers import local_copy
 from cultureval.runtime.data_options import DataOptions, samples_root
-from cultureval.runtime.documentation import documented
 from cultureval.runtime.errors import CulturevalError, shown_names
 from cultureval.runtime.extras import PARTS, install_command, missing_packages, requirements_of
 from cultureval.runtime.patches.table import TRIED, all_patches, installed_version
 from cultureval.runtime.printing import folded, terminal_width
-from cultureval.runtime.settings import Settings
+from cultureval.runtime.settings import variable_of
 from cultureval.runtime.smollm2 import SHORT, gguf_file
 from cultureval.tasks.catalogue import all_suites, all_tasks, kind_of
 from cultureval.tasks.kinds import Instrument
@@ -243,7 +242,7 @@ def check_data_root() -> list[Finding]:
     except CulturevalError as error:
         return [Finding("wrong", f"data options: {error}", "no task can be read")]
     if options.root is None:
-        return [Finding("optional", f"data root ({Settings.data_root.variable} is not set)", "data come from the hub")]
+        return [Finding("optional", f"data root ({variable_of('data_root')} is not set)", "data come from the hub")]
     without, tasks = tasks_without_data(all_tasks().values(), options), len(all_tasks())
     what = f"data root {options.root} has {tasks - len(without)} of {tasks} tasks"
     return [Finding("missing" if without else "ok", what, "the other tasks cannot be run from it")]
@@ -296,7 +295,7 @@ def tried(needed: str, check: Callable[[], object], cost: str, tasks: tuple[str,
     if name and not _on_machine(name):
         if not is_offline():
             return Finding("missing", f"{what}: not on this machine yet", "the first task that needs it fetches it")
-        cost = f"{cost}; its variable ({documented('docs/settings.md')}) may name a folder"
+        cost = f"{cost}; its variable (docs/settings.md) may name a folder"
         return Finding("missing", f"{what}: not on this machine", cost, needed, tasks=tasks)
     try:
         check()
@@ -317,7 +316,7 @@ def check_judges() -> list[Finding]:
 
     if not judges_wanted():
         cost = "judged tasks have reference metrics alone; `cultureval judge` can judge saved answers later"
-        return [Finding("optional", f"judge ({Settings.judges.variable} is not set)", cost)]
+        return [Finding("optional", f"judge ({variable_of('judges')} is not set)", cost)]
     from cultureval.metrics.judges.identity import judge_identity
     from cultureval.metrics.judges.settings import configured_judges
 

@@ -9,9 +9,9 @@ from cultureval.runs.load_runs import read_run
 from cultureval.runs.record import Run, RunRecord
 from cultureval.runs.recording import record_of
 from cultureval.runs.writing import complete_results
-from cultureval.runtime.errors import described
+from cultureval.runtime.errors import ProblemList, described
 from cultureval.runtime.model_settings import ModelCheck
-from cultureval.runtime.printing import for_files, print_note
+from cultureval.runtime.printing import print_note
 from cultureval.runtime.progress import working
 from cultureval.runtime.saving import Saving
 from cultureval.runtime.settings import current_settings, use_settings
@@ -46,6 +46,7 @@ def evaluate_tasks(
     output_dir: str,
     saving: Saving | None = None,
     skip_unscorable: bool = False,
+    wrong: ProblemList | None = None,
 ) -> SavedRun:
     """Runs tasks under the current settings and writes LightEval's results and details, and the summary beside them.
 
@@ -56,6 +57,7 @@ def evaluate_tasks(
         limit: At most this many rows per task; None: all.
         saving: What is kept, and where it is uploaded; None: results and details in the output folder.
         skip_unscorable: Whether tasks that cannot be scored are left out instead of stopping the run.
+        wrong: Problems of the command line, to be told with the others.
 
     Raises:
         CulturevalError: All that keeps the run from starting (`tasks.preflight`), or an error of the run.
@@ -64,7 +66,7 @@ def evaluate_tasks(
     saving = saving or Saving()
     forget_files()  # those of an earlier run of this process
     with working("Checking the model, the tasks and their data"):
-        plan = preflight(names, check_model, output_dir, skip_unscorable, [saving.check])
+        plan = preflight(names, check_model, output_dir, skip_unscorable, [saving.check], wrong)
         quiet_libraries()
     with use_settings(current_settings().with_(suite=plan.options, judges=plan.judges)):
         with rows_at_hand(plan.subsets):
@@ -74,9 +76,7 @@ def evaluate_tasks(
         run = read_run(tracker.results_file)
         problems = [*tracker.failed_uploads, *write_files_of_suites(run)]
     try:
-        with for_files():
-            text = shown_run(run, None, full=True)
-        return SavedRun(run, tracker.save_summary(text), problems)
+        return SavedRun(run, tracker.save_summary(shown_run(run, None, full=True)), problems)
     except OSError as error:
         problem = f"the summary cannot be written ({error.strerror or error})"
         return SavedRun(run, tracker.results_file, [*problems, problem])

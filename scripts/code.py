@@ -15,8 +15,8 @@ from cultureval.runtime.errors import BatchWritten, CulturevalError, DryRun, cou
 from cultureval.runtime.extras import require_extra
 from cultureval.runtime.printing import print_note, print_result
 from cultureval.runtime.rounding import without_nan
-from cultureval.runtime.saving import require_output_folder
-from cultureval.runtime.settings import Settings, current_settings, use_settings
+from cultureval.runtime.saving import require_folder
+from cultureval.runtime.settings import current_settings, use_settings
 from cultureval.scripts.options import OnlyJson
 
 code = typer.Typer(
@@ -111,7 +111,7 @@ def generate(
         trust_remote_code or None,
     )
     cut: list[str] = []
-    require_output_folder(output_dir)
+    require_folder(output_dir)
     go_offline_if_unreachable()
     own = current_settings().with_(resume=None if resume else False, on_refused=on_refused)
     with use_settings(own), data_in_settings(data) as root:
@@ -178,7 +178,7 @@ def evaluate(
         from cultureval.tasks.qimma.code_data import load_problems
 
         problem_set = load_problems(dataset, prompts=prompts)
-        require_output_folder(output_dir)
+        require_folder(output_dir)
         with notes_on_stderr():
             report = evaluate_solutions(
                 samples,
@@ -254,7 +254,7 @@ def data_in_settings(data: str | None) -> Iterator[str]:
     """
     require_extra("code")
     with use_settings(current_settings().with_(data_root=data)) as settings:
-        yield str(Settings.data_root.given(settings))
+        yield str(settings.data_root or "")
 
 
 def prepare_hub(data: str) -> None:

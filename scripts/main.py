@@ -45,8 +45,7 @@ class Commands(TyperGroup):
             if named := custom_suites_of(args):
                 ctx.with_resource(use_settings(current_settings().with_(custom_suites=",".join(named))))
             helps = bool({*args} & {*ctx.help_option_names})  # which must not end in the error of a suite
-            lists_all = args[:1] == ["eval"]  # wrong values are told with the run's other problems
-            with suppress(CulturevalError) if helps or lists_all else nullcontext():
+            with suppress(CulturevalError) if helps else nullcontext():
                 check_variables()
         return super().parse_args(ctx, args)
 

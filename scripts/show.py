@@ -2,6 +2,7 @@
 
 import json
 import re
+import shlex
 import sys
 from contextlib import suppress
 from dataclasses import asdict
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from cultureval.runtime.errors import CulturevalError, counted, shorten
-from cultureval.runtime.printing import print_note, print_result, shown_path, terminal_width
+from cultureval.runtime.printing import print_note, print_result, terminal_width
 from cultureval.runtime.progress import working
 from cultureval.scripts.options import AsJson, Full, Strict
 
@@ -179,7 +180,7 @@ def view(
         if left_out := write_bundle(logs, bundle, gated):
             names = ", ".join(sorted({log.task.partition("|")[0].partition(":")[0] for log in left_out}))
             print_note(f"{counted(len(left_out), 'task')} left out, since their data are gated: {names}")
-        print_result(f"{written}\nViewer: {shown_path(bundle.resolve())} (needs a web server)", bundle)
+        print_result(f"{written}\nViewer: {shlex.quote(str(bundle.resolve()))} (needs a web server)", bundle)
     elif serve:
         print_result(f"{written}\nViewer: http://127.0.0.1:{port} (Ctrl+C ends it)", folders[0])
         open_viewer(logs, port)

@@ -17,8 +17,8 @@ from cultureval.runtime.gc_pause import no_collection
 from cultureval.runtime.model_settings import CheckedModel, ModelCheck
 from cultureval.runtime.patches.transformers_start_up import prepare_transformers
 from cultureval.runtime.printing import print_note
-from cultureval.runtime.saving import require_folder, require_output_folder
-from cultureval.runtime.settings import Settings, current_settings, use_settings
+from cultureval.runtime.saving import require_folder
+from cultureval.runtime.settings import Settings, current_settings, use_settings, variable_of
 from cultureval.tasks.catalogue import all_suites, all_tasks, kind_of
 from cultureval.tasks.kinds import Kind
 from cultureval.tasks.manifest import manifest_of
@@ -31,11 +31,6 @@ from cultureval.tasks.selection import select_tasks
 Check = Callable[[], object]
 
 SHOWN_LABELS = 4  # of a short question to a server
-OF_EVERY_RUN = (
-    *(Settings.model_settings, Settings.cache, Settings.journal, Settings.resume),
-    *(Settings.on_refused, Settings.fingerprint),
-)
-OF_DATA = (Settings.data_root, Settings.bad_rows, Settings.form)
 
 
 @dataclass
@@ -69,12 +64,14 @@ def preflight(
     output_dir: str,
     skip_unscorable: bool = False,
     more: Iterable[Check] = (),
+    wrong: ProblemList | None = None,
 ) -> Plan:
     """Checks everything that a run needs, and tries its scorers, before a model loads.
 
     Args:
         check_model: Checks the model without loading it (`cultureval.models.preflight.check_model`).
         skip_unscorable: Whether tasks that cannot be scored are left out instead of stopping the run.
+        wrong: Problems of the command line; where there are any, no data are read.
 
     Raises:
         CulturevalError: All problems that were found, each with what to do.
@@ -83,11 +80,12 @@ def preflight(
 
     prepare_transformers()
     prepare_lighteval(OWN_TASKS)
-    problems, options = ProblemList(), None
+    problems, options = wrong or ProblemList(), None
+    readable = not problems.found
     with problems.collecting():
-        all_of([partial(require_output_folder, output_dir), *more, *_settings_checks()])
+        all_of([partial(require_folder, output_dir), *more, *_settings_checks()])
     with problems.collecting():
-        options = read_data_options()
+        options = read_data_options() if readable else None
     with use_settings(_settings_with_tasks(problems)):
         return _plan(names, check_model, options, skip_unscorable, problems)
 
@@ -98,7 +96,7 @@ def _settings_with_tasks(problems: ProblemList) -> Settings:
     with problems.collecting():
         registered(settings)
         return settings
-    return settings.with_(sources="")
+    return settings.model_copy(update={"sources": None})
 
 
 def _plan(
@@ -156,9 +154,8 @@ def warn_before_run(tasks: Sequence[str]) -> None:
 
 def _settings_checks() -> list[Check]:
     settings = current_settings()
-    folders = ((user_cache, Settings.cache.variable), (lambda: settings.journal, Settings.journal.variable))
+    folders = ((user_cache, variable_of("cache")), (lambda: settings.journal, variable_of("journal")))
     return [
-        *(partial(option.read, settings) for option in (*OF_EVERY_RUN, *OF_DATA)),
         lambda: all_of([partial(option.read, settings) for option in all_options(settings)]),
         lambda: manifest_of(settings.manifest),
         *(lambda place=place, name=name: require_folder(place() or user_cache(), name) for place, name in folders),

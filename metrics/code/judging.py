@@ -141,7 +141,7 @@ def judge_solutions(
         return []
     used = {solution.task_id: problems[solution.task_id] for solution in solutions}
     contents = {task: content_key(problem, dataset) for task, problem in used.items()}
-    kept = KeptVerdicts(contents, len(solutions)) if sandboxed else None
+    kept = KeptVerdicts(contents) if sandboxed else None
     # Equal programs are judged once; without a sandbox, one may have changed what the other finds.
     keys = [kept.key(solution) if kept else str(place) for place, solution in enumerate(solutions)]
     first: dict[str, Solution] = {}

@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Any
 from cultureval.metrics.code import rules
 from cultureval.metrics.code.rules import TEST_SUITES
 from cultureval.runtime import sandbox
-from cultureval.runtime.interruption import kept_when_interrupted
-from cultureval.runtime.journal import answer_key, journal_folder, open_journal
+from cultureval.runtime.journal import answer_key, open_journal
 from cultureval.runtime.sandbox.jail import packages_and_versions
 
 if TYPE_CHECKING:
@@ -30,15 +29,12 @@ class KeptVerdicts:
 
     Args:
         problems: The `content_key` of each, by task id.
-        expected: Number of verdicts that this run needs, for what is said where it is interrupted.
     """
 
-    def __init__(self, problems: Mapping[str, str], expected: int) -> None:
+    def __init__(self, problems: Mapping[str, str]) -> None:
         self._problems = problems
         rules = [_own_code(), importlib.metadata.version("evalplus"), packages_and_versions()]
         self._journal = open_journal(LABEL, rules=rules)
-        self._count = 0
-        kept_when_interrupted(journal_folder(), lambda: f"{self._count} of {expected} verdicts", True)
 
     def key(self, solution: "Solution") -> str:
         """What a verdict depends on, but for the time: one for equal programs of a problem."""
@@ -50,7 +46,6 @@ class KeptVerdicts:
         kept = self._journal.get(key)
         if kept is None:
             return None
-        self._count += 1
         details = {f"evalplus_{suite}_details": _read_details(kept.pop(f"{suite}_details")) for suite in TEST_SUITES}
         return kept | details
 
@@ -61,7 +56,6 @@ class KeptVerdicts:
             CulturevalError: They cannot be written.
         """
         self._journal.append({key: _written(verdict) for key, verdict in verdicts.items()})
-        self._count += len(verdicts)
 
 
 def _written(verdict: "SolutionVerdict") -> dict[str, Any]:

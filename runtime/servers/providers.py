@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 from pydantic import BaseModel, ConfigDict, Field
 
 from cultureval.runtime.errors import CulturevalError, did_you_mean
-from cultureval.runtime.settings import Settings, current_settings
+from cultureval.runtime.settings import current_settings, variable_of
 
 HUB = "hf"
 _PRICED = 1000  # tokens of which a price is asked
@@ -192,6 +192,6 @@ def _at_address(model: str) -> dict[str, Any]:
             "serves it, or a YAML file with `base_url` and `model`."
         )
     provider = provider_at([address])
-    key = provider.key if provider else Settings.api_key.variable if current_settings().api_key else None
+    key = provider.key if provider else variable_of("api_key") if current_settings().api_key else None
     implied = {"model": name, "base_url": address}
     return implied | ({"api_key_env": key} if key else {}) | ({"provider": provider.id} if provider else {})

@@ -25,7 +25,7 @@ from pathlib import Path
 from cultureval.runtime.data.user_cache import user_cache
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.printing import print_note
-from cultureval.runtime.settings import Settings, current_settings
+from cultureval.runtime.settings import current_settings, variable_of
 
 HOST = "127.0.0.1"
 POLL_S, NOTE_EVERY_S, GRACE_S = 0.5, 30.0, 15.0
@@ -43,14 +43,12 @@ def require_vllm() -> Path:
     """
     named = current_settings().vllm
     if named is not None and not os.access(named, os.X_OK):
-        raise CulturevalError(
-            f"{Settings.vllm.variable}={named} is not a program: name ENV/bin/vllm or ENV/bin/python."
-        )
+        raise CulturevalError(f"{variable_of('vllm')}={named} is not a program: name ENV/bin/vllm or ENV/bin/python.")
     here = named or shutil.which("vllm", path=str(Path(sys.executable).parent)) or shutil.which("vllm")
     if here is None:
         raise CulturevalError(
             "vLLM is neither in this environment nor on the PATH. Install it in an environment of its own (python -m "
-            f"venv ENV && ENV/bin/pip install vllm) and set {Settings.vllm.variable}=ENV/bin/vllm."
+            f"venv ENV && ENV/bin/pip install vllm) and set {variable_of('vllm')}=ENV/bin/vllm."
         )
     return Path(here)
 

@@ -4,8 +4,7 @@ import os
 import signal
 from typing import Any
 
-# As `runtime.interruption.interruption_message` has it where nothing is kept; no module is imported at Ctrl-C.
-STOPPED = "cultureval: stopped by Ctrl-C. Nothing was begun that could be kept: the same command starts anew.\n"
+STOPPED = "cultureval: stopped by Ctrl-C.\n"
 
 
 def main() -> None:

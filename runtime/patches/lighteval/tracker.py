@@ -13,7 +13,6 @@ from datasets import Dataset
 from lighteval.logging.evaluation_tracker import EnhancedJSONEncoder, EvaluationTracker
 
 from cultureval.runtime.errors import CulturevalError, described, shown_names
-from cultureval.runtime.interruption import kept_when_interrupted
 from cultureval.runtime.journal import PLAIN, journal_folder
 from cultureval.runtime.patches.table import expect, patched
 from cultureval.runtime.saving import summary_file
@@ -137,7 +136,6 @@ class Tracker(EvaluationTracker):
         file = folder / f"results_{date_id}.json"
         self.write_text(file, json.dumps(results_dict, cls=EnhancedJSONEncoder, indent=2, ensure_ascii=False))
         self.results_file = file
-        kept_when_interrupted(file, lambda: "all scores", resumes=True)
 
     def save_details(self, date_id: str, details_datasets: dict[str, Any]) -> None:
         """Writes the details of all tasks, or of none."""
