@@ -304,10 +304,7 @@ def load_stock() -> None:
 def load_ours() -> None:
     """All modules of ours, and LightEval after our patch of its start-up."""
     import cultureval
-    from cultureval.runtime.patches.lighteval.start_up import prepare_lighteval
-    from cultureval.tasks.running import OWN_TASKS
 
-    prepare_lighteval(OWN_TASKS)
     importlib.import_module("lighteval.pipeline")
     for module in pkgutil.walk_packages(cultureval.__path__, "cultureval."):
         if module.name.rpartition(".")[2] not in MAIN_MODULES:

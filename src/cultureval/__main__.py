@@ -13,10 +13,8 @@ def main() -> None:
     ended_by_ctrl_c = signal.getsignal(signal.SIGINT) is signal.default_int_handler  # not where it is ignored (nohup)
     if ended_by_ctrl_c:
         signal.signal(signal.SIGINT, _end)
-    from cultureval.runtime.gc_pause import no_collection
 
-    with no_collection():
-        from cultureval.scripts.main import main as command
+    from cultureval.scripts.main import main as command
 
     if ended_by_ctrl_c:
         signal.signal(signal.SIGINT, signal.default_int_handler)
