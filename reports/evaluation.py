@@ -11,6 +11,7 @@ from cultureval.runs.recording import record_of
 from cultureval.runs.writing import complete_results
 from cultureval.runtime.errors import described
 from cultureval.runtime.model_settings import ModelCheck
+from cultureval.runtime.patches.lighteval.without_inspect import without_inspect
 from cultureval.runtime.printing import for_files, print_note
 from cultureval.runtime.progress import working
 from cultureval.runtime.saving import Saving
@@ -36,6 +37,7 @@ class SavedRun(NamedTuple):
     problems: list[str]
 
 
+@without_inspect()
 def evaluate_tasks(
     model: str,
     check_model: ModelCheck,

@@ -272,9 +272,7 @@ def _begun(check: Check) -> Check:
     return found.result
 
 
-Outcome = tuple[
-    dict[str, CulturevalError], list[str]
-]  # the problems of a check by their texts, and the tasks concerned
+Outcome = tuple[dict[str, CulturevalError], list[str]]  # problems of a check by their texts, tasks concerned
 
 
 def _tried(checks: Iterable[tuple[Check, list[str]]]) -> list[Outcome]:
