@@ -288,11 +288,11 @@ def load_libraries() -> None:
 
 def load_stock() -> None:
     """All of LightEval that any of its commands imports; the file that it fetches meanwhile is not found."""
-    sys.path.append(str(Path(__file__).parents[1]))
-    from benchmarks.start_up import ANSWER_NOT_FOUND
+    sys.path.append(str(Path(__file__).parent))
+    from stock_lighteval import ANSWER_404
 
     with tempfile.TemporaryDirectory() as folder:
-        Path(folder, "sitecustomize.py").write_text(ANSWER_NOT_FOUND, encoding="utf-8")
+        Path(folder, "sitecustomize.py").write_text(ANSWER_404, encoding="utf-8")
         customise({"PYTHONPATH": folder})
     from lighteval.tasks.registry import Registry
 
@@ -302,7 +302,7 @@ def load_stock() -> None:
 
 
 def load_ours() -> None:
-    """All modules of ours, and LightEval after our patch of its start-up."""
+    """All modules of ours, and LightEval."""
     import cultureval
 
     importlib.import_module("lighteval.pipeline")

@@ -28,9 +28,7 @@ def lighteval_command(args: list[str], module: str, names: Collection[str]) -> i
     Raises:
         CulturevalError: A task is unknown, or custom tasks have the name of built-in ones.
     """
-    from lighteval.tasks import registry
-
-    registry.Registry = _registry(registry.Registry, module, set(names))
+    _start_offline(module, set(names))
     from lighteval.__main__ import app
 
     try:
@@ -40,30 +38,28 @@ def lighteval_command(args: list[str], module: str, names: Collection[str]) -> i
     return None
 
 
-def _registry(stock: Any, module: str, names: set[str]) -> type:
-    class Registry(stock):  # type: ignore[misc]
-        only_ours = False
+def _start_offline(module: str, names: set[str]) -> None:
+    from lighteval.tasks.registry import Registry
 
-        def __init__(self, tasks: Any = None, load_multilingual: bool = False, custom_tasks: Any = None) -> None:
-            asked = {entry.partition("|")[0] for entry in str(tasks).split(",")}
-            Registry.only_ours = custom_tasks in (None, module) and asked <= names
-            try:
-                super().__init__(tasks, load_multilingual, module if Registry.only_ours else custom_tasks)
-            except ValueError as error:
-                raise CulturevalError(f"{error}. `cultureval tasks` lists our tasks.") from error
+    stock_init, stock_tasks = Registry.__init__, Registry._get_full_task_list_from_input_string
+    load_files, load_folders, ours = Registry._load_from_files, Registry._load_from_subdirs, set()
 
-        @staticmethod
-        def _load_from_files(files: list[Path], module_prefix: str) -> dict[str, Any]:
-            return {} if Registry.only_ours else _loaded(stock._load_from_files, files, module_prefix)
+    def init(self: Any, tasks: Any = None, load_multilingual: bool = False, custom_tasks: Any = None) -> None:
+        asked = {entry.partition("|")[0] for entry in str(tasks).split(",")}
+        ours.clear()
+        if custom_tasks in (None, module) and asked <= names:
+            custom_tasks = module
+            ours.add(module)
+        try:
+            stock_init(self, tasks, load_multilingual, custom_tasks)
+        except ValueError as error:
+            raise CulturevalError(f"{error}. `cultureval tasks` lists our tasks.") from error
 
-        @staticmethod
-        def _load_from_subdirs(subdirs: list[Path]) -> dict[str, Any]:
-            return {} if Registry.only_ours else _loaded(stock._load_from_subdirs, subdirs)
-
-        def _get_full_task_list_from_input_string(self, tasks: str | Path) -> list[str]:
-            return sorted(super()._get_full_task_list_from_input_string(tasks))  # one order in all processes of a run
-
-    return Registry
+    Registry.__init__ = init
+    Registry._load_from_files = staticmethod(lambda files, prefix: _loaded(load_files, [] if ours else files, prefix))
+    Registry._load_from_subdirs = staticmethod(lambda folders: _loaded(load_folders, [] if ours else folders))
+    # The order of a set of texts differs between processes that share a run.
+    Registry._get_full_task_list_from_input_string = lambda self, tasks: sorted(stock_tasks(self, tasks))
 
 
 def _loaded(load: Any, places: list[Path], *prefix: str) -> dict[str, Any]:

@@ -10,7 +10,7 @@ IMPORTED = ("inspect_ai", "inspect_ai.dataset", "inspect_ai.scorer", "inspect_ai
 
 @contextmanager
 def without_inspect() -> Iterator[None]:
-    """A context, or decorator, in which LightEval gets stand-ins of what it imports of Inspect, unless that is there."""
+    """A context, or decorator, in which LightEval gets stand-ins of Inspect, unless that is loaded already."""
     stand_ins = {name: MagicMock(__path__=[]) for name in IMPORTED} if "inspect_ai" not in sys.modules else {}
     sys.modules.update(stand_ins)
     try:
