@@ -26,6 +26,7 @@ DEFAULT_MODEL = "aubmindlab/bert-base-arabertv02"
 # JEEM section 5.1.1: CAMeLBERT, trained on MSA and dialects, hence the variant `mix`; the paper names no
 # layer. We chose 9 of 12: the package bert-score uses it for bert-base-uncased and multilingual BERT.
 CAPTION_MODEL, CAPTION_LAYER = "CAMeL-Lab/bert-base-arabic-camelbert-mix", 9
+NO_MODEL = "none"  # as the captions' model: their BERTScore is left out
 MAX_TOKENS = 512
 # Token vectors in memory: 200 MB of them for a model of 768 dimensions in float32.
 HELD_TOKENS = 2**16

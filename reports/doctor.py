@@ -14,7 +14,6 @@ from cultureval.runtime.data.scorers import local_copy
 from cultureval.runtime.data_options import DataOptions, samples_root
 from cultureval.runtime.errors import CulturevalError, shown_names
 from cultureval.runtime.extras import PARTS, install_command, missing_packages, requirements_of
-from cultureval.runtime.patches.table import TRIED, all_patches, installed_version
 from cultureval.runtime.printing import folded, terminal_width
 from cultureval.runtime.settings import variable_of
 from cultureval.runtime.smollm2 import SHORT, gguf_file
@@ -174,28 +173,6 @@ def check_extra(extra: str) -> Finding:
     return Finding("ok", f"extra {extra}")
 
 
-def check_patches() -> list[Finding]:
-    """One line per patched library: whether the patches were tried with the installed version; loads none of them."""
-    findings = []
-    for library, tried_with in TRIED.items():
-        if found := installed_version(library):
-            cost = f"tried with {tried_with}; `cultureval doctor --patches` tries whether they fit"
-            findings.append(Finding("ok" if found == tried_with else "untried", f"patches of {library} {found}", cost))
-    return findings
-
-
-def patches_table() -> tuple[str, bool]:
-    """All patches with the results of their canaries, and whether all of them fit."""
-    rows, fits = [], True
-    for patch in all_patches():
-        found = patch.installed()
-        problem = patch.problem() if found else "not installed"
-        fits = fits and (not found or problem is None)
-        rows.append((patch.library, found or "-", patch.version, patch.target, patch.reason, problem or "fits"))
-    header = ("library", "installed", "tried with", "changed or used", "why", "canary")
-    return terminal_table(header, rows, cut_words=True), fits
-
-
 def check_sandbox() -> list[Finding]:
     """Whether generated code can be judged: EvalPlus, bubblewrap, and its permission to create namespaces."""
     if missing_packages("code"):
@@ -342,5 +319,4 @@ CHECKS: tuple[Callable[[], list[Finding]], ...] = (
     check_judges,
     check_extras,
     check_versions,
-    check_patches,
 )

@@ -64,7 +64,7 @@ class TaskRecord(Record):
             whose true statement was judged right); as the details have it.
         not_means: Metrics that are no means of the values that the details have of them.
         not_applicable: Metrics that have no meaning in this task of the group (dialectal fidelity of English text).
-        left_out: Judges' metrics that it has not, since the judge could not be asked (`RunRecord.unjudged`).
+        left_out: Metrics that it has not, since their judge (`RunRecord.unjudged`) or model was not there.
         truncated: Answers that ended at the token limit.
         cut_prompts: Prompts of which the beginning was left out, since they are too long for the model.
         short_limits: Rows whose answers could have fewer tokens than the task allows, since prompt and answer have to

@@ -91,9 +91,7 @@ def generate(
         raise CulturevalError(f"--n-samples {n_samples} needs --temperature above 0: greedy samples are all the same.")
     from cultureval.metrics.code.solution_code import sanitize_solution
     from cultureval.models.code_generation import CodeSettings, generate_solutions
-    from cultureval.runtime.patches.lighteval.start_up import prepare_lighteval
     from cultureval.tasks.qimma.code_data import load_problems
-    from cultureval.tasks.running import OWN_TASKS
 
     settings = CodeSettings(
         model,
@@ -120,7 +118,6 @@ def generate(
             print_note(problems.other_data)
         try:
             with notes_on_stderr():
-                prepare_lighteval(OWN_TASKS)
                 docs = problems.docs(n_samples, thinking, settings.resolved_backend() == "openai")
 
                 def sanitize(task: str, solution: str) -> str:

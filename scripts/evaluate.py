@@ -10,7 +10,6 @@ import typer
 
 from cultureval.runtime.data.hub import go_offline_if_unreachable
 from cultureval.runtime.errors import BatchWritten, CulturevalError, DryRun, ProblemList, counted
-from cultureval.runtime.gc_pause import no_collection
 from cultureval.runtime.printing import print_note, print_result, print_text, terminal_width
 from cultureval.runtime.saving import Saving, require_folder
 from cultureval.runtime.settings import Settings, current_settings, use_settings
@@ -138,9 +137,8 @@ def evaluate(
     saving = Saving(
         results_path_template, save_details, push_to_hub, push_to_tensorboard, public_run, results_org, wandb
     )
-    with no_collection():
-        from cultureval.models.preflight import check_model
-        from cultureval.reports.evaluation import evaluate_tasks
+    from cultureval.models.preflight import check_model
+    from cultureval.reports.evaluation import evaluate_tasks
 
     with use_settings(with_model_settings(settings, of_model)):
         check = partial(check_model, model)

@@ -119,15 +119,14 @@ def options(
     LIGHTEVAL,
     add_help_option=False,
     context_settings={"allow_extra_args": True, "ignore_unknown_options": True},
-    help="LightEval's own command line, started offline and fast. Example: cultureval lighteval --help",
+    help="LightEval's own command line, started offline. Example: cultureval lighteval --help",
 )
 def lighteval(context: typer.Context) -> None:
     """Passes every argument to LightEval's command line."""
     from cultureval.runtime.patches.lighteval.command_line import lighteval_command
-    from cultureval.tasks.running import INSPECT_TASKS, OWN_TASKS
+    from cultureval.tasks.catalogue import task_names
 
-    own = INSPECT_TASKS if context.args[:1] == ["eval"] else OWN_TASKS
-    raise typer.Exit(lighteval_command(list(context.args), own) or 0)
+    raise typer.Exit(lighteval_command(list(context.args), "cultureval.tasks", task_names()) or 0)
 
 
 @app.command(

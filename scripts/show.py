@@ -193,10 +193,7 @@ def doctor(
         list[Path] | None,
         typer.Argument(metavar="[RESULTS...]", help="A run to compare with this machine, or two with each other."),
     ] = None,
-    everything: Annotated[bool, typer.Option("--all", help="Print also what is in order: versions, patches.")] = False,
-    patches: Annotated[
-        bool, typer.Option("--patches", help="Print all patches of other libraries, and whether they fit.")
-    ] = False,
+    everything: Annotated[bool, typer.Option("--all", help="Print also what is in order, such as versions.")] = False,
 ) -> None:
     """Reports what is installed or missing, or what of results differs.
 
@@ -209,9 +206,9 @@ def doctor(
             raise CulturevalError(f"doctor compares two runs at most, and {len(results)} were named.")
         text, fits = compare_runs(*results) if len(results) == 2 else compare_with_here(results[0])
     else:
-        from cultureval.reports.doctor import machine_report, patches_table
+        from cultureval.reports.doctor import machine_report
 
         with working("Looking at this machine"):
-            text, fits = patches_table() if patches else machine_report(everything)
+            text, fits = machine_report(everything)
     print(text)
     raise SystemExit(not fits)

@@ -143,8 +143,8 @@ def at_hand(name: str) -> PreparedSubset | None:
     return _AT_HAND.get(name)
 
 
-def prepare_subset(task: Task, options: DataOptions) -> PreparedSubset:
-    """Reads, checks and converts the rows of a task.
+def prepare_subset(task: Task, options: DataOptions, limit: int | None = None) -> PreparedSubset:
+    """Reads, checks and converts the rows of a task; with a limit, broken ones are left out while enough are sound.
 
     Raises:
         SourceUnavailable: No copy of the data is on this machine or on the hub.
@@ -166,7 +166,7 @@ def prepare_subset(task: Task, options: DataOptions) -> PreparedSubset:
             else:
                 outcome.add(task, found, placed, prepared)
     selection.finish([] if found.source.read and not found.cleaned else [*found.files, *found.few_shot_files])
-    rows, repeated = _in_clusters(_evaluated_rows(task, found, evaluated, examples, options))
+    rows, repeated = _in_clusters(_evaluated_rows(task, found, evaluated, examples, options, limit))
     folder, fingerprint, with_examples = _write(task, rows, examples.rows)
     report = _rows_report(task, found, rows, evaluated, examples, options)
     report |= {"fingerprint": fingerprint, "duplicate_rows": repeated, "unread_files": _unread_files(task, found)}
@@ -180,13 +180,14 @@ def prepare_subset(task: Task, options: DataOptions) -> PreparedSubset:
 
 
 def _evaluated_rows(
-    task: Task, found: FoundSource, evaluated: "_Outcome", examples: "_Outcome", options: DataOptions
+    task: Task, found: FoundSource, evaluated: "_Outcome", examples: "_Outcome", options: DataOptions, limit: int | None
 ) -> list[PreparedRow]:
     skipped = evaluated.broken
     too_many = [*_too_many(evaluated, found.source, options), *_too_many(examples, found.source, options)]
     if options.bad_rows == "few" and not evaluated.used:
         too_many = too_many or skipped
-    if too_many:
+    enough = options.bad_rows == "few" and limit is not None and evaluated.used >= limit
+    if too_many and not enough:
         raise BrokenRows([_told(task, found, row) for row in too_many])
     if not evaluated.rows:
         gone = f"{len(skipped)} were skipped" + (f", {evaluated.discarded} discarded" if evaluated.discarded else "")

@@ -89,10 +89,6 @@ def lighteval_results(
 
     A row of the details is a problem with all of its solutions, as LightEval has docs of several samples.
     """
-    from cultureval.runtime.patches.lighteval.start_up import prepare_lighteval
-    from cultureval.tasks.running import OWN_TASKS
-
-    prepare_lighteval(OWN_TASKS)
     import pyarrow
     from lighteval.logging.evaluation_tracker import EnhancedJSONEncoder
 

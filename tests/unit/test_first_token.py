@@ -7,7 +7,6 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from lighteval.models.model_output import ModelResponse
 from lighteval.tasks.requests import Doc
 
 from cultureval.models.openai_api import OpenAIModel
@@ -19,7 +18,7 @@ from cultureval.models.server.first_token import (
     undecided,
 )
 from cultureval.runtime.errors import CulturevalError
-from cultureval.runtime.patches.lighteval.refused_docs import RefusedResponse, leave_out_refused
+from cultureval.runtime.patches.lighteval.refused_docs import RefusedResponse, leave_out
 from cultureval.runtime.servers.errors import RowError
 
 
@@ -35,16 +34,14 @@ def test_tasks_of_which_no_row_is_left_are_left_out_and_end_the_run_where_there_
     docs = [doc() for _ in "abc"]
     for one, name in zip(docs, ("one", "two", "three"), strict=True):
         one.task_name = name
-    outputs = {"m": [RefusedResponse(reason="why"), RefusedResponse(reason="no"), ModelResponse()]}
+    refused = [(docs[0], RefusedResponse(reason="why")), (docs[1], RefusedResponse(reason="no"))]
     made = {name: SimpleNamespace(config=SimpleNamespace()) for name in ("one", "two", "three")}
-    pipeline = SimpleNamespace(sampling_docs={"m": docs}, tasks_dict=dict(made))
-    leave_out_refused(pipeline, outputs)
-    assert [*pipeline.tasks_dict] == ["three"] and pipeline.sampling_docs == {"m": docs[2:]} and len(outputs["m"]) == 1
-    assert [*pipeline.unanswered] == ["one", "two"] and "why" in pipeline.unanswered["one"][1]
-    alone = SimpleNamespace(sampling_docs={"m": docs[:2]}, tasks_dict={"one": made["one"], "two": made["two"]})
-    outputs = {"m": [RefusedResponse(reason="why"), RefusedResponse(reason="no")]}
+    tasks = dict(made)
+    kept, unanswered = leave_out(tasks, docs, refused)
+    assert [*tasks] == ["three"] and kept == docs[2:]
+    assert [*unanswered] == ["one", "two"] and "why" in unanswered["one"][1]
     with pytest.raises(CulturevalError, match=r"left to score of one \(.*: why\); two \(.*: no\)\."):
-        leave_out_refused(alone, outputs)
+        leave_out({"one": made["one"], "two": made["two"]}, docs[:2], refused)
 
 
 def reply(*top, **message):

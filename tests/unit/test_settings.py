@@ -56,15 +56,15 @@ def run(monkeypatch, tmp_path):
     seen = []
     monkeypatch.setattr(command, "go_offline_if_unreachable", lambda: None)
 
-    def run_pipeline(model, model_file, tasks, limit, output_dir, saving):
+    def run_tasks(model, model_file, tasks, limit, output_dir, saving):
         with ThreadPoolExecutor(1) as pool:
             options = pool.submit(read_data_options).result()
         seen.append((options, current_settings().resume, read_model_settings(model)))
         tracker = SimpleNamespace(save_summary=lambda _: tmp_path, failed_uploads=[], results_file=tmp_path)
-        return SimpleNamespace(evaluation_tracker=tracker)
+        return SimpleNamespace(tracker=tracker)
 
     monkeypatch.setattr(evaluation, "preflight", lambda names, *_: Plan(CheckedModel(Path("hf.py")), names))
-    monkeypatch.setattr(evaluation, "run_pipeline", run_pipeline)
+    monkeypatch.setattr(evaluation, "run_tasks", run_tasks)
     monkeypatch.setattr(evaluation, "record_of", lambda *_: None)
     monkeypatch.setattr(evaluation, "save_run", lambda *_: None)
     monkeypatch.setattr(evaluation, "read_run", lambda file: Run(file, "org/model", "", {}))
