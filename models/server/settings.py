@@ -144,7 +144,7 @@ def read_config(model: str) -> ServerModelConfig:
         CulturevalError: A setting is unknown, missing or has a wrong value.
     """
     problems = ProblemList()
-    settings: Mapping[str, Any] = _with_provider(read_model_settings(model))
+    settings: Mapping[str, Any] = with_provider(read_model_settings(model))
     known = set(ServerModelConfig.model_fields) - {"model_name", "cache_dir"}
     with problems.collecting():
         refuse_unknown(settings, known, "A model on a server")
@@ -183,7 +183,7 @@ def check_server(model: str, likelihoods: bool) -> str | None:
     return why if likelihoods else None
 
 
-def _with_provider(settings: Mapping[str, Any]) -> dict[str, Any]:
+def with_provider(settings: Mapping[str, Any]) -> dict[str, Any]:
     """The settings of a model on a server over what is known of its provider: limits, prices, names of parameters."""
     urls = settings.get("base_url") or []
     found = provider_at([urls] if isinstance(urls, str) else [url for url in urls if isinstance(url, str)])
