@@ -13,11 +13,8 @@ import logging
 import os
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Sequence
 from dataclasses import asdict
-from functools import partial
-from importlib.metadata import version
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -29,13 +26,12 @@ from lighteval.utils.cache_management import SampleCache
 
 from cultureval.models.answer_log import AnswerLog
 from cultureval.models.answering import Answer, Generator
-from cultureval.models.generation.rendering import Renderer, all_images, open_images, scaled
+from cultureval.models.generation.rendering import Renderer, all_images, open_images
 from cultureval.models.jobs import ScoringJob, encode_together, in_windows
 from cultureval.models.loading import BITS, LoadedModel, load
 from cultureval.models.memory import failures_named, is_out_of_memory
-from cultureval.models.refused_images import ImagesRefused, could_be_refused
+from cultureval.models.refused_images import ImagesRefused
 from cultureval.models.scoring.packed import ChoiceScorer, ScoringRequest
-from cultureval.models.scoring.route_check import RouteCheck
 from cultureval.models.settings import (
     NOT_IN_ANSWER_KEY,
     HFModelSettings,
@@ -43,12 +39,9 @@ from cultureval.models.settings import (
 )
 from cultureval.models.tokens import Encoder, encoder_of
 from cultureval.runtime import processes
-from cultureval.runtime.data.image_store import image_size, pillow
-from cultureval.runtime.devices import hardware
 from cultureval.runtime.doc_fields import specific_of
-from cultureval.runtime.errors import CulturevalError, described
+from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.journal import Append, answer_key, open_journal
-from cultureval.runtime.journal_lines import check_key
 from cultureval.runtime.patches.transformers import loaded_facts
 from cultureval.runtime.progress import Progress, working
 from cultureval.runtime.servers.data_urls import image_hash
@@ -57,7 +50,6 @@ from cultureval.runtime.signatures import changed_settings, changed_values, text
 logger = logging.getLogger(__name__)
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 
-ORDINARY_SIZE = (448, 448)  # pixels, which every processor takes
 IMAGE_CHARACTERS = 1000  # an image costs about as much as this many characters of text
 # Not settings: names, places, and what loading found out.
 NOT_SETTINGS = {"model_name", "cache_dir", "resolved_revision", "fingerprint"}
@@ -98,9 +90,6 @@ class HFModel(LightevalModel):
         self.log = AnswerLog()
         self.seconds = 0.0
         self.generator = Generator(self)
-        self.scorer.checked = partial(self._checked, "scoring")
-        self.generator.checked = partial(self._checked, "generation")
-        self._refused_sizes: dict[tuple[int, int], str] = {}  # by width and height: why, or ""
         self._cache = SampleCache(self.config)  # LightEval's pipeline gives it the task registry
 
     @property
@@ -169,7 +158,7 @@ class HFModel(LightevalModel):
                 "chat_template": self.renderer.uses_chat_template,
                 "chat_template_hash": self.renderer.template_hash,
                 "system_prompt_hash": text_hash(self.config.system_prompt),
-                "routes": {kind: check["route"] for kind, check in self._route_checks().items()},
+                "routes": self._routes(),
                 "route_checks": self._route_checks(),
                 "settings": changed_values(self.config, NOT_SETTINGS),
             },
@@ -177,14 +166,16 @@ class HFModel(LightevalModel):
             "seconds": {"computing": self.seconds} if self.seconds else {},
         }
 
+    def _routes(self) -> dict[str, str]:
+        """Kind of prompt -> the route of its scores or answers."""
+        scored = {"images" if images else "text": check.route for images, check in self.scorer.checks.items()}
+        names = {"text": "generated", "images": "generated images"}
+        return scored | {names[kind]: route for kind, route in self.generator.routes.items()}
+
     def _route_checks(self) -> dict[str, dict[str, Any]]:
         """Kind of prompt -> what the choice of its route rests on."""
-        checks = {"text": self.scorer.checks, "generated": self.generator.checks}
-        return {
-            f"{kind} images".removeprefix("text ") if images else kind: asdict(check)
-            for kind, of_kind in checks.items()
-            for images, check in of_kind.items()
-        }
+        scored = {"images" if images else "text": asdict(check) for images, check in self.scorer.checks.items()}
+        return scored | ({"generated": {"reason": self.generator.reason}} if self.generator.reason else {})
 
     # --- log-likelihood ---
 
@@ -309,19 +300,6 @@ class HFModel(LightevalModel):
         self._bar = Progress(total, description, "doc", silent=self.disable_tqdm, kept_in=self.journal.folder)
         return self._bar
 
-    def _checked(self, kind: str, images: bool, check: Callable[[], RouteCheck]) -> RouteCheck:
-        """The check of a route: an earlier run's, of the same model, settings, versions and machine, or a new one."""
-        versions = {name: version(name) for name in ("cultureval", "torch", "transformers")}
-        about = {"model": self.loaded.identity, "settings": self.config.answer_key_settings(), "versions": versions}
-        about |= {"loaded": loaded_facts(self.loaded.model), "machine": hardware(), "kind": kind, "images": images}
-        key = check_key(answer_key(route=about))
-        if (earlier := self.journal.get(key)) is not None:
-            return RouteCheck(**earlier | {"seconds": 0.0, "reused": True})
-        with self._bar.phase(f"Checking the model's {kind} route"):
-            found = check()
-        self.journal.append({key: asdict(found)})
-        return found
-
     def _warn_if_truncated(self, docs: Sequence[Doc], responses: list[ModelResponse]) -> list[ModelResponse]:
         """Return the responses unchanged; warn about prompts that did not fit the model."""
         pairs = zip(docs, responses, strict=True)
@@ -358,31 +336,6 @@ class HFModel(LightevalModel):
             for name, value in inputs.items()
         }
         return {name: value for name, value in cast.items() if name in taken}
-
-    def image_refused(self, doc: Doc) -> str:
-        """Why the model's processor refuses an image of a doc for its size, as a clause; "" where it refuses none.
-
-        Sizes that a processor could refuse are tried on blank images; those that cannot be opened are refused later.
-        """
-        if self.loaded.processor is None or not all_images(doc) or self._size_refused(ORDINARY_SIZE):
-            return ""  # without a processor of images alone, each image is refused when it is asked about
-        with suppress(OSError, ValueError):
-            sizes = (image_size(image) for image in all_images(doc))
-            return next(filter(None, (self._size_refused(size) for size in sizes if could_be_refused(size))), "")
-        return ""
-
-    def _size_refused(self, size: tuple[int, int]) -> str:
-        if size not in self._refused_sizes:
-            self._refused_sizes[size] = ""
-            least, most = self.config.image_min_pixels, self.config.image_max_pixels
-            try:
-                self.loaded.processor.image_processor(
-                    images=[scaled(pillow().new("RGB", size), least, most)], return_tensors="pt"
-                )
-            except Exception as error:  # of whatever kind: it would be raised for each image of that size
-                why = f"the model's processor refuses it: {described(error).rstrip('.')}"
-                self._refused_sizes[size] = why
-        return self._refused_sizes[size]
 
     def key(self, kind: str, encoder: Encoder, images: Sequence[str], prompt: str, **parts: Any) -> str:
         """The journal key of an answer: model, settings, tokens, prompt, images and all else that it depends on."""

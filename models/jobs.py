@@ -11,7 +11,7 @@ from lighteval.tasks.requests import Doc
 from cultureval.models.generation.generation import Generation
 from cultureval.models.generation.rendering import Renderer, all_images
 from cultureval.models.loading import LoadedModel
-from cultureval.models.refused_images import ImagesRefused, reason_to_skip
+from cultureval.models.refused_images import ImagesRefused
 from cultureval.models.scoring.packed import ChoiceScore, ScoringRequest
 from cultureval.models.settings import HFModelSettings
 from cultureval.models.tokens import (
@@ -97,7 +97,7 @@ class ScoringJob:
         try:
             return self._requests()
         except ImagesRefused as error:
-            self.refused = reason_to_skip(error)
+            self.refused = error.reason
             return []
 
     def _requests(self) -> list[ScoringRequest]:
