@@ -93,16 +93,10 @@ class Generator:
         self._bar = bar
         self._answers: dict[int, Answer] = {}
         self._asked: dict[str, Asked] = {}
-        bar.most_tokens = sum(map(self._most, docs))
         windows = self._windows(docs)
         if (first := next(windows, None)) is not None:
             self._answer_rows(chain([first], windows))
         return [self._answers.pop(place) for place in range(len(docs))]
-
-    def _most(self, doc: Doc) -> int:
-        """Tokens of a doc's answers at most."""
-        given = self.lm.config.generation_parameters.max_new_tokens
-        return (given or doc.generation_size or self.lm.max_length) * doc.num_samples
 
     def _answer_rows(self, windows: Iterator[list[Row]]) -> None:
         queue = GenerationQueue(self.loaded, self._chooser, self.size, self.lm.config.reasoning_tags)
@@ -139,7 +133,6 @@ class Generator:
         self.lm.log.look_up(job.doc.task_name, self.lm.journal, [job.key])
         asked = Asked(job, [(place, job)])
         if job.answers:
-            self._bar.most_tokens -= self._most(job.doc)
             self._respond(asked, self._bar.reuse)
             return None
         self._asked[job.key] = asked

@@ -1,11 +1,8 @@
 """`lighteval custom MODEL .../cultureval/models/hf.py TASKS`: any causal or image-text-to-text model of transformers.
 
-MODEL is a hub id, a folder, or a YAML file with the settings of `cultureval.models.settings`. Log-likelihoods are
-scored as `scoring/packed.py` describes. Every finished batch of answers is written to the journal (a batch of scores
-while the next is computed), and a resumed run reads its answers from there; LightEval's response cache is not used,
-since its key does not cover the weights.
-
-Under `accelerate launch` or `torchrun` every process answers its share and the first one computes the metrics.
+MODEL is a hub id, a folder, or a YAML file with the settings of `cultureval.models.settings`. Finished answers are
+written to the journal, from which a resumed run reads them. Under `accelerate launch` or `torchrun` every process
+answers its share and the first one computes the metrics.
 """
 
 import inspect
@@ -41,7 +38,7 @@ from cultureval.models.tokens import Encoder, encoder_of
 from cultureval.runtime import processes
 from cultureval.runtime.doc_fields import specific_of
 from cultureval.runtime.errors import CulturevalError
-from cultureval.runtime.journal import Append, answer_key, open_journal
+from cultureval.runtime.journal import answer_key, open_journal
 from cultureval.runtime.patches.transformers import loaded_facts
 from cultureval.runtime.progress import Progress, working
 from cultureval.runtime.servers.data_urls import image_hash
@@ -60,21 +57,12 @@ class HFModel(LightevalModel):
 
     Attributes:
         config: The settings, as written to the results.
-        loaded: The model, its tokenizer and its identity.
-        renderer: Renders docs as prompts.
-        scorer: Scores choices.
-        generator: Generates answers.
-        journal: Stores answers.
         seconds: That the model has computed log-probabilities of choices.
         log: Where answers came from; of all processes once the last answer is there.
     """
 
     def __init__(self, config: Any) -> None:
-        """Load the model.
-
-        Args:
-            config: LightEval's CustomModelConfig, whose `model_name` is a hub id, a folder or a YAML file; or the
-                settings.
+        """Load the model of LightEval's CustomModelConfig, or of our settings.
 
         Raises:
             CulturevalError: The settings or the model cannot be read.
@@ -122,18 +110,14 @@ class HFModel(LightevalModel):
         version = self.config.resolved_revision or self.config.fingerprint or "?"
         computed_in = str(self.loaded.model.dtype).removeprefix("torch.")
         stated = {"dtype", "chat_template", "resolved_revision", "fingerprint"}
+        adapter = self.loaded.identity.get("adapter")
         return {
-            "model": f"{self.config.model_name}@{version[:8]}{self._adapter()}",
+            "model": f"{self.config.model_name}@{version[:8]}{f'+{adapter}' if adapter else ''}",
             "backend": "transformers",
             "dtype": self.config.dtype if self.config.dtype in BITS else computed_in,
             "chat": "on" if self.renderer.uses_chat_template else "off",
             "settings": changed_settings(self.config, NOT_IN_ANSWER_KEY | stated),
         }
-
-    def _adapter(self) -> str:
-        """The adapter in a signature: `+my-lora@1a2b3c4d(merged)`; "" without one."""
-        found = self.loaded.identity.get("adapter")
-        return f"+{found}" if found else ""
 
     def cleanup(self) -> None:
         """Called by LightEval after the last answer and before the metrics: all processes but the first end here."""
@@ -183,11 +167,9 @@ class HFModel(LightevalModel):
         """Score the choices of each doc after its prompt.
 
         Returns:
-            For each doc `logprobs` (sum over a choice's tokens), `argmax_logits_eq_gold`, `input_tokens` (the
-            prompt's; a list for each choice where they are encoded together) and `output_tokens` (each choice's,
-            without padding, so their lengths are the token counts).
-            Where `doc.specific["end_logprob"]` is true, `logits` holds for each choice [log-probability that the text
-            ends after it]; this costs one more token per choice.
+            For each doc `logprobs` (nats, a sum over each choice's tokens), `argmax_logits_eq_gold`, `input_tokens`
+            (the prompt's; a list for each choice where they are encoded together) and `output_tokens` (each choice's).
+            Where `doc.specific["end_logprob"]` is true, `logits` holds [log-probability of the end] for each choice.
 
         Raises:
             CulturevalError: A choice is longer than the model's longest sequence.
@@ -221,7 +203,7 @@ class HFModel(LightevalModel):
     def _score_all(self, docs: Sequence[Doc], rolling: bool = False) -> list[ModelResponse]:
         """Score docs in order, window by window; each batch of answers is written to the journal."""
         responses: list[ModelResponse] = []
-        with self._progress(len(docs), "Scoring choices") as bar, self.journal.appending() as append:
+        with Progress(len(docs), "Scoring choices", "doc", silent=self.disable_tqdm) as bar:
             for window in in_windows(docs):
                 jobs = [ScoringJob(self, doc, rolling) for doc in window]
                 encode_together(jobs)
@@ -231,11 +213,11 @@ class HFModel(LightevalModel):
                 for group in _groups(jobs):
                     asked = [(job, *item) for job in group for item in enumerate(job.requests())]
                     for batch in self.scorer.batches([request for *_, request in asked]):
-                        bar.update(self._score_batch([asked[index] for index in batch], append))
+                        bar.update(self._score_batch([asked[index] for index in batch]))
                 responses += [job.response() for job in jobs]
         return responses
 
-    def _score_batch(self, batch: Sequence[tuple[ScoringJob, int, ScoringRequest]], append: Append) -> int:
+    def _score_batch(self, batch: Sequence[tuple[ScoringJob, int, ScoringRequest]]) -> int:
         """Score what is missing in a batch, write completed docs to the journal and count them."""
         needed = [item for item in batch if not item[0].done]
         finished = {}
@@ -249,12 +231,12 @@ class HFModel(LightevalModel):
                 raise
             self.scorer.halve(self.config.model_name, error)
             parts = self.scorer.batches([item[2] for item in needed])
-            return sum(self._score_batch([needed[index] for index in part], append) for part in parts)
+            return sum(self._score_batch([needed[index] for index in part]) for part in parts)
         for (job, number, _), scores in zip(needed, found, strict=True):
             if job.add_scores(number, scores):
                 finished[job.key] = job.record
                 self.log.answered(job.doc.task_name, self.scorer.last_route)
-        append(finished)
+        self.journal.append(finished)
         return len(finished)
 
     # --- generation ---
@@ -285,20 +267,16 @@ class HFModel(LightevalModel):
         return self._warn_if_truncated(docs, [response for response, _ in answered])
 
     def _place_in_queue(self, doc: Doc) -> tuple[Any, ...]:
-        """Sorts docs: those that may share images or text are adjacent, and long answers and prompts come first."""
+        """Sorts docs: texts first, long answers and prompts before short ones, those of a task adjacent."""
         length = self.config.generation_parameters.max_new_tokens or doc.generation_size or 0
         texts = (text for one in (*doc.fewshot_samples, doc) for text in (one.query, one.instruction) if text)
-        return [_image_key(image) for image in all_images(doc)], -length, doc.task_name, -sum(map(len, texts))
+        return bool(all_images(doc)), -length, doc.task_name, -sum(map(len, texts))
 
     def _generate_all(self, docs: Sequence[Doc]) -> list[Answer]:
-        with self._progress(len(docs), "Generating") as bar:
+        with Progress(len(docs), "Generating", "doc", silent=self.disable_tqdm) as bar:
             return self.generator.answer_all(docs, bar)
 
     # --- shared ---
-
-    def _progress(self, total: int, description: str) -> Progress:
-        self._bar = Progress(total, description, "doc", silent=self.disable_tqdm, kept_in=self.journal.folder)
-        return self._bar
 
     def _warn_if_truncated(self, docs: Sequence[Doc], responses: list[ModelResponse]) -> list[ModelResponse]:
         """Return the responses unchanged; warn about prompts that did not fit the model."""
@@ -324,18 +302,23 @@ class HFModel(LightevalModel):
                 padding_side="left",
                 add_special_tokens=self.encoder(docs[0]).add_special_tokens,
             )
-        except (ValueError, StopIteration) as error:  # such as an image 200 times as wide as high
+        except (
+            ArithmeticError,
+            IndexError,
+            StopIteration,
+            ValueError,
+        ) as error:  # such as an image 200 times as wide as high
             raise ImagesRefused(docs, f"the model's processor refuses it: {str(error).rstrip('.')}") from error
         width = inputs["input_ids"].shape[1]
         if width > limit:
             size = f"its prompt has {width} tokens with images, more than {limit}"
             raise ImagesRefused(docs, f"{size}: lower image_max_pixels or raise max_length")
         taken = inspect.signature(self.loaded.model.forward).parameters
-        cast = {
+        return {
             name: value.to(self.loaded.model.dtype) if value.is_floating_point() else value
             for name, value in inputs.items()
+            if name in taken
         }
-        return {name: value for name, value in cast.items() if name in taken}
 
     def key(self, kind: str, encoder: Encoder, images: Sequence[str], prompt: str, **parts: Any) -> str:
         """The journal key of an answer: model, settings, tokens, prompt, images and all else that it depends on."""
