@@ -10,24 +10,25 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain, groupby
 from random import Random
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from lighteval.models.model_output import ModelResponse
 from lighteval.tasks.requests import Doc
 
-from cultureval.models.answer_log import AnswerLog
 from cultureval.models.generation.batch_size import BatchSize
 from cultureval.models.generation.check import why_not_queued
 from cultureval.models.generation.choosing import TokenChooser
 from cultureval.models.generation.generation import Generation, generate, pad_left, sampling_arguments
 from cultureval.models.generation.queue import GenerationQueue
 from cultureval.models.generation.rows import Row
-from cultureval.models.jobs import GenerationJob, JobModel, in_windows
-from cultureval.models.loading import LoadedModel
+from cultureval.models.jobs import GenerationJob, in_windows
 from cultureval.models.memory import failures_named, is_out_of_memory, recover
 from cultureval.models.refused_images import ImagesRefused
 from cultureval.models.scoring.prefix_cache import longest_reusable
 from cultureval.runtime.progress import Progress
+
+if TYPE_CHECKING:
+    from cultureval.models.hf import HFModel
 
 logger = logging.getLogger(__name__)
 
@@ -35,13 +36,6 @@ Answer = tuple[ModelResponse, list[str]]  # and why each text ended
 QUEUE, BATCHES, ONE_BY_ONE = "queue", "batches", "one_by_one"
 IMAGES_AT_ONCE_CPU, IMAGES_AT_ONCE_ACCELERATOR = 8, 32  # prompts with images, whose patches take much memory
 PROBED = 8  # tokens that a batch must answer as each of its prompts is answered alone
-
-
-class GeneratingModel(JobModel, Protocol):
-    """What generation needs of its model (`models/hf.py`)."""
-
-    loaded: LoadedModel
-    log: AnswerLog
 
 
 @dataclass(eq=False)
@@ -70,7 +64,7 @@ class Generator:
         reason: Why texts are not answered by the queue; "" where they are.
     """
 
-    def __init__(self, lm: GeneratingModel) -> None:
+    def __init__(self, lm: "HFModel") -> None:
         """Prepare to answer."""
         self.lm, self.loaded = lm, lm.loaded
         self.size = BatchSize(lm.config.batch_size, lm.loaded.model, lm.config.model_name)
