@@ -178,7 +178,8 @@ class Generator:
             if len(asked.answers) == asked.job.doc.num_samples:
                 asked.job.answers = [asked.answers[number] for number in sorted(asked.answers)]
                 complete.append(asked)
-        self.lm.journal.append({asked.job.key: asked.job.record() for asked in complete})
+        if complete:
+            self.lm.journal.append({asked.job.key: asked.job.record() for asked in complete})
         for asked in complete:
             self.lm.log.answered(asked.job.doc.task_name, route)
             self._respond(asked)
