@@ -1,47 +1,41 @@
-"""Generated answers of many docs: from the journal, else from the queue, else from `generate`."""
+"""Generated answers of many docs: from the journal, else from the queue, else from transformers' `generate`.
+
+`generate` answers prompts with images, and those of models or settings that the queue cannot serve.
+"""
 
 import hashlib
+import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property, partial
+from functools import cached_property
 from itertools import chain, groupby
 from random import Random
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from lighteval.models.model_output import ModelResponse
 from lighteval.tasks.requests import Doc
 
-from cultureval.models.answer_log import AnswerLog
 from cultureval.models.generation.batch_size import BatchSize
+from cultureval.models.generation.check import why_not_queued
 from cultureval.models.generation.choosing import TokenChooser
-from cultureval.models.generation.generation import Generation, Sampling, generate, pad_left
+from cultureval.models.generation.generation import Generation, generate, pad_left, sampling_arguments
 from cultureval.models.generation.queue import GenerationQueue
-from cultureval.models.generation.route import (
-    BATCHES,
-    ONE_BY_ONE,
-    QUEUE,
-    choose_generation_route,
-    never_queued,
-    told,
-)
-from cultureval.models.generation.rows import DecodingRow
-from cultureval.models.jobs import GenerationJob, JobModel, in_windows
-from cultureval.models.loading import LoadedModel
+from cultureval.models.generation.rows import Row
+from cultureval.models.jobs import GenerationJob, in_windows
 from cultureval.models.memory import failures_named, is_out_of_memory, recover
-from cultureval.models.refused_images import ImagesRefused, reason_to_skip
-from cultureval.models.scoring.packed import images_end
+from cultureval.models.refused_images import ImagesRefused
 from cultureval.models.scoring.prefix_cache import longest_reusable
-from cultureval.models.scoring.route_check import Checked, RouteCheck, as_is
 from cultureval.runtime.progress import Progress
 
-Answer = tuple[ModelResponse, list[str | None]]  # and why each text ended
+if TYPE_CHECKING:
+    from cultureval.models.hf import HFModel
 
+logger = logging.getLogger(__name__)
 
-class GeneratingModel(JobModel, Protocol):
-    """What generation needs of its model (`models/hf.py`)."""
-
-    loaded: LoadedModel
-    log: AnswerLog
+Answer = tuple[ModelResponse, list[str]]  # and why each text ended
+QUEUE, BATCHES, ONE_BY_ONE = "queue", "batches", "one_by_one"
+IMAGES_AT_ONCE_CPU, IMAGES_AT_ONCE_ACCELERATOR = 8, 32  # prompts with images, whose patches take much memory
+PROBED = 8  # tokens that a batch must answer as each of its prompts is answered alone
 
 
 @dataclass(eq=False)
@@ -66,16 +60,17 @@ class Generator:
 
     Attributes:
         size: How many answers are generated at once.
-        checks: The route of prompts without (False) and with images (True), once chosen, and what that rests on.
-        checked: Finds an earlier check of a route, or makes one.
+        routes: The route of prompts of `text` and with `images`, once chosen.
+        reason: Why texts are not answered by the queue; "" where they are.
     """
 
-    def __init__(self, lm: GeneratingModel) -> None:
+    def __init__(self, lm: "HFModel") -> None:
         """Prepare to answer."""
         self.lm, self.loaded = lm, lm.loaded
         self.size = BatchSize(lm.config.batch_size, lm.loaded.model, lm.config.model_name)
-        self.checks: dict[bool, RouteCheck] = {}
-        self.checked: Checked = as_is
+        self.routes: dict[str, str] = {}
+        self.reason = ""
+        self._padding: dict[bool, bool] = {}  # whether prompts with images (True) or without may be padded
         self._settings = lm.config.generation_parameters.to_transformers_dict()
         for name in ("max_new_tokens", "stop_strings", "output_scores", "return_dict_in_generate"):
             self._settings.pop(name, None)
@@ -92,22 +87,16 @@ class Generator:
         self._bar = bar
         self._answers: dict[int, Answer] = {}
         self._asked: dict[str, Asked] = {}
-        bar.most_tokens = sum(map(self._most, docs))
         windows = self._windows(docs)
         if (first := next(windows, None)) is not None:
             self._answer_rows(chain([first], windows))
         return [self._answers.pop(place) for place in range(len(docs))]
 
-    def _most(self, doc: Doc) -> int:
-        """Tokens of a doc's answers at most."""
-        given = self.lm.config.generation_parameters.max_new_tokens
-        return (given or doc.generation_size or self.lm.max_length) * doc.num_samples
-
-    def _answer_rows(self, windows: Iterator[list[DecodingRow]]) -> None:
+    def _answer_rows(self, windows: Iterator[list[Row]]) -> None:
         queue = GenerationQueue(self.loaded, self._chooser, self.size, self.lm.config.reasoning_tags)
         queue.count_tokens = self._bar.count_tokens
         try:
-            queue.answer(windows, self._load, self._finished)
+            queue.answer(windows, self._finished)
         except (RuntimeError, IndexError) as error:
             if not queue.rows:
                 raise
@@ -118,17 +107,15 @@ class Generator:
     def _chooser(self) -> TokenChooser:
         return TokenChooser(self.loaded, self._settings)
 
-    def _windows(self, docs: Sequence[Doc]) -> Iterator[list[DecodingRow]]:
+    def _windows(self, docs: Sequence[Doc]) -> Iterator[list[Row]]:
         """Rows for the queue, some docs at a time; what the journal has, or the queue cannot answer, is done here."""
         for window in in_windows(enumerate(docs)):
             fresh = [asked for place, doc in window if (asked := self._asked_for(place, GenerationJob(self.lm, doc)))]
             texts = [asked for asked in fresh if not asked.job.images]
-            route = self._route_of_texts(texts)
-            beyond = [asked for asked in texts if route != QUEUE or self._turns(asked.job)]
-            for same in _alike(beyond):
-                self._generate(same, 1 if route != BATCHES else self.size.most)
-            rows = [row for asked in fresh if asked not in beyond for row in self._rows(asked)]
-            if rows:
+            queued = [asked for asked in texts if self._is_queued(texts) and not self._turns(asked.job)]
+            for same in _alike([row for asked in fresh if asked not in queued for row in self._rows(asked)]):
+                self._generate(same)
+            if rows := [row for asked in queued for row in self._rows(asked)]:
                 yield rows
 
     def _asked_for(self, place: int, job: GenerationJob) -> Asked | None:
@@ -140,18 +127,21 @@ class Generator:
         self.lm.log.look_up(job.doc.task_name, self.lm.journal, [job.key])
         asked = Asked(job, [(place, job)])
         if job.answers:
-            self._bar.most_tokens -= self._most(job.doc)
             self._respond(asked, self._bar.reuse)
             return None
         self._asked[job.key] = asked
         return asked
 
-    def _route_of_texts(self, texts: Sequence[Asked]) -> str:
-        if texts and False not in self.checks:
-            rows = [row for asked in texts for row in self._rows(asked)[:1]]
+    def _is_queued(self, texts: Sequence[Asked]) -> bool:
+        """Whether the queue may answer; checked once, on the first texts."""
+        if "text" not in self.routes:
             with failures_named(self.lm.config.model_name, [asked.job.doc for asked in texts]):
-                self._check(rows, self._chooser.refused)
-        return self.checks[False].route if texts else QUEUE
+                prompts = [asked.job.tokens for asked in texts]
+                self.reason = self._chooser.refused or why_not_queued(self.loaded, prompts)
+            self.routes["text"] = BATCHES if self.reason else QUEUE
+            if self.reason:
+                logger.warning("%s; answers are generated by transformers' `generate`, slower", self.reason)
+        return not self.reason
 
     def _turns(self, job: GenerationJob) -> bool:
         """Whether the answer may become so long that the keys of all earlier tokens change."""
@@ -162,62 +152,25 @@ class Generator:
         room = self.lm.max_length - len(job.tokens)
         return max(1, min(job.max_new_tokens or room, room))
 
-    def _rows(self, asked: Asked) -> list[DecodingRow]:
+    def _rows(self, asked: Asked) -> list[Row]:
         job, seed = asked.job, self.lm.config.generation_parameters.seed or 0
         return [
-            DecodingRow(
+            Row(
                 owner=asked,
-                number=number,
                 prompt=job.tokens,
                 limit=self._limit(job),
                 numbers=Random(f"{job.key} {number} {seed}"),
+                number=number,
                 stops=job.stops,
                 opened=job.opened,
-                images=" ".join(job.image_keys),
             )
             for number in range(job.doc.num_samples)
         ]
 
-    def _load(self, row: DecodingRow) -> bool:
-        """Processes a row's images; tells whether the queue can answer it (else it is answered, or refused, here)."""
-        asked: Asked = row.owner
-        if not row.images or asked.ended:
-            row.ended = asked.ended
-            return not asked.ended
-        try:
-            inputs = self.lm.with_images([asked.job.prompt], [asked.job.doc], self.lm.max_length - 1)
-        except ImagesRefused as error:
-            asked.job.refused = reason_to_skip(error)
-            self._respond(asked)
-            row.ended = True
-            return False
-        row.prompt = asked.job.tokens = inputs["input_ids"][0].tolist()
-        row.limit = self._limit(asked.job)
-        row.vision = {name: value for name, value in inputs.items() if name not in ("input_ids", "attention_mask")}
-        row.images_end = images_end(self.loaded.model, row.prompt)
-        if self._route_of_image(row) == QUEUE and not self._turns(asked.job):
-            return True
-        self._generate([asked], 1)
-        row.ended = True
-        return False
-
-    def _route_of_image(self, row: DecodingRow) -> str:
-        never = self._chooser.refused or never_queued(row, self.loaded.model.config.model_type)
-        if never:
-            self.checks.setdefault(True, RouteCheck(ONE_BY_ONE, 0.0, 0.0, never))
-            return ONE_BY_ONE
-        if True not in self.checks:
-            self._check([row], "")
-        return self.checks[True].route
-
-    def _check(self, rows: Sequence[DecodingRow], refused: str) -> None:
-        images = bool(rows[0].images)
-        self.checks[images] = told(self.checked(images, partial(choose_generation_route, self.loaded, rows, refused)))
-
     # --- answers ---
 
-    def _finished(self, ended: Sequence[tuple[DecodingRow, Generation]]) -> None:
-        """Notes answers of the queue; a doc is finished with the last of its samples."""
+    def _finished(self, ended: Sequence[tuple[Row, Generation]], route: str = QUEUE) -> None:
+        """Notes answers; a doc is finished with the last of its samples: it is journalled and responded to."""
         complete = []
         for row, answer in ended:
             asked: Asked = row.owner
@@ -225,11 +178,8 @@ class Generator:
             if len(asked.answers) == asked.job.doc.num_samples:
                 asked.job.answers = [asked.answers[number] for number in sorted(asked.answers)]
                 complete.append(asked)
-        self._keep(complete, QUEUE)
-
-    def _keep(self, complete: Sequence[Asked], route: str) -> None:
-        """Writes answers to the journal, and responds to their docs."""
-        self.lm.journal.append({asked.job.key: asked.job.record() for asked in complete})
+        if complete:
+            self.lm.journal.append({asked.job.key: asked.job.record() for asked in complete})
         for asked in complete:
             self.lm.log.answered(asked.job.doc.task_name, route)
             self._respond(asked)
@@ -243,62 +193,101 @@ class Generator:
             self.lm.log.short[job.doc.task_name] += (job.max_new_tokens or 0) > self._limit(job)
         (count or self._bar.update)(len(asked.docs))
 
-    # --- the routes without the queue ---
+    # --- by `generate` ---
 
-    def _generate(self, same: Sequence[Asked], at_once: int) -> None:
-        """Answer jobs with as many tokens and samples by `generate`, in batches; halves them where memory is short."""
-        waiting = sorted(same, key=lambda asked: -len(asked.job.tokens))
-        while waiting:
-            count = min(at_once, self.size.most)
-            batch, waiting = waiting[:count], waiting[count:]
-            while batch:
-                try:
-                    self._generate_batch(batch)
-                    batch = []
-                except (RuntimeError, MemoryError) as error:
-                    if not is_out_of_memory(error):
-                        raise
-                    self.size.halve(len(batch), error)
-                    batch, waiting = batch[: self.size.most], [*batch[self.size.most :], *waiting]
-                    recover(self.loaded.model.device, error)
+    def _generate(self, waiting: list[Row]) -> None:
+        """Answers rows with as many tokens, in batches, the longest first; halves them where memory is short."""
+        waiting.sort(key=lambda row: -len(row.prompt or row.owner.job.prompt))
+        while waiting := [row for row in waiting if not (row.ended or row.owner.ended)]:
+            batch = waiting[:2]
+            try:
+                batch = waiting[: self._at_once(waiting)]
+                self._generate_batch(batch)
+            except (RuntimeError, MemoryError) as error:
+                if not is_out_of_memory(error):
+                    raise
+                self.size.halve(len(batch), error)
+                recover(self.loaded.model.device, error)
 
-    def _generate_batch(self, batch: Sequence[Asked]) -> None:
-        jobs = [asked.job for asked in batch]
-        inputs = self._inputs(jobs)
-        room = self.lm.max_length - inputs["input_ids"].shape[1]
-        wanted = jobs[0].max_new_tokens
-        if wanted and room < wanted and len(batch) > 1:  # a long prompt would shorten the other answers
-            for asked in batch:
-                self._generate_batch([asked])
+    def _at_once(self, waiting: Sequence[Row]) -> int:
+        """How many rows are answered together: one where the first two, padded, are not answered as each alone."""
+        images = waiting[0].owner.job.images
+        most = self.size.most
+        if images:
+            on_cpu = self.loaded.model.device.type == "cpu"
+            most = min(most, IMAGES_AT_ONCE_CPU if on_cpu else IMAGES_AT_ONCE_ACCELERATOR)
+        if most == 1 or len(waiting) == 1 or longest_reusable(self.loaded.model):
+            return 1
+        if images not in self._padding:
+            try:
+                self._padding[images] = self._agree([waiting[0], waiting[-1]])
+            except ImagesRefused:  # whose, is found out one by one
+                return 1
+            self.routes["images" if images else "text"] = BATCHES if self._padding[images] else ONE_BY_ONE
+        return most if self._padding[images] else 1
+
+    def _agree(self, pair: list[Row]) -> bool:
+        """Whether two rows get the same tokens together as alone: a model that does not heed padding differs."""
+        together = self._answered(pair, self._inputs(pair), PROBED, {})
+        alone = [self._answered([row], self._inputs([row]), PROBED, {})[0] for row in pair]
+        return [answer.tokens for answer in together] == [answer.tokens for answer in alone]
+
+    def _generate_batch(self, batch: list[Row]) -> None:
+        try:
+            inputs = self._inputs(batch)
+        except ImagesRefused as error:
+            if len(batch) == 1:
+                batch[0].owner.job.refused = error.reason
+                self._respond(batch[0].owner)
+            else:
+                self._generate_each(batch)
             return
-        parameters = self.lm.config.generation_parameters
-        digest = hashlib.sha256("".join(job.key for job in jobs).encode()).digest()
-        seed = int.from_bytes(digest[:4]) ^ (parameters.seed or 0)
-        with failures_named(self.lm.config.model_name, [job.doc for job in jobs]):
-            answers = generate(
+        room, wanted = self.lm.max_length - inputs["input_ids"].shape[1], batch[0].owner.job.max_new_tokens
+        if wanted and room < wanted and len(batch) > 1:  # a long prompt would shorten the other answers
+            self._generate_each(batch)
+            return
+        answers = self._answered(batch, inputs, max(1, min(wanted or room, room)), self._settings)
+        for row in batch:
+            row.ended = True
+        self._finished(list(zip(batch, answers, strict=True)), BATCHES if len(batch) > 1 else ONE_BY_ONE)
+
+    def _generate_each(self, batch: Sequence[Row]) -> None:
+        for row in batch:
+            if not row.owner.ended:
+                self._generate_batch([row])
+
+    def _answered(
+        self, rows: Sequence[Row], inputs: Mapping[str, Any], limit: int, settings: Mapping[str, Any]
+    ) -> list[Generation]:
+        names = "".join(f"{row.owner.job.key} {row.number}" for row in rows)
+        digest = hashlib.sha256(names.encode()).digest()
+        with failures_named(self.lm.config.model_name, [row.owner.job.doc for row in rows]):
+            return generate(
                 self.loaded,
                 inputs,
-                [job.stops for job in jobs],
-                [job.opened for job in jobs],
-                max_new_tokens=max(1, min(wanted or room, room)),
-                sampling=Sampling(jobs[0].doc.num_samples, self._settings, seed),
-                tags=self.lm.config.reasoning_tags,
+                [row.stops for row in rows],
+                [row.opened for row in rows],
+                sampling_arguments(settings) | {"max_new_tokens": limit},
+                int.from_bytes(digest[:4]) ^ (self.lm.config.generation_parameters.seed or 0),
+                self.lm.config.reasoning_tags,
             )
-        for job, answer in zip(jobs, answers, strict=True):
-            job.answers = answer
-        self._keep(batch, BATCHES if len(batch) > 1 else ONE_BY_ONE)
 
-    def _inputs(self, jobs: Sequence[GenerationJob]) -> Mapping[str, Any]:
-        if jobs[0].images:
-            return self.lm.with_images([job.prompt for job in jobs], [job.doc for job in jobs], self.lm.max_length - 1)
-        return pad_left([job.tokens for job in jobs], self.loaded.tokenizer.pad_token_id)
+    def _inputs(self, rows: Sequence[Row]) -> Mapping[str, Any]:
+        """Padded prompts; those with images as the processor makes them, from which their jobs get their tokens."""
+        jobs: list[GenerationJob] = [row.owner.job for row in rows]
+        if not jobs[0].images:
+            return pad_left([job.tokens for job in jobs], self.loaded.tokenizer.pad_token_id)
+        inputs = self.lm.with_images([job.prompt for job in jobs], [job.doc for job in jobs], self.lm.max_length - 1)
+        for job, ids, mask in zip(jobs, inputs["input_ids"], inputs["attention_mask"], strict=True):
+            job.tokens = ids[mask.bool()].tolist()
+        return inputs
 
 
-def _alike(several: Sequence[Asked]) -> Iterator[list[Asked]]:
-    """Jobs with as many tokens and samples, which `generate` can answer together."""
+def _alike(rows: Sequence[Row]) -> Iterator[list[Row]]:
+    """Rows that `generate` can answer together: with images or without, and as many tokens."""
 
-    def kind(asked: Asked) -> tuple[int, int]:
-        return asked.job.max_new_tokens or 0, asked.job.doc.num_samples
+    def kind(row: Row) -> tuple[bool, int]:
+        return row.owner.job.images, row.owner.job.max_new_tokens or 0
 
-    for _, same in groupby(sorted(several, key=kind), key=kind):
+    for _, same in groupby(sorted(rows, key=kind), key=kind):
         yield list(same)

@@ -1,11 +1,9 @@
 """Solutions of code problems, for `cultureval code generate`: asked as EvalPlus asks, answered by the models of `eval`.
 
-EvalPlus 0.3.1's own decoders ask for one problem after the other, keep stop strings of earlier prompts, and repeat a
-request for ever, whatever the error. Its prompts (`prompts/qimma/code_problems`), sampling and file names are kept.
+EvalPlus's prompts (`prompts/qimma/code_problems`), sampling and file names are kept, not its decoders.
 """
 
 import json
-import os
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -30,8 +28,7 @@ TOP_P = 0.95
 SYSTEM_PROMPT = "You are a helpful assistant good at coding."
 MOST_AT_ONCE = 32  # solutions of one problem in one request
 FENCE = re.compile(r"^[ \t]*```[^\n`]*\n(.*?)(?:^[ \t]*```|\Z)", flags=re.DOTALL | re.MULTILINE)
-# Fields that may change when a run is resumed: answers do not depend on them, or more are asked for. Samples that one
-# request to a server asks for are one answer with one seed: with another number of them they are asked for anew.
+# Fields that may change when a run is resumed: answers do not depend on them, or more are asked for.
 MAY_CHANGE = {"n_samples", "problems", "refined_prompts", "versions", "prompt", "base_url", "batch_size"}
 MAY_CHANGE |= {"tensor_parallel", "refused"}
 PACKAGES = ("cultureval", "evalplus", "transformers", "torch")
@@ -90,11 +87,7 @@ class CodeSettings:
         return name
 
     def of_model(self, n_samples: int) -> dict[str, Any]:
-        """Settings of the model, over those of its file, with which it is asked as EvalPlus asks.
-
-        Args:
-            n_samples: Solutions of each problem.
-        """
+        """Settings of the model, over those of its file, to ask for so many solutions as EvalPlus asks."""
         file, backend = read_model_settings(self.model, self.base_url), self.resolved_backend()
         sampling: dict[str, Any] = {"temperature": self.temperature, "max_new_tokens": self.max_new_tokens}
         sampling |= {"top_p": TOP_P} if self.temperature or backend == "openai" else {}
@@ -144,16 +137,14 @@ def generate_solutions(
         docs: The problems by id, with as many samples each.
         data: Fields of the description that say which problems they are.
         output_dir: Folder of the files.
-        resume: Whether files of an earlier run with the same settings may be written anew; else they are renamed.
+        resume: Whether files that are there must be of the same settings; else they are written over.
         sanitize: From a problem's id and a solution's text to a program; accepts any text.
 
     Returns:
-        The file of solutions, named as EvalPlus names it; and problem's id -> why, of those that lack a usable answer
-        and get no solutions (`--on-refused unscored`).
+        The file of solutions, named as EvalPlus names it; and problem's id -> why, of those without a usable answer.
 
     Raises:
-        CulturevalError: The earlier run had other settings or was of another model of this name, the model cannot be
-            loaded, or its server does not answer or refuses a problem.
+        CulturevalError: The earlier run had other settings, or the model cannot be loaded or asked.
         BatchWritten, DryRun: The model's file asks for that; no solution is written.
     """
     from cultureval.models.choice import load_model
@@ -168,10 +159,14 @@ def generate_solutions(
         if settings.resolved_backend() == "openai":
             model.identify()
         made = describe(settings, model) | {"n_samples": docs[0].num_samples, **data}
-        if not getattr(model.config, "dry_run", False):
-            prepare_resume(samples, made, resume)
+        if resume:
+            require_same_settings(samples, made)
         responses = model.greedy_until(list(docs))
+<<<<<<< HEAD
         model.cleanup()  # after which the first process knows what the others' servers said
+=======
+        model.cleanup()
+>>>>>>> 4c2260d12e955453698b04a619a960f423e95124
     refused = {doc.id: one for doc, one in zip(docs, responses, strict=True) if isinstance(one, RefusedResponse)}
     made["refused"] = {task: {"reason": one.reason, "kind": one.kind} for task, one in refused.items()}
     if len(refused) == len(docs):
@@ -183,6 +178,7 @@ def generate_solutions(
         if doc.id not in refused
         for solution in solutions(settings, doc, response.text, made["prompt"])
     ]
+    samples.parent.mkdir(parents=True, exist_ok=True)
     _write_lines(raw_file(samples), raw)
     _write_lines(samples, [(task, sanitize(task, solution)) for task, solution in raw])
     write_atomically(description_file(samples), json.dumps(made, ensure_ascii=False, indent=1).encode())
@@ -214,13 +210,9 @@ def describe(settings: CodeSettings, model: Any) -> dict[str, Any]:
 
 
 def solutions(settings: CodeSettings, doc: "Doc", texts: Sequence[str], prompt: str) -> list[str]:
-    """The solutions in a model's answers to a problem, before they are sanitised.
+    """The solutions in a model's answers (without reasoning) to a problem, before they are sanitised.
 
-    Args:
-        settings: How it was asked.
-        doc: The problem.
-        texts: The answers, without reasoning.
-        prompt: The prompt's form, as of `describe`.
+    `prompt` is the prompt's form, as `describe` has it.
     """
     if prompt == "completion":
         return [doc.specific["plain_query"] + text.replace("\t", "    ") for text in texts]
@@ -253,17 +245,13 @@ def description_file(samples: Path) -> Path:
     return samples.with_name(samples.name.removesuffix(".jsonl") + ".generation.json")
 
 
-def prepare_resume(samples: Path, description: Mapping[str, Any], resume: bool) -> None:
-    """Checks that the files of an earlier run may be written anew, or renames them to *.bak if not resuming.
+def require_same_settings(samples: Path, description: Mapping[str, Any]) -> None:
+    """Checks that the files of an earlier run may be written anew.
 
     Raises:
         CulturevalError: The earlier run had other settings.
     """
     described = description_file(samples)
-    samples.parent.mkdir(parents=True, exist_ok=True)
-    for file in (samples, raw_file(samples), described):
-        if not resume and file.is_file():
-            os.replace(file, file.with_name(file.name + ".bak"))
     if not samples.is_file() or not described.is_file():
         return
     earlier = json.loads(described.read_text(encoding="utf-8"))

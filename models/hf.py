@@ -1,11 +1,8 @@
 """`lighteval custom MODEL .../cultureval/models/hf.py TASKS`: any causal or image-text-to-text model of transformers.
 
-MODEL is a hub id, a folder, or a YAML file with the settings of `cultureval.models.settings`. Log-likelihoods are
-scored as `scoring/packed.py` describes. Every finished batch of answers is written to the journal (a batch of scores
-while the next is computed), and a resumed run reads its answers from there; LightEval's response cache is not used,
-since its key does not cover the weights.
-
-Under `accelerate launch` or `torchrun` every process answers its share and the first one computes the metrics.
+MODEL is a hub id, a folder, or a YAML file with the settings of `cultureval.models.settings`. Finished answers are
+written to the journal, from which a resumed run reads them. Under `accelerate launch` or `torchrun` every process
+answers its share and the first one computes the metrics.
 """
 
 import inspect
@@ -13,11 +10,8 @@ import logging
 import os
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Sequence
 from dataclasses import asdict
-from functools import partial
-from importlib.metadata import version
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -29,13 +23,12 @@ from lighteval.utils.cache_management import SampleCache
 
 from cultureval.models.answer_log import AnswerLog
 from cultureval.models.answering import Answer, Generator
-from cultureval.models.generation.rendering import Renderer, all_images, open_images, scaled
+from cultureval.models.generation.rendering import Renderer, all_images, open_images
 from cultureval.models.jobs import ScoringJob, encode_together, in_windows
 from cultureval.models.loading import BITS, LoadedModel, load
 from cultureval.models.memory import failures_named, is_out_of_memory
-from cultureval.models.refused_images import ImagesRefused, could_be_refused
+from cultureval.models.refused_images import ImagesRefused
 from cultureval.models.scoring.packed import ChoiceScorer, ScoringRequest
-from cultureval.models.scoring.route_check import RouteCheck
 from cultureval.models.settings import (
     NOT_IN_ANSWER_KEY,
     HFModelSettings,
@@ -43,10 +36,12 @@ from cultureval.models.settings import (
 )
 from cultureval.models.tokens import Encoder, encoder_of
 from cultureval.runtime import processes
-from cultureval.runtime.data.image_store import image_size, pillow
-from cultureval.runtime.devices import hardware
 from cultureval.runtime.doc_fields import specific_of
+<<<<<<< HEAD
 from cultureval.runtime.errors import CulturevalError, described
+=======
+from cultureval.runtime.errors import CulturevalError
+>>>>>>> 4c2260d12e955453698b04a619a960f423e95124
 from cultureval.runtime.journal import answer_key, open_journal
 from cultureval.runtime.patches.transformers import loaded_facts
 from cultureval.runtime.progress import Progress, working
@@ -56,7 +51,6 @@ from cultureval.runtime.signatures import changed_settings, changed_values, text
 logger = logging.getLogger(__name__)
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 
-ORDINARY_SIZE = (448, 448)  # pixels, which every processor takes
 IMAGE_CHARACTERS = 1000  # an image costs about as much as this many characters of text
 # Not settings: names, places, and what loading found out.
 NOT_SETTINGS = {"model_name", "cache_dir", "resolved_revision", "fingerprint"}
@@ -67,21 +61,12 @@ class HFModel(LightevalModel):
 
     Attributes:
         config: The settings, as written to the results.
-        loaded: The model, its tokenizer and its identity.
-        renderer: Renders docs as prompts.
-        scorer: Scores choices.
-        generator: Generates answers.
-        journal: Stores answers.
         seconds: That the model has computed log-probabilities of choices.
         log: Where answers came from; of all processes once the last answer is there.
     """
 
     def __init__(self, config: Any) -> None:
-        """Load the model.
-
-        Args:
-            config: LightEval's CustomModelConfig, whose `model_name` is a hub id, a folder or a YAML file; or the
-                settings.
+        """Load the model of LightEval's CustomModelConfig, or of our settings.
 
         Raises:
             CulturevalError: The settings or the model cannot be read.
@@ -99,9 +84,6 @@ class HFModel(LightevalModel):
         self.log = AnswerLog()
         self.seconds = 0.0
         self.generator = Generator(self)
-        self.scorer.checked = partial(self._checked, "scoring")
-        self.generator.checked = partial(self._checked, "generation")
-        self._refused_sizes: dict[tuple[int, int], str] = {}  # by width and height: why, or ""
         self._cache = SampleCache(self.config)  # LightEval's pipeline gives it the task registry
 
     @property
@@ -134,18 +116,14 @@ class HFModel(LightevalModel):
         version = self.config.resolved_revision or self.config.fingerprint or "?"
         computed_in = str(self.loaded.model.dtype).removeprefix("torch.")
         stated = {"dtype", "chat_template", "resolved_revision", "fingerprint"}
+        adapter = self.loaded.identity.get("adapter")
         return {
-            "model": f"{self.config.model_name}@{version[:8]}{self._adapter()}",
+            "model": f"{self.config.model_name}@{version[:8]}{f'+{adapter}' if adapter else ''}",
             "backend": "transformers",
             "dtype": self.config.dtype if self.config.dtype in BITS else computed_in,
             "chat": "on" if self.renderer.uses_chat_template else "off",
             "settings": changed_settings(self.config, NOT_IN_ANSWER_KEY | stated),
         }
-
-    def _adapter(self) -> str:
-        """The adapter in a signature: `+my-lora@1a2b3c4d(merged)`; "" without one."""
-        found = self.loaded.identity.get("adapter")
-        return f"+{found}" if found else ""
 
     def cleanup(self) -> None:
         """Called by LightEval after the last answer and before the metrics: all processes but the first end here."""
@@ -170,7 +148,7 @@ class HFModel(LightevalModel):
                 "chat_template": self.renderer.uses_chat_template,
                 "chat_template_hash": self.renderer.template_hash,
                 "system_prompt_hash": text_hash(self.config.system_prompt),
-                "routes": {kind: check["route"] for kind, check in self._route_checks().items()},
+                "routes": self._routes(),
                 "route_checks": self._route_checks(),
                 "settings": changed_values(self.config, NOT_SETTINGS),
             },
@@ -178,14 +156,16 @@ class HFModel(LightevalModel):
             "seconds": {"computing": self.seconds} if self.seconds else {},
         }
 
+    def _routes(self) -> dict[str, str]:
+        """Kind of prompt -> the route of its scores or answers."""
+        scored = {"images" if images else "text": check.route for images, check in self.scorer.checks.items()}
+        names = {"text": "generated", "images": "generated images"}
+        return scored | {names[kind]: route for kind, route in self.generator.routes.items()}
+
     def _route_checks(self) -> dict[str, dict[str, Any]]:
         """Kind of prompt -> what the choice of its route rests on."""
-        checks = {"text": self.scorer.checks, "generated": self.generator.checks}
-        return {
-            f"{kind} images".removeprefix("text ") if images else kind: asdict(check)
-            for kind, of_kind in checks.items()
-            for images, check in of_kind.items()
-        }
+        scored = {"images" if images else "text": asdict(check) for images, check in self.scorer.checks.items()}
+        return scored | ({"generated": {"reason": self.generator.reason}} if self.generator.reason else {})
 
     # --- log-likelihood ---
 
@@ -193,11 +173,9 @@ class HFModel(LightevalModel):
         """Score the choices of each doc after its prompt.
 
         Returns:
-            For each doc `logprobs` (sum over a choice's tokens), `argmax_logits_eq_gold`, `input_tokens` (the
-            prompt's; a list for each choice where they are encoded together) and `output_tokens` (each choice's,
-            without padding, so their lengths are the token counts).
-            Where `doc.specific["end_logprob"]` is true, `logits` holds for each choice [log-probability that the text
-            ends after it]; this costs one more token per choice.
+            For each doc `logprobs` (nats, a sum over each choice's tokens), `argmax_logits_eq_gold`, `input_tokens`
+            (the prompt's; a list for each choice where they are encoded together) and `output_tokens` (each choice's).
+            Where `doc.specific["end_logprob"]` is true, `logits` holds [log-probability of the end] for each choice.
 
         Raises:
             CulturevalError: A choice is longer than the model's longest sequence.
@@ -231,7 +209,11 @@ class HFModel(LightevalModel):
     def _score_all(self, docs: Sequence[Doc], rolling: bool = False) -> list[ModelResponse]:
         """Score docs in order, window by window; each batch of answers is written to the journal."""
         responses: list[ModelResponse] = []
+<<<<<<< HEAD
         with self._progress(len(docs), "Scoring choices") as bar:
+=======
+        with Progress(len(docs), "Scoring choices", "doc", silent=self.disable_tqdm) as bar:
+>>>>>>> 4c2260d12e955453698b04a619a960f423e95124
             for window in in_windows(docs):
                 jobs = [ScoringJob(self, doc, rolling) for doc in window]
                 encode_together(jobs)
@@ -295,17 +277,18 @@ class HFModel(LightevalModel):
         return self._warn_if_truncated(docs, [response for response, _ in answered])
 
     def _place_in_queue(self, doc: Doc) -> tuple[Any, ...]:
-        """Sorts docs: those that may share images or text are adjacent, and long answers and prompts come first."""
+        """Sorts docs: texts first, long answers and prompts before short ones, those of a task adjacent."""
         length = self.config.generation_parameters.max_new_tokens or doc.generation_size or 0
         texts = (text for one in (*doc.fewshot_samples, doc) for text in (one.query, one.instruction) if text)
-        return [_image_key(image) for image in all_images(doc)], -length, doc.task_name, -sum(map(len, texts))
+        return bool(all_images(doc)), -length, doc.task_name, -sum(map(len, texts))
 
     def _generate_all(self, docs: Sequence[Doc]) -> list[Answer]:
-        with self._progress(len(docs), "Generating") as bar:
+        with Progress(len(docs), "Generating", "doc", silent=self.disable_tqdm) as bar:
             return self.generator.answer_all(docs, bar)
 
     # --- shared ---
 
+<<<<<<< HEAD
     def _progress(self, total: int, description: str) -> Progress:
         self._bar = Progress(total, description, "doc", silent=self.disable_tqdm)
         return self._bar
@@ -323,6 +306,8 @@ class HFModel(LightevalModel):
         self.journal.append({key: asdict(found)})
         return found
 
+=======
+>>>>>>> 4c2260d12e955453698b04a619a960f423e95124
     def _warn_if_truncated(self, docs: Sequence[Doc], responses: list[ModelResponse]) -> list[ModelResponse]:
         """Return the responses unchanged; warn about prompts that did not fit the model."""
         pairs = zip(docs, responses, strict=True)
@@ -347,43 +332,23 @@ class HFModel(LightevalModel):
                 padding_side="left",
                 add_special_tokens=self.encoder(docs[0]).add_special_tokens,
             )
-        except (ValueError, StopIteration) as error:  # such as an image 200 times as wide as high
+        except (
+            ArithmeticError,
+            IndexError,
+            StopIteration,
+            ValueError,
+        ) as error:  # such as an image 200 times as wide as high
             raise ImagesRefused(docs, f"the model's processor refuses it: {str(error).rstrip('.')}") from error
         width = inputs["input_ids"].shape[1]
         if width > limit:
             size = f"its prompt has {width} tokens with images, more than {limit}"
             raise ImagesRefused(docs, f"{size}: lower image_max_pixels or raise max_length")
         taken = inspect.signature(self.loaded.model.forward).parameters
-        cast = {
+        return {
             name: value.to(self.loaded.model.dtype) if value.is_floating_point() else value
             for name, value in inputs.items()
+            if name in taken
         }
-        return {name: value for name, value in cast.items() if name in taken}
-
-    def image_refused(self, doc: Doc) -> str:
-        """Why the model's processor refuses an image of a doc for its size, as a clause; "" where it refuses none.
-
-        Sizes that a processor could refuse are tried on blank images; those that cannot be opened are refused later.
-        """
-        if self.loaded.processor is None or not all_images(doc) or self._size_refused(ORDINARY_SIZE):
-            return ""  # without a processor of images alone, each image is refused when it is asked about
-        with suppress(OSError, ValueError):
-            sizes = (image_size(image) for image in all_images(doc))
-            return next(filter(None, (self._size_refused(size) for size in sizes if could_be_refused(size))), "")
-        return ""
-
-    def _size_refused(self, size: tuple[int, int]) -> str:
-        if size not in self._refused_sizes:
-            self._refused_sizes[size] = ""
-            least, most = self.config.image_min_pixels, self.config.image_max_pixels
-            try:
-                self.loaded.processor.image_processor(
-                    images=[scaled(pillow().new("RGB", size), least, most)], return_tensors="pt"
-                )
-            except Exception as error:  # of whatever kind: it would be raised for each image of that size
-                why = f"the model's processor refuses it: {described(error).rstrip('.')}"
-                self._refused_sizes[size] = why
-        return self._refused_sizes[size]
 
     def key(self, kind: str, encoder: Encoder, images: Sequence[str], prompt: str, **parts: Any) -> str:
         """The journal key of an answer: tokens, prompt, images and all else that it depends on."""

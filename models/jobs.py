@@ -3,68 +3,36 @@
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, groupby, islice
-from typing import Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from lighteval.models.model_output import ModelResponse
 from lighteval.tasks.requests import Doc
 
 from cultureval.models.generation.generation import Generation
-from cultureval.models.generation.rendering import Renderer, all_images
-from cultureval.models.loading import LoadedModel
-from cultureval.models.refused_images import ImagesRefused, reason_to_skip
+from cultureval.models.generation.rendering import all_images
+from cultureval.models.refused_images import ImagesRefused
 from cultureval.models.scoring.packed import ChoiceScore, ScoringRequest
-from cultureval.models.settings import HFModelSettings
-from cultureval.models.tokens import (
-    Encoder,
-    encode_pairs,
-    kept,
-    require_whole_letters,
-    rolling_windows,
-    tokens_read,
-)
+from cultureval.models.tokens import encode_pairs, kept, require_whole_letters, rolling_windows, tokens_read
 from cultureval.runtime.doc_fields import specific_of
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.generation_hints import stop_strings
-from cultureval.runtime.journal import Journal
 from cultureval.runtime.patches.lighteval.refused_docs import RefusedResponse
 from cultureval.runtime.servers.data_urls import image_hash
 
+if TYPE_CHECKING:
+    from cultureval.models.hf import HFModel
+
 WINDOW = 256  # docs encoded together, so that a long run starts quickly and needs little memory
-# How images are read for generated answers: before 2 the end of one could be read without its pixels.
-IMAGES_READ = 2
 Item = TypeVar("Item")
-
-
-class JobModel(Protocol):
-    """What a job needs of its model (`models/hf.py`)."""
-
-    config: HFModelSettings
-    loaded: LoadedModel
-    renderer: Renderer
-    journal: Journal
-
-    @property
-    def max_length(self) -> int:
-        """Longest sequence in tokens."""
-
-    def encoder(self, doc: Doc | None = None) -> Encoder:
-        """The encoder of a doc's prompt and choices."""
-
-    def key(self, kind: str, encoder: Encoder, images: Sequence[str], prompt: str, **parts: Any) -> str:
-        """The key of an answer in the journal."""
-
-    def with_images(self, prompts: list[str], docs: Sequence[Doc], limit: int) -> dict[str, Any]:
-        """The processor's outputs for prompts with images."""
 
 
 class ScoringJob:
     """One doc whose choices are scored: its key, its requests and the scores so far."""
 
-    def __init__(self, lm: JobModel, doc: Doc, rolling: bool) -> None:
+    def __init__(self, lm: "HFModel", doc: Doc, rolling: bool) -> None:
         """Render a doc, and look up its answer; `encode_together` gives it its tokens.
 
-        Args:
-            rolling: Whether the doc's query is scored instead, without a prompt.
+        With `rolling`, the doc's query is scored instead of choices, without a prompt.
 
         Raises:
             CulturevalError: No choices.
@@ -92,18 +60,19 @@ class ScoringJob:
     def requests(self) -> list[ScoringRequest]:
         """One request per distinct context: usually one; more if a choice merges with the end of the prompt.
 
-        There is none if the processor refuses the doc's images and such docs are skipped.
+        There is none if the processor refuses the doc's images.
         """
         try:
             return self._requests()
         except ImagesRefused as error:
-            self.refused = reason_to_skip(error)
+            self.refused = error.reason
             return []
 
     def _requests(self) -> list[ScoringRequest]:
         vision = None
         if self.image_keys:
-            inputs = self.lm.with_images([self.prompt_without_spaces()], [self.doc], self.lm.max_length)
+            # As `tok_encode_pair` encodes it: spaces at the prompt's end go to the choices.
+            inputs = self.lm.with_images([self.prompt.rstrip()], [self.doc], self.lm.max_length)
             ids = inputs.pop("input_ids")[0].tolist()
             inputs.pop("attention_mask", None)
             vision = {name: value.to(self.lm.loaded.model.device) for name, value in inputs.items()}
@@ -116,10 +85,6 @@ class ScoringJob:
             ScoringRequest(context, [self.continuations[index] for index in members], self.ending, vision)
             for context, members in groups.items()
         ]
-
-    def prompt_without_spaces(self) -> str:
-        """The prompt as `tok_encode_pair` encodes it: spaces at its end go to the choices."""
-        return self.prompt.rstrip()
 
     def encode_after_images(self, prompt: Sequence[int]) -> None:
         """Tokenize the choices after a prompt with images, whose tokens only the processor knows."""
@@ -220,7 +185,7 @@ def encode_together(jobs: Sequence[ScoringJob]) -> None:
 class GenerationJob:
     """One doc to be answered by generation."""
 
-    def __init__(self, lm: JobModel, doc: Doc) -> None:
+    def __init__(self, lm: "HFModel", doc: Doc) -> None:
         """Render and encode a doc for a model."""
         self.lm, self.doc = lm, doc
         parameters = lm.config.generation_parameters
@@ -243,7 +208,6 @@ class GenerationJob:
             stops=self.stops,
             length=self.max_new_tokens,
             samples=doc.num_samples,
-            **({"read": IMAGES_READ} if self.image_keys else {}),
         )
         self.truncated = 0
         self.tokens: list[int] = [] if self.images else self._encode()
@@ -269,8 +233,8 @@ class GenerationJob:
         record: dict[str, Any] = {"answers": [vars(answer) for answer in self.answers]}
         return record | ({"image_prompt": in_runs(self.tokens)} if self.images else {})
 
-    def finish_reasons(self) -> list[str | None]:
-        """Why each answer ended: "stop" or "length"; None where an earlier version journalled it without the reason."""
+    def finish_reasons(self) -> list[str]:
+        """Why each answer ended: "stop" or "length"."""
         return [answer.finish_reason for answer in self.answers]
 
     def response(self) -> ModelResponse:

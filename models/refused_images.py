@@ -8,9 +8,6 @@ from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.patches.lighteval.refused_docs import image_of, name_of
 from cultureval.runtime.settings import current_settings
 
-SMALL = 64  # pixels of a side; processors' patches have at most 32
-LONG = 3  # times the other side; processors of transformers 5.19 refuse from 4 times on, most from 200
-
 
 class ImagesRefused(CulturevalError):
     """A processor or server refuses the images of some docs, or they take more tokens than the model reads.
@@ -31,18 +28,6 @@ class ImagesRefused(CulturevalError):
         )
 
 
-def could_be_refused(size: tuple[int, int]) -> bool:
-    """Whether an image's width and height are such that some processor refuses it: small, or long and narrow."""
-    return min(size) < SMALL or max(size) > LONG * min(size)
-
-
 def skips_refused() -> bool:
     """Whether the settings say that such docs are skipped, as broken rows are, or left unscored."""
     return current_settings().bad_rows == "skip" or current_settings().on_refused == "unscored"
-
-
-def reason_to_skip(error: ImagesRefused) -> str:
-    """Why a doc is skipped, where the settings say so; raises the error where they do not."""
-    if not skips_refused():
-        raise error
-    return error.reason

@@ -200,9 +200,8 @@ class ModelRecord(Record):
         system_prompt_hash: Hash of the system prompt; "" for none.
         routes: Of scoring choices after prompts of `text` and with `images` (`packed`, `cached` or `plain`), and of
             texts, `generated` and `generated images`.
-        route_checks: What the choice of each route rests on: `difference` of its scores from plain forward passes on
-            probes, in nats (root mean square); what `rounding` alone changes there; the `reason` why the routes before
-            it were not taken; the `seconds` that the check took, and whether it was an earlier run's (`reused`).
+        route_checks: What the choice of each route rests on: of scores, their `difference` from plain forward passes on
+            probes, in nats (root mean square), and the `seconds` that the check took; the `reason` of a slower route.
         served_models: What servers call the model that answered.
         server: What they list of it: id, root, max_model_len, sizes of weights.
         settings: All settings that differ from their defaults, generation included.

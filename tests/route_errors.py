@@ -5,18 +5,11 @@ These are the tables of docs/speed.md: how far each error is off, in times of th
 
 import re
 from contextlib import ExitStack
-from dataclasses import replace
-from random import Random
 from unittest.mock import patch
 
 import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
-from cultureval.models.generation import growing_cache
-from cultureval.models.generation.forward import Reader
-from cultureval.models.generation.route import choose_generation_route
-from cultureval.models.generation.rows import DecodingRow
-from cultureval.models.loading import LoadedModel
 from cultureval.models.scoring.packed import ChoiceScorer, ScoringRequest
 from cultureval.models.scoring.prefix_cache import PrefixCache
 from cultureval.models.scoring.token_tree import TokenTree
@@ -77,64 +70,6 @@ def stale(keep):
     return wrong
 
 
-def given_changed(change):
-    """A `Reader._logits` that gets other masks or positions."""
-
-    def make(logits):
-        def wrong(reader, cache, ids, given):
-            return logits(reader, cache, ids, change(dict(given), cache.get_seq_length(), ids))
-
-        return wrong
-
-    return make
-
-
-def seen_padding(given, cached, ids):
-    """Rows see the zeros before them."""
-    if "attention_mask" in given:
-        given["attention_mask"] = torch.ones_like(given["attention_mask"])
-    return given
-
-
-def hidden_column(given, cached, ids):
-    """No row sees the fifth column from the end of what was read before."""
-    if cached > 5:
-        mask = given.get("attention_mask", torch.ones(ids.shape[0], cached + ids.shape[1], dtype=torch.long)).clone()
-        mask[:, cached - 5] = 0
-        given["attention_mask"] = mask
-    return given
-
-
-def columns_as_positions(given, cached, ids):
-    """Positions count the zeros before a row."""
-    return given | {"position_ids": torch.arange(cached, cached + ids.shape[1])[None].expand(ids.shape[0], -1)}
-
-
-def answers_one_further(given, cached, ids):
-    """Tokens after those in the cache stand one position too far from them."""
-    return given | {"position_ids": given["position_ids"] + (cached > 0)}
-
-
-def of_another(together):
-    """A row goes on with the keys and values of the row before it."""
-
-    def wrong(states, parts, room):
-        return together(states, [replace(part, rows=[max(0, row - 1) for row in part.rows]) for part in parts], room)
-
-    return wrong
-
-
-def one_column_off(together):
-    """Copies of the shared beginning stand one column too early."""
-
-    def wrong(states, parts, room):
-        whole = together(states, parts, room)
-        copies = any(part.before is not None for part in parts)
-        return whole.roll(-1, dims=2) if copies else whole
-
-    return wrong
-
-
 # Name -> whose attribute becomes what.
 SCORING = {
     "choices see each other": (TokenTree, "visibility", leaks),
@@ -142,14 +77,6 @@ SCORING = {
     "choices one position too far": (ChoiceScorer, "_feed_tree", one_further),
     "cached prompt one token off": (PrefixCache, "keep", stale),
     "one token of the prompt hidden": (TokenTree, "visibility", hidden),
-}
-GENERATION = {
-    "rows see their padding": (Reader, "_logits", given_changed(seen_padding)),
-    "positions by column": (Reader, "_logits", given_changed(columns_as_positions)),
-    "answers one position too far": (Reader, "_logits", given_changed(answers_one_further)),
-    "a row goes on with another's cache": (growing_cache, "_together", of_another),
-    "shared beginning one column off": (growing_cache, "_together", one_column_off),
-    "one column hidden": (Reader, "_logits", given_changed(hidden_column)),
 }
 
 
@@ -176,12 +103,6 @@ def checked_scoring(model, prompts=None):
     return scorer.checks[False]
 
 
-def checked_generation(model, tokenizer, prompts=None):
-    """The check of a model's route of generation, on two prompts."""
-    rows = [DecodingRow(None, prompt, 3, Random(0)) for prompt in prompts or (prompt_of(0, 90), prompt_of(5, 33))]
-    return choose_generation_route(LoadedModel(model, tokenizer, None, {"name": "m"}, 2048), rows, "")
-
-
 def size_of(check):
     """How far the first route is off, in times of the measured rounding."""
     refused = OFF.search(check.reason)
@@ -206,19 +127,14 @@ def main():
         for name, folder in folders.items():
             model = AutoModelForCausalLM.from_pretrained(folder, dtype=dtype).eval()
             tokenizer = AutoTokenizer.from_pretrained(folder)
-            tokenizer.pad_token_id = tokenizer.pad_token_id or 0
             texts = [tokenizer(text)["input_ids"] for text in questions]
             sets = [texts[place : place + 2] for place in (0, 2, 4, 6)] if name == "SmolLM2" else SETS
-            for kind, errors, check in (
-                ("scoring", SCORING, lambda one: checked_scoring(model, one)),  # noqa: B023
-                ("generation", GENERATION, lambda one: checked_generation(model, tokenizer, one)),  # noqa: B023
-            ):
-                for error, how in {"sound": None, **errors}.items():
-                    with in_error(how):
-                        found = [check(one) for one in sets]
-                    sizes, taken = [size_of(one) for one in found], {one.route for one in found}
-                    shown = f"{max(sizes) if how is None else min(sizes):.3g}"
-                    print(f"{name} {dtype} {kind}: {error}: {shown} times the rounding; {', '.join(sorted(taken))}")
+            for error, how in {"sound": None, **SCORING}.items():
+                with in_error(how):
+                    found = [checked_scoring(model, one) for one in sets]
+                sizes, taken = [size_of(one) for one in found], {one.route for one in found}
+                shown = f"{max(sizes) if how is None else min(sizes):.3g}"
+                print(f"{name} {dtype}: {error}: {shown} times the rounding; {', '.join(sorted(taken))}")
 
 
 SETS = [([*prompt_of(place), 20], prompt_of(place + 3, 300)) for place in range(4)]

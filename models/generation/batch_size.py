@@ -26,13 +26,7 @@ class BatchSize:
     """
 
     def __init__(self, setting: int | Literal["auto"], model: PreTrainedModel, name: str) -> None:
-        """Start with a setting.
-
-        Args:
-            setting: A number of rows, or "auto" for as many as fit.
-            model: Gives device and size of the vocabulary.
-            name: Of the model, for messages.
-        """
+        """Start with a number of rows, or "auto" for as many as fit; the model's name is for messages."""
         self.auto, self._device, self._name = setting == "auto", model.device, name
         on_cpu = model.device.type == "cpu"
         self.most = setting if setting != "auto" else MOST_CPU if on_cpu else MOST_ACCELERATOR
@@ -40,13 +34,7 @@ class BatchSize:
         self._said = False
 
     def fits(self, rows: int, columns: int, bytes_per_column: int) -> bool:
-        """Whether a batch fits the memory that is free: asked only where the number is not set.
-
-        Args:
-            rows: Of the batch.
-            columns: Its longest row, with its answer.
-            bytes_per_column: Keys and values of one token.
-        """
+        """Whether rows of so many tokens, answers included, fit the memory that is free; a set number always does."""
         needed = rows * (columns * bytes_per_column + self._logits)
         return not self.auto or needed <= SHARE * available_bytes(self._device)
 

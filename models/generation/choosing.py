@@ -15,8 +15,8 @@ from transformers import (
 )
 from transformers.generation import GenerationMode
 
-from cultureval.models.generation.generation import RefuseNaN, Sampling
-from cultureval.models.generation.rows import DecodingRow
+from cultureval.models.generation.generation import RefuseNaN, sampling_arguments
+from cultureval.models.generation.rows import Row
 from cultureval.models.loading import LoadedModel
 
 # These look at nothing but the scores, so that one call serves all rows.
@@ -32,17 +32,11 @@ class TokenChooser:
     """
 
     def __init__(self, loaded: LoadedModel, settings: Mapping[str, Any]) -> None:
-        """Prepare to choose.
-
-        Args:
-            loaded: The model.
-            settings: Of `generate`; without a temperature (or with 0) decoding is greedy.
-        """
-        self.loaded, self.arguments = loaded, Sampling(1, settings, 0).arguments()
-        start = [(loaded.end_ids() or [0])[0]]
-        self._shared, config = self._processors(start, 1)
+        """Prepare to choose with settings of `generate`; without a temperature (or with 0) decoding is greedy."""
+        self.loaded, self._arguments = loaded, sampling_arguments(settings)
+        self._shared, config = self._processors([(loaded.end_ids() or [0])[0]], 1)
         self._of_rows = not all(isinstance(one, OF_SCORES_ALONE) for one in self._shared)
-        self.sampled = bool(config.do_sample)
+        self._sampled = bool(config.do_sample)
         self._refuse_nan = RefuseNaN(loaded)
         self.refused = _needs_generate(config)
 
@@ -50,20 +44,18 @@ class TokenChooser:
         """What `generate` would do to the scores after a prompt whose answer has so many tokens, and its settings."""
         found: list[Any] = []
 
-        def kept(
-            *_: Any, logits_processor: LogitsProcessorList, generation_config: GenerationConfig, **__: Any
-        ) -> None:
-            found.extend((logits_processor, generation_config))
+        def kept(*_: Any, **given: Any) -> None:
+            found.extend((given["logits_processor"], given["generation_config"]))
 
         ids = torch.tensor([list(prompt)], device=self.loaded.model.device)
         more = {"max_new_tokens": limit, "pad_token_id": self.loaded.tokenizer.pad_token_id}
         more["eos_token_id"] = self.loaded.end_ids() or None
         self.loaded.model.generate(
-            input_ids=ids, attention_mask=torch.ones_like(ids), custom_generate=kept, **self.arguments, **more
+            input_ids=ids, attention_mask=torch.ones_like(ids), custom_generate=kept, **self._arguments, **more
         )
         return found[0], found[1]
 
-    def choose(self, rows: Sequence[DecodingRow], logits: Tensor) -> list[int]:
+    def choose(self, rows: Sequence[Row], logits: Tensor) -> list[int]:
         """The next token of each row.
 
         Args:
@@ -79,19 +71,20 @@ class TokenChooser:
             scores = torch.cat([self._of_row(row, one) for row, one in zip(rows, logits.split(1), strict=True)])
         else:
             scores = self._shared(ids, logits)
-        return (self._drawn(rows, scores) if self.sampled else scores.argmax(-1)).tolist()
+        return (_drawn(rows, scores) if self._sampled else scores.argmax(-1)).tolist()
 
-    def _of_row(self, row: DecodingRow, scores: Tensor) -> Tensor:
+    def _of_row(self, row: Row, scores: Tensor) -> Tensor:
         if row.processors is None:
             row.processors = self._processors(row.prompt, row.limit)[0]
-        return row.processors(torch.tensor([row.to_be_read()], device=scores.device), scores)
+        return row.processors(torch.tensor([row.last(len(row))], device=scores.device), scores)
 
-    def _drawn(self, rows: Sequence[DecodingRow], scores: Tensor) -> Tensor:
-        """Tokens drawn by one random number each: the first whose probabilities add up to more than it."""
-        sums = scores.double().softmax(-1).cumsum(-1)
-        numbers = torch.tensor([[row.numbers.random()] for row in rows], dtype=torch.double, device=scores.device)
-        found = torch.searchsorted(sums, numbers * sums[:, -1:], right=True)
-        return found[:, 0].clamp(max=scores.shape[-1] - 1)
+
+def _drawn(rows: Sequence[Row], scores: Tensor) -> Tensor:
+    """Tokens drawn by one random number each: the first whose probabilities add up to more than it."""
+    sums = scores.double().softmax(-1).cumsum(-1)
+    numbers = torch.tensor([[row.numbers.random()] for row in rows], dtype=torch.double, device=scores.device)
+    found = torch.searchsorted(sums, numbers * sums[:, -1:], right=True)
+    return found[:, 0].clamp(max=scores.shape[-1] - 1)
 
 
 def _needs_generate(config: GenerationConfig) -> str:

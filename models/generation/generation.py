@@ -1,6 +1,6 @@
 """Generation in batches: stop strings are matched in text, not tokens; reasoning is separated from answers."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,14 +25,13 @@ class Generation:
         text: Without reasoning, up to the first stop string.
         reasoning: The text between the tags, None without any.
         tokens: All generated tokens, without the end token.
-        finish_reason: "stop" at an end token or a stop string, "length" at the limit of tokens; None in answers of
-            versions that did not note it.
+        finish_reason: "stop" at an end token or a stop string, "length" at the limit of tokens.
     """
 
     text: str
     reasoning: str | None
     tokens: list[int]
-    finish_reason: str | None = None
+    finish_reason: str
 
 
 class RefuseNaN(LogitsProcessor):
@@ -63,19 +62,11 @@ class StopOnStrings(StoppingCriteria):
         tokenizer: PreTrainedTokenizerBase,
         stops: Sequence[Sequence[str]],
         opened: Sequence[str],
-        prompt_width: int,
+        width: int,
         tags: Tags,
     ) -> None:
-        """Prepare the stop condition of a batch.
-
-        Args:
-            tokenizer: The model's.
-            stops: Stop strings of each row.
-            opened: The start tag that each row's prompt ends with, "" if it ends with none.
-            prompt_width: Number of columns of the prompts.
-            tags: Pairs of tags around reasoning.
-        """
-        self.tokenizer, self.stops, self.opened, self.width, self.tags = tokenizer, stops, opened, prompt_width, tags
+        """Prepare for a batch: stop strings and opened start tag of each row, and the columns of its prompts."""
+        self.tokenizer, self.stops, self.opened, self.width, self.tags = tokenizer, stops, opened, width, tags
 
     def __call__(self, input_ids: Tensor, scores: Tensor, **_: Any) -> Tensor:
         """Which rows are done: bool [rows]."""
@@ -87,15 +78,7 @@ class StopOnStrings(StoppingCriteria):
 def ends_with_stop(
     tokenizer: PreTrainedTokenizerBase, tokens: Sequence[int], stops: Sequence[str], opened: str, tags: Tags
 ) -> bool:
-    """Whether the last token of an answer completes a stop string outside its reasoning.
-
-    Args:
-        tokenizer: The model's.
-        tokens: The answer so far.
-        stops: Stop strings.
-        opened: The start tag of reasoning that the prompt ends with, "" for none.
-        tags: Pairs of tags around reasoning.
-    """
+    """Whether the last of an answer's tokens completes a stop string outside its reasoning: as of `read_answer`."""
     if not any(stops):
         return False
     # A token has at least one byte, so a stop string that ends now is within this many tokens.
@@ -114,25 +97,9 @@ def pad_left(prompts: Sequence[Sequence[int]], pad: int) -> dict[str, Tensor]:
     return {"input_ids": ids, "attention_mask": mask}
 
 
-@dataclass(frozen=True)
-class Sampling:
-    """How many answers each prompt gets, and how they are sampled.
-
-    Attributes:
-        count: Answers per prompt; more than one needs a temperature.
-        settings: For transformers' `generate`; without a temperature (or with 0) decoding is greedy.
-        seed: The same batch and seed give the same answers.
-    """
-
-    count: int
-    settings: Mapping[str, Any]
-    seed: int
-
-    def arguments(self) -> dict[str, Any]:
-        """Arguments of `generate`; greedy decoding ignores the model's own sampling settings."""
-        sampled = bool(self.settings.get("temperature"))
-        how = {"do_sample": True, **self.settings} if sampled else {**self.settings, **NEUTRAL}
-        return {**how, "num_return_sequences": self.count}
+def sampling_arguments(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Arguments of `generate`: without a temperature (or with 0) the model's own sampling settings are ignored."""
+    return {"do_sample": True, **settings} if settings.get("temperature") else {**settings, **NEUTRAL}
 
 
 @torch.inference_mode()
@@ -141,48 +108,38 @@ def generate(
     inputs: Mapping[str, Tensor],
     stops: Sequence[Sequence[str]],
     opened: Sequence[str],
-    max_new_tokens: int,
-    sampling: Sampling,
+    arguments: Mapping[str, Any],
+    seed: int,
     tags: Tags,
-) -> list[list[Generation]]:
-    """Answer a batch of prompts.
+) -> list[Generation]:
+    """One answer to each prompt of a batch, by transformers' `generate`.
 
     Args:
         loaded: The model.
         inputs: `input_ids` and `attention_mask`, padded on the left, and the processor's outputs for images.
         stops: Stop strings of each prompt.
         opened: The start tag that each prompt ends with, "" if it ends with none.
-        max_new_tokens: Most tokens per answer.
-        sampling: Greedy or sampled, and how many answers.
+        arguments: Of `generate`, with `max_new_tokens`.
+        seed: The same batch and seed give the same samples.
         tags: Pairs of tags around reasoning.
-
-    Returns:
-        `sampling.count` answers for each prompt.
 
     Raises:
         CulturevalError: The model's logits are not numbers.
     """
-    width, count = inputs["input_ids"].shape[1], sampling.count
-    per_row, opened = ([one for one in of_all for _ in range(count)] for of_all in (stops, opened))
-    end_ids = loaded.end_ids()
-    device = loaded.model.device
-    own_numbers = torch.random.fork_rng([] if device.type == "cpu" else [device])
-    with own_numbers, fast_products(device):
-        torch.manual_seed(sampling.seed)
+    width, device = inputs["input_ids"].shape[1], loaded.model.device
+    pad, ends = loaded.tokenizer.pad_token_id, loaded.end_ids()
+    with torch.random.fork_rng([] if device.type == "cpu" else [device]), fast_products(device):
+        torch.manual_seed(seed)
         output = loaded.model.generate(
-            **{name: value.to(loaded.model.device) for name, value in inputs.items()},
-            **sampling.arguments(),
-            max_new_tokens=max_new_tokens,
-            pad_token_id=loaded.tokenizer.pad_token_id,
-            eos_token_id=end_ids or None,
+            **{name: value.to(device) for name, value in inputs.items()},
+            **arguments,
+            pad_token_id=pad,
+            eos_token_id=ends or None,
             logits_processor=[RefuseNaN(loaded)],
-            stopping_criteria=[StopOnStrings(loaded.tokenizer, per_row, opened, width, tags)] if any(per_row) else [],
+            stopping_criteria=[StopOnStrings(loaded.tokenizer, stops, opened, width, tags)] if any(stops) else [],
         )
-    pad = loaded.tokenizer.pad_token_id
-    texts = [row if pad in end_ids else _without_padding(row, pad) for row in output[:, width:].tolist()]
-    rows = zip(texts, per_row, opened, strict=True)
-    answers = [read_answer(*row, loaded, end_ids, tags) for row in rows]
-    return [answers[start : start + count] for start in range(0, len(answers), count)]
+    texts = [row if pad in ends else _without_padding(row, pad) for row in output[:, width:].tolist()]
+    return [read_answer(*row, loaded, tags) for row in zip(texts, stops, opened, strict=True)]
 
 
 def _without_padding(row: list[int], pad: int) -> list[int]:
@@ -193,19 +150,17 @@ def _without_padding(row: list[int], pad: int) -> list[int]:
     return row[:last]
 
 
-def read_answer(
-    row: Sequence[int], stops: Sequence[str], opened: str, loaded: LoadedModel, ends: Collection[int], tags: Tags
-) -> Generation:
-    """The answer that some tokens are, without the end token and what follows it.
+def read_answer(row: Sequence[int], stops: Sequence[str], opened: str, loaded: LoadedModel, tags: Tags) -> Generation:
+    """The answer that some generated tokens are, without the end token and what follows it.
 
     Args:
-        row: The generated tokens.
+        row: The tokens.
         stops: Stop strings.
         opened: The start tag of reasoning that the prompt ends with, "" for none.
         loaded: The model.
-        ends: Tokens that end a text.
         tags: Pairs of tags around reasoning.
     """
+    ends = loaded.end_ids()
     last = next((place for place, token in enumerate(row) if token in ends), len(row))
     tokens = list(row[:last])
     # Tags that are special tokens must not be removed before the split.

@@ -1,15 +1,17 @@
-"""Rows of a batch of generations: each one answer in the making."""
+"""Rows of a batch of generations, each one answer in the making, and which of them are read together."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
-from torch import Tensor
+from cultureval.models.scoring.token_tree import common_length
+
+LEAST_SHARED = 32  # tokens; copying the keys of a shorter beginning saves nothing
 
 
 @dataclass(eq=False)
-class DecodingRow:
+class Row:
     """One answer in the making.
 
     Attributes:
@@ -20,10 +22,7 @@ class DecodingRow:
         number: Which of its owner's answers this is.
         stops: Stop strings.
         opened: The start tag of reasoning that the prompt ends with, "" for none.
-        images: Hash of the prompt's images, "" for text alone.
-        images_end: Tokens of the prompt up to the end of its last image.
-        vision: The processor's outputs for the images; dropped once they are read.
-        offset: How far positions are ahead of the number of tokens before (negative in models with M-RoPE).
+        shared: Tokens that it begins with as other rows do, which are read once; 0 for none.
         tokens: The answer so far.
         ended: Whether the answer is complete.
         processors: What changes its scores before a token is chosen, where that depends on its tokens.
@@ -36,10 +35,7 @@ class DecodingRow:
     number: int = 0
     stops: Sequence[str] = ()
     opened: str = ""
-    images: str = ""
-    images_end: int = 0
-    vision: Mapping[str, Tensor] | None = None
-    offset: int = 0
+    shared: int = 0
     tokens: list[int] = field(default_factory=list)
     ended: bool = False
     processors: Any = None
@@ -54,12 +50,48 @@ class DecodingRow:
             return self.tokens[len(self.tokens) - count :]
         return [*self.prompt[max(len(self) - count, 0) :], *self.tokens]
 
-    def vision_of(self, length: int) -> dict[str, Tensor]:
-        """The processor's outputs for the images of the prompt's first tokens, which hold all of them."""
-        whole = (1, len(self.prompt))
-        given = self.vision or {}
-        return {name: value[:, :length] if value.shape == whole else value for name, value in given.items()}
 
-    def to_be_read(self) -> list[int]:
-        """All tokens so far: the prompt's, and those of an answer that was interrupted."""
-        return [*self.prompt, *self.tokens]
+def in_reading_order(rows: Sequence[Row]) -> list[Row]:
+    """Rows with those that share a beginning next to each other, otherwise the longest first: batches pad little.
+
+    What rows share is noted in them.
+    """
+    runs: list[list[Row]] = []
+    for row in sorted(rows, key=lambda row: row.prompt):
+        if not runs or not _shares(runs[-1], row):
+            runs.append([row])
+    runs.sort(key=lambda run: -max(map(len, run)))
+    return [row for run in runs for row in sorted(run, key=len, reverse=True)]
+
+
+def _shares(run: list[Row], row: Row) -> bool:
+    """Adds a row to a run with which it shares a long beginning, at least half of what the run shares so far."""
+    first = run[0]
+    now = first.shared or len(first.prompt) - 1
+    found = common_length(first.prompt[:now], row.prompt[:-1])
+    if found < max(LEAST_SHARED, first.shared // 2):
+        return False
+    run.append(row)
+    for one in run:
+        one.shared = found
+    return True
+
+
+def in_passes(rows: Sequence[Row], most: int) -> Iterator[list[Row]]:
+    """Rows that are read in one pass: they share one beginning, or none, and are of about one length.
+
+    Args:
+        rows: In any order.
+        most: Tokens of one pass, padding included, though one row is always read whole.
+    """
+    together: dict[tuple[int, ...], list[Row]] = {}
+    for row in rows:
+        together.setdefault(tuple(row.prompt[: row.shared]), []).append(row)
+    for members in together.values():
+        part: list[Row] = []
+        for row in sorted(members, key=len, reverse=True):
+            if part and (len(part[0]) - row.shared) * (len(part) + 1) > most:
+                yield part
+                part = []
+            part.append(row)
+        yield part

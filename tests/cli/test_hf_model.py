@@ -4,7 +4,6 @@ import json
 import os
 import shutil
 from pathlib import Path
-from random import Random
 
 import pytest
 import torch
@@ -28,11 +27,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 from vision_families import image_slot
 
 import cultureval.models
-from cultureval.models.generation import forward
-from cultureval.models.generation.forward import Reader
-from cultureval.models.generation.growing_cache import Part
 from cultureval.runtime.errors import CulturevalError
-from cultureval.runtime.journal_lines import CHECK, decode_line
 
 MODEL_FILE = Path(cultureval.models.__path__[0]) / "hf.py"
 QUESTIONS = ("ما عاصمة المغرب؟", "وش يقدمون للضيوف؟", "اقرأ الفقرة ثم أجب", "شنو كتاكلو نهار الجمعة؟", "春节吃什么？")
@@ -151,13 +146,11 @@ def test_batches_generate_what_transformers_generates_one_by_one(chat_template):
     assert lengths[0] < 12, "generation goes on behind the stop string"
 
 
-@pytest.mark.parametrize("several", [False, True])
-def test_answers_end_at_the_stop_strings_of_the_models_generation_config(several, tmp_path):
+def test_answers_end_at_the_stop_strings_of_the_models_generation_config(tmp_path):
     folder = shutil.copytree(folder_of("llama"), tmp_path / "model")
     texts = [response.text[0] for response in load(folder).greedy_until(open_questions())]
     stop, file = texts[0][3:5], folder / "generation_config.json"
-    stops = [stop, "nowhere"] if several else stop
-    file.write_text(json.dumps(json.loads(file.read_text()) | {"stop_strings": stops}))
+    file.write_text(json.dumps(json.loads(file.read_text()) | {"stop_strings": [stop, "nowhere"]}))
     stopped = load(folder).greedy_until(open_questions())
     assert [response.text[0] for response in stopped] == [text.split(stop)[0] for text in texts]
 
@@ -228,16 +221,11 @@ def test_answers_come_from_the_journal_and_never_from_other_weights(tmp_path):
     assert all(new.logprobs != old.logprobs for new, old in zip(changed, scored, strict=True))
 
 
-def without_checks(keys):
-    """How many of these are keys of answers, not of a route's check."""
-    return sum(not key.startswith(CHECK) for key in keys)
-
-
 def test_batches_are_journaled_as_they_are_done(monkeypatch):
     model = load(folder_of("llama"), monkeypatch, token_budget=100, batch_size=2)
     docs, questions = multiple_choice(), open_questions()
     appended = []
-    monkeypatch.setattr(model.journal, "append", lambda records: appended.append(without_checks(records)))
+    monkeypatch.setattr(model.journal, "append", lambda records: appended.append(len(records)))
     model.loglikelihood(docs)
     assert sum(appended) == len(docs)
     assert len(appended) > 4
@@ -332,75 +320,14 @@ def test_prompts_with_images_are_scored_and_answered_as_transformers_does(family
     assert scored[3].logprobs == pytest.approx([total for total, _ in text], abs=1e-4)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("family", ["llava", "qwen2_vl"])
-def test_questions_of_any_length_on_one_image_are_answered_as_transformers_does(family):
-    """Those shorter than the longest of a pass had the end of their image read as text, without its pixels."""
-    model, drawn = load(folder_of(family, True)), Random(0)
-    pictures = [picture(90, 40, seed=number) for number in range(3)]
-    words = "وش فيه بالصورة من هناك وماذا يفعل صف كل ما تراه بدقة".split()
-    docs = [
-        Doc(
-            query=f"أجب باختصار عما في هذه الصورة: {' '.join(drawn.choices(words, k=drawn.choice((1, 3, 9, 30))))}",
-            choices=["شاي", "قهوة وتمر"],
-            gold_index=0,
-            id=str(number),
-            task_name="t",
-            generation_size=8,
-            images=[pictures[number % 3]],
-        )
-        for number in range(12)
-    ]
-    stock, processor = vision_model(family), vision_processor(family)
-    for doc, scored, answer in zip(docs, model.loglikelihood(docs), model.greedy_until(docs), strict=True):
-        inputs = dict(processor(text=[answer.input], images=[doc.images], return_tensors="pt"))
-        output = stock.generate(**inputs, max_new_tokens=8, do_sample=False)[0, inputs["input_ids"].shape[1] :]
-        assert answer.text == [model.tokenizer.decode(output, skip_special_tokens=True)]
-        trimmed = dict(processor(text=[scored.input.rstrip()], images=[doc.images], return_tensors="pt"))
-        prompt = trimmed.pop("input_ids")[0].tolist()
-        del trimmed["attention_mask"]
-        expected = plain_scores(stock, prompt, scored.output_tokens, **trimmed)
-        assert scored.logprobs == pytest.approx([total for total, _ in expected], abs=1e-4)
-
-
-def test_a_queue_that_shifts_no_shared_image_is_not_taken(monkeypatch):
-    monkeypatch.setattr(forward, "Part", lambda cache, places, columns, before: Part(cache, places, columns))
-    model, docs = load(folder_of("llava", True)), image_docs()[:1]
-    model.greedy_until(docs)
-    assert model.log.tasks()["t"]["routes"] == {"one_by_one": 1}
-
-
-def test_images_are_let_go_before_the_answer_is_written(monkeypatch):
-    held, advance = [], Reader.advance
-
-    def watched(self, cache, rows, width):
-        held.append([row.vision for row in rows])
-        return advance(self, cache, rows, width)
-
-    monkeypatch.setattr(Reader, "advance", watched)
-    load(folder_of("qwen2_vl", True)).greedy_until(image_docs())
-    assert held[-1] and set(held[-1]) == {None}
-
-
-def test_an_image_that_the_processor_refuses_is_one_error_that_names_the_doc():
-    strip = image_docs()[0]
-    strip.images = [picture(300, 1)]
-    model = load(folder_of("qwen2_vl", True))
-    for answer in (model.loglikelihood, model.greedy_until):
-        with pytest.raises(CulturevalError, match="t, item 0: .* processor refuses it: absolute aspect ratio"):
-            answer([strip])
-
-
-@pytest.mark.parametrize(("name", "value"), [("CULTUREVAL_BAD_ROWS", "skip"), ("CULTUREVAL_ON_REFUSED", "unscored")])
-def test_an_image_that_the_processor_refuses_leaves_the_others(monkeypatch, name, value):
-    monkeypatch.setenv(name, value)
+def test_an_image_that_the_processor_refuses_is_refused_and_leaves_the_others():
     docs = image_docs()
     docs[1].images = [picture(300, 1)]
     model = load(folder_of("qwen2_vl", True))
     for answer in (model.loglikelihood, model.greedy_until):
         answers = answer(docs)
-        assert [getattr(one, "reason", "")[:38] for one in answers].count("the model's processor refuses it: abso") == 1
-        assert answers[1].reason and not hasattr(answers[0], "reason")
+        assert answers[1].reason.startswith("the model's processor refuses it: abso")
+        assert not any(hasattr(one, "reason") for one in (answers[0], answers[2]))
 
 
 def test_images_for_a_text_model_are_an_error_that_says_so():
@@ -444,19 +371,18 @@ def test_two_processes_share_the_work_and_only_the_first_goes_on(cultureval, tmp
             assert (own["input"], own["text"]) == (other["input"], other["text"])
             assert own["logprobs"] == pytest.approx(other["logprobs"], abs=1e-4)
     files = (tmp_path / "shared-cache" / "journal").glob("*.jsonl")
-    keys = ([decode_line(line)["key"] for line in file.read_bytes().splitlines()] for file in files)
-    lines = list(map(without_checks, keys))
+    lines = [len(file.read_bytes().splitlines()) for file in files]
     assert len(lines) == 2 and min(lines) >= 6 and sum(lines) == sum(map(len, expected.values()))  # none twice
 
 
 @pytest.mark.parametrize("family", ["qwen2_vl", "gemma3_vision", "llava"])
-def test_questions_about_one_image_read_it_once_and_are_answered_as_alone(family):
+def test_questions_about_images_are_answered_together_as_alone(family):
     model, processor, stock = load(folder_of(family, True)), vision_processor(family), vision_model(family)
     questions = ["وش فيه بالصورة؟", "كم واحد لابس ثوب في هذي الصورة؟", "وين هذا؟", "ليش؟"]
     image = picture(64, 64, seed=5)
     docs = [
-        Doc(query=query, choices=[], gold_index=0, id=query, task_name="t", generation_size=5 + place, images=[image])
-        for place, query in enumerate(questions)
+        Doc(query=query, choices=[], gold_index=0, id=query, task_name="t", generation_size=5 + i // 2, images=[image])
+        for i, query in enumerate(questions)
     ]
     other = image_docs()[0]
     other.specific = None
@@ -466,4 +392,4 @@ def test_questions_about_one_image_read_it_once_and_are_answered_as_alone(family
         read.append(inputs["input_ids"].shape[1])
         output = stock.generate(**inputs, max_new_tokens=doc.generation_size, do_sample=False)[0, read[-1] :]
         assert answer.output_tokens == [[token for token in output.tolist() if token not in model.loaded.end_ids()]]
-    assert model.log.tasks()["t"]["routes"] == {"queue": 5}
+    assert model.log.tasks()["t"]["routes"] == {"batches": 4, "one_by_one": 1}

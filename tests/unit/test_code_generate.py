@@ -15,7 +15,7 @@ from cultureval.models.code_generation import (
     describe,
     description_file,
     generate_solutions,
-    prepare_resume,
+    require_same_settings,
     samples_file,
     solutions,
 )
@@ -123,15 +123,14 @@ def test_files_of_other_settings_are_not_written_over(tmp_path):
     samples = samples_file(settings, tmp_path)
     assert samples == tmp_path / "mbpp" / "org--model_openai_temp_0.0.jsonl"
     made = {"temperature": 0.0, "data_hash": "1", "server": {"id": "m"}, "n_samples": 1, "thinking": False}
-    prepare_resume(samples, made, resume=True)
+    require_same_settings(samples, made)
+    samples.parent.mkdir()
     samples.write_text("{}\n", "utf-8")
     description_file(samples).write_text(json.dumps(made), "utf-8")
-    prepare_resume(samples, made | {"n_samples": 5}, resume=True)
+    require_same_settings(samples, made | {"n_samples": 5})
     for name, value in (("temperature", 0.8), ("data_hash", "0"), ("server", {"id": "o"}), ("thinking", True)):
         with pytest.raises(CulturevalError, match=f"another {name}"):
-            prepare_resume(samples, made | {name: value}, resume=True)
-    prepare_resume(samples, made | {"thinking": True}, resume=False)
-    assert not samples.exists() and samples.with_name(samples.name + ".bak").exists()
+            require_same_settings(samples, made | {name: value})
 
 
 def test_options_stand_above_the_models_file_and_evalpluss_values_below(tmp_path):
