@@ -162,11 +162,7 @@ def generate_solutions(
         if resume:
             require_same_settings(samples, made)
         responses = model.greedy_until(list(docs))
-<<<<<<< HEAD
-        model.cleanup()  # after which the first process knows what the others' servers said
-=======
         model.cleanup()
->>>>>>> 4c2260d12e955453698b04a619a960f423e95124
     refused = {doc.id: one for doc, one in zip(docs, responses, strict=True) if isinstance(one, RefusedResponse)}
     made["refused"] = {task: {"reason": one.reason, "kind": one.kind} for task, one in refused.items()}
     if len(refused) == len(docs):

@@ -37,11 +37,7 @@ from cultureval.models.settings import (
 from cultureval.models.tokens import Encoder, encoder_of
 from cultureval.runtime import processes
 from cultureval.runtime.doc_fields import specific_of
-<<<<<<< HEAD
-from cultureval.runtime.errors import CulturevalError, described
-=======
 from cultureval.runtime.errors import CulturevalError
->>>>>>> 4c2260d12e955453698b04a619a960f423e95124
 from cultureval.runtime.journal import answer_key, open_journal
 from cultureval.runtime.patches.transformers import loaded_facts
 from cultureval.runtime.progress import Progress, working
@@ -209,11 +205,7 @@ class HFModel(LightevalModel):
     def _score_all(self, docs: Sequence[Doc], rolling: bool = False) -> list[ModelResponse]:
         """Score docs in order, window by window; each batch of answers is written to the journal."""
         responses: list[ModelResponse] = []
-<<<<<<< HEAD
-        with self._progress(len(docs), "Scoring choices") as bar:
-=======
         with Progress(len(docs), "Scoring choices", "doc", silent=self.disable_tqdm) as bar:
->>>>>>> 4c2260d12e955453698b04a619a960f423e95124
             for window in in_windows(docs):
                 jobs = [ScoringJob(self, doc, rolling) for doc in window]
                 encode_together(jobs)
@@ -288,26 +280,6 @@ class HFModel(LightevalModel):
 
     # --- shared ---
 
-<<<<<<< HEAD
-    def _progress(self, total: int, description: str) -> Progress:
-        self._bar = Progress(total, description, "doc", silent=self.disable_tqdm)
-        return self._bar
-
-    def _checked(self, kind: str, images: bool, check: Callable[[], RouteCheck]) -> RouteCheck:
-        """The check of a route: an earlier run's, of the same model, settings, versions and machine, or a new one."""
-        versions = {name: version(name) for name in ("cultureval", "torch", "transformers")}
-        about = {"model": self.loaded.identity, "settings": self.config.answer_key_settings(), "versions": versions}
-        about |= {"loaded": loaded_facts(self.loaded.model), "machine": hardware(), "kind": kind, "images": images}
-        key = answer_key(route=about)
-        if (earlier := self.journal.get(key)) is not None:
-            return RouteCheck(**earlier | {"seconds": 0.0, "reused": True})
-        with self._bar.phase(f"Checking the model's {kind} route"):
-            found = check()
-        self.journal.append({key: asdict(found)})
-        return found
-
-=======
->>>>>>> 4c2260d12e955453698b04a619a960f423e95124
     def _warn_if_truncated(self, docs: Sequence[Doc], responses: list[ModelResponse]) -> list[ModelResponse]:
         """Return the responses unchanged; warn about prompts that did not fit the model."""
         pairs = zip(docs, responses, strict=True)

@@ -147,8 +147,4 @@ def test_a_transformers_model(tmp_path, method):
     got = kill_at_random_moments(arguments, killed, len(docs), times=2)
     assert [[row[0], row[2]] for row in got] == [[row[0], row[2]] for row in wanted]
     assert [row[1] for row in got] == [pytest.approx(row[1], abs=1e-5) for row in wanted]
-<<<<<<< HEAD
-    assert journal_records(killed) == journal_records(afresh), "no answer is written twice"
-=======
     assert journal_records(killed) == journal_records(afresh) == len(docs)  # no answer was written twice
->>>>>>> 4c2260d12e955453698b04a619a960f423e95124
