@@ -3,7 +3,7 @@
 import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property, partial
+from functools import cached_property
 from itertools import chain, groupby
 from random import Random
 from typing import Any, Protocol
@@ -31,7 +31,7 @@ from cultureval.models.memory import failures_named, is_out_of_memory, recover
 from cultureval.models.refused_images import ImagesRefused, reason_to_skip
 from cultureval.models.scoring.packed import images_end
 from cultureval.models.scoring.prefix_cache import longest_reusable
-from cultureval.models.scoring.route_check import Checked, RouteCheck, as_is
+from cultureval.models.scoring.route_check import RouteCheck
 from cultureval.runtime.progress import Progress
 
 Answer = tuple[ModelResponse, list[str | None]]  # and why each text ended
@@ -67,7 +67,6 @@ class Generator:
     Attributes:
         size: How many answers are generated at once.
         checks: The route of prompts without (False) and with images (True), once chosen, and what that rests on.
-        checked: Finds an earlier check of a route, or makes one.
     """
 
     def __init__(self, lm: GeneratingModel) -> None:
@@ -75,7 +74,6 @@ class Generator:
         self.lm, self.loaded = lm, lm.loaded
         self.size = BatchSize(lm.config.batch_size, lm.loaded.model, lm.config.model_name)
         self.checks: dict[bool, RouteCheck] = {}
-        self.checked: Checked = as_is
         self._settings = lm.config.generation_parameters.to_transformers_dict()
         for name in ("max_new_tokens", "stop_strings", "output_scores", "return_dict_in_generate"):
             self._settings.pop(name, None)
@@ -204,7 +202,7 @@ class Generator:
     def _route_of_image(self, row: DecodingRow) -> str:
         never = self._chooser.refused or never_queued(row, self.loaded.model.config.model_type)
         if never:
-            self.checks.setdefault(True, RouteCheck(ONE_BY_ONE, 0.0, 0.0, never))
+            self.checks.setdefault(True, RouteCheck(ONE_BY_ONE, 0.0, never))
             return ONE_BY_ONE
         if True not in self.checks:
             self._check([row], "")
@@ -212,7 +210,7 @@ class Generator:
 
     def _check(self, rows: Sequence[DecodingRow], refused: str) -> None:
         images = bool(rows[0].images)
-        self.checks[images] = told(self.checked(images, partial(choose_generation_route, self.loaded, rows, refused)))
+        self.checks[images] = told(choose_generation_route(self.loaded, rows, refused))
 
     # --- answers ---
 

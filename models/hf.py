@@ -13,11 +13,9 @@ import logging
 import os
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import asdict
-from functools import partial
-from importlib.metadata import version
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -35,7 +33,6 @@ from cultureval.models.loading import BITS, LoadedModel, load
 from cultureval.models.memory import failures_named, is_out_of_memory
 from cultureval.models.refused_images import ImagesRefused, could_be_refused
 from cultureval.models.scoring.packed import ChoiceScorer, ScoringRequest
-from cultureval.models.scoring.route_check import RouteCheck
 from cultureval.models.settings import (
     NOT_IN_ANSWER_KEY,
     HFModelSettings,
@@ -44,7 +41,6 @@ from cultureval.models.settings import (
 from cultureval.models.tokens import Encoder, encoder_of
 from cultureval.runtime import processes
 from cultureval.runtime.data.image_store import image_size, pillow
-from cultureval.runtime.devices import hardware
 from cultureval.runtime.doc_fields import specific_of
 from cultureval.runtime.errors import CulturevalError, described
 from cultureval.runtime.journal import answer_key, open_journal
@@ -99,8 +95,6 @@ class HFModel(LightevalModel):
         self.log = AnswerLog()
         self.seconds = 0.0
         self.generator = Generator(self)
-        self.scorer.checked = partial(self._checked, "scoring")
-        self.generator.checked = partial(self._checked, "generation")
         self._refused_sizes: dict[tuple[int, int], str] = {}  # by width and height: why, or ""
         self._cache = SampleCache(self.config)  # LightEval's pipeline gives it the task registry
 
@@ -309,19 +303,6 @@ class HFModel(LightevalModel):
     def _progress(self, total: int, description: str) -> Progress:
         self._bar = Progress(total, description, "doc", silent=self.disable_tqdm)
         return self._bar
-
-    def _checked(self, kind: str, images: bool, check: Callable[[], RouteCheck]) -> RouteCheck:
-        """The check of a route: an earlier run's, of the same model, settings, versions and machine, or a new one."""
-        versions = {name: version(name) for name in ("cultureval", "torch", "transformers")}
-        about = {"model": self.loaded.identity, "settings": self.config.answer_key_settings(), "versions": versions}
-        about |= {"loaded": loaded_facts(self.loaded.model), "machine": hardware(), "kind": kind, "images": images}
-        key = answer_key(route=about)
-        if (earlier := self.journal.get(key)) is not None:
-            return RouteCheck(**earlier | {"seconds": 0.0, "reused": True})
-        with self._bar.phase(f"Checking the model's {kind} route"):
-            found = check()
-        self.journal.append({key: asdict(found)})
-        return found
 
     def _warn_if_truncated(self, docs: Sequence[Doc], responses: list[ModelResponse]) -> list[ModelResponse]:
         """Return the responses unchanged; warn about prompts that did not fit the model."""

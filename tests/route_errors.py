@@ -1,16 +1,11 @@
-"""Wrong masks, positions and caches, which the checks of routes must catch; run as a program, it prints tables.
+"""Wrong masks, positions and caches, which the checks of routes must catch."""
 
-These are the tables of docs/speed.md: how far each error is off, in times of the measured rounding.
-"""
-
-import re
 from contextlib import ExitStack
 from dataclasses import replace
 from random import Random
 from unittest.mock import patch
 
 import torch
-from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from cultureval.models.generation import growing_cache
 from cultureval.models.generation.forward import Reader
@@ -20,8 +15,6 @@ from cultureval.models.loading import LoadedModel
 from cultureval.models.scoring.packed import ChoiceScorer, ScoringRequest
 from cultureval.models.scoring.prefix_cache import PrefixCache
 from cultureval.models.scoring.token_tree import TokenTree
-
-OFF = re.compile(r"(?:packed scoring|the queue) is off by (\S+) nats, rounding by ([^\s;]+)")
 
 
 def leaks(visibility):
@@ -180,48 +173,3 @@ def checked_generation(model, tokenizer, prompts=None):
     """The check of a model's route of generation, on two prompts."""
     rows = [DecodingRow(None, prompt, 3, Random(0)) for prompt in prompts or (prompt_of(0, 90), prompt_of(5, 33))]
     return choose_generation_route(LoadedModel(model, tokenizer, None, {"name": "m"}, 2048), rows, "")
-
-
-def size_of(check):
-    """How far the first route is off, in times of the measured rounding."""
-    refused = OFF.search(check.reason)
-    off, rounding = map(float, refused.groups()) if refused else (check.difference, check.rounding)
-    return off / rounding
-
-
-def main():
-    """Prints both tables; of SmolLM2 on real prompts where it and they are at hand."""
-    from parity_rows import TABLE
-    from real_servers import GGUF
-    from tiny_models import folder_of
-
-    from cultureval.runtime.data.row_files import read_rows
-    from cultureval.runtime.smollm2 import smollm2
-
-    folders = {"Llama": folder_of("llama"), "Gemma 3": folder_of("gemma3")}
-    if GGUF is not None and TABLE.is_file():
-        folders["SmolLM2"] = smollm2()
-    questions = [row["Question"] for row in list(read_rows(TABLE))[:400:50]] if TABLE.is_file() else []
-    for dtype in (torch.float32, torch.bfloat16):
-        for name, folder in folders.items():
-            model = AutoModelForCausalLM.from_pretrained(folder, dtype=dtype).eval()
-            tokenizer = AutoTokenizer.from_pretrained(folder)
-            tokenizer.pad_token_id = tokenizer.pad_token_id or 0
-            texts = [tokenizer(text)["input_ids"] for text in questions]
-            sets = [texts[place : place + 2] for place in (0, 2, 4, 6)] if name == "SmolLM2" else SETS
-            for kind, errors, check in (
-                ("scoring", SCORING, lambda one: checked_scoring(model, one)),  # noqa: B023
-                ("generation", GENERATION, lambda one: checked_generation(model, tokenizer, one)),  # noqa: B023
-            ):
-                for error, how in {"sound": None, **errors}.items():
-                    with in_error(how):
-                        found = [check(one) for one in sets]
-                    sizes, taken = [size_of(one) for one in found], {one.route for one in found}
-                    shown = f"{max(sizes) if how is None else min(sizes):.3g}"
-                    print(f"{name} {dtype} {kind}: {error}: {shown} times the rounding; {', '.join(sorted(taken))}")
-
-
-SETS = [([*prompt_of(place), 20], prompt_of(place + 3, 300)) for place in range(4)]
-
-if __name__ == "__main__":
-    main()

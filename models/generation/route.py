@@ -3,7 +3,7 @@
 - `queue`: rows join and leave a batch, and share what is read once (see `queue`).
 - `batches`: transformers' `generate` on prompts padded on the left.
 - `one_by_one`: `generate` on one prompt after the other.
-As for scores of choices (`scoring.route_check`), rounding is measured by plain passes with changed last bits.
+The tolerance is that of scored choices (`scoring.route_check`).
 """
 
 import logging
@@ -20,22 +20,16 @@ from cultureval.models.generation.growing_cache import Part, assembled
 from cultureval.models.generation.rows import DecodingRow
 from cultureval.models.loading import LoadedModel
 from cultureval.models.memory import is_out_of_memory
-from cultureval.models.scoring.fallback import CROSS_MASK, PALIGEMMA, UnmaskedScorer
 from cultureval.models.scoring.packed import ScoringRequest
-from cultureval.models.scoring.route_check import (
-    LONGEST,
-    ROUTE_ERRORS,
-    RouteCheck,
-    allowed_difference,
-    last_bits_changed,
-    seconds_since,
-)
+from cultureval.models.scoring.plain import CROSS_MASK, PALIGEMMA, PlainScorer
+from cultureval.models.scoring.route_check import ROUTE_ERRORS, RouteCheck, tolerance
 from cultureval.runtime.onednn_products import fast_products
 from cultureval.runtime.patches.transformers import keeps_states
 
 logger = logging.getLogger(__name__)
 
 QUEUE, BATCHES, ONE_BY_ONE = "queue", "batches", "one_by_one"
+LONGEST = 64  # probed tokens of a prompt
 FORCED = 3  # tokens after each probed prompt
 KINDS = {"full_attention", "sliding_attention", "chunked_attention"}  # whose caches are keys and values alone
 
@@ -56,10 +50,7 @@ def _chosen(loaded: LoadedModel, rows: Sequence[DecodingRow], refused: str) -> R
     model, name = loaded.model, type(loaded.model).__name__
     started = time.perf_counter()
     probes = _probes(rows)
-    plain = UnmaskedScorer(model, [], 1)
-    expected = _plain(plain, probes)
-    with last_bits_changed(model):
-        rounding = _distance(_plain(plain, probes[:1]), expected[:1])
+    expected = _plain(PlainScorer(model, []), probes)
     others = set(getattr(model.config.get_text_config(decoder=True), "layer_types", None) or []) - KINDS
     if not refused and (keeps_states(model) or others):
         kind = f" (layers of kind {', '.join(sorted(others))})" if others else ""
@@ -76,10 +67,10 @@ def _chosen(loaded: LoadedModel, rows: Sequence[DecodingRow], refused: str) -> R
                 raise
             refusals.append(f"{name} rejects the {route}: {' '.join(str(error).split())[:200]}")
         else:
-            if off <= allowed_difference(rounding, model):
-                return RouteCheck(route, off, rounding, "; ".join(refusals), seconds_since(started))
-            refusals.append(f"the {route} is off by {off:.1e} nats, rounding by {rounding:.1e}")
-    return RouteCheck(ONE_BY_ONE, 0.0, rounding, "; ".join(refusals), seconds_since(started))
+            if off <= tolerance(model):
+                return RouteCheck(route, off, "; ".join(refusals), round(time.perf_counter() - started, 3))
+            refusals.append(f"the {route} is off by {off:.1e} nats, not {tolerance(model)}")
+    return RouteCheck(ONE_BY_ONE, 0.0, "; ".join(refusals), round(time.perf_counter() - started, 3))
 
 
 def told(found: RouteCheck) -> RouteCheck:
@@ -111,10 +102,10 @@ def _forced(row: DecodingRow) -> list[int]:
 
 
 @torch.inference_mode()
-def _plain(plain: UnmaskedScorer, probes: Sequence[DecodingRow]) -> list[Tensor]:
+def _plain(plain: PlainScorer, probes: Sequence[DecodingRow]) -> list[Tensor]:
     """Log-probabilities [tokens, vocabulary] after each prompt and each forced token, by a pass of its own."""
     requests = (ScoringRequest(row.prompt, [_forced(row)], True, row.vision) for row in probes)
-    return [next(plain.plain_rows(request)).float().log_softmax(-1) for request in requests]
+    return [next(plain.rows(request)).float().log_softmax(-1) for request in requests]
 
 
 @torch.inference_mode()
