@@ -195,17 +195,6 @@ def checked(kind: type[Settings], values: Mapping[str, Any], source: str) -> Set
     return settings
 
 
-def with_known_generation_parameters(values: Mapping[str, Any], where: str, problems: ProblemList) -> Mapping[str, Any]:
-    """The settings without unknown generation parameters, which are one problem; for servers' settings."""
-    generation = values.get("generation_parameters")
-    if not isinstance(generation, Mapping):
-        return values
-    known = GenerationParameters.model_fields
-    with problems.collecting():
-        refuse_unknown(generation, known, where)
-    return {**values, "generation_parameters": {name: generation[name] for name in generation if name in known}}
-
-
 def is_local(name: str) -> bool:
     """Whether a model's name is a folder here rather than a hub id."""
     return Path(name).expanduser().is_dir()
