@@ -41,9 +41,9 @@ logger = logging.getLogger(__name__)
 Loaded = TypeVar("Loaded")
 TRIED = ("Which one?", "How often?")
 BITS = {"4bit": {"load_in_4bit": True, "bnb_4bit_compute_dtype": "bfloat16"}, "8bit": {"load_in_8bit": True}}
-# How transformers and its parts meet what cannot be read: files, shapes, devices, names in config.json, pickles.
+# How transformers and its parts meet what cannot be read: files, shapes, devices, names in config.json.
 LOAD_ERRORS = (OSError, ValueError, RuntimeError, AssertionError, SafetensorError, StrictDataclassError)
-LOAD_ERRORS += (ImportError, KeyError, AttributeError, TypeError, EOFError, pickle.UnpicklingError)
+LOAD_ERRORS += (ImportError, KeyError, AttributeError, TypeError)
 
 
 @dataclass
@@ -311,6 +311,11 @@ def _loaded(read: Callable[[], Loaded], name: str, part: str = "", remedy: str =
         return read()
     except torch.OutOfMemoryError as error:
         raise CulturevalError(f"{name} does not fit on its device: set device_map: auto, or dtype: 8bit.") from error
+    except (pickle.UnpicklingError, EOFError) as error:
+        raise CulturevalError(
+            f"{part}{name} cannot be loaded: its weights are a pickle that holds more than tensors, or is cut short. "
+            "Such files can run code, so they are not read: give weights in safetensors."
+        ) from error
     except LOAD_ERRORS as error:
         what = name if is_local(name) else f"{name}, which is no folder here,"
         reason = described(error).rstrip(".")

@@ -23,7 +23,7 @@ from cultureval.runtime.patches.transformers import keeps_states
 logger = logging.getLogger(__name__)
 
 # How far packed scores may be off, in nats (root mean square of sums over up to four tokens).
-TOLERANCE = {torch.float32: 1e-3, torch.float16: 0.05, torch.bfloat16: 0.4}
+TOLERANCE = {torch.float64: 1e-3, torch.float32: 1e-3, torch.float16: 0.05, torch.bfloat16: 0.4}
 LONGEST = 24  # probed tokens of a prompt: its first and its last ones
 FED = 3  # tokens that are fed after a probe's prompt
 LAST_TOKENS = 6  # of each probed beginning of a choice; they cost nothing, since a last token is only predicted
@@ -91,7 +91,8 @@ def choose_route(
 
 def tolerance(model: PreTrainedModel) -> float:
     """How far a route may be off, in nats."""
-    return TOLERANCE.get(model.dtype, TOLERANCE[torch.bfloat16])
+    in_8_bits = getattr(model, "is_loaded_in_8bit", False)  # LLM.int8 rounds the inputs of its products to 8 bits
+    return TOLERANCE[torch.bfloat16 if in_8_bits else model.dtype]
 
 
 def why_never_packed(model: PreTrainedModel, request: Request) -> str:
