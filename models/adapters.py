@@ -1,7 +1,6 @@
 """PEFT adapters (LoRA and its like): found in a folder, put on a model, named in its identity."""
 
 import json
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,31 +13,23 @@ if TYPE_CHECKING:
 CONFIG = "adapter_config.json"
 
 
-@dataclass(frozen=True)
-class Adapter:
-    """A folder with a PEFT adapter, and the model that it was trained on ("" where it does not say)."""
-
-    folder: Path
-    base: str
-
-    @property
-    def identity(self) -> str:
-        """Name and version: `my-lora@1a2b3c4d`."""
-        return f"{self.folder.resolve().name}@{fingerprint(self.folder)[:8]}"
-
-
-def read_adapter(name: str) -> Adapter:
-    """Read what an adapter's folder says of it.
+def base_model(adapter: str) -> str:
+    """The model that an adapter was trained on; "" where its folder does not say.
 
     Raises:
         CulturevalError: It is no folder of an adapter.
     """
-    folder = Path(name).expanduser()
     try:
-        config = json.loads((folder / CONFIG).read_text(encoding="utf-8"))
-        return Adapter(folder, str(config.get("base_model_name_or_path") or ""))
+        config = json.loads((Path(adapter).expanduser() / CONFIG).read_text(encoding="utf-8"))
+        return str(config.get("base_model_name_or_path") or "")
     except (OSError, ValueError, AttributeError) as error:
-        raise CulturevalError(f"{name} is no folder of a PEFT adapter ({CONFIG}: {described(error)}).") from error
+        raise CulturevalError(f"{adapter} is no folder of a PEFT adapter ({CONFIG}: {described(error)}).") from error
+
+
+def adapter_identity(adapter: str) -> str:
+    """Name and version: `my-lora@1a2b3c4d`."""
+    folder = Path(adapter).expanduser().resolve()
+    return f"{folder.name}@{fingerprint(folder)[:8]}"
 
 
 def with_base_model(values: dict[str, Any]) -> dict[str, Any]:
@@ -51,7 +42,7 @@ def with_base_model(values: dict[str, Any]) -> dict[str, Any]:
     folder = Path(name).expanduser()
     if not name or not (folder / CONFIG).is_file() or (folder / "config.json").is_file():
         return values
-    base = read_adapter(name).base
+    base = base_model(name)
     if not base:
         raise CulturevalError(
             f"The adapter {name} does not name its base model: write a YAML file with model_name (the base model) and "
@@ -61,20 +52,20 @@ def with_base_model(values: dict[str, Any]) -> dict[str, Any]:
     return left | {"model_name": base, "adapter": name}
 
 
-def put_on(model: "PreTrainedModel", adapter: Adapter) -> None:
+def put_on(model: "PreTrainedModel", adapter: str) -> None:
     """Adds an adapter's weights to a model, by transformers' own support of PEFT.
 
     Raises:
         CulturevalError: It does not fit the model.
     """
     try:
-        report = model.load_adapter(str(adapter.folder))
+        report = model.load_adapter(str(Path(adapter).expanduser()))
     except Exception as error:  # how PEFT meets modules that the model lacks, other shapes, broken files
         raise CulturevalError(
-            f"The adapter {adapter.folder} cannot be put on {type(model).__name__}: {described(error)[:400]}. Is it of "
+            f"The adapter {adapter} cannot be put on {type(model).__name__}: {described(error)[:400]}. Is it of "
             "this base model?"
         ) from error
     if report.missing_keys:
         raise CulturevalError(
-            f"The adapter {adapter.folder} does not fit its configuration: it lacks {sorted(report.missing_keys)[0]}."
+            f"The adapter {adapter} does not fit its configuration: it lacks {sorted(report.missing_keys)[0]}."
         )

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import torch
 import transformers
 from huggingface_hub.errors import StrictDataclassError
-from jinja2.exceptions import TemplateSyntaxError
 from safetensors import SafetensorError
 from transformers import AutoConfig, AutoProcessor, AutoTokenizer, GenerationConfig, PreTrainedConfig
 from transformers.models.auto.modeling_auto import (
@@ -22,9 +21,8 @@ from transformers.models.auto.modeling_auto import (
 )
 from transformers.utils import is_torchvision_available
 
-from cultureval.models.adapters import put_on, read_adapter
+from cultureval.models.adapters import adapter_identity, put_on
 from cultureval.models.settings import HFModelSettings, is_local
-from cultureval.models.template_errors import TEMPLATE_ERRORS
 from cultureval.runtime.data.hub import cached_commit, is_offline
 from cultureval.runtime.devices import choose_device
 from cultureval.runtime.errors import CulturevalError, described
@@ -39,7 +37,6 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 Loaded = TypeVar("Loaded")
-TRIED = ("Which one?", "How often?")
 BITS = {"4bit": {"load_in_4bit": True, "bnb_4bit_compute_dtype": "bfloat16"}, "8bit": {"load_in_8bit": True}}
 # How transformers and its parts meet what cannot be read: files, shapes, devices, names in config.json.
 LOAD_ERRORS = (OSError, ValueError, RuntimeError, AssertionError, SafetensorError, StrictDataclassError)
@@ -114,7 +111,7 @@ def load(settings: HFModelSettings) -> LoadedModel:
     if missing := missing_weights(model, report):
         raise CulturevalError(f"{name} {missing}. Give a complete checkpoint.")
     if settings.adapter:
-        put_on(model, read_adapter(settings.adapter))
+        put_on(model, settings.adapter)
     stops = own_stop_strings(model.generation_config)
     if stops:
         model.generation_config.stop_strings = None  # answers are cut at them here
@@ -166,38 +163,7 @@ def read_tokenizer(settings: HFModelSettings, config: PreTrainedConfig) -> Any:
     common = _of_hub(settings) | ({"revision": "main"} if settings.tokenizer else {})
     read = partial(load_processor, config=config) if is_vision(config) else AutoTokenizer.from_pretrained
     remedy = " Set `tokenizer` to a folder or hub id that has one."
-    found = _loaded(lambda: read(source, **common), source, "The tokenizer of ", remedy)
-    if settings.chat_template != "off":
-        require_readable_template(found, source)
-    return found
-
-
-def require_readable_template(writer: Any, source: str) -> None:
-    """Refuses a chat template that cannot be compiled or leaves out the question; `Renderer` tries the rest.
-
-    Args:
-        writer: A tokenizer or processor.
-        source: Its folder or hub id.
-
-    Raises:
-        CulturevalError: What is wrong with its template.
-    """
-    if not getattr(writer, "chat_template", None):
-        return
-
-    def written(form: Callable[[str], Any]) -> set[str]:
-        messages = [[{"role": "user", "content": form(question)}] for question in TRIED]
-        return {str(writer.apply_chat_template(each, tokenize=False, add_generation_prompt=True)) for each in messages}
-
-    try:
-        loses = len(written(str)) == 1 and len(written(lambda text: [{"type": "text", "text": text}])) == 1
-        reason = "leaves out what the user asks, so that all prompts would be one" if loses else ""
-    except (TemplateSyntaxError, SyntaxError) as error:  # of jinja2, and of the Python that it makes of a template
-        reason = f"cannot be compiled: {error}"
-    except TEMPLATE_ERRORS:
-        return
-    if reason:
-        raise CulturevalError(f"The chat template of {source} {reason}. Mend it, or set chat_template: off.")
+    return _loaded(lambda: read(source, **common), source, "The tokenizer of ", remedy)
 
 
 def _of_hub(settings: HFModelSettings) -> dict[str, Any]:
@@ -221,16 +187,12 @@ def is_vision(config: PreTrainedConfig) -> bool:
 def _refuse_other_kinds(config: PreTrainedConfig, name: str) -> None:
     """Refuse models that AutoModelForCausalLM loads, at least in part, though they do not continue a prompt."""
     masked = set(MODEL_FOR_MASKED_LM_MAPPING_NAMES.values()) - set(MODEL_FOR_CAUSAL_LM_MAPPING_NAMES.values())
-    if config.is_encoder_decoder or config.get_text_config(decoder=True).is_encoder_decoder:
-        kind = "an encoder-decoder"
-    elif masked.intersection(config.architectures or []):
-        kind = "a masked language model"
-    else:
-        return
-    raise CulturevalError(
-        f"{name} is {kind} ({config.model_type}): only models that continue a prompt can be evaluated, "
-        "that is causal language models and image-text-to-text models with a causal decoder."
-    )
+    encodes = config.is_encoder_decoder or config.get_text_config(decoder=True).is_encoder_decoder
+    if encodes or masked.intersection(config.architectures or []):
+        kind = "an encoder-decoder" if encodes else "a masked language model"
+        raise CulturevalError(
+            f"{name} is {kind} ({config.model_type}). Only models that continue a prompt are evaluated."
+        )
 
 
 def longest_sequence(config: PreTrainedConfig) -> int:
@@ -249,7 +211,7 @@ def model_identity(settings: HFModelSettings) -> dict[str, Any]:
         settings.resolved_revision = cached_commit(settings.model_name, "config.json", settings.revision)
     return {
         "name": settings.display_name(),
-        **({"adapter": read_adapter(settings.adapter).identity} if settings.adapter else {}),
+        **({"adapter": adapter_identity(settings.adapter)} if settings.adapter else {}),
         "revision": settings.resolved_revision,
         "fingerprint": settings.fingerprint,
         "tokenizer": fingerprint(Path(tokenizer)) if tokenizer and is_local(tokenizer) else tokenizer,
@@ -268,7 +230,7 @@ def _model_arguments(settings: HFModelSettings, config: PreTrainedConfig) -> dic
     if quantisation := quantisation_of(settings, config):
         arguments["quantization_config"] = quantisation
     if settings.dtype not in BITS:
-        arguments["dtype"] = require_dtype(settings.dtype)
+        arguments["dtype"] = settings.dtype
     return arguments
 
 
@@ -287,22 +249,6 @@ def quantisation_of(settings: HFModelSettings, config: PreTrainedConfig) -> "Bit
     refuse_unknown(values, known, "quantisation (transformers' BitsAndBytesConfig)")
     require_extra("quantised")
     return _loaded(lambda: BitsAndBytesConfig(**values), settings.model_name, "The quantisation of ")
-
-
-def require_dtype(name: str) -> torch.dtype | str:
-    """The torch dtype of a name; "auto" and quantisations stay names.
-
-    Raises:
-        CulturevalError: There is none.
-    """
-    if name in ("auto", *BITS):
-        return name
-    dtype = getattr(torch, name, None)
-    if not isinstance(dtype, torch.dtype) or not dtype.is_floating_point or dtype.itemsize == 1:
-        raise CulturevalError(
-            f"No model can be loaded with the dtype {name!r}: use float32, bfloat16, float16, auto, 4bit or 8bit."
-        )
-    return dtype
 
 
 def _loaded(read: Callable[[], Loaded], name: str, part: str = "", remedy: str = "") -> Loaded:

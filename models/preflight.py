@@ -5,7 +5,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cultureval.models.adapters import read_adapter, with_base_model
+from cultureval.models.adapters import base_model, with_base_model
 from cultureval.models.choice import model_file
 from cultureval.runtime.errors import CulturevalError, ProblemList, all_of
 from cultureval.runtime.model_settings import CheckedModel, read_model_settings
@@ -43,7 +43,7 @@ def _require_files(settings: dict[str, Any]) -> None:
     problems = ProblemList()
     with problems.collecting():
         if adapter := settings.get("adapter"):
-            read_adapter(str(adapter))
+            base_model(str(adapter))
     with problems.collecting():
         if name := str(settings.get("model_name") or settings.get("model") or ""):
             require_model(name)
@@ -57,11 +57,10 @@ def require_model(name: str) -> None:
         CulturevalError: It is not.
     """
     path = Path(name).expanduser()
-    if path.suffix.lower() == ".gguf" or (path.is_dir() and not (path / "config.json").is_file() and _ggufs(path)):
-        file = path if path.suffix.lower() == ".gguf" else _ggufs(path)[0]
+    if path.suffix.lower() == ".gguf":
         raise CulturevalError(
-            f"{str(file)!r} is a GGUF file, which is served: start llama.cpp's server with it (llama-server -m {file}),"
-            " and evaluate http://localhost:8080/v1#NAME."
+            f"{name!r} is a GGUF file, which is served: start llama.cpp's server with it (llama-server -m {name}), and "
+            "evaluate http://localhost:8080/v1#NAME."
         )
     if path.is_file():
         raise CulturevalError(f"{name!r} is a file. Give a model's folder, a hub id (org/name) or a YAML file.")
@@ -77,10 +76,6 @@ def require_model(name: str) -> None:
         raise CulturevalError(f"{name} has no weights (*.safetensors or *.bin). Give a complete checkpoint.")
     if missing := sorted(file for file in _indexed(path) if not (path / file).is_file()):
         raise CulturevalError(f"{name}: files of weights are missing: {', '.join(missing)}. Copy or download them.")
-
-
-def _ggufs(folder: Path) -> list[Path]:
-    return sorted(folder.glob("*.gguf"))
 
 
 def _indexed(folder: Path) -> set[str]:
@@ -110,8 +105,6 @@ def _check_transformers(model: str, images: bool, with_vllm: bool) -> tuple[str 
     problems = ProblemList()
     with problems.collecting():
         all_of([partial(_check_vllm, settings)] if with_vllm else [partial(choose_device, settings.device)])
-    with problems.collecting():
-        loading.require_dtype(settings.dtype)
     with problems.collecting():
         config = loading.read_config(settings)
         all_of([partial(loading.quantisation_of, settings, config), partial(loading.read_tokenizer, settings, config)])

@@ -68,7 +68,7 @@ class HFModelSettings(ModelConfig, extra="forbid"):
         revision: Branch, tag or commit on the hub.
         tokenizer: Hub id or folder of another tokenizer or processor than the model's own.
         adapter: Folder of a PEFT adapter (LoRA and its like) of this model; set by itself where MODEL is such a folder.
-        dtype: A torch dtype by name, "auto" (the checkpoint's), or "4bit" and "8bit" (needs bitsandbytes).
+        dtype: "auto" is the checkpoint's; "4bit" and "8bit" need bitsandbytes.
         device: "auto" takes the first accelerator, else the CPU.
         device_map: Spreads one model over several devices, e.g. "auto"; replaces `device`.
         quantisation: Arguments of transformers' BitsAndBytesConfig, if "4bit" and "8bit" are not enough.
@@ -102,7 +102,7 @@ class HFModelSettings(ModelConfig, extra="forbid"):
     revision: str = "main"
     tokenizer: str | None = None
     adapter: str | None = None
-    dtype: str = "auto"
+    dtype: Literal["auto", "float32", "bfloat16", "float16", "float64", "4bit", "8bit"] = "auto"
     device: str = "auto"
     device_map: str | dict[str, int | str] | None = None
     quantisation: dict[str, Any] | None = None

@@ -210,8 +210,6 @@ def load_tokenizer(config: ServerModelConfig) -> "PreTrainedTokenizerBase":
     """
     from transformers import AutoTokenizer
 
-    from cultureval.models.loading import require_readable_template
-
     name = config.tokenizer or config.model
     try:
         found = AutoTokenizer.from_pretrained(name)
@@ -220,6 +218,4 @@ def load_tokenizer(config: ServerModelConfig) -> "PreTrainedTokenizerBase":
             f"Log-likelihoods need the model's tokenizer, but {name!r} cannot be loaded: set `tokenizer` to the "
             f"model's folder or hub id. ({error})"
         ) from error
-    if config.chat_template != "off":
-        require_readable_template(found, name)
     return found

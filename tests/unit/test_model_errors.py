@@ -18,8 +18,6 @@ from cultureval.runtime.errors import CulturevalError
 
 pytestmark = pytest.mark.usefixtures("own_cache")
 
-ASKED = "{{ messages[-1].content }}"
-
 
 def doc(query="وش هذا؟", choices=("نعم", "لا أدري")):
     return Doc(query=query, choices=list(choices), gold_index=0, task_name="t", id="7", generation_size=4)
@@ -50,37 +48,6 @@ def test_a_template_that_fails_is_a_sentence(tmp_path, body):
     (folder / "chat_template.jinja").write_text(body)
     with pytest.raises(CulturevalError, match=r"chat template of .* rejects a prompt of t: .*chat_template: off"):
         model(folder).greedy_until([doc()])
-
-
-@pytest.mark.parametrize("body", [f"{ASKED}{{% break %}}", "{% for i in 'a' %}" * 30 + ASKED + "{% endfor %}" * 30])
-def test_a_template_that_python_cannot_compile_is_a_sentence(body, tmp_path):
-    folder = shutil.copytree(folder_of("llama"), tmp_path / "model")
-    (folder / "chat_template.jinja").write_text(body)
-    with pytest.raises(CulturevalError, match=r"cannot be compiled: .*chat_template: off"):
-        check_model(str(folder), images=False, likelihoods=True)
-
-
-def test_a_template_that_leaves_out_the_question_is_a_sentence(tmp_path):
-    folder = shutil.copytree(folder_of("llama"), tmp_path / "model")
-    (folder / "chat_template.jinja").write_text("{% for message in messages %}[{{ message.role }}]{% endfor %}")
-    with pytest.raises(CulturevalError, match=r"leaves out what the user asks.*chat_template: off"):
-        check_model(str(folder), images=False, likelihoods=True)
-
-
-@pytest.mark.parametrize(
-    "written",
-    [
-        "{{ message.content | upper }}",
-        "{{ message.content | replace(' ', '_') | urlencode }}",
-        "{% if add_generation_prompt %}{{ message.content }}{% endif %}",
-        "{% for part in message.content %}{{ part.text }}{% endfor %}",
-        "{% if messages | length < 2 %}{{ raise_exception('no system prompt') }}{% endif %}",
-    ],
-)
-def test_a_template_that_writes_the_question_in_another_way_is_taken(written, tmp_path):
-    folder = shutil.copytree(folder_of("llama"), tmp_path / "model")
-    (folder / "chat_template.jinja").write_text("{% for message in messages %}" + written + "{% endfor %}")
-    check_model(str(folder), images=False, likelihoods=True)
 
 
 def test_half_a_letter_and_weights_that_do_not_fit_are_sentences_with_the_item(monkeypatch):

@@ -82,8 +82,6 @@ def test_a_sound_run_has_a_plan_with_its_rows(plan_of, tmp_path):
 def test_all_problems_are_in_one_list(plan_of, model, tmp_path):
     folder = tmp_path / "model"
     shutil.copytree(model, folder)
-    for name in ("tokenizer.json", "tokenizer_config.json"):
-        (folder / name).unlink()
     settings = tmp_path / "model.yaml"
     settings.write_text(f"model_name: {folder}\ndtype: float12\n")
     (tmp_path / "file").write_text("")
@@ -95,14 +93,14 @@ def test_all_problems_are_in_one_list(plan_of, model, tmp_path):
             lid_model="/no/such/lid",
             bertscore_model="/no/such/bert",
         )
-    wanted = ("--output-dir", "Did you mean qimma_aratrust", "float12", "The tokenizer of")
+    wanted = ("--output-dir", "Did you mean qimma_aratrust", "float12")
     wanted += ("no few-shot examples", "The LID model '/no/such/lid'", "The BERTScore model '/no/such/bert'")
     problems = error.value.problems
     assert len(problems) == len(wanted), problems
     for text in wanted:
         assert sum(text in problem for problem in problems) == 1, (text, problems)
     lines = str(error.value).splitlines()
-    assert lines[0].startswith("8 problems") and len(lines) == 9
+    assert lines[0].startswith("6 problems") and len(lines) == 7
 
 
 @pytest.mark.parametrize("content", [None, "qimma_gat: {rebo: org/name}"], ids=["missing", "wrong setting"])
@@ -407,7 +405,6 @@ def test_bertscore_s_model_with_weights_that_are_not_numbers_is_refused(built, p
         ),
         (lambda folder: (folder / INDEX).write_text("[]"), "is not an index of weights"),
         (lambda folder: _configure(folder, dtype="float31"), "cannot be loaded.*float31"),
-        (lambda folder: (folder / "chat_template.jinja").write_text("{% for x in %}"), "template of .* cannot be comp"),
     ],
 )
 def test_what_a_folder_lacks_is_named_before_it_loads(model, tmp_path, change, message):
@@ -442,13 +439,6 @@ def _cut(file):
 def _configure(folder, **settings):
     file = folder / "config.json"
     file.write_text(json.dumps(json.loads(file.read_text()) | settings))
-
-
-@pytest.mark.parametrize("dtype", ["int8", "float8_e4m3fn", "float31"])
-def test_a_dtype_that_no_model_is_loaded_with_is_refused(model, dtype):
-    with use_settings(current_settings().with_(model_settings={"dtype": dtype})):
-        with pytest.raises(CulturevalError, match=f"{dtype}.*use float32"):
-            check_model(str(model), images=False, likelihoods=True)
 
 
 def test_a_server_must_answer_have_the_model_and_for_choices_a_tokenizer(model, tmp_path):
@@ -486,4 +476,4 @@ def test_judges_must_answer_and_have_their_models(plan_of, tmp_path):
     text = str(error.value)
     assert plan.tasks == ["jeem_caption:eg|0"] and not plan.unscorable
     assert plan.judges == files[:1] and "does not serve 'org/other'" in plan.unjudged["b"] and len(plan.unjudged) == 1
-    assert "The judge b at" in text and "does not serve 'org/other'" in text and "The judge a" not in text
+    assert "The judge b: " in text and "does not serve 'org/other'" in text and "The judge a" not in text
