@@ -1,16 +1,12 @@
 """Log-probabilities of choices after prompts: a token is encoded once, however many choices and prompts share it.
 
-Several prompts and their choices are fed as one tree of tokens (see `token_tree`) in one sequence, with a 4-D mask in
-which every token sees its own prefix, at positions counted along that prefix. Models with sliding-window layers get
-one mask per kind of layer. The keys and values of the last prompt are kept (of one prompt, never more), and the next
-tree reuses the prefix that it shares with them: an instruction, few-shot examples, an image, a dialogue's history.
-A long prefix that a batch shares is fed first, separately; so are images, with the model's own mask and positions.
-Choices beyond the token budget need several trees on the same prompt.
+Prompts and their choices are fed as one tree of tokens (see `token_tree`), with a 4-D mask in which every token sees
+its own prefix, at positions counted along it. The keys and values of the last prompt are kept, and the next tree reuses
+the prefix that it shares with them: an instruction, few-shot examples, an image, a dialogue's history. A long prefix
+that a batch shares is fed first, separately; so are images, with the model's own mask and positions. The lm_head is
+applied only to the rows that predict a choice's token (see `lm_head`).
 
-The lm_head is applied only to the rows that predict a choice's token (see `lm_head`).
-
-Models that reject custom masks are found by a check on the first batch that needs one (see `route_check`); their
-choices get one forward pass each (see `plain`).
+A check on the first batch finds models that cannot be packed (see `route_check`); these are scored plainly (`plain`).
 """
 
 import hashlib
@@ -38,10 +34,9 @@ from cultureval.runtime.settings import goes_on
 
 logger = logging.getLogger(__name__)
 
-# Tokens of a tree over several prompts beyond their shared prefix, and choice tokens of one prompt in one pass. Larger
-# trees gain nothing once the processor is busy, and attention between different prompts is computed and masked.
-BUDGETS_CPU, BUDGETS_ACCELERATOR = (512, 512), (2048, 4096)
-LEAST_BUDGET = 16
+# Tokens of a tree beyond its shared prefix. Larger trees gain nothing once the processor is busy, and attention between
+# different prompts is computed and masked.
+BUDGET_CPU, BUDGET_ACCELERATOR, LEAST_BUDGET = 512, 2048, 16
 LONG_PREFIX = 256  # a shared prefix of this many tokens is fed separately, with causal attention
 MAX_LOGITS = 2**28  # most logits in memory: 1 GiB in fp32
 
@@ -87,8 +82,7 @@ class ChoiceScorer:
     """Scores requests with one model; the route (packed or plain) is chosen on the first batch that needs one.
 
     Attributes:
-        token_budget: Tokens of a tree over several prompts beyond their shared prefix.
-        tree_budget: Choice tokens of one prompt in one forward pass.
+        token_budget: Tokens of a tree beyond its shared prefix.
         head: The model's lm_head.
         routes: The route of requests without (False) and with images (True), once chosen.
         checks: What the choice of each rests on.
@@ -103,26 +97,19 @@ class ChoiceScorer:
         Args:
             model: A causal or image-text-to-text model with an lm_head.
             end_ids: Tokens that end a text.
-            token_budget: Sets both budgets; None takes the defaults above.
+            token_budget: None takes the defaults above.
         """
         self.model = model
         self.head = LMHead(model)
         self.end_ids = list(end_ids)
-        budgets = BUDGETS_CPU if model.device.type == "cpu" else BUDGETS_ACCELERATOR
-        self.token_budget, self.tree_budget = (token_budget, token_budget) if token_budget else budgets
+        self.token_budget = token_budget or (BUDGET_CPU if model.device.type == "cpu" else BUDGET_ACCELERATOR)
         self.plain = PlainScorer(model, self.end_ids)
         self.routes: dict[bool, str] = {}
         self.checks: dict[bool, RouteCheck] = {}
         self.longest_reusable = longest_reusable(model)
-        if self.longest_reusable:
-            logger.info(
-                "prompts over %d tokens get one forward pass per choice: their keys cannot be reused",
-                self.longest_reusable,
-            )
         self.prefix = PrefixCache()
         self.last_route = ""
         self._fed = 0
-        self._halved = False
 
     @property
     def forwarded_tokens(self) -> int:
@@ -130,14 +117,14 @@ class ChoiceScorer:
         return self._fed + self.plain.forwarded_tokens
 
     def halve(self, name: str, error: BaseException) -> None:
-        """Halve the budgets after memory did not suffice; says so the first time.
+        """Halve the budget after memory did not suffice.
 
         Args:
             name: Of the model, for messages.
             error: Which said so; what it holds is freed.
 
         Raises:
-            CulturevalError: They are so small already that the prompts themselves must be too long.
+            CulturevalError: It is so small already that the prompts themselves must be too long.
         """
         device = self.model.device
         if self.token_budget <= LEAST_BUDGET:
@@ -146,13 +133,7 @@ class ChoiceScorer:
                 f"set dtype: bfloat16, 8bit or 4bit, or device_map: auto. {goes_on()}"
             ) from None
         self.token_budget //= 2
-        self.tree_budget = self.token_budget
-        if not self._halved:
-            logger.warning(
-                "memory on %s did not suffice for batches of %d tokens: going on with %d, fewer if need be",
-                *(device, self.token_budget * 2, self.token_budget),
-            )
-        self._halved = True
+        logger.warning("memory on %s did not suffice: going on with batches of %d tokens", device, self.token_budget)
         self.clear_cache()
         recover(device, error)
 
@@ -187,12 +168,10 @@ class ChoiceScorer:
         """Score a batch of requests, one list of scores per request.
 
         Raises:
-            ValueError: A prompt without tokens, or requests with images that `batches` would not group.
+            ValueError: A prompt without tokens.
         """
         if any(not request.prompt for request in requests):
             raise ValueError("a prompt needs at least one token: put a BOS token before an empty one")
-        if not all(self._fit_together(requests[0], request) for request in requests[1:]):
-            raise ValueError("requests are scored together only if they share their images and the text before them")
         asked = [request for request in requests if request.needs_scoring()]
         scores = iter(self._scored(asked) if asked else ())
         return [
@@ -248,7 +227,7 @@ class ChoiceScorer:
 
     def _split(self, request: ScoringRequest) -> list[ScoringRequest]:
         """Split the choices into requests whose trees fit the budget; usually one."""
-        limit = min(self.tree_budget, self._row_limit())
+        limit = min(self.token_budget, self._row_limit())
         runs: list[list[Sequence[int]]] = [[]]
         size = 0
         for choice in request.choices:
@@ -324,17 +303,12 @@ class ChoiceScorer:
         )
 
     def _row_limit(self) -> int:
-        return self.tree_budget if self.head.is_plain else max(MAX_LOGITS // self.head.size, 1)
+        return self.token_budget if self.head.is_plain else max(MAX_LOGITS // self.head.size, 1)
 
     # --- images ---
 
     def _images_end(self, request: ScoringRequest) -> int:
         return images_end(self.model, request.prompt) if request.vision else 0
-
-    def _fit_together(self, first: ScoringRequest, other: ScoringRequest) -> bool:
-        """Whether both can share a prefix: the same images, and the same tokens up to their end."""
-        same = first.images == other.images
-        return same and common_length(first.prompt, other.prompt) >= self._images_end(first)
 
 
 def images_end(model: PreTrainedModel, prompt: Sequence[int]) -> int:

@@ -22,8 +22,9 @@ from cultureval.runtime.patches.transformers import keeps_states
 
 logger = logging.getLogger(__name__)
 
-# How far packed scores may be off, in nats (root mean square of sums over up to four tokens).
-TOLERANCE = {torch.float64: 1e-3, torch.float32: 1e-3, torch.float16: 0.05, torch.bfloat16: 0.4}
+# How far packed scores may be off, in nats (root mean square of sums over up to four tokens). On SmolLM2 sound ones are
+# by 2e-5, 0.02 and 0.2, wrong masks and positions by 0.08 to 25 in every dtype.
+TOLERANCE = {torch.float64: 5e-3, torch.float32: 5e-3, torch.float16: 0.05, torch.bfloat16: 0.4}
 LONGEST = 24  # probed tokens of a prompt: its first and its last ones
 FED = 3  # tokens that are fed after a probe's prompt
 LAST_TOKENS = 6  # of each probed beginning of a choice; they cost nothing, since a last token is only predicted
