@@ -17,7 +17,6 @@ import logging
 from collections import Counter
 from collections.abc import Container, Iterable, Mapping, Sequence
 from functools import cached_property
-from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -41,7 +40,7 @@ from cultureval.models.server.chat import (
 from cultureval.models.server.first_token import ask_first_token, first_token_response, require_labels
 from cultureval.models.server.plan import Plan
 from cultureval.models.server.settings import load_tokenizer, read_config
-from cultureval.models.tokens import Encoder, encoder_of, require_whole_letters, rolling_windows
+from cultureval.models.tokens import Encoder, encoder_of, require_whole_letters
 from cultureval.runtime import processes
 from cultureval.runtime.coroutines import run_coroutine
 from cultureval.runtime.doc_fields import specific_of
@@ -464,21 +463,8 @@ class OpenAIModel(LightevalModel):
         return self.tokenizer.eos_token_id if bos is None else bos
 
     def loglikelihood_rolling(self, docs: list[Doc]) -> list[ModelResponse]:
-        """Score each Doc's query after BOS (or EOS, without a BOS), in windows of `max_length`; raises as others do."""
-        self.identify()
-        responses = self._score([*map(self._rolling_prompt, docs)])
-        for response in responses:
-            if len(response.logprobs) > 1:
-                response.logprobs = [sum(response.logprobs)]
-                response.argmax_logits_eq_gold = [all(response.argmax_logits_eq_gold)]
-                response.output_tokens = [list(chain(*response.output_tokens))]
-        return responses
-
-    def _rolling_prompt(self, doc: Doc) -> server_scoring.Prompt:
-        require_whole_letters(doc, doc.query)
-        tokens = self.tok_encode(doc.query, add_special_tokens=False)
-        windows = rolling_windows([self._first_token], tokens, self.max_length or len(tokens) + 1)
-        return server_scoring.Prompt(doc, doc.query, None, *([list(part) for part in zip(*windows, strict=True)]))
+        """Refuses perplexities of whole texts, which no task of ours asks for."""
+        raise CulturevalError(f"{docs[0].task_name} asks for perplexity: run the model with transformers.")
 
     def _score(self, prompts: list[server_scoring.Prompt]) -> list[ModelResponse]:
         thinking = self._renderer.knows_thinking
