@@ -402,8 +402,6 @@ def test_settings_are_checked(tmp_path, monkeypatch):
         (good + "concurency: 3", "concurrency"),
         (good + "api_key: sk-123", "api_key_env"),
         (good + "generation_parameters: {temprature: 1}", "temprature"),
-        (good + "generation_parameters: {top_p: 2}", "top_p"),
-        (good + "generation_parameters: {temperature: .inf}", "temperature"),
         (good + "concurrency: 0", "concurrency"),
         ("model: m", "base_url"),
         ("- a", "name: value"),
