@@ -32,3 +32,15 @@ def test_captions_and_questions_from_the_command_line(cultureval, tiny_vlm, tmp_
     captions.remove(average)
     assert average["bertscore_f1"] == pytest.approx(np.mean([scores["bertscore_f1"] for scores in captions]))
     assert "scorer:BERTScore(" in run.stdout and ",layer 2," in run.stdout
+
+
+def test_without_a_model_for_bertscore_only_bertscore_is_left_out(cultureval, tiny_vlm, tmp_path):
+    command = ("eval", tiny_vlm, "jeem_vqa:ma", "--data", "samples", "--limit", 3, "--output-dir", "out")
+    run = cultureval(*command, CULTUREVAL_CAPTION_BERTSCORE_MODEL="")
+    assert run.returncode == 0 and "JEEM's BERTScore is left out. " in run.stderr, run.stderr
+    scores = results_of(tmp_path / "out")["results"]["jeem_vqa:ma|0"]
+    assert "cider" in scores and not [name for name in scores if name.startswith("bertscore")]
+    shown = cultureval("show", "out", "--full")
+    assert shown.returncode == 0 and "no BERTScore" in shown.stdout
+    named = cultureval(*command, CULTUREVAL_CAPTION_BERTSCORE_MODEL="/no/such/model")
+    assert named.returncode == 2 and "/no/such/model" in named.stderr

@@ -159,12 +159,11 @@ def test_accelerate_scores_as_stock_with_a_local_model_and_few_shot(bench):
     assert our_results["config_general"] == stock_results["config_general"]
 
 
-def test_builtin_tasks_that_need_no_download_work_offline(bench):
+def test_builtin_tasks_that_need_a_download_are_left_out_offline(bench):
     before = files_of_lighteval()
-    done = run_ours(bench, "tasks", "list", from_scratch=True)
-    assert done.returncode == 0, done.stderr
-    assert "gsm8k" in done.stdout and "mmlu:anatomy" in done.stdout
-    assert "tiny_benchmarks is left out" in done.stderr
+    done = run_ours(bench, "tasks", "inspect", "nothing", from_scratch=True)
+    assert done.returncode == 2 and "Cannot find task nothing" in done.stderr.splitlines()[-1]
+    assert "tiny_benchmarks is left out" in done.stderr and done.stderr.count("is left out") == 1
     assert files_of_lighteval() == before
 
 

@@ -86,6 +86,19 @@ def test_up_to_one_percent_of_the_rows_and_at_least_one_are_left_out(tmp_path, r
         assert (report["rows"], len(report["skipped_rows"])) == (rows - broken, left_out)
 
 
+@pytest.mark.parametrize(("limit", "runs"), [(13, True), (14, False), (None, False)])
+def test_with_a_limit_only_as_many_rows_must_be_sound(tmp_path, limit, runs):
+    sound = [GOOD | {"Question": f"سؤال {number}؟"} for number in range(13)]
+    write_rows(tmp_path / "root/asas-ai/AraTrust", [GOOD | {"Answer": None}] * 7 + sound)
+    options = DataOptions(root=tmp_path / "root")
+    if runs:
+        report = prepare_subset(all_tasks()[TASK], options, limit).report
+        assert (report["rows"], len(report["skipped_rows"])) == (13, 7)
+        return
+    with pytest.raises(BrokenRows, match="7 broken rows"):
+        prepare_subset(all_tasks()[TASK], options, limit)
+
+
 def arabicmmlu_table(folder, *places):
     """ArabicMMLU in one table: (subject, level, is_few_shot) of each row."""
     rows = [
