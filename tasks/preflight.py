@@ -28,7 +28,7 @@ Check = Callable[[], object]
 
 
 @dataclass
-class Plan:
+class CheckedRun:
     """What a run will do, after its checks.
 
     Attributes:
@@ -62,7 +62,7 @@ def preflight(
     wrong: ProblemList | None = None,
     limit: int | None = None,
     unpacked: bool = True,
-) -> Plan:
+) -> CheckedRun:
     """Checks everything that a run needs, and tries its scorers, before a model loads.
 
     Args:
@@ -103,7 +103,7 @@ def preflight(
         tasks = [name for name in kinds if name not in unscorable]
         judges, unjudged = _judges(kinds.values()) if skip_unscorable else (None, {})
         without = _without(kinds[name] for name in tasks)
-        return Plan(model, tasks, missing, unscorable, subsets, of_model, judges, unjudged, without)
+        return CheckedRun(model, tasks, missing, unscorable, subsets, of_model, judges, unjudged, without)
 
 
 def _checked(

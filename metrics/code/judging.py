@@ -30,7 +30,6 @@ from cultureval.metrics.code.ground_truth import (
     compute_truth,
     content_key,
     known_truth,
-    truth_folder,
 )
 from cultureval.metrics.code.kept_verdicts import KeptVerdicts
 from cultureval.metrics.code.outcomes import NOT_JUDGED, evalplus_status, failure
@@ -242,7 +241,7 @@ class _Judging:
 
         with SandboxPool(self.workers, safe=self.sandboxed) as pool:
             found, silent = pool.run(find, missing), not self.progress
-            return truths | dict(progressing(found, len(missing), "ground truth", "task", silent, truth_folder()))
+            return truths | dict(progressing(found, len(missing), "ground truth", "task", silent))
 
     def _once(self, judge: "_Judge", key: str, solution: Solution) -> SolutionVerdict:
         """The verdict on one solution: a kept one, or a new one, which is kept."""

@@ -28,7 +28,7 @@ from cultureval.scripts import evaluate as command
 from cultureval.scripts.main import app
 from cultureval.tasks.catalogue import all_suites
 from cultureval.tasks.options import all_options, check_variables, read_data_options
-from cultureval.tasks.preflight import Plan
+from cultureval.tasks.preflight import CheckedRun
 
 ROOT = Path(__file__).parents[2]
 ROOMS = ("audit", "tasks", "prompts", "metrics", "judge_prompts", "models", "runtime", "scripts", "samples", "reports")
@@ -63,7 +63,7 @@ def run(monkeypatch, tmp_path):
         tracker = SimpleNamespace(save_summary=lambda _: tmp_path, failed_uploads=[], results_file=tmp_path)
         return SimpleNamespace(tracker=tracker)
 
-    monkeypatch.setattr(evaluation, "preflight", lambda names, *_: Plan(CheckedModel(Path("hf.py")), names))
+    monkeypatch.setattr(evaluation, "preflight", lambda names, *_: CheckedRun(CheckedModel(Path("hf.py")), names))
     monkeypatch.setattr(evaluation, "run_tasks", run_tasks)
     monkeypatch.setattr(evaluation, "record_of", lambda *_: None)
     monkeypatch.setattr(evaluation, "save_run", lambda *_: None)
