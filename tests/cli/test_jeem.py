@@ -34,6 +34,7 @@ def test_captions_and_questions_from_the_command_line(cultureval, tiny_vlm, tmp_
     assert "scorer:BERTScore(" in run.stdout and ",layer 2," in run.stdout
 
 
+@pytest.mark.slow
 def test_without_a_model_for_bertscore_only_bertscore_is_left_out(cultureval, tiny_vlm, tmp_path):
     command = ("eval", tiny_vlm, "jeem_vqa:ma", "--data", "samples", "--limit", 3, "--output-dir", "out")
     run = cultureval(*command, CULTUREVAL_CAPTION_BERTSCORE_MODEL="")
