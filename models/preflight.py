@@ -17,13 +17,14 @@ if TYPE_CHECKING:
 INDEXES = ("model.safetensors.index.json", "pytorch_model.bin.index.json")
 
 
-def check_model(model: str, images: bool, likelihoods: bool) -> CheckedModel:
+def check_model(model: str, images: bool, likelihoods: bool, load: bool = True) -> CheckedModel:
     """Checks a model without loading its weights.
 
     Args:
         model: Hub id, folder, or YAML file with settings.
         images: Whether tasks show it images.
         likelihoods: Whether tasks need log-likelihoods.
+        load: Whether its configuration and tokenizer are loaded, by transformers; else settings and files are checked.
 
     Raises:
         CulturevalError: All problems that were found, each with what to do.
@@ -32,9 +33,14 @@ def check_model(model: str, images: bool, likelihoods: bool) -> CheckedModel:
     if file.name == "openai_api.py":
         from cultureval.models.server.settings import check_server
 
-        return CheckedModel(file, no_likelihoods=check_server(model, likelihoods))
+        return CheckedModel(file, no_likelihoods=check_server(model, likelihoods and load))
     _require_files(with_base_model(read_model_settings(model)))  # before transformers is imported
-    no_images, model_type = _check_transformers(model, images, with_vllm=file.name == "vllm.py")
+    from cultureval.models.settings import read_settings
+
+    if not load:
+        read_settings(model)
+        return CheckedModel(file)
+    no_images, model_type = _check_transformers(read_settings(model), images, with_vllm=file.name == "vllm.py")
     return CheckedModel(file, no_images=no_images, model_type=model_type)
 
 
@@ -89,19 +95,16 @@ def _indexed(folder: Path) -> set[str]:
     return set()
 
 
-def _check_transformers(model: str, images: bool, with_vllm: bool) -> tuple[str | None, str]:
+def _check_transformers(settings: "HFModelSettings", images: bool, with_vllm: bool) -> tuple[str | None, str]:
     """Returns why tasks with images cannot be run, as a sentence, and the model's type.
 
     Args:
-        model: As the user names it.
         images: Whether tasks show it images.
         with_vllm: Whether vLLM answers.
     """
     from cultureval.models import loading
-    from cultureval.models.settings import read_settings
     from cultureval.runtime.devices import choose_device
 
-    settings = read_settings(model)
     problems = ProblemList()
     with problems.collecting():
         all_of([partial(_check_vllm, settings)] if with_vllm else [partial(choose_device, settings.device)])

@@ -5,7 +5,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
-from lighteval.models.abstract_model import ModelConfig
 from lighteval.models.model_input import GenerationParameters
 from pydantic import (
     BaseModel,
@@ -60,7 +59,16 @@ NOT_IN_TRANSFORMERS = (
 )
 
 
-class HFModelSettings(ModelConfig, extra="forbid"):
+class ModelConfig(BaseModel, extra="forbid"):
+    """The fields of LightEval's class of this name, whose module loads torch, transformers and Inspect."""
+
+    model_name: str
+    generation_parameters: GenerationParameters = GenerationParameters()
+    system_prompt: str | None = None
+    cache_dir: str = "~/.cache/huggingface/lighteval"
+
+
+class HFModelSettings(ModelConfig):
     """How a transformers model is loaded and run.
 
     Attributes:

@@ -29,8 +29,9 @@ class CheckedModel:
     model_type: str = ""
 
 
-# (whether tasks show images, whether tasks need log-likelihoods) -> the model; raises CulturevalError
-ModelCheck = Callable[[bool, bool], CheckedModel]
+# (whether tasks show images, whether tasks need log-likelihoods, whether libraries may be loaded) -> the model; raises
+# CulturevalError
+ModelCheck = Callable[[bool, bool, bool], CheckedModel]
 
 
 def read_model_settings(model: str, base_url: str | None = None) -> dict[str, Any]:

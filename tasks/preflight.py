@@ -70,7 +70,7 @@ def preflight(
         skip_unscorable: Whether tasks that cannot be scored are left out instead of stopping the run.
         wrong: Problems of the command line; where there are any, no data are read.
         limit: At most this many rows per task will be asked: others may be broken.
-        unpacked: Whether the model can be checked at once; else only if there is no other problem.
+        unpacked: Whether the model can be looked at at once; else it is only if there is no other problem.
 
     Raises:
         CulturevalError: All problems that were found, each with what to do.
@@ -89,7 +89,7 @@ def preflight(
         kinds = {name: kind for name, kind in kinds.items() if name not in missing}
         outcomes = _tried(_scorer_checks(kinds, begun, skip_unscorable))
         sound = not problems.found and (skip_unscorable or not any(errors for errors, _ in outcomes))
-        model = _checked(check_model, kinds, options, problems) if unpacked or sound else None
+        model = _checked(check_model, kinds, sound, problems) if unpacked or sound else None
         of_model = options_of_model(model.model_type) if model and options else {}
         with use_settings(current_settings().with_(suite=of_model)):
             with problems.collecting():
@@ -100,38 +100,34 @@ def preflight(
         unscorable = _unscorable(outcomes, len(kinds), problems, skip_unscorable)
         problems.raise_if_any()
         assert model is not None  # or its check has raised
-        tasks = [name for name in kinds if name not in unscorable]
-        judges, unjudged = _judges(kinds.values()) if skip_unscorable else (None, {})
-        without = _without(kinds[name] for name in tasks)
-        return CheckedRun(model, tasks, missing, unscorable, subsets, of_model, judges, unjudged, without)
+        run = CheckedRun(
+            model, [name for name in kinds if name not in unscorable], missing, unscorable, subsets, of_model
+        )
+        return _with_scorers(run, kinds, skip_unscorable)
 
 
 def _checked(
-    check_model: ModelCheck, kinds: Mapping[str, Kind], options: DataOptions | None, problems: ProblemList
+    check_model: ModelCheck, kinds: Mapping[str, Kind], sound: bool, problems: ProblemList
 ) -> CheckedModel | None:
-    """The model; None where it has problems, which are collected."""
+    """The model; None where it has problems, which are collected. Where there are others, no library is loaded."""
     scored = [name for name, kind in kinds.items() if kind.generation_size < 0]
     with problems.collecting():
-        return check_model(any(map(_shows_images, kinds)), bool(scored))
+        return check_model(any(map(_shows_images, kinds)), bool(scored), sound)
     return None
 
 
-def _judges(kinds: Iterable[Kind]) -> tuple[tuple[str, ...] | None, dict[str, str]]:
-    """The judges that can be asked, None for all of them, and why the others are left out."""
-    judges, unjudged = usable_judges() if any(kind.judge_templates for kind in kinds) else (None, {})
-    for name, reason in unjudged.items():
+def _with_scorers(run: CheckedRun, kinds: Mapping[str, Kind], skip_unscorable: bool) -> CheckedRun:
+    """The run with the judges that can be asked, and without metrics that lack what they need; both are told."""
+    if skip_unscorable and any(kind.judge_templates for kind in kinds.values()):
+        run.judges, run.unjudged = usable_judges()
+    for name, reason in run.unjudged.items():
         print_note(f"The scores of the judge {name} are left out. {reason}")
-    return judges, unjudged
-
-
-def _without(kinds: Iterable[Kind]) -> dict[str, Any]:
-    """The settings under which metrics are left out that lack what they need; each reason is told."""
-    without: dict[str, Any] = {}
-    for instrument in dict.fromkeys(kind.instrument for kind in kinds if kind.instrument):
+    instruments = (kinds[name].instrument for name in run.tasks)
+    for instrument in filter(None, dict.fromkeys(instruments)):
         if instrument.lacking and (reason := instrument.lacking()):
             print_note(reason)
-            without |= instrument.without
-    return without
+            run.without |= instrument.without
+    return run
 
 
 def _settings_with_tasks(problems: ProblemList) -> Settings:

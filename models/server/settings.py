@@ -3,10 +3,9 @@
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
-from lighteval.models.abstract_model import ModelConfig
 from pydantic import Field, ValidationError, field_validator, model_validator
 
-from cultureval.models.settings import Switch, Tag
+from cultureval.models.settings import ModelConfig, Switch, Tag
 from cultureval.runtime.data.user_cache import user_cache
 from cultureval.runtime.errors import CulturevalError, ProblemList, wrong_settings
 from cultureval.runtime.generation_hints import Placement

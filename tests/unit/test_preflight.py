@@ -116,7 +116,7 @@ def test_a_refused_file_of_sources_hides_no_other_problem(plan_of, tmp_path, con
             sources=str(tmp_path / "sources.yaml"),
             manifest=str(tmp_path / "file"),
             data_root="/no/such/root",
-            model_settings={"device": "cuda:77"},
+            model_settings={"dtype": "float12"},
         )
     wanted = (
         "--output-dir",
@@ -125,7 +125,7 @@ def test_a_refused_file_of_sources_hides_no_other_problem(plan_of, tmp_path, con
         "--data /no/such/root",
         "after |",
         "Did you mean qimma_aratrust",
-        "cuda:77",
+        "float12",
     )
     assert len(error.value.problems) == len(wanted), error.value.problems
     for text in wanted:
@@ -221,7 +221,7 @@ def test_broken_data_of_several_tasks_are_told_together(plan_of, tmp_path):
     assert len(error.value.problems) == 2  # the group without data is left out
 
 
-HEAVY = "torch datasets transformers pandas scipy sklearn lighteval.tasks.lighteval_task lighteval.pipeline".split()
+HEAVY = "torch transformers scipy sklearn lighteval.tasks.lighteval_task lighteval.pipeline".split()
 PROBLEMS = """
 import sys
 from cultureval.scripts.main import main
