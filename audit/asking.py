@@ -11,14 +11,14 @@ from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from cultureval.metrics.judges.calls import Call, CostEstimate, PaidCalls
-from cultureval.metrics.judges.identity import holds_to_form
+from cultureval.metrics.judges.identity import holds_to_form, judge_journal
 from cultureval.metrics.judges.settings import JudgeSettings
-from cultureval.runtime.journal import Journal, answer_key
+from cultureval.runtime.journal import answer_key
 from cultureval.runtime.reasoning import split_reasoning
-from cultureval.runtime.servers.answers import Answer
 from cultureval.runtime.servers.costs import Budget, price
 from cultureval.runtime.servers.data_urls import image_hash
-from cultureval.runtime.servers.identity import ServerIdentity, held_to
+from cultureval.runtime.servers.identity import ServerIdentity
+from cultureval.runtime.servers.replies import Answer
 
 T = TypeVar("T")
 
@@ -69,10 +69,10 @@ class ModelReply(Generic[T]):
 class Asker:
     """A model that is asked many questions; without `identity`, its servers were not asked who they are."""
 
-    def __init__(self, settings: JudgeSettings, identity: ServerIdentity | None, journal: Journal) -> None:
-        self.settings, self.identity, self.journal = settings, identity, journal
+    def __init__(self, settings: JudgeSettings, identity: ServerIdentity | None) -> None:
+        self.settings, self.identity, self.journal = settings, identity, judge_journal(settings, identity)
         self.budget = Budget(settings)
-        self._calls = PaidCalls(settings, journal, self.budget, identity)
+        self._calls = PaidCalls(settings, self.journal, self.budget)
 
     @property
     def stopped(self) -> str | None:
@@ -156,6 +156,9 @@ class Asker:
     def _form(self, question: ModelQuestion) -> dict[str, Any]:
         if question.schema is None or self.identity is None or not holds_to_form(self.settings):
             return {}
-        if self.identity.holds_schema or self.identity.owner == "sglang":
-            return {"response_format": held_to(question.schema)}
-        return {"structured_outputs": {"json": dict(question.schema)}} if self.identity.owner == "vllm" else {}
+        held = {
+            "type": "json_schema",
+            "json_schema": {"name": "reply", "strict": True, "schema": dict(question.schema)},
+        }
+        forms = {"vllm": {"structured_outputs": {"json": dict(question.schema)}}, "sglang": {"response_format": held}}
+        return forms.get(self.identity.owner or "", {})

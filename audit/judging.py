@@ -24,7 +24,6 @@ from cultureval.metrics.judges.judge import estimate, judge_signature, judge_wit
 from cultureval.metrics.judges.settings import JudgeSettings
 from cultureval.metrics.judges.verdicts import JudgeItem, Judgement, JudgeVerdict
 from cultureval.runtime.errors import CulturevalError
-from cultureval.runtime.journal import open_journal
 from cultureval.runtime.servers.costs import Budget
 from cultureval.tasks.manifest import Decision, ManifestRow
 
@@ -184,9 +183,9 @@ def sample_of(item: AuditItem) -> str:
 
 def estimates(judges: Sequence[JudgeSettings], items: Sequence[AuditItem]) -> dict[tuple[str, str], CostEstimate]:
     """(judge, template) -> its calls and cost; judges are asked only who they are, and must all answer."""
-    identities, journal = identities_of(judges), open_journal()
+    identities = identities_of(judges)
     return {
-        (judge.name, template): estimate(judge, template, asked, journal, identities[judge.name])
+        (judge.name, template): estimate(judge, template, asked, None, identities[judge.name])
         for judge in judges
         for template, asked in questions_of(items).items()
     }

@@ -17,12 +17,11 @@ from cultureval.audit.columns import (
 from cultureval.audit.items import AuditItem
 from cultureval.prompts.cells import image_cell, is_empty
 from cultureval.prompts.preparation import PreparedRow
-from cultureval.runtime.data.declared_files import format_of
 from cultureval.runtime.data.row_files import (
     PlacedRow,
     files_matching,
+    format_of,
     holds_examples,
-    missing_numbers,
     read_rows,
     require_whole,
 )
@@ -184,8 +183,6 @@ def _items_by_path(path: Path, columns: Columns | None) -> Iterator[AuditItem]:
         raise CulturevalError(f"{path} holds no data file (.csv, .tsv, .json, .jsonl, .parquet, .arrow).")
     if path.is_dir():
         require_whole(files)
-        for sentence in missing_numbers(files):
-            print_note(sentence)
     name = printed(path.resolve().name)
     told: set[str] = set()
     for file in files:

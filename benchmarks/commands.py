@@ -2,7 +2,7 @@
 
 import typer
 
-from benchmarks import classifiers, end_to_end, generation, real_model, retrieval, scoring, start_up
+from benchmarks import classifiers, end_to_end, generation, real_model, retrieval, scoring
 
 app = typer.Typer(
     help="Benchmarks ours against other harnesses, interleaved in one process. Example: cultureval bench scoring",
@@ -17,5 +17,4 @@ app.command("generation")(generation.bench_generation)
 app.command("retrieval")(retrieval.bench_retrieval)
 app.command("end-to-end")(end_to_end.bench_end_to_end)
 app.command("real-model")(real_model.bench_real_model)
-app.command("start-up")(start_up.bench_start_up)
 app.command("classifiers")(classifiers.bench_classifiers)

@@ -18,7 +18,7 @@ from statistics import median
 from typing import Any, NamedTuple
 
 from cultureval.runtime.errors import CulturevalError
-from cultureval.runtime.settings import Settings
+from cultureval.runtime.settings import variable_of
 
 GROUP = "qimma_arabicmmlu"
 CLOSE = 1e-3  # of log-probabilities: each harness is about that far from double precision
@@ -141,8 +141,8 @@ class TimedCommands:
         self.folder, self.model, self.batch_size = folder, model, batch_size
         self.device, self.dtype = device, dtype
         self.limit = ["--limit", str(limit)] if limit else []
-        own = {Settings.data_root.variable: root, "HF_HUB_OFFLINE": "1"}
-        own |= {Settings.cache.variable: str(folder / "cache"), "HF_DATASETS_CACHE": str(folder / "datasets")}
+        own = {variable_of("data_root"): root, "HF_HUB_OFFLINE": "1"}
+        own |= {variable_of("cache"): str(folder / "cache"), "HF_DATASETS_CACHE": str(folder / "datasets")}
         self.environment = os.environ | own
 
     def ours(self, out: Path) -> float:

@@ -19,7 +19,7 @@ from benchmarks.end_to_end_runs import data_root, details_of, timed
 from cultureval.reports.terminal_tables import terminal_table
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.printing import print_note
-from cultureval.runtime.settings import Settings
+from cultureval.runtime.settings import variable_of
 from cultureval.runtime.smollm2 import INSTALL, gguf_file, smollm2
 
 OURS, HARNESSES = "ours", ("ours", "lm_eval", "lighteval", "vllm")
@@ -58,7 +58,7 @@ def bench_real_model(
 ) -> None:
     """Times whole commands with a real model, in turns. Example: cultureval bench real-model --data F --work DIR"""
     names = case or list(CASES)
-    others = harness or [one for one in HARNESSES if one != "vllm" or Settings.vllm.variable in os.environ]
+    others = harness or [one for one in HARNESSES if one != "vllm" or variable_of("vllm") in os.environ]
     for given, known in ((names, CASES), (others, HARNESSES)):
         if unknown := set(given) - set(known):
             raise CulturevalError(f"Unknown: {', '.join(sorted(unknown))}; there are {', '.join(known)}.")
@@ -115,11 +115,11 @@ class Runs:
         print_note(f"{name}, turn {turn + 1}, {harness}: {cost.wall:.1f} s, {cost.cpu:.1f} s of processors")
 
     def _environment(self, case: Case, root: str) -> dict[str, str]:
-        own = {Settings.data_root.variable: root, "HF_HUB_OFFLINE": "1"}
-        own |= {Settings.cache.variable: str(self.work / "cache"), "HF_DATASETS_CACHE": str(self.work / "datasets")}
+        own = {variable_of("data_root"): root, "HF_HUB_OFFLINE": "1"}
+        own |= {variable_of("cache"): str(self.work / "cache"), "HF_DATASETS_CACHE": str(self.work / "datasets")}
         if case.new_tokens:
             limit = {"generation_parameters": {"max_new_tokens": case.new_tokens}}
-            own[Settings.model_settings.variable] = json.dumps(limit)
+            own[variable_of("model_settings")] = json.dumps(limit)
         return os.environ | own
 
     def _command(self, case: Case, harness: str, tasks: list[str], out: Path) -> list[str]:

@@ -16,7 +16,7 @@ from cultureval.runtime.data.scorers import local_copy
 from cultureval.runtime.devices import scoring_device
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.progress import Progress
-from cultureval.runtime.settings import Settings, current_settings
+from cultureval.runtime.settings import current_settings, variable_of
 from cultureval.runtime.weight_files import missing_vocabulary, missing_weights, unusable_weights
 
 if TYPE_CHECKING:
@@ -26,6 +26,7 @@ DEFAULT_MODEL = "aubmindlab/bert-base-arabertv02"
 # JEEM section 5.1.1: CAMeLBERT, trained on MSA and dialects, hence the variant `mix`; the paper names no
 # layer. We chose 9 of 12: the package bert-score uses it for bert-base-uncased and multilingual BERT.
 CAPTION_MODEL, CAPTION_LAYER = "CAMeL-Lab/bert-base-arabic-camelbert-mix", 9
+NO_MODEL = "none"  # as the captions' model: their BERTScore is left out
 MAX_TOKENS = 512
 # Token vectors in memory: 200 MB of them for a model of 768 dimensions in float32.
 HELD_TOKENS = 2**16
@@ -58,7 +59,7 @@ def check_caption_bertscore() -> None:
     try:
         try_bertscore(*caption_bertscore_model())
     except ValueError as error:
-        raise CulturevalError(f"{Settings.caption_bertscore_layer.variable}: {error}.") from error
+        raise CulturevalError(f"{variable_of('caption_bertscore_layer')}: {error}.") from error
 
 
 def bertscore(
@@ -169,7 +170,7 @@ def check_bertscore_model(model: str, num_layers: int | None = None) -> tuple[An
 
 def _not_loadable(model: str, reason: str) -> CulturevalError:
     first_line = reason.strip().partition("\n")[0]
-    variable, of_captions = Settings.bertscore_model.variable, Settings.caption_bertscore_model.variable
+    variable, of_captions = variable_of("bertscore_model"), variable_of("caption_bertscore_model")
     return CulturevalError(
         f"The BERTScore model {model!r} cannot be loaded ({first_line}). Set {variable} (captions: {of_captions}) "
         "to a local folder with its configuration, weights and tokenizer, or pass --data DIR of `cultureval mirror`."

@@ -17,7 +17,6 @@ class AnswerLog:
     Attributes:
         routes: Task -> route of scoring -> docs.
         reused: Task -> times in ns at which its reused answers were written.
-        others: Task -> docs that another model than the run's answered, or may have.
         short: Task -> docs whose answers could have fewer tokens than was asked for, so that these fit the context.
         spent: Tokens and cost of all answers, those of earlier runs included (`Budget.totals`).
         tokens: Task -> tokens of its prompts and of its answers, each answer in one task.
@@ -25,7 +24,6 @@ class AnswerLog:
 
     routes: dict[str, Counter[str]] = field(default_factory=dict)
     reused: dict[str, list[int]] = field(default_factory=dict)
-    others: Counter[str] = field(default_factory=Counter)
     short: Counter[str] = field(default_factory=Counter)
     spent: Counter[str] = field(default_factory=Counter)
     tokens: dict[str, tuple[int, int]] = field(default_factory=dict)
@@ -38,10 +36,6 @@ class AnswerLog:
     def answered(self, task: str, route: str) -> None:
         """Counts a doc that the model answered."""
         self.routes.setdefault(task, Counter())[route] += 1
-
-    def answered_by_another(self, task: str) -> None:
-        """Counts a doc whose answer is not, or not surely, of the run's model."""
-        self.others[task] += 1
 
     def look_up(self, task: str, journal: Journal, keys: Iterable[str]) -> bool:
         """Counts a doc as reused if all its answers are from an earlier run; returns whether they are."""
@@ -57,14 +51,13 @@ class AnswerLog:
             self.routes.setdefault(task, Counter()).update(routes)
         for task, times in other.reused.items():
             self.reused.setdefault(task, []).extend(times)
-        self.others.update(other.others)
         self.short.update(other.short)
         self.spent.update(other.spent)
         for task, used in other.tokens.items():
             self.used(task, Usage(*used))
 
     def tasks(self) -> dict[str, dict[str, Any]]:
-        """Task with `|k` -> fields of its record: routes, tokens, what was reused, what others answered, limits."""
+        """Task with `|k` -> fields of its record: routes, tokens, what was reused, limits."""
         found: dict[str, dict[str, Any]] = {task: {"routes": dict(routes)} for task, routes in self.routes.items()}
         for task, times in self.reused.items():
             oldest = datetime.fromtimestamp(min(times) / 1e9, UTC).isoformat(timespec="seconds")
@@ -72,8 +65,6 @@ class AnswerLog:
         for task, (given, answered) in self.tokens.items():
             if given or answered:
                 found.setdefault(task, {}).update(tokens_in=given, tokens_out=answered)
-        for task, count in self.others.items():
-            found.setdefault(task, {}).update(of_other_models=count)
         for task, count in self.short.items():
             found.setdefault(task, {}).update(short_limits=count)
         return found

@@ -74,7 +74,9 @@ class HFModel(LightevalModel):
         self.config = settings.model_copy(update={"model_name": settings.display_name()})
         self.renderer = Renderer(self.loaded.tokenizer, self.loaded.processor, settings)
         self.scorer = ChoiceScorer(self.loaded.model, self.loaded.end_ids(), settings.token_budget)
-        self.journal = open_journal(of=self.config.model_name)
+        self.journal = open_journal(
+            self.config.model_name, model=self.loaded.identity, settings=settings.answer_key_settings()
+        )
         self.log = AnswerLog()
         self.seconds = 0.0
         self.generator = Generator(self)
@@ -321,12 +323,10 @@ class HFModel(LightevalModel):
         }
 
     def key(self, kind: str, encoder: Encoder, images: Sequence[str], prompt: str, **parts: Any) -> str:
-        """The journal key of an answer: model, settings, tokens, prompt, images and all else that it depends on."""
-        settings = self.config.answer_key_settings() | {"pairwise_tokenization": encoder.apart}
+        """The journal key of an answer: tokens, prompt, images and all else that it depends on."""
         return answer_key(
             kind=kind,
-            model=self.loaded.identity,
-            settings=settings,
+            pairwise_tokenization=encoder.apart,
             special_tokens=encoder.add_special_tokens,
             prompt=prompt,
             images=images,

@@ -22,14 +22,13 @@ from cultureval.models.memory import memory_limit
 from cultureval.models.settings import HFModelSettings, is_local
 from cultureval.models.template_errors import TEMPLATE_ERRORS
 from cultureval.runtime.data.hub import cached_commit, is_offline
-from cultureval.runtime.devices import choose_device, lacks_bfloat16, shares_busy_cores
+from cultureval.runtime.devices import choose_device
 from cultureval.runtime.errors import CulturevalError, described, did_you_mean
 from cultureval.runtime.extras import require_extra
 from cultureval.runtime.interruption import TimeLimitReached, time_limit
 from cultureval.runtime.model_settings import refuse_unknown
 from cultureval.runtime.patches.bitsandbytes import quiet_products
 from cultureval.runtime.patches.transformers import VIDEOS, class_names, processor_class, without_videos
-from cultureval.runtime.printing import print_note
 from cultureval.runtime.smollm2 import SHORT
 from cultureval.runtime.weight_files import fingerprint, missing_weights, surplus_layers
 
@@ -117,7 +116,6 @@ def load(settings: HFModelSettings) -> LoadedModel:
         raise CulturevalError(f"{settings.model_name} {surplus}. Give the config.json that belongs to these weights.")
     if settings.adapter:
         model = put_on(model, read_adapter(settings.adapter), settings.merge_adapter)
-    _tell_what_is_slow(model, settings.model_name)
     stops = own_stop_strings(model.generation_config)
     if stops:
         model.generation_config.stop_strings = None  # answers are cut at them here
@@ -129,20 +127,6 @@ def load(settings: HFModelSettings) -> LoadedModel:
         max_length=settings.max_length or longest_sequence(config),
         stops=stops,
     )
-
-
-def _tell_what_is_slow(model: "PreTrainedModel", name: str) -> None:
-    """Notes on why a model will be slow on this processor, each with what to do."""
-    if lacks_bfloat16(model, model.dtype):
-        print_note(
-            f"{name} is in bfloat16, for which this processor has no instructions, so that it takes longer "
-            "(SmolLM2-135M: 1.6 to 3.1 times): --dtype float32 is faster and takes twice the memory."
-        )
-    if shares_busy_cores(model):
-        print_note(
-            "Other programs keep all cores busy, so that threads wait for each other: if progress is slow, stop and "
-            "start again with OMP_NUM_THREADS=1."
-        )
 
 
 def own_stop_strings(config: GenerationConfig | None) -> list[str]:

@@ -3,7 +3,7 @@
 SETTINGS.yaml, all but the first two optional:
 
     model: Qwen/Qwen2.5-VL-7B-Instruct      # the id under which the server serves it
-    base_url: http://localhost:8000/v1      # or a list: load is balanced, failing servers are skipped until they answer
+    base_url: http://localhost:8000/v1      # or a list: the least busy server is asked, a failing one pauses
     api_key_env: MY_KEY                     # name of the environment variable with the key
     system_prompt: ...
     generation_parameters: {temperature: 0.7, max_new_tokens: 256}
@@ -17,8 +17,9 @@ import logging
 from collections import Counter
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property, partial
+from functools import cached_property
 from itertools import chain
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lighteval.models.abstract_model import LightevalModel
@@ -30,8 +31,6 @@ from lighteval.utils.cache_management import SampleCache
 from cultureval.models.answer_log import AnswerLog
 from cultureval.models.generation.rendering import Renderer, all_images
 from cultureval.models.server import scoring as server_scoring
-from cultureval.models.server.abilities import scoring_of
-from cultureval.models.server.batches import RunBatch
 from cultureval.models.server.chat import (
     as_data_url,
     as_hash,
@@ -41,33 +40,26 @@ from cultureval.models.server.chat import (
     without,
 )
 from cultureval.models.server.first_token import ask_first_token, first_token_response, require_labels
-from cultureval.models.server.long_prompts import ask_to_fit
-from cultureval.models.server.refused_answers import naming, refused_answers, skipping
-from cultureval.models.server.settings import (
-    identity_question,
-    load_tokenizer,
-    model_identity,
-    read_config,
-    short_question,
-)
-from cultureval.models.server.spending import Spending
+from cultureval.models.server.plan import Plan
+from cultureval.models.server.settings import load_tokenizer, read_config
 from cultureval.models.tokens import Encoder, encoder_of, require_whole_letters, rolling_windows
 from cultureval.runtime import processes
+from cultureval.runtime.coroutines import run_coroutine
 from cultureval.runtime.doc_fields import specific_of
-from cultureval.runtime.errors import CulturevalError, counted
+from cultureval.runtime.errors import BatchWritten, CulturevalError
 from cultureval.runtime.generation_hints import ImagePart, chat_messages, cut, stop_strings, with_plain_query
 from cultureval.runtime.journal import answer_key, open_journal
-from cultureval.runtime.patches.lighteval.refused_docs import RefusedResponse
+from cultureval.runtime.patches.lighteval.refused_docs import RefusedResponse, name_of
 from cultureval.runtime.reasoning import split_reasoning
-from cultureval.runtime.servers.answers import Answer
-from cultureval.runtime.servers.costs import BudgetSpent, RequestSize
-from cultureval.runtime.servers.identity import ServerIdentity
-from cultureval.runtime.servers.identity_watch import IdentityWatch
-from cultureval.runtime.servers.journalled_answers import First, OnFailure, Question, answer_all, earlier_answers
-from cultureval.runtime.servers.openai_client import OpenAIClient
-from cultureval.runtime.servers.providers import aliases_of
+from cultureval.runtime.servers.ask import Asking, Question, Respondent, ask_all
+from cultureval.runtime.servers.batch_files import Recorder, read_answers, write_requests
+from cultureval.runtime.servers.client import OpenAIClient
+from cultureval.runtime.servers.costs import Budget, BudgetSpent, RequestSize, text_tokens
+from cultureval.runtime.servers.errors import RowError
+from cultureval.runtime.servers.identity import ServerIdentity, identify
+from cultureval.runtime.servers.replies import Answer, why_refused
 from cultureval.runtime.servers.settings import ServerSettings
-from cultureval.runtime.settings import current_settings
+from cultureval.runtime.settings import current_settings, goes_on
 from cultureval.runtime.signatures import changed_settings, changed_values, text_hash
 
 if TYPE_CHECKING:
@@ -77,12 +69,11 @@ logger = logging.getLogger(__name__)
 
 # Settings that answers do not depend on, or that a signature shows in other fields.
 LEFT_OUT_OF_SIGNATURES = {"model", "model_name", "revision", "base_url", "api_key_env", "cache_dir", "concurrency", "n"}
-LEFT_OUT_OF_SIGNATURES |= {"timeout_s", "max_retries", "give_up_s", "backoff_s", "max_tokens_name"}
-LEFT_OUT_OF_SIGNATURES |= {"batch_out", "batch_in", "batch_missing", "batch_requests", "batch_mib"}
-LEFT_OUT_OF_SIGNATURES |= {"top_logprobs"}
-LEFT_OUT_OF_SIGNATURES |= {"chat_template", "identify", "provider", "leave_out", "dry_run", "budget", "image_tokens"}
+LEFT_OUT_OF_SIGNATURES |= {"timeout_s", "max_retries", "max_tokens_name", "batch_out", "batch_in", "top_logprobs"}
+LEFT_OUT_OF_SIGNATURES |= {"chat_template", "provider", "leave_out", "dry_run", "budget", "image_tokens"}
 LEFT_OUT_OF_SIGNATURES |= {"input_token_price", "cached_token_price", "output_token_price", "batch_price"}
 LEFT_OUT_OF_SIGNATURES |= {"most_images", "image_mib", "request_mib"}
+UNSCORED = "pass --on-refused unscored to leave such rows unscored, count them, and bound the scores"
 
 
 class OpenAIModel(LightevalModel):
@@ -99,40 +90,54 @@ class OpenAIModel(LightevalModel):
         """
         processes.connect()
         self.config = read_config(config.model_name)
+        if processes.process_count() > 1 and (self.config.batch or self.config.budget is not None):
+            raise CulturevalError("A run with a budget or batch files is one process: start it without a launcher.")
         self._prepare(self.config.servers())
-        self._batch = RunBatch(self.config) if self.config.batch and not self.config.dry_run else None
 
     def _prepare(self, servers: ServerSettings) -> None:
         """What does not depend on where the settings come from; several processes share the requests in flight."""
         shared = max(1, servers.concurrency // processes.process_count())
         self._servers = replace(servers, concurrency=shared)
         self._generation = generation_arguments(self.config)
-        self._journal = open_journal(of=self.config.model)
         self.log = AnswerLog()
         self.of_first_tokens: set[str] = set()  # tasks with `|k` whose labels were scored so
-        self._served: set[str] = set()
         self._server_identity: ServerIdentity | None = None
-        self._watch: IdentityWatch | None = None
-        self._counted: set[str] = set()
-        self._keys: dict[str, Callable[[Mapping[str, Any]], str]] = {}
-        self._batch: RunBatch | None = None
-        self._spending = Spending(self.config, self._journal)
+        self._plan = Plan(self.config)
         self._cache = SampleCache(self.config)
 
-    def identify(self) -> None:
+    def identify(self) -> ServerIdentity | None:
         """Learn who the servers are, once, before any answer is looked up; the first process asks for all.
 
         Raises:
             CulturevalError: None of them answers, or they serve different models.
         """
-        if self._server_identity is None and self.config.batch:
-            self._server_identity = ServerIdentity(id=self.config.model)  # who answers a batch is not there to be asked
-            self._watch = IdentityWatch(self._server_identity, None, current_settings().on_change == "continue")
+        config = self.config
         if self._server_identity is None:
-            asked = model_identity(self.config) if processes.process_rank() == 0 else None
+            asked = None
+            if config.batch or config.provided_by is not None:
+                asked = ServerIdentity(config.model, root=config.provider)
+            elif processes.process_rank() == 0:
+                asked = identify(config.model, self._servers, config.model, config.revision)
             self._server_identity = processes.gather(asked)[0]
-            goes_on = current_settings().on_change == "continue"
-            self._watch = IdentityWatch(self._server_identity, identity_question(self.config), goes_on)
+        return self._server_identity
+
+    @cached_property
+    def _identity(self) -> dict[str, Any]:
+        """What tells the model's answers from another's: the name of its weights, and what its servers list."""
+        identity, config = self.identify(), self.config
+        known = identity.known if identity else None
+        return {"revision": config.revision, "extra_body": config.extra_body, "server": known}
+
+    @cached_property
+    def _asking(self) -> Asking:
+        config, journal = self.config, open_journal(self.config.model, **self._identity)
+        if config.batch_in:
+            batch = read_answers([Path(file).expanduser() for file in config.batch_in])
+            journal.append({key: answer for key, answer in batch.answers.items() if key not in journal})
+            for problem in batch.problems:
+                logger.warning("batch: %s", problem)
+        budget = Budget(config, config.batch_price)
+        return Asking(self._servers, journal, budget, Respondent(config.model))
 
     @cached_property
     def tokenizer(self) -> "PreTrainedTokenizerBase":
@@ -167,17 +172,7 @@ class OpenAIModel(LightevalModel):
         settings = changed_settings(self.config, LEFT_OUT_OF_SIGNATURES)
         fields = {"model": f"{self.config.model}{revision}", "backend": "server", "chat": chat, "settings": settings}
         fields |= {"without": "+".join(self.config.left_out)} if self.config.left_out else {}
-        whose = list(dict.fromkeys([str(self._server_identity), *self._other_models.values()]))
-        return fields | ({"server": " and ".join(whose)} if self._server_identity else {})
-
-    @property
-    def _other_models(self) -> dict[str, str]:
-        """Key of an answer that another model than the run's gave, or may have given -> that model."""
-        return self._watch.others if self._watch else {}
-
-    def others_of(self, doc: Doc) -> list[str]:
-        """The other models than the run's that wrote answers to a doc, or may have."""
-        return [self._other_models[key] for key in self._generations(doc) if key in self._other_models]
+        return fields | ({"server": str(self._server_identity)} if self._server_identity else {})
 
     def run_record(self) -> dict[str, Any]:
         """What a run's record says of this model: `model`, what is known of the server; `tasks`, counts; `tokens`."""
@@ -190,9 +185,8 @@ class OpenAIModel(LightevalModel):
                 "chat_template": self._uses_chat,
                 "chat_template_hash": self._renderer.template_hash if self.config.tokenizer else "",
                 "system_prompt_hash": text_hash(self.config.system_prompt),
-                "served_models": sorted(self._served),
+                "served_models": sorted(filter(None, {self._asking.respondent.served})),
                 "server": self._server_identity.known if self._server_identity else {},
-                "other_models": dict(Counter(self._other_models.values())),
                 "settings": changed_values(self.config, LEFT_OUT_OF_SIGNATURES),
                 "left_out": list(self.config.left_out),
             },
@@ -206,26 +200,14 @@ class OpenAIModel(LightevalModel):
         return processes.process_rank() > 0
 
     def cleanup(self) -> None:
-        """Called by LightEval after the last answer and before the metrics: all processes but the first end here."""
-        self._spending.finish()
-        if self._batch:
-            self._batch.finish()
-        logs = processes.gather((self.log, self._served, self._other_models))
+        """Called after the last answer and before the metrics: all processes but the first end here."""
+        if self.config.dry_run:
+            self._plan.tell(self._asking.budget.spent)
+        logs = processes.gather(self.log)
         self.log = AnswerLog()
-        for log, served, others in logs:
+        for log in logs:
             self.log.add(log)
-            self._served |= served
-            self._other_models.update(others)
         processes.answered()
-
-    @property
-    def _identity(self) -> dict[str, Any]:
-        return self._identity_of(self._server_identity.known if self._server_identity else None)
-
-    def _identity_of(self, server: Mapping[str, Any] | None) -> dict[str, Any]:
-        """What identifies the model in the journal's keys, with what its servers say of themselves."""
-        named = {name: getattr(self.config, name) for name in ("model", "revision", "extra_body")}
-        return {**named, "server": server}
 
     @property
     def _uses_chat(self) -> bool:
@@ -241,6 +223,79 @@ class OpenAIModel(LightevalModel):
     def _messages(self, doc: Doc, image_part: ImagePart = as_hash) -> list[dict[str, Any]]:
         return chat_messages(doc, self.config.system_prompt, image_part, self.config.image_placement)
 
+    # --- asking ---
+
+    def _ask(
+        self, docs: Sequence[Doc], asked: Sequence[Mapping[str, Question]], description: str
+    ) -> tuple[dict[str, Answer], dict[int, ModelResponse]]:
+        """The answers to the questions of docs, and by place what stands for docs without one that can be used."""
+        asking, refused = self._asking, dict[str, RefusedResponse]()
+        whose = {key: doc for doc, own in zip(docs, asked, strict=True) for key in own}
+        questions = {key: question for own in asked for key, question in own.items()}
+
+        def on_row_error(key: str, error: RowError) -> None:
+            if current_settings().on_refused != "unscored":
+                raise CulturevalError(f"{name_of(whose[key])}: {error} {goes_on()} Or {UNSCORED}.")
+            refused[key] = RefusedResponse(reason=error.reason, kind=error.kind)
+
+        if self.config.dry_run:
+            planned = RefusedResponse(reason="nothing is asked in a dry run")
+            refused = dict.fromkeys(self._plan.add(asking, docs, asked), planned)
+            answers = asking.known(questions)
+        elif self.config.batch_out and (missing := questions.keys() - asking.known(questions).keys()):
+            raise self._batch_written({key: questions[key] for key in questions if key in missing})
+        else:
+            try:
+                answers = ask_all(asking, questions, description, on_row_error, self.disable_tqdm)
+            except BudgetSpent as error:
+                raise CulturevalError(f"{self.config.model}: {error}. {goes_on()} Raise --budget.") from error
+        for key, answer in answers.items():
+            if "completions" in answer and (why := why_refused(answer)):
+                on_row_error(key, why)
+        places = {place: [refused[key] for key in own if key in refused] for place, own in enumerate(asked)}
+        return answers, {place: found[0] for place, found in places.items() if found}
+
+    def _batch_written(self, questions: Mapping[str, Question]) -> BatchWritten:
+        """The end of a run whose requests are now in files."""
+
+        async def take_down() -> list[tuple[str, Answer]]:
+            recorder: Any = Recorder()
+            return [(key, await question(recorder)) for key, question in questions.items()]
+
+        file = Path(self.config.batch_out or "").expanduser()
+        return BatchWritten(write_requests(file, run_coroutine(take_down())), len(questions))
+
+    def _log(
+        self,
+        docs: Sequence[Doc],
+        keys: Sequence[Iterable[str]],
+        answers: Mapping[str, Answer],
+        route: str,
+        unscored: Container[int],
+    ) -> None:
+        """Notes where the answers to scored docs came from, and what the servers count.
+
+        `unscored` are the places of docs without a score.
+        """
+        asking, counted = self._asking, set[str]()
+        for place, (doc, of_doc) in enumerate(zip(docs, keys, strict=True)):
+            own = [key for key in of_doc if key in answers and place not in unscored]
+            if own and not self.log.look_up(doc.task_name, asking.journal, own):
+                self.log.answered(doc.task_name, route)
+            for key in own:
+                if key not in counted and route != "server":  # of scores, LightEval's own tokens are known better
+                    self.log.used(doc.task_name, asking.pay(key, answers[key]))
+                counted.add(key)
+        self.log.spent = Counter(asking.budget.totals())
+
+    def _key(self, size: RequestSize, **parts: Any) -> str:
+        """The key of an answer, also in batch files; the size of its request is noted."""
+        key = answer_key(model=self.config.model, identity=self._identity, **parts)
+        self._asking.sizes[key] = size
+        return key
+
+    # --- generation ---
+
     def greedy_until(self, docs: list[Doc]) -> list[ModelResponse]:
         """Generate an answer (or `num_samples` of them) to each Doc.
 
@@ -248,8 +303,8 @@ class OpenAIModel(LightevalModel):
         `specific`, which LightEval saves in the details.
 
         Raises:
-            ServerError: A prompt was rejected or timed out; all answers so far are in the journal.
-            CulturevalError: Several samples are requested at temperature 0.
+            ServerError: The servers stop the run; all answers so far are in the journal.
+            CulturevalError: A row has no answer, or several samples are requested at temperature 0.
         """
         self.identify()
         shares = processes.split_round_robin(range(len(docs)))
@@ -268,114 +323,9 @@ class OpenAIModel(LightevalModel):
             if place in refused:
                 responses.append((refused[place], {}))
                 continue
-            response, added = self._generated(doc, [answers[key] for key in keys])
+            responses.append(self._generated(doc, [answers[key] for key in keys]))
             self.log.short[doc.task_name] += any("limit" in answers[key] for key in keys)
-            responses.append((response, added))
-        _tell_of_cut(docs, [response for response, _ in responses])
         return responses
-
-    def _ask(
-        self,
-        docs: Sequence[Doc],
-        asked: Sequence[Mapping[str, Question]],
-        description: str,
-        first: First | None = None,
-    ) -> tuple[dict[str, Answer], dict[int, ModelResponse]]:
-        """The answers to the questions of docs, and by place what stands for docs without one that can be used."""
-        reasons: dict[str, RefusedResponse] = {}
-        short = short_question(self.config, self._servers)
-        keys = [key for own in asked for key in own]
-        waiting: list[Doc] | None = None if any(key in self._journal for key in keys) else []
-        questions = {
-            key: naming(doc, question, self._watch, short, waiting)
-            for doc, own in zip(docs, asked, strict=True)
-            for key, question in own.items()
-        }
-        if self.config.dry_run or self._batch:
-            known, _ = earlier_answers(self._journal, keys, self._watch)
-        if self.config.dry_run:
-            reasons |= self._spending.plan(docs, asked, known)
-        elif self._batch:
-            file = partial(self._file_batch, known)
-            reasons |= self._batch.answer(docs, asked, known, self._other_models, file, self._waste)
-        questions = {key: question for key, question in questions.items() if key not in reasons}
-        answers = self._answered(questions, description, first, skipping(reasons))
-        found: dict[int, ModelResponse] = {**refused_answers(docs, asked, answers)}
-        for place, own in enumerate(asked):
-            if why := [reasons[key] for key in own if key in reasons]:
-                found[place] = why[0]
-        return answers, found
-
-    def _waste(self, key: str, answers: Sequence[Answer]) -> None:
-        """Keeps what a batch's answers to a question cost that are of no use."""
-        for answer in answers:
-            self._journal.take_back(key, answer | {"batch": True})
-
-    def _file_batch(self, known: Mapping[str, Answer], found: Mapping[str, Answer]) -> None:
-        """Puts the answers of a batch into the journal, each under the identity of its model."""
-        assert self._watch is not None
-        self._watch.expect([*known.values(), *found.values()])
-        own = {key: answer for key, answer in found.items() if self._watch.is_own(answer)}
-        others = {key: answer for key, answer in found.items() if key not in own and key not in known}
-        who = {key: replace(self._watch.first, served=answer["model"]) for key, answer in others.items()}
-        places = {key: (self._keys[key](one.known), str(one)) for key, one in who.items()}
-        self._journal.append(own | {places[key][0]: answer for key, answer in others.items()})
-        self._journal.withdraw(others, places)
-        for key in own:
-            self._watch.others.pop(key, None)
-
-    def _answered(
-        self, questions: Mapping[str, Question], description: str, first: First | None, skip: OnFailure
-    ) -> dict[str, Answer]:
-        """The answers to questions, within the budget if there is one."""
-        spending, budget = self._spending, self._spending.budget
-        spending.begin(list(questions))
-        try:
-            return answer_all(
-                self._servers,
-                {key: spending.guarded(key, question) for key, question in questions.items()},
-                self._journal,
-                spending.pay,
-                description,
-                first,
-                on_failure=skip,
-                note=(lambda: str(budget)) if self.config.budget is not None else None,
-                silent=self.disable_tqdm,
-                watch=self._watch,
-                key_under=lambda key, server: self._keys[key](server),
-                again=spending.again,
-            )
-        except BudgetSpent as error:
-            answered = sum(key in self._journal for key in questions)
-            raise spending.explain(error, answered, len(questions)) from None
-
-    def _log(
-        self,
-        docs: Sequence[Doc],
-        keys: Sequence[Iterable[str]],
-        answers: Mapping[str, Answer],
-        route: str,
-        unscored: Container[int],
-    ) -> None:
-        """Notes where the answers to scored docs came from, and what the servers count and say of themselves.
-
-        `unscored` are the places of docs without a score; what they cost is counted too.
-        """
-        for place, (doc, of_doc) in enumerate(zip(docs, keys, strict=True)):
-            own = [key for key in of_doc if key in answers and place not in unscored]
-            if any(key in self._other_models for key in own):
-                self.log.answered_by_another(doc.task_name)
-            if own and not self.log.look_up(doc.task_name, self._journal, own):
-                self.log.answered(doc.task_name, route)
-            for key in of_doc:
-                if key not in self._counted:
-                    self._counted.add(key)
-                    used = self._spending.pay(key, answers.get(key), filed=True)
-                    if key in own and route != "server":  # whose own tokens are known better
-                        self.log.used(doc.task_name, used)
-        for answer in answers.values():
-            self._served |= {answer["model"]} if answer.get("model") else set()
-        self.log.spent = Counter(self._spending.budget.totals())
 
     def _generations(self, doc: Doc) -> dict[str, Question]:
         """The requests for a Doc's samples, `n` at a time: key -> question."""
@@ -393,36 +343,22 @@ class OpenAIModel(LightevalModel):
             request = {"model": self.config.model, **arguments, "seed": seed, "n": count if count > 1 else None}
             request = {name: value for name, value in request.items() if value is not None}
             parts = {"request": request, "prompt": prompt, "images": self._image_key(doc), "sampling_index": start}
-            key = self._key(self._spending.size(prompt, request), kind="generation", **parts)
+            key = self._key(self._size(prompt, request), kind="generation", **parts)
             questions[key] = self._generation_question(doc, request)
         return questions
 
-    def _key(self, size: RequestSize, **parts: Any) -> str:
-        """The key of an answer in the journal; the size of its request is noted, and its key under other identities."""
-        key = answer_key(identity=self._identity, **parts)
-        if key not in self._journal:
-            key = self._key_under_alias(parts) or key
-        self._keys[key] = lambda server: answer_key(identity=self._identity_of(server), **parts)
-        self._spending.sizes[key] = size
-        return key
-
-    def _key_under_alias(self, parts: Mapping[str, Any]) -> str | None:
-        """The key of an answer to a name that led to the model, from the first or after a change; None without one."""
-        if self._watch is None or self._watch.question is not None:  # servers say themselves who they are
-            return None
-        for alias in aliases_of(self.config.model):
-            request = parts.get("request", {})
-            named = {**parts, "request": {**request, "model": alias}} if "model" in request else parts
-            server = self._watch.first.known | {"id": alias}
-            for one in (server, server | {"served": self.config.model}):
-                key = answer_key(identity=self._identity_of(one) | {"model": alias}, **named)
-                if (self._journal.get(key) or {}).get("model") == self.config.model:
-                    return key
-        return None
+    def _size(self, prompt: str | Sequence[dict[str, Any]], request: Mapping[str, Any]) -> RequestSize:
+        """The size of a request, from its text, or chat messages with images in any form, and its other fields."""
+        messages = [{"content": prompt}] if isinstance(prompt, str) else prompt
+        parts = [part for message in in_parts(messages) for part in message["content"]]
+        text = "\n".join(part["text"] for part in parts if part["type"] == "text")
+        most = request.get(self.config.max_tokens_name)
+        limit = most * (request.get("n") or 1) if most else None
+        return RequestSize(text_tokens(text), sum(part["type"] != "text" for part in parts), limit)
 
     def _image_key(self, doc: Doc) -> list[Any] | None:
         """How a doc's images are sent, as a part of its answer's key; None without images."""
-        return image_form(doc, self.config) if all_images(doc) else None
+        return image_form(doc, self.config)
 
     def _stops_to_send(self, doc: Doc) -> list[str]:
         """The stop strings that the server is told; answers are cut at all of them here."""
@@ -438,11 +374,9 @@ class OpenAIModel(LightevalModel):
     def _generation_question(self, doc: Doc, request: dict[str, Any]) -> Question:
         async def ask(client: OpenAIClient) -> Answer:
             # Encoded here, so that only the images of requests in flight are in memory.
-            part = as_data_url(doc, self.config)
-            prompt = {"messages": self._messages(doc, part)} if self._uses_chat else {"prompt": self._plain(doc)}
-            if self.config.provided_by is None and not all_images(doc):
-                return await ask_to_fit(client, prompt, request, self.config.max_tokens_name)
-            return await (client.chat if self._uses_chat else client.complete)(**prompt, **request)
+            if self._uses_chat:
+                return await client.chat(messages=self._messages(doc, as_data_url(doc, self.config)), **request)
+            return await client.complete(prompt=self._plain(doc), **request)
 
         return ask
 
@@ -472,7 +406,6 @@ class OpenAIModel(LightevalModel):
                 completion["reasoning"] or reasoning
                 for completion, (_, reasoning) in zip(completions, split, strict=True)
             ],
-            truncated_tokens_count=max(answer.get("truncated", 0) for answer in answers),
         )
         return response, added
 
@@ -480,20 +413,19 @@ class OpenAIModel(LightevalModel):
         """The text of an answer and its reasoning."""
         return split_reasoning(completion["text"], self.config.reasoning_tags)
 
+    # --- scoring ---
+
     def loglikelihood(self, docs: list[Doc]) -> list[ModelResponse]:
         """Score the choices of each Doc: the sum of the log-probabilities of a choice's tokens after the prompt.
 
-        Raises:
-            ServerError: The server has no prompt log-probabilities, or they depend on the order of requests; or a
-                prompt was rejected or timed out.
-        """
-        if scoring_of(self.config, [choice.strip() for choice in docs[0].choices]) == "first_token":
-            self.config = self.config.model_copy(update={"scoring": "first_token"})  # for the signature
-            return self._score_first_tokens(docs)
-        return self._score_together(docs, self._prompts)
+        With `scoring: first_token`, labels are scored by the first token of a chat reply.
 
-    def _score_first_tokens(self, docs: Sequence[Doc]) -> list[ModelResponse]:
-        """Score labels by the first token of a chat reply."""
+        Raises:
+            ServerError: The server has no prompt log-probabilities, or stops the run otherwise.
+            CulturevalError: A row has no answer.
+        """
+        if self.config.scoring == "full":
+            return self._score_together(docs, self._prompts)
         for doc in docs:
             require_labels(doc)
         self.of_first_tokens |= {doc.task_name for doc in docs}
@@ -516,7 +448,7 @@ class OpenAIModel(LightevalModel):
         sent = without({**limits, "temperature": 0}, self.config.left_out, given=())
         request = sent | {"model": self.config.model, "extra_body": self.config.extra_body}
         parts = {"request": sent, "prompt": self._messages(doc), "images": self._image_key(doc)}
-        key = self._key(self._spending.size(parts["prompt"], limits), kind="first token", **parts)
+        key = self._key(self._size(parts["prompt"], limits), kind="first token", **parts)
 
         async def ask(client: OpenAIClient) -> Answer:
             messages = self._messages(doc, as_data_url(doc, self.config))
@@ -547,10 +479,6 @@ class OpenAIModel(LightevalModel):
             limits = [max(1, self.max_length - len(choice)) for choice in choices]
             contexts = [context[-limit:] for context, limit in zip(contexts, limits, strict=True)]
         truncated = longest - max(map(len, contexts))
-        if truncated:
-            logger.warning(
-                "%s %s: the first %d tokens of the prompt were cut to keep max_length", doc.task_name, doc.id, truncated
-            )
         return server_scoring.Prompt(doc, text, messages, contexts, choices, truncated)
 
     def _chat_text(self, doc: Doc) -> str:
@@ -591,24 +519,9 @@ class OpenAIModel(LightevalModel):
         questions = [scorer.questions(prompt) for prompt in prompts]
         asked = [*map(dict, questions)]
         docs = [prompt.doc for prompt in prompts]
-        probe = partial(server_scoring.parity_probe, tolerance=self.config.parity_tolerance)
-        answers, refused = self._ask(docs, asked, "scoring", probe)
+        answers, refused = self._ask(docs, asked, "scoring")
         self._log(docs, asked, answers, "server", refused)
         return [
             refused.get(place) or server_scoring.response(prompt, [answers[key] for key, _ in own])
             for place, (prompt, own) in enumerate(zip(prompts, questions, strict=True))
         ]
-
-
-def _tell_of_cut(docs: Sequence[Doc], responses: Sequence[ModelResponse]) -> None:
-    """Says whose prompts were shortened for an answer; what their answers lost is told at the end."""
-    pairs = zip(docs, responses, strict=True)
-    cut = Counter(doc.task_name for doc, response in pairs if response.truncated_tokens_count)
-    for task, count in sorted(cut.items()):
-        told = counted(count, "prompt")
-        logger.warning(
-            "%s: the beginning of %s was cut, since more is too long for the model. Kept answers stay so: if it is "
-            "served with a longer context, --no-resume asks anew.",
-            task,
-            told,
-        )

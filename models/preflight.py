@@ -1,7 +1,6 @@
 """Everything that can be known of a model before its weights load: settings, files, device, server."""
 
 import json
-import re
 import struct
 import zipfile
 from collections.abc import Callable, Iterable
@@ -16,12 +15,11 @@ from cultureval.runtime.data.hub import cached_file, is_offline
 from cultureval.runtime.errors import CulturevalError, ProblemList, all_of
 from cultureval.runtime.model_settings import CheckedModel, read_model_settings
 from cultureval.runtime.printing import print_note
-from cultureval.runtime.servers.providers import HUB, providers
+from cultureval.runtime.servers.providers import providers
 
 if TYPE_CHECKING:
     from transformers import PreTrainedConfig
 
-    from cultureval.models.server.settings import ServerModelConfig
     from cultureval.models.settings import HFModelSettings
 
 WEIGHTS = (".safetensors", ".bin")
@@ -46,8 +44,9 @@ def check_model(
     """
     file = model_file(model)
     if file.name == "openai_api.py":
-        no_images, no_likelihoods = _check_server(model, images, likelihoods, labels, answers)
-        return CheckedModel(file, no_images=no_images, no_likelihoods=no_likelihoods)
+        from cultureval.models.server.settings import check_server
+
+        return CheckedModel(file, no_likelihoods=check_server(model, likelihoods))
     _refuse_costs(model)
     _tell_of_hub(model)
     with_vllm = [] if file.name == "hf.py" else [partial(_check_vllm, model)]
@@ -243,105 +242,3 @@ def _tell_of_hub(model: str) -> None:
     prefix, _, name = model.partition("/")
     if name and prefix in providers() and not is_local(model) and not cached_file(model, "config.json"):
         print_note(f"{model} is the hub's model; {prefix}:{name} would be asked of {providers()[prefix].title}.")
-
-
-def _check_server(
-    model: str, images: bool, likelihoods: bool, labels: tuple[tuple[str, ...], ...], answers: int
-) -> tuple[str | None, str | None]:
-    """Returns why tasks with images, and tasks with log-likelihoods, cannot be run, as sentences."""
-    from cultureval.models.server.settings import read_config
-    from cultureval.runtime.servers.identity import require_answer
-
-    config = read_config(model)
-    config.servers()  # raises for a missing key
-    _tell_of_provider(model, config, images)
-    if config.batch:
-        return None, (
-            "Batch files hold generated answers: tasks scored by log-probabilities cannot be asked so. QIMMA's choices "
-            "have a generated form, qimma_gen."
-        )
-    provider = config.provided_by
-    if not config.dry_run and (provider is None or provider.lists_models):
-        require_answer(config.model, config.servers(), config.model)
-    if provider is not None or config.dry_run or config.budget is not None:
-        return None, _why_not_scored(config) if likelihoods else None
-    return _check_abilities(config, images, likelihoods, labels, answers)
-
-
-def _why_not_scored(config: "ServerModelConfig") -> str | None:
-    """Why choices are not scored by a provider, in a dry run, or within a budget, as a sentence."""
-    provider = config.provided_by
-    if config.scoring == "first_token":
-        refused = provider is not None and "top_logprobs" in config.left_out
-        return f"{config.model} of {provider.title} gives no top_logprobs: use qimma_gen." if refused else None
-    whose = provider.title if provider else "A dry run or a budget"
-    return (
-        f"{whose}: no log-probabilities of prompts, which choices are scored by. QIMMA's choices have a generated "
-        "form, qimma_gen; `scoring: first_token` scores labels where a server gives top_logprobs."
-    )
-
-
-def _check_abilities(
-    config: "ServerModelConfig", images: bool, likelihoods: bool, labels: tuple[tuple[str, ...], ...], answers: int
-) -> tuple[str | None, str | None]:
-    """Asks a server what it can do, and says how the run goes about it; returns as `_check_server`."""
-    from cultureval.models.server.abilities import abilities, why_no_likelihoods
-    from cultureval.models.server.settings import load_tokenizer
-    from cultureval.runtime.servers.errors import ServerError
-    from cultureval.runtime.servers.identity import cannot_be_asked
-
-    whose = f"{config.model} at {config.base_url[0]}"
-    try:
-        able = abilities(config, images, likelihoods, labels, answers)
-    except ServerError as error:
-        raise cannot_be_asked(config.model, config.servers(), error) from None
-    if able.chat and (not likelihoods or able.scoring is None):
-        for field, setting in _instead(config).items():
-            if re.search(rf"\b{field}\b", able.chat):
-                raise CulturevalError(
-                    f"{whose} refuses a short question and names {field} ({able.chat}): if it does not take that "
-                    f"field, set `{setting}` in the model's file."
-                )
-    if able.chat and not likelihoods and config.chat_template != "off" and config.tokenizer is None:
-        raise CulturevalError(f"{whose} refuses chat messages ({able.chat}): set chat_template: off for a base model.")
-    if able.system and not able.chat:
-        raise CulturevalError(f"{whose} refuses a system prompt ({able.system}): leave system_prompt out.")
-    if able.several and not able.chat:
-        raise CulturevalError(f"{whose} does not give several answers to one question ({able.several}).")
-    no_images = f"{whose} takes no images ({able.images})." if able.images else None
-    no_likelihoods = why_no_likelihoods(config, able) if likelihoods else None
-    scoring = (able.scoring if config.scoring == "auto" else config.scoring) if likelihoods else None
-    if scoring == "full" and no_likelihoods is None:
-        try:
-            load_tokenizer(config)
-        except CulturevalError as error:
-            no_likelihoods = str(error)
-    print_note(f"{whose}: {able.plan(None if no_likelihoods else scoring)}.")
-    return no_images, no_likelihoods
-
-
-def _instead(config: "ServerModelConfig") -> dict[str, str]:
-    """Fields of the short question -> the setting for servers that do not take them."""
-    other = "max_completion_tokens" if config.max_tokens_name == "max_tokens" else "max_tokens"
-    fields = {config.max_tokens_name: f"max_tokens_name: {other}"}
-    return fields if "temperature" in config.left_out else fields | {"temperature": "leave_out: [temperature]"}
-
-
-def _tell_of_provider(model: str, config: "ServerModelConfig", images: bool) -> None:
-    """Says who is asked, and what of the tasks' requests the provider does not take."""
-    provider = config.provided_by
-    if provider is None:
-        return
-    other = f" ({HUB}:{model} would be the hub's)" if model.startswith(f"{provider.id}/") else ""
-    key = f", with the key in {config.api_key_env}" if config.api_key_env else ""
-    print_note(f"{config.model} is asked of {provider.title} at {' / '.join(config.base_url)}{key}{other}.")
-    left_out = [name for name in config.left_out if name in ("temperature", "stop")]
-    if left_out:
-        print_note(f"{config.model} takes no {', '.join(left_out)}: not sent (stop strings are cut off here).")
-    if provider.family(config.model).reasons and config.generation_parameters.max_new_tokens is None:
-        print_note(
-            f"{config.model} reasons, and the tasks' limits of tokens include reasoning: set max_new_tokens in "
-            "generation_parameters where answers are cut."
-        )
-    if images and (limits := str(provider.images)):
-        print_note(f"{provider.title} takes {limits}: larger images are scaled down, and more are refused.")

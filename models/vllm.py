@@ -26,7 +26,6 @@ from cultureval.models.loading import (
     read_generation_config,
     read_tokenizer,
 )
-from cultureval.models.server.long_prompts import less_than
 from cultureval.models.server.settings import ServerModelConfig
 from cultureval.models.server.vllm_options import require_vllm_settings, serve_options, serve_variables
 from cultureval.models.settings import NOT_IN_ANSWER_KEY, HFModelSettings, is_local, read_settings
@@ -35,10 +34,10 @@ from cultureval.runtime import processes
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.generation_hints import may_reason, stop_strings
 from cultureval.runtime.reasoning import split_reasoning
-from cultureval.runtime.servers.answers import Answer
+from cultureval.runtime.servers.ask import Question
+from cultureval.runtime.servers.client import OpenAIClient
 from cultureval.runtime.servers.errors import ServerError
-from cultureval.runtime.servers.journalled_answers import Question
-from cultureval.runtime.servers.openai_client import OpenAIClient
+from cultureval.runtime.servers.replies import Answer
 from cultureval.runtime.servers.settings import ServerSettings
 from cultureval.runtime.servers.vllm_process import VLLMServer, require_vllm, vllm_version
 from cultureval.runtime.settings import goes_on
@@ -52,6 +51,8 @@ TIMEOUT_S = 3600.0  # of one request, waiting in vLLM's queue included; an end o
 RETRIES = 2
 NOT_SETTINGS = {"model_name", "cache_dir", "resolved_revision", "fingerprint", "backend", "batch_size"}
 OF_WEIGHTS = ("name", "revision", "fingerprint", "tokenizer")
+# vLLM's prompt log-probabilities can depend on the order of requests with prefix caching (vllm#42019).
+FOR_SCORING = "--no-enable-prefix-caching"
 
 
 class VLLMModel(openai_api.OpenAIModel):
@@ -142,7 +143,7 @@ class VLLMModel(openai_api.OpenAIModel):
     def identify(self) -> None:
         """The server is ours: who it is stands in the model's files and settings."""
 
-    @property
+    @cached_property
     def _identity(self) -> dict[str, Any]:
         settings = self.settings
         weights = {name: self._facts[name] for name in OF_WEIGHTS}
@@ -195,7 +196,7 @@ class VLLMModel(openai_api.OpenAIModel):
             room = self.max_length + 1 - len(tokens)
             limit = min(wanted or room, room)
             found = await client.complete(**{**sent, "prompt": tokens, self.config.max_tokens_name: limit})
-            return found | less_than(wanted, limit)
+            return found | ({"limit": limit} if wanted is not None and limit < wanted else {})
 
         return ask
 
@@ -222,23 +223,21 @@ class VLLMModel(openai_api.OpenAIModel):
     # --- the server ---
 
     def _ask(
-        self,
-        docs: Sequence[Doc],
-        asked: Sequence[Mapping[str, Question]],
-        description: str,
-        first: Question | None = None,
+        self, docs: Sequence[Doc], asked: Sequence[Mapping[str, Question]], description: str
     ) -> tuple[dict[str, Answer], dict[int, ModelResponse]]:
-        if any(key not in self._journal for own in asked for key in own):
+        if any(key not in self._asking.journal for own in asked for key in own):
+            if description == "scoring" and not self._server.runs:
+                self._server.options = [*self._server.options, FOR_SCORING]
             self._server.start()
-            self._servers = replace(self._servers, base_urls=(self._server.url,))
+            self._asking.servers = replace(self._servers, base_urls=(self._server.url,))
         try:
-            return super()._ask(docs, asked, description, first)
+            return super()._ask(docs, asked, description)
         except ServerError as error:
             if why := self._server.why_it_ended():
                 raise CulturevalError(f"{why}\n{goes_on()}") from error
             raise
 
     def cleanup(self) -> None:
-        """Called by LightEval after the last answer and before the metrics: the server ends and frees its device."""
+        """Called after the last answer and before the metrics: the server ends and frees its device."""
         self._server.stop()
         super().cleanup()

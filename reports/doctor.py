@@ -12,12 +12,10 @@ from cultureval.reports.terminal_tables import terminal_table
 from cultureval.runtime.data.hub import cached_file, go_offline_if_unreachable, is_offline
 from cultureval.runtime.data.scorers import local_copy
 from cultureval.runtime.data_options import DataOptions, samples_root
-from cultureval.runtime.documentation import documented
 from cultureval.runtime.errors import CulturevalError, shown_names
 from cultureval.runtime.extras import PARTS, install_command, missing_packages, requirements_of
-from cultureval.runtime.patches.table import TRIED, all_patches, installed_version
 from cultureval.runtime.printing import folded, terminal_width
-from cultureval.runtime.settings import Settings
+from cultureval.runtime.settings import variable_of
 from cultureval.runtime.smollm2 import SHORT, gguf_file
 from cultureval.tasks.catalogue import all_suites, all_tasks, kind_of
 from cultureval.tasks.kinds import Instrument
@@ -175,28 +173,6 @@ def check_extra(extra: str) -> Finding:
     return Finding("ok", f"extra {extra}")
 
 
-def check_patches() -> list[Finding]:
-    """One line per patched library: whether the patches were tried with the installed version; loads none of them."""
-    findings = []
-    for library, tried_with in TRIED.items():
-        if found := installed_version(library):
-            cost = f"tried with {tried_with}; `cultureval doctor --patches` tries whether they fit"
-            findings.append(Finding("ok" if found == tried_with else "untried", f"patches of {library} {found}", cost))
-    return findings
-
-
-def patches_table() -> tuple[str, bool]:
-    """All patches with the results of their canaries, and whether all of them fit."""
-    rows, fits = [], True
-    for patch in all_patches():
-        found = patch.installed()
-        problem = patch.problem() if found else "not installed"
-        fits = fits and (not found or problem is None)
-        rows.append((patch.library, found or "-", patch.version, patch.target, patch.reason, problem or "fits"))
-    header = ("library", "installed", "tried with", "changed or used", "why", "canary")
-    return terminal_table(header, rows, cut_words=True), fits
-
-
 def check_sandbox() -> list[Finding]:
     """Whether generated code can be judged: EvalPlus, bubblewrap, and its permission to create namespaces."""
     if missing_packages("code"):
@@ -243,7 +219,7 @@ def check_data_root() -> list[Finding]:
     except CulturevalError as error:
         return [Finding("wrong", f"data options: {error}", "no task can be read")]
     if options.root is None:
-        return [Finding("optional", f"data root ({Settings.data_root.variable} is not set)", "data come from the hub")]
+        return [Finding("optional", f"data root ({variable_of('data_root')} is not set)", "data come from the hub")]
     without, tasks = tasks_without_data(all_tasks().values(), options), len(all_tasks())
     what = f"data root {options.root} has {tasks - len(without)} of {tasks} tasks"
     return [Finding("missing" if without else "ok", what, "the other tasks cannot be run from it")]
@@ -296,7 +272,7 @@ def tried(needed: str, check: Callable[[], object], cost: str, tasks: tuple[str,
     if name and not _on_machine(name):
         if not is_offline():
             return Finding("missing", f"{what}: not on this machine yet", "the first task that needs it fetches it")
-        cost = f"{cost}; its variable ({documented('docs/settings.md')}) may name a folder"
+        cost = f"{cost}; its variable (docs/settings.md) may name a folder"
         return Finding("missing", f"{what}: not on this machine", cost, needed, tasks=tasks)
     try:
         check()
@@ -317,21 +293,22 @@ def check_judges() -> list[Finding]:
 
     if not judges_wanted():
         cost = "judged tasks have reference metrics alone; `cultureval judge` can judge saved answers later"
-        return [Finding("optional", f"judge ({Settings.judges.variable} is not set)", cost)]
+        return [Finding("optional", f"judge ({variable_of('judges')} is not set)", cost)]
+    from cultureval.metrics.judges.identity import judge_identity
     from cultureval.metrics.judges.settings import configured_judges
-    from cultureval.runtime.servers.openai_client import health_check
 
     try:
-        servers = [(judge, judge.servers()) for judge in configured_judges()]
+        judges = [judge for judge in configured_judges() if judge.servers()]  # which raises for a missing key
     except CulturevalError as error:
         return [Finding("wrong", f"judge: {error}", "a run with judged tasks does not start")]
     findings = []
-    for judge, settings in servers:
-        problems = health_check(replace(settings, max_retries=0, give_up_s=0.0))
+    for judge in judges:
         what = f"judge {judge.name} ({judge.model})"
-        findings += [Finding("missing", f"{what} at {url}: {why.cause}", "unscored") for url, why in problems.items()]
-        if not problems:
+        try:
+            judge_identity(judge.with_(max_retries=0))
             findings.append(Finding("ok", f"{what} answers at {', '.join(judge.base_url)}"))
+        except CulturevalError as error:
+            findings.append(Finding("missing", f"{what}: {error}", "unscored"))
     return findings
 
 
@@ -342,5 +319,4 @@ CHECKS: tuple[Callable[[], list[Finding]], ...] = (
     check_judges,
     check_extras,
     check_versions,
-    check_patches,
 )

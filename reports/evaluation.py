@@ -2,26 +2,25 @@
 
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from cultureval.reports.summary_text import shown_run
 from cultureval.runs.load_runs import read_run
 from cultureval.runs.record import Run, RunRecord
 from cultureval.runs.recording import record_of
 from cultureval.runs.writing import complete_results
-from cultureval.runtime.errors import described
+from cultureval.runtime.errors import ProblemList, described
 from cultureval.runtime.model_settings import ModelCheck
-from cultureval.runtime.printing import for_files, print_note
+from cultureval.runtime.patches.lighteval.without_inspect import without_inspect
+from cultureval.runtime.printing import print_note
 from cultureval.runtime.progress import working
 from cultureval.runtime.saving import Saving
 from cultureval.runtime.settings import current_settings, use_settings
+from cultureval.runtime.smollm2 import is_unpacked
 from cultureval.tasks.catalogue import all_suites
 from cultureval.tasks.preflight import preflight
 from cultureval.tasks.reading import forget_files, rows_at_hand
-from cultureval.tasks.running import quiet_libraries, run_pipeline
-
-if TYPE_CHECKING:
-    from lighteval.pipeline import Pipeline
+from cultureval.tasks.running import FinishedRun, quiet_libraries, run_tasks
 
 
 class SavedRun(NamedTuple):
@@ -38,6 +37,7 @@ class SavedRun(NamedTuple):
     problems: list[str]
 
 
+@without_inspect()
 def evaluate_tasks(
     model: str,
     check_model: ModelCheck,
@@ -46,6 +46,7 @@ def evaluate_tasks(
     output_dir: str,
     saving: Saving | None = None,
     skip_unscorable: bool = False,
+    wrong: ProblemList | None = None,
 ) -> SavedRun:
     """Runs tasks under the current settings and writes LightEval's results and details, and the summary beside them.
 
@@ -56,6 +57,7 @@ def evaluate_tasks(
         limit: At most this many rows per task; None: all.
         saving: What is kept, and where it is uploaded; None: results and details in the output folder.
         skip_unscorable: Whether tasks that cannot be scored are left out instead of stopping the run.
+        wrong: Problems of the command line, to be told with the others.
 
     Raises:
         CulturevalError: All that keeps the run from starting (`tasks.preflight`), or an error of the run.
@@ -64,19 +66,18 @@ def evaluate_tasks(
     saving = saving or Saving()
     forget_files()  # those of an earlier run of this process
     with working("Checking the model, the tasks and their data"):
-        plan = preflight(names, check_model, output_dir, skip_unscorable, [saving.check])
+        unpacked = is_unpacked(model)
+        plan = preflight(names, check_model, output_dir, skip_unscorable, [saving.check], wrong, limit, unpacked)
         quiet_libraries()
-    with use_settings(current_settings().with_(suite=plan.options, judges=plan.judges)):
+    with use_settings(current_settings().with_(suite=plan.options, judges=plan.judges, **plan.without)):
         with rows_at_hand(plan.subsets):
-            pipeline = run_pipeline(model, plan.model.file, plan.tasks, limit, output_dir, saving)
-        save_run(pipeline, record_of(pipeline, plan.missing, started, plan.unscorable, plan.unjudged))
-        tracker = pipeline.evaluation_tracker
+            finished = run_tasks(model, plan.model.file, plan.tasks, limit, output_dir, saving)
+        save_run(finished, record_of(finished, plan.missing, started, plan.unscorable, plan.unjudged))
+        tracker = finished.tracker
         run = read_run(tracker.results_file)
         problems = [*tracker.failed_uploads, *write_files_of_suites(run)]
     try:
-        with for_files():
-            text = shown_run(run, None, full=True)
-        return SavedRun(run, tracker.save_summary(text), problems)
+        return SavedRun(run, tracker.save_summary(shown_run(run, None, full=True)), problems)
     except OSError as error:
         problem = f"the summary cannot be written ({error.strerror or error})"
         return SavedRun(run, tracker.results_file, [*problems, problem])
@@ -95,10 +96,10 @@ def write_files_of_suites(run: Run) -> list[str]:
     return problems
 
 
-def save_run(pipeline: "Pipeline", record: RunRecord) -> None:
+def save_run(run: FinishedRun, record: RunRecord) -> None:
     """Writes results, with the run's record, and details.
 
-    The path of the results file is then `pipeline.evaluation_tracker.results_file`.
+    The path of the results file is then `run.tracker.results_file`.
     """
-    complete_results(pipeline, record)
-    pipeline.save_and_push_results()
+    complete_results(run, record)
+    run.tracker.save()

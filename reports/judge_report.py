@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 from cultureval.judge_prompts.templates import judge_template
-from cultureval.metrics.judges.identity import anonymity
 from cultureval.metrics.judges.items import metric_prefix, row_metrics
 from cultureval.metrics.judges.judge import judge_signature
 from cultureval.metrics.judges.settings import JudgeSettings
@@ -81,9 +80,6 @@ def _origins(judges: Sequence[JudgeSettings], work: Sequence[Job]) -> list[str]:
         found = [judgement for job in work for (name, _), judgement in job.found.items() if name == one.name]
         if line := reuse_line([verdict for judgement in found for verdict in judgement.verdicts]):
             lines.append(f"{one.name}: {line}")
-        identity = next((judgement.identity for judgement in found if judgement.identity), None)
-        if identity and (told := anonymity(one, identity)):
-            lines.append(told)
     return lines
 
 

@@ -16,7 +16,6 @@ from cultureval.runs.files import SavedTask, find_saved_tasks, read_details
 from cultureval.runs.rows import saved_image, saved_reply
 from cultureval.runtime.doc_fields import specific_of
 from cultureval.runtime.errors import CulturevalError
-from cultureval.runtime.journal import open_journal
 from cultureval.runtime.servers.costs import Budget
 from cultureval.tasks.catalogue import all_suites
 from cultureval.tasks.selection import sampled_rows
@@ -92,7 +91,7 @@ def estimates(judges: Sequence[JudgeSettings], work: Sequence[Job]) -> str:
 
     Judges are asked only who they are, since the journal's verdicts are theirs or not.
     """
-    journal, lines = open_journal(), []
+    lines = []
     for one in judges:
         try:
             identity = judge_identity(one)
@@ -104,7 +103,7 @@ def estimates(judges: Sequence[JudgeSettings], work: Sequence[Job]) -> str:
             for name, items in job.questions.items():
                 if not takes(one, judge_template(name)):
                     continue
-                found = vars(estimate(one, name, items, journal, identity))
+                found = vars(estimate(one, name, items, None, identity))
                 sums.update(found)
                 lines.append(f"{one.name}  {job.task.label}  {job.task.task}  {name}: {_estimate_line(one, found)}")
         lines.append(f"{one.name}  total: {_estimate_line(one, sums)}")

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from cultureval.judge_prompts.templates import judge_template
-from cultureval.metrics.judges.identity import anonymity, judge_identity
+from cultureval.metrics.judges.identity import judge_identity
 from cultureval.metrics.judges.injections import Injection, Tried, mean_of, try_injections
 from cultureval.metrics.judges.judge import judge_signature
 from cultureval.metrics.judges.settings import JudgeSettings
@@ -40,7 +40,7 @@ def selftest(settings: JudgeSettings, injections: Sequence[Injection]) -> tuple[
         terminal_table(HEADER, rows, "lrrrrrrrr"),
         _means([one.attacked for one in tried], [one.clean for one in tried]),
         *unscored_lines([one.attacked for one in tried], 3),
-        *filter(None, (reuse_line(verdicts), anonymity(settings, identity))),
+        *filter(None, (reuse_line(verdicts),)),
         "Signatures:",
         *(f"  {judge_signature(settings, judge_template(name), identity)}" for name in templates),
     ]

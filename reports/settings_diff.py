@@ -13,10 +13,8 @@ from cultureval.runs.signature import scorer_of
 from cultureval.runtime.devices import hardware
 from cultureval.runtime.doc_fields import PAPER
 from cultureval.runtime.errors import CulturevalError, escaped, shorten, shown_names
-from cultureval.runtime.patches.lighteval.start_up import prepare_lighteval
 from cultureval.tasks.catalogue import all_suites, all_tasks
 from cultureval.tasks.options import all_options, read_data_options
-from cultureval.tasks.running import OWN_TASKS
 
 # Outcomes of a run, and what it took: two runs of the same settings may differ in them.
 OUTCOMES = {
@@ -183,7 +181,6 @@ def _devices(record: RunRecord) -> Iterator[Difference]:
 
 def _instruments(record: RunRecord) -> Iterator[Difference]:
     """What scored a group, where it is another here, or cannot be used."""
-    prepare_lighteval(OWN_TASKS)
     then = {signature.group: signature.fields.get("scorer") for signature in record.signatures}
     known = {task.group for task in all_tasks().values()}
     for group, scorer in then.items():

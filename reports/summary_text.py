@@ -30,7 +30,7 @@ from cultureval.runs.table import (
 )
 from cultureval.runs.warnings import run_notes, run_warnings
 from cultureval.runtime.errors import counted, escaped
-from cultureval.runtime.printing import as_printed, folded, shown_path
+from cultureval.runtime.printing import folded
 from cultureval.runtime.rounding import printed, printed_or_na
 from cultureval.tasks.catalogue import OVERALL
 
@@ -68,7 +68,7 @@ def summary_text(run: Run, width: int, full: bool = False, name: str = "", untol
         published |= any(cell.published is not None for table in tables for cell in _cells(table))
     if published:
         lines += _wrapped("[ ] is the paper's number for a model of this name.", width)
-    lines += _unbroken("Results:", shown_path(_shortest(run.file)), width)
+    lines += _unbroken("Results:", shlex.quote(str(_shortest(run.file))), width)
     if not full:
         notes = run_notes(run)
         also = f", {counted(len(notes), 'note')} on the data" if notes else ""
@@ -189,7 +189,7 @@ def _parts(cell: Cell, details: Sequence[str]) -> tuple[str, str, str]:
     error = STANDARD_ERRORS in details and cell.stderr is not None
     digits = cell.digits if cell.published_digits is None else cell.published_digits
     published = "" if cell.published is None else f"[{printed(cell.published, digits)}]"
-    return value, as_printed(f"±{printed(cell.stderr, cell.digits)}") if error else "", published
+    return value, f"±{printed(cell.stderr, cell.digits)}" if error else "", published
 
 
 def _counts(counts: Sequence[int | None]) -> str:
@@ -200,7 +200,7 @@ def _counts(counts: Sequence[int | None]) -> str:
 
 def _wrapped(text: str, width: int) -> list[str]:
     """A sentence, or what a file names, in lines of the width; a line break in it starts no line of its own."""
-    return folded(as_printed(escaped(text)), max(width, 1)).splitlines()
+    return folded(escaped(text), max(width, 1)).splitlines()
 
 
 def _unbroken(words: str, rest: str, width: int) -> list[str]:

@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Sequence
 
 from cultureval.reports.terminal_tables import terminal_table
-from cultureval.runtime.documentation import documented
 from cultureval.runtime.errors import CulturevalError, counted
 from cultureval.runtime.printing import folded, print_note, terminal_width
 from cultureval.tasks.catalogue import all_suites, all_tasks, groups, kind_of
@@ -42,7 +41,7 @@ def suite_text(name: str) -> str:
     parts = [_paragraph(suite.title), _table(("group", "type", "tasks", "rows", "first metric"), rows, "llrrl")]
     if len(rows) == 1:
         parts.append(groups_text(groups(name)[rows[0][0]]))
-    more = f"More on {name}: {documented(suite.page, '`cultureval eval --help` has its options.')}"
+    more = f"More on {name}: {suite.page}"
     return "\n\n".join([*parts, *([more] if suite.page else [])])
 
 

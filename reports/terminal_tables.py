@@ -5,7 +5,7 @@ import sys
 from collections.abc import Callable, Iterable, Sequence
 from itertools import chain, repeat
 
-from cultureval.runtime.printing import COMMAND, as_printed, folded, terminal_width
+from cultureval.runtime.printing import COMMAND, folded, terminal_width
 
 GAP = 2  # cells between columns
 LEAST = 8  # cells that other columns keep before names in the first one are cut
@@ -35,8 +35,7 @@ def terminal_table(
 ) -> str:
     """A table as text, laid out by rich.
 
-    Letters that standard output lacks are replaced before columns are aligned (`runtime.printing.as_printed`). Wide
-    (Chinese) letters count as two cells and combining (Arabic) vowel signs as none. Cells are plain text: rich's
+    Wide (Chinese) letters count as two cells and combining (Arabic) vowel signs as none. Cells are plain text: rich's
     markup in them is ignored. If the table is wider than `width`, cells continue on further lines; words (numbers,
     names of tasks) are cut where they do not fit, those of the first column last. With a `width` and without
     `cut_words` they are never cut, and a table whose longest words do not fit stays wider.
@@ -61,7 +60,7 @@ def terminal_table(
     if width is None:
         cut_words = True
         width = terminal_width() or sys.maxsize
-    cells = [[_whole_commands(as_printed(cell)) for cell in row] for row in ([header, *rows] if header else rows)]
+    cells = [[_whole_commands(cell) for cell in row] for row in ([header, *rows] if header else rows)]
     widths = _column_widths(cells, width - indent, cut_words)
     table = Table(box=None, padding=(0, GAP, 0, 0), pad_edge=False, show_header=False)
     for column_width, letter in zip(widths, chain(align, repeat(align[-1])), strict=False):

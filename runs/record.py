@@ -64,14 +64,13 @@ class TaskRecord(Record):
             whose true statement was judged right); as the details have it.
         not_means: Metrics that are no means of the values that the details have of them.
         not_applicable: Metrics that have no meaning in this task of the group (dialectal fidelity of English text).
-        left_out: Judges' metrics that it has not, since the judge could not be asked (`RunRecord.unjudged`).
+        left_out: Metrics that it has not, since their judge (`RunRecord.unjudged`) or model was not there.
         truncated: Answers that ended at the token limit.
         cut_prompts: Prompts of which the beginning was left out, since they are too long for the model.
         short_limits: Rows whose answers could have fewer tokens than the task allows, since prompt and answer have to
             fit the model's context; what these cut is in `truncated` too.
         unparsable: Answers that the metric could not read, where a metric counts them.
         reused: Answers that were taken from an earlier run; `reused_since` is the date of the oldest of them.
-        of_other_models: Rows that another model than the run's answered, or may have (`--on-change continue`).
         verdicts_reused: Judges' verdicts that were taken from an earlier run; `verdicts_reused_since` is the date of
             the oldest of them.
         tokens_in: Tokens of its prompts, each counted once, reused answers included; `tokens_out` of its answers (or
@@ -127,7 +126,6 @@ class TaskRecord(Record):
     unparsable: NonNegativeInt = 0
     reused: NonNegativeInt = 0
     reused_since: str | None = None
-    of_other_models: NonNegativeInt = 0
     verdicts_reused: NonNegativeInt = 0
     verdicts_reused_since: str | None = None
     tokens_in: NonNegativeInt | None = None
@@ -205,9 +203,7 @@ class ModelRecord(Record):
         route_checks: What the choice of each route rests on: of scores, their `difference` from plain forward passes on
             probes, in nats (root mean square), and the `seconds` that the check took; the `reason` of a slower route.
         served_models: What servers call the model that answered.
-        server: What they say of it: id, root, max_model_len, fingerprint, what their answers call it, sizes of weights,
-            and eight digits of the SHA-256 of their answer to a short question.
-        other_models: The same of models that they changed to during the run, as text -> answers of it, or of either.
+        server: What they list of it: id, root, max_model_len, sizes of weights.
         settings: All settings that differ from their defaults, generation included.
         left_out: Request parameters that the model does not take, and that were not sent.
     """
@@ -231,7 +227,6 @@ class ModelRecord(Record):
     route_checks: dict[str, dict[str, Any]] = {}
     served_models: tuple[str, ...] = ()
     server: dict[str, str | int] = {}
-    other_models: dict[str, int] = {}
     settings: dict[str, Any] = {}
     left_out: tuple[str, ...] = ()
 
@@ -270,7 +265,6 @@ class TimingRecord(Record):
             reasoning.
         cost: Of all answers of a server with prices, those of earlier runs included.
         missing_usage: Answers without token counts that can be read, which were estimated.
-        impossible_usage: Answers whose token counts cannot be (more than was asked for), and were estimated.
     """
 
     started: str = ""
@@ -288,7 +282,6 @@ class TimingRecord(Record):
     tokens_reasoning: int | None = None
     cost: float | None = None
     missing_usage: int = 0
-    impossible_usage: int = 0
 
 
 class RunRecord(Record):

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from cultureval.metrics.declared import bounds_of_mean
 from cultureval.metrics.judges.items import metrics_of_judge
@@ -30,15 +30,12 @@ from cultureval.runs.task_records import task_records
 from cultureval.runtime.devices import hardware
 from cultureval.runtime.doc_fields import specific_of
 from cultureval.runtime.patches.lighteval.group_averages import NotApplicable
-from cultureval.runtime.patches.lighteval.pipeline import details_of, scores_of
 from cultureval.runtime.patches.lighteval.row_order import LIGHTEVAL_SEED
 from cultureval.runtime.patches.lighteval.stock_runs import stock_facts
 from cultureval.runtime.settings import current_settings
 from cultureval.tasks.catalogue import declared_metric, kind_of
 from cultureval.tasks.options import all_options, read_data_options
-
-if TYPE_CHECKING:
-    from lighteval.pipeline import Pipeline
+from cultureval.tasks.running import FinishedRun
 
 logger = logging.getLogger(__name__)
 
@@ -53,58 +50,60 @@ def section_of(record: RunRecord) -> dict[str, Any]:
 
 
 def record_of(
-    pipeline: "Pipeline",
+    run: FinishedRun,
     missing: Iterable[str],
     started: float,
     unscorable: Mapping[str, str] | None = None,
     unjudged: Mapping[str, str] | None = None,
 ) -> RunRecord:
-    """The record of a run of LightEval's pipeline, after its metrics were computed.
+    """The record of a run whose metrics are computed.
 
     Args:
-        pipeline: After its run.
         missing: Requested tasks without data.
         started: When the command began, in seconds since 1970.
         unscorable: Requested tasks that were left out because they cannot be scored -> why.
         unjudged: Judges whose scores were left out because they cannot be asked -> why.
     """
-    configs = {name: vars(task.config) for name, task in pipeline.tasks_dict.items()}
-    said = getattr(pipeline.model, "run_record", dict)() or stock_facts(pipeline)
-    counts, details = said.get("tasks", {}), details_of(pipeline)
+    configs = {name: vars(task.config) for name, task in run.tasks.items()}
+    said = getattr(run.model, "run_record", dict)() or stock_facts(run.model)
+    counts, details = said.get("tasks", {}), run.tracker.details_logger.details
     tasks = {}
-    for name, one in task_records(configs, pipeline.pipeline_parameters.max_samples).items():
-        parity, prompt = asked_in_run(pipeline, name, configs[name].get("rows_report") or {})
+    for name, one in task_records(configs, run.limit).items():
+        parity, prompt = asked_in_run(run.model, name, configs[name].get("rows_report") or {})
         in_run = {"parity": parity, "prompt_hash": prompt, "left_out": _metrics_of(unjudged or (), one)}
-        scores = scores_of(pipeline).get(name, {})
+        made = _names_of(run.tasks[name].metrics)
+        in_run["left_out"] += tuple(metric for metric in one.metrics if metric not in made)
+        in_run["metrics"] = tuple(metric for metric in one.metrics if metric in made)
+        scores = run.tracker.metrics_logger.metric_aggregated.get(name, {})
         rows = details.get(name, ())
-        in_run["bounds"] = _bounds(pipeline.tasks_dict[name].metrics, rows, scores, one.refused) if one.refused else {}
-        in_run["cut_prompts"] = cut_prompts(pipeline.model, rows)
+        in_run["bounds"] = _bounds(run.tasks[name].metrics, rows, scores, one.refused) if one.refused else {}
+        in_run["cut_prompts"] = cut_prompts(run.model, rows)
         tasks[name] = _counted(one.model_copy(update=in_run), rows, scores, counts.get(name, {}))
-    unanswered = _unanswered(pipeline, counts)
+    unanswered = _unanswered(run, counts)
     for wrong in chain(*map(count_claims, [*tasks.values(), *unanswered.values()])):
         told = "The counts of the run's record do not agree, which is our mistake; please report it: %s"
         logger.error(told, wrong.sentence)
     tokens = tokens_of_run(tasks, said.get("tokens", {}))
-    model = ModelRecord(**{"backend": type(pipeline.model).__name__} | said.get("model", {}))
-    generation = getattr(pipeline.model.config, "generation_parameters", None)
-    left_out = {task: reason for task, (_, reason) in getattr(pipeline, "unanswered", {}).items()}
+    model = ModelRecord(**{"backend": type(run.model).__name__} | said.get("model", {}))
+    generation = getattr(run.model.config, "generation_parameters", None)
+    left_out = {task: reason for task, (_, reason) in run.unanswered.items()}
     told = {"unscorable": {**(unscorable or {}), **left_out}, "unanswered": unanswered}
     return run_record(
         started,
         tasks,
-        signatures_of(pipeline),
+        signatures_of(run),
         model,
         missing=tuple(missing),
         seeds={"rows": LIGHTEVAL_SEED, "generation": getattr(generation, "seed", None)},
-        timing={**getattr(pipeline, "seconds", {}), **said.get("seconds", {}), **tokens},
+        timing={**run.seconds, **said.get("seconds", {}), **tokens},
     ).model_copy(update=told | {"unjudged": dict(unjudged or {})})
 
 
-def _unanswered(pipeline: "Pipeline", counts: Mapping[str, Mapping[str, Any]]) -> dict[str, TaskRecord]:
+def _unanswered(run: FinishedRun, counts: Mapping[str, Mapping[str, Any]]) -> dict[str, TaskRecord]:
     """The tasks of which no row has an answer, with their counts; any score is possible."""
-    configs = {name: vars(task.config) for name, (task, _) in getattr(pipeline, "unanswered", {}).items()}
+    configs = {name: vars(task.config) for name, (task, _) in run.unanswered.items()}
     found = {}
-    for name, one in task_records(configs, pipeline.pipeline_parameters.max_samples).items():
+    for name, one in task_records(configs, run.limit).items():
         declared = declared_metric(name, one.headline)
         known = declared is not None and all(map(math.isfinite, declared.range))
         bounds = {one.headline: declared.range} if declared and known else {}
@@ -143,6 +142,12 @@ def _bounds(
         if values and math.isclose(sum(values) / len(values), scores.get(name) or 0.0, abs_tol=1e-6):
             found[name] = bounds_of_mean(sum(values), len(values), refused, limits)
     return found
+
+
+def _names_of(metrics: Iterable[Any]) -> set[str]:
+    """The names of LightEval's metrics, each of which has one or several."""
+    named = (metric.metric_name for metric in metrics)
+    return set(chain.from_iterable([one] if isinstance(one, str) else one for one in named))
 
 
 def _metrics_of(judges: Iterable[str], task: TaskRecord) -> tuple[str, ...]:

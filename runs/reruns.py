@@ -1,6 +1,5 @@
 """Several runs of one model: which scores of an older one a newer one replaces, and all of them as one run."""
 
-from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -235,10 +234,6 @@ def _joined(records: Sequence[RunRecord]) -> RunRecord:
     newest = records[0]
     if len(records) == 1:
         return newest
-    others: Counter[str] = Counter()
-    for one in records:
-        if any(task.of_other_models for task in one.tasks.values()):
-            others.update(one.model.other_models)
     joined: dict[str, Any] = {
         name: {key: told for one in reversed(records) for key, told in getattr(one, name).items()}
         for name in ("unscorable", "unanswered", "unjudged")
@@ -247,8 +242,7 @@ def _joined(records: Sequence[RunRecord]) -> RunRecord:
     joined["signatures"] = tuple(
         {(one.group, one.text): one for record in records for one in record.signatures}.values()
     )
-    model = next((one.model for one in records if one.model.backend), newest.model)
-    joined["model"] = model.model_copy(update={"other_models": dict(others)})
+    joined["model"] = next((one.model for one in records if one.model.backend), newest.model)
     return newest.model_copy(update=joined | {"timing": TimingRecord()})  # no run took this time, or cost this much
 
 

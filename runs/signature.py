@@ -3,7 +3,7 @@
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from cultureval.runs.record import SignatureRecord
 from cultureval.runtime.data.image_store import PREPARED
@@ -13,9 +13,7 @@ from cultureval.runtime.patches.lighteval.stock_runs import stock_facts
 from cultureval.runtime.settings import current_settings
 from cultureval.runtime.signatures import combined_hash, installed_versions, signature
 from cultureval.tasks.catalogue import all_suites, all_tasks, groups, kind_of
-
-if TYPE_CHECKING:
-    from lighteval.pipeline import Pipeline
+from cultureval.tasks.running import FinishedRun
 
 
 def signature_record(group: str, **fields: object) -> SignatureRecord:
@@ -30,28 +28,27 @@ def signature_of_line(group: str, line: str) -> SignatureRecord:
     return SignatureRecord(group=group, fields={name: value.replace("%7C", "|") for name, _, value in parts}, text=line)
 
 
-def signatures_of(pipeline: "Pipeline") -> tuple[SignatureRecord, ...]:
+def signatures_of(run: FinishedRun) -> tuple[SignatureRecord, ...]:
     """One signature per group of tasks and number of few-shot examples, in the order of their texts."""
     reports: dict[tuple[str, str, int], list[dict[str, Any]]] = {}
     generated: dict[str, bool] = {}
-    ours = {name: task for name, task in pipeline.tasks_dict.items() if hasattr(task.config, "rows_report")}
+    ours = {name: task for name, task in run.tasks.items() if hasattr(task.config, "rows_report")}
     for name, task in ours.items():
         bare, _, shots = name.partition("|")
-        parity, prompt = asked_in_run(pipeline, name, task.config.rows_report)
+        parity, prompt = asked_in_run(run.model, name, task.config.rows_report)
         report = task.config.rows_report | {"parity": parity, "prompt": prompt}
         reports.setdefault((bare.partition(":")[0], shots, task.version), []).append(report)
         generated[bare.partition(":")[0]] = (task.config.generation_size or 0) > 0
-    backends = {way: _backend(pipeline, way) for way in (False, True)}
+    backends = {way: _backend(run.model, way) for way in (False, True)}
     renders_chats = backends[True].get("backend") == "server" and backends[True].get("chat") == "on"
-    limit = pipeline.pipeline_parameters.max_samples
-    prepares = not stock_facts(pipeline)["signature"]  # LightEval's own backends open the files themselves
+    prepares = not stock_facts(run.model)["signature"]  # LightEval's own backends open the files themselves
     signed = [
         signature_record(
             f"{group}|{shots}",
             task=f"{group}/{shots}-shot/v{version}",
             subsets=len(members),
             rows=sum(report["rows"] for report in members),
-            limit=limit,
+            limit=run.limit,
             data=",".join(sorted({f"{report['source']}@{report['revision'][:8]}" for report in members})),
             sources=",".join(sorted({given for report in members if (given := report.get("sources"))})) or None,
             manifest=manifest_field(members),
@@ -80,12 +77,12 @@ def manifest_field(reports: list[dict[str, Any]]) -> str | None:
     return f"{'+'.join(hashes)}-{discarded}"
 
 
-def _backend(pipeline: "Pipeline", generated: bool) -> dict[str, str]:
+def _backend(model: Any, generated: bool) -> dict[str, str]:
     """What the backend says that generated texts, or scores of choices, depend on."""
-    of_ours = getattr(pipeline.model, "signature_fields_of", None)  # of models that several backends answer for
+    of_ours = getattr(model, "signature_fields_of", None)  # of models that several backends answer for
     if of_ours:
         return of_ours(generated)
-    return getattr(pipeline.model, "signature_fields", dict)() or stock_facts(pipeline)["signature"]
+    return getattr(model, "signature_fields", dict)() or stock_facts(model)["signature"]
 
 
 def _parity(reports: list[dict[str, Any]], bos_of_server: bool) -> str | None:
@@ -94,15 +91,15 @@ def _parity(reports: list[dict[str, Any]], bos_of_server: bool) -> str | None:
     return f"{found} but for the server's BOS" if bos_of_server and found == PAPER else found or None
 
 
-def asked_in_run(pipeline: "Pipeline", task: str, report: Mapping[str, Any]) -> tuple[str, str]:
+def asked_in_run(model: Any, task: str, report: Mapping[str, Any]) -> tuple[str, str]:
     """How the prompts of a task (with `|k`) became tokens, and the hash of these prompts, whatever it asks for.
 
     LightEval's own backends know only one way each; where first tokens are scored, no label becomes any.
     """
     parity, prompt = report.get("parity", ""), report.get("prompt", "")
-    if task in getattr(pipeline.model, "of_first_tokens", ()):
+    if task in getattr(model, "of_first_tokens", ()):
         return FIRST_TOKEN, prompt.removesuffix(f"+{PAPER}")
-    stock = stock_facts(pipeline)["signature"].get("backend")
+    stock = stock_facts(model)["signature"].get("backend")
     if parity and stock:
         parity = PAPER if "VLLM" in stock else f"that of {stock}"
     return parity, prompt

@@ -23,10 +23,8 @@ from cultureval.runs.means import members_of
 from cultureval.runs.record import Run, TaskRecord
 from cultureval.runs.task_records import is_sample
 from cultureval.runtime.errors import counted
-from cultureval.runtime.journal_lines import UNCONFIRMED
 from cultureval.runtime.rounding import printed_or_na
 from cultureval.runtime.rows_report import AGAIN, KINDS
-from cultureval.runtime.servers.settings import PARITY_TOLERANCE
 from cultureval.tasks.catalogue import all_tasks, declared_metric, groups
 
 OF_TASKS = (
@@ -181,23 +179,6 @@ def _judgements_alone(run: Run, tasks: list[TaskRecord]) -> Checks:
         which = "" if len(run.alone) == len(tasks) else f" of {first}{more_tasks(others)}"
         gone = run.alone[first]
         yield f"Only a judge's scores{which}: the results of the run that was judged are not there ({gone})."
-
-
-def _mixed(run: Run, tasks: list[TaskRecord]) -> Checks:
-    if found := _counted(tasks, lambda task: task.of_other_models):
-        models = run.record.model.other_models
-        if models and all(who.endswith(UNCONFIRMED) for who in models):
-            yield (
-                f"Scores that may be of more than one model: {_shares(found)} rows were answered after the last time "
-                "that the server said who it is, and it did not say it again. The same command asks for them anew."
-            )
-            return
-        others = "; ".join(f"{counted(count, 'answer')} of {who}" for who, count in models.items())
-        unscored = ", of rows without a score too" if any(task.refused for task in tasks) else ""
-        yield (
-            f"Scores of more than one model: {_shares(found)} rows are of another, or may be ({others}{unscored}). "
-            "Compare it with nothing; run again with one model for scores to report."
-        )
 
 
 def _incomplete(run: Run, tasks: list[TaskRecord]) -> Checks:
@@ -580,15 +561,6 @@ def _short_limits(run: Run, tasks: list[TaskRecord]) -> Checks:
     )
 
 
-def _loose_check(run: Run, tasks: list[TaskRecord]) -> Checks:
-    allowed = run.record.model.settings.get("parity_tolerance")
-    if isinstance(allowed, int | float) and allowed > PARITY_TOLERANCE:
-        yield (
-            f"Log-probabilities were allowed to differ by {allowed:g} nats per token from one request to the next "
-            f"(parity_tolerance; else {PARITY_TOLERANCE:g}): scores of choices may depend on the order of requests."
-        )
-
-
 def _reused(run: Run, tasks: list[TaskRecord]) -> Checks:
     found = [(task.reused, task.reused_since) for task in tasks]
     return _of_earlier_runs(found, sum(task.rows for task in tasks), "answer", "the model")
@@ -596,11 +568,6 @@ def _reused(run: Run, tasks: list[TaskRecord]) -> Checks:
 
 def _cost(run: Run, tasks: list[TaskRecord]) -> Checks:
     took = run.record.timing
-    if took.impossible_usage:
-        yield (
-            f"The server's counts of tokens or its cost cannot be those of {counted(took.impossible_usage, 'answer')}, "
-            "estimated here: look at the bill."
-        )
     if took.cost:
         of_all = took.tokens_paid_in is not None or took.tokens_paid_out is not None  # not in older files
         paid = (took.tokens_paid_in, took.tokens_paid_out) if of_all else (took.tokens_in, took.tokens_out)
@@ -684,7 +651,6 @@ PROBLEMS = {  # in the order in which they are told
     "impossible": Problem(_impossible, "impossible scores", leaves_out=True),
     "samples": Problem(_samples, "samples", partial=True),
     "judgements_alone": Problem(_judgements_alone, "judgements only", partial=True, leaves_out=True),
-    "mixed": Problem(_mixed, "mixed models", leaves_out=True),
     "incomplete": Problem(_incomplete, "incomplete", partial=True),
     "unscorable": Problem(_unscorable, "incomplete"),
     "in_part": Problem(_in_part, "some subsets"),
@@ -712,7 +678,6 @@ PROBLEMS = {  # in the order in which they are told
     "truncated": Problem(_truncated, "cut answers"),
     "cut_prompts": Problem(_cut_prompts, "cut prompts"),
     "short_limits": Problem(_short_limits, "shorter limits"),
-    "loose_check": Problem(_loose_check, "loose check"),
     "reused": Problem(_reused),
     "reused_verdicts": Problem(_reused_verdicts),
     "cost": Problem(_cost),

@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any
 from cultureval.runs.files import DERIVED, SavedTask
 from cultureval.runs.record import RunRecord
 from cultureval.runs.recording import record_of, section_of
-from cultureval.runtime.patches.lighteval.pipeline import scores_of
 from cultureval.runtime.rounding import without_nan
 from cultureval.runtime.saving import summary_file
 from cultureval.tasks.catalogue import OVERALL, is_gated, means_of_subsets, mixed_averages
+from cultureval.tasks.running import FinishedRun
 
 if TYPE_CHECKING:
     import pyarrow
@@ -117,34 +117,29 @@ def write_derived(task: SavedTask, date: str, table: "pyarrow.Table", metrics: S
     return write_details(task.root, task.model, date, task.task, table)
 
 
-def complete_results(pipeline: "Pipeline", record: RunRecord) -> None:
+def complete_results(run: FinishedRun, record: RunRecord) -> None:
     """Completes the results of a run, which are not yet written: undefined values, means, the record.
 
     Averages over tasks of ours that differ in kind are left out; so is that over all tasks, where all are ours.
-
-    Args:
-        pipeline: After its run; its tracker has `sections`.
-        record: Of the run.
     """
-    scores = scores_of(pipeline)
+    scores = run.tracker.metrics_logger.metric_aggregated
     scores.update(without_nan({**scores, **means_of_subsets(scores)}))
-    ours = len(record.tasks) == len(pipeline.tasks_dict)
+    ours = len(record.tasks) == len(run.tasks)
     for name in mixed_averages(scores):
         if ours or name != OVERALL:
             del scores[name]
-    pipeline.evaluation_tracker.sections |= section_of(record)
-    gated = {name for name, task in record.tasks.items() if is_gated(name.partition("|")[0], task.source)}
-    pipeline.evaluation_tracker.withheld = gated
+    run.tracker.sections |= section_of(record)
+    run.tracker.withheld = {
+        name for name, task in record.tasks.items() if is_gated(name.partition("|")[0], task.source)
+    }
 
 
 def complete_stock_run(pipeline: "Pipeline") -> None:
-    """Adds our record to the results of a run that is about to save them; runs without our tasks stay as they are.
-
-    Args:
-        pipeline: After its run.
-    """
-    age = time.perf_counter() - pipeline.evaluation_tracker.general_config_logger.start_time
-    record = record_of(pipeline, (), time.time() - age)
+    """Adds our record to a run of LightEval's own pipeline before it saves; one without our tasks stays as it is."""
+    tracker = pipeline.evaluation_tracker
+    run = FinishedRun(pipeline.tasks_dict, pipeline.model, pipeline.pipeline_parameters.max_samples, tracker)
+    age = time.perf_counter() - tracker.general_config_logger.start_time
+    record = record_of(run, (), time.time() - age)
     if record.tasks:
-        pipeline.evaluation_tracker.sections = {}
-        complete_results(pipeline, record)
+        tracker.sections = {}
+        complete_results(run, record)

@@ -36,7 +36,7 @@ def samples_root() -> Path:
     return Path(str(files("cultureval.samples"))).resolve()  # an editable install finds it through a link
 
 
-def expanded(text: str) -> Path:
+def expanded(text: str | Path) -> Path:
     """A path with `~` and `~user` expanded."""
     try:
         return Path(text).expanduser()
@@ -44,10 +44,10 @@ def expanded(text: str) -> Path:
         raise ValueError("names no user of this machine") from error
 
 
-def data_root(value: str) -> Path | None:
-    """The folder of a data root: '' is the hub (None), 'samples' the shipped samples (./samples is a path)."""
-    if not value:
-        return None
+def data_folder(value: Any) -> Any:
+    """The folder of a data root; 'samples' is that of the shipped samples (./samples is a path)."""
+    if not isinstance(value, str | Path):
+        return value
     root = samples_root() if value == "samples" else expanded(value)
     if not root.is_dir():
         raise ValueError(

@@ -1,5 +1,6 @@
 """Errors for users: what was wrong, where, and what to do."""
 
+import difflib
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -64,7 +65,7 @@ class ProblemList:
 
     @contextmanager
     def collecting(self) -> Iterator[None]:
-        """A context whose CulturevalError is collected; the statements after the one that raised it are left out."""
+        """A context whose CulturevalError is collected."""
         try:
             yield
         except CulturevalError as error:
@@ -81,8 +82,8 @@ class ProblemList:
         texts = list(self.found)
         if len(texts) == 1:
             raise self.found[texts[0]]
-        if most is not None and (more := len(texts) - most) > 0:
-            texts[most:] = [f"And {more} more such problems."]
+        if most is not None and len(texts) > most:
+            texts[most:] = [f"And {len(texts) - most} more such problems."]
         if texts:
             raise Problems(texts)
 
@@ -127,17 +128,8 @@ def wrong_settings(error: "ValidationError", values: bool = False) -> str:
 
 def did_you_mean(name: str, known: Iterable[str], cutoff: float = 0.5) -> str:
     """` Did you mean a, b?` with at most three known names of that similarity (0 to 1) at least; "" without one."""
-    import difflib
-
     nearest = difflib.get_close_matches(name, list(known), n=3, cutoff=cutoff)
     return f" Did you mean {', '.join(nearest)}?" if nearest else ""
-
-
-def likeness(one: str, other: str) -> float:
-    """How alike two names are, from 0 to 1."""
-    import difflib
-
-    return difflib.SequenceMatcher(None, one, other).ratio()
 
 
 def shown_names(names: Sequence[str], most: int = 5) -> str:

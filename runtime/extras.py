@@ -4,7 +4,7 @@ What each extra holds is said in pyproject.toml alone, and read from the metadat
 """
 
 from functools import cache
-from importlib.metadata import PackageNotFoundError, requires, version
+from importlib.metadata import distributions, requires
 
 from packaging.requirements import Requirement
 
@@ -38,15 +38,10 @@ class MissingExtra(CulturevalError):
 @cache
 def requirements_of(extra: str = "") -> tuple[Requirement, ...]:
     """The packages, with the ranges, of an extra beside those of the core; "": of the core."""
-    every = map(Requirement, requires("cultureval") or ())
-    if not extra:
-        return tuple(one for one in every if _is_asked_for(one, ""))
-    return tuple(one for one in every if _is_asked_for(one, extra) and not _is_asked_for(one, ""))
-
-
-def _is_asked_for(requirement: Requirement, extra: str) -> bool:
-    """Whether this Python needs a requirement, of the core or of an extra."""
-    return requirement.marker is None or requirement.marker.evaluate({"extra": extra})
+    every = [Requirement(one) for one in requires("cultureval") or ()]
+    core = [one for one in every if one.marker is None or one.marker.evaluate({"extra": ""})]
+    of_extra = [one for one in every if one not in core and one.marker.evaluate({"extra": extra})]
+    return tuple(of_extra if extra else core)
 
 
 def missing_packages(extra: str) -> list[str]:
@@ -55,10 +50,7 @@ def missing_packages(extra: str) -> list[str]:
 
 
 def _installed(name: str) -> bool:
-    try:
-        return bool(version(name))
-    except PackageNotFoundError:
-        return False
+    return next(iter(distributions(name=name)), None) is not None
 
 
 def install_command(extra: str) -> str:
@@ -81,8 +73,7 @@ def require_extra(extra: str) -> None:
 def require_camel_tools() -> None:
     """Refuses to go on without camel-tools, whose words FannOrFlop and JEEM score.
 
-    From Python 3.13 on it is not installed with the core: it asks for editdistance, which has no wheel there and would
-    be compiled. What it splits words with does not use that.
+    From Python 3.13 on the core leaves it out: it asks for editdistance, which has no wheel and is not used here.
 
     Raises:
         CulturevalError: It is not installed; says which command installs it without a compiler.
@@ -90,6 +81,5 @@ def require_camel_tools() -> None:
     if missing := [name for name in ("camel-tools", "emoji") if not _installed(name)]:
         raise CulturevalError(
             f"FannOrFlop and JEEM split Arabic words with camel-tools, which is not installed here "
-            f"({', '.join(missing)}; from Python 3.13 on it is left out, since a part of it would be compiled): "
-            f"{CAMEL_TOOLS_COMMAND}."
+            f"({', '.join(missing)}): {CAMEL_TOOLS_COMMAND}."
         )

@@ -1,13 +1,12 @@
 """What is known of a model before it loads: its settings, from a YAML file below the environment's; checks."""
 
-import difflib
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from cultureval.runtime.data_options import expanded
-from cultureval.runtime.errors import CulturevalError, ProblemList
+from cultureval.runtime.errors import CulturevalError, ProblemList, did_you_mean
 from cultureval.runtime.servers.providers import hub_name, server_settings_of
 from cultureval.runtime.settings import current_settings
 from cultureval.runtime.smollm2 import SHORT, smollm2
@@ -93,7 +92,6 @@ def refuse_unknown(
     problems = ProblemList()
     for name in settings:
         if name not in known:
-            near = difflib.get_close_matches(str(name), {*known, *elsewhere}, n=3, cutoff=0.5)
-            hint = f"Did you mean {' or '.join(near)}?" if near else f"The settings are: {', '.join(sorted(known))}."
-            problems.add(CulturevalError(f"{where} has no setting {name!r}. {hint}"))
+            hint = did_you_mean(str(name), {*known, *elsewhere}) or f" The settings are: {', '.join(sorted(known))}."
+            problems.add(CulturevalError(f"{where} has no setting {name!r}.{hint}"))
     problems.raise_if_any()

@@ -35,11 +35,9 @@ def process_rank() -> int:
 
 def connect() -> None:
     """Connect to the other processes, if any. Only answers are exchanged, so gloo is enough on GPUs too."""
-    if process_count() == 1:
-        return
-    import torch.distributed as dist
+    if process_count() > 1 and not is_connected():
+        import torch.distributed as dist
 
-    if not dist.is_initialized():
         dist.init_process_group("gloo", timeout=timedelta(days=1))
 
 
@@ -63,35 +61,26 @@ def split_contiguous(order: Sequence[int], sizes: Sequence[float]) -> list[Seque
 def answer_and_gather(
     docs: Sequence["Doc"], shares: Sequence[Sequence[int]], answer: Callable[[list["Doc"]], Sequence[Answer]]
 ) -> list[Answer]:
-    """Let each process answer its share, and give every process all answers.
+    """Let each process answer its share, and give every process all answers, in the order of the questions.
 
     Args:
         docs: The questions; the same in every process, in the same order.
         shares: Places of the questions of each process, in the order of asking; the same in every process.
         answer: Returns the answers to some questions, in the same order.
 
-    Returns:
-        The answers to all questions, in their order.
-
     Raises:
         CulturevalError: The processes have other questions, or in another order; nothing was asked.
     """
-    if process_count() > 1 and len(set(gather(_digest(docs)))) > 1:
+    order = hashlib.sha256(repr([(doc.task_name, doc.id, doc.query) for doc in docs]).encode()).digest()
+    if len(set(gather(order))) > 1:
         raise CulturevalError(
-            "The processes of this run have different rows, or in another order, so that none would know whose answer "
-            "is whose: start all of them with one command, settings and data. Nothing was asked."
+            "The processes of this run have different rows, or in another order: start all of them with one command, "
+            "settings and data. Nothing was asked."
         )
     mine = shares[process_rank()]
     answered = list(zip(mine, answer([docs[place] for place in mine]), strict=True))
     by_place = dict(pair for share in gather(answered) for pair in share)
     return [by_place[place] for place in range(len(by_place))]
-
-
-def _digest(docs: Sequence["Doc"]) -> bytes:
-    digest = hashlib.sha256()
-    for doc in docs:
-        digest.update(repr((doc.task_name, doc.id, doc.query)).encode())
-    return digest.digest()
 
 
 def gather(mine: Answer) -> list[Answer]:
@@ -107,9 +96,8 @@ def gather(mine: Answer) -> list[Answer]:
         try:
             dist.all_gather_object(gathered, mine)
         except RuntimeError as error:
-            raise CulturevalError(
-                f"Another process of this run has ended ({str(error).partition(chr(10))[0][:200]}). {goes_on()}"
-            ) from error
+            reason = str(error).partition("\n")[0][:200]
+            raise CulturevalError(f"Another process of this run has ended ({reason}). {goes_on()}") from error
     return gathered
 
 
@@ -140,7 +128,7 @@ def together() -> int:
 
 def is_connected() -> bool:
     """Whether this process is connected to others."""
-    if process_count() == 1:
+    if process_count() == 1:  # torch is not imported for it
         return False
     import torch.distributed as dist
 
@@ -174,9 +162,7 @@ def answered() -> None:
 
 def finish() -> None:
     """Disconnects from the other processes, which end here by a SystemExit of code 0; only the first goes on."""
-    if process_count() == 1:
-        return
-    if is_connected():
+    if process_count() > 1 and is_connected():
         import torch.distributed as dist
 
         dist.barrier()

@@ -1,7 +1,6 @@
 """Where a run writes: its output folder, and what LightEval's options (with its names) keep and upload besides."""
 
 import os
-import shutil
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -14,7 +13,6 @@ from cultureval.runtime.data.hub import is_offline
 from cultureval.runtime.errors import CulturevalError, ProblemList
 
 PLACES = ("output_dir", "org", "model")
-LEAST_FREE = 64 * 2**20  # bytes; the details of a suite take some tens of MiB
 
 
 @dataclass(frozen=True)
@@ -40,32 +38,29 @@ class Saving:
     wandb: bool = False
 
     def check(self) -> None:
-        """Checks before the run that all that was asked for can be done; the CulturevalError names what cannot."""
+        """Checks before the run that all that was asked for can be done.
+
+        Raises:
+            CulturevalError: All that cannot.
+        """
         problems = ProblemList()
-        for text in self.problems():
+        for text in self._problems():
             problems.add(CulturevalError(text))
         problems.raise_if_any()
 
-    def problems(self) -> Iterator[str]:
-        """A sentence for each thing that cannot be done."""
+    def _problems(self) -> Iterator[str]:
         if self.results_path_template is not None:
             yield from _template_problems(self.results_path_template)
-        pushes = [name for name in ("push_to_hub", "push_to_tensorboard") if getattr(self, name)]
-        if pushes:
-            option = f"--{pushes[0].replace('_', '-')}"
-            yield from hub_problems(option, self.results_org)
-        if self.push_to_tensorboard:
-            missing = [name for name in ("tensorboardX", "nanotron") if find_spec(name) is None]
-            if missing:
-                yield (
-                    f"--push-to-tensorboard needs {' and '.join(missing)}, which LightEval requires for it: "
-                    f"pip install {' '.join(missing)}."
-                )
-        if self.wandb:
-            if not any(map(find_spec, ("trackio", "wandb"))):
-                yield "--wandb needs trackio or wandb: pip install trackio (or wandb)."
-            if not os.environ.get("WANDB_PROJECT"):
-                yield "--wandb needs the project's name in the environment variable WANDB_PROJECT."
+        for name in ("push_to_hub", "push_to_tensorboard"):
+            if getattr(self, name):
+                yield from hub_problems(f"--{name.replace('_', '-')}", self.results_org)
+        lacking = [name for name in ("tensorboardX", "nanotron") if find_spec(name) is None]
+        if self.push_to_tensorboard and lacking:
+            yield f"--push-to-tensorboard needs, since LightEval does: pip install {' '.join(lacking)}."
+        if self.wandb and not any(map(find_spec, ("trackio", "wandb"))):
+            yield "--wandb needs trackio or wandb: pip install trackio (or wandb)."
+        if self.wandb and not os.environ.get("WANDB_PROJECT"):
+            yield "--wandb needs the project's name in the environment variable WANDB_PROJECT."
 
     def tracker_options(self) -> dict[str, Any]:
         """The arguments of LightEval's EvaluationTracker."""
@@ -90,10 +85,10 @@ def _template_problems(template: str) -> Iterator[str]:
         fields = {name for _, name, _, _ in Formatter().parse(template) if name is not None}
     except ValueError as error:
         yield f"--results-path-template {template!r} is no template ({error})."
-        return
-    if unknown := sorted(fields - {*PLACES}):
-        known = ", ".join(f"{{{name}}}" for name in PLACES)
-        yield f"--results-path-template has {', '.join(unknown)!r}; it may have {known}."
+    else:
+        if unknown := sorted(fields - {*PLACES}):
+            known = ", ".join(f"{{{name}}}" for name in PLACES)
+            yield f"--results-path-template has {', '.join(unknown)!r}; it may have {known}."
 
 
 def hub_problems(option: str, results_org: str | None) -> Iterator[str]:
@@ -108,28 +103,20 @@ def hub_problems(option: str, results_org: str | None) -> Iterator[str]:
         yield f"{option} needs the hub, which is off (HF_HUB_OFFLINE) or does not answer."
 
 
-def require_output_folder(folder: str | Path) -> None:
-    """As `require_folder`, of a command's output folder; fsspec addresses, which LightEval writes to, pass."""
-    if "://" not in str(folder):  # an fsspec address, which LightEval writes to
-        require_folder(Path(folder), "--output-dir")
+def require_folder(folder: str | Path, option: str = "--output-dir") -> None:
+    """Checks that the folder of an option, or the one it will be made in, is writable; leaves no file.
 
-
-def require_folder(folder: Path, option: str) -> None:
-    """Checks that the folder of an option, or the one it will be made in, is writable and has room; leaves no file.
+    An fsspec address (`s3://...`), which LightEval writes to, passes.
 
     Raises:
         CulturevalError: Nothing can be written there.
     """
-    path = folder.absolute()
+    if "://" in str(folder):
+        return
+    path = Path(folder).absolute()
     try:
-        place = next(place for place in (path, *path.parents) if place.exists())
-        tempfile.TemporaryFile(dir=place).close()
-        free = shutil.disk_usage(place).free
+        tempfile.TemporaryFile(dir=next(place for place in (path, *path.parents) if place.exists())).close()
     except OSError as error:
         raise CulturevalError(
             f"Nothing can be written into {option} {folder} ({error.strerror}): name another folder."
         ) from error
-    if free < LEAST_FREE:
-        raise CulturevalError(
-            f"{option} {folder} has room for {free / 2**20:.0f} MiB only: free some, or name another folder."
-        )

@@ -12,7 +12,7 @@ from pathlib import Path
 from string import Template
 
 from cultureval.runtime.errors import CulturevalError, described
-from cultureval.runtime.settings import Settings
+from cultureval.runtime.settings import variable_of
 
 HEAD = re.compile(r"\A---\n(.*?)^---(?:\n|\Z)", re.DOTALL | re.MULTILINE)
 
@@ -34,9 +34,7 @@ class TextTemplate:
         try:
             return self.path.read_text(encoding="utf-8").removesuffix("\n")
         except UnicodeDecodeError as error:
-            raise CulturevalError(
-                f"The template {self.path} is not UTF-8 (byte {error.start}); save it as UTF-8."
-            ) from error
+            raise CulturevalError(f"The template {self.path} is not UTF-8: save it as UTF-8.") from error
 
     @cached_property
     def template(self) -> Template:
@@ -71,14 +69,12 @@ class HeadedTemplate(TextTemplate):
         import yaml
 
         found = HEAD.match(self.file_text)
-        if self.file_text.startswith("---\n") and not found:
-            raise ValueError("has an unclosed head: the second line `---` is missing")
         try:
             head = yaml.load(found[1], yaml.BaseLoader) if found else {}  # BaseLoader: every value is text
         except yaml.YAMLError as error:
             raise ValueError(f"has a head that is not YAML ({' '.join(str(error).split())})") from error
-        if not isinstance(head, dict):
-            raise ValueError("has a head that is not of the form `name: value`")
+        if not isinstance(head, dict) or (self.file_text.startswith("---\n") and not found):
+            raise ValueError("has a head that is not of lines `name: value` between two lines `---`")
         return head
 
 
@@ -112,16 +108,14 @@ def packaged_folder(package: str) -> Traversable:
     Raises:
         CulturevalError: There is no such package, or its import fails.
     """
-    if not all(part.isidentifier() for part in package.split(".")):
-        raise CulturevalError(f"{package!r} is not the name of a package; a template's is PACKAGE:FOLDER/FILE.")
     try:
         module = import_module(package)
         return files(module) if hasattr(module, "__path__") else Path(str(module.__file__)).parent
     except (KeyboardInterrupt, GeneratorExit):
         raise
-    except ModuleNotFoundError as error:
-        raise CulturevalError(
-            f"there is no package {package!r}; {Settings.custom_suites.variable} names suites that are not installed."
-        ) from error
     except BaseException as error:  # the package may raise anything, or exit
-        raise CulturevalError(f"importing {package} failed: {described(error)}.") from error
+        missing = isinstance(error, ModuleNotFoundError) or not package
+        hint = f" ({variable_of('custom_suites')} names suites that are not installed)" if missing else ""
+        raise CulturevalError(
+            f"the package {package!r} of a template cannot be loaded: {described(error)}{hint}"
+        ) from error

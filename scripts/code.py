@@ -15,9 +15,9 @@ from cultureval.runtime.errors import BatchWritten, CulturevalError, DryRun, cou
 from cultureval.runtime.extras import require_extra
 from cultureval.runtime.printing import print_note, print_result
 from cultureval.runtime.rounding import without_nan
-from cultureval.runtime.saving import require_output_folder
-from cultureval.runtime.settings import Settings, current_settings, use_settings
-from cultureval.scripts.options import OnChange, OnlyJson
+from cultureval.runtime.saving import require_folder
+from cultureval.runtime.settings import current_settings, use_settings
+from cultureval.scripts.options import OnlyJson
 
 code = typer.Typer(
     help="Arabic HumanEval+ and MBPP+ with EvalPlus. Example: cultureval code generate MODEL --dataset humaneval",
@@ -82,7 +82,6 @@ def generate(
         Literal["error", "unscored"] | None,
         typer.Option(help="A problem that the model's server refuses stops the run, or gets no solution and is named."),
     ] = None,
-    on_change: OnChange = None,
     limit: Annotated[int | None, typer.Option(min=1, help="Only the first N problems.")] = None,
     output_dir: Annotated[Path, typer.Option(help="Output folder of the solutions.")] = Path("evalplus_results"),
     resume: Annotated[bool, typer.Option(help="Continue an earlier run with the same settings.")] = True,
@@ -92,9 +91,7 @@ def generate(
         raise CulturevalError(f"--n-samples {n_samples} needs --temperature above 0: greedy samples are all the same.")
     from cultureval.metrics.code.solution_code import sanitize_solution
     from cultureval.models.code_generation import CodeSettings, generate_solutions
-    from cultureval.runtime.patches.lighteval.start_up import prepare_lighteval
     from cultureval.tasks.qimma.code_data import load_problems
-    from cultureval.tasks.running import OWN_TASKS
 
     settings = CodeSettings(
         model,
@@ -112,16 +109,15 @@ def generate(
         trust_remote_code or None,
     )
     cut: list[str] = []
-    require_output_folder(output_dir)
+    require_folder(output_dir)
     go_offline_if_unreachable()
-    own = current_settings().with_(resume=None if resume else False, on_refused=on_refused, on_change=on_change)
+    own = current_settings().with_(resume=None if resume else False, on_refused=on_refused)
     with use_settings(own), data_in_settings(data) as root:
         problems = load_problems(dataset, prompts=prompts, limit=limit)
         if not limit and problems.other_data:
             print_note(problems.other_data)
         try:
             with notes_on_stderr():
-                prepare_lighteval(OWN_TASKS)
                 docs = problems.docs(n_samples, thinking, settings.resolved_backend() == "openai")
 
                 def sanitize(task: str, solution: str) -> str:
@@ -179,7 +175,7 @@ def evaluate(
         from cultureval.tasks.qimma.code_data import load_problems
 
         problem_set = load_problems(dataset, prompts=prompts)
-        require_output_folder(output_dir)
+        require_folder(output_dir)
         with notes_on_stderr():
             report = evaluate_solutions(
                 samples,
@@ -255,7 +251,7 @@ def data_in_settings(data: str | None) -> Iterator[str]:
     """
     require_extra("code")
     with use_settings(current_settings().with_(data_root=data)) as settings:
-        yield str(Settings.data_root.given(settings))
+        yield str(settings.data_root or "")
 
 
 def prepare_hub(data: str) -> None:

@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from cultureval.runtime.data.hub import go_offline_if_unreachable
-from cultureval.runtime.errors import BatchWritten, CulturevalError, DryRun, counted
-from cultureval.runtime.gc_pause import no_collection
+from cultureval.runtime.errors import BatchWritten, CulturevalError, DryRun, ProblemList, counted
 from cultureval.runtime.printing import print_note, print_result, print_text, terminal_width
-from cultureval.runtime.saving import Saving, require_output_folder
+from cultureval.runtime.saving import Saving, require_folder
 from cultureval.runtime.settings import Settings, current_settings, use_settings
 from cultureval.scripts.options import (
     AsJson,
@@ -22,7 +21,6 @@ from cultureval.scripts.options import (
     Form,
     Full,
     Manifests,
-    OnChange,
     OutputDir,
     PublicRun,
     PushToHub,
@@ -33,7 +31,6 @@ from cultureval.scripts.options import (
     SourcesFile,
     Tasks,
     Wandb,
-    with_sources,
 )
 from cultureval.scripts.suite_options import WithSuiteOptions
 from cultureval.tasks.cvlue.gallery import TASKS, read_gallery
@@ -81,7 +78,6 @@ def evaluate(
         Literal["error", "unscored"] | None,
         typer.Option(help="A prompt that the model's server refuses stops the run, or is unscored and counted."),
     ] = None,
-    on_change: OnChange = None,
     form: Form = None,
     skip_unscorable: Annotated[
         bool,
@@ -130,23 +126,24 @@ def evaluate(
     of_model |= {"backend": backend, "tensor_parallel": tensor_parallel, "data_parallel": data_parallel}
     of_model |= {"vllm_args": vllm_args, "batch_out": batch_out, "batch_in": batch_in, "batch_missing": batch_missing}
     of_model |= {"budget": budget, "dry_run": dry_run or None}
-    settings = with_sources(current_settings(), sources)
-    chosen = ",".join(map(str, manifest)) if manifest else None
-    settings = settings.with_(data_root=data, bad_rows=bad_rows, form=form, resume=resume, manifest=chosen)
-    settings = settings.with_(on_refused=on_refused, on_change=on_change)
+    settings, wrong = current_settings(), ProblemList()
+    given = {"sources": sources, "data_root": data, "bad_rows": bad_rows, "form": form, "manifest": manifest}
+    given |= {"resume": resume, "on_refused": on_refused}
+    for name, value in given.items():
+        with wrong.collecting():  # told with the other problems of the run
+            settings = settings.with_(**{name: value})
     if problem := go_offline_if_unreachable():
         print_note(f"the hub does not answer ({problem}); models and data come from folders and the cache.")
     saving = Saving(
         results_path_template, save_details, push_to_hub, push_to_tensorboard, public_run, results_org, wandb
     )
-    with no_collection():
-        from cultureval.models.preflight import check_model
-        from cultureval.reports.evaluation import evaluate_tasks
+    from cultureval.models.preflight import check_model
+    from cultureval.reports.evaluation import evaluate_tasks
 
     with use_settings(with_model_settings(settings, of_model)):
         check = partial(check_model, model)
         try:
-            run = evaluate_tasks(model, check, tasks, limit, output_dir, saving, skip_unscorable)
+            run = evaluate_tasks(model, check, tasks, limit, output_dir, saving, skip_unscorable, wrong)
         except BatchWritten as written:
             return print_note(f"{written}.")
         except DryRun as told:
@@ -159,10 +156,7 @@ def evaluate(
 def with_model_settings(settings: Settings, given: Mapping[str, Any]) -> Settings:
     """The settings with the given model settings on top; None values are ignored."""
     changed = {name: value for name, value in given.items() if value is not None}
-    try:
-        return settings.with_(model_settings=settings.model_settings | changed) if changed else settings
-    except CulturevalError:
-        return settings  # the checks before the run read the variable again, and report it with all others
+    return settings.with_(model_settings=settings.model_settings | changed)
 
 
 def print_run(run: "Run", path: Path, full: bool = False, as_json: bool = False) -> None:
@@ -192,7 +186,7 @@ def retrieval(
     go_offline_if_unreachable()
     with use_settings(current_settings().with_(data_root=data)):
         galleries = {name: read_gallery(name, captions == "index") for name in tasks or TASKS[:1]}
-    require_output_folder(output_dir)
+    require_folder(output_dir)
     from cultureval.models.choice import load_model
     from cultureval.models.encoders.dual_encoder import DualEncoder, EncoderSettings
     from cultureval.reports.cvlue.retrieval import Reranking, evaluate_retrieval

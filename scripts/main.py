@@ -26,7 +26,6 @@ from cultureval.scripts import evaluate, judge, leaderboard, show, suite_command
 from cultureval.scripts.audit import audit
 from cultureval.scripts.code import code
 from cultureval.scripts.curate import curate
-from cultureval.scripts.journal import journal
 from cultureval.scripts.suite_options import WithCustomSuites, WithSuiteOptions, custom_suites_of
 from cultureval.tasks.options import check_variables
 
@@ -46,8 +45,7 @@ class Commands(TyperGroup):
             if named := custom_suites_of(args):
                 ctx.with_resource(use_settings(current_settings().with_(custom_suites=",".join(named))))
             helps = bool({*args} & {*ctx.help_option_names})  # which must not end in the error of a suite
-            lists_all = args[:1] == ["eval"]  # wrong values are told with the run's other problems
-            with suppress(CulturevalError) if helps or lists_all else nullcontext():
+            with suppress(CulturevalError) if helps else nullcontext():
                 check_variables()
         return super().parse_args(ctx, args)
 
@@ -96,7 +94,6 @@ app.add_typer(code, name="code")
 app.add_typer(audit, name="audit")
 app.add_typer(curate, name="curate")
 app.add_typer(tasks.export, name="export")
-app.add_typer(journal, name="journal")
 app.add_typer(suite_commands.analyses, name="analyze")
 app.add_typer(suite_commands.agreements, name="agreement")
 app.add_typer(suite_commands.submissions, name="score")
@@ -122,15 +119,14 @@ def options(
     LIGHTEVAL,
     add_help_option=False,
     context_settings={"allow_extra_args": True, "ignore_unknown_options": True},
-    help="LightEval's own command line, started offline and fast. Example: cultureval lighteval --help",
+    help="LightEval's own command line, started offline. Example: cultureval lighteval --help",
 )
 def lighteval(context: typer.Context) -> None:
     """Passes every argument to LightEval's command line."""
     from cultureval.runtime.patches.lighteval.command_line import lighteval_command
-    from cultureval.tasks.running import INSPECT_TASKS, OWN_TASKS
+    from cultureval.tasks.catalogue import task_names
 
-    own = INSPECT_TASKS if context.args[:1] == ["eval"] else OWN_TASKS
-    raise typer.Exit(lighteval_command(list(context.args), own) or 0)
+    raise typer.Exit(lighteval_command(list(context.args), "cultureval.tasks", task_names()) or 0)
 
 
 @app.command(

@@ -30,10 +30,6 @@ Manifests = Annotated[
 ]
 Device = Annotated[str | None, typer.Option(help="cpu, cuda, cuda:1, ...; default: cuda if available.")]
 Dtype = Annotated[str | None, typer.Option(help="float32, bfloat16, float16, auto, 4bit, 8bit.")]
-OnChange = Annotated[
-    Literal["stop", "continue"] | None,
-    typer.Option(help="A server that changes its model stops the run, or both models are taken, marked as mixed."),
-]
 
 # What is written, printed and uploaded; the last seven are LightEval's own.
 OutputDir = Annotated[str, typer.Option(help="Output folder of results and details.")]

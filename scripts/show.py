@@ -2,6 +2,7 @@
 
 import json
 import re
+import shlex
 import sys
 from contextlib import suppress
 from dataclasses import asdict
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from cultureval.runtime.errors import CulturevalError, counted, shorten
-from cultureval.runtime.printing import print_note, print_result, shown_path, terminal_width
+from cultureval.runtime.printing import print_note, print_result, terminal_width
 from cultureval.runtime.progress import working
 from cultureval.scripts.options import AsJson, Full, Strict
 
@@ -179,7 +180,7 @@ def view(
         if left_out := write_bundle(logs, bundle, gated):
             names = ", ".join(sorted({log.task.partition("|")[0].partition(":")[0] for log in left_out}))
             print_note(f"{counted(len(left_out), 'task')} left out, since their data are gated: {names}")
-        print_result(f"{written}\nViewer: {shown_path(bundle.resolve())} (needs a web server)", bundle)
+        print_result(f"{written}\nViewer: {shlex.quote(str(bundle.resolve()))} (needs a web server)", bundle)
     elif serve:
         print_result(f"{written}\nViewer: http://127.0.0.1:{port} (Ctrl+C ends it)", folders[0])
         open_viewer(logs, port)
@@ -192,10 +193,7 @@ def doctor(
         list[Path] | None,
         typer.Argument(metavar="[RESULTS...]", help="A run to compare with this machine, or two with each other."),
     ] = None,
-    everything: Annotated[bool, typer.Option("--all", help="Print also what is in order: versions, patches.")] = False,
-    patches: Annotated[
-        bool, typer.Option("--patches", help="Print all patches of other libraries, and whether they fit.")
-    ] = False,
+    everything: Annotated[bool, typer.Option("--all", help="Print also what is in order, such as versions.")] = False,
 ) -> None:
     """Reports what is installed or missing, or what of results differs.
 
@@ -208,9 +206,9 @@ def doctor(
             raise CulturevalError(f"doctor compares two runs at most, and {len(results)} were named.")
         text, fits = compare_runs(*results) if len(results) == 2 else compare_with_here(results[0])
     else:
-        from cultureval.reports.doctor import machine_report, patches_table
+        from cultureval.reports.doctor import machine_report
 
         with working("Looking at this machine"):
-            text, fits = patches_table() if patches else machine_report(everything)
+            text, fits = machine_report(everything)
     print(text)
     raise SystemExit(not fits)

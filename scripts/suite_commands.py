@@ -14,7 +14,7 @@ from typer.core import TyperGroup
 
 from cultureval.runtime.errors import CulturevalError, did_you_mean, shorten
 from cultureval.runtime.printing import print_result
-from cultureval.runtime.saving import require_output_folder
+from cultureval.runtime.saving import require_folder
 from cultureval.scripts.compare import compare_runs
 from cultureval.scripts.options import ALL_FORMATS, Figures
 from cultureval.scripts.suite_options import FLAG, WithCustomSuites, command_group, with_option
@@ -73,7 +73,7 @@ def score_outputs_with(name: str, scorer: Callable[[Sequence[Path], Path], str])
     """The command that prints what a scorer of outputs returns, which writes the results files itself."""
 
     def score(pred: Pred, output_dir: OutputDir = FOLDER) -> None:
-        require_output_folder(output_dir)
+        require_folder(output_dir)
         _finish(name, scorer(pred, output_dir), output_dir)
 
     return score
@@ -88,7 +88,7 @@ def score_submissions_with(
         from cultureval.reports.submissions import ScoredSubmissions, save_submissions
 
         started = time.time()
-        require_output_folder(output_dir)
+        require_folder(output_dir)
         output_dir.mkdir(parents=True, exist_ok=True)
         scored = scorer(gold, pred, output_dir)
         if not isinstance(scored, ScoredSubmissions):

@@ -1,7 +1,7 @@
 """How tasks are asked and scored: the types of the table `KINDS` in each suite's `kinds.py`."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -21,6 +21,8 @@ class Instrument:
         sources: Returns hub ids of the models, and addresses of the files, that `cultureval mirror` fetches.
         shared: Whether several processes share its work, so that all of them score.
         waits: Whether the check waits for another process, and is made in a thread beside all others.
+        lacking: Returns why some of the metrics cannot be computed, so that only they are left out; "" where all can.
+        without: The settings, by name, under which these metrics are left out.
         needs: What a machine needs for it, as `cultureval tasks` lists it: "BERTScore model"; "" for nothing.
     """
 
@@ -30,6 +32,8 @@ class Instrument:
     sources: Callable[[], tuple[str, ...]] = tuple
     shared: bool = False
     waits: bool = False
+    lacking: Callable[[], str] | None = None
+    without: Mapping[str, Any] = field(default_factory=dict, hash=False)
     needs: str = ""
 
 

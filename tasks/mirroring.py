@@ -81,10 +81,6 @@ def _fetched_archive(source: Source, folder: Path) -> str:
 
 def scorer_sources(tasks: list[Task]) -> list[str]:
     """Hub ids and addresses of what scores these tasks, each once; local models of the settings are left out."""
-    from cultureval.runtime.patches.lighteval.start_up import prepare_lighteval
-    from cultureval.tasks.running import OWN_TASKS
-
-    prepare_lighteval(OWN_TASKS)
     instruments = [all_suites()[task.suite].kind(task.metric_set).instrument for task in tasks]
     sources = [source for instrument in dict.fromkeys(instruments) if instrument for source in instrument.sources()]
     return [source for source in dict.fromkeys(sources) if is_address(source) or is_hub_id(source)]

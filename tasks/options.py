@@ -2,12 +2,12 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
-from cultureval.runtime import settings as runtime_settings
 from cultureval.runtime.data_options import DataOptions
-from cultureval.runtime.settings import Option, Settings, check_names, current_settings
+from cultureval.runtime.errors import all_of
+from cultureval.runtime.settings import Option, Settings, check_names, current_settings, warn_of_unknown_variables
 from cultureval.tasks.registration import Registered, registered
 
 
@@ -26,14 +26,16 @@ def _options_of(found: Registered) -> tuple[Option[Any], ...]:
 
 def check_variables() -> None:
     """Checks the variables CULTUREVAL_* of the settings and of suites' options; unknown ones are warned of."""
-    runtime_settings.check_variables(all_options)
+    options = all_options()
+    warn_of_unknown_variables(options)
+    all_of(partial(option.read, current_settings()) for option in options)
 
 
 def read_data_options(settings: Settings | None = None) -> DataOptions:
     """The options of reading data, by default those of the current settings."""
     settings = current_settings() if settings is None else settings
     options = all_options(settings)
-    check_names(settings.overrides, [*Settings.options(), *options])
+    check_names(settings.suite, [option.name for option in options])
     suite = {option.name: option.read(settings) for option in options}
     return DataOptions(settings.data_root, settings.bad_rows, settings.form, suite, settings.manifest)
 

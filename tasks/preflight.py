@@ -13,29 +13,21 @@ from cultureval.runtime.data.user_cache import user_cache
 from cultureval.runtime.data_options import DataOptions
 from cultureval.runtime.errors import CulturevalError, ProblemList, SourceUnavailable, all_of, counted, shown_names
 from cultureval.runtime.extras import MissingExtra
-from cultureval.runtime.gc_pause import no_collection
 from cultureval.runtime.model_settings import CheckedModel, ModelCheck
-from cultureval.runtime.patches.transformers_start_up import prepare_transformers
 from cultureval.runtime.printing import print_note
-from cultureval.runtime.saving import require_folder, require_output_folder
-from cultureval.runtime.settings import Settings, current_settings, use_settings
+from cultureval.runtime.saving import require_folder
+from cultureval.runtime.settings import Settings, current_settings, use_settings, variable_of
 from cultureval.tasks.catalogue import all_suites, all_tasks, kind_of
 from cultureval.tasks.kinds import Kind
 from cultureval.tasks.manifest import manifest_of
 from cultureval.tasks.options import all_options, options_of_model, read_data_options
 from cultureval.tasks.reading import BrokenRows, PreparedSubset, prepare_subset, prompt_template, require_examples
 from cultureval.tasks.registration import registered
-from cultureval.tasks.running import OWN_TASKS
 from cultureval.tasks.selection import select_tasks
 
 Check = Callable[[], object]
 
 SHOWN_LABELS = 4  # of a short question to a server
-OF_EVERY_RUN = (
-    *(Settings.model_settings, Settings.cache, Settings.journal, Settings.resume),
-    *(Settings.on_refused, Settings.fingerprint),
-)
-OF_DATA = (Settings.data_root, Settings.bad_rows, Settings.form)
 
 
 @dataclass
@@ -50,6 +42,7 @@ class Plan:
         unjudged: Judges whose scores are left out because they cannot be asked: why, by name.
         subsets: The prepared rows, by the name of the task without `|k`.
         options: Options of suites that follow from the model's type.
+        without: Settings under which metrics are left out that lack what they need.
     """
 
     model: CheckedModel
@@ -60,36 +53,89 @@ class Plan:
     options: dict[str, Any] = field(default_factory=dict)
     judges: tuple[str, ...] | None = None
     unjudged: dict[str, str] = field(default_factory=dict)
+    without: dict[str, Any] = field(default_factory=dict)
 
 
-@no_collection()
 def preflight(
     names: list[str],
     check_model: ModelCheck,
     output_dir: str,
     skip_unscorable: bool = False,
     more: Iterable[Check] = (),
+    wrong: ProblemList | None = None,
+    limit: int | None = None,
+    unpacked: bool = True,
 ) -> Plan:
     """Checks everything that a run needs, and tries its scorers, before a model loads.
 
     Args:
         check_model: Checks the model without loading it (`cultureval.models.preflight.check_model`).
         skip_unscorable: Whether tasks that cannot be scored are left out instead of stopping the run.
+        wrong: Problems of the command line; where there are any, no data are read.
+        limit: At most this many rows per task will be asked: others may be broken.
+        unpacked: Whether the model can be checked at once; else only if there is no other problem.
 
     Raises:
         CulturevalError: All problems that were found, each with what to do.
     """
-    from cultureval.runtime.patches.lighteval.start_up import prepare_lighteval
-
-    prepare_transformers()
-    prepare_lighteval(OWN_TASKS)
-    problems, options = ProblemList(), None
+    problems, options = wrong or ProblemList(), None
+    readable = not problems.found
     with problems.collecting():
-        all_of([partial(require_output_folder, output_dir), *more, *_settings_checks()])
+        all_of([partial(require_folder, output_dir), *more, *_settings_checks()])
     with problems.collecting():
-        options = read_data_options()
+        options = read_data_options() if readable else None
     with use_settings(_settings_with_tasks(problems)):
-        return _plan(names, check_model, options, skip_unscorable, problems)
+        selected, explicit = _select(names, problems)
+        kinds = _kinds(selected, problems)
+        begun = _begin_waiting(kinds.values())
+        subsets, missing = _read_data(selected, explicit, options, limit, problems) if options else ({}, [])
+        kinds = {name: kind for name, kind in kinds.items() if name not in missing}
+        outcomes = _tried(_scorer_checks(kinds, begun, skip_unscorable))
+        sound = not problems.found and (skip_unscorable or not any(errors for errors, _ in outcomes))
+        model = _checked(check_model, kinds, options, problems) if unpacked or sound else None
+        of_model = options_of_model(model.model_type) if model and options else {}
+        with use_settings(current_settings().with_(suite=of_model)):
+            with problems.collecting():
+                warn_before_run(selected)
+            if of_model:  # the prompts may depend on them
+                subsets, _ = _read_data(list(kinds), explicit, read_data_options(), limit, problems)
+        outcomes += _tried(_refusals(kinds, model) if model else [])
+        unscorable = _unscorable(outcomes, len(kinds), problems, skip_unscorable)
+        problems.raise_if_any()
+        assert model is not None  # or its check has raised
+        tasks = [name for name in kinds if name not in unscorable]
+        judges, unjudged = _judges(kinds.values()) if skip_unscorable else (None, {})
+        without = _without(kinds[name] for name in tasks)
+        return Plan(model, tasks, missing, unscorable, subsets, of_model, judges, unjudged, without)
+
+
+def _checked(
+    check_model: ModelCheck, kinds: Mapping[str, Kind], options: DataOptions | None, problems: ProblemList
+) -> CheckedModel | None:
+    """The model; None where it has problems, which are collected."""
+    scored = [name for name, kind in kinds.items() if kind.generation_size < 0]
+    with problems.collecting():
+        images, labels = any(map(_shows_images, kinds)), _labels(scored, options) if options else ()
+        return check_model(images, bool(scored), labels)
+    return None
+
+
+def _judges(kinds: Iterable[Kind]) -> tuple[tuple[str, ...] | None, dict[str, str]]:
+    """The judges that can be asked, None for all of them, and why the others are left out."""
+    judges, unjudged = usable_judges() if any(kind.judge_templates for kind in kinds) else (None, {})
+    for name, reason in unjudged.items():
+        print_note(f"The scores of the judge {name} are left out. {reason}")
+    return judges, unjudged
+
+
+def _without(kinds: Iterable[Kind]) -> dict[str, Any]:
+    """The settings under which metrics are left out that lack what they need; each reason is told."""
+    without: dict[str, Any] = {}
+    for instrument in dict.fromkeys(kind.instrument for kind in kinds if kind.instrument):
+        if instrument.lacking and (reason := instrument.lacking()):
+            print_note(reason)
+            without |= instrument.without
+    return without
 
 
 def _settings_with_tasks(problems: ProblemList) -> Settings:
@@ -98,46 +144,12 @@ def _settings_with_tasks(problems: ProblemList) -> Settings:
     with problems.collecting():
         registered(settings)
         return settings
-    return settings.with_(sources="")
-
-
-def _plan(
-    names: list[str],
-    check_model: ModelCheck,
-    options: DataOptions | None,
-    skip_unscorable: bool,
-    problems: ProblemList,
-) -> Plan:
-    """The rest of `preflight`; without `options`, which are then among the problems, no data are read."""
-    model = None
-    selected, explicit = _select(names, problems)
-    kinds = _kinds(selected, problems)
-    begun = _begin_waiting(kinds.values())
-    with problems.collecting():
-        images = any(_shows_images(name) for name in selected)
-        scored = [name for name, kind in kinds.items() if kind.generation_size < 0]
-        model = check_model(images, bool(scored), _labels(scored, options) if options else ())
-    of_model = options_of_model(model.model_type) if model and options else {}
-    with use_settings(current_settings().with_(suite=of_model)):
-        with problems.collecting():
-            warn_before_run(selected)
-        subsets, missing = _read_data(selected, explicit, read_data_options(), problems) if options else ({}, [])
-    present = [name for name in kinds if name not in missing]
-    judged = skip_unscorable and any(kinds[name].judge_templates for name in present)
-    judges, unjudged = usable_judges() if judged else (None, {})
-    for name, reason in unjudged.items():
-        print_note(f"The scores of the judge {name} are left out. {reason}")
-    checks = _scorer_checks({name: kinds[name] for name in present}, model, begun)
-    unscorable = _unscorable(checks, len(present), problems, skip_unscorable)
-    tasks = [name for name in present if name not in unscorable]
-    problems.raise_if_any()
-    assert model is not None  # or its check has raised
-    return Plan(model, tasks, missing, unscorable, subsets, of_model, judges=judges, unjudged=unjudged)
+    return settings.model_copy(update={"sources": None})
 
 
 def check_scorers(names: list[str]) -> None:
     """Tries what scores tasks, for harnesses with runs of their own, and says what their suites say before a run."""
-    checks = [check for check, _ in _scorer_checks({name: kind_of(name) for name in names}, None)]
+    checks = [check for check, _ in _scorer_checks({name: kind_of(name) for name in names})]
     all_of([*checks, partial(warn_before_run, names)])
 
 
@@ -156,9 +168,8 @@ def warn_before_run(tasks: Sequence[str]) -> None:
 
 def _settings_checks() -> list[Check]:
     settings = current_settings()
-    folders = ((user_cache, Settings.cache.variable), (lambda: settings.journal, Settings.journal.variable))
+    folders = ((user_cache, variable_of("cache")), (lambda: settings.journal, variable_of("journal")))
     return [
-        *(partial(option.read, settings) for option in (*OF_EVERY_RUN, *OF_DATA)),
         lambda: all_of([partial(option.read, settings) for option in all_options(settings)]),
         lambda: manifest_of(settings.manifest),
         *(lambda place=place, name=name: require_folder(place() or user_cache(), name) for place, name in folders),
@@ -199,7 +210,7 @@ def _shows_images(name: str) -> bool:
 
 
 def _read_data(
-    selected: list[str], explicit: set[str], options: DataOptions, problems: ProblemList
+    selected: list[str], explicit: set[str], options: DataOptions, limit: int | None, problems: ProblemList
 ) -> tuple[dict[str, PreparedSubset], list[str]]:
     """The prepared rows of all tasks, and the tasks without data; a data root may hold a part of a group."""
     subsets: dict[str, PreparedSubset] = {}
@@ -209,7 +220,7 @@ def _read_data(
     for name in selected:
         bare, _, shots = name.partition("|")
         try:
-            subsets[bare] = subsets.get(bare) or prepare_subset(all_tasks()[bare], options)
+            subsets[bare] = subsets.get(bare) or prepare_subset(all_tasks()[bare], options, limit)
             require_examples(bare, int(shots or 0), subsets[bare].report)
         except SourceUnavailable as error:
             may_be_left_out = options.root is not None and name not in explicit
@@ -258,21 +269,27 @@ def _begun(check: Check) -> Check:
     return found.result
 
 
-def _unscorable(
-    checks: Iterable[tuple[Check, list[str]]], count: int, problems: ProblemList, skip: bool
-) -> dict[str, str]:
-    """The tasks that cannot be scored, with the reasons; without `skip`, or if none is left, these are problems."""
-    errors: dict[str, CulturevalError] = {}
-    reasons: dict[str, dict[str, None]] = {}
+Outcome = tuple[dict[str, CulturevalError], list[str]]  # problems of a check by their texts, tasks concerned
+
+
+def _tried(checks: Iterable[tuple[Check, list[str]]]) -> list[Outcome]:
+    outcomes: list[Outcome] = []
     for check, concerned in checks:
-        if skip and check is check_judges:
-            continue  # these tasks have other metrics
         failed = ProblemList()
         with failed.collecting():
             check()
-        errors |= failed.found
-        for name in concerned if failed.found else []:
-            reasons.setdefault(name, {}).update(dict.fromkeys(failed.found))
+        outcomes.append((failed.found, concerned))
+    return outcomes
+
+
+def _unscorable(outcomes: Iterable[Outcome], count: int, problems: ProblemList, skip: bool) -> dict[str, str]:
+    """The tasks that cannot be scored, with the reasons; without `skip`, or if none is left, these are problems."""
+    errors: dict[str, CulturevalError] = {}
+    reasons: dict[str, dict[str, None]] = {}
+    for found, concerned in outcomes:
+        errors |= found
+        for name in concerned if found else []:
+            reasons.setdefault(name, {}).update(dict.fromkeys(found))
     if none_left := skip and bool(reasons) and len(reasons) == count:
         problems.add(CulturevalError("No task is left: none of them can be scored."))
     for text, error in errors.items():
@@ -286,28 +303,26 @@ def _unscorable(
 
 
 def _scorer_checks(
-    kinds: Mapping[str, Kind], model: CheckedModel | None, begun: Mapping[Check, Check] | None = None
+    kinds: Mapping[str, Kind], begun: Mapping[Check, Check] | None = None, skip_judges: bool = False
 ) -> list[tuple[Check, list[str]]]:
-    """Each check with the tasks that need it: instruments, judges, and what the model cannot do."""
+    """The check of each instrument and of the judges, with the tasks that need it."""
     by_check: dict[Check, list[str]] = {}
     for name, kind in kinds.items():
         if kind.instrument:
             by_check.setdefault(kind.instrument.check, []).append(name)
-    checks = [((begun or {}).get(check, check), names) for check, names in by_check.items()]
-    checks.append((check_judges, [name for name, kind in kinds.items() if kind.judge_templates]))
-    if model and model.no_images:
-        checks.append(_refusal(model.no_images, [name for name in kinds if _shows_images(name)]))
-    if model and model.no_likelihoods:
-        choices = [name for name, kind in kinds.items() if kind.generation_size < 0]
-        checks.append(_refusal(model.no_likelihoods, choices))
-    return [(check, concerned) for check, concerned in checks if concerned]
+        if kind.judge_templates and not skip_judges:  # these tasks have other metrics
+            by_check.setdefault(check_judges, []).append(name)
+    return [((begun or {}).get(check, check), names) for check, names in by_check.items()]
 
 
-def _refusal(reason: str, names: list[str]) -> tuple[Check, list[str]]:
-    """A check that fails with what the model cannot do, and the tasks that need it."""
+def _refusals(kinds: Mapping[str, Kind], model: CheckedModel) -> list[tuple[Check, list[str]]]:
+    """Checks that fail with what the model cannot do, and the tasks that need it."""
+    seen = [name for name in kinds if _shows_images(name)]
+    choices = [name for name, kind in kinds.items() if kind.generation_size < 0]
+    reasons = ((model.no_images, seen), (model.no_likelihoods, choices))
+    return [(partial(_refuse, reason, names), names) for reason, names in reasons if reason and names]
 
-    def refuse() -> None:
-        more = f" and {len(names) - 1} more" if names[1:] else ""
-        raise CulturevalError(f"{reason} Asked for: {names[0]}{more}.")
 
-    return refuse, names
+def _refuse(reason: str, names: list[str]) -> None:
+    more = f" and {len(names) - 1} more" if names[1:] else ""
+    raise CulturevalError(f"{reason} Asked for: {names[0]}{more}.")

@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from functools import lru_cache, partial
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -24,18 +24,17 @@ from cultureval.prompts.choices import check_labels
 from cultureval.prompts.gold_numbers import GoldColumn, UndecidedNumbers, golds_of
 from cultureval.prompts.preparation import Preparation, PreparedRow
 from cultureval.prompts.templates import template_hash
-from cultureval.runtime.data.declared_files import declares_configs
 from cultureval.runtime.data.hub import find_source
 from cultureval.runtime.data.row_files import (
     PlacedRow,
     Row,
     config_names,
+    declares_configs,
     files_matching,
     files_named_by_split,
     files_of_split,
     forget_folders,
     holds_examples,
-    missing_numbers,
     read_rows,
     require_whole,
     split_names,
@@ -49,7 +48,6 @@ from cultureval.runtime.errors import (
     MissingColumn,
     SourceUnavailable,
     did_you_mean,
-    likeness,
     shorten,
     shown_names,
 )
@@ -145,8 +143,8 @@ def at_hand(name: str) -> PreparedSubset | None:
     return _AT_HAND.get(name)
 
 
-def prepare_subset(task: Task, options: DataOptions) -> PreparedSubset:
-    """Reads, checks and converts the rows of a task.
+def prepare_subset(task: Task, options: DataOptions, limit: int | None = None) -> PreparedSubset:
+    """Reads, checks and converts the rows of a task; with a limit, broken ones are left out while enough are sound.
 
     Raises:
         SourceUnavailable: No copy of the data is on this machine or on the hub.
@@ -168,7 +166,7 @@ def prepare_subset(task: Task, options: DataOptions) -> PreparedSubset:
             else:
                 outcome.add(task, found, placed, prepared)
     selection.finish([] if found.source.read and not found.cleaned else [*found.files, *found.few_shot_files])
-    rows, repeated = _in_clusters(_evaluated_rows(task, found, evaluated, examples, options))
+    rows, repeated = _in_clusters(_evaluated_rows(task, found, evaluated, examples, options, limit))
     folder, fingerprint, with_examples = _write(task, rows, examples.rows)
     report = _rows_report(task, found, rows, evaluated, examples, options)
     report |= {"fingerprint": fingerprint, "duplicate_rows": repeated, "unread_files": _unread_files(task, found)}
@@ -182,13 +180,14 @@ def prepare_subset(task: Task, options: DataOptions) -> PreparedSubset:
 
 
 def _evaluated_rows(
-    task: Task, found: FoundSource, evaluated: "_Outcome", examples: "_Outcome", options: DataOptions
+    task: Task, found: FoundSource, evaluated: "_Outcome", examples: "_Outcome", options: DataOptions, limit: int | None
 ) -> list[PreparedRow]:
     skipped = evaluated.broken
     too_many = [*_too_many(evaluated, found.source, options), *_too_many(examples, found.source, options)]
     if options.bad_rows == "few" and not evaluated.used:
         too_many = too_many or skipped
-    if too_many:
+    enough = options.bad_rows == "few" and limit is not None and evaluated.used >= limit
+    if too_many and not enough:
         raise BrokenRows([_told(task, found, row) for row in too_many])
     if not evaluated.rows:
         gone = f"{len(skipped)} were skipped" + (f", {evaluated.discarded} discarded" if evaluated.discarded else "")
@@ -234,7 +233,6 @@ def _rows_report(
         "notes": [
             *(found.source.notes(rows) if found.source.notes else []),
             *_unusual_letters(rows),
-            *missing_numbers(found.files),
         ],
         "caveat": found.source.caveat,
         "other_data": found.source.other_data(rows) if found.source.other_data else "",
@@ -553,7 +551,7 @@ def _misspelt_columns(source: Source, asked: set[str]) -> str:
     """A sentence on the user's name of a column that most resembles one that a row was asked for; "" without such."""
     unread = [name for name in source.columns if name not in asked]
     known = sorted(asked - set(source.columns))
-    name = max(unread, key=lambda name: max(map(partial(likeness, name), known), default=0), default="")
+    name = max(unread, key=lambda name: bool(did_you_mean(name, known, 0.7)), default="")
     hint = did_you_mean(name, known, 0.7)
     return f". {source.given}, columns: nothing reads {name!r}.{hint}" if hint else ""
 

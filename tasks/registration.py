@@ -25,7 +25,7 @@ from types import ModuleType
 from typing import Any
 
 from cultureval.runtime.errors import CulturevalError, described, escaped
-from cultureval.runtime.settings import Settings, current_settings
+from cultureval.runtime.settings import Settings, current_settings, field_names, variable_of
 from cultureval.tasks.suite import Suite, Task
 from cultureval.tasks.suite_checks import check_suite
 
@@ -65,15 +65,15 @@ class Registered:
 
 def registered(settings: Settings | None = None) -> Registered:
     """The suites under these (or the current) settings; found once for each list of custom suites."""
-    settings = settings or current_settings(Settings.custom_suites, Settings.sources)
-    found = _registered(settings.custom_suites, Settings.custom_suites.setter(settings))
+    settings = settings or current_settings()
+    found = _registered(settings.custom_suites)
     file = settings.sources
     return _overridden(found, file, file.stat().st_mtime_ns) if file else found
 
 
 @cache
-def _registered(custom: tuple[str, ...], setter: str) -> Registered:
-    return find_suites(custom, setter)
+def _registered(custom: tuple[str, ...]) -> Registered:
+    return find_suites(custom)
 
 
 @cache
@@ -100,7 +100,7 @@ def mirror_arguments(suite: str) -> str:
     return " ".join([suite, *(f"--custom-suites {shlex.quote(place)}" for place in places)])
 
 
-def find_suites(custom: Sequence[str] = (), setter: str = Settings.custom_suites.flag) -> Registered:
+def find_suites(custom: Sequence[str] = ()) -> Registered:
     """Finds all suites.
 
     An installed suite of another package that cannot be used is left out with a warning.
@@ -108,7 +108,6 @@ def find_suites(custom: Sequence[str] = (), setter: str = Settings.custom_suites
     Args:
         custom: Suites that are not installed: names of modules, paths of .py files, or of folders of packages or
             projects.
-        setter: What named these, for messages: the command line's option, or the environment variable.
 
     Raises:
         CulturevalError: A custom suite cannot be used, or shares its name, a task, a group or an option's name or
@@ -126,7 +125,7 @@ def find_suites(custom: Sequence[str] = (), setter: str = Settings.custom_suites
         except CulturevalError as error:
             _leave_out(f"{one.suite.name} {one.place}", f"The suite {one.suite.name!r} is left out: {error}", failures)
     for place in custom:
-        for one in _custom(f"{setter} {escaped(place)}", place):
+        for one in _custom(f"--custom-suites {escaped(place)}", place):
             named |= {one.suite.name} - set(found)
             _add(one, found)
     ordered = sorted(found.values(), key=lambda one: (one.suite.order, one.suite.name))
@@ -178,11 +177,12 @@ def _task_names(one: FoundSuite) -> dict[str, None]:
 
 def _refuse_shared_options(one: FoundSuite, others: Iterable[FoundSuite]) -> None:
     """Suites may share an option, but not its name or variable alone."""
-    known = [*Settings.options(), *(option for other in others for option in other.suite.part("options"))]
+    ours = {"name": field_names(), "variable": list(map(variable_of, field_names()))}
+    known = [option for other in others for option in other.suite.part("options")]
     for option in one.suite.part("options"):
         for part in ("name", "variable"):
             value = getattr(option, part)
-            if any(value == getattr(other, part) and option != other for other in known):
+            if value in ours[part] or any(value == getattr(other, part) and option != other for other in known):
                 raise CulturevalError(
                     f"Two options have the {part} {value!r}: one is that of the suite {one.suite.name!r} of "
                     f"{one.place}. Give one of them another {part}."

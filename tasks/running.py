@@ -1,44 +1,67 @@
-"""A run of tasks by LightEval's pipeline, and our tasks in the form that its start-up takes (`OWN_TASKS`)."""
+"""A run of tasks: our own loop over LightEval's objects (tasks, model, metrics, tracker) in place of its Pipeline."""
 
 import logging
 import math
+import random
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from cultureval.runtime import processes
-from cultureval.runtime.gc_pause import no_collection
-from cultureval.runtime.patches.lighteval.start_up import OwnTasks
 from cultureval.runtime.printing import print_note
 from cultureval.runtime.progress import working
 from cultureval.runtime.saving import Saving
 from cultureval.runtime.settings import current_settings
-from cultureval.tasks.catalogue import kind_of, task_names
-from cultureval.tasks.registration import unknown_name_hint
+from cultureval.tasks.catalogue import kind_of
 
 if TYPE_CHECKING:
-    from lighteval.pipeline import Pipeline
+    from lighteval.logging.evaluation_tracker import EvaluationTracker
+    from lighteval.models.abstract_model import LightevalModel
+    from lighteval.models.model_output import ModelResponse
+    from lighteval.tasks.lighteval_task import LightevalTask
+    from lighteval.tasks.requests import Doc
 
-OWN_TASKS = OwnTasks("cultureval.tasks", task_names, unknown_name_hint)
-INSPECT_TASKS = OwnTasks("cultureval.tasks.harnesses.inspect_table", task_names, unknown_name_hint)  # of `eval`
+SEED = 1234  # as LightEval's pipeline has it
+Answers = dict[Any, list[tuple["Doc", "ModelResponse"]]]  # by SamplingMethod
 
 
-def run_pipeline(
+@dataclass
+class FinishedRun:
+    """A run whose metrics are computed, and whose files are not written yet.
+
+    Attributes:
+        tasks: By name with `|k`, without those that have no answer.
+        limit: At most this many rows per task were asked; None: all.
+        tracker: Scores and details.
+        seconds: Wall time by phase: `load_data`, `load_model`, `answering`, `scoring`.
+        unanswered: Tasks of which no row has an answer, with the reason.
+    """
+
+    tasks: "dict[str, LightevalTask]"
+    model: "LightevalModel"
+    limit: int | None
+    tracker: "EvaluationTracker"
+    seconds: dict[str, float] = field(default_factory=dict)
+    unanswered: "dict[str, tuple[LightevalTask, str]]" = field(default_factory=dict)
+
+    @contextmanager
+    def timed(self, phase: str) -> Iterator[None]:
+        """A context whose wall time is added to a phase."""
+        start = time.perf_counter()
+        try:
+            yield
+        finally:
+            self.seconds[phase] = self.seconds.get(phase, 0.0) + time.perf_counter() - start
+
+
+def run_tasks(
     model: str, model_file: Path, tasks: list[str], limit: int | None, output_dir: str, saving: Saving
-) -> "Pipeline":
-    """Runs LightEval's pipeline (see `load_pipeline`); the results are in its tracker, not yet written."""
-    with working("Loading the tasks and the model"):
-        pipeline = load_pipeline(model, model_file, tasks, limit, output_dir, saving)
-    with processes.scoring_together(any(map(scored_together, tasks))):
-        pipeline.evaluate()
-    processes.finish()
-    return pipeline
-
-
-@no_collection()
-def load_pipeline(
-    model: str, model_file: Path, tasks: list[str], limit: int | None, output_dir: str, saving: Saving
-) -> "Pipeline":
-    """LightEval's pipeline under its custom launcher, with its tasks and its model loaded.
+) -> FinishedRun:
+    """Asks a model all rows of tasks and scores its answers; nothing is written yet.
 
     Args:
         model: Hub id, folder, or YAML file with settings.
@@ -48,26 +71,102 @@ def load_pipeline(
         saving: What will be kept, and where it will be uploaded.
 
     Raises:
-        CulturevalError: A source cannot be read, or the model cannot be loaded.
+        CulturevalError: A source cannot be read, the model cannot be loaded or asked, or no row has an answer.
     """
-    from cultureval.runtime.patches.lighteval.pipeline import timed_pipeline
-    from cultureval.runtime.patches.lighteval.start_up import prepare_lighteval
+    with working("Loading the tasks and the model"):
+        import numpy as np
 
-    prepare_lighteval(OWN_TASKS)
-    limit = complete_items(limit, tasks)
+        from cultureval.runtime.patches.lighteval.tracker import Tracker
+
+        random.seed(SEED)
+        np.random.seed(SEED)
+        limit = complete_items(limit, tasks)
+        run = FinishedRun({}, None, limit, Tracker(output_dir=output_dir, **saving.tracker_options()))  # type: ignore[arg-type]
+        with run.timed("load_data"):
+            run.tasks = {name: load_task(name) for name in sorted(set(tasks))}
+            docs = [doc for task in run.tasks.values() for doc in task.get_docs(limit)]
+        run.tracker.task_config_logger.log(run.tasks)
+        with run.timed("load_model"):
+            run.model = _load_model(model, model_file)
+    general = run.tracker.general_config_logger
+    general.log_model_info(run.model.config)
+    general.log_args_info(num_fewshot_seeds=1, max_samples=limit, job_id="0")
+    with processes.scoring_together(any(map(scored_together, tasks))):
+        with run.timed("answering"):
+            answers = _answer(run, docs)
+        with run.timed("scoring"):
+            _score(run, answers)
+    general.log_end_time()
+    run.tracker.metrics_logger.aggregate(task_dict=run.tasks)
+    run.tracker.details_logger.aggregate()
+    processes.finish()
+    return run
+
+
+def load_task(name: str) -> "LightevalTask":
+    """A task with its data, by its name with `|k`."""
+    from lighteval.tasks.lighteval_task import LightevalTask
+
+    from cultureval.tasks.task_table import running_config
+
+    bare, _, shots = name.partition("|")
+    config = running_config(bare, int(shots or 0))
+    config.full_name = f"{bare}|{config.num_fewshots}"
+    return LightevalTask(config)
+
+
+def _load_model(name: str, file: Path) -> "LightevalModel":
+    """The model of the one class that a file of `cultureval.models` has for `lighteval custom`."""
+    from lighteval.models.abstract_model import LightevalModel
     from lighteval.models.custom.custom_model import CustomModelConfig
-    from lighteval.pipeline import ParallelismManager, PipelineParameters
 
-    from cultureval.runtime.patches.lighteval.tracker import Tracker
+    module = import_module(f"cultureval.models.{file.stem}")
+    classes = [one for one in vars(module).values() if isinstance(one, type) and issubclass(one, LightevalModel)]
+    (own,) = [one for one in classes if one.__module__ == module.__name__]
+    return own(CustomModelConfig(model_name=name, model_definition_file_path=str(file)))
 
-    return timed_pipeline(
-        tasks=",".join(tasks),
-        pipeline_parameters=PipelineParameters(
-            launcher_type=ParallelismManager.CUSTOM, custom_tasks_directory="cultureval.tasks", max_samples=limit
-        ),
-        evaluation_tracker=Tracker(output_dir=output_dir, **saving.tracker_options()),
-        model_config=CustomModelConfig(model_name=model, model_definition_file_path=str(model_file)),
-    )
+
+def _answer(run: FinishedRun, docs: list["Doc"]) -> Answers:
+    """Asks the model, choices before texts; docs without a usable answer are listed in the reports of their tasks."""
+    from lighteval.tasks.requests import SamplingMethod
+
+    from cultureval.runtime.patches.lighteval.refused_docs import RefusedResponse, leave_out, unseen
+
+    docs, run.unanswered = leave_out(run.tasks, docs, unseen(run.tasks, run.model, docs))
+    ask = {
+        SamplingMethod.PERPLEXITY: run.model.loglikelihood_rolling,
+        SamplingMethod.LOGPROBS: run.model.loglikelihood,
+        SamplingMethod.GENERATIVE: run.model.greedy_until,
+    }
+    answers: Answers = {}
+    for method, function in ask.items():
+        if chosen := [doc for doc in docs if method in doc.sampling_methods]:
+            answers[method] = list(zip(chosen, function(chosen), strict=True))
+    run.model.cleanup()
+    refused = [pair for pairs in answers.values() for pair in pairs if isinstance(pair[1], RefusedResponse)]
+    kept, unanswered = leave_out(run.tasks, docs, refused)
+    run.unanswered |= unanswered
+    places = set(map(id, kept))
+    return {method: [pair for pair in pairs if id(pair[0]) in places] for method, pairs in answers.items()}
+
+
+def _score(run: FinishedRun, answers: Answers) -> None:
+    """Computes each item's metrics into the tracker."""
+    from lighteval.metrics import apply_metric
+    from lighteval.utils.utils import remove_reasoning_tags
+
+    for method, pairs in answers.items():
+        by_task: dict[str, list[tuple[Doc, ModelResponse]]] = {}
+        for doc, response in pairs:
+            texts = response.text or ()
+            response.text_post_processed = [remove_reasoning_tags(text, [("<think>", "</think>")]) for text in texts]
+            by_task.setdefault(doc.task_name, []).append((doc, response))
+        for name, own in by_task.items():
+            metrics = [metric for metric in run.tasks[name].metrics if metric.category == method]
+            docs, responses = map(list, zip(*own, strict=True))
+            for doc, response, values in zip(docs, responses, apply_metric(responses, docs, metrics), strict=True):
+                run.tracker.metrics_logger.log(name, values)
+                run.tracker.details_logger.log(name, doc, response, values)
 
 
 def scored_together(task: str) -> bool:
@@ -76,7 +175,7 @@ def scored_together(task: str) -> bool:
     return bool((kind.instrument and kind.instrument.shared) or (kind.judge_templates and current_settings().judges))
 
 
-def complete_items(limit: int | None, tasks: list[str]) -> int | None:
+def complete_items(limit: int | None, tasks: Sequence[str]) -> int | None:
     """The limit, raised to complete items where an item has several rows (M2CQA: three statements)."""
     size = math.lcm(*(kind_of(name).rows_per_item for name in tasks))
     if limit is None or limit % size == 0:
@@ -86,7 +185,6 @@ def complete_items(limit: int | None, tasks: list[str]) -> int | None:
     return raised
 
 
-@no_collection()
 def quiet_libraries() -> None:
     """Silences LightEval's libraries, whose messages about a hundred small files hide the model's progress."""
     import datasets

@@ -5,7 +5,7 @@ import logging
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import wraps
-from typing import Any
+from typing import Any, ClassVar, Self
 
 from lighteval.tasks.lighteval_task import LightevalTaskConfig
 from lighteval.tasks.requests import Doc
@@ -13,7 +13,6 @@ from lighteval.tasks.requests import Doc
 from cultureval.metrics.judges.optional_judges import judge_metrics
 from cultureval.runtime.doc_fields import specific_of
 from cultureval.runtime.errors import CulturevalError, described
-from cultureval.runtime.patches.lighteval.start_up import RunAwareConfig
 from cultureval.runtime.patches.lighteval.stock_runs import record_stock_runs
 from cultureval.runtime.rows_report import RowsReport
 from cultureval.runtime.settings import Settings, current_settings
@@ -27,7 +26,7 @@ logger = logging.getLogger(__name__)
 
 
 @dataclass
-class SourcedTaskConfig(RunAwareConfig, LightevalTaskConfig):
+class SourcedTaskConfig(LightevalTaskConfig):
     """A LightEval task whose rows are found, checked and converted when LightEval first reads `hf_repo`.
 
     LightEval deep-copies the configurations of the tasks that it runs: only such a copy reads its source. The table's
@@ -36,10 +35,20 @@ class SourcedTaskConfig(RunAwareConfig, LightevalTaskConfig):
     Attributes:
         source_task: Name of the task in our catalogue.
         rows_report: Provenance and counts of the rows read, with a list of the skipped ones; part of the results file.
+        is_run: True in a deep copy, False in the table of tasks.
     """
+
+    is_run: ClassVar[bool] = False
 
     source_task: str = ""
     rows_report: RowsReport = field(default_factory=RowsReport)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        copied = copy.copy(self)
+        memo[id(self)] = copied
+        vars(copied).update({name: copy.deepcopy(value, memo) for name, value in vars(self).items()})
+        vars(copied)["is_run"] = True
+        return copied
 
     @property
     def hf_repo(self) -> str:

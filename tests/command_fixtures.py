@@ -8,7 +8,7 @@ from forked_commands import LIBRARIES, own_variables, run_forked
 from network import without_network
 from vllm_environment import python_with_vllm
 
-from cultureval.runtime.settings import Settings
+from cultureval.runtime.settings import variable_of
 from cultureval.samples.tiny_models.classifiers import build_tiny_encoder
 from cultureval.samples.tiny_models.language_models import build_tiny_causal_lm, build_tiny_vision_lm
 from cultureval.samples.tiny_models.text_parts import train_tokenizer
@@ -47,7 +47,7 @@ def encoder_variables(tiny_bert):
 @pytest.fixture(scope="session")
 def instrument_variables(tiny_instruments):
     """The tiny instruments in environment variables."""
-    return {getattr(Settings, name).variable: place for name, place in tiny_instruments.items()}
+    return {variable_of(name): place for name, place in tiny_instruments.items()}
 
 
 @pytest.fixture(scope="session")

@@ -288,11 +288,11 @@ def load_libraries() -> None:
 
 def load_stock() -> None:
     """All of LightEval that any of its commands imports; the file that it fetches meanwhile is not found."""
-    sys.path.append(str(Path(__file__).parents[1]))
-    from benchmarks.start_up import ANSWER_NOT_FOUND
+    sys.path.append(str(Path(__file__).parent))
+    from stock_lighteval import ANSWER_404
 
     with tempfile.TemporaryDirectory() as folder:
-        Path(folder, "sitecustomize.py").write_text(ANSWER_NOT_FOUND, encoding="utf-8")
+        Path(folder, "sitecustomize.py").write_text(ANSWER_404, encoding="utf-8")
         customise({"PYTHONPATH": folder})
     from lighteval.tasks.registry import Registry
 
@@ -302,12 +302,9 @@ def load_stock() -> None:
 
 
 def load_ours() -> None:
-    """All modules of ours, and LightEval after our patch of its start-up."""
+    """All modules of ours, and LightEval."""
     import cultureval
-    from cultureval.runtime.patches.lighteval.start_up import prepare_lighteval
-    from cultureval.tasks.running import OWN_TASKS
 
-    prepare_lighteval(OWN_TASKS)
     importlib.import_module("lighteval.pipeline")
     for module in pkgutil.walk_packages(cultureval.__path__, "cultureval."):
         if module.name.rpartition(".")[2] not in MAIN_MODULES:

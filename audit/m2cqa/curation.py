@@ -24,7 +24,6 @@ from cultureval.runtime.data.row_files import read_rows
 from cultureval.runtime.data.user_cache import write_atomically
 from cultureval.runtime.dotted_names import load_attribute
 from cultureval.runtime.errors import CulturevalError
-from cultureval.runtime.journal import open_journal
 from cultureval.runtime.printing import print_note
 from cultureval.runtime.settings import current_settings
 
@@ -121,8 +120,7 @@ class Models:
     def asker(self, settings: JudgeSettings) -> Asker:
         """The asker of a model, which may have several parts; CulturevalError where it does not answer."""
         if settings.name not in self.known:
-            journal = open_journal(of=f"curation {settings.name}")
-            self.known[settings.name] = Asker(settings, judge_identity(settings), journal)
+            self.known[settings.name] = Asker(settings, judge_identity(settings))
         return self.known[settings.name]
 
     def translator(self, given: JudgeSettings | str) -> "Asker | questions.Translator":

@@ -18,14 +18,14 @@ from cultureval.runtime.data.scorers import local_copy, versioned_name
 from cultureval.runtime.devices import scoring_device
 from cultureval.runtime.errors import CulturevalError, all_of
 from cultureval.runtime.progress import Progress
-from cultureval.runtime.settings import Settings, current_settings
+from cultureval.runtime.settings import current_settings, variable_of
 from cultureval.runtime.weight_files import missing_vocabulary, missing_weights, unusable_weights
 
 if TYPE_CHECKING:
     import torch
 
 NADI, ALDI, LID = "NADI", "ALDi", "LID"
-OPTIONS = {NADI: Settings.nadi_model, ALDI: Settings.aldi_model, LID: Settings.lid_model}
+SETTINGS = {NADI: "nadi_model", ALDI: "aldi_model", LID: "lid_model"}
 DEFAULTS = {
     NADI: "AMR-KELEG/NADI2024-baseline",
     ALDI: "AMR-KELEG/Sentence-ALDi",
@@ -170,9 +170,9 @@ class DialectModels:
 
 
 def configured_models() -> DialectModels:
-    """The classifiers of the settings (`OPTIONS`), else the paper's."""
+    """The classifiers of the settings (`SETTINGS`), else the paper's."""
     settings = current_settings()
-    nadi, aldi, lid = (OPTIONS[kind].read(settings) or DEFAULTS[kind] for kind in (NADI, ALDI, LID))
+    nadi, aldi, lid = (getattr(settings, SETTINGS[kind]) or DEFAULTS[kind] for kind in (NADI, ALDI, LID))
     return DialectModels(nadi, aldi, lid)
 
 
@@ -369,6 +369,7 @@ def _not_usable(kind: str, name: str, reason: str) -> CulturevalError:
     first_line = reason.strip().partition("\n")[0]
     what = "its model.bin" if kind == LID else "its configuration, weights and tokenizer"
     return CulturevalError(
-        f"The {kind} model {name!r} cannot be used ({first_line}). Set {OPTIONS[kind].variable} to a local folder with "
-        f"{what}, or fetch {DEFAULTS[kind]} on a machine with access to the hub (`cultureval mirror alqasida`)."
+        f"The {kind} model {name!r} cannot be used ({first_line}). Set {variable_of(SETTINGS[kind])} to a local "
+        f"folder with {what}, or fetch {DEFAULTS[kind]} on a machine with access to the hub (`cultureval mirror "
+        "alqasida`)."
     )

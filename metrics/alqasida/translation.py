@@ -19,7 +19,7 @@ from cultureval.runtime.data.scorers import mirrored
 from cultureval.runtime.data.user_cache import user_cache, write_atomically
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.patches.sacrebleu import flores200_file, score_of_counts, sentence_counts
-from cultureval.runtime.settings import Settings, current_settings
+from cultureval.runtime.settings import current_settings, variable_of
 
 DRAWS = 1000
 SEED = 417
@@ -145,7 +145,7 @@ def flores200_model(fetch: bool = True) -> Path:
             reason = f"it cannot be downloaded ({error or type(error).__name__})"
     raise CulturevalError(
         f"spBLEU needs the SentencePiece model of FLORES-200: {reason}. Download {url} on a machine with internet and "
-        f"set {Settings.flores200_model.variable} to the file, or save it as {cached}; `cultureval mirror alqasida "
+        f"set {variable_of('flores200_model')} to the file, or save it as {cached}; `cultureval mirror alqasida "
         "--output-dir DIR` brings it along."
     )
 
@@ -168,7 +168,7 @@ def check_flores200() -> None:
         if not found or found.count(pieces.unk_id()) * 2 >= len(found):
             raise CulturevalError(
                 f"{file} does not know the letters of a sentence in {language}: it is not the SentencePiece model of "
-                f"FLORES-200. Set {Settings.flores200_model.variable} to that model."
+                f"FLORES-200. Set {variable_of('flores200_model')} to that model."
             )
 
 
@@ -265,5 +265,5 @@ def _pieces(file: str) -> Any:
         return SentencePieceProcessor(model_file=file)
     except (OSError, RuntimeError) as error:
         reason = f"{file} cannot be read as a SentencePiece model ({' '.join(str(error).split())})"
-        remedy = f"Download it again, or set {Settings.flores200_model.variable} to the file."
+        remedy = f"Download it again, or set {variable_of('flores200_model')} to the file."
         raise CulturevalError(f"{reason}. {remedy}") from error

@@ -10,10 +10,8 @@ import contextlib
 import math
 import queue
 import tempfile
-import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import IO, Any
 
 from cultureval.metrics.code.comparison_server import (
@@ -39,7 +37,6 @@ from cultureval.metrics.code.outcomes import NOT_JUDGED, evalplus_status, failur
 from cultureval.metrics.code.pass_at_k import Outcome
 from cultureval.metrics.code.rules import TEST_SUITES, Dataset
 from cultureval.runtime.errors import CulturevalError
-from cultureval.runtime.printing import print_note
 from cultureval.runtime.progress import progressing
 from cultureval.runtime.sandbox.sandbox import (
     DiskFull,
@@ -56,7 +53,6 @@ FAIL: Outcome = "fail"
 
 _SPARE_SECONDS = 2.0
 _MOST_WAITING_SECONDS = 120.0
-_MOST_SECONDS_OF_ANOTHER_RUN = 600.0  # with one program, which may be stopped for good
 
 
 @dataclass(frozen=True)
@@ -145,7 +141,7 @@ def judge_solutions(
         return []
     used = {solution.task_id: problems[solution.task_id] for solution in solutions}
     contents = {task: content_key(problem, dataset) for task, problem in used.items()}
-    kept = KeptVerdicts(contents, len(solutions)) if sandboxed else None
+    kept = KeptVerdicts(contents) if sandboxed else None
     # Equal programs are judged once; without a sandbox, one may have changed what the other finds.
     keys = [kept.key(solution) if kept else str(place) for place, solution in enumerate(solutions)]
     first: dict[str, Solution] = {}
@@ -207,10 +203,7 @@ class _Judging:
     kept: KeptVerdicts | None
 
     def verdicts(self, solutions: Mapping[str, Solution]) -> Iterator[tuple[str, SolutionVerdict]]:
-        """The verdicts on solutions by key, each as soon as it is kept.
-
-        Another run that judges one of them at the same time is waited for, after all others.
-        """
+        """The verdicts on solutions by key, each as soon as it is kept."""
         truths = self._ground_truths(sorted({solution.task_id for solution in solutions.values()}))
         seconds = {task: _seconds(truth) for task, truth in truths.items()}
         # The longest first, so that workers finish at about the same time.
@@ -220,16 +213,15 @@ class _Judging:
             for _ in range(pool.workers):
                 idle.put(closing.enter_context(contextlib.closing(Comparer())))
 
-            def judge(sandbox: Sandbox, place: tuple[str, bool]) -> tuple[str, SolutionVerdict | None]:
-                key, wait = place
+            def judge(sandbox: Sandbox, key: str) -> tuple[str, SolutionVerdict]:
                 task, comparer = solutions[key].task_id, idle.get()
                 try:
                     own = _Judge(self.problems[task], self.dataset, truths[task], sandbox, comparer)
-                    return key, self._once(own, key, solutions[key], wait)
+                    return key, self._once(own, key, solutions[key])
                 finally:
                     idle.put(comparer)
 
-            found = self._in_two_rounds(partial(pool.run, judge), order)
+            found = pool.run(judge, order)
             yield from progressing(found, len(order), "judging", "task", silent=not self.progress)
 
     def _ground_truths(self, tasks: list[str]) -> dict[str, GroundTruth | str]:
@@ -252,42 +244,16 @@ class _Judging:
             found, silent = pool.run(find, missing), not self.progress
             return truths | dict(progressing(found, len(missing), "ground truth", "task", silent, truth_folder()))
 
-    @staticmethod
-    def _in_two_rounds(
-        run: Callable[[list[tuple[str, bool]]], Iterator[tuple[str, SolutionVerdict | None]]], keys: list[str]
-    ) -> Iterator[tuple[str, SolutionVerdict]]:
-        """What `run` gives for keys, in a second round and with waiting for those for which it gave None."""
-        busy = []
-        for key, verdict in run([(key, False) for key in keys]):
-            if verdict is None:
-                busy.append(key)
-            else:
-                yield key, verdict
-        for key, verdict in run([(key, True) for key in busy]):
-            assert verdict is not None
-            yield key, verdict
-
-    def _once(self, judge: "_Judge", key: str, solution: Solution, wait: bool) -> SolutionVerdict | None:
-        """The verdict on one solution, unless another run is judging it and this one need not wait."""
+    def _once(self, judge: "_Judge", key: str, solution: Solution) -> SolutionVerdict:
+        """The verdict on one solution: a kept one, or a new one, which is kept."""
         if self.kept is None:
             return judge.verdict(solution)
-        if wait:
-            latest = time.monotonic() + _MOST_SECONDS_OF_ANOTHER_RUN
-            told = f"another run is judging {solution.task_id}; this one waits for its verdict."
-            self.kept.locks.wait_for(
-                key, lambda: print_note(told), lambda: judge.sandbox.is_interrupted or time.monotonic() > latest
-            )
-        elif not self.kept.locks.take(key):
-            return None
-        try:
-            if found := self.kept.find(key):
-                return SolutionVerdict(solution.task_id, solution.sample_index, **found)
-            verdict = judge.verdict(solution)
-            if judge.is_of_the_program and NOT_JUDGED not in (verdict.base, verdict.plus):
-                self.kept.keep({key: verdict})
-            return verdict
-        finally:
-            self.kept.locks.give_back(key)
+        if found := self.kept.find(key):
+            return SolutionVerdict(solution.task_id, solution.sample_index, **found)
+        verdict = judge.verdict(solution)
+        if judge.is_of_the_program and NOT_JUDGED not in (verdict.base, verdict.plus):
+            self.kept.keep({key: verdict})
+        return verdict
 
 
 def _seconds(truth: GroundTruth | str) -> float:

@@ -1,6 +1,6 @@
-"""Verdicts that are kept as they come: a stopped run goes on from them, and runs at the same time share them.
+"""Verdicts that are kept as they come: a stopped run goes on from them.
 
-They are in the journal, by the content of the problem, the program, and the rules by which it was judged. Only what
+They are in a journal of the rules by which they were judged, by the content of the problem and the program. Only what
 says something about the program is kept: no verdict that a failure, or a limit of wall time, had a part in.
 """
 
@@ -15,15 +15,13 @@ from typing import TYPE_CHECKING, Any
 from cultureval.metrics.code import rules
 from cultureval.metrics.code.rules import TEST_SUITES
 from cultureval.runtime import sandbox
-from cultureval.runtime.interruption import kept_when_interrupted
-from cultureval.runtime.journal import answer_key, journal_folder, open_journal
-from cultureval.runtime.question_locks import QuestionLocks
+from cultureval.runtime.journal import answer_key, open_journal
 from cultureval.runtime.sandbox.jail import packages_and_versions
 
 if TYPE_CHECKING:
     from cultureval.metrics.code.judging import Solution, SolutionVerdict
 
-LABEL = "verdicts on generated code"
+LABEL = "verdicts-on-code"
 
 
 class KeptVerdicts:
@@ -31,28 +29,23 @@ class KeptVerdicts:
 
     Args:
         problems: The `content_key` of each, by task id.
-        expected: Number of verdicts that this run needs, for what is said where it is interrupted.
     """
 
-    def __init__(self, problems: Mapping[str, str], expected: int) -> None:
+    def __init__(self, problems: Mapping[str, str]) -> None:
         self._problems = problems
-        self._rules = [_own_code(), importlib.metadata.version("evalplus"), packages_and_versions()]
-        self._journal = open_journal(of=LABEL)
-        self.locks = QuestionLocks(journal_folder())
-        self._count = 0
-        kept_when_interrupted(journal_folder(), lambda: f"{self._count} of {expected} verdicts", True)
+        rules = [_own_code(), importlib.metadata.version("evalplus"), packages_and_versions()]
+        self._journal = open_journal(LABEL, rules=rules)
 
     def key(self, solution: "Solution") -> str:
         """What a verdict depends on, but for the time: one for equal programs of a problem."""
         program = hashlib.sha256(solution.code.encode("utf-8", "surrogatepass")).hexdigest()
-        return answer_key(problem=self._problems[solution.task_id], program=program, rules=self._rules)
+        return answer_key(problem=self._problems[solution.task_id], program=program)
 
     def find(self, key: str) -> dict[str, Any] | None:
         """The fields of a verdict that this or another run has kept, without those of the solution."""
         kept = self._journal.get(key)
         if kept is None:
             return None
-        self._count += 1
         details = {f"evalplus_{suite}_details": _read_details(kept.pop(f"{suite}_details")) for suite in TEST_SUITES}
         return kept | details
 
@@ -63,7 +56,6 @@ class KeptVerdicts:
             CulturevalError: They cannot be written.
         """
         self._journal.append({key: _written(verdict) for key, verdict in verdicts.items()})
-        self._count += len(verdicts)
 
 
 def _written(verdict: "SolutionVerdict") -> dict[str, Any]:

@@ -9,7 +9,7 @@ from cultureval.metrics.code.pass_at_k import Outcome, offered_k, pass_at_k, plu
 from cultureval.metrics.code.rules import TEST_SUITES
 from cultureval.runtime.extras import require_extra
 from cultureval.runtime.sandbox.jail import packages_and_versions
-from cultureval.runtime.settings import Settings, current_settings
+from cultureval.runtime.settings import current_settings, variable_of
 
 if TYPE_CHECKING:
     from cultureval.metrics.code.judging import SolutionVerdict
@@ -45,7 +45,7 @@ def check_sandbox() -> None:
         with contextlib.closing(Sandbox()) as probe:
             probe.start()
     else:
-        logger.warning("%s is set: generated code runs WITHOUT A SANDBOX.", Settings.unsafe_no_sandbox.variable)
+        logger.warning("%s is set: generated code runs WITHOUT A SANDBOX.", variable_of("unsafe_no_sandbox"))
 
 
 def is_sandboxed() -> bool:

@@ -16,7 +16,7 @@ from cultureval.metrics.jeem.caption import MAX_ORDER, bleu_error, bleu_of, scor
 from cultureval.metrics.jeem.names import BERTSCORE_PARTS, REFERENCE, WORDS
 from cultureval.metrics.lighteval.clustered_means import ClusteredMean, ClusteredScore
 from cultureval.metrics.lighteval.shared_pass import Columns, SharedPass, SharedScore, batched_metric, pass_over_replies
-from cultureval.metrics.semantic import bertscore, caption_bertscore_model
+from cultureval.metrics.semantic import NO_MODEL, bertscore, caption_bertscore_model
 from cultureval.runtime.data.content_store import stored_texts
 from cultureval.runtime.devices import scoring_device
 from cultureval.runtime.doc_fields import specific_of
@@ -30,7 +30,7 @@ def caption_metrics() -> list[SampleLevelMetric]:
 
     The document frequencies of CIDEr are those of the full reference set of the variety, even with --limit;
     `doc.specific["reference_set"]` names it in the text store. BERTScore's recall is the paper's headline; F1 is
-    reported too (the paper's footnote 2).
+    reported too (the paper's footnote 2). Without a model for it (`none`) both are left out.
     """
     model, layer = caption_bertscore_model()
     shared = pass_over_replies(_score_replies)
@@ -40,7 +40,7 @@ def caption_metrics() -> list[SampleLevelMetric]:
         for name, definition in (("cider", f"CIDEr-D,df=variety,{words}"), ("rouge_l", f"ROUGE-L,beta=1.2,{words}")):
             metrics.append(_mean_metric(f"{name}{suffix}", definition, shared))
         metrics += [_bleu_metric(f"bleu_{order}{suffix}", order, words, shared) for order in range(1, MAX_ORDER + 1)]
-        if normalize:
+        if normalize and model != NO_MODEL:
             definition = f"{model},layer={layer},idf=no,rescaled=no"
             metrics += [_mean_metric(name, definition, shared) for name in BERTSCORE_PARTS]
     return metrics
@@ -110,6 +110,8 @@ def _score_replies(docs: list[Doc], replies: list[str]) -> Columns:
         values |= {f"cider{suffix}": scores.cider, f"rouge_l{suffix}": scores.rouge_l}
         values |= {f"bleu_{order}{suffix}": scores.bleu_statistics for order in range(1, MAX_ORDER + 1)}
     model, layer = caption_bertscore_model()
+    if model == NO_MODEL:
+        return values
     texts, golds = [without_marks(reply) for reply in replies], [[*map(without_marks, group)] for group in references]
     similarity = bertscore(texts, golds, model, layer, device=scoring_device())
     return values | {name: 100 * similarity[part] for name, part in BERTSCORE_PARTS.items()}

@@ -4,21 +4,18 @@ Judges (`session.py`) and models that write or answer (`audit.asking`) are both 
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import astuple, dataclass, field, replace
+from dataclasses import astuple, dataclass, field
 from typing import Any
 
-from cultureval.metrics.judges.identity import judge_question, judge_watch
 from cultureval.metrics.judges.settings import JudgeSettings
 from cultureval.metrics.judges.verdicts import ItemImage
-from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.journal import Journal
-from cultureval.runtime.servers.answers import Answer
-from cultureval.runtime.servers.costs import Budget, BudgetSpent, RequestSize, Usage, price, text_tokens
+from cultureval.runtime.servers.ask import Asking, Question, Respondent, ask_all
+from cultureval.runtime.servers.client import OpenAIClient
+from cultureval.runtime.servers.costs import Budget, BudgetSpent, RequestSize, text_tokens
 from cultureval.runtime.servers.data_urls import data_url
-from cultureval.runtime.servers.errors import ServerError
-from cultureval.runtime.servers.identity import ServerIdentity
-from cultureval.runtime.servers.journalled_answers import Question, answer_all, ask_unconfirmed_anew
-from cultureval.runtime.servers.openai_client import OpenAIClient
+from cultureval.runtime.servers.errors import RowError, ServerError
+from cultureval.runtime.servers.replies import Answer
 
 
 @dataclass(frozen=True)
@@ -73,20 +70,32 @@ class PaidCalls:
     """The calls of one run to one model.
 
     Attributes:
-        failures: Key of a call that failed alone -> the cause.
+        failures: Key of a call that has no answer -> the cause.
         stopped: Why no more is asked, as a clause; None while calls go on.
         server_failed: Whether that is the servers' failure (rather than the budget being spent).
     """
 
-    def __init__(
-        self, settings: JudgeSettings, journal: Journal, budget: Budget, identity: ServerIdentity | None
-    ) -> None:
-        self.settings, self.journal, self.budget = settings, journal, budget
-        self._watch = judge_watch(settings, identity)
+    def __init__(self, settings: JudgeSettings, journal: Journal, budget: Budget, processes: int = 1) -> None:
+        """Prepares calls; nothing is sent.
+
+        Args:
+            settings: Of the model.
+            journal: Its journal.
+            budget: Its budget.
+            processes: How many share the servers' concurrency.
+        """
+        self.settings, self.journal = settings, journal
+        servers = settings.servers(concurrency=max(1, settings.concurrency // processes))
+        self._asking = Asking(servers, journal, budget, Respondent(settings.model))
         self.failures: dict[str, str] = {}
         self.stopped: str | None = None
         self.server_failed = False
         self._failed_in_a_row = 0
+
+    @property
+    def served(self) -> str | None:
+        """The model's name in its replies; None before the first."""
+        return self._asking.respondent.served
 
     def limits(self) -> dict[str, Any]:
         """Fields of every request: temperature and length of the reply, where the settings have them."""
@@ -99,77 +108,40 @@ class PaidCalls:
 
     def _size(self, call: Call) -> RequestSize:
         text = f"{call.system}\n{call.text}" if call.system else call.text
-        return RequestSize(text_tokens(text), len(call.images), self.settings.max_tokens, reasons=True)
+        return RequestSize(text_tokens(text), len(call.images), self.settings.max_tokens)
 
-    def _most(self, call: Call) -> float:
-        return price(self.settings, self.tokens(call), self.settings.max_tokens)
+    def pay(self, key: str, answer: Answer) -> None:
+        """Counts the cost of an answer that another process has asked for."""
+        self._asking.pay(key, answer)
 
-    def pay(self, key: str, call: Call, answer: Answer | None) -> Usage:
-        """Counts the cost of an answer, and of earlier ones that were withdrawn or are asked for anew, each once."""
-        return self.budget.pay(self.journal.paid(key, answer), self._size(call))
-
-    def answers(self, calls: Mapping[str, Call], description: str, processes: int = 1) -> dict[str, Answer]:
+    def answers(self, calls: Mapping[str, Call], description: str) -> dict[str, Answer]:
         """The answers to calls, from the journal or the servers; those that have none are left out.
 
         Args:
             calls: Key of the answer -> its call.
             description: Of the calls, for the progress bar.
-            processes: How many share the servers' concurrency.
         """
-        awaited = ask_unconfirmed_anew(self.journal, calls)
-        taken = {key for key in calls if key not in awaited and key in self.journal}
-        for key, call in calls.items():
-            self.pay(key, call, self.journal.get(key))
+        self._asking.sizes |= {key: self._size(call) for key, call in calls.items()}
+        questions = {key: self._question(call) for key, call in calls.items()}
+        try:
+            if self.stopped is None:
+                return ask_all(self._asking, questions, description, self._continue_after)
+            return self._asking.known(calls)
+        except (ServerError, BudgetSpent) as error:
+            self.stopped, self.server_failed = str(error).rstrip("."), isinstance(error, ServerError)
+        return {key: answer for key in calls if (answer := self.journal.get(key)) is not None and self._is_own(answer)}
 
-        def pay(key: str, answer: Answer | None) -> Usage:
-            if answer is not None:
-                taken.add(key)
-            return self.pay(key, calls[key], answer)
-
-        if self.stopped is None:
-            servers = self.settings.servers()
-            try:
-                answer_all(
-                    replace(servers, concurrency=max(1, servers.concurrency // processes)),
-                    {key: self._question(call) for key, call in calls.items()},
-                    self.journal,
-                    pay,
-                    description,
-                    on_failure=self._continue_after,
-                    note=lambda: str(self.budget),
-                    watch=self._watch,
-                    again=lambda key: self.budget.again(self._most(calls[key])),
-                )
-            except (ServerError, BudgetSpent) as error:
-                self.stopped, self.server_failed = _cause(error), isinstance(error, ServerError)
-        found = {key: answer for key in calls if key in taken and (answer := self.journal.get(key)) is not None}
-        if self._watch is None:
-            return found
-        unplaced = sum(key in self._watch.others for key in found)
-        if unplaced and self.stopped is None:
-            self.stopped = f"nobody knows whether {unplaced:,} of its answers are its own, which are not used"
-            self.server_failed = True
-        others = self._watch.others
-        return {key: answer for key, answer in found.items() if self._watch.is_own(answer) and key not in others}
+    def _is_own(self, answer: Answer) -> bool:
+        return answer.get("model") in (None, self.served)
 
     def _question(self, call: Call) -> Question:
-        most = self._most(call)
         fields = dict(call.form) | self.settings.extra_body
         extra = {"extra_body": fields} if fields else {}
 
         async def ask(client: OpenAIClient) -> Answer:
-            before = client.answered
-            try:
-                async with self.budget.reserved(most):
-                    # Messages are made here, so that only the images of requests in flight are in memory.
-                    answer = await client.chat(
-                        model=self.settings.model, messages=self._messages(call), **self.limits(), **extra
-                    )
-            except ServerError as error:
-                if error.may_refuse_all:
-                    answers = client.answered > before or await judge_question(self.settings).is_answered()
-                    error.refuses_all = not answers
-                raise
+            # Messages are made here, so that only the images of requests in flight are in memory.
+            messages = self._messages(call)
+            answer = await client.chat(model=self.settings.model, messages=messages, **self.limits(), **extra)
             self._failed_in_a_row = 0
             return answer | call.record
 
@@ -183,16 +155,9 @@ class PaidCalls:
         parts = [{"type": "image_url", "image_url": {"url": url}} for url in urls]
         return [*system, {"role": "user", "content": [*parts, {"type": "text", "text": call.text}]}]
 
-    def _continue_after(self, key: str, error: CulturevalError) -> bool:
-        """Whether to continue with other calls after one was not answered."""
-        if isinstance(error, BudgetSpent):
-            return False
-        refuses_all = isinstance(error, ServerError) and error.refuses_all
-        if not refuses_all:
-            self.failures[key] = _cause(error)
+    def _continue_after(self, key: str, error: RowError) -> None:
+        """Goes on with other calls after one without an answer, unless many in a row have none."""
+        self.failures[key] = error.reason
         self._failed_in_a_row += 1
-        return not refuses_all and self._failed_in_a_row < max(8, 2 * self.settings.concurrency)
-
-
-def _cause(error: CulturevalError) -> str:
-    return error.cause if isinstance(error, ServerError) else str(error)
+        if self._failed_in_a_row >= max(8, 2 * self.settings.concurrency):
+            raise ServerError(f"{self._failed_in_a_row} calls in a row had no answer, the last since {error.reason}.")

@@ -1,9 +1,8 @@
-"""Which judge it is that gives verdicts: its configured name, and what its servers say of the model.
+"""Which judge it is that gives verdicts: its configured name, and what its servers list of the model.
 
 Before a run the judges are checked and asked who they are, once.
 """
 
-import logging
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
@@ -12,56 +11,28 @@ from typing import Any
 from cultureval.judge_prompts.templates import JudgeTemplate
 from cultureval.metrics.judges.settings import JudgeSettings, configured_judges, find_judges
 from cultureval.runtime.errors import CulturevalError, all_of
-from cultureval.runtime.servers.identity import (
-    IdentityQuestion,
-    ServerIdentity,
-    held_to,
-    identify,
-    is_form,
-    require_answer,
-    schema_format,
-)
-from cultureval.runtime.servers.identity_watch import OF_JUDGES, OF_JUDGES_AT_SEVERAL, IdentityWatch
-from cultureval.runtime.servers.providers import provider_at
+from cultureval.runtime.journal import Journal, open_journal
+from cultureval.runtime.servers.identity import ServerIdentity, identify
 from cultureval.runtime.settings import current_settings
 
-logger = logging.getLogger(__name__)
-
+# Fields of a request that force the form of a reply.
+_FORMS = {"structured_outputs", "response_format", "regex", "json_schema", "grammar"}
 _IDENTITIES: dict[str, ServerIdentity] = {}
 
 
 def judge_identity(settings: JudgeSettings) -> ServerIdentity:
-    """Ask a judge's servers who they are: their lists of models and one answer of at most 16 tokens each.
-
-    Where replies shall be held to a form, other servers than vLLM and SGLang also get a question with a JSON schema.
+    """What a judge's servers list of its model.
 
     Raises:
         CulturevalError: None of the servers answers, or they serve different models.
     """
-    whom, question, provider = f"The judge {settings.name}", judge_question(settings), provider_at(settings.base_url)
-    if provider is None or provider.lists_models:
-        require_answer(whom, question.settings, settings.model)
-    return identify(question, whom, holds_to_form(settings))
+    return identify(f"The judge {settings.name}", settings.servers(), settings.model, settings.revision)
 
 
-def judge_question(settings: JudgeSettings) -> IdentityQuestion:
-    """A question of at most 16 tokens to a judge's servers."""
-    limit, by_answer = settings.max_tokens_name, settings.identify == "all"
-    return IdentityQuestion.of(
-        settings.servers(), settings.model, limit, settings.temperature, settings.extra_body, by_answer
-    )
-
-
-def judge_watch(settings: JudgeSettings, identity: ServerIdentity | None) -> IdentityWatch | None:
-    """Compares every reply with who the judge is; None where nobody knows that.
-
-    Servers are asked again who they are where their answers can be compared: greedy ones, not a provider's.
-    """
-    if identity is None:
-        return None
-    compared = settings.identify == "model" or settings.temperature == 0
-    question = judge_question(settings) if compared and provider_at(settings.base_url) is None else None
-    return IdentityWatch(identity, question, advice=OF_JUDGES_AT_SEVERAL if len(settings.base_url) > 1 else OF_JUDGES)
+def judge_journal(settings: JudgeSettings, identity: ServerIdentity | None) -> Journal:
+    """The journal of a judge's replies."""
+    about = {name: getattr(settings, name) for name in ("model", "revision", "extra_body")}
+    return open_journal(f"judge-{settings.name}", **about, server=identity.known if identity else None)
 
 
 def identities_of(judges: Sequence[JudgeSettings]) -> dict[str, ServerIdentity]:
@@ -75,31 +46,19 @@ def identities_of(judges: Sequence[JudgeSettings]) -> dict[str, ServerIdentity]:
     return found
 
 
-def anonymity(settings: JudgeSettings, identity: ServerIdentity) -> str | None:
-    """A sentence where another checkpoint under the same name could pass for this judge; None where it could not."""
-    return identity.anonymity(f"the judge {settings.name}", settings.revision)
-
-
 def form_fields(settings: JudgeSettings, template: JudgeTemplate, identity: ServerIdentity | None) -> dict[str, Any]:
-    """Fields of a request by which its server holds the reply to the template's form; {} where it cannot, or shall not.
-
-    Args:
-        identity: What the servers say: their software is `owner`, and by trial some hold replies to a schema.
-    """
-    pattern, scores, schema = template.reply_pattern, template.reply_properties, template.reply_schema
-    if identity is None or not holds_to_form(settings):
+    """Fields of a request by which vLLM and SGLang hold the reply to the template's form; {} for other servers."""
+    pattern = template.reply_pattern
+    if identity is None or not pattern or not holds_to_form(settings):
         return {}
-    if identity.holds_schema and schema is not None:
-        return {"response_format": held_to(schema)}
-    if identity.holds_schema and scores:
-        return {"response_format": schema_format("scores", scores)}
     expressions = {"vllm": {"structured_outputs": {"regex": pattern}}, "sglang": {"regex": pattern}}
-    return expressions.get(identity.owner or "", {}) if pattern else {}
+    return expressions.get(identity.owner or "", {})
 
 
 def holds_to_form(settings: JudgeSettings) -> bool:
     """Whether we ask for a form; not where the judge's own fields of requests do."""
-    return settings.hold_to_form and not any(map(is_form, settings.extra_body))
+    own = any(name in _FORMS or name.startswith("guided_") for name in settings.extra_body)
+    return settings.hold_to_form and not own
 
 
 def check_judges() -> None:
@@ -131,11 +90,9 @@ def _check_judge(judge: JudgeSettings) -> None:
 
 
 def identity_in_run(judge: JudgeSettings) -> ServerIdentity:
-    """Who a judge is, asked once in a run; says so where its servers tell nothing."""
+    """Who a judge is, asked once in a run."""
     if _key(judge) not in _IDENTITIES:
         _IDENTITIES[_key(judge)] = judge_identity(judge)
-        if told := anonymity(judge, _IDENTITIES[_key(judge)]):
-            logger.warning("%s", told)
     return _IDENTITIES[_key(judge)]
 
 

@@ -18,13 +18,13 @@ from cultureval.judge_prompts.replies import PARSER_VERSION
 from cultureval.judge_prompts.slots import CODE_DIGITS, NOTICE
 from cultureval.judge_prompts.templates import JudgeTemplate, judge_template
 from cultureval.metrics.judges.calls import CostEstimate
-from cultureval.metrics.judges.identity import form_fields, identities_of, judge_identity
+from cultureval.metrics.judges.identity import form_fields, identities_of, judge_identity, judge_journal
 from cultureval.metrics.judges.session import JudgeSession, ReadyItem
 from cultureval.metrics.judges.settings import JudgeSettings
 from cultureval.metrics.judges.verdicts import JudgeItem, Judgement, JudgeVerdict
 from cultureval.runtime import processes
 from cultureval.runtime.data.image_store import PREPARED
-from cultureval.runtime.journal import Journal, open_journal
+from cultureval.runtime.journal import Journal
 from cultureval.runtime.servers.costs import Budget, RequestSize, price, text_tokens
 from cultureval.runtime.servers.identity import ServerIdentity
 from cultureval.runtime.signatures import signature
@@ -44,7 +44,7 @@ def judge_items(
     Args:
         template: The judge template, or its name.
         items: With distinct ids.
-        journal: Where replies are stored; default: the user's journal.
+        journal: Where replies are stored; default: the judge's own.
         budget: Shared by several calls of this function; default: a new one.
         identity: Who the judge is, shared likewise; default: its servers are asked.
 
@@ -59,7 +59,7 @@ def judge_items(
     row = judge_template(template) if isinstance(template, str) else template
     known = budget or Budget(settings)  # before the question, so that no answer of this run counts as an earlier one's
     who = identity or judge_identity(settings)
-    replies = open_journal(of=f"judge {settings.name}") if journal is None else journal
+    replies = judge_journal(settings, who) if journal is None else journal
     return JudgeSession(settings, row, replies, known, who).run(items)
 
 
@@ -84,13 +84,12 @@ def judge_with_all(
         for a judge that takes none.
     """
     who = identities_of(judges) if identities is None else identities
-    shared = open_journal(of="judges") if journal is None else journal
     budget_of = {judge.name: (budgets or {}).get(judge.name) or Budget(judge) for judge in judges}
 
     def ask(judge: JudgeSettings) -> dict[tuple[str, str], Judgement]:
         budget = budget_of[judge.name]
         return {
-            (judge.name, template): judge_items(judge, template, items, shared, budget, who[judge.name])
+            (judge.name, template): judge_items(judge, template, items, journal, budget, who[judge.name])
             for template, items in questions.items()
             if takes(judge, judge_template(template))
         }
@@ -134,7 +133,7 @@ def estimate(
         identity: Who the judge is; None: unknown, so that no reply in the journal is its.
     """
     row = judge_template(template) if isinstance(template, str) else template
-    replies = open_journal() if journal is None else journal
+    replies = judge_journal(settings, identity) if journal is None else journal
     session = JudgeSession(settings, row, replies, Budget(settings), identity)
     ready = [entry for entry in map(session.prepare, items) if isinstance(entry, ReadyItem)]
     keys = {session.key(entry, 0): entry for entry in ready}

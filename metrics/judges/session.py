@@ -15,10 +15,10 @@ from cultureval.metrics.judges.verdicts import ItemImage, JudgeItem, Judgement, 
 from cultureval.runtime import processes
 from cultureval.runtime.data.image_store import decoded
 from cultureval.runtime.journal import Journal, answer_key
-from cultureval.runtime.servers.answers import Answer
 from cultureval.runtime.servers.costs import Budget
 from cultureval.runtime.servers.data_urls import image_hash
 from cultureval.runtime.servers.identity import ServerIdentity
+from cultureval.runtime.servers.replies import Answer
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class JudgeSession:
         self.settings, self.template, self.journal, self.budget = settings, template, journal, budget
         self.identity = identity
         self.form = form_fields(settings, template, identity)
-        self._calls = PaidCalls(settings, journal, budget, identity)
+        self._calls = PaidCalls(settings, journal, budget, processes.together())
 
     def run(self, items: Sequence[JudgeItem]) -> Judgement:
         """Ask about all items, read the replies, and ask again, in a fixed form, after malformed and doubtful ones."""
@@ -62,18 +62,17 @@ class JudgeSession:
                 waiting[index] = entry
             else:
                 verdicts[index] = entry
-        before, served = self.budget.spent, set()
+        before = self.budget.spent
         for attempt in range(1 + self.settings.re_asks):
             keys = {index: self.key(entry, attempt) for index, entry in waiting.items()}
             answers = self._ask({key: self._call(waiting[index], attempt) for index, key in keys.items()}, attempt)
-            served |= {answer["model"] for answer in answers.values() if answer.get("model")}
             for index, key in keys.items():
                 verdict = self._read(waiting[index], key, answers.get(key), attempt)
                 if verdict.outcome not in ("malformed", "doubtful") or attempt == self.settings.re_asks:
                     verdicts[index] = verdict
                     del waiting[index]
         ordered = [verdicts[index] for index in range(len(items))]
-        spent, names = self.budget.spent - before, tuple(sorted(served))
+        spent, names = self.budget.spent - before, tuple(filter(None, [self._calls.served]))
         return Judgement(ordered, spent, self._why_stopped(), self._calls.server_failed, names, self.identity)
 
     def prepare(self, item: JudgeItem) -> ReadyItem | JudgeVerdict:
@@ -126,15 +125,14 @@ class JudgeSession:
             answers |= found
             paid.failures |= failures
             paid.stopped, paid.server_failed = paid.stopped or stopped, paid.server_failed or failed
-        for key, call in calls.items():
-            if (answer := answers.get(key)) is not None:
-                paid.pay(key, call, answer)
+        for key, answer in answers.items():
+            paid.pay(key, answer)
         return answers
 
     def _ask_for(self, calls: Mapping[str, Call], attempt: int) -> dict[str, Answer]:
         again = f", asked again ({attempt})" if attempt else ""
         description = f"judge {self.settings.name} ({self.template.short}{again})"
-        answers = self._calls.answers(calls, description, processes.together())
+        answers = self._calls.answers(calls, description)
         if self._calls.server_failed:
             self.budget.halted = self._why_stopped()
         return answers
@@ -170,7 +168,7 @@ class JudgeSession:
         if answer is None:
             return self._not_answered(entry, key, attempt)
         completion = answer["completions"][0]
-        earlier = self.journal.earlier(key, self.budget.started)
+        earlier = self.journal.earlier(key)
         outcome: Outcome = "scored"
         reading, reason = ReplyReading(), ""
         if completion["finish_reason"] == "content_filter":

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any
 from lighteval.tasks.requests import Doc
 
 from cultureval.models.generation.rendering import all_images
-from cultureval.models.server.refused_answers import PromptRefused
 from cultureval.models.server.settings import ServerModelConfig
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.generation_hints import ImagePart
 from cultureval.runtime.servers.data_urls import data_url, image_hash
+from cultureval.runtime.servers.errors import RowError
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -26,9 +26,11 @@ def as_hash(image: "Image") -> dict[str, Any]:
     return {"type": "image", "sha256": image_hash(image)}
 
 
-def image_form(doc: Doc, config: ServerModelConfig) -> list[Any]:
-    """How a doc's images are sent, as a part of its answer's key."""
-    limit = config.bytes_for_images(len(all_images(doc)))
+def image_form(doc: Doc, config: ServerModelConfig) -> list[Any] | None:
+    """How a doc's images are sent, as a part of its answer's key; None without images."""
+    if not (images := all_images(doc)):
+        return None
+    limit = config.bytes_for_images(len(images))
     return [config.image_format, config.image_max_side, *([limit] if limit else [])]
 
 
@@ -36,11 +38,11 @@ def as_data_url(doc: Doc, config: ServerModelConfig) -> ImagePart:
     """What makes the message parts of a doc's images in a request, within the limits of the settings.
 
     Raises:
-        PromptRefused: They are too many.
+        RowError: They are too many.
     """
     count, most = len(all_images(doc)), config.most_images
     if most is not None and count > most:
-        raise PromptRefused(doc, f"it has {count} images, and {config.model} takes {most}")
+        raise RowError("server", f"it has {count} images, and {config.model} takes {most}")
     form = (config.image_format, config.image_max_side, config.bytes_for_images(count))
     return lambda image: {"type": "image_url", "image_url": {"url": data_url(image, *form)}}
 

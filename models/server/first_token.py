@@ -18,22 +18,17 @@ import numpy as np
 from lighteval.models.model_output import ModelResponse
 from lighteval.tasks.requests import Doc
 
-from cultureval.models.server.refused_answers import why_refused
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.patches.lighteval.refused_docs import RefusedResponse
-from cultureval.runtime.servers.answers import Answer, answer_of
-from cultureval.runtime.servers.errors import reading_a_reply, unusable
-from cultureval.runtime.servers.openai_client import OpenAIClient
+from cultureval.runtime.servers.client import OpenAIClient
+from cultureval.runtime.servers.replies import Answer, answer_of, reading_a_reply, useless, why_refused
 from cultureval.runtime.zero_width import INVISIBLE
 
 LONGEST_LABEL = 4  # characters; what is longer is a text
 BELOW = 1.0  # how far the score of a missing label is below the least log-probability that was returned
 SMALL_MASS = 1e-3  # of the probability of all labels: what missing ones may have where several options are right
-LARGEST_LOGPROB = 1e-3  # of rounding in 16 bits; a log-probability is 0 at most
 LARGEST_SUM = 1.01  # of probabilities of different tokens, each rounded to 16 bits
-NOT_RETURNED = "it passes over the request for them"
 _AROUND = re.compile(f"^[\\s▁{INVISIBLE}]+|[\\s▁{INVISIBLE}]+$")  # ▁ is SentencePiece's space
-PART = "the first token of its reply is a part of a character, of which it gives none"
 
 
 def require_labels(doc: Doc) -> None:
@@ -57,50 +52,29 @@ async def ask_first_token(client: OpenAIClient, request: Mapping[str, Any]) -> A
         request: Messages, model, temperature, and the number of `top_logprobs`.
 
     Raises:
-        ServerError: The server gives no log-probabilities where it neither refuses nor filters the reply, or does not
-            answer.
+        ServerError: As of `OpenAIClient.chat`.
+        RowError: Likewise; or the reply has no log-probabilities that scores can be made of.
     """
-    response = await client.send(lambda one: one.chat.completions.create(logprobs=True, **request))
-    answer = answer_of(response)
-    with reading_a_reply(answer["usage"]):
-        found = top_of(response)
-        why = why_none(response)
-    if why and why_refused(answer) is None:
-        told = f"no log-probabilities of its first token that can be scored ({why})"
-        raise unusable(f"The server gives {told}: the generated form, such as qimma_gen, needs none.", answer["usage"])
-    return answer | {"top": found}
+    body = await client.chat_body(logprobs=True, **request)
+    answer = answer_of(body)
+    with reading_a_reply():
+        top = [[_bytes_of(one).hex(), float(one["logprob"])] for one in _top(body)]
+        total = sum(math.exp(logprob) for _, logprob in top)
+    if not top and why_refused(answer) is None:
+        raise useless("it gives no top_logprobs of its first token; the generated form, such as qimma_gen, needs none")
+    if not total <= LARGEST_SUM:  # NaN is not
+        raise useless(f"the probabilities of its likeliest first tokens sum to {total:.3g}")
+    return answer | {"top": top}
 
 
-def top_of(response: Any) -> list[list[Any]]:
-    """The likeliest first tokens of a chat reply, `[bytes in hex, log-probability]`; [] where it has none."""
-    top = _top(response)
-    return [[_bytes_of(one).hex(), float(one.logprob)] for one in top if isinstance(one.logprob, int | float)]
+def _top(body: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    content = (body["choices"][0].get("logprobs") or {}).get("content")
+    return (content[0].get("top_logprobs") if content else None) or []
 
 
-def _top(response: Any) -> list[Any]:
-    content = getattr(getattr(response.choices[0], "logprobs", None), "content", None)
-    return (getattr(content[0], "top_logprobs", None) if isinstance(content, list) and content else None) or []
-
-
-def why_none(response: Any) -> str:
-    """Why a chat reply has no log-probabilities of likely first tokens, or none that can be; "" where it has."""
-    logprobs = [logprob for _, logprob in top_of(response)]
-    if wrong := [one for one in logprobs if not one <= LARGEST_LOGPROB]:  # NaN is neither
-        return f"it gives {wrong[0]:.6g} as the log-probability of a likely first token"
-    if (total := sum(map(math.exp, logprobs))) > LARGEST_SUM:
-        return f"the probabilities of its likeliest first tokens sum to {total:.3g}"
-    if logprobs:
-        return ""
-    if top := _top(response):
-        return f"{top[0].logprob!r} is the log-probability of a likely first token, which is no number"
-    text = getattr(getattr(response.choices[0], "message", None), "content", None)
-    return PART if isinstance(text, str) and set(text) == {"\ufffd"} else NOT_RETURNED  # which stands for half a letter
-
-
-def _bytes_of(entry: Any) -> bytes:
-    given = getattr(entry, "bytes", None)
-    whole = isinstance(given, list) and given and all(isinstance(one, int) and 0 <= one < 256 for one in given)
-    return bytes(given) if whole else str(entry.token).encode("utf-8", "replace")
+def _bytes_of(entry: Mapping[str, Any]) -> bytes:
+    given = entry.get("bytes")
+    return bytes(given) if given else str(entry["token"]).encode("utf-8", "replace")
 
 
 def label_scores(choices: Sequence[str], top: Sequence[tuple[str, float]]) -> list[float]:

@@ -12,10 +12,9 @@ from cultureval.runtime.errors import CulturevalError, ProblemList, wrong_settin
 from cultureval.runtime.generation_hints import Placement
 from cultureval.runtime.model_settings import read_model_settings, refuse_unknown
 from cultureval.runtime.reasoning import THINK_TAGS
-from cultureval.runtime.servers.batch_files import MOST_BYTES, MOST_REQUESTS
-from cultureval.runtime.servers.identity import IdentityQuestion, ServerIdentity, evaluated_model_identity
+from cultureval.runtime.servers.identity import identify
 from cultureval.runtime.servers.providers import Provider, provider_at, providers
-from cultureval.runtime.servers.settings import PARITY_TOLERANCE, ServedModel, ServerSettings
+from cultureval.runtime.servers.settings import ServedModel, ServerSettings
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
@@ -38,10 +37,8 @@ class ServerModelConfig(ModelConfig, ServedModel):
             setting; False together; None: separately, or as the task says.
         max_length: Longer prompts are truncated on the left, for log-likelihoods; where the server lists a
             `max_model_len`, at most one token less, since each request generates one.
-        parity_tolerance: Largest difference of a token's log-probability between repeated requests, in nats.
         scoring: full: the log-probabilities of whole choices, which vLLM gives; first_token: those of labels, from
-            the `top_logprobs` of a chat reply's first token (`models/server/first_token.py`); auto: the first of these
-            that the servers can be asked for, by trial.
+            the `top_logprobs` of a chat reply's first token (`models/server/first_token.py`).
         top_logprobs: How many a server gives at most.
         provider: The provider whose model it is (`runtime/servers/providers.yaml`); set by MODEL, or by base_url.
         leave_out: Request parameters that the model refuses; None: as the provider's documentation says.
@@ -52,9 +49,6 @@ class ServerModelConfig(ModelConfig, ServedModel):
         dry_run: Ask nothing, and tell what it would cost (`--dry-run`).
         batch_out: File for the requests of a batch, which are then not sent (`--batch-out`).
         batch_in: Files with the answers of a batch (`--batch-in`).
-        batch_missing: What becomes of requests without an answer in them: unscored, or asked of the servers.
-        batch_requests: Requests in one file.
-        batch_mib: Size of one file, in MiB.
     """
 
     model_name: str
@@ -67,8 +61,7 @@ class ServerModelConfig(ModelConfig, ServedModel):
     add_special_tokens: Switch = "auto"
     pairwise_tokenization: bool | None = None
     max_length: int | None = Field(None, ge=2)
-    parity_tolerance: float = Field(PARITY_TOLERANCE, gt=0)
-    scoring: Literal["auto", "full", "first_token"] = "auto"
+    scoring: Literal["full", "first_token"] = "full"
     top_logprobs: int = Field(20, ge=1)
     provider: str | None = None
     leave_out: list[str] | None = None
@@ -79,24 +72,16 @@ class ServerModelConfig(ModelConfig, ServedModel):
     dry_run: bool = False
     batch_out: str | None = None
     batch_in: list[str] = []
-    batch_missing: Literal["unscored", "ask"] = "unscored"
-    batch_requests: int = Field(MOST_REQUESTS, ge=1)
-    batch_mib: float = Field(MOST_BYTES / 2**20, gt=0)
 
     @property
     def batch(self) -> bool:
-        """Whether answers come from batch files, so that no server has to be there."""
+        """Whether the run has batch files."""
         return bool(self.batch_out or self.batch_in)
 
     @property
     def provided_by(self) -> Provider | None:
         """The provider whose model it is."""
         return providers().get(self.provider or "")
-
-    @property
-    def is_not_asked(self) -> bool:
-        """Whether its servers are not asked who they are, as a provider's are not unless `identify` is set."""
-        return self.provided_by is not None and "identify" not in self.model_fields_set
 
     @property
     def left_out(self) -> tuple[str, ...]:
@@ -125,12 +110,6 @@ class ServerModelConfig(ModelConfig, ServedModel):
                 f"a budget needs prices, and none is known of {self.model}: set input_token_price and "
                 "output_token_price (of one token) in the model's YAML file"
             )
-        if self.batch_missing == "ask" and not self.is_not_asked:
-            raise ValueError(
-                "batch_missing: ask is for a provider's model, which its name tells as it tells that of a batch; of a "
-                "server of your own, which is asked who it is, leave the batch out, or put the rest into a second one "
-                "(--batch-out)"
-            )
         sampling = {"n": self.n > 1, "seed": self.seed is not None}
         if wrong := [name for name, given in sampling.items() if given and name in self.left_out]:
             raise ValueError(f"{self.model} takes no {', '.join(wrong)}: leave it out")
@@ -138,9 +117,21 @@ class ServerModelConfig(ModelConfig, ServedModel):
 
     def servers(self, **given: Any) -> ServerSettings:
         """The settings of the client; without a key where nothing will be asked."""
-        provider = self.provided_by
-        own = {"blocks_without_choices": bool(provider and provider.blocks_without_choices)}
-        return super().servers(**own | ({"api_key_env": None} if self.dry_run and self.provider else {}) | given)
+        asks_nothing = bool(self.provider) and (self.dry_run or bool(self.batch_out))
+        return super().servers(**({"api_key_env": None} if asks_nothing else {}) | given)
+
+    def why_no_likelihoods(self) -> str | None:
+        """Why choices cannot be scored, as a sentence; None where the server may be able to."""
+        generated = "QIMMA's choices have a generated form, qimma_gen"
+        if self.batch:
+            return f"Batch files hold generated answers, not log-probabilities. {generated}."
+        if self.scoring == "first_token":
+            lacks = "top_logprobs" in self.left_out
+            return f"{self.model} gives no top_logprobs of first tokens. {generated}." if lacks else None
+        if self.provided_by is not None:
+            first = "" if "top_logprobs" in self.left_out else "; `scoring: first_token` scores labels"
+            return f"{self.provided_by.title} gives no log-probabilities of prompts. {generated}{first}."
+        return None
 
 
 def read_config(model: str) -> ServerModelConfig:
@@ -153,7 +144,7 @@ def read_config(model: str) -> ServerModelConfig:
         CulturevalError: A setting is unknown, missing or has a wrong value.
     """
     problems = ProblemList()
-    settings: Mapping[str, Any] = with_provider(read_model_settings(model))
+    settings: Mapping[str, Any] = _with_provider(read_model_settings(model))
     known = set(ServerModelConfig.model_fields) - {"model_name", "cache_dir"}
     with problems.collecting():
         refuse_unknown(settings, known, "A model on a server")
@@ -170,7 +161,29 @@ def read_config(model: str) -> ServerModelConfig:
     return config
 
 
-def with_provider(settings: Mapping[str, Any]) -> dict[str, Any]:
+def check_server(model: str, likelihoods: bool) -> str | None:
+    """Checks a model on a server before a run: its settings, its key, and that its own servers are there.
+
+    Returns:
+        Why tasks that score choices cannot be run, as a sentence; None where they can, or none is wanted.
+
+    Raises:
+        CulturevalError: A setting is wrong, or no server answers.
+    """
+    config = read_config(model)
+    servers = config.servers()  # raises for a missing key
+    if config.provided_by is None and not config.batch and not config.dry_run:
+        identify(config.model, servers, config.model, config.revision)
+    why = config.why_no_likelihoods()
+    if likelihoods and why is None and config.scoring == "full":
+        try:
+            load_tokenizer(config)
+        except CulturevalError as error:
+            why = str(error)
+    return why if likelihoods else None
+
+
+def _with_provider(settings: Mapping[str, Any]) -> dict[str, Any]:
     """The settings of a model on a server over what is known of its provider: limits, prices, names of parameters."""
     urls = settings.get("base_url") or []
     found = provider_at([urls] if isinstance(urls, str) else [url for url in urls if isinstance(url, str)])
@@ -188,38 +201,6 @@ def with_provider(settings: Mapping[str, Any]) -> dict[str, Any]:
         "request_mib": images.request_mib,
     } | provider.token_prices(str(settings.get("model")))
     return {name: value for name, value in known.items() if value is not None} | dict(settings)
-
-
-def model_identity(config: ServerModelConfig) -> ServerIdentity:
-    """Who a model's servers are (`evaluated_model_identity`); a provider's are not asked.
-
-    Raises:
-        CulturevalError: None of the servers answers, or they serve different models.
-    """
-    question = identity_question(config)
-    if question is None:
-        assert config.provided_by is not None
-        return _of_provider(config, config.provided_by)
-    return evaluated_model_identity(question, config.revision)
-
-
-def identity_question(config: ServerModelConfig) -> IdentityQuestion | None:
-    """How a model's servers are asked who they are; None for a provider's, which are not."""
-    if config.is_not_asked:
-        return None
-    return short_question(config, config.servers())
-
-
-def short_question(config: ServerModelConfig, servers: ServerSettings) -> IdentityQuestion:
-    """A question of a few tokens to a model's servers."""
-    temperature, by_answer = None if "temperature" in config.left_out else 0, config.identify == "all"
-    return IdentityQuestion.of(servers, config.model, config.max_tokens_name, temperature, config.extra_body, by_answer)
-
-
-def _of_provider(config: ServerModelConfig, provider: Provider) -> ServerIdentity:
-    """A provider's model is known by its id: its answers change from call to call, and each would be paid for."""
-    own = all(map(provider.is_at, config.base_url))
-    return ServerIdentity(id=config.model, root=provider.id if own else " ".join(sorted(config.base_url)))
 
 
 def load_tokenizer(config: ServerModelConfig) -> "PreTrainedTokenizerBase":

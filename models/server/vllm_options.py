@@ -3,10 +3,9 @@
 from collections.abc import Mapping
 
 from cultureval.models.settings import HFModelSettings
-from cultureval.runtime.documentation import documented
 from cultureval.runtime.errors import CulturevalError, ProblemList
 
-SEVERAL_NODES = f"for several nodes see {documented('docs/scaling.md')}"
+SEVERAL_NODES = "for several nodes see docs/scaling.md"
 # Settings that only transformers knows -> what to do instead.
 NOT_IN_VLLM = {
     "adapter": "save the model with the adapter merged (PEFT's merge_and_unload), and name that",

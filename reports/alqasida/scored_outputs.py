@@ -82,10 +82,7 @@ def score_outputs(pred: Sequence[Path], output_dir: Path) -> str:
             raise CulturevalError(f"{name!r} cannot be a model's name: it names a folder of the results.")
     groups = dict.fromkeys(_group(one) for members in models.values() for one in members)
     all_of([instrument.check for group in groups if (instrument := KINDS[group].instrument)])
-    from cultureval.runtime.patches.lighteval.start_up import prepare_lighteval
-    from cultureval.tasks.running import OWN_TASKS
 
-    prepare_lighteval(OWN_TASKS)
     with processes.scoring_alone():
         scored = {model: _scores_and_details(members) for model, members in models.items()}
     return "\n\n".join(_written(model, models[model], *found, output_dir, started) for model, found in scored.items())

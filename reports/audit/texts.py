@@ -12,7 +12,6 @@ from cultureval.reports.audit.answers import AnsweredItem, Answers
 from cultureval.reports.terminal_tables import terminal_table
 from cultureval.runtime.csv_files import write_csv
 from cultureval.runtime.data.user_cache import write_atomically, write_json_lines
-from cultureval.runtime.documentation import documented
 from cultureval.runtime.errors import counted
 from cultureval.runtime.rounding import printed_or_na
 
@@ -248,8 +247,7 @@ def responses_text(answers: Answers, reports: "Sequence[ItemReport]", reasons: M
     ]
     if len(answers.models) < FEW_MODELS:
         tail.append(
-            f"With {len(answers.models)} models many of these are chance: {documented('docs/audit.md')} says how many "
-            "to expect."
+            f"With {len(answers.models)} models many of these are chance: docs/audit.md says how many to expect."
         )
     return "\n\n".join([*parts, "\n".join([*answers.left_out, *tail])])
 

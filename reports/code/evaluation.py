@@ -12,7 +12,7 @@ from cultureval.metrics.code.judging import Solution, SolutionVerdict, judge_wit
 from cultureval.metrics.code.report import failing_canonicals, score_verdicts, scorer_name
 from cultureval.metrics.code.rules import TEST_SUITES
 from cultureval.metrics.declared import SHARE, bounds_of_mean
-from cultureval.reports.code.result_files import evalplus_results, generating_model, lighteval_results, other_models
+from cultureval.reports.code.result_files import evalplus_results, generating_model, lighteval_results
 from cultureval.reports.code.samples import Sample, Sanitize, check_complete, read_samples
 from cultureval.runs.signature import manifest_field
 from cultureval.runs.writing import complete_or_absent
@@ -148,8 +148,7 @@ def signature_of(samples: Path, problem_set: ProblemSet, found: list[Sample], sa
     made = generation_of(samples)
     fields = {name: made.get(name, "unknown") for name in ("backend", "prompt", "temperature", "max_new_tokens")}
     if isinstance(server := made.get("server"), dict):
-        who = ";".join(f"{name}={value}" for name, value in server.items())
-        fields["server"] = " and ".join(dict.fromkeys([who, *other_models(made)]))
+        fields["server"] = ";".join(f"{name}={value}" for name, value in server.items())
     return signature(
         task=f"{problem_set.dataset.task}/0-shot",
         problems=len({sample.task_id for sample in found}),

@@ -2,7 +2,6 @@
 
 import json
 import math
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from datetime import datetime
@@ -27,7 +26,7 @@ from cultureval.runtime.rows_report import RowsReport
 BACKENDS = {"hf": "transformers", "openai": "server"}
 # Of what `code generate` saves: fields of the record, the problems' data, and what is no setting of the model.
 NOT_SETTINGS = ("model", "model_hash", "backend", "batch_size", "loaded", "base_url", "dataset")
-NOT_SETTINGS += ("problems", "data_hash", "data_revision", "server", "refused", "other_models")
+NOT_SETTINGS += ("problems", "data_hash", "data_revision", "server", "refused")
 
 if TYPE_CHECKING:
     from lighteval.models.model_output import ModelResponse
@@ -90,10 +89,6 @@ def lighteval_results(
 
     A row of the details is a problem with all of its solutions, as LightEval has docs of several samples.
     """
-    from cultureval.runtime.patches.lighteval.start_up import prepare_lighteval
-    from cultureval.tasks.running import OWN_TASKS
-
-    prepare_lighteval(OWN_TASKS)
     import pyarrow
     from lighteval.logging.evaluation_tracker import EnhancedJSONEncoder
 
@@ -121,12 +116,6 @@ def lighteval_results(
     return write_results(output_dir, model, date, content, record)
 
 
-def other_models(made: Mapping[str, Any]) -> list[str]:
-    """For each problem whose solutions another model than the run's wrote, or may have: that model."""
-    given = made.get("other_models")
-    return [str(who) for who in given.values()] if isinstance(given, Mapping) else []
-
-
 def generating_model(made: Mapping[str, Any]) -> ModelRecord:
     """The record of the model that wrote the solutions.
 
@@ -143,7 +132,6 @@ def generating_model(made: Mapping[str, Any]) -> ModelRecord:
             backend=BACKENDS.get(str(made.get("backend")), str(made.get("backend"))),
             version=made.get("model_hash"),
             server=made.get("server") or {},
-            other_models=Counter(other_models(made)),
             batch_size=made.get("batch_size"),
             chat_template=str(made.get("prompt", "")).startswith("chat"),
             settings=settings,
@@ -161,9 +149,7 @@ def _record(
     for metric in (one for one in scores if task.refused and one != "not_judged"):
         known = [value for value in scores[metric] if not math.isnan(value)]
         bounds[metric] = bounds_of_mean(sum(known), len(known), task.refused, SHARE)
-    task = task.model_copy(
-        update={"items": task.rows, "bounds": bounds, "of_other_models": sum(model.other_models.values())}
-    )
+    task = task.model_copy(update={"items": task.rows, "bounds": bounds})
     signature = signature_of_line(f"{name.partition(':')[0].partition('|')[0]}|0", line)
     return run_record(started, {name: task}, [signature], model)
 

@@ -205,8 +205,6 @@ def _unranked(track: Track, run: Run) -> str:
     """Why an entry has no rank whatever its scores."""
     if run.claims:
         return run.claimed
-    if any(task.of_other_models for task in run.record.tasks.values()):
-        return "its answers are of more than one model"
     if run.impossible:
         return next(iter(run.impossible.values()))
     return next((one.unverified for one in track.protocols.values() if one.unverified), "")

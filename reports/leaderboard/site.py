@@ -2,6 +2,7 @@
 
 import fcntl
 import json
+import shlex
 import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -17,7 +18,6 @@ from cultureval.reports.leaderboard.pages import Pages
 from cultureval.reports.leaderboard.publishing import space_card
 from cultureval.reports.viewer_links import link_back, read_published
 from cultureval.runtime.errors import CulturevalError, counted, shown_names
-from cultureval.runtime.printing import shown_path
 from cultureval.runtime.saving import require_folder
 
 MARK = ".cultureval-leaderboard"  # a folder with it may be written again
@@ -90,7 +90,7 @@ def site_summary(board: Board, site: Site) -> str:
         lines.append(
             f"and {counted(len(others) - MOST_GROUPS, 'more group')}, with reasons, on the page (--allow FIELDS)"
         )
-    return "\n".join([*lines, f"Page: {shown_path(site.index.resolve())}"])
+    return "\n".join([*lines, f"Page: {shlex.quote(str(site.index.resolve()))}"])
 
 
 def board_data(board: Board) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from cultureval.reports.terminal_tables import terminal_table
 from cultureval.runs.files import results_below
 from cultureval.runtime.data.user_cache import write_atomically
 from cultureval.runtime.errors import counted, escaped
-from cultureval.runtime.settings import Settings, current_settings
+from cultureval.runtime.settings import current_settings, variable_of
 
 TAIL = 4000  # bytes of a log in which the reason of a failure is looked for
 PATIENCE = 15  # seconds
@@ -97,9 +97,9 @@ def _run(run: PlannedRun, lock: int) -> str | None:
     environment = dict(os.environ)
     if run.settings:
         settings = dict(current_settings().model_settings) | dict(run.settings)
-        environment[Settings.model_settings.variable] = json.dumps(settings)
-    if suites := Settings.custom_suites.given(current_settings()):  # --custom-suites of this command
-        environment[Settings.custom_suites.variable] = suites
+        environment[variable_of("model_settings")] = json.dumps(settings)
+    if suites := ",".join(current_settings().custom_suites):  # --custom-suites of this command
+        environment[variable_of("custom_suites")] = suites
     status = _status(command_of(run), environment, log, lock)
     written = sorted(results_below(run.folder) - before)
     problem = None

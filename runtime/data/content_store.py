@@ -52,11 +52,9 @@ class ContentStore:
         try:
             if not path.is_file():
                 write_atomically(path, content)
-        except OSError as error:
-            # A full disk must not be reported as thousands of broken rows.
+        except OSError as error:  # a full disk must not be reported as thousands of broken rows
             raise CulturevalError(
-                f"The {self.what} {path} cannot be written: {error}. Make room or set CULTUREVAL_CACHE to another "
-                "folder."
+                f"{path} cannot be written: {error}. Make room or set CULTUREVAL_CACHE to another folder."
             ) from error
         return name
 
@@ -71,9 +69,7 @@ class ContentStore:
             raise CulturevalError(f"{name!r} does not name a stored {self.what}.")
         path = self._place(name)
         if not path.is_file():
-            raise CulturevalError(
-                f"The {self.what} {path} is missing; run the evaluation again, which creates it anew."
-            )
+            raise CulturevalError(f"The {self.what} {path} is missing; run the evaluation again.")
         return path
 
     def get(self, name: str) -> bytes:

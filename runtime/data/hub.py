@@ -5,6 +5,7 @@ Whether the hub can be reached is checked once, before its client library is loa
 
 import logging
 import os
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
@@ -21,27 +22,22 @@ def is_offline() -> bool:
     return os.environ.get("HF_HUB_OFFLINE", "").upper() in ("1", "ON", "YES", "TRUE")
 
 
-def hub_problem() -> str | None:
-    """Why the hub (or the server named by HF_ENDPOINT) does not answer, in a word; None if it does."""
+def go_offline_if_unreachable() -> str | None:
+    """Sets HF_HUB_OFFLINE where the hub does not answer; its client would retry for half a minute for every file.
+
+    Returns:
+        Why the hub (or HF_ENDPOINT) does not answer; None if it does, or if HF_HUB_OFFLINE is already set.
+    """
+    if is_offline():
+        return None
     import httpx
 
     try:
         httpx.head(os.environ.get("HF_ENDPOINT", HUB), timeout=TIMEOUT_S)
     except httpx.HTTPError as error:
+        go_offline()
         return type(error).__name__
     return None
-
-
-def go_offline_if_unreachable() -> str | None:
-    """Sets HF_HUB_OFFLINE where the hub does not answer; its client would retry for half a minute for every file.
-
-    Returns:
-        Why the hub does not answer; None if it does, or if HF_HUB_OFFLINE is already set.
-    """
-    problem = None if is_offline() else hub_problem()
-    if problem:
-        go_offline()
-    return problem
 
 
 def go_offline() -> None:
@@ -54,11 +50,10 @@ def cached_file(repo: str, file: str, revision: str = "main") -> Path | None:
     from huggingface_hub import try_to_load_from_cache
     from huggingface_hub.errors import HFValidationError
 
-    try:
+    with suppress(HFValidationError):  # no name that the hub allows
         path = try_to_load_from_cache(repo, file, revision=revision)
-    except HFValidationError:  # no name that the hub allows
-        return None
-    return Path(path) if isinstance(path, str) else None
+        return Path(path) if isinstance(path, str) else None
+    return None
 
 
 def cached_commit(repo: str, file: str, revision: str = "main") -> str | None:
@@ -80,7 +75,7 @@ def find_source(
         suite: The suite, as arguments of `cultureval mirror`, which the error message tells people to run.
 
     Returns:
-        (folder, revision): the revision is the commit on the hub, "local" under a data root that does not record it.
+        (folder, the commit on the hub, or "local" under a data root that does not record it).
 
     Raises:
         SourceUnavailable: The hub cannot be reached and its cache does not hold the source.
@@ -115,7 +110,7 @@ def snapshot(repo: str, revision: str | None, suite: str) -> tuple[Path, str] | 
     except (LocalEntryNotFoundError, HfHubHTTPError, OSError) as error:
         raise SourceUnavailable(
             f"The data set {repo} is not in the hub's cache and the hub cannot be reached ({type(error).__name__}). "
-            f"On a connected machine run `cultureval mirror {suite} --output-dir DIR`, copy DIR here and pass `--data "
-            "DIR` (or set CULTUREVAL_DATA=DIR); `--data samples` uses the shipped samples."
+            f"Run `cultureval mirror {suite} --output-dir DIR` on a connected machine, copy DIR here and pass --data "
+            "DIR; `--data samples` uses the shipped samples."
         ) from error
     return folder, folder.name

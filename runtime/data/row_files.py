@@ -1,8 +1,7 @@
-"""Rows of a local folder of data files of any format, without conversion of types.
+"""Rows of a local folder of data files, without conversion of types.
 
-Which files belong to a config and a split is decided as the `datasets` library decides it: by the front matter of the
-README (`declared_files`), else by the names of folders and files, for which that library is loaded. Reading them is
-ours, because its CSV reader guesses types: the option "07" would become 7 and "NA" a null.
+Which files belong to a config and a split is what the `datasets` library says. Reading them is ours, because its CSV
+reader guesses types: the option "07" would become 7 and "NA" a null.
 """
 
 import csv
@@ -12,20 +11,14 @@ import logging
 import os
 import re
 import zlib
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import lru_cache
-from io import StringIO, TextIOWrapper
+from io import TextIOWrapper
 from pathlib import Path
 from typing import Any, NamedTuple, TextIO
 
-from cultureval.runtime.data.declared_files import (
-    DESCRIPTIONS,
-    declared_files,
-    declares_configs,
-    format_of,
-    front_matter,
-    saved_files,
-)
 from cultureval.runtime.errors import CulturevalError, SourceUnavailable, described
 
 Row = dict[str, Any]
@@ -50,73 +43,56 @@ class PlacedRow(NamedTuple):
         return self.source_row or f"{self.file}:{self.number}"
 
 
+SUFFIXES = (".csv", ".tsv", ".json", ".jsonl", ".parquet", ".arrow")
+DESCRIPTIONS = {"dataset_info.json", "dataset_infos.json", "dataset_dict.json", "state.json"}  # hold no rows
+BATCH = 64  # rows, which may hold images
 MOST_LINES = 10  # broken lines of a file that its error names
 _SHARD = re.compile(
     r"(?P<name>.*?)[-_. ]?(?:part|shard)?[-_. ]?(?<!\d)(?P<number>\d{1,6})[-_ ]?of[-_ ]?(?P<all>\d{1,6})(?!\d)",
     re.IGNORECASE,
 )
-_NUMBERED = re.compile(r"(?P<name>.*?)(?<!\d)(?P<number>\d{1,6})")
 # A word of a file's name, not a part of one (constraints, devices), says that it holds few-shot examples.
 _EXAMPLES = re.compile(
     r"(?<![a-z])(?:train(?:ing)?|dev(?:elopment)?|val(?:id(?:ation)?)?)_?(?:set|data|split)?(?![a-z])"
 )
 
 
+def format_of(path: Path) -> str:
+    """The suffix that tells a file's format, in lower case and without a final `.gz`; "" of other files."""
+    name = path.name.lower().removesuffix(".gz")
+    return next((suffix for suffix in SUFFIXES if name.endswith(suffix)), "")
+
+
 def read_rows(path: Path) -> list[Row]:
     """All rows of one data file (.csv, .tsv, .json, .jsonl, each also as .gz, .parquet or .arrow), in order.
 
-    CSV cells stay strings and empty cells become None. A JSON file is a list of objects, an object of lists of one
-    length (parallel columns), or an object a line.
+    CSV cells stay strings and empty cells become None. A JSON file is a list of objects, or an object a line.
 
     Raises:
         CulturevalError: The file cannot be read as what its name says.
     """
-    suffix = format_of(path)
-    try:
-        if suffix == ".parquet":
-            import pyarrow.parquet
-
-            return pyarrow.parquet.read_table(path).to_pylist()
-        if suffix == ".arrow":
-            return [row for batch in _arrow_batches(path) for row in batch]
-        with _open_text(path) as file:
-            if suffix in (".csv", ".tsv"):
-                return list(csv_rows(file, "\t" if suffix == ".tsv" else ","))
-            if suffix == ".jsonl":
-                return list(_jsonl_rows(file))
-            return _json_rows(file.read())
-    except (ValueError, OSError, EOFError, zlib.error, csv.Error) as error:
-        if isinstance(error, FileNotFoundError):
-            raise CulturevalError(f"{path} does not exist.") from error
-        if isinstance(error, UnicodeDecodeError):
-            raise CulturevalError(
-                f"{path} cannot be read as {suffix[1:] or 'json'}: it is not UTF-8 ({error.reason}): save it as UTF-8."
-            ) from error
-        raise CulturevalError(f"{path} cannot be read as {suffix[1:] or 'json'}: {error}") from error
+    return list(iter_rows(path))
 
 
 def iter_rows(path: Path) -> Iterator[Row]:
-    """The rows of `read_rows`, one by one; parquet and arrow files, which may hold images, are read in batches.
-
-    Raises:
-        CulturevalError: As `read_rows`.
-    """
+    """The rows of `read_rows`, one by one; parquet and arrow files, which may hold images, are read in batches."""
     suffix = format_of(path)
-    if suffix not in (".parquet", ".arrow"):
-        yield from read_rows(path)
-        return
-    import pyarrow.parquet
-
     try:
-        if suffix == ".arrow":
-            for rows in _arrow_batches(path):
-                yield from rows
-            return
-        with pyarrow.parquet.ParquetFile(path) as table:
-            for batch in table.iter_batches(batch_size=64):
+        if suffix in (".parquet", ".arrow"):
+            for batch in _parquet_batches(path) if suffix == ".parquet" else _arrow_batches(path):
                 yield from batch.to_pylist()
-    except (ValueError, OSError) as error:
-        raise CulturevalError(f"{path} cannot be read as {suffix[1:]}: {error}") from error
+            return
+        with _open_text(path) as file:
+            if suffix in (".csv", ".tsv"):
+                yield from csv_rows(file, "\t" if suffix == ".tsv" else ",")
+            else:
+                yield from _json_rows(file.read(), lines=suffix == ".jsonl")
+    except FileNotFoundError as error:
+        raise CulturevalError(f"{path} does not exist.") from error
+    except (ValueError, OSError, EOFError, zlib.error, csv.Error) as error:
+        coding = isinstance(error, UnicodeDecodeError)
+        reason = f"it is not UTF-8 ({error.reason}): save it as UTF-8." if coding else error
+        raise CulturevalError(f"{path} cannot be read as {suffix[1:] or 'json'}: {reason}") from error
 
 
 def rows_of_files(files: Sequence[Path], task: object) -> Iterator[PlacedRow]:
@@ -125,103 +101,119 @@ def rows_of_files(files: Sequence[Path], task: object) -> Iterator[PlacedRow]:
         yield from (PlacedRow(file.name, number, row) for number, row in enumerate(iter_rows(file)))
 
 
-def _arrow_batches(path: Path) -> Iterator[list[Row]]:
-    """The rows of an Arrow file, a stream as `datasets` writes it or a file with an index, in batches."""
+def _parquet_batches(path: Path) -> Iterator[Any]:
+    import pyarrow.parquet
+
+    with pyarrow.parquet.ParquetFile(path) as table:
+        yield from table.iter_batches(batch_size=BATCH)
+
+
+def _arrow_batches(path: Path) -> Iterator[Any]:
+    """The batches of an Arrow stream, as `datasets` writes it."""
     import pyarrow.ipc
 
-    with path.open("rb") as file:
-        indexed = file.read(6) == b"ARROW1"
-        file.seek(0)
-        reader = pyarrow.ipc.open_file(file) if indexed else pyarrow.ipc.open_stream(file)
-        batches = map(reader.get_batch, range(reader.num_record_batches)) if indexed else reader
-        for batch in batches:
-            for start in range(0, batch.num_rows, 64):
-                yield batch.slice(start, 64).to_pylist()
+    with path.open("rb") as file, pyarrow.ipc.open_stream(file) as reader:
+        for batch in reader:
+            yield from (batch.slice(start, BATCH) for start in range(0, batch.num_rows, BATCH))
 
 
 def files_of_split(folder: Path, configs: Sequence[str], splits: Sequence[str]) -> list[Path]:
     """The data files of the first of `splits` that the first known one of `configs` has; [] if there are none.
 
     Raises:
-        SourceUnavailable: The folder's README declares files for that config, and some are not there.
-        CulturevalError: They are outside the folder.
+        SourceUnavailable: The folder's README declares files that are not there.
+        CulturevalError: They are outside the folder, or the README cannot be read.
     """
-    if "default" not in configs and not declares_configs(folder) and not saved_files(folder):
+    if "default" not in configs and not declares_configs(folder):
         return []  # its only config would be "default"
     known = config_names(folder)
     config = next((name for name in configs if name in known), None)
-    if config is None:
-        return []
-    data_files = _data_files(folder, config)
+    data_files = _data_files(folder, config) if config is not None else {}
     split = next((name for name in splits if name in data_files), None)
     return [_inside(Path(file), folder) for file in data_files[split]] if split else []
 
 
 def split_names(folder: Path, config: str) -> list[str]:
     """Names of the splits of a config that a folder has."""
-    return [str(split) for split in _data_files(folder, config)]
+    return list(_data_files(folder, config))
+
+
+@lru_cache(maxsize=256)
+def declares_configs(folder: Path) -> bool:
+    """Whether a folder's README declares configs.
+
+    Raises:
+        CulturevalError: Its front matter cannot be read, or declares a config twice.
+    """
+    from huggingface_hub import metadata_load
+
+    readme = folder / "README.md"
+    try:
+        configs = (metadata_load(readme) if readme.is_file() else None) or {}
+    except Exception as error:  # of YAML, or of the encoding
+        raise CulturevalError(f"The front matter of {readme} cannot be read: {described(error)}") from error
+    listed = configs.get("configs")
+    names = Counter(str(one.get("config_name")) for one in listed or () if isinstance(one, dict))
+    if twice := [name for name, count in names.items() if count > 1]:
+        raise CulturevalError(f"{readme} declares the config {twice[0]!r} {names[twice[0]]} times: keep one.")
+    return listed is not None
+
+
+def config_names(folder: Path) -> tuple[str, ...]:
+    """Names of the configs that a local folder declares, or that its files imply; () if it holds no data files."""
+    return tuple(_configs(folder))
 
 
 @lru_cache(maxsize=1024)
 def _data_files(folder: Path, config: str) -> dict[str, list[str]]:
-    """Paths by split; kept, since every subset of a source asks several times and `datasets` reads all anew."""
-    if (declared := declared_files(folder) or saved_files(folder)) is not None:
-        return declared[config]
-    try:
-        return dict(_datasets().load_dataset_builder(str(folder), name=config).config.data_files or {})
-    except FileNotFoundError as error:
-        named = re.search(r"'([^']*)'", str(error))
-        raise SourceUnavailable(
-            f"{folder} declares the data file {named[1] if named else '?'} of {config!r} in its README, and it is not "
-            "there: fetch it, or delete its lines in the README."
-        ) from error
-    except Exception as error:
-        raise _refused(folder, error) from error
+    """Paths by split."""
+    files = _configs(folder)[config].data_files or {}
+    if hasattr(files, "resolve"):  # patterns
+        with _refusing(folder):
+            files = files.resolve(str(folder.absolute()))
+    return {str(split): list(map(str, paths)) for split, paths in files.items()}
 
 
-@lru_cache(maxsize=1024)
-def config_names(folder: Path) -> tuple[str, ...]:
-    """Names of the configs that a local folder declares, or that its files imply; () if it holds no data files."""
-    if (declared := declared_files(folder) or saved_files(folder)) is not None:
-        return tuple(declared)
-    try:
-        found = tuple(_datasets().get_dataset_config_names(str(folder)))
-        if lost := [name for name in _declared_configs(folder) if name not in found]:  # as by a byte-order mark
-            raise ValueError(f"it does not find the config {lost[0]!r}, which the README declares")
-        return found
-    except FileNotFoundError:  # also where a declared file is missing
-        return _declared_configs(folder)
-    except Exception as error:  # of many kinds: for a README, or files, that the library does not accept
-        raise _refused(folder, error) from error
-
-
-def forget_folders() -> None:
-    """Lets folders be looked at anew: between two runs of one process they may have changed."""
-    for kept in (declared_files, saved_files, front_matter, _data_files, config_names):
-        kept.cache_clear()
-
-
-def _refused(folder: Path, error: Exception) -> CulturevalError:
-    return CulturevalError(
-        f"The datasets library cannot tell the data files of {folder} ({described(error)}). Mend the README's "
-        "`configs`, or move what does not belong there out of the folder."
-    )
-
-
-def _datasets() -> Any:
-    """The library, whose messages about a hundred small files would hide a run's progress."""
+@lru_cache(maxsize=256)
+def _configs(folder: Path) -> dict[str, Any]:
+    """The configs as `datasets` has them, each with its `data_files`; {} of a folder without data files."""
     import datasets
 
     datasets.disable_progress_bars()
     logging.getLogger("huggingface_hub.repocard").setLevel(logging.ERROR)
-    return datasets
+    declared = declares_configs(folder)
+    try:
+        with _refusing(folder):
+            module = datasets.load.dataset_module_factory(str(folder))
+    except SourceUnavailable:
+        if declared:
+            raise
+        return {}
+    return {config.name: config for config in module.builder_configs_parameters.builder_configs}
 
 
-def _declared_configs(folder: Path) -> tuple[str, ...]:
-    """Names of the configs in the front matter of the folder's README.md."""
-    configs = front_matter(folder).get("configs")
-    named = configs if isinstance(configs, list) else []
-    return tuple(str(one["config_name"]) for one in named if isinstance(one, dict) and "config_name" in one)
+@contextmanager
+def _refusing(folder: Path) -> Iterator[None]:
+    """A context in which errors of the `datasets` library about a folder are told with what to do."""
+    try:
+        yield
+    except FileNotFoundError as error:
+        named = re.search(r"'([^']*)'", str(error))
+        raise SourceUnavailable(
+            f"{folder} declares the data file {named[1] if named else '?'} in its README, and it is not there: fetch "
+            "it, or delete its lines in the README."
+        ) from error
+    except Exception as error:  # of many kinds: for a README, or files, that the library does not accept
+        raise CulturevalError(
+            f"The datasets library cannot tell the data files of {folder} ({described(error)}). Mend the README's "
+            "`configs`, or move what does not belong there out of the folder."
+        ) from error
+
+
+def forget_folders() -> None:
+    """Lets folders be looked at anew: between two runs of one process they may have changed."""
+    for kept in (declares_configs, _configs, _data_files):
+        kept.cache_clear()
 
 
 def files_matching(folder: Path, patterns: Iterable[str]) -> list[Path]:
@@ -232,7 +224,7 @@ def files_matching(folder: Path, patterns: Iterable[str]) -> list[Path]:
         for path in (folder.rglob("*") if lowered else ())
         if format_of(path)
         and path.name not in DESCRIPTIONS
-        and any(_matches(path.relative_to(folder), item) for item in lowered)
+        and any(Path(str(path.relative_to(folder)).lower()).match(one) for one in lowered)
         and path.is_file()
     )
 
@@ -242,15 +234,10 @@ def files_named_by_split(folder: Path, splits: Sequence[str]) -> list[Path]:
 
     Only files directly in the folder, or in a folder of the split's name.
     """
-    files = files_matching(folder, ["*"])
+    files = [file for file in files_matching(folder, ["*"]) if len(file.relative_to(folder).parts) < 3]
     for split in splits:
         named = re.compile(rf"{re.escape(split.lower())}(?![a-z0-9])")
-        found = [
-            file
-            for file in files
-            if named.match((parts := file.relative_to(folder).parts)[0].lower()) and len(parts) < 3
-        ]
-        if found:
+        if found := [file for file in files if named.match(file.relative_to(folder).parts[0].lower())]:
             return found
     return []
 
@@ -273,7 +260,8 @@ def require_whole(files: Sequence[Path]) -> None:
     stems: dict[Path, Path] = {}
     shards: dict[tuple[Path, str, int], set[int]] = {}
     for file in files:
-        stem = file.with_name(re.sub(rf"{re.escape(format_of(file))}(?:\.gz)?$", "", file.name, flags=re.IGNORECASE))
+        length = len(file.name.lower().removesuffix(".gz").removesuffix(format_of(file)))
+        stem = file.with_name(file.name[:length] or file.name)
         if (other := stems.setdefault(stem, file)) != file:
             raise CulturevalError(
                 f"{other.parent} holds {other.name} and {file.name}, one set of rows in two formats, which would count "
@@ -282,34 +270,12 @@ def require_whole(files: Sequence[Path]) -> None:
         if shard := _SHARD.match(file.name):
             shards.setdefault((file.parent, shard["name"], int(shard["all"])), set()).add(int(shard["number"]))
     for (folder, name, count), numbers in shards.items():
-        if len(numbers) < count:
-            first = int(count in numbers and 0 not in numbers)
-            missing = sorted({*range(first, count + first)} - numbers)
+        first = int(count in numbers and 0 not in numbers)
+        if missing := sorted({*range(first, count + first)} - numbers):
             raise CulturevalError(
                 f"{folder} holds {len(numbers)} of the {count} shards of {name}; number "
                 f"{', '.join(map(str, missing[:5]))} is missing: fetch the whole data set."
             )
-
-
-def missing_numbers(files: Sequence[Path]) -> list[str]:
-    """Sentences on files that are numbered from 0 or 1 with gaps, which their names do not say to be shards of a whole.
-
-    Files that begin with a greater number, or whose last two numbers are far apart, are numbered otherwise (years).
-    """
-    numbers: dict[tuple[Path, str, str], set[int]] = {}
-    for file in files:
-        stem = file.name.removesuffix(".gz").removesuffix(".GZ").rpartition(".")[0]
-        if (found := _NUMBERED.fullmatch(stem)) and not _SHARD.match(file.name):
-            numbers.setdefault((file.parent, found["name"], format_of(file)), set()).add(int(found["number"]))
-    told = []
-    for (folder, name, suffix), known in numbers.items():
-        gaps = sorted({*range(min(known), max(known))} - known)
-        if gaps and min(known) < 2 and len(known) > len(gaps):
-            told.append(
-                f"{folder.name} holds the files {name}{', '.join(map(str, sorted(known)[:5]))} ({suffix}); if they are "
-                f"parts of one table, {', '.join(map(str, gaps[:5]))} is missing."
-            )
-    return told
 
 
 def _inside(path: Path, folder: Path) -> Path:
@@ -317,10 +283,6 @@ def _inside(path: Path, folder: Path) -> Path:
     if not Path(os.path.abspath(path)).is_relative_to(os.path.abspath(folder)):
         raise CulturevalError(f"{folder} declares the data file {path}, which is outside it; it is not read.")
     return path
-
-
-def _matches(path: Path, pattern: str) -> bool:
-    return Path(str(path).lower()).match(pattern)
 
 
 def _open_text(path: Path) -> TextIO:
@@ -358,37 +320,24 @@ def utf8_text(path: Path) -> str:
         raise CulturevalError(f"{path} cannot be read: {error.strerror}.") from error
 
 
-def _jsonl_rows(file: Iterable[str]) -> Iterator[Row]:
-    broken: list[str] = []
-    for number, line in enumerate(file, start=1):
-        if not line.strip():
-            continue
-        try:
-            row = json.loads(line)
-        except ValueError as error:
-            broken.append(f"line {number}: {error}")
-            continue
-        if isinstance(row, dict):
-            yield row
-        else:
-            broken.append(f"line {number}: expected an object")
+def _json_rows(text: str, lines: bool) -> list[Row]:
+    """The rows of a list of objects, or of an object a line, also under the name of the other.
+
+    Raises:
+        ValueError: Names the first broken lines.
+    """
+    if not lines and text.lstrip().startswith("["):
+        rows, broken = json.loads(text), []
+    else:
+        rows, broken = [], []
+        for number, line in enumerate(text.split("\n"), start=1):
+            try:
+                rows += [json.loads(line)] if line.strip() else []
+            except ValueError as error:
+                broken.append(f"line {number}: {error}")
     if broken:
         more = f"; and {len(broken) - MOST_LINES} more lines" if len(broken) > MOST_LINES else ""
         raise ValueError("; ".join(broken[:MOST_LINES]) + more)
-
-
-def _json_rows(text: str) -> list[Row]:
-    try:
-        content = json.loads(text)
-    except ValueError:
-        if text.count("\n") and text.lstrip().startswith("{") and text.partition("\n")[0].rstrip().endswith("}"):
-            return list(_jsonl_rows(StringIO(text)))  # an object a line, under the wrong name
-        raise
-    if isinstance(content, dict) and not any(isinstance(column, list) for column in content.values()):
-        content = [content] if "\n" not in text.strip() else content  # one line of JSON lines
-    if isinstance(content, list) and all(isinstance(row, dict) for row in content):
-        return content
-    if isinstance(content, dict) and content and all(isinstance(column, list) for column in content.values()):
-        if len({len(column) for column in content.values()}) == 1:
-            return [dict(zip(content, cells, strict=True)) for cells in zip(*content.values(), strict=True)]
-    raise ValueError("expected a list of objects, an object of lists of one length, or an object a line")
+    if not all(isinstance(row, dict) for row in rows):
+        raise ValueError("expected a list of objects, or an object a line")
+    return rows

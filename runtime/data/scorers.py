@@ -41,12 +41,6 @@ def local_copy(source: str) -> str:
     return str(mirrored(source) or source)
 
 
-def mirrored_commit(source: str) -> str | None:
-    """The commit of the mirrored copy of a scoring model; None without one."""
-    place = mirrored(source)
-    return recorded_revision(place) if place else None
-
-
 def versioned_name(name: str, files: Sequence[Path] = (), hub_file: str = "config.json") -> str:
     """`name@version`, where the version has eight hexadecimal digits.
 
@@ -58,7 +52,8 @@ def versioned_name(name: str, files: Sequence[Path] = (), hub_file: str = "confi
     """
     place = Path(name).expanduser()
     if not place.exists():
-        commit = mirrored_commit(name) or cached_commit(name, hub_file)
+        copy = mirrored(name)
+        commit = recorded_revision(copy) if copy else cached_commit(name, hub_file)
         return f"{name}@{commit[:8] if commit else '?'}"
     wanted = files or [place / file for file in WEIGHTS]
     return f"{place.name}@{_digest(tuple(file for file in wanted if file.is_file()))}"

@@ -4,8 +4,6 @@ from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from typing import Any
 
-from cultureval.runtime.patches.table import expect, patched, source_of
-
 # --- data ---
 
 
@@ -57,39 +55,3 @@ def digit_distance(one: int, other: int) -> int:
     from evalplus.eval import _digit_distance_nums
 
     return _digit_distance_nums(one, other)
-
-
-# --- canaries ---
-
-
-@patched(
-    "evalplus",
-    "evalplus.sanitize.code_extract",
-    "It parses every run of lines of a text; ours finds the same one sooner.",
-)
-def _extraction_parses_all_runs_of_lines() -> None:
-    from unittest.mock import patch
-
-    from evalplus import sanitize
-
-    program = "def canary():\n    return 1"
-    found = sanitize_with(lambda _: program, "text", "canary")
-    expect(found == program, "EvalPlus's sanitiser finds programs in another way: read extract_target_code_or_empty")
-    with patch.object(sanitize, "syntax_check", return_value=False) as parsed:
-        sanitize.code_extract("line\n" * 20)
-    expect(parsed.call_count > 150, "EvalPlus's code_extract no longer parses all runs of lines: it may be fast enough")
-
-
-@patched(
-    "evalplus",
-    "evalplus.eval._poly, _surface_Area, _digit_distance_nums",
-    "Its oracles judge outputs outside the sandbox, where our rules apply them.",
-)
-def _oracles_are_as_read() -> None:
-    found = polynomial([1, 2, 3], 2.0), surface_area(3, 4), digit_distance(1, 256)
-    expect(found == (17.0, 35, 12), f"EvalPlus's oracles give {found} now: read evalplus.eval.unsafe_execute")
-    source = "".join(source_of("evalplus.eval").split())
-    expect(
-        "assertabs(_poly(*inp,out))<=atolcontinue" in source,
-        "EvalPlus now judges HumanEval/32 in another way: compare with metrics/code/rules.py",
-    )

@@ -8,8 +8,6 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cultureval.runtime.patches.table import expect, patched, source_of
-
 if TYPE_CHECKING:
     from inspect_ai.log import EvalResults, EvalSample, EvalSpec, EvalStats
 
@@ -92,44 +90,3 @@ def _letters(sample: "EvalSample") -> int:
     parts = [part for message in sample.messages for part in message.content]
     texts = [part if isinstance(part, str) else getattr(part, "image", getattr(part, "text", "")) for part in parts]
     return sum(map(len, texts))
-
-
-@patched(
-    "inspect_ai",
-    "inspect_ai.log._recorders.eval.EvalRecorder",
-    "The public writer of logs wants all samples of a log in memory.",
-)
-def _recorder_canary() -> None:
-    public = source_of("inspect_ai.log._recorders.eval")
-    expect("def _write_eval_log_with_recorder(" in public, "write_eval_log no longer goes through EvalRecorder")
-    for call in ("recorder.log_init(log.eval, output_file, clean=True)", "recorder.log_start(log.eval, log.plan)"):
-        expect(call in public, f"the public writer no longer calls {call}: write logs as it does")
-    expect("for sample in log.samples or []:" in public, "the public writer no longer takes all samples at once")
-    for name in (
-        "async def write_buffered_samples(self)",
-        "self.data: dict[str, ZipLogFile]",
-        "header_only: bool = False",
-    ):
-        expect(name in public, f"the recorder has no {name} any more")
-
-
-@patched(
-    "inspect_ai",
-    "inspect_ai._util.zipfile._ZSTD_THREADS",
-    "Each sample of a log is compressed by twelve threads of its own, whose start takes a third of the time.",
-)
-def _threads_canary() -> None:
-    code = source_of("inspect_ai._util.zipfile")
-    for part in ("_ZSTD_THREADS = 12", "ZstdCompressor(level=level, threads=_ZSTD_THREADS)"):
-        expect(part in code, f"samples are not compressed with {part} any more: see whether each still starts threads")
-
-
-@patched(
-    "inspect_ai",
-    "inspect_ai._util.error.PrerequisiteError",
-    "Any other error of a task is shown with a traceback; it is in no public module.",
-)
-def _errors_for_users_have_no_traceback() -> None:
-    source = source_of("inspect_ai._util.error")
-    expect("class PrerequisiteError(Exception)" in source, "Inspect's error for users has another name now")
-    expect("if isinstance(exception, PrerequisiteError):" in source, "Inspect shows its error for users otherwise now")

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from cultureval.runtime.data.user_cache import user_cache
 from cultureval.runtime.errors import CulturevalError
-from cultureval.runtime.settings import Settings, current_settings
+from cultureval.runtime.settings import current_settings, variable_of
 
 _ROOT = "/sandbox"
 _PACKAGES = f"{_ROOT}/packages"
@@ -205,7 +205,7 @@ def shown_packages() -> tuple[str, ...]:
     names = current_settings().code_packages
     if missing := [name for name in names if not _installed(name)]:
         raise SandboxUnavailable(
-            f"generated code is to see the packages {', '.join(names)} ({Settings.code_packages.variable}), but "
+            f"generated code is to see the packages {', '.join(names)} ({variable_of('code_packages')}), but "
             f"{', '.join(missing)} is not installed: pip install {' '.join(missing)}"
         )
     return names
@@ -308,7 +308,7 @@ def _masks(files: Sequence[tuple[str, str]]) -> list[str]:
 
 def _hidden_paths() -> set[Path]:
     """Resolved folders and files that code in the sandbox must not read."""
-    data = Settings.data_root.given(current_settings())  # unchecked: the sandbox works without data
+    data = current_settings().data_root
     caches = [value for name, value in os.environ.items() if name.startswith(_CACHE_VARIABLES)]
     paths = {Path(__file__).resolve().parents[2], Path.home(), user_cache()}
     paths |= {Path(os.path.expanduser(name)) for name in (data, *caches) if name}

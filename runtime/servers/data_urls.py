@@ -4,33 +4,31 @@ import base64
 import hashlib
 import io
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
-from cultureval.runtime.data.image_store import JPEG_QUALITY, is_turned, pillow, png_bytes, read_alike, upright
+from cultureval.runtime.data.image_store import is_turned, pillow, png_bytes, upright
 from cultureval.runtime.errors import CulturevalError
+from cultureval.runtime.servers.settings import ImageFormat
 
 if TYPE_CHECKING:
     from PIL.Image import Image
 
-ImageFormat = Literal["as_given", "png", "jpeg"]
-
 _SENT_AS_THEY_ARE = {"PNG": "png", "JPEG": "jpeg", "MPO": "jpeg", "WEBP": "webp", "GIF": "gif"}  # their MIME types
 _WITH_PALETTE = {"P", "PA"}
 _SMALLEST_SIDE = 32
+_JPEG_QUALITY = 95
 
 
 def image_hash(image: "Image | Path | str | bytes") -> str:
     """SHA-256 of a file's bytes, or of a PIL image's mode, size and pixels (with the palette's colours, if any).
 
-    It is of what is sent: a PIL image is turned upright first, and that of a file that is turned before it is sent
-    tells so, since answers to it as it lies are of another picture.
+    A PIL image is turned upright first, as it is sent.
 
     Raises:
         OSError: A file cannot be opened, or a PIL image does not decode.
     """
     if isinstance(image, (str, Path, bytes)):
-        content = _file_bytes(image)
-        return hashlib.sha256((b"upright" if is_turned(content) else b"") + content).hexdigest()
+        return hashlib.sha256(_file_bytes(image)).hexdigest()
     image = upright(image)
     if image.mode in _WITH_PALETTE:
         image = image.convert("RGBA")
@@ -49,9 +47,8 @@ def data_url(
 
     Args:
         image: A PIL image, or a file (its path or its bytes).
-        image_format: "as_given" sends a file's own bytes and a PIL image as PNG, so that no pixel changes (but for
-            formats that servers do not read, more than 8 bits a channel, and files with an EXIF orientation or
-            with EXIF that cannot be read: `read_alike`); "png" and "jpeg" (quality 95) re-encode.
+        image_format: "as_given" sends a file's own bytes, and as PNG a PIL image, a file with an EXIF orientation and
+            one of a format that servers do not read; "png" and "jpeg" (quality 95) re-encode.
         max_side: An image whose longer side has more pixels is scaled down to this.
         max_bytes: An image that would be longer in base64 is sent as JPEG, and scaled down as far as it must be.
 
@@ -66,9 +63,10 @@ def data_url(
     try:
         picture = images.open(io.BytesIO(_file_bytes(image))) if is_file else image
         too_large = max_side is not None and max(picture.size) > max_side
-        kept = is_file and image_format == "as_given" and not too_large and picture.format in _SENT_AS_THEY_ARE
+        shown = image_format == "as_given" and not too_large and not is_turned(picture)
+        kept = is_file and shown and picture.format in _SENT_AS_THEY_ARE
         if kept:
-            url = _url(*(read_alike(picture) or (_file_bytes(image), _SENT_AS_THEY_ARE[picture.format])))
+            url = _url(_file_bytes(image), _SENT_AS_THEY_ARE[picture.format])
             return url if max_bytes is None or len(url) <= max_bytes else _within(upright(picture), max_bytes)
         picture = upright(picture)  # re-encoding drops the EXIF orientation
         if too_large:
@@ -85,7 +83,7 @@ def _encode(picture: "Image", image_format: ImageFormat) -> tuple[bytes, str]:
     if image_format != "jpeg":
         return png_bytes(picture), "png"
     stream = io.BytesIO()
-    picture.convert("RGB").save(stream, "JPEG", quality=JPEG_QUALITY)
+    picture.convert("RGB").save(stream, "JPEG", quality=_JPEG_QUALITY)
     return stream.getvalue(), "jpeg"
 
 

@@ -15,26 +15,11 @@ from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from cultureval.runtime.data.hub import cached_file
 from cultureval.runtime.errors import CulturevalError, did_you_mean
-from cultureval.runtime.settings import Settings, current_settings
+from cultureval.runtime.settings import current_settings, variable_of
 
 HUB = "hf"
-MILLION = 1e6
-_VERSION = re.compile(r"-(latest|\d{4}-\d{2}-\d{2}|\d{8}|0\d{2}|\d{2}-\d{4})$")
-
-Parameter = Literal[
-    "temperature",
-    "top_p",
-    "frequency_penalty",
-    "presence_penalty",
-    "response_format",
-    "seed",
-    "n",
-    "stop",
-    "blank_stop",
-    "top_logprobs",
-]
+_PRICED = 1000  # tokens of which a price is asked
 
 
 class _ProviderRecord(BaseModel):
@@ -56,27 +41,12 @@ class ImageLimits(_ProviderRecord):
     image_mib: float | None = None
     request_mib: float | None = None
 
-    def __str__(self) -> str:
-        """The limits in words; "" where there are none."""
-        known = {
-            "{:,} images a request": self.count,
-            "{:,} pixels a side": self.side,
-            "{:g} MiB an image": self.image_mib,
-            "{:g} MiB of images a request": self.request_mib,
-        }
-        return ", ".join(words.format(value) for words, value in known.items() if value)
-
 
 class ModelFamily(_ProviderRecord):
-    """What differs for some models of a provider.
-
-    Attributes:
-        reasons: Whether they reason, so that the limit of tokens includes reasoning.
-        without: Parameters that they refuse, besides the provider's.
-    """
+    """What differs for some models of a provider: whether they reason, and parameters that they refuse."""
 
     reasons: bool = False
-    without: tuple[Parameter, ...] = ()
+    without: tuple[str, ...] = ()
 
 
 class Provider(_ProviderRecord):
@@ -90,30 +60,34 @@ class Provider(_ProviderRecord):
     address: str
     own_names: str | None = None
     token_limit: Literal["max_tokens", "max_completion_tokens"]
-    lists_models: bool = False
     top_logprobs: int | None = None
-    without: tuple[Parameter, ...] = ()
-    blocks_without_choices: bool = False
+    without: tuple[str, ...] = ()
     images: ImageLimits = ImageLimits()
     batch_price: float = Field(1.0, gt=0, le=1)
     models: dict[str, ModelFamily] = {}
-    prices: dict[str, tuple[float, float, float]] = {}
-
-    def family(self, model: str) -> ModelFamily:
-        """What differs for a model."""
-        found = (family for names, family in self.models.items() if re.fullmatch(names, model))
-        return next(found, ModelFamily())
 
     def left_out(self, model: str) -> tuple[str, ...]:
         """The request parameters that a model refuses or passes over."""
+        families = (family for names, family in self.models.items() if re.fullmatch(names, model))
         logprobs = () if self.top_logprobs else ("top_logprobs",)
-        return tuple(dict.fromkeys([*self.without, *logprobs, *self.family(model).without]))
+        return tuple(dict.fromkeys([*self.without, *logprobs, *next(families, ModelFamily()).without]))
 
     def token_prices(self, model: str) -> dict[str, float]:
-        """Prices of a model's tokens, by the names of the settings; {} where none is known."""
-        known = self.prices.get(model) or self.prices.get(_VERSION.sub("", model))
-        names = ("input_token_price", "cached_token_price", "output_token_price")
-        return {name: value / MILLION for name, value in zip(names, known, strict=True)} if known else {}
+        """Prices of one token in US dollars by `genai-prices`, by the names of the settings; {} where it knows none."""
+        from genai_prices import Usage, calc_price
+
+        def each(**usage: int) -> float:
+            found = calc_price(Usage(**usage), model_ref=model, provider_id=self.id)
+            return float(found.total_price) / _PRICED
+
+        try:
+            return {
+                "input_token_price": each(input_tokens=_PRICED),
+                "cached_token_price": each(input_tokens=_PRICED, cache_read_tokens=_PRICED),
+                "output_token_price": each(output_tokens=_PRICED),
+            }
+        except LookupError:
+            return {}
 
     def url(self) -> str:
         """Its address, or that of the environment variable that replaces it."""
@@ -151,24 +125,14 @@ def _table() -> Mapping[str, Any]:
     import yaml
 
     text = Path(__file__).with_name("providers.yaml").read_text(encoding="utf-8")
-    return yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # in C where PyYAML has it: at once
-
-
-def read_on() -> str:
-    """The date on which the providers' documentation and prices were read, `YYYY-MM-DD`."""
-    return str(_table()["read"])
+    table: Mapping[str, Any] = yaml.safe_load(text)
+    return table
 
 
 @cache
 def providers() -> dict[str, Provider]:
     """All providers by the name that stands before `/` or `:`."""
     return {name: Provider(id=name, **fields) for name, fields in _table()["providers"].items()}
-
-
-def aliases_of(model: str) -> list[str]:
-    """The names by which a provider may lead to a version of a model; [] for a name that says no version."""
-    plain = _VERSION.sub("", model)
-    return [plain, f"{plain}-latest"] if plain != model else []
 
 
 @cache
@@ -192,7 +156,7 @@ def server_settings_of(model: str) -> dict[str, Any]:
         `model`, `base_url`, `api_key_env` (where there is a key) and `provider` (if it is one).
 
     Raises:
-        CulturevalError: It could be the hub's as well, or an address has no name of a model.
+        CulturevalError: No provider has that name, or an address has no name of a model.
     """
     if model.startswith(("http://", "https://")):
         return _at_address(model)
@@ -204,7 +168,7 @@ def server_settings_of(model: str) -> dict[str, Any]:
         known = [*providers(), HUB]
         raise CulturevalError(f"{model!r}: no provider is called {prefix!r}.{did_you_mean(prefix, known)}")
     provider = providers().get(prefix)
-    if provider is None or (mark == "/" and not _is_meant(provider, model, name)):
+    if provider is None or (mark == "/" and not _is_own(provider, model, name)):
         return {}
     return {"model": name, "base_url": provider.url(), "api_key_env": provider.key, "provider": provider.id}
 
@@ -214,16 +178,10 @@ def hub_name(model: str) -> str:
     return model.removeprefix(f"{HUB}:")
 
 
-def _is_meant(provider: Provider, model: str, name: str) -> bool:
+def _is_own(provider: Provider, model: str, name: str) -> bool:
     """Whether `PROVIDER/NAME` is the provider's model, and no folder or hub id."""
-    if Path(model).expanduser().is_dir() or (provider.own_names and not re.fullmatch(provider.own_names, name)):
-        return False
-    if cached_file(model, "config.json"):
-        raise CulturevalError(
-            f"{model!r} is in the hub's cache on this machine, and could be a model of {provider.title} as well: write "
-            f"{HUB}:{model} for the hub's, or {provider.id}:{name} to ask {provider.title}."
-        )
-    return True
+    of_names = not provider.own_names or bool(re.fullmatch(provider.own_names, name))
+    return of_names and not Path(model).expanduser().is_dir()
 
 
 def _at_address(model: str) -> dict[str, Any]:
@@ -234,6 +192,6 @@ def _at_address(model: str) -> dict[str, Any]:
             "serves it, or a YAML file with `base_url` and `model`."
         )
     provider = provider_at([address])
-    key = provider.key if provider else Settings.api_key.variable if current_settings().api_key else None
+    key = provider.key if provider else variable_of("api_key") if current_settings().api_key else None
     implied = {"model": name, "base_url": address}
     return implied | ({"api_key_env": key} if key else {}) | ({"provider": provider.id} if provider else {})

@@ -1,113 +1,142 @@
-"""What is taken from a server: replies of the asked host only, and of a limited size."""
+"""Reading the replies of OpenAI-compatible servers, whatever their form: an answer, or an error of its row."""
 
-import asyncio
-import re
-from collections.abc import Callable, Mapping
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
-from urllib.parse import urljoin, urlsplit
 
-import httpx
-import openai
+from cultureval.runtime.errors import escaped, shorten
+from cultureval.runtime.servers.errors import RowError
+from cultureval.runtime.servers.providers import filters
 
-LARGEST_REPLY = 64 * 2**20  # bytes, unpacked; log-probabilities of a prompt of 128,000 tokens are 16 MiB
-MOST_REDIRECTS = 3  # of one request
-SHORTEST_KEY = 16  # characters; shorter ones ("none", "x") are no secrets, and are words of answers
-OF_THE_PACKING = ("content-encoding", "content-length", "transfer-encoding")
-
-
-class RefusedReply(Exception):
-    """A reply that is not read; the same request would get the same, and, with `of_all`, every request."""
-
-    def __init__(self, message: str, of_all: bool) -> None:
-        self.of_all = of_all
-        super().__init__(message)
+Answer = dict[str, Any]
+LONGEST_NAME = 200  # characters of a model's name
+# finish_reason of a server that failed while answering: OpenRouter and gateways, vLLM and SGLang, DeepSeek, Z.ai.
+FAILED_REASONS = {"error", "abort", "insufficient_system_resource", "network_error"}
+# What reading a reply of an unexpected form raises; JSON's numbers of more than 4,300 digits are a ValueError.
+UNREADABLE = (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError)
 
 
-class CarefulClient(openai.DefaultAsyncHttpxClient):
-    """Reads replies whole, up to limits of size and time, and follows few redirects to the same host.
-
-    None leads out of encryption. The time of a whole reply is what httpx allows for each read of it alone.
-
-    Whoever is there would get prompts and keys.
-
-    Where a reply repeats the key, as proxies do that show a request's headers, `[key]` is read.
-    """
-
-    def __init__(self, on_answer: Callable[[Mapping[str, str]], None] | None = None, key: str | None = None) -> None:
-        """A client with the defaults of the openai package.
-
-        Args:
-            on_answer: Called with the headers of each reply that is no error.
-            key: What no reply may bring into a journal or results file.
-        """
-        super().__init__(event_hooks={"response": [_check_redirect]})
-        self._on_answer = on_answer
-        self._secret = _in_json(key) if len(key or "") >= SHORTEST_KEY else None
-
-    async def send(self, request: Any, **arguments: Any) -> Any:
-        """Sends a request; the reply is read, also where it was asked for as a stream.
-
-        Raises:
-            openai.APIConnectionError: From a `RefusedReply`: the reply is too large, or leads elsewhere.
-            httpx.ReadTimeout: It takes too long.
-        """
-        try:
-            async with asyncio.timeout(request.extensions["timeout"]["read"]):
-                response = await super().send(request, **{**arguments, "stream": True})
-                body = await _read(response)
-            body = self._secret.sub(b"[key]", body) if self._secret else body
-        except TimeoutError as error:
-            raise httpx.ReadTimeout("the whole reply takes too long", request=request) from error
-        except RefusedReply as error:
-            raise openai.APIConnectionError(message="Refused.", request=request) from error
-        if self._on_answer and response.status_code == 200:
-            self._on_answer(response.headers)
-        headers = [pair for pair in response.headers.multi_items() if pair[0].lower() not in OF_THE_PACKING]
-        whole = {"headers": headers, "content": body, "request": response.request}
-        return type(response)(response.status_code, **whole, extensions=response.extensions)
+def useless(cause: str) -> RowError:
+    """The error of a reply that is no answer to its request."""
+    return RowError("no_answer", cause)
 
 
-def _in_json(key: str) -> re.Pattern[bytes]:
-    r"""A key as it may stand in JSON, where a proxy writes `/` as `\/`, or any character as `\u0053`.
-
-    Also in JSON within a string of JSON, with more backslashes.
-    """
-    each = (rf"(?:{re.escape(one)}|\\{{1,4}}(?:{re.escape(one)}|u(?i:{ord(one):04x})))" for one in key)
-    return re.compile("".join(each).encode())
-
-
-async def _read(response: Any) -> bytes:
-    parts, size = [], 0
+@contextmanager
+def reading_a_reply() -> Iterator[None]:
+    """Turns what a reply of an unexpected form raises into the `RowError` of a useless reply."""
     try:
-        async for part in response.aiter_bytes():
-            parts.append(part)
-            size += len(part)
-            if size > LARGEST_REPLY:
-                raise RefusedReply(f"its reply is larger than {LARGEST_REPLY // 2**20} MiB", of_all=False)
-    finally:
-        await response.aclose()
-    return b"".join(parts)
+        yield
+    except UNREADABLE as error:
+        raise useless(f"its reply cannot be read: {type(error).__name__}: {shorten(str(error))}") from error
 
 
-def refusal_of(error: BaseException | None) -> RefusedReply | None:
-    """The refused reply that an error came from, or None."""
-    while error is not None and not isinstance(error, RefusedReply):
-        error = error.__cause__
-    return error
+def body_of(content: bytes, choices: int = 1) -> Answer:
+    """The JSON object of a reply with so many choices, each with a text or chat message.
+
+    Raises:
+        RowError: It is not UTF-8 or JSON, holds an error, or lacks choices or texts.
+    """
+    with reading_a_reply():
+        body = json.loads(content.decode("utf-8"))
+        if not isinstance(body, dict):
+            raise useless("its reply is no JSON object")
+        return checked_body(body, choices)
 
 
-async def _check_redirect(response: Any) -> None:
-    if not response.has_redirect_location:
-        return
-    address, extensions = str(response.request.url), response.request.extensions
-    extensions["redirects"] = extensions.get("redirects", 0) + 1  # they are handed on to the next request
-    if extensions["redirects"] > MOST_REDIRECTS:
-        raise RefusedReply(f"it redirects more than {MOST_REDIRECTS} times", of_all=False)
-    asked, target = urlsplit(address), urlsplit(urljoin(address, response.headers["location"]))
-    if target.hostname != asked.hostname:
-        where = f"to another host, {target.hostname}"
-    elif (asked.scheme, target.scheme) == ("https", "http"):
-        where = "to an address without encryption"
+def checked_body(body: Mapping[str, Any], choices: int = 1) -> Answer:
+    """A reply's JSON object if it has all choices; raises as `body_of`."""
+    with reading_a_reply():
+        error = body.get("error")
+        if any(error.values()) if isinstance(error, Mapping) else error:
+            raise useless(f"an error in place of an answer: {shorten(str(error))}")
+        found = body.get("choices") or []
+        if len(found) != choices:
+            hint = "; the server may not know the parameter n: set n to 1" if len(found) == 1 else ""
+            blocked = not found and body.get("usage") is not None
+            told = f"{len(found)} choices instead of {choices}{hint}"
+            raise RowError("filter", "no choices beside token counts") if blocked else useless(told)
+        for choice in found:
+            _check_choice(choice)
+        return dict(body)
+
+
+def _check_choice(choice: Mapping[str, Any]) -> None:
+    message, reason = choice.get("message"), choice.get("finish_reason")
+    if reason in FAILED_REASONS:
+        raise useless(f"the server stopped with finish_reason {reason!r}")
+    if message is None and not isinstance(choice.get("text"), str) and not filters().in_finish_reason(reason):
+        raise useless("a choice has no text")
+    if message is not None and not isinstance(message.get("content"), str | list | None):
+        raise useless("a choice's content is no text")
+
+
+def answer_of(body: Mapping[str, Any]) -> Answer:
+    """A checked body as `{"completions": [...], "usage", "model"}`.
+
+    A completion is `{"text", "reasoning", "finish_reason", "refusal"}`; a refusal is also the text; with `tokens`, the
+    ids of its tokens, where vLLM was asked for them (`return_token_ids`).
+
+    Raises:
+        RowError: A part has an unexpected form.
+    """
+    with reading_a_reply():
+        choices = sorted(body["choices"], key=lambda choice: choice.get("index") or 0)
+        usage = body.get("usage")
+        return {
+            "completions": [_completion(choice) for choice in choices],
+            "usage": dict(usage) if isinstance(usage, Mapping) else None,
+            "model": name_of(body.get("model")),
+        }
+
+
+def _completion(choice: Mapping[str, Any]) -> Answer:
+    message = choice.get("message")
+    if message is None:
+        text, reasoning, refusal = choice.get("text"), None, None
     else:
-        return
-    raise RefusedReply(f"it redirects {where}: if you trust that one, make it the base_url", of_all=True)
+        text, reasoning = _parts(message.get("content"))
+        named = (message.get(name) for name in ("reasoning_content", "reasoning"))
+        reasoning = next((value for value in named if value and isinstance(value, str)), reasoning)
+        refusal = message.get("refusal") or None
+    tokens = choice.get("token_ids")
+    known = isinstance(tokens, list) and all(isinstance(token, int) for token in tokens)
+    return {
+        "text": _text(text or refusal or "") or "",
+        "reasoning": _text(reasoning),
+        "finish_reason": _text(choice.get("finish_reason")),
+        "refusal": _text(refusal),
+    } | ({"tokens": tokens} if known else {})
+
+
+def _parts(content: Any) -> tuple[str | None, str | None]:
+    """The text and the reasoning of a message; Mistral's reasoning models send a list of both types of parts."""
+    if not isinstance(content, list):
+        return content, None
+    kinds: dict[str, list[str]] = {"text": [], "thinking": []}
+    for part in content:
+        kind = part.get("type") if isinstance(part, Mapping) else None
+        if kind in kinds:
+            inner = part.get(kind)
+            kinds[kind].append(inner if isinstance(inner, str) else _parts(inner)[0] or "")
+    return "".join(kinds["text"]), "".join(kinds["thinking"]) or None
+
+
+def name_of(value: object) -> str | None:
+    """A model's name as a server gives it, without control characters and cut to `LONGEST_NAME`; None for none."""
+    return escaped(_text(value) or "")[:LONGEST_NAME] or None
+
+
+def _text(value: object) -> str | None:
+    """Text that can be written as UTF-8: a lone surrogate (of an emoji cut in two) becomes U+FFFD; None for no text."""
+    return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace") if isinstance(value, str) else None
+
+
+def why_refused(answer: Answer) -> RowError | None:
+    """Why an answer is a refusal, by the provider's filter or of the model itself; None for one that can be scored."""
+    for completion in answer["completions"]:
+        if filters().in_finish_reason(completion["finish_reason"]):
+            return RowError("filter", f"it ended with finish_reason {completion['finish_reason']!r}")
+        if completion["refusal"]:
+            return RowError("refusal", shorten(completion["refusal"]))
+    return None

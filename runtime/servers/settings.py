@@ -9,10 +9,9 @@ from urllib.parse import parse_qsl, urlsplit
 from pydantic import BaseModel, Field, field_validator
 
 from cultureval.runtime.errors import CulturevalError
-from cultureval.runtime.servers.data_urls import ImageFormat
 
-# By how much a token's log-probability may differ between repeated requests, in nats, unless `parity_tolerance` is set.
-PARITY_TOLERANCE = 0.2
+ImageFormat = Literal["as_given", "png", "jpeg"]
+
 # Names of query parameters whose values are not for results files.
 _SECRET = re.compile(r"key|token|secret|passw|signature|^(auth|sig|pwd)$", re.IGNORECASE)
 
@@ -26,11 +25,7 @@ class ServerSettings:
         api_key_env: Name of the environment variable that holds the key; None sends no key.
         concurrency: Requests in flight at once, over all servers.
         timeout_s: Limit of one request.
-        max_retries: Further tries of one request after the first; waiting for Retry-After does not count.
-        give_up_s: Limit of one request with all its retries and waits.
-        backoff_s: First wait before a retry; it doubles, with jitter, up to 60 s.
-        blocks_without_choices: Whether an answer with token counts and without choices says that a filter blocked the
-            prompt, as Gemini's does.
+        max_retries: Retries of one request by the `openai` package (429, 5xx, timeouts, lost connections).
         key: The key itself, of a server that was started here; never shown.
 
     Raises:
@@ -43,9 +38,6 @@ class ServerSettings:
     concurrency: int = 16
     timeout_s: float = 600.0
     max_retries: int = 8
-    give_up_s: float = 3600.0
-    backoff_s: float = 0.5
-    blocks_without_choices: bool = False
     key: str | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
@@ -75,18 +67,13 @@ class ServedModel(BaseModel):
 
     Attributes:
         model: Id under which the servers serve the model.
-        revision: Your name for the weights served under the id. Answers are reused only for the same model and
-            revision, and where what the servers say of themselves (`identify`) is the same.
-        identify: What tells the model apart from another one under the same id, besides revision. "all": what the
-            servers list of it, their fingerprint and their answer to a short question. "model": only what they list,
-            for services whose fingerprints and answers change from call to call.
+        revision: Your name for the weights served under the id. Answers are reused only for the same model, revision
+            and entry in `/v1/models`.
         base_url: One or more servers of the model.
         api_key_env: Name of the environment variable that holds the key.
         concurrency: Requests in flight at once.
         timeout_s: Limit of one request.
-        max_retries: Retries of a request after a temporary failure.
-        give_up_s: Limit of one request with all its retries and waits.
-        backoff_s: First wait before a retry.
+        max_retries: Retries of a request after 429, 5xx, a timeout or a lost connection.
         max_tokens_name: The server's name for the limit of generated tokens (the longer one for OpenAI's newer models).
         extra_body: Further fields of each request, such as {"chat_template_kwargs": {"enable_thinking": false}}.
         image_format: as_given sends an image file's bytes unchanged, and PNG if there is no file.
@@ -100,14 +87,11 @@ class ServedModel(BaseModel):
 
     model: str = Field(min_length=1)
     revision: str | None = None
-    identify: Literal["all", "model"] = "all"
     base_url: tuple[str, ...]
     api_key_env: str | None = None
     concurrency: int = Field(16, ge=1)
     timeout_s: float = Field(600.0, gt=0)
     max_retries: int = Field(8, ge=0)
-    give_up_s: float = Field(3600.0, gt=0)
-    backoff_s: float = Field(0.5, gt=0)
     max_tokens_name: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
     extra_body: dict[str, Any] = {}
     image_format: ImageFormat = "as_given"
@@ -134,7 +118,7 @@ class ServedModel(BaseModel):
         Raises:
             CulturevalError: As `ServerSettings`.
         """
-        shared = ("api_key_env", "concurrency", "timeout_s", "max_retries", "give_up_s", "backoff_s")
+        shared = ("api_key_env", "concurrency", "timeout_s", "max_retries")
         return ServerSettings(self.base_url, **{name: getattr(self, name) for name in shared} | given)
 
 

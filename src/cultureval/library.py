@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cultureval.runtime.errors import CulturevalError, did_you_mean
-from cultureval.runtime.settings import Option, Settings, current_settings, use_settings
+from cultureval.runtime.settings import Settings, current_settings, field_names, use_settings
 
 if TYPE_CHECKING:
     from cultureval.runs.load_runs import LoadedRuns
@@ -143,13 +143,13 @@ def score(
     with use_settings(_settings(options, None)):
         from cultureval.runs.files import results_below
         from cultureval.runs.load_runs import read_run
-        from cultureval.runtime.saving import require_output_folder
+        from cultureval.runtime.saving import require_folder
 
         suite, takes_gold = _scorer_of(name)
         if takes_gold != (gold is not None):
             needed = "needs a gold file (`gold`)" if takes_gold else "takes no `gold`, which its outputs name"
             raise CulturevalError(f"{name} {needed}.")
-        require_output_folder(folder)
+        require_folder(folder)
         folder.mkdir(parents=True, exist_ok=True)
         before = results_below(folder)
         problems = _scored(suite, name, [Path(file) for file in files], gold, folder, model_name)
@@ -162,9 +162,8 @@ def score(
 def _settings(options: Mapping[str, Any], model_settings: Mapping[str, Any] | None) -> Settings:
     """The current settings under options of the commands and of suites, by their names in code."""
     settings = current_settings()
-    common = {option.name: option for option in Settings.options()}
-    own = {name: _as_commands_give(common[name], value) for name, value in options.items() if name in common}
-    of_suites = {name: value for name, value in options.items() if name not in common}
+    own = {name: value for name, value in options.items() if name in field_names()}
+    of_suites = {name: value for name, value in options.items() if name not in own}
     if model_settings:
         own["model_settings"] = settings.model_settings | dict(model_settings)
     settings = settings.with_(suite=of_suites, **own)
@@ -173,21 +172,6 @@ def _settings(options: Mapping[str, Any], model_settings: Mapping[str, Any] | No
 
         read_data_options(settings)  # an unknown name or value is told before anything is loaded
     return settings
-
-
-def _as_commands_give(option: Option[Any], value: Any) -> Any:
-    """A value as the commands give it: a path as text, several as a tuple of texts, manifests as a tuple of paths."""
-    several = isinstance(option.default, tuple)
-    if isinstance(value, Path) and not several:
-        return str(value)
-    if not several or not isinstance(value, Path | list | tuple):
-        return value
-    values = [value] if isinstance(value, Path) else value
-    for one in values:
-        _require_names(**{option.name: one})
-        if option is Settings.manifest and not Path(one).is_file():
-            raise CulturevalError(f"`manifest`: {one} is not a file.")
-    return tuple(Path(one) if option is Settings.manifest else str(one) for one in values)
 
 
 def _scorer_of(name: str) -> "tuple[Suite, bool]":

@@ -31,8 +31,7 @@ from cultureval.audit.sources import items_of_task
 from cultureval.prompts.cells import bare, is_empty
 from cultureval.prompts.labelled_options import read_label
 from cultureval.prompts.option_labels import LABELS, label_index
-from cultureval.runtime.data.declared_files import format_of
-from cultureval.runtime.data.row_files import files_matching, read_rows
+from cultureval.runtime.data.row_files import files_matching, format_of, read_rows
 from cultureval.runtime.data_options import BadRows, DataOptions
 from cultureval.runtime.errors import CulturevalError
 from cultureval.tasks.catalogue import kind_of

@@ -9,25 +9,22 @@ import hashlib
 import json
 import logging
 import math
-import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cultureval.runtime.data.image_store import is_turned
 from cultureval.runtime.doc_fields import specific_of
 from cultureval.runtime.errors import CulturevalError, did_you_mean
 from cultureval.runtime.generation_hints import chat_messages, cut, stop_strings
 from cultureval.runtime.patches.lighteval.group_averages import NotApplicable, Rate, StandardError
-from cultureval.runtime.patches.lighteval.start_up import prepare_lighteval
 from cultureval.runtime.reasoning import split_reasoning
 from cultureval.runtime.servers.data_urls import data_url
-from cultureval.runtime.settings import Settings, current_settings, use_settings
+from cultureval.runtime.settings import Settings, current_settings, field_names, use_settings
 from cultureval.tasks.catalogue import all_tasks, groups, kind_of, means_of_subsets
 from cultureval.tasks.options import all_options
-from cultureval.tasks.running import OWN_TASKS, quiet_libraries
+from cultureval.tasks.running import quiet_libraries
 
 if TYPE_CHECKING:
     from lighteval.metrics.utils.metric_utils import Metric
@@ -59,8 +56,6 @@ class AskedTask:
 
     def __init__(self, name: str, shots: int, options: str) -> None:
         """As `asked_task`."""
-        if "lighteval" not in sys.modules:  # in `lighteval eval` it is prepared already
-            prepare_lighteval(OWN_TASKS)
         from lighteval.tasks.lighteval_task import LightevalTask
 
         from cultureval.tasks.task_table import running_config
@@ -194,7 +189,7 @@ def settings_of(options: Mapping[str, Any]) -> Settings:
         CulturevalError: An option is unknown, or its value is not allowed.
     """
     settings = current_settings()
-    names = [one.name for one in Settings.options()]
+    names = field_names()
     ours = {name: value for name, value in options.items() if name in names}
     suite = {name: value for name, value in options.items() if name not in ours}
     settings = settings.with_(**ours)
@@ -221,7 +216,7 @@ def turns_of(doc: "Doc") -> list[dict[str, Any]]:
 
 
 def _image(file: str) -> str:
-    return file if Path(file).suffix in READ_BY_ALL and not is_turned(Path(file).read_bytes()) else data_url(file)
+    return file if Path(file).suffix in READ_BY_ALL else data_url(file)
 
 
 def generation_of(doc: "Doc", kind_size: int) -> dict[str, Any]:

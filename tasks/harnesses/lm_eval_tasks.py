@@ -30,14 +30,11 @@ from cultureval.runtime.generation_hints import (
     with_chat_query,
     with_plain_query,
 )
-from cultureval.runtime.patches.lighteval.start_up import prepare_lighteval
 from cultureval.runtime.patches.lm_eval import average_groups_by
 from cultureval.runtime.reasoning import split_reasoning
 from cultureval.tasks.catalogue import all_tasks, kind_of, mean_of_parts
 from cultureval.tasks.harnesses.lm_eval_files import DEPENDENT, MEMBERS, SCORE
-from cultureval.tasks.running import OWN_TASKS, quiet_libraries
-
-prepare_lighteval(OWN_TASKS)
+from cultureval.tasks.running import quiet_libraries
 
 if TYPE_CHECKING:
     from lighteval.metrics.utils.metric_utils import Metric

@@ -112,7 +112,7 @@ def test_decisions_are_those_of_the_table_across_a_kill(tmp_path):
     with server_of(0) as first, server_of(1) as second:
         for name, server in (("one", first), ("two", second)):
             settings = {"name": name, "model": MODEL, "base_url": server.url, "concurrency": CONCURRENCY}
-            settings |= {"backoff_s": 0.02, "input_token_price": 0.001, "output_token_price": 0.001}
+            settings |= {"input_token_price": 0.001, "output_token_price": 0.001}
             (tmp_path / f"{name}.yaml").write_text(yaml.safe_dump(settings))
         main, variables = "cultureval.scripts.main", own_variables(tmp_path)
         command = ["audit", "run", "items.csv", "--judges", "one.yaml,two.yaml", "--output-dir", "out"]

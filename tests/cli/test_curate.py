@@ -138,7 +138,7 @@ def test_from_twelve_images_to_a_run_of_m2cqa_across_a_kill(place):
 
     with Writer() as writer, guesser({1, 2}) as one, guesser({1}) as two:
         for name, server in (("writer", writer), ("one", one), ("two", two)):
-            settings = {"name": name, "model": MODEL, "base_url": server.url, "concurrency": 4, "backoff_s": 0.02}
+            settings = {"name": name, "model": MODEL, "base_url": server.url, "concurrency": 4}
             (place / f"{name}.yaml").write_text(yaml.safe_dump(settings | {"input_token_price": 0.001}))
         priced = run(*options, "--dry-run")
         assert "2_questions by writer: 12 calls" in priced and "all, if no item is rejected: 120 calls" in priced, (

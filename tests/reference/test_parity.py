@@ -26,7 +26,7 @@ EVERY = 50  # of the 2,480 rows
 
 @pytest.fixture(scope="module")
 def own_cache(tmp_path_factory):
-    with use_settings(Settings({}).with_(cache=tmp_path_factory.mktemp("cache"), resume=False)):
+    with use_settings(Settings().with_(cache=tmp_path_factory.mktemp("cache"), resume=False)):
         yield
 
 

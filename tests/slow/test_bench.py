@@ -10,7 +10,6 @@ from forked_commands import own_variables
 from tiny_models import folder_of
 from typer.testing import CliRunner
 
-from benchmarks import start_up
 from benchmarks.generation import bench_generation
 from benchmarks.scoring import bench_scoring
 from benchmarks.scoring_runs import Bench, read_questions
@@ -101,8 +100,6 @@ def bench(encoder_variables, monkeypatch, tmp_path):
     python = tmp_path / "python"
     python.write_text(PYTHON, encoding="utf-8")
     python.chmod(0o755)
-    for name in ("OURS", "STOCK"):
-        monkeypatch.setattr(start_up, name, [str(python), *getattr(start_up, name)[1:]])
     monkeypatch.setattr(sys, "executable", str(python))
     with forking_server() as address:
         for name, value in (own_variables(tmp_path) | encoder_variables | {"COMMANDS": address}).items():
@@ -110,14 +107,7 @@ def bench(encoder_variables, monkeypatch, tmp_path):
         yield lambda *words: CliRunner().invoke(app, ["bench", *words], catch_exceptions=False)
 
 
-def test_figures_of_start_up_and_classifiers(bench):
-    done = bench("start-up", "--repeats", "1", "--json")
-    assert done.exit_code == 0, done.stderr
-    figures = json.loads(done.stdout)
-    seconds = figures["seconds"]
-    assert len(seconds) == 6 and all(value > 0 for value in seconds.values())
-    ratio = seconds["lighteval custom (ours)"] / seconds["lighteval custom (stock)"]
-    assert figures["ours_to_stock"] == pytest.approx(ratio)
+def test_figures_of_classifiers(bench):
     done = bench("classifiers", "--texts", "20", "--repeats", "1", "--bert", "tiny")
     assert done.exit_code == 0 and "one at a time / batched:" in done.stdout, done.stderr
     assert "65% of several lines" in done.stdout and "all profiles / the paper's:" in done.stdout

@@ -5,7 +5,6 @@ A scripted server answers both; docs/harnesses.md has the lines of its table fro
 
 import hashlib
 import math
-import re
 from pathlib import Path
 
 import pytest
@@ -164,26 +163,6 @@ def test_the_requests_are_the_same(both):
         }
 
     assert asked(ours) == asked(theirs)
-
-
-def test_lightevals_own_command_for_inspect(variables, both, tmp_path):
-    """It takes other rows under a limit, so that all are asked, and those that ours asked are compared."""
-    from inspect_ai.log import list_eval_logs, read_eval_log
-
-    (_, details, _), _ = both
-    tasks = ("qimma_gen_aratrust", "cvlue_vqa")
-    with FaultyServer(reply=reply, reasoning=None) as server:
-        place = {"CULTUREVAL_DATA": "samples", "TINY_BASE_URL": server.url}
-        runs = Runs(tmp_path, variables | place, server)
-        command = ("lighteval", "eval", f"openai-api/tiny/{MODEL}", ",".join(tasks), "--log-dir", "logs")
-        shown = runs.run("cultureval.scripts.main", *command, "--display", "none").stdout
-    assert re.search(r"\| *cvlue_vqa *\| *qimma_gen_aratrust *\|", shown)
-    assert re.search(r"\|[01]\.\d\d accuracy_loose *\|[01]\.\d\d acc_strict *\|", shown)
-    logs = {log.eval.task: log for log in map(read_eval_log, list_eval_logs(str(tmp_path / "logs")))}
-    for task in tasks:
-        found = {sample.input[-1].text: sample.scores["cultureval"].value for sample in logs[task].samples}
-        for row in details[f"{task}|0"]:
-            assert found[row["doc"]["query"]] == row["metric"]
 
 
 def test_wrong_options_are_sentences(variables, tmp_path):

@@ -64,7 +64,7 @@ def test_250_items_across_every_fault_and_a_kill(tmp_path):
     details(tmp_path / "out")
     with FaultyServer(plan, delay=0.01, reply=reply) as server:
         settings = {"model": MODEL, "base_url": server.url, "concurrency": CONCURRENCY, "timeout_s": 4}
-        settings |= {"backoff_s": 0.02, "max_retries": 4, "input_token_price": 0.001, "output_token_price": 0.001}
+        settings |= {"max_retries": 4, "input_token_price": 0.001, "output_token_price": 0.001}
         (tmp_path / "judge.yaml").write_text(yaml.safe_dump(settings))
         variables = os.environ | {"CULTUREVAL_CACHE": str(tmp_path / "cache"), "HF_HOME": str(tmp_path / "hf")}
         variables.pop("CULTUREVAL_JOURNAL", None)

@@ -97,8 +97,8 @@ print(models_signature(), flores200_model())
 def hub_of_scorers(tiny_instruments, tiny_bert, tmp_path):
     """Tiny models under the names of those that score, one of them with weights in a second format."""
     folder = tmp_path / "hub" / "models"
-    for kind, option in dialect_models.OPTIONS.items():
-        shutil.copytree(tiny_instruments[option.name], folder / dialect_models.DEFAULTS[kind])
+    for kind, name in dialect_models.SETTINGS.items():
+        shutil.copytree(tiny_instruments[name], folder / dialect_models.DEFAULTS[kind])
     (folder / dialect_models.DEFAULTS["NADI"] / "pytorch_model.bin").write_bytes(b"not needed")
     shutil.copytree(tiny_bert, folder / DEFAULT_MODEL)
     (tmp_path / "hub" / "files").mkdir()

@@ -41,7 +41,7 @@ def ask(model, prompts, server, monkeypatch, **settings):
     """The responses to prompts, and the model."""
     provider = providers()[model.partition("/")[0]]
     monkeypatch.setenv(provider.address, server.url)
-    monkeypatch.setenv("CULTUREVAL_MODEL_SETTINGS", json.dumps({"backoff_s": 0.02, **settings}))
+    monkeypatch.setenv("CULTUREVAL_MODEL_SETTINGS", json.dumps({**settings}))
     loaded = OpenAIModel(SimpleNamespace(model_name=model))
     fields = {"choices": ["x"], "gold_index": 0, "task_name": "t", "generation_size": 64}
     docs = [Doc(query=prompt, id=prompt, stop_sequences=["\n", "END"], **fields) for prompt in prompts]
@@ -128,7 +128,7 @@ def test_images_are_scaled_into_the_limits_and_too_many_are_refused(monkeypatch,
     monkeypatch.setenv("OPENAI_BASE_URL", "")
     with ProviderServer("openai", fault=lambda prompt: "") as server:
         monkeypatch.setenv("OPENAI_BASE_URL", server.url)
-        limits = {"image_mib": 0.25, "request_mib": 0.4, "most_images": 2, "backoff_s": 0.02}
+        limits = {"image_mib": 0.25, "request_mib": 0.4, "most_images": 2}
         monkeypatch.setenv("CULTUREVAL_MODEL_SETTINGS", json.dumps(limits))
         loaded = OpenAIModel(SimpleNamespace(model_name="openai/gpt-4o"))
         docs = [Doc(query=f"q{count}", images=[noise] * count, id=str(count), **fields) for count in (1, 2, 3)]
@@ -155,7 +155,7 @@ def cost_of(prompt):
 @pytest.mark.parametrize("no_network", [[]])  # the server is on this machine
 def test_a_closed_model_run(cultureval, no_network, tmp_path):
     """Refusals, filters, rate limits, a budget that is spent, a SIGKILL and a rerun: nothing is paid twice."""
-    settings = {"concurrency": CONCURRENCY, "backoff_s": 0.02, "generation_parameters": {"max_new_tokens": 20}}
+    settings = {"concurrency": CONCURRENCY, "generation_parameters": {"max_new_tokens": 20}}
     with ProviderServer(delay=0.03, reply=lambda prompt: "الإجابة النهائية: أ") as server:
         variables = {"OPENAI_API_KEY": KEY, "OPENAI_BASE_URL": server.url, "HF_HUB_OFFLINE": "1"}
         variables["CULTUREVAL_MODEL_SETTINGS"] = json.dumps(settings)
@@ -204,7 +204,7 @@ def test_a_closed_model_run(cultureval, no_network, tmp_path):
 def answered_by(prompts, server_url, budget, results):
     """In a process of its own: answer the prompts, and say what was read and at what cost."""
     os.environ["OPENAI_BASE_URL"] = server_url
-    given = {"backoff_s": 0.02, "concurrency": CONCURRENCY} | ({"budget": budget} if budget else {})
+    given = {"concurrency": CONCURRENCY} | ({"budget": budget} if budget else {})
     os.environ["CULTUREVAL_MODEL_SETTINGS"] = json.dumps(given)
     loaded = OpenAIModel(SimpleNamespace(model_name="openai/gpt-4o"))
     fields = {"choices": ["x"], "gold_index": 0, "task_name": "t", "generation_size": 20}

@@ -54,7 +54,7 @@ def local(model_folder, tmp_path_factory):
 def settings_file(tmp_path, url, model, **more):
     tmp_path.mkdir(parents=True, exist_ok=True)
     file = tmp_path / "settings.yaml"
-    given = {"model": model, "base_url": url, "concurrency": 2, "backoff_s": 0.05, "generation_parameters": GREEDY}
+    given = {"model": model, "base_url": url, "concurrency": 2, "generation_parameters": GREEDY}
     file.write_text(yaml.safe_dump(given | more), encoding="utf-8")
     return str(file)
 

@@ -77,7 +77,7 @@ def runs(tmp_path_factory):
         settings = {"data_root": samples_root(), "bertscore_model": scorers["bert"], "cache": root / "cache"}
         of_model = {"device": "cpu", "dtype": "float32", "generation_parameters": SHORT} | (model or {})
         limit, tasks = (1 if name == "limit" else None), [CHOICES + "|2" if name == "shots" else CHOICES, ANSWERS]
-        with use_settings(Settings({}).with_(**settings | given, model_settings=of_model)):
+        with use_settings(Settings().with_(**settings | given, model_settings=of_model)):
             folder = models[name == "weights"]
             evaluate_tasks(str(folder), partial(check_model, str(folder)), tasks, limit, str(root / "out" / name))
 
@@ -128,7 +128,7 @@ def test_a_machine_or_version_that_differs_is_named(runs, tmp_path, name):
 
 
 def test_a_run_is_compared_with_this_machine_s_data_and_scorers(runs, monkeypatch):
-    settings = Settings({}).with_(bertscore_model=str(runs.parent / "bert"), cache=runs.parent / "cache")
+    settings = Settings().with_(bertscore_model=str(runs.parent / "bert"), cache=runs.parent / "cache")
     with use_settings(settings):
         assert compare_with_here(runs / "base")[1]
     with use_settings(settings.with_(data_root=runs.parent / "changed", bertscore_model=str(runs.parent / "other"))):
@@ -145,7 +145,7 @@ def test_a_run_of_before_parity_would_now_have_other_tokens(runs, tmp_path):
         assert task.pop("parity") == "paper"
     old = tmp_path / "results_old.json"
     old.write_text(json.dumps(content), encoding="utf-8")
-    settings = Settings({}).with_(bertscore_model=str(runs.parent / "bert"), cache=runs.parent / "cache")
+    settings = Settings().with_(bertscore_model=str(runs.parent / "bert"), cache=runs.parent / "cache")
     for parity, same in (("paper", False), ("sound", True)):
         with use_settings(settings.with_({"parity": parity})):
             text, found = compare_with_here(old)

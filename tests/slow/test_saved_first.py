@@ -1,7 +1,6 @@
 """A run that is stopped, cannot write or cannot print: nothing is lost, and what happened is said."""
 
 import os
-import re
 import shutil
 import signal
 from pathlib import Path
@@ -77,9 +76,7 @@ def test_signals_a_full_disk_and_lost_output_lose_nothing(tmp_path, start):
             code, errors = end_of(process)
             assert code == 128 + number
             (line,) = [line for line in errors.splitlines() if "stopped by" in line]
-            pattern = rf"cultureval: stopped by {name}. Kept: (\d+) of 36 answers \(generating\), in .*/cache/journal. "
-            count = int(re.fullmatch(pattern + "The same command goes on from there.", line)[1])
-            assert 0 <= journalled(tmp_path) - count <= 1  # one may arrive while the run ends
+            assert line.startswith(f"cultureval: stopped by {name}. The same command, without --no-resume, goes on")
         server.delay = 0
         code, errors = end_of(start(largest_file=9000))
         assert code == 2 and "the same command resumes" in errors  # the journal found no room

@@ -213,7 +213,7 @@ def test_the_papers_tokens_of_real_rows_are_scored_as_lighteval_vllm_scores_them
     servers, text_folder, load, tmp_path, chat
 ):
     """Tokens are made here: the server's model scores those of another tokenizer, which merges prompts and labels."""
-    with use_settings(Settings({}).with_(cache=tmp_path / "cache")):
+    with use_settings(Settings().with_(cache=tmp_path / "cache")):
         rows = sorted(prepared_rows(tmp_path / "root"), key=lambda row: len(row["prompt"]))[:200:20]
     folder = shutil.copytree(text_folder, tmp_path / "merging")
     (folder / "chat_template.jinja").unlink()
@@ -293,7 +293,7 @@ def test_faults_between_us_and_vllm_lose_nothing(servers, text_folder, load, tmp
     asked = [doc(f"سؤال {number}؟", ["A", "B", "C"], generation_size=8) for number in range(20)]
 
     def answer(url):
-        model = load(url, tokenizer=str(text_folder), chat_template="off", backoff_s=0.05, max_retries=8)
+        model = load(url, tokenizer=str(text_folder), chat_template="off", max_retries=8)
         responses = model.loglikelihood(asked) if scored else model.greedy_until(asked)
         return [response.logprobs if scored else response.text for response in responses]
 
@@ -478,7 +478,7 @@ def test_an_auditing_judge_is_held_to_ten_scores(servers, second, tmp_path):
         AuditItem("s", "local", "x", f"f:{number}", "0" * 64, "test", "mcq", f"سؤال {number}؟", ("نعم", "لا"), (0,))
         for number in range(2)
     ]
-    with use_settings(Settings({}, {"journal": str(tmp_path)})):
+    with use_settings(Settings(journal=tmp_path)):
         audit = audit_items(judges, items, Rule())
     for one in audit.items:
         first, second = one.opinions  # of one checkpoint, greedy

@@ -2,15 +2,12 @@ import csv
 import json
 import re
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 import yaml
 from typer.testing import CliRunner
 
 from cultureval.metrics.declared import SHARE
-from cultureval.reports.task_list import suite_text
-from cultureval.runtime import documentation
 from cultureval.runtime.data_options import DataOptions, samples_root
 from cultureval.runtime.errors import CulturevalError
 from cultureval.scripts.main import app
@@ -77,20 +74,6 @@ def test_the_list_begins_with_a_row_a_suite_in_80_columns():
         assert needed in words
     titles = " ".join(suite.title for suite in all_suites().values()).split()
     assert {word for word in titles if word.lower() == word} <= {*words}  # no word is broken
-
-
-@pytest.mark.parametrize(
-    ("links", "told"),
-    [
-        (["Repository, https://host/lab/it"], "More on qimma: https://host/lab/it/blob/v"),
-        (None, "More on qimma: `cultureval eval --help` has its options."),
-    ],
-)
-def test_a_wheel_which_has_no_pages_names_what_there_is(links, told, tmp_path, monkeypatch):
-    assert Path(suite_text("qimma").rpartition("More on qimma: ")[2]).is_file()
-    monkeypatch.setattr("cultureval.__file__", str(tmp_path / "lib" / "cultureval" / "__init__.py"))
-    monkeypatch.setattr(documentation, "metadata", lambda name: SimpleNamespace(get_all=lambda field: links))
-    assert told in suite_text("qimma") and "'docs/" not in suite_text("qimma")
 
 
 @pytest.mark.parametrize("suite", all_suites())

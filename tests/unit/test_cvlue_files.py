@@ -60,12 +60,12 @@ def test_prompts_are_the_papers():
 def test_every_box_format_has_its_prompt():
     for task in ("cvlue_vg", "cvlue_en_vg"):
         for name in BOX_FORMATS:
-            options = read_data_options(Settings({"CULTUREVAL_BOX_FORMAT": name}))
+            options = read_data_options(Settings().with_({"box_format": name}))
             assert "${expression}" in load_template(prompt_template(all_tasks()[task], options)).template.template
-    with pytest.raises(CulturevalError, match="CULTUREVAL_BOX_FORMAT"):
-        read_data_options(Settings({"CULTUREVAL_BOX_FORMAT": "auto"}))
-    with pytest.raises(CulturevalError, match="CULTUREVAL_BOX_PIXELS"):
-        read_data_options(Settings({"CULTUREVAL_BOX_PIXELS": "many"}))
+    with pytest.raises(CulturevalError, match="--box-format"):
+        read_data_options(Settings().with_({"box_format": "auto"}))
+    with pytest.raises(CulturevalError, match="--box-pixels"):
+        read_data_options(Settings().with_({"box_pixels": "many"}))
 
 
 def test_the_release_is_recognised_by_its_number_of_images(root, monkeypatch):

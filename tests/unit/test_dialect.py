@@ -25,6 +25,7 @@ from cultureval.metrics.alqasida.dialect_models import (
     models_signature,
 )
 from cultureval.runtime.errors import CulturevalError
+from cultureval.runtime.settings import variable_of
 from cultureval.samples.tiny_models.classifiers import build_tiny_aldi, build_tiny_language_model, build_tiny_nadi
 
 ARABIC = "عايز اروح السوق دلوقتي عشان اجيب شوية حاجات للبيت"
@@ -253,9 +254,9 @@ def test_another_order_of_labels_stops(tmp_path, models):
 
 
 def test_models_that_do_not_load_say_which_and_what_to_do(tmp_path, monkeypatch, models):
-    for kind, option in dialect_models.OPTIONS.items():
-        monkeypatch.setenv(option.variable, str(tmp_path / "nowhere"))
-        with pytest.raises(CulturevalError, match=f"The {kind} model .*{option.variable}"):
+    for kind, name in dialect_models.SETTINGS.items():
+        monkeypatch.setenv(variable_of(name), str(tmp_path / "nowhere"))
+        with pytest.raises(CulturevalError, match=f"The {kind} model .*{variable_of(name)}"):
             dialect_models.check_model(kind)
     (tmp_path / "model.bin").write_bytes(b"no model")
     monkeypatch.setenv("CULTUREVAL_LID_MODEL", str(tmp_path))

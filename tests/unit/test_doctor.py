@@ -55,7 +55,6 @@ def test_what_is_missing_is_told_with_the_command_that_gets_it(row_of, tmp_path)
     assert row_of("alqasida", lacking, place=-2, data_root="samples") == doctor.MIRROR  # not the samples once more
     of_another_suite = Finding("missing", "LID model", "no scores", "LID model", tasks=("alqasida_mt:btec_egy_to_eng",))
     assert row_of("alqasida_dev", of_another_suite, data_root=str(tmp_path)).startswith("missing alqasida_dev")
-    assert row_of("qimma", form="curatd").startswith("missing qimma data --form 'curatd' is not one of")
 
 
 def test_no_mirror_is_advised_for_a_suite_of_ones_own(row_of, tmp_path, monkeypatch):

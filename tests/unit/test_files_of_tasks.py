@@ -100,21 +100,6 @@ def test_one_of_two_parts_under_another_name_is_refused(tmp_path):
         read(tmp_path)
 
 
-@pytest.mark.parametrize(
-    ("numbers", "told"), [((0, 1, 3), "2 is missing"), ((1, 3, 4), "2 is missing"), ((0, 1, 2), ""), ((2019, 2021), "")]
-)
-def test_a_gap_in_the_numbers_of_files_is_told(tmp_path, capsys, numbers, told):
-    folder = tmp_path / "root/asas-ai/AraTrust"
-    for place, number in enumerate(numbers):
-        write(folder / f"test_{number}.jsonl", ROWS[2 * place : 2 * place + 2])
-    forget_files()
-    report = prepare_subset(all_tasks()[TRUST], DataOptions(root=tmp_path / "root")).report
-    assert report["rows"] == 2 * len(numbers) and len(read_items([str(folder)], DataOptions())) == 2 * len(numbers)
-    printed = capsys.readouterr().err
-    assert [told in note for note in report["notes"]] == [True] * bool(told)
-    assert ("is missing" in printed) is bool(told) and told in printed
-
-
 def test_a_config_that_a_readme_declares_twice_is_refused(tmp_path):
     folder = tmp_path / "root/MBZUAI/ArabicMMLU"
     for name in ("one", "other"):
@@ -134,24 +119,13 @@ def test_prompts_whose_letters_are_written_in_an_unusual_way_are_told(tmp_path):
     assert ["1 of 6 prompts hold" in note for note in notes] == [True, True]
 
 
-@pytest.mark.parametrize("mark", ["\ufeff", "", "\ufeff\n"])
-def test_a_byte_order_mark_before_a_readme_loses_no_config(tmp_path, mark):
-    folder = tmp_path / "root/MBZUAI/ArabicMMLU"
-    write(folder / "rows/test.jsonl", mmlu(ROWS))
-    write(folder / "rows/dev.jsonl", mmlu(ROWS[:3], few_shot=1))
-    write(folder / "more/all.jsonl", mmlu(ROWS))
-    readme = mark + CONFIG.format(name="Driving Test", path="rows/test.jsonl")
-    (folder / "README.md").write_text(readme, encoding="utf-8", newline="\r\n" if mark else None)
-    assert read(tmp_path, SUBJECT) == ([0, 1, 2, 0, 1, 2], 0)
-
-
 def test_a_readme_that_is_not_utf_8_or_lacks_the_config_is_refused_by_name(tmp_path):
     folder = tmp_path / "root/MBZUAI/ArabicMMLU"
     write(folder / "rows/test.jsonl", mmlu(ROWS))
     write(folder / "more/all.jsonl", mmlu(ROWS))
     readme = CONFIG.format(name="Driving Test", path="rows/test.jsonl") + "بيانات\n"
     (folder / "README.md").write_bytes(readme.encode("cp1256"))
-    with pytest.raises(CulturevalError, match="README.md is not UTF-8"):
+    with pytest.raises(CulturevalError, match="README.md cannot be read"):
         read(tmp_path, SUBJECT)
     configs = "".join(
         f"- config_name: {name}\n  data_files:\n  - {{split: test, path: rows/test.jsonl}}\n" for name in ("Law", "Art")
@@ -207,7 +181,7 @@ def test_what_save_to_disk_wrote_is_read(tmp_path, task):
     datasets.DatasetDict(both).save_to_disk(str(folder), num_shards={"test": 2, "validation": 1})
     assert read(tmp_path, task) == ([0, 1, 2, 0, 1, 2], 3)
     (folder / "test/data-00001-of-00002.arrow").unlink()
-    with pytest.raises(CulturevalError, match="data-00001-of-00002"):
+    with pytest.raises(CulturevalError, match="1 of the 2 shards of data"):
         read(tmp_path, task)
 
 

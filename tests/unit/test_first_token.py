@@ -7,25 +7,19 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from faulty_server import MODEL, FaultyServer
-from lighteval.models.model_output import ModelResponse
 from lighteval.tasks.requests import Doc
-from openai.types.chat import ChatCompletion
 
 from cultureval.models.openai_api import OpenAIModel
-from cultureval.models.server.abilities import abilities
 from cultureval.models.server.first_token import (
     ask_first_token,
     first_token_response,
     label_scores,
     require_labels,
     undecided,
-    why_none,
 )
-from cultureval.models.server.settings import ServerModelConfig
 from cultureval.runtime.errors import CulturevalError
-from cultureval.runtime.patches.lighteval.refused_docs import RefusedResponse, leave_out_refused
-from cultureval.runtime.servers.errors import ServerError
+from cultureval.runtime.patches.lighteval.refused_docs import RefusedResponse, leave_out
+from cultureval.runtime.servers.errors import RowError
 
 
 def top(**logprobs):
@@ -40,22 +34,21 @@ def test_tasks_of_which_no_row_is_left_are_left_out_and_end_the_run_where_there_
     docs = [doc() for _ in "abc"]
     for one, name in zip(docs, ("one", "two", "three"), strict=True):
         one.task_name = name
-    outputs = {"m": [RefusedResponse(reason="why"), RefusedResponse(reason="no"), ModelResponse()]}
+    refused = [(docs[0], RefusedResponse(reason="why")), (docs[1], RefusedResponse(reason="no"))]
     made = {name: SimpleNamespace(config=SimpleNamespace()) for name in ("one", "two", "three")}
-    pipeline = SimpleNamespace(sampling_docs={"m": docs}, tasks_dict=dict(made))
-    leave_out_refused(pipeline, outputs)
-    assert [*pipeline.tasks_dict] == ["three"] and pipeline.sampling_docs == {"m": docs[2:]} and len(outputs["m"]) == 1
-    assert [*pipeline.unanswered] == ["one", "two"] and "why" in pipeline.unanswered["one"][1]
-    alone = SimpleNamespace(sampling_docs={"m": docs[:2]}, tasks_dict={"one": made["one"], "two": made["two"]})
-    outputs = {"m": [RefusedResponse(reason="why"), RefusedResponse(reason="no")]}
+    tasks = dict(made)
+    kept, unanswered = leave_out(tasks, docs, refused)
+    assert [*tasks] == ["three"] and kept == docs[2:]
+    assert [*unanswered] == ["one", "two"] and "why" in unanswered["one"][1]
     with pytest.raises(CulturevalError, match=r"left to score of one \(.*: why\); two \(.*: no\)\."):
-        leave_out_refused(alone, outputs)
+        leave_out({"one": made["one"], "two": made["two"]}, docs[:2], refused)
 
 
 def reply(*top, **message):
     """A chat reply with the likeliest first tokens."""
     logprobs = {"content": [{"token": "", "logprob": 0.0, "top_logprobs": [*top]}]} if top else None
-    return ChatCompletion.construct(choices=[{"message": {"content": "x"} | message, "logprobs": logprobs}], model="m")
+    choice = {"message": {"content": "x"} | message, "logprobs": logprobs, "finish_reason": "stop"}
+    return {"choices": [choice], "model": "m"}
 
 
 def test_a_label_is_scored_by_all_tokens_that_begin_it_alone():
@@ -119,70 +112,35 @@ def test_texts_and_servers_without_log_probabilities_are_refused():
     with pytest.raises(CulturevalError, match="scores texts, not labels"):
         require_labels(Doc(task_name="t", query="س", choices=["أ", " "], gold_index=0))
 
-    class Client:
-        async def send(self, call):
-            return reply()
-
-    with pytest.raises(ServerError, match="no log-probabilities of its first token"):
-        asyncio.run(ask_first_token(Client(), {}))
+    with pytest.raises(RowError, match="no top_logprobs of its first token"):
+        asyncio.run(ask_first_token(RecordingClient(reply()), {}))
 
 
-@pytest.mark.parametrize(
-    ("given", "why"),
-    [
-        ([-1.0], ""),
-        ([0.0005], ""),
-        ([-0.69, -0.695], ""),  # rounded to 16 bits
-        ([0.5], "0.5 as the log-probability of a likely first token"),
-        ([math.nan], "nan as the log-probability of a likely first token"),
-        ([-0.1, -0.2], "sum to 1.72"),
-        ([None, "-1"], "None is the log-probability of a likely first token, which is no number"),
-    ],
-)
-def test_what_is_no_log_probability_is_none_when_abilities_are_asked_and_of_a_row(given, why):
+@pytest.mark.parametrize("given", [[0.5], [math.nan], [-0.1, -0.2], [None], ["x"]])
+def test_what_is_no_log_probability_is_never_scored(given):
     entries = [{"bytes": [65 + place], "token": "A", "logprob": one} for place, one in enumerate(given)]
-    response = reply(*entries)
-
-    class Client:
-        async def send(self, call):
-            return response
-
-    assert why in why_none(response) and bool(why_none(response)) == bool(why)
-    if why:
-        with pytest.raises(ServerError, match=why):
-            asyncio.run(ask_first_token(Client(), {}))
+    with pytest.raises(RowError):
+        asyncio.run(ask_first_token(RecordingClient(reply(*entries)), {}))
 
 
 class RecordingClient:
-    """Answers with one likely token, and keeps the requests."""
+    """Gives one reply to all requests, and keeps these."""
 
-    def __init__(self):
-        self.requests = []
-        self.chat = SimpleNamespace(completions=SimpleNamespace(create=self.create))
+    def __init__(self, answer):
+        self.requests, self.answer = [], answer
 
-    def create(self, **request):
+    async def chat_body(self, **request):
         self.requests.append(request)
-        return reply({"token": "أ", "logprob": -0.5})
-
-    async def send(self, call):
-        return call(self)
+        return self.answer
 
 
 @pytest.mark.parametrize("left_out", [[], ["temperature"]])
 def test_what_a_model_does_not_take_is_not_sent(left_out, monkeypatch, tmp_path):
-    settings = {"base_url": "http://localhost:1/v1", "scoring": "first_token", "leave_out": left_out}
+    settings = {"base_url": "https://api.openai.com/v1", "scoring": "first_token", "leave_out": left_out}
     monkeypatch.setenv("CULTUREVAL_MODEL_SETTINGS", json.dumps(settings))
     monkeypatch.setenv("CULTUREVAL_CACHE", str(tmp_path))
-    client = RecordingClient()
+    client = RecordingClient(reply({"token": "أ", "logprob": -0.5}))
     (question,) = OpenAIModel(SimpleNamespace(model_name="m"))._first_token_questions(doc()).values()
     assert asyncio.run(question(client))["top"] == [list(entry) for entry in top(أ=-0.5)]
     (request,) = client.requests
     assert ("temperature" in request) == (not left_out) and request["top_logprobs"] == 20
-
-
-def test_a_context_is_told_by_the_servers_that_answer():
-    with FaultyServer() as gone, FaultyServer(entry={"max_model_len": 64}) as there:
-        gone.down = True
-        for urls in ([gone.url, there.url], [there.url, gone.url]):
-            config = ServerModelConfig(model_name=MODEL, model=MODEL, base_url=urls, backoff_s=0.01)
-            assert abilities(config, False, False).longest == 64

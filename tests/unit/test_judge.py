@@ -12,7 +12,7 @@ import pytest
 from faulty_server import MODEL, FaultyServer
 from PIL import Image
 
-from cultureval.metrics.judges.judge import estimate, judge_items, judge_with_all
+from cultureval.metrics.judges.judge import judge_items, judge_with_all
 from cultureval.metrics.judges.settings import JudgeSettings
 from cultureval.metrics.judges.verdicts import JudgeItem, JudgeVerdict, summarize
 from cultureval.runtime.errors import CulturevalError
@@ -30,7 +30,7 @@ def journal(tmp_path):
 
 
 def settings_of(server, **settings):
-    values = {"model": MODEL, "base_url": server.url, "backoff_s": 0.01, "max_retries": 2, "timeout_s": 5}
+    values = {"model": MODEL, "base_url": server.url, "max_retries": 2, "timeout_s": 5}
     return JudgeSettings(**values | settings)
 
 
@@ -56,7 +56,7 @@ def test_verdicts_are_scored_journalled_and_not_asked_again(journal):
     assert record["completions"][0]["text"] == GOOD and record["usage"]["total_tokens"] == 8
     assert (
         record["judge"] == "tiny"
-        and record["server"].startswith(f"id={MODEL};probe=")
+        and record["server"] == f"id={MODEL}"
         and record["template"].startswith(f"{TEMPLATE}#")
         and record["item"] in {one.id for one in items}
     )
@@ -140,17 +140,12 @@ def test_a_criterion_off_its_scale_or_without_a_value_costs_the_item_all_criteri
 
 
 FATES = {
-    "drop": ("no_answer", "APIConnectionError"),
-    "500": ("no_answer", "broken"),
-    "rate_without_header": ("no_answer", "slow down"),
-    "hang": ("no_answer", "Time"),
-    "page": ("no_answer", "not JSON"),
+    "page": ("no_answer", "cannot be read"),
     "cut_json": ("no_answer", "cannot be read"),
-    "cut_body": ("no_answer", ""),
     "no_choices": ("no_answer", "0 choices"),
     "bad_request": ("no_answer", "bad"),
+    "filter_prompt": ("no_answer", "filter"),
     "refusal": ("refused", "I will not"),
-    "filter_prompt": ("refused", "content filter"),
     "filter_answer": ("refused", "content filter"),
 }
 
@@ -170,23 +165,18 @@ def test_each_fault_leaves_its_item_unscored_with_one_line_and_the_others_scored
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("fault", "words"), [("wrong_key", "Incorrect API key"), ("no_credit", "pay")])
-def test_a_judge_that_refuses_everything_stops_and_what_nobody_confirms_is_not_used(journal, monkeypatch, fault, words):
+def test_a_judge_that_refuses_everything_stops_and_goes_on_later(journal, monkeypatch, fault, words):
     monkeypatch.setenv("JUDGE_KEY", "sk-secret-123")
 
     def plan(*_):
-        if len(server.requests) >= 3:
-            server.features.add("revoked")
-            return fault
-        return None
+        return fault if len(server.requests) >= 3 else None
 
     with FaultyServer(plan, reply=lambda *_: GOOD) as server:
         found = judge(server, journal, [item(n) for n in range(40)], concurrency=1, api_key_env="JUDGE_KEY")
-        assert found.outcomes() == {"not_asked": 40}, "nobody knows who gave the first three"
+        assert found.outcomes() == {"scored": 3, "not_asked": 37}
         assert words in found.stopped and "\n" not in found.stopped and "sk-secret" not in found.stopped
         assert all(words in verdict.reason for verdict in found.verdicts if verdict.outcome == "not_asked")
-        assert len(server.requests) <= 5
         server.plan = lambda *_: None
-        server.features.remove("revoked")
         assert judge(server, journal, [item(n) for n in range(40)], api_key_env="JUDGE_KEY").outcomes() == {
             "scored": 40
         }
@@ -198,16 +188,18 @@ def test_a_dead_server_is_given_up_after_a_few_items(journal):
     with FaultyServer(lambda *_: "drop", reply=lambda *_: GOOD) as server:
         found = judge(server, journal, [item(n) for n in range(300)], concurrency=2, max_retries=0)
     assert "is asked no more" in found.stopped
-    assert found.outcomes()["no_answer"] >= 8 and found.outcomes()["not_asked"] >= 280
-    assert len(server.requests) < 20
+    assert found.outcomes() == {"not_asked": 300} and len(server.requests) < 20
+    with FaultyServer(lambda *_: "no_choices") as server:
+        found = judge(server, journal, [item(n) for n in range(300)], concurrency=2)
+    assert found.outcomes()["no_answer"] >= 8 and found.outcomes()["not_asked"] >= 280 and len(server.requests) < 20
 
 
 def test_a_judge_that_has_stopped_is_not_asked_again_through_the_same_budget(journal):
-    with FaultyServer(lambda *_: server.features.add("revoked") or "wrong_key", reply=lambda *_: GOOD) as server:
+    with FaultyServer(lambda *_: "wrong_key", reply=lambda *_: GOOD) as server:
         settings = settings_of(server, concurrency=1)
         budget = Budget(settings)
         first = judge_items(settings, TEMPLATE, [item(0), item(1)], journal, budget)
-        server.features.remove("revoked")
+        server.plan = lambda *_: None
         then = judge_items(settings, TEMPLATE, [item(2)], journal, budget)
     assert first.failed and not then.failed and len(server.requests) == 1
     assert "Incorrect API key" in then.verdicts[0].reason and then.outcomes() == {"not_asked": 1}
@@ -222,16 +214,16 @@ def test_a_missing_key_is_said_before_anything_is_asked(journal, monkeypatch):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("concurrency", [1, 8])
-def test_a_budget_is_never_exceeded_and_resumes_when_raised(journal, concurrency):
+def test_a_budget_stops_the_judge_and_a_larger_one_goes_on(journal, concurrency):
     items = [item(number) for number in range(30)]
     prices = {"input_token_price": 0.01, "output_token_price": 0.01, "max_tokens": 5, "concurrency": concurrency}
     with FaultyServer(reply=lambda *_: GOOD, delay=0.005) as server:
-        most = estimate(settings_of(server, **prices, re_asks=0), TEMPLATE, items[:1], journal, None).most
-        found = judge(server, journal, items, budget=most + 9 * 0.08, **prices)
-        assert found.outcomes() == {"scored": 10, "not_asked": 20} and found.cost <= most + 9 * 0.08
+        found = judge(server, journal, items, budget=10 * 0.08 - 0.01, **prices)
+        scored = found.outcomes()["scored"]
+        assert 10 <= scored < 10 + concurrency and found.outcomes()["not_asked"] == 30 - scored
         assert "budget" in found.stopped and "budget" in found.verdicts[-1].reason
-        same = judge(server, journal, items, budget=most + 9 * 0.08, **prices)
-        assert same.outcomes()["scored"] == 10 and len(server.requests) == 10
+        same = judge(server, journal, items, budget=10 * 0.08 - 0.01, **prices)
+        assert same.outcomes()["scored"] == scored == len(server.requests)
         assert judge(server, journal, items, budget=1000, **prices).outcomes() == {"scored": 30}
     assert len(server.requests) == 30
 
@@ -244,7 +236,7 @@ def test_the_budget_is_shared_by_templates_and_counts_answers_without_usage(jour
         judge_items(settings, TEMPLATE, [item(0)], journal, budget)
         judge_items(settings, TEMPLATE + "_msa", [item(0)], journal, budget)
     assert budget.spent == 6 and str(budget) == "cost 6.0000"
-    budget.pay({"other": {"completions": [{"text": "word" * 10}]}}, RequestSize(text=100))
+    budget.pay("other", {"completions": [{"text": "word" * 10}]}, RequestSize(text=100))
     assert budget.unmetered == budget.totals()["missing_usage"] == 1 and budget.spent == 106
 
 

@@ -1,7 +1,7 @@
 """Where judges come from, and what a wrong setting says; what loads when no judge is asked for."""
 
 import pytest
-from faulty_server import FaultyServer
+from faulty_server import MODEL, FaultyServer
 from pydantic import ValidationError
 
 from cultureval.metrics.judges.optional_judges import check_judges, judge_metrics, signatures_of_judges
@@ -87,14 +87,14 @@ def test_the_check_before_a_run_and_the_doctor_tell_what_is_wrong(monkeypatch, t
     monkeypatch.setenv("JUDGE_KEY", "sk-secret")
     assert [finding.state for finding in doctor()] == ["optional"]
     with FaultyServer() as server:
-        (tmp_path / "j.yaml").write_text(f"{{model: org/m, base_url: '{server.url}', api_key_env: JUDGE_KEY}}")
+        (tmp_path / "j.yaml").write_text(f"{{model: {MODEL}, base_url: '{server.url}', api_key_env: JUDGE_KEY}}")
         monkeypatch.setenv("CULTUREVAL_JUDGE", "j.yaml")
         check_judges()
         (finding,) = doctor()
         assert finding.state == "ok" and server.url in finding.what
         assert "template:jeem_vqa#" in signatures_of_judges("jeem_vqa") and "|" not in signatures_of_judges("jeem_vqa")
         server.down = True
-        with pytest.raises(CulturevalError, match=r"cannot be asked .*start the server.*--skip-unscorable"):
+        with pytest.raises(CulturevalError, match=r"did not answer.*start the server.*--skip-unscorable"):
             check_judges()
         assert doctor()[0].state == "missing" and not server.requests
     monkeypatch.delenv("JUDGE_KEY")

@@ -150,7 +150,7 @@ def test_one_changed_number_of_a_large_tensor_is_seen_by_the_full_fingerprint(tm
     values[1100] = 1  # between two blocks
     save_file({"w": values}, tmp_path / "a.safetensors")
     assert fingerprint(tmp_path) == sampled != full != fingerprint_in_full(tmp_path)
-    with pytest.raises(CulturevalError, match="CULTUREVAL_FINGERPRINT='all' is not one of sampled, full"):
+    with pytest.raises(CulturevalError, match="CULTUREVAL_FINGERPRINT=all: it should be 'sampled' or 'full'"):
         with_variable("all", tmp_path)
 
 
@@ -159,7 +159,7 @@ def fingerprint_in_full(folder):
 
 
 def with_variable(value, folder):
-    with use_settings(Settings({"CULTUREVAL_FINGERPRINT": value})):
+    with use_settings(Settings.of_variables({"CULTUREVAL_FINGERPRINT": value})):
         return fingerprint(folder)
 
 

@@ -21,8 +21,8 @@ from cultureval.models.loading import load
 from cultureval.models.preflight import check_model
 from cultureval.models.settings import parse_settings
 from cultureval.runtime import extras
-from cultureval.runtime.errors import CulturevalError, Problems
-from cultureval.runtime.settings import current_settings, use_settings
+from cultureval.runtime.errors import CulturevalError, ProblemList, Problems
+from cultureval.runtime.settings import current_settings, use_settings, variable_of
 from cultureval.samples.tiny_models.classifiers import build_tiny_aldi, build_tiny_encoder, build_tiny_nadi
 from cultureval.samples.tiny_models.language_models import build_tiny_causal_lm
 from cultureval.tasks.preflight import preflight
@@ -53,8 +53,12 @@ def plan_of(built, model, tmp_path):
     """`preflight` with the tiny scorers, some settings changed."""
 
     def plan(*names, model=model, skip=False, output=tmp_path / "out", **changed):
-        with use_settings(current_settings().with_(**built | {"cache": tmp_path / "cache"} | changed)):
-            return preflight(list(names), partial(check_model, str(model)), str(output), skip)
+        settings, wrong = current_settings(), ProblemList()
+        for name, value in (built | {"cache": tmp_path / "cache"} | changed).items():
+            with wrong.collecting():
+                settings = settings.with_(**{name: value})
+        with use_settings(settings):
+            return preflight(list(names), partial(check_model, str(model)), str(output), skip, wrong=wrong)
 
     return plan
 
@@ -94,16 +98,15 @@ def test_all_problems_are_in_one_list(plan_of, model, tmp_path):
             output=tmp_path / "file" / "out",
             lid_model="/no/such/lid",
             bertscore_model="/no/such/bert",
-            resume="maybe",
         )
-    wanted = ("--output-dir", "maybe", "Did you mean qimma_aratrust", "float12", "cut short", "The tokenizer of")
+    wanted = ("--output-dir", "Did you mean qimma_aratrust", "float12", "cut short", "The tokenizer of")
     wanted += ("no few-shot examples", "The LID model '/no/such/lid'", "The BERTScore model '/no/such/bert'")
     problems = error.value.problems
     assert len(problems) == len(wanted), problems
     for text in wanted:
         assert sum(text in problem for problem in problems) == 1, (text, problems)
     lines = str(error.value).splitlines()
-    assert lines[0].startswith("9 problems") and len(lines) == 10
+    assert lines[0].startswith("8 problems") and len(lines) == 9
 
 
 @pytest.mark.parametrize("content", [None, "qimma_gat: {rebo: org/name}"], ids=["missing", "wrong setting"])
@@ -122,9 +125,9 @@ def test_a_refused_file_of_sources_hides_no_other_problem(plan_of, tmp_path, con
         )
     wanted = (
         "--output-dir",
-        "no setting 'rebo'" if content else "--sources '",
+        "no setting 'rebo'" if content else "--sources ",
         "is no manifest",
-        "--data '/no/such/root'",
+        "--data /no/such/root",
         "after |",
         "Did you mean qimma_aratrust",
         "cuda:77",
@@ -192,7 +195,7 @@ def test_classifiers_of_several_kinds_of_tasks_are_tried_once(plan_of, built, mo
     monkeypatch.setattr(dialect_models.Classifier, "logits", lambda self, texts: tried.append(1) or stock(self, texts))
     own = {}  # under names of their own: those of other tests have been tried
     for kind in ("NADI", "ALDi"):
-        option = dialect_models.OPTIONS[kind].name
+        option = dialect_models.SETTINGS[kind]
         own[option] = str(shutil.copytree(built[option], tmp_path / kind))
     plan_of("alqasida_mono:habibi_egy", "alqasida_mt:btec_eng_to_egy", **own)
     assert len(tried) == 2
@@ -267,9 +270,9 @@ def make_nan(weights):
 
 @pytest.mark.parametrize("kind", ["NADI", "ALDi"])
 def test_classifiers_with_weights_that_are_not_numbers_are_refused_by_name(built, tmp_path, kind):
-    option = dialect_models.OPTIONS[kind]
-    folder = copied(built[option.name], tmp_path / "broken", make_nan)
-    with use_settings(current_settings().with_(**built | {option.name: str(folder)})):
+    option = dialect_models.SETTINGS[kind]
+    folder = copied(built[option], tmp_path / "broken", make_nan)
+    with use_settings(current_settings().with_(**built | {option: str(folder)})):
         with pytest.raises(CulturevalError, match=r"broken'.*model.safetensors that are not numbers.*classifier.wei"):
             dialect_models.check_model(kind)
 
@@ -300,9 +303,9 @@ def fitted(built, folder, kind):
 
 
 def refused(built, place, kind, *parts):
-    option = dialect_models.OPTIONS[kind]
-    with use_settings(current_settings().with_(**built | {option.name: str(place)})):
-        with pytest.raises(CulturevalError, match=f"The {kind} model .*{option.variable}") as error:
+    option = dialect_models.SETTINGS[kind]
+    with use_settings(current_settings().with_(**built | {option: str(place)})):
+        with pytest.raises(CulturevalError, match=f"The {kind} model .*{variable_of(option)}") as error:
             dialect_models.check_model(kind)
     assert all(part in str(error.value) for part in (place.name, *parts)), str(error.value)
 
@@ -310,8 +313,8 @@ def refused(built, place, kind, *parts):
 @pytest.mark.parametrize("kind", ["NADI", "ALDi"])
 def test_full_size_classifiers_must_tell_known_dialects_apart(built, tmp_path, kind):
     """A head turned round, or with exchanged rows, is wrong in no file, and still stopped by the model's name."""
-    folder, option = fitted(built, tmp_path / "sound", kind), dialect_models.OPTIONS[kind]
-    with use_settings(current_settings().with_(**built | {option.name: str(folder)})):
+    folder, option = fitted(built, tmp_path / "sound", kind), dialect_models.SETTINGS[kind]
+    with use_settings(current_settings().with_(**built | {option: str(folder)})):
         dialect_models.check_model(kind)
     reason = "does not tell an Egyptian" if kind == "NADI" else "more dialectal"
     changes = {"turned": lambda head: head.neg()}
@@ -328,9 +331,7 @@ def test_full_size_classifiers_must_tell_known_dialects_apart(built, tmp_path, k
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["NADI", "ALDi"])
 def test_damaged_and_exchanged_classifiers_are_stopped_by_name(built, tmp_path, kind):
-    folder, other = (
-        Path(built[dialect_models.OPTIONS[one].name]) for one in (kind, "ALDi" if kind == "NADI" else "NADI")
-    )
+    folder, other = (Path(built[dialect_models.SETTINGS[one]]) for one in (kind, "ALDi" if kind == "NADI" else "NADI"))
     refused(built, other, kind, "outputs, not")
     whole = (folder / "model.safetensors").read_bytes()
     for size in (0, 7, 500, len(whole) // 2, len(whole) - 1):

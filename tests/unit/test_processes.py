@@ -1,6 +1,5 @@
 """How the processes of one run share its questions."""
 
-import logging
 import os
 from unittest.mock import patch
 
@@ -42,35 +41,3 @@ def test_processes_with_other_rows_ask_nothing():
     with patch.dict(os.environ, WORLD_SIZE="2"), patch("torch.distributed.all_gather_object", others):
         with pytest.raises(CulturevalError, match="Nothing was asked"):
             processes.answer_and_gather([doc], [[0], []], lambda share: pytest.fail("it was asked"))
-
-
-def test_processes_ask_for_kinds_of_answers_in_one_order(monkeypatch):
-    """LightEval's order is that of a set, whose hashes differ between processes."""
-    from lighteval.pipeline import Pipeline
-    from lighteval.tasks.requests import SamplingMethod
-
-    from cultureval.runtime.patches.lighteval import pipeline as timed
-
-    monkeypatch.setattr(Pipeline, "_run_model", lambda self: {method: [] for method in self.sampling_docs})
-    orders = []
-    for methods in (list(SamplingMethod), list(SamplingMethod)[::-1]):
-        pipeline = object.__new__(timed._pipeline_class())
-        pipeline.sampling_docs = {method: [] for method in methods}
-        orders.append(list(pipeline._run_model()))
-    assert orders[0] == orders[1] and orders[0][-1] is SamplingMethod.GENERATIVE
-
-
-def test_only_two_warnings_are_left_unsaid_and_only_while_a_pipeline_is_made(monkeypatch, caplog):
-    from cultureval.runtime.patches.lighteval import pipeline as timed
-
-    def warn(**_):
-        for name, text in timed.SAID_BY_US.items():
-            logging.getLogger(name).warning("%s, and so on", text)
-            logging.getLogger(name).warning("another warning of %s", name)
-
-    monkeypatch.setattr(timed, "_pipeline_class", lambda: warn)
-    timed.timed_pipeline()
-    assert caplog.messages == [f"another warning of {name}" for name in timed.SAID_BY_US]
-    caplog.clear()
-    warn()  # as of LightEval's own command line
-    assert len(caplog.messages) == 4

@@ -280,13 +280,13 @@ def test_a_full_disk_is_named_and_nothing_is_left(tmp_path, monkeypatch):
 
 
 def test_options_come_from_the_environment():
-    assert read_data_options(Settings({})) == with_defaults(DataOptions())
-    options = read_data_options(Settings({"CULTUREVAL_DATA": "samples", "CULTUREVAL_BAD_ROWS": "skip"}))
+    assert read_data_options(Settings()) == with_defaults(DataOptions())
+    options = read_data_options(Settings.of_variables({"CULTUREVAL_DATA": "samples", "CULTUREVAL_BAD_ROWS": "skip"}))
     assert (options.bad_rows, options.root.name) == ("skip", "samples")
-    with pytest.raises(CulturevalError, match="CULTUREVAL_FORM='curate' is not one of"):
-        read_data_options(Settings({"CULTUREVAL_FORM": "curate"}))
+    with pytest.raises(CulturevalError, match="CULTUREVAL_FORM=curate: it should be"):
+        read_data_options(Settings.of_variables({"CULTUREVAL_FORM": "curate"}))
     with pytest.raises(CulturevalError, match="not a folder"):
-        read_data_options(Settings({"CULTUREVAL_DATA": "/no/such/folder"}))
+        read_data_options(Settings.of_variables({"CULTUREVAL_DATA": "/no/such/folder"}))
 
 
 def test_few_shot_rows_count_in_the_hash_of_runs_with_examples_alone(tmp_path):

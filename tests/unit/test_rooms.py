@@ -71,9 +71,9 @@ LIGHT = {  # what is done -> packages that it does not load
     "import cultureval.scripts.main, cultureval.tasks.catalogue as c; c.all_tasks()": "camel_tools openai",
     HELP: "matplotlib",
     "import cultureval.scripts.judge, cultureval.metrics.judges.optional_judges as o; o.judge_metrics('jeem_vqa')": (
-        "openai pydantic PIL yaml"
+        "openai PIL yaml"
     ),
-    "import cultureval.reports": "pydantic",
+    "import cultureval.reports": "",
 }
 
 

@@ -7,7 +7,6 @@ import pytest
 from datasets import Dataset
 
 from cultureval.runtime.errors import CulturevalError
-from cultureval.runtime.interruption import interruption_message, orderly_end
 from cultureval.runtime.patches.lighteval.tracker import Tracker
 from cultureval.runtime.saving import Saving
 
@@ -64,18 +63,19 @@ def test_a_template_names_the_folder_of_results_and_summary(tmp_path):
     assert not (tmp_path / "details").exists()
 
 
-def test_a_run_that_is_stopped_while_it_saves_leaves_no_part_of_its_details(tmp_path):
+def test_a_run_that_is_stopped_while_it_saves_leaves_no_part_of_it(tmp_path, monkeypatch):
     class Stopped:
         def to_parquet(self, file):
             file.write(b"half")
             raise KeyboardInterrupt
 
     tracker = tracker_of(tmp_path, Saving())
-    with pytest.raises(KeyboardInterrupt) as stopped, orderly_end():
-        tracker.save_results("2026", tracker.results)
-        tracker.save_details("2026", {"one|0": Dataset.from_list([{"doc": 1}]), "two|0": Stopped()})
-    assert [path.name for path in tmp_path.rglob("*") if path.is_file()] == ["results_2026.json"]
-    assert f"all scores, in {tracker.results_file}" in interruption_message(stopped.value)
+    tracker.details_logger.details |= {"one|0": [], "two|0": []}
+    found = iter([Dataset.from_list([{"doc": 1}]), Stopped()])
+    monkeypatch.setattr("cultureval.runtime.patches.lighteval.tracker.as_dataset", lambda _: next(found))
+    with pytest.raises(KeyboardInterrupt):
+        tracker.save()
+    assert [path.name for path in tmp_path.rglob("*") if path.is_file()] == []
 
 
 def test_scores_are_logged_where_it_is_asked_for(tmp_path, monkeypatch):

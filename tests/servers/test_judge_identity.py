@@ -1,0 +1,98 @@
+"""Two judges are two judges: by name and by what their servers list, never by an address; none answers for the dead."""
+
+import json
+
+import pytest
+from faulty_server import MODEL, FaultyServer
+
+from cultureval.judge_prompts.templates import judge_template
+from cultureval.metrics.judges.identity import judge_identity
+from cultureval.metrics.judges.judge import judge_items, judge_signature, judge_with_all
+from cultureval.metrics.judges.settings import JudgeSettings
+from cultureval.metrics.judges.verdicts import JudgeItem, reuse_line, summarize
+from cultureval.runtime.errors import CulturevalError
+
+TEMPLATE = "jeem_caption_reference"
+CRITERIA = judge_template(TEMPLATE).criteria
+ITEMS = [
+    JudgeItem(str(number), {"country": "Egypt", "reference": "قطة على كرسي", "generated": f"قطة رقم {number}"})
+    for number in range(4)
+]
+
+
+@pytest.fixture(autouse=True)
+def own_journal(own_folders):
+    """A journal of the test's own."""
+
+
+def always(score, **server):
+    """A server whose judge gives everything the same score."""
+    lines = "\n".join(f"{name}: {score}/5" for name in CRITERIA)
+    return FaultyServer(reply=lambda *_: lines, **server)
+
+
+def settings_of(server, **settings):
+    return JudgeSettings(**{"model": MODEL, "base_url": server.url, "max_retries": 0} | settings)
+
+
+def fluency(*judges):
+    """The mean fluency that each judge gives."""
+    found = judge_with_all(judges, {TEMPLATE: ITEMS})
+    return [summarize(one.verdicts, CRITERIA)["fluency"] for one in found.values()]
+
+
+def test_judges_of_one_model_name_keep_their_verdicts_and_the_same_one_elsewhere_finds_them():
+    with always(1, entry={"root": "/m/one"}) as one, always(5, entry={"root": "/m/five"}) as five:
+        assert fluency(settings_of(one, name="one"), settings_of(five, name="five")) == [1, 5]
+        with always(1, entry={"root": "/m/one"}) as moved:
+            assert fluency(settings_of(moved, name="one")) == [1] and not moved.asked
+        one.entry = {"root": "/m/other"}
+        one.reply = five.reply
+        assert fluency(settings_of(one, name="one")) == [5], "another checkpoint under the name"
+    with pytest.raises(CulturevalError, match="The judge one: .*start the server"):
+        fluency(settings_of(one, name="one"))
+
+
+def test_a_judge_whose_replies_name_another_model_stops_and_these_verdicts_are_not_used():
+    with always(3) as server:
+        server.plan = lambda prompt, count: setattr(server, "served", "other") if "رقم 2" in prompt else None
+        found = judge_items(settings_of(server, concurrency=1), TEMPLATE, ITEMS)
+    assert "other" in found.stopped and found.failed
+    assert [one.outcome for one in found.verdicts] == ["scored", "scored", "not_asked", "not_asked"]
+
+
+def test_a_wrong_key_stops_and_one_refused_item_does_not(monkeypatch):
+    for fault, outcomes in (("wrong_key", ["not_asked"] * 3), ("forbidden", ["scored"] * 3)):
+        with always(3) as server:
+            server.plan = lambda prompt, count, fault=fault: fault if "رقم 0" in prompt else None
+            found = judge_items(settings_of(server, concurrency=1, name=fault), TEMPLATE, ITEMS)
+        assert [one.outcome for one in found.verdicts][1:] == outcomes
+
+
+def test_reused_verdicts_are_told_with_their_date():
+    with always(3) as server:
+        assert reuse_line(judge_items(settings_of(server), TEMPLATE, ITEMS).verdicts) is None
+        again = judge_items(settings_of(server), TEMPLATE, ITEMS)
+    assert sum(server.asked.values()) == len(ITEMS) and [one.outcome for one in again.verdicts] == ["scored"] * 4
+
+
+def test_a_server_of_vllm_holds_replies_to_the_form_and_others_are_not_asked_to():
+    with always(3, entry={"owned_by": "vllm"}) as server:
+        judge_items(settings_of(server), TEMPLATE, ITEMS[:1])
+        assert "regex" in server.requests[0]["structured_outputs"]
+        own = settings_of(server, extra_body={"guided_choice": ["5"]}, name="own")
+        judge_items(own, TEMPLATE, ITEMS[:1])
+        assert "structured_outputs" not in server.requests[1]
+    with always(3) as server:
+        judge_items(settings_of(server), TEMPLATE, ITEMS[:1])
+        assert not {"structured_outputs", "response_format"} & server.requests[0].keys()
+
+
+def test_the_signature_holds_what_a_verdict_depends_on():
+    with always(3, entry={"root": "/m/one"}) as server:
+        identity, template = judge_identity(settings_of(server)), judge_template(TEMPLATE)
+        lines = {
+            judge_signature(settings_of(server, **changed), template, identity)
+            for changed in ({}, {"revision": "b"}, {"temperature": 1.0}, {"max_tokens": 9}, {"delimit": "never"})
+        }
+    assert len(lines) == 5 and all("root=/m/one" in line for line in lines) and json.dumps(sorted(lines))
