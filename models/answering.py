@@ -21,9 +21,8 @@ from cultureval.models.generation.choosing import TokenChooser
 from cultureval.models.generation.generation import Generation, generate, pad_left, sampling_arguments
 from cultureval.models.generation.queue import GenerationQueue
 from cultureval.models.generation.rows import Row
-from cultureval.models.jobs import GenerationJob, in_windows
+from cultureval.models.jobs import GenerationJob, ImagesRefused, in_windows
 from cultureval.models.memory import failures_named, is_out_of_memory, recover
-from cultureval.models.refused_images import ImagesRefused
 from cultureval.models.scoring.prefix_cache import longest_reusable
 from cultureval.runtime.progress import Progress
 

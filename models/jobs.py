@@ -10,7 +10,6 @@ from lighteval.tasks.requests import Doc
 
 from cultureval.models.generation.generation import Generation
 from cultureval.models.generation.rendering import all_images
-from cultureval.models.refused_images import ImagesRefused
 from cultureval.models.scoring.packed import ChoiceScore, ScoringRequest
 from cultureval.models.tokens import encode_pairs, kept, require_whole_letters, rolling_windows, tokens_read
 from cultureval.runtime.doc_fields import specific_of
@@ -24,6 +23,18 @@ if TYPE_CHECKING:
 
 WINDOW = 256  # docs encoded together, so that a long run starts quickly and needs little memory
 Item = TypeVar("Item")
+
+
+class ImagesRefused(Exception):
+    """The processor refuses the images of a prompt, or they take more tokens than the model reads.
+
+    Attributes:
+        reason: A clause that says why.
+    """
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
 
 
 class ScoringJob:
