@@ -194,7 +194,13 @@ def encode_together(jobs: Sequence[ScoringJob]) -> None:
 
 
 class GenerationJob:
-    """One doc to be answered by generation."""
+    """One prompt to be answered by generation.
+
+    Attributes:
+        docs: The docs that ask it, each with its place in the run.
+        samples: Answers by number, until all are there.
+        ended: Whether it is answered or refused.
+    """
 
     def __init__(self, lm: "HFModel", doc: Doc) -> None:
         """Render and encode a doc for a model."""
@@ -222,8 +228,10 @@ class GenerationJob:
         )
         self.truncated = 0
         self.tokens: list[int] = [] if self.images else self._encode()
+        self.docs: list[tuple[int, Doc]] = []
+        self.samples: dict[int, Generation] = {}
         self.answers: list[Generation] = []
-        self.refused = ""
+        self.refused, self.ended = "", False
 
     def _encode(self) -> list[int]:
         """Prompt tokens, at least one, truncated on the left if not even one more token would fit."""
