@@ -13,7 +13,6 @@ if TYPE_CHECKING:
 
 
 CLASSES = {"hf": "HFModel", "openai_api": "OpenAIModel", "vllm": "VLLMModel"}
-FILES = {"transformers": "hf.py", "vllm": "vllm.py"}
 
 
 def model_file(model: str) -> Path:
@@ -23,12 +22,12 @@ def model_file(model: str) -> Path:
         CulturevalError: Both a server and a backend are named.
     """
     settings = with_base_model(read_model_settings(model))
-    backend = settings.get("backend") or "auto"
-    if "base_url" in settings:
-        if backend != "auto":
-            raise CulturevalError(f"{model} names a server (base_url), which is a backend itself: leave --backend out.")
-        return Path(__file__).with_name("openai_api.py")
-    return Path(__file__).with_name(FILES.get(str(backend), "hf.py"))
+    backend = settings.get("backend")
+    if "base_url" not in settings:
+        return Path(__file__).with_name("vllm.py" if backend == "vllm" else "hf.py")
+    if backend:
+        raise CulturevalError(f"{model} names a server (base_url), which is a backend itself: leave --backend out.")
+    return Path(__file__).with_name("openai_api.py")
 
 
 def load_model(model: str) -> "LightevalModel":

@@ -154,7 +154,7 @@ def generate_solutions(
     samples, own = samples_file(settings, output_dir), settings.of_model(docs[0].num_samples)
     current = current_settings()
     with use_settings(current.with_(model_settings=current.model_settings | own)):
-        check_model(settings.model, images=False, likelihoods=False, answers=docs[0].num_samples)
+        check_model(settings.model, images=False, likelihoods=False)
         model: Any = load_model(settings.model)
         if settings.resolved_backend() == "openai":
             model.identify()

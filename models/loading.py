@@ -12,36 +12,35 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import torch
 import transformers
 from huggingface_hub.errors import StrictDataclassError
-from jinja2.exceptions import TemplateSyntaxError
 from safetensors import SafetensorError
 from transformers import AutoConfig, AutoProcessor, AutoTokenizer, GenerationConfig, PreTrainedConfig
+from transformers.models.auto.modeling_auto import (
+    MODEL_FOR_CAUSAL_LM_MAPPING_NAMES,
+    MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING_NAMES,
+    MODEL_FOR_MASKED_LM_MAPPING_NAMES,
+)
 from transformers.utils import is_torchvision_available
 
-from cultureval.models.adapters import put_on, read_adapter
-from cultureval.models.memory import memory_limit
+from cultureval.models.adapters import adapter_identity, put_on
 from cultureval.models.settings import HFModelSettings, is_local
-from cultureval.models.template_errors import TEMPLATE_ERRORS
 from cultureval.runtime.data.hub import cached_commit, is_offline
 from cultureval.runtime.devices import choose_device
-from cultureval.runtime.errors import CulturevalError, described, did_you_mean
+from cultureval.runtime.errors import CulturevalError, described
 from cultureval.runtime.extras import require_extra
-from cultureval.runtime.interruption import TimeLimitReached, time_limit
 from cultureval.runtime.model_settings import refuse_unknown
-from cultureval.runtime.patches.bitsandbytes import quiet_products
-from cultureval.runtime.patches.transformers import VIDEOS, class_names, processor_class, without_videos
+from cultureval.runtime.patches.transformers import VIDEOS, processor_class, without_videos
 from cultureval.runtime.smollm2 import SHORT
-from cultureval.runtime.weight_files import fingerprint, missing_weights, surplus_layers
+from cultureval.runtime.weight_files import fingerprint, missing_weights
 
 if TYPE_CHECKING:
     from transformers import BitsAndBytesConfig, PreTrainedModel, PreTrainedTokenizerBase, ProcessorMixin
 
 logger = logging.getLogger(__name__)
 Loaded = TypeVar("Loaded")
-TEMPLATE_SECONDS = 10
-TEMPLATE_BYTES = 2**29  # for one question, besides what the process holds
-TEMPLATE_LETTERS = 2**20
-TRIED = ("Which one?", "How often?")
 BITS = {"4bit": {"load_in_4bit": True, "bnb_4bit_compute_dtype": "bfloat16"}, "8bit": {"load_in_8bit": True}}
+# How transformers and its parts meet what cannot be read: files, shapes, devices, names in config.json.
+LOAD_ERRORS = (OSError, ValueError, RuntimeError, AssertionError, SafetensorError, StrictDataclassError)
+LOAD_ERRORS += (ImportError, KeyError, AttributeError, TypeError)
 
 
 @dataclass
@@ -95,27 +94,24 @@ def load(settings: HFModelSettings) -> LoadedModel:
     from transformers import AutoModelForCausalLM, AutoModelForImageTextToText
 
     config = read_config(settings)
-    vision = is_vision(config)
+    vision, name = is_vision(config), settings.model_name
     reader = read_tokenizer(settings, config)
     tokenizer = reader.tokenizer if vision else reader
     tokenizer.padding_side = tokenizer.truncation_side = "left"
     if tokenizer.pad_token is None:
         tokenizer.pad_token = tokenizer.eos_token
-    model_class = AutoModelForImageTextToText if vision else AutoModelForCausalLM
-    arguments = _model_arguments(settings, config)
-    quiet_products()
-    # cuDNN makes a new plan for every length of the keys: 2 ms a layer and token in bfloat16 (docs/speed.md).
+    # cuDNN makes a new plan for every length of the keys: 2 ms a layer and token in bfloat16.
     torch.backends.cuda.enable_cudnn_sdp(False)
-    common = {"revision": settings.revision, "trust_remote_code": settings.trust_remote_code}
-    source = _expanded(settings.model_name)
-    read_weights = partial(model_class.from_pretrained, source, **common, **arguments, output_loading_info=True)
-    model, report = _loaded(read_weights, settings.model_name)
+    # bitsandbytes warns at every product in 8 bits that its input is cast.
+    logging.getLogger("bitsandbytes.autograd._functions").setLevel(logging.ERROR)
+    model_class = AutoModelForImageTextToText if vision else AutoModelForCausalLM
+    arguments = _of_hub(settings) | _model_arguments(settings, config)
+    read_weights = partial(model_class.from_pretrained, _expanded(name), **arguments, output_loading_info=True)
+    model, report = _loaded(read_weights, name)
     if missing := missing_weights(model, report):
-        raise CulturevalError(f"{settings.model_name} {missing}. Give a complete checkpoint.")
-    if surplus := surplus_layers(model, report):
-        raise CulturevalError(f"{settings.model_name} {surplus}. Give the config.json that belongs to these weights.")
+        raise CulturevalError(f"{name} {missing}. Give a complete checkpoint.")
     if settings.adapter:
-        model = put_on(model, read_adapter(settings.adapter), settings.merge_adapter)
+        put_on(model, settings.adapter)
     stops = own_stop_strings(model.generation_config)
     if stops:
         model.generation_config.stop_strings = None  # answers are cut at them here
@@ -149,13 +145,10 @@ def read_config(settings: HFModelSettings) -> PreTrainedConfig:
     Raises:
         CulturevalError: It cannot be read, or belongs to a model that does not continue a prompt.
     """
-    common = {"revision": settings.revision, "trust_remote_code": settings.trust_remote_code}
-    source = _expanded(settings.model_name)
     name = settings.model_name
-    near = "" if is_local(name) else did_you_mean(name, [SHORT], cutoff=0.75).strip()
-    also = f" Without a hub, `{SHORT}` is a small real model to try." if is_offline() and not is_local(name) else ""
-    config = _loaded(lambda: AutoConfig.from_pretrained(source, **common), name, near and f"{near} ", also)
-    _refuse_other_kinds(config, settings.model_name)
+    hint = f" Without a hub, `{SHORT}` is a small real model to try." if is_offline() and not is_local(name) else ""
+    config = _loaded(lambda: AutoConfig.from_pretrained(_expanded(name), **_of_hub(settings)), name, remedy=hint)
+    _refuse_other_kinds(config, name)
     return config
 
 
@@ -167,84 +160,14 @@ def read_tokenizer(settings: HFModelSettings, config: PreTrainedConfig) -> Any:
     """
     source = _text_source(settings)
     # The revision is the model's: a tokenizer of another repository is read from its main branch.
-    common = {
-        "revision": "main" if settings.tokenizer else settings.revision,
-        "trust_remote_code": settings.trust_remote_code,
-    }
+    common = _of_hub(settings) | ({"revision": "main"} if settings.tokenizer else {})
     read = partial(load_processor, config=config) if is_vision(config) else AutoTokenizer.from_pretrained
     remedy = " Set `tokenizer` to a folder or hub id that has one."
-    found = _loaded(lambda: read(source, **common), source, "The tokenizer of ", remedy)
-    if settings.chat_template != "off":
-        require_readable_template(found, source)
-    return found
+    return _loaded(lambda: read(source, **common), source, "The tokenizer of ", remedy)
 
 
-def require_readable_template(writer: Any, source: str) -> None:
-    """Refuses a chat template that is none, does not end, or loses questions; `Renderer` tries what others support.
-
-    Args:
-        writer: A tokenizer or processor.
-        source: Its folder or hub id.
-
-    Raises:
-        CulturevalError: What is wrong with its template.
-    """
-    if not getattr(writer, "chat_template", None):
-        return
-    try:
-        with time_limit(TEMPLATE_SECONDS), memory_limit(TEMPLATE_BYTES):
-            others = _other_dialogues(writer)
-            written = [_both_questions(writer, str)]
-            if len({*written[0]}) == 1:
-                written.append(_both_questions(writer, _text_part))
-    except TimeLimitReached as error:
-        raise _refused_template(source, f"takes more than {TEMPLATE_SECONDS} seconds for one question") from error
-    except MemoryError as error:
-        raise _refused_template(source, f"takes more than {TEMPLATE_BYTES >> 20} MiB for one question") from error
-    except TemplateSyntaxError as error:
-        raise _refused_template(source, f"has an error in line {error.lineno}: {error.message}") from error
-    except SyntaxError as error:  # of the Python that jinja2 makes of it, as by a `break` outside a loop
-        raise _refused_template(source, f"cannot be compiled: {error.msg}") from error
-    except TEMPLATE_ERRORS:
-        return
-    if (longest := max(len(text) for texts in [others, *written] for text in texts)) > TEMPLATE_LETTERS:
-        raise _refused_template(source, f"writes {longest:,} letters for one question")
-    if len({*written[-1]}) == 1:
-        raise _refused_template(source, "leaves out what the user asks, so that all prompts would be one")
-
-
-def _refused_template(source: str, reason: str) -> CulturevalError:
-    return CulturevalError(f"The chat template of {source} {reason}. Mend it, or set chat_template: off.")
-
-
-def _both_questions(writer: Any, form: Callable[[str], Any]) -> list[str]:
-    """Two questions as a chat template writes them, in whatever letters."""
-    messages = [[{"role": "user", "content": form(question)}] for question in TRIED]
-    return [str(writer.apply_chat_template(each, tokenize=False, add_generation_prompt=True)) for each in messages]
-
-
-def _other_dialogues(writer: Any) -> list[str]:
-    """A system prompt, few-shot examples and an image without reasoning, as far as a chat template takes them."""
-    first, second = ({"role": "user", "content": text} for text in TRIED)
-    answer = {"role": "assistant", "content": "This."}
-    image = {"role": "user", "content": [{"type": "image"}, *_text_part(TRIED[0])]}
-    options: dict[str, Any] = {"tokenize": False, "add_generation_prompt": True}
-    if "enable_thinking" in str(writer.chat_template):
-        options["enable_thinking"] = False
-    written = []
-    for messages in ([{"role": "system", "content": "Be brief."}, first], [first, answer, second], [image]):
-        try:
-            written.append(str(writer.apply_chat_template(messages, **options)))
-        except MemoryError:
-            raise
-        except TEMPLATE_ERRORS:
-            continue  # `Renderer` and the prompts say so, where it matters
-    return written
-
-
-def _text_part(text: str) -> list[dict[str, str]]:
-    """A text as templates of vision models read it, some of them alone."""
-    return [{"type": "text", "text": text}]
+def _of_hub(settings: HFModelSettings) -> dict[str, Any]:
+    return {"revision": settings.revision, "trust_remote_code": settings.trust_remote_code}
 
 
 def _text_source(settings: HFModelSettings) -> str:
@@ -253,29 +176,23 @@ def _text_source(settings: HFModelSettings) -> str:
 
 def is_vision(config: PreTrainedConfig) -> bool:
     """Whether a configuration belongs to an image-text-to-text model."""
-    vision, text = class_names("IMAGE_TEXT_TO_TEXT"), class_names("CAUSAL_LM")
     for architecture in config.architectures or []:
-        if architecture in vision.values():
+        if architecture in MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING_NAMES.values():
             return True
-        if architecture in text.values():
+        if architecture in MODEL_FOR_CAUSAL_LM_MAPPING_NAMES.values():
             return False
-    return config.model_type in vision
+    return config.model_type in MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING_NAMES
 
 
 def _refuse_other_kinds(config: PreTrainedConfig, name: str) -> None:
     """Refuse models that AutoModelForCausalLM loads, at least in part, though they do not continue a prompt."""
-    causal = set(class_names("CAUSAL_LM").values())
-    masked = set(class_names("MASKED_LM").values()) - causal
-    if config.is_encoder_decoder or config.get_text_config(decoder=True).is_encoder_decoder:
-        kind = "an encoder-decoder"
-    elif masked.intersection(config.architectures or []):
-        kind = "a masked language model"
-    else:
-        return
-    raise CulturevalError(
-        f"{name} is {kind} ({config.model_type}): only models that continue a prompt can be evaluated, "
-        "that is causal language models and image-text-to-text models with a causal decoder."
-    )
+    masked = set(MODEL_FOR_MASKED_LM_MAPPING_NAMES.values()) - set(MODEL_FOR_CAUSAL_LM_MAPPING_NAMES.values())
+    encodes = config.is_encoder_decoder or config.get_text_config(decoder=True).is_encoder_decoder
+    if encodes or masked.intersection(config.architectures or []):
+        kind = "an encoder-decoder" if encodes else "a masked language model"
+        raise CulturevalError(
+            f"{name} is {kind} ({config.model_type}). Only models that continue a prompt are evaluated."
+        )
 
 
 def longest_sequence(config: PreTrainedConfig) -> int:
@@ -287,21 +204,17 @@ def longest_sequence(config: PreTrainedConfig) -> int:
 
 def model_identity(settings: HFModelSettings) -> dict[str, Any]:
     """Name, commit or hash of the folder (also noted in the settings), tokenizer, and versions of the libraries."""
-    text_source = _text_source(settings)
+    tokenizer = settings.tokenizer and _text_source(settings)
     if is_local(settings.model_name):
         settings.fingerprint = fingerprint(Path(_expanded(settings.model_name)))
     else:
         settings.resolved_revision = cached_commit(settings.model_name, "config.json", settings.revision)
     return {
         "name": settings.display_name(),
-        **({"adapter": settings.adapter_identity()} if settings.adapter else {}),
+        **({"adapter": adapter_identity(settings.adapter)} if settings.adapter else {}),
         "revision": settings.resolved_revision,
         "fingerprint": settings.fingerprint,
-        "tokenizer": fingerprint(Path(text_source))
-        if settings.tokenizer and is_local(text_source)
-        else text_source
-        if settings.tokenizer
-        else None,
+        "tokenizer": fingerprint(Path(tokenizer)) if tokenizer and is_local(tokenizer) else tokenizer,
         "transformers": transformers.__version__,
         "torch": torch.__version__,
         # Images are resized by torchvision where it is installed, else by Pillow, with slightly different results.
@@ -317,7 +230,7 @@ def _model_arguments(settings: HFModelSettings, config: PreTrainedConfig) -> dic
     if quantisation := quantisation_of(settings, config):
         arguments["quantization_config"] = quantisation
     if settings.dtype not in BITS:
-        arguments["dtype"] = require_dtype(settings.dtype)
+        arguments["dtype"] = settings.dtype
     return arguments
 
 
@@ -335,51 +248,24 @@ def quantisation_of(settings: HFModelSettings, config: PreTrainedConfig) -> "Bit
     known = set(inspect.signature(BitsAndBytesConfig.__init__).parameters) - {"self", "kwargs"}
     refuse_unknown(values, known, "quantisation (transformers' BitsAndBytesConfig)")
     require_extra("quantised")
-    try:
-        return BitsAndBytesConfig(**values)
-    except (TypeError, ValueError) as error:
-        raise CulturevalError(f"quantisation of {settings.model_name} cannot be set: {error}") from error
-
-
-def require_dtype(name: str) -> torch.dtype | str:
-    """The torch dtype of a name; "auto" and quantisations stay names.
-
-    Raises:
-        CulturevalError: There is none.
-    """
-    if name in ("auto", *BITS):
-        return name
-    dtype = getattr(torch, name, None)
-    if not isinstance(dtype, torch.dtype) or not dtype.is_floating_point or dtype.itemsize == 1:
-        raise CulturevalError(
-            f"No model can be loaded with the dtype {name!r}: use float32, bfloat16, float16, auto, 4bit or 8bit."
-        )
-    return dtype
+    return _loaded(lambda: BitsAndBytesConfig(**values), settings.model_name, "The quantisation of ")
 
 
 def _loaded(read: Callable[[], Loaded], name: str, part: str = "", remedy: str = "") -> Loaded:
+    """What `read` returns; its own error is turned into a sentence."""
     try:
         return read()
-    except ImportError as error:
-        reason = str(error).strip().splitlines()[0]
-        raise CulturevalError(f"{name} needs a package that is not installed: {reason}") from error
     except torch.OutOfMemoryError as error:
         raise CulturevalError(f"{name} does not fit on its device: set device_map: auto, or dtype: 8bit.") from error
-    # RuntimeError, AssertionError: a missing or unsupported device.
-    except (OSError, ValueError, RuntimeError, AssertionError, SafetensorError, StrictDataclassError) as error:
-        what = name if is_local(name) else f"{name}, which is no folder here,"
-        reason = " ".join(str(error).split()).rstrip(".")
-        raise CulturevalError(f"{part}{what} cannot be loaded: {reason}.{remedy}") from error
     except (pickle.UnpicklingError, EOFError) as error:
         raise CulturevalError(
             f"{part}{name} cannot be loaded: its weights are a pickle that holds more than tensors, or is cut short. "
             "Such files can run code, so they are not read: give weights in safetensors."
         ) from error
-    # How transformers meets unknown names in config.json: of activations, of rotary embeddings, of dtypes.
-    except (KeyError, AttributeError, TypeError) as error:
-        raise CulturevalError(
-            f"{part}{name} cannot be loaded ({described(error)}). Correct its config.json."
-        ) from error
+    except LOAD_ERRORS as error:
+        what = name if is_local(name) else f"{name}, which is no folder here,"
+        reason = described(error).rstrip(".")
+        raise CulturevalError(f"{part}{what} cannot be loaded: {reason}.{remedy}") from error
 
 
 def _expanded(name: str) -> str:
@@ -391,6 +277,7 @@ def load_processor(source: str, config: PreTrainedConfig, **options: Any) -> "Pr
 
     Args:
         source: Hub id or folder.
+        config: Of the model.
         **options: For `from_pretrained`.
 
     Raises:

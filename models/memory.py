@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import psutil
 import torch
 
 from cultureval.runtime.errors import CulturevalError, described
@@ -65,61 +66,12 @@ def recover(device: torch.device, error: BaseException) -> None:
 def available_bytes(device: torch.device) -> int:
     """Bytes that this process may still take on a device: its share, if other processes of this run compute there."""
     if device.type != "cpu":
-        free, _ = torch.accelerator.get_memory_info(device)
-        return free
-    return _main_memory() // int(os.environ.get("LOCAL_WORLD_SIZE", 1))
-
-
-@contextmanager
-def memory_limit(more: int) -> Iterator[None]:
-    """A context in which what takes more than so many bytes besides raises MemoryError; on Linux only."""
-    used = _field(Path("/proc/self/status"), "VmSize:")
-    if used is None:
-        yield
-        return
-    import resource
-
-    most, hard = resource.getrlimit(resource.RLIMIT_AS)
-    wanted = used * 1024 + more
-    resource.setrlimit(resource.RLIMIT_AS, (wanted if most == resource.RLIM_INFINITY else min(most, wanted), hard))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_AS, (most, hard))
-
-
-def _main_memory() -> int:
-    """The least of what the system, the control group and the process's own limit leave."""
-    limits = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
-    if (found := _field(Path("/proc/meminfo"), "MemAvailable:")) is not None:
-        limits.append(found * 1024)
-    most, used = (_number(CGROUP / name) for name in ("memory.max", "memory.current"))
-    if most is not None and used is not None:
-        limits.append(most - used + (_field(CGROUP / "memory.stat", "inactive_file") or 0))  # can be given back
-    limits.append(_address_space())
-    return max(min(limits), 0)
-
-
-def _address_space() -> int:
-    try:
-        import resource
-    except ImportError:  # not on Windows
-        return 2**62
-    most, _ = resource.getrlimit(resource.RLIMIT_AS)
-    used = _field(Path("/proc/self/status"), "VmSize:")
-    return 2**62 if most == resource.RLIM_INFINITY or used is None else most - used * 1024
-
-
-def _field(file: Path, name: str) -> int | None:
-    try:
-        lines = file.read_text(encoding="ascii").splitlines()
-    except OSError:
-        return None
-    return next((int(line.split()[1]) for line in lines if line.startswith(name)), None)
-
-
-def _number(file: Path) -> int | None:
-    try:
-        return int(file.read_text(encoding="ascii"))
+        return torch.accelerator.get_memory_info(device)[0]
+    limits = [psutil.virtual_memory().available]
+    try:  # of a container; a file cache can be given back
+        most, used = (int((CGROUP / name).read_text(encoding="ascii")) for name in ("memory.max", "memory.current"))
+        stat = dict(line.split() for line in (CGROUP / "memory.stat").read_text(encoding="ascii").splitlines())
+        limits.append(most - used + int(stat.get("inactive_file", 0)))
     except (OSError, ValueError):  # no control group, or no limit ("max")
-        return None
+        pass
+    return max(min(limits), 0) // int(os.environ.get("LOCAL_WORLD_SIZE", 1))

@@ -15,8 +15,7 @@ CULTUREVAL_MODEL_SETTINGS (a JSON object) overrides the file.
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Container, Iterable, Mapping, Sequence
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
@@ -88,16 +87,14 @@ class OpenAIModel(LightevalModel):
         Raises:
             CulturevalError: The settings are wrong.
         """
-        processes.connect()
         self.config = read_config(config.model_name)
-        if processes.process_count() > 1 and (self.config.batch or self.config.budget is not None):
-            raise CulturevalError("A run with a budget or batch files is one process: start it without a launcher.")
         self._prepare(self.config.servers())
 
     def _prepare(self, servers: ServerSettings) -> None:
-        """What does not depend on where the settings come from; several processes share the requests in flight."""
-        shared = max(1, servers.concurrency // processes.process_count())
-        self._servers = replace(servers, concurrency=shared)
+        """What does not depend on where the settings come from."""
+        if processes.process_count() > 1:
+            raise CulturevalError("A model on a server is asked by one process: start it without a launcher.")
+        self._servers = servers
         self._generation = generation_arguments(self.config)
         self.log = AnswerLog()
         self.of_first_tokens: set[str] = set()  # tasks with `|k` whose labels were scored so
@@ -106,19 +103,17 @@ class OpenAIModel(LightevalModel):
         self._cache = SampleCache(self.config)
 
     def identify(self) -> ServerIdentity | None:
-        """Learn who the servers are, once, before any answer is looked up; the first process asks for all.
+        """Learn who the servers are, once, before any answer is looked up.
 
         Raises:
             CulturevalError: None of them answers, or they serve different models.
         """
         config = self.config
         if self._server_identity is None:
-            asked = None
             if config.batch or config.provided_by is not None:
-                asked = ServerIdentity(config.model, root=config.provider)
-            elif processes.process_rank() == 0:
-                asked = identify(config.model, self._servers, config.model, config.revision)
-            self._server_identity = processes.gather(asked)[0]
+                self._server_identity = ServerIdentity(config.model, root=config.provider)
+            else:
+                self._server_identity = identify(config.model, self._servers, config.model, config.revision)
         return self._server_identity
 
     @cached_property
@@ -180,7 +175,6 @@ class OpenAIModel(LightevalModel):
             "model": {
                 "backend": "server",
                 "version": self.config.revision,
-                "processes": processes.process_count(),
                 "max_length": self.max_length,
                 "chat_template": self._uses_chat,
                 "chat_template_hash": self._renderer.template_hash if self.config.tokenizer else "",
@@ -194,20 +188,10 @@ class OpenAIModel(LightevalModel):
             "tokens": dict(self.log.spent),
         }
 
-    @property
-    def disable_tqdm(self) -> bool:
-        """Progress is shown by the first process only."""
-        return processes.process_rank() > 0
-
     def cleanup(self) -> None:
-        """Called after the last answer and before the metrics: all processes but the first end here."""
+        """Called after the last answer and before the metrics: a dry run ends here, with its plan."""
         if self.config.dry_run:
             self._plan.tell(self._asking.budget.spent)
-        logs = processes.gather(self.log)
-        self.log = AnswerLog()
-        for log in logs:
-            self.log.add(log)
-        processes.answered()
 
     @property
     def _uses_chat(self) -> bool:
@@ -246,7 +230,7 @@ class OpenAIModel(LightevalModel):
             raise self._batch_written({key: questions[key] for key in questions if key in missing})
         else:
             try:
-                answers = ask_all(asking, questions, description, on_row_error, self.disable_tqdm)
+                answers = ask_all(asking, questions, description, on_row_error)
             except BudgetSpent as error:
                 raise CulturevalError(f"{self.config.model}: {error}. {goes_on()} Raise --budget.") from error
         for key, answer in answers.items():
@@ -306,24 +290,17 @@ class OpenAIModel(LightevalModel):
             ServerError: The servers stop the run; all answers so far are in the journal.
             CulturevalError: A row has no answer, or several samples are requested at temperature 0.
         """
-        self.identify()
-        shares = processes.split_round_robin(range(len(docs)))
-        answered = processes.answer_and_gather(docs, shares, self._generate)
-        for doc, (_, added) in zip(docs, answered, strict=True):
-            doc.specific = {**specific_of(doc), **added}
-        return [response for response, _ in answered]
-
-    def _generate(self, docs: Sequence[Doc]) -> list[tuple[ModelResponse, dict[str, Any]]]:
-        """The responses of this process's share of docs, and what each adds to its doc's `specific`."""
         asked = [self._generations(doc) for doc in docs]
         answers, refused = self._ask(docs, asked, "generating")
         self._log(docs, asked, answers, "generation", refused)
-        responses: list[tuple[ModelResponse, dict[str, Any]]] = []
+        responses: list[ModelResponse] = []
         for place, (doc, keys) in enumerate(zip(docs, asked, strict=True)):
             if place in refused:
-                responses.append((refused[place], {}))
+                responses.append(refused[place])
                 continue
-            responses.append(self._generated(doc, [answers[key] for key in keys]))
+            response, added = self._generated(doc, [answers[key] for key in keys])
+            responses.append(response)
+            doc.specific = {**specific_of(doc), **added}
             self.log.short[doc.task_name] += any("limit" in answers[key] for key in keys)
         return responses
 
@@ -425,14 +402,11 @@ class OpenAIModel(LightevalModel):
             CulturevalError: A row has no answer.
         """
         if self.config.scoring == "full":
-            return self._score_together(docs, self._prompts)
+            self.identify()  # which tells the longest sequence
+            return self._score([*map(self._prompts, docs)])
         for doc in docs:
             require_labels(doc)
         self.of_first_tokens |= {doc.task_name for doc in docs}
-        self.identify()
-        return processes.answer_and_gather(docs, processes.split_round_robin(range(len(docs))), self._first_tokens)
-
-    def _first_tokens(self, docs: Sequence[Doc]) -> list[ModelResponse]:
         asked = [self._first_token_questions(doc) for doc in docs]
         answers, refused = self._ask(docs, asked, "scoring first tokens")
         responses = [
@@ -455,14 +429,6 @@ class OpenAIModel(LightevalModel):
             return await ask_first_token(client, {**request, "messages": messages})
 
         return {key: ask}
-
-    def _score_together(
-        self, docs: Sequence[Doc], prompt_of: Callable[[Doc], server_scoring.Prompt]
-    ) -> list[ModelResponse]:
-        """Score docs in all processes, each a share of adjacent ones, whose prompts may begin alike."""
-        self.identify()
-        shares = processes.split_contiguous(range(len(docs)), [1.0] * len(docs))
-        return processes.answer_and_gather(docs, shares, lambda share: self._score([*map(prompt_of, share)]))
 
     def _prompts(self, doc: Doc) -> server_scoring.Prompt:
         if not doc.choices:
@@ -499,7 +465,8 @@ class OpenAIModel(LightevalModel):
 
     def loglikelihood_rolling(self, docs: list[Doc]) -> list[ModelResponse]:
         """Score each Doc's query after BOS (or EOS, without a BOS), in windows of `max_length`; raises as others do."""
-        responses = self._score_together(docs, self._rolling_prompt)
+        self.identify()
+        responses = self._score([*map(self._rolling_prompt, docs)])
         for response in responses:
             if len(response.logprobs) > 1:
                 response.logprobs = [sum(response.logprobs)]

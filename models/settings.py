@@ -1,6 +1,5 @@
 """Settings of a model, from a YAML file and from the command line, checked before anything loads."""
 
-import math
 import shlex
 from collections.abc import Mapping
 from pathlib import Path
@@ -17,9 +16,10 @@ from pydantic import (
     ValidatorFunctionWrapHandler,
     WrapValidator,
     field_validator,
+    model_validator,
 )
 
-from cultureval.models.adapters import read_adapter, with_base_model
+from cultureval.models.adapters import with_base_model
 from cultureval.runtime.data.user_cache import user_cache
 from cultureval.runtime.errors import CulturevalError, ProblemList, wrong_settings
 from cultureval.runtime.generation_hints import Placement
@@ -43,21 +43,12 @@ Switch = Annotated[
     BeforeValidator(lambda value: ("on" if value else "off") if isinstance(value, bool) else value),
 ]
 Tag = Annotated[str, Field(min_length=1)]
-Backend = Literal["auto", "transformers", "vllm"]
 Settings = TypeVar("Settings", bound=BaseModel)
 
 # Settings that an answer does not depend on, or that its key and signature contain in other fields.
-NOT_IN_ANSWER_KEY = {
-    "model_name",
-    "adapter",
-    "revision",
-    "device",
-    "device_map",
-    "batch_size",
-    "token_budget",
-    "cache_dir",
-}
-NOT_IN_ANSWER_KEY |= {"backend", "tensor_parallel", "data_parallel", "vllm_args"}
+NOT_IN_ANSWER_KEY = {"model_name", "adapter", "revision", "device", "device_map", "batch_size", "token_budget"}
+OF_VLLM = {"tensor_parallel", "data_parallel", "vllm_args"}
+NOT_IN_ANSWER_KEY |= {"cache_dir", "backend"} | OF_VLLM
 # LightEval's generation parameters that are for other backends, or that `generate` rejects.
 NOT_IN_TRANSFORMERS = (
     "frequency_penalty",
@@ -69,10 +60,6 @@ NOT_IN_TRANSFORMERS = (
 )
 
 
-SHARES = ("top_p", "min_p")
-ABOVE_0 = ("repetition_penalty", "max_new_tokens")  # of the latter, 0 would mean the task's own
-
-
 class HFModelSettings(ModelConfig, extra="forbid"):
     """How a transformers model is loaded and run.
 
@@ -80,11 +67,8 @@ class HFModelSettings(ModelConfig, extra="forbid"):
         model_name: Hub id or folder.
         revision: Branch, tag or commit on the hub.
         tokenizer: Hub id or folder of another tokenizer or processor than the model's own.
-        adapter: Folder of a PEFT adapter (LoRA and its like) of this model; set by itself where the model is named by
-            such a folder.
-        merge_adapter: Whether the adapter's products are added to the model's weights; else they are computed beside
-            them, slower, and without the rounding of the sum (4 and 8 bits).
-        dtype: A torch dtype by name, "auto" (the checkpoint's), or "4bit" and "8bit" (needs bitsandbytes).
+        adapter: Folder of a PEFT adapter (LoRA and its like) of this model; set by itself where MODEL is such a folder.
+        dtype: "auto" is the checkpoint's; "4bit" and "8bit" need bitsandbytes.
         device: "auto" takes the first accelerator, else the CPU.
         device_map: Spreads one model over several devices, e.g. "auto"; replaces `device`.
         quantisation: Arguments of transformers' BitsAndBytesConfig, if "4bit" and "8bit" are not enough.
@@ -93,9 +77,8 @@ class HFModelSettings(ModelConfig, extra="forbid"):
         max_length: Longest sequence in tokens; None: the model's own.
         batch_size: Answers that are generated at once. "auto": as many as the free memory holds, at most 32 on a CPU
             and 256 on an accelerator. Where memory does not suffice, the number is halved.
-        token_budget: Tokens per scoring batch beyond the shared prefix; None: 1024 on a CPU (512 without sdpa), 2048
-            on an accelerator (4096 for the choices of one prompt). "auto": as many or fewer by the free memory on a
-            CPU; 8192 on an accelerator. Where memory does not suffice, the number is halved.
+        token_budget: Tokens per scoring batch beyond the shared prefix; None: 512 on a CPU, 2048 on an accelerator.
+            Where memory does not suffice, the number is halved.
         chat_template: "auto" uses the tokenizer's if it has one.
         add_special_tokens: "auto" adds BOS to a prompt unless the chat template already does, or as the task says
             (QIMMA's `--parity`); "on" always does, like LightEval (BOS may then be duplicated).
@@ -107,8 +90,7 @@ class HFModelSettings(ModelConfig, extra="forbid"):
         image_placement: Position of images that the prompt does not place with `<image>` marks.
         image_max_pixels: Larger images are scaled down to this many pixels, keeping the aspect ratio.
         image_min_pixels: Smaller images are scaled up likewise.
-        backend: "transformers", or "vllm" in an environment of its own; "auto" scores choices with transformers and
-            generates with vLLM where that is found and the device is an accelerator, else with transformers.
+        backend: "transformers", or "vllm" in an environment of its own.
         tensor_parallel: GPUs that vLLM spreads one copy of the model over.
         data_parallel: Copies of the model that vLLM serves.
         vllm_args: Further arguments of `vllm serve`; a text is split as a shell does.
@@ -120,8 +102,7 @@ class HFModelSettings(ModelConfig, extra="forbid"):
     revision: str = "main"
     tokenizer: str | None = None
     adapter: str | None = None
-    merge_adapter: bool = True
-    dtype: str = "auto"
+    dtype: Literal["auto", "float32", "bfloat16", "float16", "float64", "4bit", "8bit"] = "auto"
     device: str = "auto"
     device_map: str | dict[str, int | str] | None = None
     quantisation: dict[str, Any] | None = None
@@ -129,7 +110,7 @@ class HFModelSettings(ModelConfig, extra="forbid"):
     attn_implementation: str | None = None
     max_length: PositiveInt | None = None
     batch_size: CountOrAuto = "auto"
-    token_budget: CountOrAuto | None = None
+    token_budget: PositiveInt | None = None
     chat_template: Switch = "auto"
     add_special_tokens: Switch = "auto"
     pairwise_tokenization: bool | None = None
@@ -137,7 +118,7 @@ class HFModelSettings(ModelConfig, extra="forbid"):
     image_placement: Placement = "first"
     image_max_pixels: PositiveInt | None = None
     image_min_pixels: PositiveInt | None = None
-    backend: Backend = "auto"
+    backend: Literal["transformers", "vllm"] = "transformers"
     tensor_parallel: PositiveInt = 1
     data_parallel: PositiveInt = 1
     vllm_args: list[str] = Field(default_factory=list)
@@ -149,6 +130,12 @@ class HFModelSettings(ModelConfig, extra="forbid"):
     @classmethod
     def _split(cls, value: Any) -> Any:
         return shlex.split(value) if isinstance(value, str) else value
+
+    @model_validator(mode="after")
+    def _refuse_what_only_vllm_has(self) -> "HFModelSettings":
+        if self.backend != "vllm" and (given := sorted(OF_VLLM & self.model_fields_set)):
+            raise ValueError(f"{', '.join(given)}: settings of vLLM, which this run does not use; add --backend vllm")
+        return self
 
     @field_validator("generation_parameters")
     @classmethod
@@ -163,14 +150,9 @@ class HFModelSettings(ModelConfig, extra="forbid"):
         name = Path(self.model_name).resolve().name if is_local(self.model_name) else self.model_name
         return f"{name}+{Path(self.adapter).expanduser().resolve().name}" if self.adapter else name
 
-    def adapter_identity(self) -> str:
-        """The adapter, its version, and whether it is merged; "" without one."""
-        return read_adapter(self.adapter).identity(self.merge_adapter) if self.adapter else ""
-
     def answer_key_settings(self) -> dict[str, Any]:
         """The settings that an answer depends on, for its journal key."""
-        # Whether an adapter is merged is part of its identity.
-        return self.model_dump(mode="json", exclude=NOT_IN_ANSWER_KEY | {"merge_adapter"})
+        return self.model_dump(mode="json", exclude=NOT_IN_ANSWER_KEY)
 
 
 def read_settings(model: str) -> HFModelSettings:
@@ -181,15 +163,8 @@ def read_settings(model: str) -> HFModelSettings:
             CULTUREVAL_MODEL_SETTINGS, a JSON object, overrides the file.
 
     Raises:
-        CulturevalError: No such file or folder, not YAML, an unknown key (similar names are suggested), or a bad value.
+        CulturevalError: No such file, not YAML, an unknown key (similar names are suggested), or a bad value.
     """
-    settings = parse_settings(model)
-    require_model(settings.model_name)
-    return settings
-
-
-def parse_settings(model: str) -> HFModelSettings:
-    """As `read_settings`, without looking for the model itself."""
     values = with_base_model(read_model_settings(model))
     if "model" in values and "model_name" not in values:
         values["model_name"] = values.pop("model")
@@ -200,6 +175,8 @@ def checked(kind: type[Settings], values: Mapping[str, Any], source: str) -> Set
     """Validate settings, with readable errors.
 
     Args:
+        kind: Of the settings.
+        values: As written.
         source: Name of their origin in error messages.
 
     Raises:
@@ -209,7 +186,6 @@ def checked(kind: type[Settings], values: Mapping[str, Any], source: str) -> Set
     with problems.collecting():
         # `base_url` selects the server backend: if misspelt, this backend reads the file.
         refuse_unknown(values, kind.model_fields, source, elsewhere={"base_url"})
-    values = with_known_generation_parameters(values, f"{source}, generation_parameters,", problems)
     with problems.collecting():
         try:
             settings = kind(**{name: value for name, value in values.items() if name in kind.model_fields})
@@ -219,67 +195,6 @@ def checked(kind: type[Settings], values: Mapping[str, Any], source: str) -> Set
     return settings
 
 
-def with_known_generation_parameters(values: Mapping[str, Any], where: str, problems: ProblemList) -> Mapping[str, Any]:
-    """The settings without unknown generation parameters, which are one problem, as are wrong numbers.
-
-    Args:
-        values: The settings; `generation_parameters` that are no mapping are left for their own check.
-        where: Their origin in the error's message.
-        problems: Where the error is collected.
-    """
-    generation = values.get("generation_parameters")
-    if not isinstance(generation, Mapping):
-        return values
-    known = GenerationParameters.model_fields
-    with problems.collecting():
-        refuse_unknown(generation, known, where)
-    for name, value in generation.items():
-        with problems.collecting():
-            if reason := _out_of_range(name, value):
-                raise CulturevalError(f"{where} has a wrong value: {name}: {value} is {reason}.")
-    return {**values, "generation_parameters": {name: generation[name] for name in generation if name in known}}
-
-
-def _out_of_range(name: str, value: Any) -> str:
-    """What is wrong with a number that LightEval takes, but no sampler; "" for others."""
-    try:
-        number = float(value)
-    except (TypeError, ValueError, OverflowError):
-        return ""
-    if number == math.inf:
-        return "not finite"
-    if name in SHARES and number > 1:
-        return "not between 0 and 1"
-    return "not above 0" if name in ABOVE_0 and number == 0 else ""
-
-
 def is_local(name: str) -> bool:
     """Whether a model's name is a folder here rather than a hub id."""
     return Path(name).expanduser().is_dir()
-
-
-def looks_like_path(name: str) -> bool:
-    """Whether a model's name can only be a folder, not a hub id (org/name)."""
-    return name.startswith((".", "/", "~")) or name.endswith("/") or name.count("/") > 1
-
-
-def require_model(name: str) -> None:
-    """Check that a name that looks like a folder is one, with a model's configuration.
-
-    Raises:
-        CulturevalError: It is not.
-    """
-    path = Path(name).expanduser()
-    if path.suffix.lower() == ".gguf":
-        raise CulturevalError(
-            f"{name!r} is a GGUF file, which is served: start llama.cpp's server with it (llama-server -m {name}), and "
-            "evaluate http://localhost:8080/v1#NAME."
-        )
-    if path.is_file():
-        raise CulturevalError(f"{name!r} is a file. Give a model's folder, a hub id (org/name) or a YAML file.")
-    if looks_like_path(name) and not is_local(name):
-        raise CulturevalError(f"There is no model folder {name!r}. Give a folder, a hub id (org/name) or a YAML file.")
-    if path.is_dir() and not (path / "config.json").is_file():
-        for gguf in sorted(path.glob("*.gguf")):
-            require_model(str(gguf))
-        raise CulturevalError(f"The folder {name!r} has no config.json: it is not a transformers model.")

@@ -30,7 +30,6 @@ from cultureval.models.server.settings import ServerModelConfig
 from cultureval.models.server.vllm_options import require_vllm_settings, serve_options, serve_variables
 from cultureval.models.settings import NOT_IN_ANSWER_KEY, HFModelSettings, is_local, read_settings
 from cultureval.models.tokens import tokens_read
-from cultureval.runtime import processes
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.generation_hints import may_reason, stop_strings
 from cultureval.runtime.reasoning import split_reasoning
@@ -69,10 +68,6 @@ class VLLMModel(openai_api.OpenAIModel):
         """
         self.settings = config if isinstance(config, HFModelSettings) else read_settings(config.model_name)
         require_vllm_settings(self.settings)
-        if processes.process_count() > 1:
-            raise CulturevalError(
-                "--backend vllm starts one server: start it without a launcher, with --data-parallel for copies."
-            )
         program, name = require_vllm(), self.settings.model_name
         self._facts = model_identity(self.settings)
         self._version = vllm_version(program)

@@ -75,7 +75,7 @@ class TaskRecord(Record):
             the oldest of them.
         tokens_in: Tokens of its prompts, each counted once, reused answers included; `tokens_out` of its answers (or
             choices).
-        routes: Route of answering -> rows: `packed`, `cached`, `plain` or `single_pass` for scored choices (`server`
+        routes: Route of answering -> rows: `packed`, `plain` or `single_pass` for scored choices (`server`
             or `first token` for a server's), `queue`, `batches` or `one_by_one` for generated texts (`generation` for
             a server's); reused answers, and repeated prompts, are in none.
         other_data: A sentence where its rows are not the published ones, by their contents.
@@ -198,7 +198,7 @@ class ModelRecord(Record):
             backends, whether it is asked for).
         chat_template: Whether prompts are rendered by one; `chat_template_hash` is its hash.
         system_prompt_hash: Hash of the system prompt; "" for none.
-        routes: Of scoring choices after prompts of `text` and with `images` (`packed`, `cached` or `plain`), and of
+        routes: Of scoring choices after prompts of `text` and with `images` (`packed` or `plain`), and of
             texts, `generated` and `generated images`.
         route_checks: What the choice of each route rests on: of scores, their `difference` from plain forward passes on
             probes, in nats (root mean square), and the `seconds` that the check took; the `reason` of a slower route.

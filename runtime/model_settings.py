@@ -29,9 +29,8 @@ class CheckedModel:
     model_type: str = ""
 
 
-# (whether tasks show images, whether tasks need log-likelihoods, the labels of options that these score, each set once)
-# -> the model; raises CulturevalError
-ModelCheck = Callable[[bool, bool, tuple[tuple[str, ...], ...]], CheckedModel]
+# (whether tasks show images, whether tasks need log-likelihoods) -> the model; raises CulturevalError
+ModelCheck = Callable[[bool, bool], CheckedModel]
 
 
 def read_model_settings(model: str, base_url: str | None = None) -> dict[str, Any]:

@@ -13,7 +13,6 @@ import torch
 from torch.nn.functional import linear
 from torch.overrides import TorchFunctionMode
 
-from cultureval.runtime.patches.torch import onednn_linear
 from cultureval.runtime.patches.transformers import keys_not_repeated
 
 
@@ -42,7 +41,7 @@ class _OneDNNLinear(TorchFunctionMode):
     ) -> Any:
         if func is linear and not kwargs and torch.backends.mkldnn.enabled and _suits(*args):
             values, weight, bias = (*args, None)[:3]
-            return onednn_linear(values, weight, bias)
+            return torch.ops.mkldnn._linear_pointwise(values, weight, bias, "none", [], "")
         return func(*args, **(kwargs or {}))
 
 

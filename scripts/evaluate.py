@@ -64,8 +64,8 @@ def evaluate(
         Literal["auto", "on", "off"] | None, typer.Option(help="auto: if the tokenizer has one.")
     ] = None,
     backend: Annotated[
-        Literal["auto", "transformers", "vllm"] | None,
-        typer.Option(help="auto: choices by transformers; texts by vLLM where there is one and an accelerator."),
+        Literal["transformers", "vllm"] | None,
+        typer.Option(help="vllm starts vLLM, from an environment of its own; default: transformers."),
     ] = None,
     tensor_parallel: Annotated[int | None, typer.Option(min=1, help="vLLM: GPUs for one copy of the model.")] = None,
     data_parallel: Annotated[int | None, typer.Option(min=1, help="vLLM: copies of the model.")] = None,

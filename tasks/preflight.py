@@ -8,7 +8,6 @@ from threading import Thread
 from typing import Any
 
 from cultureval.metrics.judges.optional_judges import check_judges, usable_judges
-from cultureval.prompts.templates import load_template
 from cultureval.runtime.data.user_cache import user_cache
 from cultureval.runtime.data_options import DataOptions
 from cultureval.runtime.errors import CulturevalError, ProblemList, SourceUnavailable, all_of, counted, shown_names
@@ -21,13 +20,11 @@ from cultureval.tasks.catalogue import all_suites, all_tasks, kind_of
 from cultureval.tasks.kinds import Kind
 from cultureval.tasks.manifest import manifest_of
 from cultureval.tasks.options import all_options, options_of_model, read_data_options
-from cultureval.tasks.reading import BrokenRows, PreparedSubset, prepare_subset, prompt_template, require_examples
+from cultureval.tasks.reading import BrokenRows, PreparedSubset, prepare_subset, require_examples
 from cultureval.tasks.registration import registered
 from cultureval.tasks.selection import select_tasks
 
 Check = Callable[[], object]
-
-SHOWN_LABELS = 4  # of a short question to a server
 
 
 @dataclass
@@ -115,8 +112,7 @@ def _checked(
     """The model; None where it has problems, which are collected."""
     scored = [name for name, kind in kinds.items() if kind.generation_size < 0]
     with problems.collecting():
-        images, labels = any(map(_shows_images, kinds)), _labels(scored, options) if options else ()
-        return check_model(images, bool(scored), labels)
+        return check_model(any(map(_shows_images, kinds)), bool(scored))
     return None
 
 
@@ -195,14 +191,6 @@ def _kinds(names: Iterable[str], problems: ProblemList) -> dict[str, Kind]:
         with problems.collecting():
             kinds[name] = kind_of(name)
     return kinds
-
-
-def _labels(names: Iterable[str], options: DataOptions) -> tuple[tuple[str, ...], ...]:
-    """The first labels of options in the templates of tasks, each set once."""
-    tasks = (all_tasks()[name.partition("|")[0]] for name in names)
-    templates = dict.fromkeys(prompt_template(task, options) for task in tasks if task.template)
-    found = (load_template(template).labels[:SHOWN_LABELS] for template in templates)
-    return tuple(dict.fromkeys(filter(None, found)))
 
 
 def _shows_images(name: str) -> bool:

@@ -1,20 +1,13 @@
-"""Wrong masks, positions and caches, which the checks of routes must catch; run as a program, it prints tables.
+"""Wrong masks, positions and caches, which the checks of routes must catch."""
 
-These are the tables of docs/speed.md: how far each error is off, in times of the measured rounding.
-"""
-
-import re
 from contextlib import ExitStack
 from unittest.mock import patch
 
 import torch
-from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from cultureval.models.scoring.packed import ChoiceScorer, ScoringRequest
 from cultureval.models.scoring.prefix_cache import PrefixCache
 from cultureval.models.scoring.token_tree import TokenTree
-
-OFF = re.compile(r"(?:packed scoring|the queue) is off by (\S+) nats, rounding by ([^\s;]+)")
 
 
 def leaks(visibility):
@@ -101,43 +94,3 @@ def checked_scoring(model, prompts=None):
     scorer = ChoiceScorer(model)
     scorer.score([ScoringRequest(one, choices, False, None), ScoringRequest(other, choices, False, None)])
     return scorer.checks[False]
-
-
-def size_of(check):
-    """How far the first route is off, in times of the measured rounding."""
-    refused = OFF.search(check.reason)
-    off, rounding = map(float, refused.groups()) if refused else (check.difference, check.rounding)
-    return off / rounding
-
-
-def main():
-    """Prints both tables; of SmolLM2 on real prompts where it and they are at hand."""
-    from parity_rows import TABLE
-    from real_servers import GGUF
-    from tiny_models import folder_of
-
-    from cultureval.runtime.data.row_files import read_rows
-    from cultureval.runtime.smollm2 import smollm2
-
-    folders = {"Llama": folder_of("llama"), "Gemma 3": folder_of("gemma3")}
-    if GGUF is not None and TABLE.is_file():
-        folders["SmolLM2"] = smollm2()
-    questions = [row["Question"] for row in list(read_rows(TABLE))[:400:50]] if TABLE.is_file() else []
-    for dtype in (torch.float32, torch.bfloat16):
-        for name, folder in folders.items():
-            model = AutoModelForCausalLM.from_pretrained(folder, dtype=dtype).eval()
-            tokenizer = AutoTokenizer.from_pretrained(folder)
-            texts = [tokenizer(text)["input_ids"] for text in questions]
-            sets = [texts[place : place + 2] for place in (0, 2, 4, 6)] if name == "SmolLM2" else SETS
-            for error, how in {"sound": None, **SCORING}.items():
-                with in_error(how):
-                    found = [checked_scoring(model, one) for one in sets]
-                sizes, taken = [size_of(one) for one in found], {one.route for one in found}
-                shown = f"{max(sizes) if how is None else min(sizes):.3g}"
-                print(f"{name} {dtype}: {error}: {shown} times the rounding; {', '.join(sorted(taken))}")
-
-
-SETS = [([*prompt_of(place), 20], prompt_of(place + 3, 300)) for place in range(4)]
-
-if __name__ == "__main__":
-    main()

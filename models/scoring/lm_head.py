@@ -15,8 +15,6 @@ import torch
 from torch import Tensor, nn
 from transformers import PreTrainedModel
 
-from cultureval.runtime.patches.accelerate import has_hook
-
 SLICE = 2**20  # logits of one slice: 4 MiB in fp32, so that they stay in the processor's cache
 
 
@@ -102,8 +100,8 @@ class LMHead:
         if self.head is None:
             raise ValueError(f"{type(model).__name__} has no lm_head: it cannot score text")
         self.size = self.head.weight.shape[0]
-        # Offloaded weights are loaded by a hook, so such a head must be called.
-        simple = type(self.head) is nn.Linear and not has_hook(self.head)
+        # Offloaded weights are loaded by accelerate's hook, so such a head must be called.
+        simple = type(self.head) is nn.Linear and not hasattr(self.head, "_hf_hook")
         self.is_plain: bool | None = None if simple else False
         layers = getattr(model.get_decoder(), "layers", None)
         last = getattr(layers[-1], "mlp", None) if layers else None

@@ -1,52 +1,44 @@
 """Log-probabilities of choices after prompts: a token is encoded once, however many choices and prompts share it.
 
-Several prompts and their choices are fed as one tree of tokens (see `token_tree`) in one sequence, with a 4-D mask in
-which every token sees its own prefix, at positions counted along that prefix. Models with sliding-window layers get
-one mask per kind of layer. The keys and values of the last prompt are kept (of one prompt, never more), and the next
-tree reuses the prefix that it shares with them: an instruction, few-shot examples, an image, a dialogue's history.
-A long prefix that a batch shares is fed first, separately; so are images, with the model's own mask and positions.
-Choices beyond the token budget need several trees on the same prompt.
+Prompts and their choices are fed as one tree of tokens (see `token_tree`), with a 4-D mask in which every token sees
+its own prefix, at positions counted along it. The keys and values of the last prompt are kept, and the next tree reuses
+the prefix that it shares with them: an instruction, few-shot examples, an image, a dialogue's history. A long prefix
+that a batch shares is fed first, separately; so are images, with the model's own mask and positions. The lm_head is
+applied only to the rows that predict a choice's token (see `lm_head`).
 
-The lm_head is applied only to the rows that predict a choice's token (see `lm_head`).
-
-Models that reject custom masks are found by a self-check on the first batch that needs one (see `route_check`):
-`packed` must agree with plain forward passes, else `cached` must, else `plain` is used (see `fallback`).
+A check on the first batch finds models that cannot be packed (see `route_check`); these are scored plainly (`plain`).
 """
 
 import hashlib
 import logging
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
-from typing import Any, Literal
+from functools import cached_property
+from typing import Any
 
 import torch
 from torch import Tensor
 from transformers import PreTrainedModel
 
-from cultureval.models.memory import available_bytes, recover
-from cultureval.models.scoring.blocked_attention import blocked_attention
+from cultureval.models.memory import recover
 from cultureval.models.scoring.choice_scores import ChoiceScore, read_scores
-from cultureval.models.scoring.fallback import CROSS_MASK, PALIGEMMA, UnmaskedScorer
 from cultureval.models.scoring.lm_head import LMHead, Rows
+from cultureval.models.scoring.plain import PlainScorer
 from cultureval.models.scoring.prefix_cache import PrefixCache, longest_reusable
-from cultureval.models.scoring.route_check import Checked, RouteCheck, as_is, choose_route, told
+from cultureval.models.scoring.route_check import RouteCheck, choose_route
 from cultureval.models.scoring.token_tree import Branch, TokenTree, build_tree, common_length
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.onednn_products import fast_products
-from cultureval.runtime.patches.transformers import attention_of, rope_offset
+from cultureval.runtime.patches.transformers import rope_offset
 from cultureval.runtime.settings import goes_on
 
 logger = logging.getLogger(__name__)
 
-# Larger trees gain nothing once the processor is busy. Without `blocked_attention`, attention between the tokens of
-# different prompts is computed and masked, so that they cost more.
-BUDGET_IN_BLOCKS, BUDGET_CPU = 1024, 512
-TOKEN_BUDGET_ACCELERATOR, TREE_BUDGET_ACCELERATOR = 2048, 4096
+# Tokens of a tree beyond its shared prefix. Larger trees gain nothing once the processor is busy, and attention between
+# different prompts is computed and masked.
+BUDGET_CPU, BUDGET_ACCELERATOR, LEAST_BUDGET = 512, 2048, 16
 LONG_PREFIX = 256  # a shared prefix of this many tokens is fed separately, with causal attention
 MAX_LOGITS = 2**28  # most logits in memory: 1 GiB in fp32
-AUTO_ACCELERATOR, LEAST_BUDGET = 8192, 16
-Budget = int | Literal["auto"] | None
 
 
 @dataclass(frozen=True)
@@ -87,64 +79,52 @@ class ScoringRequest(Branch):
 
 
 class ChoiceScorer:
-    """Scores requests with one model; the route (packed, cached or plain) is chosen on the first batch that needs one.
+    """Scores requests with one model; the route (packed or plain) is chosen on the first batch that needs one.
 
     Attributes:
-        token_budget: Tokens of a tree over several prompts beyond their shared prefix.
-        tree_budget: Choice tokens of one prompt in one forward pass.
+        token_budget: Tokens of a tree beyond its shared prefix.
         head: The model's lm_head.
         routes: The route of requests without (False) and with images (True), once chosen.
         checks: What the choice of each rests on.
-        checked: Finds an earlier check of a route, or makes one.
         longest_reusable: Longest sequence whose keys may be reused; None without a limit.
         prefix: The prefix cache.
         last_route: The route of the last batch: one of these, or single_pass for prompts that need only themselves.
     """
 
-    def __init__(self, model: PreTrainedModel, end_ids: Sequence[int] = (), token_budget: Budget = None) -> None:
+    def __init__(self, model: PreTrainedModel, end_ids: Sequence[int] = (), token_budget: int | None = None) -> None:
         """Prepare to score.
 
         Args:
             model: A causal or image-text-to-text model with an lm_head.
             end_ids: Tokens that end a text.
-            token_budget: Sets both budgets; None takes the defaults above, "auto" what may fit.
+            token_budget: None takes the defaults above.
         """
         self.model = model
         self.head = LMHead(model)
         self.end_ids = list(end_ids)
-        on_cpu = model.device.type == "cpu"
-        token_budget = what_may_fit(model) if token_budget == "auto" else token_budget
-        self.token_budget = token_budget or (_budget_on_cpu(model) if on_cpu else TOKEN_BUDGET_ACCELERATOR)
-        self.tree_budget = token_budget or (_budget_on_cpu(model) if on_cpu else TREE_BUDGET_ACCELERATOR)
-        self.unmasked = UnmaskedScorer(model, self.end_ids, self.token_budget)
+        self.token_budget = token_budget or (BUDGET_CPU if model.device.type == "cpu" else BUDGET_ACCELERATOR)
+        self.plain = PlainScorer(model, self.end_ids)
         self.routes: dict[bool, str] = {}
         self.checks: dict[bool, RouteCheck] = {}
-        self.checked: Checked = as_is
         self.longest_reusable = longest_reusable(model)
-        if self.longest_reusable:
-            logger.info(
-                "prompts over %d tokens get one forward pass per choice: their keys cannot be reused",
-                self.longest_reusable,
-            )
         self.prefix = PrefixCache()
         self.last_route = ""
         self._fed = 0
-        self._halved = False
 
     @property
     def forwarded_tokens(self) -> int:
-        """Tokens fed to the model so far, padding and the self-check included."""
-        return self._fed + self.unmasked.forwarded_tokens
+        """Tokens fed to the model so far, the check included."""
+        return self._fed + self.plain.forwarded_tokens
 
     def halve(self, name: str, error: BaseException) -> None:
-        """Halve the budgets after memory did not suffice; says so the first time.
+        """Halve the budget after memory did not suffice.
 
         Args:
             name: Of the model, for messages.
             error: Which said so; what it holds is freed.
 
         Raises:
-            CulturevalError: They are so small already that the prompts themselves must be too long.
+            CulturevalError: It is so small already that the prompts themselves must be too long.
         """
         device = self.model.device
         if self.token_budget <= LEAST_BUDGET:
@@ -153,13 +133,7 @@ class ChoiceScorer:
                 f"set dtype: bfloat16, 8bit or 4bit, or device_map: auto. {goes_on()}"
             ) from None
         self.token_budget //= 2
-        self.tree_budget = self.unmasked.token_budget = self.token_budget
-        if not self._halved:
-            logger.warning(
-                "memory on %s did not suffice for batches of %d tokens: going on with %d, fewer if need be",
-                *(device, self.token_budget * 2, self.token_budget),
-            )
-        self._halved = True
+        logger.warning("memory on %s did not suffice: going on with batches of %d tokens", device, self.token_budget)
         self.clear_cache()
         recover(device, error)
 
@@ -194,12 +168,10 @@ class ChoiceScorer:
         """Score a batch of requests, one list of scores per request.
 
         Raises:
-            ValueError: A prompt without tokens, or requests with images that `batches` would not group.
+            ValueError: A prompt without tokens.
         """
         if any(not request.prompt for request in requests):
             raise ValueError("a prompt needs at least one token: put a BOS token before an empty one")
-        if not all(self._fit_together(requests[0], request) for request in requests[1:]):
-            raise ValueError("requests are scored together only if they share their images and the text before them")
         asked = [request for request in requests if request.needs_scoring()]
         scores = iter(self._scored(asked) if asked else ())
         return [
@@ -212,7 +184,7 @@ class ChoiceScorer:
             route = self.last_route = self._route(requests)
             if route == "single_pass":
                 return self._single_pass(requests[0])
-            return self._packed(requests) if route == "packed" else self.unmasked.score(requests, route)
+            return self._packed(requests) if route == "packed" else self.plain.score(requests)
 
     # --- the route ---
 
@@ -224,22 +196,15 @@ class ChoiceScorer:
         if kind not in self.routes:
             if len(requests) == 1 and not requests[0].tree_size():
                 return "single_pass"
-            self.checks[kind] = self._check(requests)
+            self.checks[kind] = choose_route(self.model, requests, self.plain, self._packed_afresh)
             self.routes[kind] = self.checks[kind].route
+            self.clear_cache()
         return self.routes[kind]
 
-    def _check(self, requests: Sequence[ScoringRequest]) -> RouteCheck:
-        """Choose the route by a few choices of these requests."""
-
-        def packed(probes: Sequence[ScoringRequest]) -> list[list[ChoiceScore]]:
-            self.clear_cache()
-            self._packed([replace(probes[0], choices=probes[0].choices[-1:])])  # so that the others begin in the cache
-            return self._packed(probes)
-
-        check = partial(choose_route, self.model, requests, self.unmasked, packed)
-        found = told(self.checked(bool(requests[0].vision), check))
+    def _packed_afresh(self, probes: Sequence[ScoringRequest]) -> list[list[ChoiceScore]]:
         self.clear_cache()
-        return found
+        self._packed([replace(probes[0], choices=probes[0].choices[-1:])])  # so that the others begin in the cache
+        return self._packed(probes)
 
     def _single_pass(self, request: ScoringRequest) -> list[list[ChoiceScore]]:
         """Score a request that feeds only its prompt: by a pass without masks or caches."""
@@ -255,21 +220,14 @@ class ChoiceScorer:
     # --- packed ---
 
     def _packed(self, requests: Sequence[ScoringRequest]) -> list[list[ChoiceScore]]:
-        """Score a batch with one tree, or one request with several.
-
-        Raises:
-            ValueError: The model does not read the prompt with causal attention.
-        """
-        if CROSS_MASK in (given := requests[0].vision or {}) or (given and self.unmasked.kind == PALIGEMMA):
-            # In bfloat16 the error may be too small for the numeric check.
-            raise ValueError("prompts with images are not read with causal attention")
+        """Score a batch with one tree, or one request with several."""
         if len(requests) > 1:
             return self._one_tree(requests)
         return [[score for run in self._split(requests[0]) for score in self._one_tree([run])[0]]]
 
     def _split(self, request: ScoringRequest) -> list[ScoringRequest]:
         """Split the choices into requests whose trees fit the budget; usually one."""
-        limit = min(self.tree_budget, self._row_limit())
+        limit = min(self.token_budget, self._row_limit())
         runs: list[list[Sequence[int]]] = [[]]
         size = 0
         for choice in request.choices:
@@ -327,8 +285,7 @@ class ChoiceScorer:
         positions = torch.tensor([tree.depths], device=self.model.device) + self.prefix.offset
         masks = tree_masks(self.model, tree)
         wanted = [column - tree.cached for column in columns if column >= tree.cached]
-        with blocked_attention(masks):
-            rows = self._rows(tree.tokens, wanted, attention_mask=masks, position_ids=positions)
+        rows = self._rows(tree.tokens, wanted, attention_mask=masks, position_ids=positions)
         rows = from_cache.join(rows) if from_cache else rows
         last = rows[columns.index(tree.path[-1])] if tree.path[-1] in columns else None
         self.prefix.keep(tree.path, prompt, last)
@@ -346,31 +303,12 @@ class ChoiceScorer:
         )
 
     def _row_limit(self) -> int:
-        return self.tree_budget if self.head.is_plain else max(MAX_LOGITS // self.head.size, 1)
+        return self.token_budget if self.head.is_plain else max(MAX_LOGITS // self.head.size, 1)
 
     # --- images ---
 
     def _images_end(self, request: ScoringRequest) -> int:
         return images_end(self.model, request.prompt) if request.vision else 0
-
-    def _fit_together(self, first: ScoringRequest, other: ScoringRequest) -> bool:
-        """Whether both can share a prefix: the same images, and the same tokens up to their end."""
-        same = first.images == other.images
-        return same and common_length(first.prompt, other.prompt) >= self._images_end(first)
-
-
-def what_may_fit(model: PreTrainedModel) -> int:
-    """A token budget to start with: by the free memory on a CPU; large on an accelerator, to be halved if need be."""
-    if model.device.type != "cpu":
-        return AUTO_ACCELERATOR
-    config = model.config.get_text_config(decoder=True)
-    # Logits and their log-softmax; what a layer and its MLP hold at once.
-    per_token = model.dtype.itemsize * (3 * config.vocab_size + 32 * config.hidden_size)
-    return max(LEAST_BUDGET, min(_budget_on_cpu(model), available_bytes(model.device) // (2 * per_token)))
-
-
-def _budget_on_cpu(model: PreTrainedModel) -> int:
-    return BUDGET_IN_BLOCKS if attention_of(model) == "sdpa" else BUDGET_CPU
 
 
 def images_end(model: PreTrainedModel, prompt: Sequence[int]) -> int:
@@ -395,10 +333,6 @@ def tree_masks(model: PreTrainedModel, tree: TokenTree) -> Tensor | dict[str, Te
     kinds = set(getattr(config, "layer_types", None) or [])
     if kinds - {"full_attention", "sliding_attention"}:
         raise ValueError(f"no tree mask for layers of kind {', '.join(sorted(kinds))}")
-
-    if "local" in getattr(config, "attention_layers", ()):
-        # GPT-Neo applies its window itself, by columns: a check on shorter prompts finds no difference.
-        raise ValueError("no tree mask for local attention by columns")
 
     def additive(reach: int | None) -> Tensor:
         hidden = torch.full((), torch.finfo(model.dtype).min, dtype=model.dtype, device=model.device)

@@ -2,11 +2,11 @@
 
 from collections.abc import Sequence
 
+import torch
 from transformers import DynamicCache, PreTrainedModel
 
 from cultureval.models.scoring.lm_head import Rows
 from cultureval.models.scoring.token_tree import common_length
-from cultureval.runtime.patches.transformers import keep_columns
 
 
 class PrefixCache:
@@ -56,7 +56,7 @@ class PrefixCache:
         self.tokens, self.last, self.offset = list(tokens), last, offset
 
     def keep(self, columns: Sequence[int], tokens: Sequence[int], last: Rows | None) -> None:
-        """Keep some columns of the cache.
+        """Keep some columns of the cache, which transformers itself can only crop at its end.
 
         Args:
             columns: In order; they hold the keys and values of `tokens`.
@@ -64,7 +64,11 @@ class PrefixCache:
             last: The model's output for its last token, if known.
         """
         self.tokens, self.last = list(tokens), last
-        keep_columns(self.cache, columns)
+        places = torch.tensor(list(columns), dtype=torch.long)
+        for layer in self.cache.layers:
+            if layer.is_initialized and len(places) < layer.keys.shape[-2]:
+                index = places.to(layer.keys.device)
+                layer.keys, layer.values = layer.keys[..., index, :], layer.values[..., index, :]
 
 
 def longest_reusable(model: PreTrainedModel) -> int | None:

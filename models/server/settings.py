@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from lighteval.models.abstract_model import ModelConfig
 from pydantic import Field, ValidationError, field_validator, model_validator
 
-from cultureval.models.settings import Switch, Tag, with_known_generation_parameters
+from cultureval.models.settings import Switch, Tag
 from cultureval.runtime.data.user_cache import user_cache
 from cultureval.runtime.errors import CulturevalError, ProblemList, wrong_settings
 from cultureval.runtime.generation_hints import Placement
@@ -144,11 +144,10 @@ def read_config(model: str) -> ServerModelConfig:
         CulturevalError: A setting is unknown, missing or has a wrong value.
     """
     problems = ProblemList()
-    settings: Mapping[str, Any] = _with_provider(read_model_settings(model))
+    settings: Mapping[str, Any] = with_provider(read_model_settings(model))
     known = set(ServerModelConfig.model_fields) - {"model_name", "cache_dir"}
     with problems.collecting():
         refuse_unknown(settings, known, "A model on a server")
-    settings = with_known_generation_parameters(settings, "generation_parameters", problems)
     name = "/".join(str(settings[part]) for part in ("provider", "model") if settings.get(part))
     folder = "/".join(part for part in name.split("/") if part not in {"", ".", ".."})
     values = {name: value for name, value in settings.items() if name in known}
@@ -183,7 +182,7 @@ def check_server(model: str, likelihoods: bool) -> str | None:
     return why if likelihoods else None
 
 
-def _with_provider(settings: Mapping[str, Any]) -> dict[str, Any]:
+def with_provider(settings: Mapping[str, Any]) -> dict[str, Any]:
     """The settings of a model on a server over what is known of its provider: limits, prices, names of parameters."""
     urls = settings.get("base_url") or []
     found = provider_at([urls] if isinstance(urls, str) else [url for url in urls if isinstance(url, str)])
@@ -211,8 +210,6 @@ def load_tokenizer(config: ServerModelConfig) -> "PreTrainedTokenizerBase":
     """
     from transformers import AutoTokenizer
 
-    from cultureval.models.loading import require_readable_template
-
     name = config.tokenizer or config.model
     try:
         found = AutoTokenizer.from_pretrained(name)
@@ -221,6 +218,4 @@ def load_tokenizer(config: ServerModelConfig) -> "PreTrainedTokenizerBase":
             f"Log-likelihoods need the model's tokenizer, but {name!r} cannot be loaded: set `tokenizer` to the "
             f"model's folder or hub id. ({error})"
         ) from error
-    if config.chat_template != "off":
-        require_readable_template(found, name)
     return found

@@ -1,22 +1,14 @@
-"""What we change in transformers, and what we use of it that is not public."""
+"""What we change in transformers 5.19, and what we use of it that is not public."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from transformers import DynamicCache, PreTrainedModel, ProcessorMixin
+    from transformers import PreTrainedModel, ProcessorMixin
 
 VIDEOS = "video_processor"
-Head = Literal["CAUSAL_LM", "IMAGE_TEXT_TO_TEXT", "MASKED_LM"]
-
-
-def class_names(head: Head) -> Mapping[str, str]:
-    """Model type -> name of its class with this head, for all types of transformers."""
-    from transformers.models.auto import modeling_auto
-
-    return getattr(modeling_auto, f"MODEL_FOR_{head}_MAPPING_NAMES")
 
 
 def processor_class(model_type: str) -> "type[ProcessorMixin] | None":
@@ -28,7 +20,7 @@ def processor_class(model_type: str) -> "type[ProcessorMixin] | None":
 
 
 def without_videos(kind: "type[ProcessorMixin]") -> "type[ProcessorMixin]":
-    """A processor class without its video processor, the only part that needs torchvision; nothing else changes."""
+    """A processor class without its video processor: processors that also read videos load only with torchvision."""
     parts = kind.get_attributes()
 
     class WithoutVideos(kind):  # type: ignore[misc, valid-type]
@@ -49,11 +41,6 @@ def without_videos(kind: "type[ProcessorMixin]") -> "type[ProcessorMixin]":
     return WithoutVideos
 
 
-def attention_of(model: "PreTrainedModel") -> str:
-    """The attention that a model's decoder runs with, such as sdpa, as transformers resolved it."""
-    return model.config.get_text_config(decoder=True)._attn_implementation or ""
-
-
 def loaded_facts(model: "PreTrainedModel") -> dict[str, Any]:
     """What a model of transformers was resolved to: fields of the record of a model (docs/results.md)."""
     quantised = getattr(model.config, "quantization_config", None)
@@ -63,7 +50,7 @@ def loaded_facts(model: "PreTrainedModel") -> dict[str, Any]:
         "dtype": str(model.dtype).removeprefix("torch."),
         "quantisation": str(getattr(quantised, "quant_method", quantised or "")),
         "devices": sorted({str(parameter.device) for parameter in model.parameters()}),
-        "attention": attention_of(model),
+        "attention": model.config.get_text_config(decoder=True)._attn_implementation or "",
     }
 
 
@@ -79,23 +66,12 @@ def rope_offset(model: "PreTrainedModel") -> int:
     return 0 if deltas is None else int(deltas.flatten()[0])
 
 
-def keep_columns(cache: "DynamicCache", columns: Sequence[int]) -> None:
-    """Keeps the keys and values of some tokens (indices from 0, in order) in every layer of a prompt's cache."""
-    import torch
-
-    places = torch.tensor(list(columns), dtype=torch.long)
-    for layer in cache.layers:
-        if layer.is_initialized and len(places) < layer.keys.shape[-2]:
-            index = places.to(layer.keys.device)
-            layer.keys, layer.values = layer.keys[..., index, :], layer.values[..., index, :]
-
-
 @contextmanager
 def keys_not_repeated() -> Iterator[None]:
     """A context in which attention on a CPU gets the keys and values that several query heads share once.
 
-    Under a mask, transformers copies them for every head of every token, since PyTorch's kernels for CUDA read no
-    shared ones there; those for CPUs do.
+    Under a mask, transformers copies them for every head, since PyTorch's kernels for CUDA read no shared ones there;
+    those for CPUs do, and the copies take most of the time of generated answers.
     """
     from transformers.integrations import sdpa_attention
 

@@ -85,7 +85,6 @@ def ask_all(
     questions: Mapping[str, Question],
     description: str,
     on_row_error: OnRowError,
-    silent: bool = False,
 ) -> dict[str, Answer]:
     """Answers every question, from the journal if it is there, else from the servers.
 
@@ -97,7 +96,6 @@ def ask_all(
         questions: Key of the answer (`answer_key`) -> the function that requests it.
         description: Text of the progress bar.
         on_row_error: Called with the key and the error of a question that has no answer; raises to stop the run.
-        silent: Whether no progress is shown, as in all but the first of several processes.
 
     Returns:
         Key -> answer, for all questions that have one, in their order.
@@ -109,7 +107,7 @@ def ask_all(
     found = asking.known(questions)
     missing = {key: question for key, question in questions.items() if key not in found}
     if missing:
-        with Progress(len(questions), description, "answer", len(found), silent, kept_in=asking.journal.folder) as bar:
+        with Progress(len(questions), description, "answer", len(found)) as bar:
             run_coroutine(_ask(asking, missing, found, bar, on_row_error))
     return {key: found[key] for key in questions if key in found}
 

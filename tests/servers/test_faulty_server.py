@@ -5,8 +5,6 @@ import dataclasses
 import io
 import json
 import logging
-import multiprocessing
-import os
 
 import pytest
 import yaml
@@ -15,7 +13,6 @@ from faulty_server import MODEL, FaultyServer, answer_text, docs_of, flatten, to
 from lighteval.models.custom.custom_model import CustomModelConfig
 from lighteval.models.model_loader import load_custom_model
 from PIL import Image
-from waiting import PATIENCE, own_port
 
 from cultureval.models import openai_api
 from cultureval.models.openai_api import OpenAIModel, read_config
@@ -439,40 +436,6 @@ def test_settings_are_checked(tmp_path, monkeypatch):
         assert "sk-123" not in str(error.value)
     monkeypatch.setenv("CULTUREVAL_MODEL_SETTINGS", json.dumps({"seed": 5, "base_url": "http://c/v1"}))
     assert (read(good).seed, read(good).base_url, read_config("m").model) == (5, ("http://c/v1",), "m")
-
-
-def answered_by(rank, port, load, server, folder, found):
-    """What one of two processes has after the last answer; the second ends with `cleanup`."""
-    os.environ |= {"RANK": str(rank), "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
-    model = load(server, concurrency=4, tokenizer=folder)
-    docs = docs_of([f"text {number}" for number in range(9)])
-    answers = [response.text for response in model.greedy_until(docs)]
-    choices = docs_of([f"choice {number}" for number in range(5)], choices=["a", "b c"])
-    scores = [response.logprobs for response in model.loglikelihood(choices)]
-    model.cleanup()
-    found.put((answers, scores, docs[1].specific["finish_reasons"], model.run_record()))
-
-
-def test_two_processes_share_the_requests_and_only_the_first_goes_on(load, tokenizer_folder):
-    with FaultyServer(lambda prompt, count: None) as server:
-        port = own_port()
-        context = multiprocessing.get_context("fork")
-        found = context.Queue()
-        ranks = [
-            context.Process(target=answered_by, args=(rank, port, load, server, tokenizer_folder, found))
-            for rank in range(2)
-        ]
-        for rank in ranks:
-            rank.start()
-        answers, scores, reasons, record = found.get(timeout=PATIENCE)
-        for rank in ranks:
-            rank.join(PATIENCE)
-        asked = {prompt: count for prompt, count in server.asked.items() if "text" in prompt}
-    assert [rank.exitcode for rank in ranks] == [0, 0] and found.empty()
-    assert answers == [[answer_text(f"text {number}")] for number in range(9)] and reasons == ["length"]
-    assert len(scores) == 5 and all(len(of_choices) == 2 for of_choices in scores)
-    assert len(asked) == 9 and {*asked.values()} == {1} and record["model"]["processes"] == 2
-    assert record["tasks"]["t"]["routes"] == {"generation": 9, "server": 5}
 
 
 def test_a_budget_stops_the_run_and_a_larger_one_goes_on(load):

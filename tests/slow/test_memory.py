@@ -97,7 +97,7 @@ def test_memory_that_does_not_suffice_halves_the_scored_batches():
     expected = [one.logprobs for one in model().loglikelihood(asked)]
     answers, said, _, budget = answered_in(10 * MIB, "loglikelihood", {"token_budget": 20_000}, asked)
     assert [logprobs for _, logprobs in answers] == [pytest.approx(one, abs=1e-4) for one in expected]
-    assert budget < 20_000 and sum("did not suffice" in line for line in said) == 1, said
+    assert budget < 20_000 and any("did not suffice" in line for line in said), said
 
 
 def test_what_does_not_fit_alone_is_a_sentence():
@@ -119,8 +119,6 @@ def test_auto_takes_what_fits(monkeypatch):
     assert size.fits(4, 1000, 1000) and not size.fits(8, 1000, 1000)
     assert BatchSize(8, lm.loaded.model, "tiny").fits(8, 10**9, 1000)  # as set
     assert 0 < available_bytes(torch.device("cpu")) <= 2**50
-    monkeypatch.setattr("cultureval.models.scoring.packed.available_bytes", lambda _: MIB)
-    assert 16 <= model(token_budget="auto").scorer.token_budget < 512
 
 
 def test_of_an_answer_only_text_and_tokens_are_kept():

@@ -78,19 +78,3 @@ def test_torch_tells_what_this_processor_has():
     told = torch.cpu.get_capabilities()
     x86 = told["architecture"] in ("x86_64", "x86")
     assert {"avx512_bf16", "amx_bf16"} <= {*told} if x86 else "bf16" in told
-
-
-@pytest.mark.parametrize(
-    ("threads", "waits", "told"),
-    [(2, "3842770291 14734680576 1370\n", True), (1, "3 9 1", False), (2, "9 3 1", False), (2, None, False)],
-)
-def test_threads_that_wait_for_other_programs_are_told_with_what_to_do(
-    monkeypatch, capsys, tmp_path, tiny_lm, threads, waits, told
-):
-    monkeypatch.setattr(torch, "get_num_threads", lambda: threads)
-    monkeypatch.setattr("os.getloadavg", lambda: (900.0, 900.0, 900.0))  # of a host, other cores of which are busy
-    monkeypatch.setattr("cultureval.runtime.devices.WAITS", tmp_path / "schedstat")
-    if waits:
-        (tmp_path / "schedstat").write_text(waits)
-    load(HFModelSettings(model_name=str(tiny_lm), device="cpu"))
-    assert capsys.readouterr().err.count("start again with OMP_NUM_THREADS=1.") == told

@@ -2,9 +2,7 @@
 
 import json
 import pickle
-import resource
 import shutil
-from types import SimpleNamespace
 
 import pytest
 import torch
@@ -12,7 +10,6 @@ from lighteval.tasks.requests import Doc
 from tiny_models import folder_of, picture, plain_scores, text_model
 from transformers import AutoModelForCausalLM
 
-from cultureval.models import loading
 from cultureval.models.hf import HFModel
 from cultureval.models.preflight import check_model
 from cultureval.models.settings import HFModelSettings, read_settings
@@ -20,8 +17,6 @@ from cultureval.models.tokens import rolling_windows
 from cultureval.runtime.errors import CulturevalError
 
 pytestmark = pytest.mark.usefixtures("own_cache")
-
-MUCH, ASKED = "{{ 'x' * 10**10 }}", "{{ messages[-1].content }}"
 
 
 def doc(query="وش هذا؟", choices=("نعم", "لا أدري")):
@@ -35,12 +30,6 @@ def model(folder, **settings):
 class Planted:
     def __reduce__(self):
         return (print, ("run",))
-
-
-def test_a_name_like_that_of_the_model_in_a_wheel_is_asked_about_first(monkeypatch):
-    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
-    with pytest.raises(CulturevalError, match=r"^Did you mean smollm2\? smollm, which is no folder here, cannot"):
-        loading.read_config(HFModelSettings(model_name="smollm"))
 
 
 def test_a_pickle_that_is_no_checkpoint_is_never_run(tmp_path, capsys):
@@ -59,67 +48,6 @@ def test_a_template_that_fails_is_a_sentence(tmp_path, body):
     (folder / "chat_template.jinja").write_text(body)
     with pytest.raises(CulturevalError, match=r"chat template of .* rejects a prompt of t: .*chat_template: off"):
         model(folder).greedy_until([doc()])
-
-
-def test_a_template_that_does_not_end_is_a_sentence(tmp_path, monkeypatch):
-    monkeypatch.setattr(loading, "TEMPLATE_SECONDS", 0.2)
-    folder = shutil.copytree(folder_of("llama"), tmp_path / "model")
-    loops = "".join(f"{{% for i{number} in range(9999) %}}" for number in range(4))
-    (folder / "chat_template.jinja").write_text(loops + "{% endfor %}" * 4)
-    with pytest.raises(CulturevalError, match=r"takes more than 0.2 seconds.*chat_template: off"):
-        check_model(str(folder), images=False, likelihoods=True)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("body", "said"),
-    [
-        ("{{ messages[0].content }}{{ 'x' * 10**10 }}", "takes more than 512 MiB for one question"),
-        (f"{{% set x = 'سؤال' %}}{'{% set x = x ~ x %}' * 40}{{{{ x }}}}", "takes more than 512 MiB for one question"),
-        ("{{ '%400000000d' % 1 }}{{ '%400000000d' % 1 }}", "takes more than 512 MiB for one question"),
-        ("{{ messages[0].content }}{{ 'x' * 10**7 }}", "writes 10,000,059 letters for one question"),
-        (f"{{% if messages[0].role == 'system' %}}{MUCH}{{% endif %}}{ASKED}", "takes more than 512 MiB"),
-        (f"{{% if messages | length == 3 %}}{MUCH}{{% endif %}}{ASKED}", "takes more than 512 MiB"),
-        (f"{{% if messages[0].content is not string %}}{MUCH}{{% endif %}}{ASKED}", "takes more than 512 MiB"),
-    ],
-)
-def test_a_template_that_writes_too_much_is_a_sentence_and_does_not_fill_the_memory(body, said, tmp_path):
-    folder, before = shutil.copytree(folder_of("llama"), tmp_path / "model"), resource.getrlimit(resource.RLIMIT_AS)
-    (folder / "chat_template.jinja").write_text(body)
-    with pytest.raises(CulturevalError, match=rf"{said}.*chat_template: off"):
-        check_model(str(folder), images=False, likelihoods=True)
-    assert resource.getrlimit(resource.RLIMIT_AS) == before
-
-
-@pytest.mark.parametrize("body", [f"{ASKED}{{% break %}}", "{% for i in 'a' %}" * 30 + ASKED + "{% endfor %}" * 30])
-def test_a_template_that_python_cannot_compile_is_a_sentence(body, tmp_path):
-    folder = shutil.copytree(folder_of("llama"), tmp_path / "model")
-    (folder / "chat_template.jinja").write_text(body)
-    with pytest.raises(CulturevalError, match=r"cannot be compiled: .*chat_template: off"):
-        check_model(str(folder), images=False, likelihoods=True)
-
-
-def test_a_template_that_leaves_out_the_question_is_a_sentence(tmp_path):
-    folder = shutil.copytree(folder_of("llama"), tmp_path / "model")
-    (folder / "chat_template.jinja").write_text("{% for message in messages %}[{{ message.role }}]{% endfor %}")
-    with pytest.raises(CulturevalError, match=r"leaves out what the user asks.*chat_template: off"):
-        check_model(str(folder), images=False, likelihoods=True)
-
-
-@pytest.mark.parametrize(
-    "written",
-    [
-        "{{ message.content | upper }}",
-        "{{ message.content | replace(' ', '_') | urlencode }}",
-        "{% if add_generation_prompt %}{{ message.content }}{% endif %}",
-        "{% for part in message.content %}{{ part.text }}{% endfor %}",
-        "{% if messages | length < 2 %}{{ raise_exception('no system prompt') }}{% endif %}",
-    ],
-)
-def test_a_template_that_writes_the_question_in_another_way_is_taken(written, tmp_path):
-    folder = shutil.copytree(folder_of("llama"), tmp_path / "model")
-    (folder / "chat_template.jinja").write_text("{% for message in messages %}" + written + "{% endfor %}")
-    check_model(str(folder), images=False, likelihoods=True)
 
 
 def test_half_a_letter_and_weights_that_do_not_fit_are_sentences_with_the_item(monkeypatch):
@@ -183,18 +111,12 @@ def test_an_adapter_is_put_on_its_base_model_and_named(adapter, tmp_path):
     )
     stock = PeftModel.from_pretrained(AutoModelForCausalLM.from_pretrained(folder_of("llama")), adapter).eval()
     check_model(str(adapter), images=False, likelihoods=True)
-    signatures, keys = set(), set()
-    for merge in (True, False):
-        settings = read_settings(str(adapter))
-        loaded = HFModel(settings.model_copy(update={"device": "cpu", "dtype": "float32", "merge_adapter": merge}))
-        (response,) = loaded.loglikelihood([doc()])
-        expected = plain_scores(stock, response.input_tokens, response.output_tokens)
-        assert response.logprobs == pytest.approx([total for total, _ in expected], abs=1e-4)
-        assert loaded.scorer.routes in ({}, {False: "packed"})
-        signatures.add(loaded.signature_fields()["model"])
-        keys.add(loaded.key("x", SimpleNamespace(apart=True, add_special_tokens=True), [], "p"))
-        assert loaded.config.model_name.endswith("+my-lora")
-    assert len(signatures) == len(keys) == 2 and all("my-lora@" in one for one in signatures)
+    loaded = HFModel(read_settings(str(adapter)).model_copy(update={"device": "cpu", "dtype": "float32"}))
+    (response,) = loaded.loglikelihood([doc()])
+    expected = plain_scores(stock, response.input_tokens, response.output_tokens)
+    assert response.logprobs == pytest.approx([total for total, _ in expected], abs=1e-4)
+    assert loaded.scorer.routes in ({}, {False: "packed"})
+    assert loaded.config.model_name.endswith("+my-lora") and "my-lora@" in loaded.signature_fields()["model"]
     plain = model(folder_of("llama")).loglikelihood([doc()])[0]
     assert plain.logprobs != pytest.approx(response.logprobs, abs=1e-3)
 
@@ -211,8 +133,7 @@ def test_adapters_that_do_not_fit_are_sentences(adapter, tmp_path):
 
     assert "adapter: " in refused(base_model_name_or_path=None)
     assert "no model folder '/nowhere/x'" in refused(base_model_name_or_path="/nowhere/x")
-    assert "tunes the prompt" in refused(peft_type="PROMPT_TUNING")
     assert "cannot be put on" in refused(target_modules=["no_such_layer"])
     assert "does not fit" in refused(target_modules=["q_proj", "down_proj", "up_proj"])
     (adapter / "adapter_model.safetensors").unlink()
-    assert "has no weights" in refused()
+    assert "cannot be put on" in refused()

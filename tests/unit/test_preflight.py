@@ -9,17 +9,15 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-import torch
 from faulty_server import MODEL, FaultyServer
 from safetensors.torch import load_file, save_file
 
 from cultureval.metrics.alqasida import dialect_models
 from cultureval.metrics.alqasida.countries import COUNTRIES
 from cultureval.metrics.alqasida.translation import check_flores200
-from cultureval.models.load_checks import GENERATION_CONFIG
 from cultureval.models.loading import load
 from cultureval.models.preflight import check_model
-from cultureval.models.settings import parse_settings
+from cultureval.models.settings import read_settings
 from cultureval.runtime import extras
 from cultureval.runtime.errors import CulturevalError, ProblemList, Problems
 from cultureval.runtime.settings import current_settings, use_settings, variable_of
@@ -84,10 +82,6 @@ def test_a_sound_run_has_a_plan_with_its_rows(plan_of, tmp_path):
 def test_all_problems_are_in_one_list(plan_of, model, tmp_path):
     folder = tmp_path / "model"
     shutil.copytree(model, folder)
-    weights = folder / "model.safetensors"
-    weights.write_bytes(weights.read_bytes()[:-100])
-    for name in ("tokenizer.json", "tokenizer_config.json"):
-        (folder / name).unlink()
     settings = tmp_path / "model.yaml"
     settings.write_text(f"model_name: {folder}\ndtype: float12\n")
     (tmp_path / "file").write_text("")
@@ -99,14 +93,14 @@ def test_all_problems_are_in_one_list(plan_of, model, tmp_path):
             lid_model="/no/such/lid",
             bertscore_model="/no/such/bert",
         )
-    wanted = ("--output-dir", "Did you mean qimma_aratrust", "float12", "cut short", "The tokenizer of")
+    wanted = ("--output-dir", "Did you mean qimma_aratrust", "float12")
     wanted += ("no few-shot examples", "The LID model '/no/such/lid'", "The BERTScore model '/no/such/bert'")
     problems = error.value.problems
     assert len(problems) == len(wanted), problems
     for text in wanted:
         assert sum(text in problem for problem in problems) == 1, (text, problems)
     lines = str(error.value).splitlines()
-    assert lines[0].startswith("8 problems") and len(lines) == 9
+    assert lines[0].startswith("6 problems") and len(lines) == 7
 
 
 @pytest.mark.parametrize("content", [None, "qimma_gat: {rebo: org/name}"], ids=["missing", "wrong setting"])
@@ -199,17 +193,6 @@ def test_classifiers_of_several_kinds_of_tasks_are_tried_once(plan_of, built, mo
         own[option] = str(shutil.copytree(built[option], tmp_path / kind))
     plan_of("alqasida_mono:habibi_egy", "alqasida_mt:btec_eng_to_egy", **own)
     assert len(tried) == 2
-
-
-@pytest.mark.parametrize("tensor", ["lm_head.weight", "model.embed_tokens.weight"])
-def test_weights_that_do_not_fit_the_configuration_are_named(model, tmp_path, tensor):
-    def widen(weights):
-        weights[tensor] = weights[tensor].new_zeros(11, 7)
-
-    folder = copied(model, tmp_path / "wide", widen)
-    check_model(str(model), images=False, likelihoods=True)
-    with pytest.raises(CulturevalError, match=rf"model.safetensors does not fit config.json: {tensor} has .*\[11, 7\]"):
-        check_model(str(folder), images=False, likelihoods=True)
 
 
 @pytest.mark.parametrize(
@@ -414,35 +397,17 @@ def test_bertscore_s_model_with_weights_that_are_not_numbers_is_refused(built, p
 @pytest.mark.parametrize(
     ("change", "message"),
     [
+        (lambda folder: (folder / "config.json").unlink(), "no config.json"),
         (lambda folder: (folder / "model.safetensors").unlink(), "has no weights"),
-        (lambda folder: (folder / "model.safetensors").write_text("version https://git-lfs.github.com"), "Git LFS"),
-        (lambda folder: (folder / "model.safetensors").write_bytes(b"{}" * 50), "not a safetensors file"),
-        (lambda folder: (folder / "pytorch_model.bin").write_bytes(b"PK"), "not a file of torch"),
         (
-            lambda folder: (folder / "model.safetensors.index.json").write_text(
-                '{"weight_map": {"a": "b.safetensors"}}'
-            ),
+            lambda folder: (folder / INDEX).write_text('{"weight_map": {"a": "b.safetensors"}}'),
             "missing: b.safetensors",
         ),
-        (
-            lambda folder: (folder / "model.safetensors").rename(folder / "weights.safetensors"),
-            "transformers begins with",
-        ),
-        (lambda folder: _configure(folder, dtype="float31"), "cannot be loaded .*float31.*config.json"),
         (lambda folder: (folder / INDEX).write_text("[]"), "is not an index of weights"),
-        (lambda folder: (folder / "chat_template.jinja").write_text("{% for x in %}"), "template of .* in line 1"),
-        (lambda folder: (folder / GENERATION_CONFIG).write_text("{"), "generation_config.json cannot be read"),
-        (lambda folder: (folder / GENERATION_CONFIG).write_text("[2]"), "expected an object"),
-        (
-            lambda folder: (folder / GENERATION_CONFIG).write_text('{"eos_token_id": "</s>"}'),
-            "number of a token",
-        ),
-        (lambda folder: (folder / GENERATION_CONFIG).write_text('{"max_new_tokens": -1}'), "greater than 0"),
-        (lambda folder: _configure(folder, num_hidden_layers=1), "have 2 layers .*num_hidden_layers .* is 1"),
-        (lambda folder: _configure(folder, num_hidden_layers=3), "have 2 layers .*num_hidden_layers .* is 3"),
+        (lambda folder: _configure(folder, dtype="float31"), "cannot be loaded.*float31"),
     ],
 )
-def test_a_folder_with_broken_weights(model, tmp_path, change, message):
+def test_what_a_folder_lacks_is_named_before_it_loads(model, tmp_path, change, message):
     folder = tmp_path / "model"
     shutil.copytree(model, folder)
     change(folder)
@@ -450,47 +415,30 @@ def test_a_folder_with_broken_weights(model, tmp_path, change, message):
         check_model(str(folder), images=False, likelihoods=True)
 
 
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda folder: (folder / "model.safetensors").write_text("version https://git-lfs.github.com"), "cannot be l"),
+        (lambda folder: _cut(folder / "model.safetensors"), "cannot be loaded"),
+        (lambda folder: _configure(folder, num_hidden_layers=3), "lacks .* of the weights"),
+        (lambda folder: _configure(folder, hidden_size=128), "cannot be loaded"),
+    ],
+)
+def test_weights_that_do_not_fit_are_refused_when_they_load(model, tmp_path, change, message):
+    folder = tmp_path / "model"
+    shutil.copytree(model, folder)
+    change(folder)
+    with pytest.raises(CulturevalError, match=message):
+        load(read_settings(str(folder)))
+
+
+def _cut(file):
+    file.write_bytes(file.read_bytes()[:-100])
+
+
 def _configure(folder, **settings):
     file = folder / "config.json"
     file.write_text(json.dumps(json.loads(file.read_text()) | settings))
-
-
-@pytest.mark.parametrize("dtype", ["int8", "float8_e4m3fn", "float31"])
-def test_a_dtype_that_no_model_is_loaded_with_is_refused(model, dtype):
-    with use_settings(current_settings().with_(model_settings={"dtype": dtype})):
-        with pytest.raises(CulturevalError, match=f"{dtype}.*use float32"):
-            check_model(str(model), images=False, likelihoods=True)
-
-
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"attn_implementation": "flash"}, "cannot run with attn_implementation 'flash': .*sdpa"),
-        ({"attn_implementation": "flash_attention_2"}, "cannot run with attn_implementation 'flash_attention_2'"),
-        ({"device_map": "balance"}, "device_map: There is no device 'balance' .*balanced_low_0"),
-        ({"device_map": {"model": 7, "lm_head": "disk"}}, "device_map: There is no device 'cuda:7'"),
-    ],
-)
-def test_attention_and_devices_are_checked(model, settings, message):
-    for sound in ({"attn_implementation": "eager"}, {"device_map": "auto"}, {"device_map": {"": "cpu"}}, {}):
-        with use_settings(current_settings().with_(model_settings=sound)):
-            check_model(str(model), images=False, likelihoods=True)
-    with use_settings(current_settings().with_(model_settings=settings)):
-        with pytest.raises(CulturevalError, match=message):
-            check_model(str(model), images=False, likelihoods=True)
-
-
-def test_weights_of_more_layers_are_an_error_also_where_only_loading_shows_them(tmp_path):
-    """Of files of torch only loading tells the names; transformers leaves the third layer out, and only logs it."""
-    folder = build_tiny_causal_lm(tmp_path / "llama", num_hidden_layers=3)
-    torch.save(load_file(folder / "model.safetensors"), folder / "pytorch_model.bin")
-    (folder / "model.safetensors").unlink()
-    settings = parse_settings(str(folder))
-    assert load(settings).model.config.num_hidden_layers == 3
-    _configure(folder, num_hidden_layers=2)
-    check_model(str(folder), images=False, likelihoods=True)
-    with pytest.raises(CulturevalError, match=r"more layers than its config.json says.*model.layers.2"):
-        load(settings)
 
 
 def test_a_server_must_answer_have_the_model_and_for_choices_a_tokenizer(model, tmp_path):
@@ -506,7 +454,7 @@ def test_a_server_must_answer_have_the_model_and_for_choices_a_tokenizer(model, 
         assert "need the model's tokenizer" in without.no_likelihoods
         assert not server.requests  # lists of models only
         server.features.add("unknown_models")
-        with pytest.raises(CulturevalError, match=f"does not serve 'org/other', but {MODEL}.*correct model"):
+        with pytest.raises(CulturevalError, match=f"does not serve 'org/other'.*{MODEL}"):
             check_model(settings(server.url, "org/other"), images=True, likelihoods=False)
     with pytest.raises(Problems, match="tokeniser.*\n.*concurrency"):
         check_model(settings(server.url, more="tokeniser: x\nconcurrency: 0"), images=True, likelihoods=False)
@@ -528,4 +476,4 @@ def test_judges_must_answer_and_have_their_models(plan_of, tmp_path):
     text = str(error.value)
     assert plan.tasks == ["jeem_caption:eg|0"] and not plan.unscorable
     assert plan.judges == files[:1] and "does not serve 'org/other'" in plan.unjudged["b"] and len(plan.unjudged) == 1
-    assert "The judge b at" in text and "does not serve 'org/other'" in text and "The judge a" not in text
+    assert "The judge b: " in text and "does not serve 'org/other'" in text and "The judge a" not in text
