@@ -6,7 +6,6 @@
 import hashlib
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain, groupby
 from random import Random
@@ -21,9 +20,8 @@ from cultureval.models.generation.choosing import TokenChooser
 from cultureval.models.generation.generation import Generation, generate, pad_left, sampling_arguments
 from cultureval.models.generation.queue import GenerationQueue
 from cultureval.models.generation.rows import Row
-from cultureval.models.jobs import GenerationJob, in_windows
+from cultureval.models.jobs import GenerationJob, ImagesRefused, in_windows
 from cultureval.models.memory import failures_named, is_out_of_memory, recover
-from cultureval.models.refused_images import ImagesRefused
 from cultureval.models.scoring.prefix_cache import longest_reusable
 from cultureval.runtime.progress import Progress
 
@@ -36,23 +34,6 @@ Answer = tuple[ModelResponse, list[str]]  # and why each text ended
 QUEUE, BATCHES, ONE_BY_ONE = "queue", "batches", "one_by_one"
 IMAGES_AT_ONCE_CPU, IMAGES_AT_ONCE_ACCELERATOR = 8, 32  # prompts with images, whose patches take much memory
 PROBED = 8  # tokens that a batch must answer as each of its prompts is answered alone
-
-
-@dataclass(eq=False)
-class Asked:
-    """A prompt that is being answered.
-
-    Attributes:
-        job: What is asked.
-        docs: The docs with this very prompt: their places and jobs.
-        answers: By number of the sample.
-        ended: Whether all of them are there, or none will be.
-    """
-
-    job: GenerationJob
-    docs: list[tuple[int, GenerationJob]]
-    answers: dict[int, Generation] = field(default_factory=dict)
-    ended: bool = False
 
 
 class Generator:
@@ -86,7 +67,7 @@ class Generator:
         """
         self._bar = bar
         self._answers: dict[int, Answer] = {}
-        self._asked: dict[str, Asked] = {}
+        self._asked: dict[str, GenerationJob] = {}
         windows = self._windows(docs)
         if (first := next(windows, None)) is not None:
             self._answer_rows(chain([first], windows))
@@ -100,7 +81,7 @@ class Generator:
         except (RuntimeError, IndexError) as error:
             if not queue.rows:
                 raise
-            with failures_named(self.lm.config.model_name, [row.owner.job.doc for row in queue.rows]):
+            with failures_named(self.lm.config.model_name, [row.owner.doc for row in queue.rows]):
                 raise error
 
     @cached_property
@@ -110,34 +91,34 @@ class Generator:
     def _windows(self, docs: Sequence[Doc]) -> Iterator[list[Row]]:
         """Rows for the queue, some docs at a time; what the journal has, or the queue cannot answer, is done here."""
         for window in in_windows(enumerate(docs)):
-            fresh = [asked for place, doc in window if (asked := self._asked_for(place, GenerationJob(self.lm, doc)))]
-            texts = [asked for asked in fresh if not asked.job.images]
-            queued = [asked for asked in texts if self._is_queued(texts) and not self._turns(asked.job)]
-            for same in _alike([row for asked in fresh if asked not in queued for row in self._rows(asked)]):
+            fresh = [job for place, doc in window if (job := self._fresh(place, doc))]
+            texts = [job for job in fresh if not job.images]
+            queued = [job for job in texts if self._is_queued(texts) and not self._turns(job)]
+            for same in _alike([row for job in fresh if job not in queued for row in self._rows(job)]):
                 self._generate(same)
-            if rows := [row for asked in queued for row in self._rows(asked)]:
+            if rows := [row for job in queued for row in self._rows(job)]:
                 yield rows
 
-    def _asked_for(self, place: int, job: GenerationJob) -> Asked | None:
+    def _fresh(self, place: int, doc: Doc) -> GenerationJob | None:
         """What must be generated for a doc; None where its answer is there, or is being generated already."""
+        job = GenerationJob(self.lm, doc)
         if same := self._asked.get(job.key):
-            same.docs.append((place, job))
+            same.docs.append((place, doc))
             return None
         job.look_up()
-        self.lm.log.look_up(job.doc.task_name, self.lm.journal, [job.key])
-        asked = Asked(job, [(place, job)])
+        job.docs.append((place, doc))
+        self.lm.log.look_up(doc.task_name, self.lm.journal, [job.key])
         if job.answers:
-            self._respond(asked, self._bar.reuse)
+            self._respond(job, self._bar.reuse)
             return None
-        self._asked[job.key] = asked
-        return asked
+        self._asked[job.key] = job
+        return job
 
-    def _is_queued(self, texts: Sequence[Asked]) -> bool:
+    def _is_queued(self, texts: Sequence[GenerationJob]) -> bool:
         """Whether the queue may answer; checked once, on the first texts."""
         if "text" not in self.routes:
-            with failures_named(self.lm.config.model_name, [asked.job.doc for asked in texts]):
-                prompts = [asked.job.tokens for asked in texts]
-                self.reason = self._chooser.refused or why_not_queued(self.loaded, prompts)
+            with failures_named(self.lm.config.model_name, [job.doc for job in texts]):
+                self.reason = self._chooser.refused or why_not_queued(self.loaded, [job.tokens for job in texts])
             self.routes["text"] = BATCHES if self.reason else QUEUE
             if self.reason:
                 logger.warning("%s; answers are generated by transformers' `generate`, slower", self.reason)
@@ -152,11 +133,11 @@ class Generator:
         room = self.lm.max_length - len(job.tokens)
         return max(1, min(job.max_new_tokens or room, room))
 
-    def _rows(self, asked: Asked) -> list[Row]:
-        job, seed = asked.job, self.lm.config.generation_parameters.seed or 0
+    def _rows(self, job: GenerationJob) -> list[Row]:
+        seed = self.lm.config.generation_parameters.seed or 0
         return [
             Row(
-                owner=asked,
+                owner=job,
                 prompt=job.tokens,
                 limit=self._limit(job),
                 numbers=Random(f"{job.key} {number} {seed}"),
@@ -173,31 +154,30 @@ class Generator:
         """Notes answers; a doc is finished with the last of its samples: it is journalled and responded to."""
         complete = []
         for row, answer in ended:
-            asked: Asked = row.owner
-            asked.answers[row.number] = answer
-            if len(asked.answers) == asked.job.doc.num_samples:
-                asked.job.answers = [asked.answers[number] for number in sorted(asked.answers)]
-                complete.append(asked)
+            job: GenerationJob = row.owner
+            job.samples[row.number] = answer
+            if len(job.samples) == job.doc.num_samples:
+                job.answers = [job.samples[number] for number in sorted(job.samples)]
+                complete.append(job)
         if complete:
-            self.lm.journal.append({asked.job.key: asked.job.record() for asked in complete})
-        for asked in complete:
-            self.lm.log.answered(asked.job.doc.task_name, route)
-            self._respond(asked)
+            self.lm.journal.append({job.key: job.record() for job in complete})
+        for job in complete:
+            self.lm.log.answered(job.doc.task_name, route)
+            self._respond(job, self._bar.update)
 
-    def _respond(self, asked: Asked, count: Callable[[int], None] | None = None) -> None:
-        asked.ended = True
-        self._asked.pop(asked.job.key, None)
-        for place, job in asked.docs:
-            job.answers, job.refused, job.tokens = asked.job.answers, asked.job.refused, asked.job.tokens
+    def _respond(self, job: GenerationJob, count: Callable[[int], None]) -> None:
+        job.ended = True
+        self._asked.pop(job.key, None)
+        for place, doc in job.docs:
             self._answers[place] = (job.response(), job.finish_reasons())
-            self.lm.log.short[job.doc.task_name] += (job.max_new_tokens or 0) > self._limit(job)
-        (count or self._bar.update)(len(asked.docs))
+            self.lm.log.short[doc.task_name] += (job.max_new_tokens or 0) > self._limit(job)
+        count(len(job.docs))
 
     # --- by `generate` ---
 
     def _generate(self, waiting: list[Row]) -> None:
         """Answers rows with as many tokens, in batches, the longest first; halves them where memory is short."""
-        waiting.sort(key=lambda row: -len(row.prompt or row.owner.job.prompt))
+        waiting.sort(key=lambda row: -len(row.prompt or row.owner.prompt))
         while waiting := [row for row in waiting if not (row.ended or row.owner.ended)]:
             batch = waiting[:2]
             try:
@@ -211,7 +191,7 @@ class Generator:
 
     def _at_once(self, waiting: Sequence[Row]) -> int:
         """How many rows are answered together: one where the first two, padded, are not answered as each alone."""
-        images = waiting[0].owner.job.images
+        images = waiting[0].owner.images
         most = self.size.most
         if images:
             on_cpu = self.loaded.model.device.type == "cpu"
@@ -237,12 +217,12 @@ class Generator:
             inputs = self._inputs(batch)
         except ImagesRefused as error:
             if len(batch) == 1:
-                batch[0].owner.job.refused = error.reason
-                self._respond(batch[0].owner)
+                batch[0].owner.refused = error.reason
+                self._respond(batch[0].owner, self._bar.update)
             else:
                 self._generate_each(batch)
             return
-        room, wanted = self.lm.max_length - inputs["input_ids"].shape[1], batch[0].owner.job.max_new_tokens
+        room, wanted = self.lm.max_length - inputs["input_ids"].shape[1], batch[0].owner.max_new_tokens
         if wanted and room < wanted and len(batch) > 1:  # a long prompt would shorten the other answers
             self._generate_each(batch)
             return
@@ -259,9 +239,9 @@ class Generator:
     def _answered(
         self, rows: Sequence[Row], inputs: Mapping[str, Any], limit: int, settings: Mapping[str, Any]
     ) -> list[Generation]:
-        names = "".join(f"{row.owner.job.key} {row.number}" for row in rows)
+        names = "".join(f"{row.owner.key} {row.number}" for row in rows)
         digest = hashlib.sha256(names.encode()).digest()
-        with failures_named(self.lm.config.model_name, [row.owner.job.doc for row in rows]):
+        with failures_named(self.lm.config.model_name, [row.owner.doc for row in rows]):
             return generate(
                 self.loaded,
                 inputs,
@@ -274,7 +254,7 @@ class Generator:
 
     def _inputs(self, rows: Sequence[Row]) -> Mapping[str, Any]:
         """Padded prompts; those with images as the processor makes them, from which their jobs get their tokens."""
-        jobs: list[GenerationJob] = [row.owner.job for row in rows]
+        jobs: list[GenerationJob] = [row.owner for row in rows]
         if not jobs[0].images:
             return pad_left([job.tokens for job in jobs], self.loaded.tokenizer.pad_token_id)
         inputs = self.lm.with_images([job.prompt for job in jobs], [job.doc for job in jobs], self.lm.max_length - 1)
@@ -287,7 +267,7 @@ def _alike(rows: Sequence[Row]) -> Iterator[list[Row]]:
     """Rows that `generate` can answer together: with images or without, and as many tokens."""
 
     def kind(row: Row) -> tuple[bool, int]:
-        return row.owner.job.images, row.owner.job.max_new_tokens or 0
+        return row.owner.images, row.owner.max_new_tokens or 0
 
     for _, same in groupby(sorted(rows, key=kind), key=kind):
         yield list(same)

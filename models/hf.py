@@ -24,10 +24,9 @@ from lighteval.utils.cache_management import SampleCache
 from cultureval.models.answer_log import AnswerLog
 from cultureval.models.answering import Answer, Generator
 from cultureval.models.generation.rendering import Renderer, all_images, open_images
-from cultureval.models.jobs import ScoringJob, encode_together, in_windows
+from cultureval.models.jobs import ImagesRefused, ScoringJob, encode_together, in_windows
 from cultureval.models.loading import BITS, LoadedModel, load
 from cultureval.models.memory import failures_named, is_out_of_memory
-from cultureval.models.refused_images import ImagesRefused
 from cultureval.models.scoring.packed import ChoiceScorer, ScoringRequest
 from cultureval.models.settings import (
     NOT_IN_ANSWER_KEY,
@@ -310,11 +309,11 @@ class HFModel(LightevalModel):
             StopIteration,
             ValueError,
         ) as error:  # such as an image 200 times as wide as high
-            raise ImagesRefused(docs, f"the model's processor refuses it: {str(error).rstrip('.')}") from error
+            raise ImagesRefused(f"the model's processor refuses it: {str(error).rstrip('.')}") from error
         width = inputs["input_ids"].shape[1]
         if width > limit:
             size = f"its prompt has {width} tokens with images, more than {limit}"
-            raise ImagesRefused(docs, f"{size}: lower image_max_pixels or raise max_length")
+            raise ImagesRefused(f"{size}: lower image_max_pixels or raise max_length")
         taken = inspect.signature(self.loaded.model.forward).parameters
         return {
             name: value.to(self.loaded.model.dtype) if value.is_floating_point() else value

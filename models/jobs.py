@@ -10,7 +10,6 @@ from lighteval.tasks.requests import Doc
 
 from cultureval.models.generation.generation import Generation
 from cultureval.models.generation.rendering import all_images
-from cultureval.models.refused_images import ImagesRefused
 from cultureval.models.scoring.packed import ChoiceScore, ScoringRequest
 from cultureval.models.tokens import encode_pairs, kept, require_whole_letters, rolling_windows, tokens_read
 from cultureval.runtime.doc_fields import specific_of
@@ -24,6 +23,18 @@ if TYPE_CHECKING:
 
 WINDOW = 256  # docs encoded together, so that a long run starts quickly and needs little memory
 Item = TypeVar("Item")
+
+
+class ImagesRefused(Exception):
+    """The processor refuses the images of a prompt, or they take more tokens than the model reads.
+
+    Attributes:
+        reason: A clause that says why.
+    """
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
 
 
 class ScoringJob:
@@ -183,7 +194,13 @@ def encode_together(jobs: Sequence[ScoringJob]) -> None:
 
 
 class GenerationJob:
-    """One doc to be answered by generation."""
+    """One prompt to be answered by generation.
+
+    Attributes:
+        docs: The docs that ask it, each with its place in the run.
+        samples: Answers by number, until all are there.
+        ended: Whether it is answered or refused.
+    """
 
     def __init__(self, lm: "HFModel", doc: Doc) -> None:
         """Render and encode a doc for a model."""
@@ -211,8 +228,10 @@ class GenerationJob:
         )
         self.truncated = 0
         self.tokens: list[int] = [] if self.images else self._encode()
+        self.docs: list[tuple[int, Doc]] = []
+        self.samples: dict[int, Generation] = {}
         self.answers: list[Generation] = []
-        self.refused = ""
+        self.refused, self.ended = "", False
 
     def _encode(self) -> list[int]:
         """Prompt tokens, at least one, truncated on the left if not even one more token would fit."""

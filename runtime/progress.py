@@ -62,7 +62,8 @@ class Progress:
 
     def reuse(self, count: int = 1) -> None:
         """Counts items that took no time, since an earlier run has them: they say nothing of the pace."""
-        self._bar.initial += count
+        if self._shown:  # tqdm has nothing of a bar that it does not show
+            self._bar.initial += count
         self.update(count)
 
     @contextmanager

@@ -370,7 +370,7 @@ def test_two_processes_share_the_work_and_only_the_first_goes_on(cultureval, tmp
             own, other = own["model_response"], other["model_response"]
             assert (own["input"], own["text"]) == (other["input"], other["text"])
             assert own["logprobs"] == pytest.approx(other["logprobs"], abs=1e-4)
-    files = (tmp_path / "shared-cache" / "journal").glob("*.jsonl")
+    files = (tmp_path / "shared-cache" / "journal").rglob("*.jsonl")
     lines = [len(file.read_bytes().splitlines()) for file in files]
     assert len(lines) == 2 and min(lines) >= 6 and sum(lines) == sum(map(len, expected.values()))  # none twice
 
