@@ -3,8 +3,6 @@
 import json
 import shutil
 import struct
-import subprocess
-import sys
 from functools import partial
 from pathlib import Path
 
@@ -218,33 +216,6 @@ def test_broken_data_of_several_tasks_are_told_together(plan_of, tmp_path):
         plan_of("qimma_aratrust", "qimma_mizanqa", "qimma_palmx", data_root=str(tmp_path / "root"))
     assert [name in str(error.value) for name in ("qimma_aratrust", "qimma_mizanqa")] == [True, True]
     assert len(error.value.problems) == 2  # the group without data is left out
-
-
-HEAVY = "torch datasets transformers pandas scipy sklearn lighteval.tasks.lighteval_task lighteval.pipeline".split()
-COMPILERS = "torch._dynamo torch.distributed.tensor sklearn scipy datasets pandas inspect_ai".split()
-PROBLEMS = """
-import sys
-from cultureval.scripts.main import main
-sys.argv = ["cultureval", "eval", *sys.argv[1:], "--data", "samples", "--output-dir", "file/out"]
-try:
-    main()
-finally:
-    print(*sys.modules)
-"""
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("server", [True, False])
-def test_the_list_of_problems_needs_no_library_that_only_the_run_needs(model, tmp_path, server):
-    (tmp_path / "file").write_text("")
-    with FaultyServer() as running:
-        (tmp_path / "server.yaml").write_text(f"model: {MODEL}\nbase_url: {running.url}\ntokenizer: {model}\n")
-        asked = ["server.yaml", "m2cqa"] if server else [str(model), "qimma_aratrust"]
-        command = [sys.executable, "-c", PROBLEMS, *asked]
-        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300)
-    assert done.returncode == 2 and "--output-dir" in done.stderr, done.stderr
-    loaded = set(done.stdout.split())
-    assert loaded.isdisjoint(HEAVY if server else COMPILERS), sorted(loaded.intersection(HEAVY + COMPILERS))
 
 
 def make_nan(weights):
