@@ -12,8 +12,6 @@ from pydantic import (
     Field,
     PositiveInt,
     ValidationError,
-    ValidatorFunctionWrapHandler,
-    WrapValidator,
     field_validator,
     model_validator,
 )
@@ -25,17 +23,7 @@ from cultureval.runtime.generation_hints import Placement
 from cultureval.runtime.model_settings import read_model_settings, refuse_unknown
 from cultureval.runtime.reasoning import THINK_TAGS
 
-
-def _one_reason(value: Any, validate: ValidatorFunctionWrapHandler) -> Any:
-    try:
-        if not isinstance(value, bool):  # pydantic takes true for 1
-            return validate(value)
-    except ValidationError:
-        pass
-    raise ValueError("must be a whole number above 0, or auto")
-
-
-CountOrAuto = Annotated[PositiveInt | Literal["auto"], WrapValidator(_one_reason)]
+CountOrAuto = Annotated[int, Field(gt=0, strict=True)] | Literal["auto"]
 # YAML reads a bare on or off as true or false.
 Switch = Annotated[
     Literal["auto", "on", "off"],
