@@ -63,11 +63,9 @@ class TimeLimitReached(Exception):
 
 @contextmanager
 def time_limit(seconds: float, of_cpu: bool = False) -> Iterator[None]:
-    """A context that ends with `TimeLimitReached` when the time is over; outside the main thread without a limit.
+    """A context that ends with `TimeLimitReached` after seconds, or `of_cpu` seconds of this process's CPU time.
 
-    Args:
-        seconds: Of the clock on the wall, or with `of_cpu` of this process's CPU time.
-        of_cpu: Whether waiting does not count, as where many processes share the CPUs.
+    Outside the main thread there is no limit.
     """
     if threading.current_thread() is not threading.main_thread():
         yield

@@ -100,11 +100,7 @@ class Settings(BaseModel):
 
     @classmethod
     def of_variables(cls, variables: Mapping[str, str]) -> Self:
-        """The settings of environment variables, of which an empty one sets nothing.
-
-        Raises:
-            CulturevalError: What is wrong with each variable.
-        """
+        """The settings of environment variables, of which an empty one sets nothing; raises a CulturevalError."""
         given = {name: variables[variable_of(name)] for name in field_names() if variables.get(variable_of(name))}
         return cls._checked(given, lambda name: f"{variable_of(name)}=")
 
@@ -169,14 +165,12 @@ class Option(Generic[T]):
 
     Attributes:
         name: Its attribute name in code; its flag has hyphens for the underscores.
-        variable: The environment variable, `CULTUREVAL_...`; an empty text counts as not set.
-        default: Its value where it is not set.
-        help: What it does, in Markdown: the variable's row in the suite's page.
+        variable: The environment variable, `CULTUREVAL_...`; an empty text sets nothing.
+        help: The variable's row in the suite's page, in Markdown.
         values: The allowed texts; empty allows every text that `parse` accepts.
         parse: From the text to the value; its ValueError is a clause such as "is not a number".
         secret: Whether errors and results files leave out the text, which may contain an API key.
-        signed: Whether signatures name a value that is not its default; False where prompts, rows or the metrics'
-            names show it.
+        signed: Whether signatures name a value that is not its default; False where prompts or names show it.
     """
 
     name: str
@@ -198,11 +192,7 @@ class Option(Generic[T]):
         return settings.suite.get(self.name, os.environ.get(self.variable, ""))
 
     def read(self, settings: Settings) -> T:
-        """The option's value, checked.
-
-        Raises:
-            CulturevalError: The value is not allowed; lists the allowed ones.
-        """
+        """The option's value; raises a CulturevalError, which lists the allowed ones, where it is not allowed."""
         value = self.given(settings)
         if value == "":
             return self.default
