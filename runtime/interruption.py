@@ -2,7 +2,6 @@
 
 import os
 import signal
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -55,30 +54,3 @@ def _end_at_once() -> None:
 
 
 os.register_at_fork(after_in_child=_end_at_once)
-
-
-class TimeLimitReached(Exception):
-    """What ran in a `time_limit` took longer."""
-
-
-@contextmanager
-def time_limit(seconds: float, of_cpu: bool = False) -> Iterator[None]:
-    """A context that ends with `TimeLimitReached` after seconds, or `of_cpu` seconds of this process's CPU time.
-
-    Outside the main thread there is no limit.
-    """
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-
-    def end(*_: Any) -> None:
-        raise TimeLimitReached
-
-    timer, number = (signal.ITIMER_PROF, signal.SIGPROF) if of_cpu else (signal.ITIMER_REAL, signal.SIGALRM)
-    handler = signal.signal(number, end)
-    signal.setitimer(timer, seconds, seconds)  # again, since an error in a finaliser is lost
-    try:
-        yield
-    finally:
-        signal.setitimer(timer, 0)
-        signal.signal(number, handler)

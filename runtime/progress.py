@@ -30,7 +30,7 @@ class Progress:
         self.tokens, self._note, self._phase, self._start = 0, "", "", time.monotonic()
         self._shown, self._terminal = not silent and process_rank() == 0, is_terminal()
         where = {"dynamic_ncols": True} if self._terminal else {"file": io.StringIO(), "ncols": 0, "mininterval": 1e9}
-        how = {"desc": description, "unit": f" {unit}", "smoothing": 0} | where  # the pace is that of all items
+        how = {"desc": description, "unit": unit, "smoothing": 0} | where  # the pace is that of all items
         self._bar = tqdm(total=total, initial=done, disable=not self._shown, **how)
         self._signs = _signs(self._say) if self._shown else None
 

@@ -46,35 +46,7 @@ def tiny_lm(tmp_path_factory):
     return build_tiny_causal_lm(tmp_path_factory.mktemp("models") / "tiny")
 
 
-@pytest.mark.parametrize(
-    ("dtype", "has", "told"),
-    [
-        ("bfloat16", {"avx2": True, "avx512_bf16": False, "amx_bf16": False}, True),
-        ("bfloat16", {"avx512_bf16": True}, False),
-        ("bfloat16", {"architecture": "arm64", "bf16": True}, False),
-        ("float32", {"avx2": True, "avx512_bf16": False}, False),
-        ("bfloat16", None, False),  # an older torch, which does not say
-    ],
-)
-def test_bfloat16_on_a_processor_without_it_is_told_once_with_what_to_do(
-    monkeypatch, capsys, tiny_lm, dtype, has, told
-):
-    if has is None:
-        monkeypatch.delattr(torch.cpu, "get_capabilities", raising=False)
-    else:
-        monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: has, raising=False)
-    load(HFModelSettings(model_name=str(tiny_lm), dtype=dtype, device="cpu"))
-    assert capsys.readouterr().err.count("--dtype float32") == told
-
-
 def test_models_attend_without_cudnn_which_plans_anew_for_every_length(tiny_lm):
     torch.backends.cuda.enable_cudnn_sdp(True)
     load(HFModelSettings(model_name=str(tiny_lm), device="cpu"))
     assert not torch.backends.cuda.cudnn_sdp_enabled()
-
-
-def test_torch_tells_what_this_processor_has():
-    """The names that are looked for are torch's own; without them nothing would ever be told."""
-    told = torch.cpu.get_capabilities()
-    x86 = told["architecture"] in ("x86_64", "x86")
-    assert {"avx512_bf16", "amx_bf16"} <= {*told} if x86 else "bf16" in told

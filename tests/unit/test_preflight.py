@@ -220,8 +220,8 @@ def test_broken_data_of_several_tasks_are_told_together(plan_of, tmp_path):
     assert len(error.value.problems) == 2  # the group without data is left out
 
 
-HEAVY = "torch datasets transformers pandas scipy sklearn lighteval.tasks.lighteval_task lighteval.pipeline".split()
-COMPILERS = "torch._dynamo torch.distributed.tensor sklearn scipy datasets pandas inspect_ai".split()
+HEAVY = "torch transformers scipy sklearn lighteval.tasks.lighteval_task lighteval.pipeline".split()
+COMPILERS = "torch._dynamo torch.distributed.tensor sklearn scipy inspect_ai".split()
 PROBLEMS = """
 import sys
 from cultureval.scripts.main import main
