@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from cultureval.runtime import processes
 from cultureval.runtime.data.scorers import local_copy
 from cultureval.runtime.devices import scoring_device
 from cultureval.runtime.errors import CulturevalError
@@ -188,8 +187,7 @@ def _score_pairs(pairs: set[Pair], encoder: BertScoreModel, batch_size: int) -> 
         return {}
     # The longest first, so that too large a batch fails early; equal predictions are adjacent.
     order = sorted(pairs, key=lambda pair: (-len(tokens[pair[0]]), pair))
-    sizes = [len(tokens[text]) + len(tokens[reference]) for text, reference in order]
-    return processes.score_together(order, sizes, lambda share: _match_all(share, tokens, encoder, batch_size))
+    return _match_all(order, tokens, encoder, batch_size)
 
 
 def _unweighted(encoder: BertScoreModel) -> set[int]:

@@ -126,7 +126,7 @@ class HFModel(LightevalModel):
         self.log = AnswerLog()
         for log in logs:
             self.log.add(log)
-        processes.answered()
+        processes.finish()
 
     def run_record(self) -> dict[str, Any]:
         """What a run's record says of this model: `model`, the backend as resolved, and `tasks`, counts by task."""

@@ -41,8 +41,8 @@ def judge_and_save(
         judges stopped early, one line each. A spent budget is only in the report.
     """
     started = time.time()
-    with processes.scoring_alone():
-        budgets = judge_jobs(judges, work)
+    processes.finish()  # a judge's concurrency does not grow with processes
+    budgets = judge_jobs(judges, work)
     stopped: dict[str, Judgement] = {}
     for job in work:
         for (name, _), found in job.found.items():

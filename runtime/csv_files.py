@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from cultureval.runtime.data.user_cache import write_atomically
-from cultureval.runtime.errors import CulturevalError, shown_names
+from cultureval.runtime.errors import CulturevalError, described, shown_names
 
 # Full-width and small signs are read as the common ones, and white space before a sign is passed over; tabs and
 # line ends would split a cell that is pasted.
@@ -89,10 +89,8 @@ def read_csv(file: Path, columns: Sequence[str] = ()) -> Iterator[tuple[int, dic
     """
     try:
         text = file.read_bytes().decode("utf-8-sig")  # with the line ends that cells hold
-    except OSError as error:
-        raise CulturevalError(f"{file} cannot be read: {error.strerror}.") from error
-    except UnicodeDecodeError as error:
-        raise CulturevalError(f"{file} is not UTF-8: save it as CSV UTF-8.") from error
+    except (OSError, UnicodeDecodeError) as error:
+        raise CulturevalError(f"{file} cannot be read as CSV UTF-8: {described(error)}") from error
     csv.field_size_limit(LONGEST_CELL)
     delimiter = max(",;\t", key=text.partition("\n")[0].count)
     reader = csv.DictReader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True, restval="")
@@ -100,8 +98,7 @@ def read_csv(file: Path, columns: Sequence[str] = ()) -> Iterator[tuple[int, dic
     try:
         names = [_as_it_was(name) for name in reader.fieldnames or ()]
         if missing := [name for name in columns if name not in names]:
-            there = f"it has {shown_names(names)}" if names else "it is empty"
-            raise CulturevalError(f"{file} has no column {', '.join(missing)}: {there}.")
+            raise CulturevalError(f"{file} has no column {', '.join(missing)}: it has {shown_names(names) or 'none'}.")
         if twice := [name for name, count in Counter(names).items() if name and count > 1]:
             raise CulturevalError(f"{file} has several columns {twice[0]}: rename all but one.")
         reader.fieldnames = names

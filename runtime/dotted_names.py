@@ -15,7 +15,7 @@ def load_attribute(name: str) -> Any:
         CulturevalError: The string has another form, the module cannot be imported, or it has no such attribute.
     """
     try:
-        if ":" not in name:
+        if not name.partition(":")[2]:
             raise ValueError("it is not of the form 'package.module:attribute'")
         return resolve_name(name)
     except (KeyboardInterrupt, GeneratorExit):

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from pydantic import ValidationError
 
 
-# Control characters (category Cc), those that end a line or change the order of writing, and those that nobody sees.
+# Control characters, those that end a line or change the order of writing, and those that nobody sees.
 _CONTROLS = re.compile(f"[\x00-\x1f\x7f-\x9f\u2028\u2029\U000e0000-\U000e007f{INVISIBLE}]")
 MARKS = "\u061c\u200c\u200d\u200e\u200f"  # that join letters or say how a line is read, which Arabic texts hold
 CONTROLS = "\n\t"  # control characters that a message may hold
@@ -40,9 +40,9 @@ class BatchWritten(Exception):
 
     def __init__(self, files: Sequence[Path], requests: int) -> None:
         self.files, self.requests = list(files), requests
-        names = ", ".join(str(file) for file in self.files)
         super().__init__(
-            f"{requests:,} requests are in {names}. Have them answered (a provider's batch service, or vLLM: python -m "
+            f"{requests:,} requests are in {', '.join(map(str, self.files))}. "
+            "Have them answered (a provider's batch service, or vLLM: python -m "
             f"vllm.entrypoints.openai.run_batch -i {self.files[0]} -o ANSWERS.jsonl --model MODEL), then run this "
             "command with --batch-in ANSWERS.jsonl in place of --batch-out (in a model's file: batch_in, batch_out)"
         )
@@ -114,10 +114,7 @@ class BadRow(CulturevalError):
 
 
 def wrong_settings(error: "ValidationError", values: bool = False) -> str:
-    """What pydantic found wrong, as `setting: reason` joined by semicolons.
-
-    `values` also shows what was given; not where that could be an API key in the wrong field.
-    """
+    """What pydantic found wrong, as `setting: reason`; `values` also shows what was given, which may be an API key."""
     found = []
     for item in error.errors():
         given = f" (given: {item['input']!r})" if values else ""

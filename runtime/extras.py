@@ -22,11 +22,7 @@ CAMEL_TOOLS_COMMAND = "pip install --no-deps 'camel-tools>=1.6,<2' emoji"
 
 
 class MissingExtra(CulturevalError):
-    """A part of the package is not installed.
-
-    Args:
-        extra: The extra that installs it.
-    """
+    """An extra of the package is not installed."""
 
     def __init__(self, extra: str) -> None:
         names = ", ".join(missing_packages(extra))
@@ -60,23 +56,16 @@ def install_command(extra: str) -> str:
 
 @cache
 def require_extra(extra: str) -> None:
-    """Refuses to go on without an extra; what was found installed is not looked up again.
-
-    Raises:
-        MissingExtra: A package of it is not installed; says which command installs it.
-    """
+    """Raises MissingExtra, which says what installs it, where a package of an extra is missing."""
     if missing_packages(extra):
         raise MissingExtra(extra)
 
 
 @cache
 def require_camel_tools() -> None:
-    """Refuses to go on without camel-tools, whose words FannOrFlop and JEEM score.
+    """Raises a CulturevalError where camel-tools is missing, whose words FannOrFlop and JEEM score.
 
     From Python 3.13 on the core leaves it out: it asks for editdistance, which has no wheel and is not used here.
-
-    Raises:
-        CulturevalError: It is not installed; says which command installs it without a compiler.
     """
     if missing := [name for name in ("camel-tools", "emoji") if not _installed(name)]:
         raise CulturevalError(

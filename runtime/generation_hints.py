@@ -1,14 +1,7 @@
-"""Docs as chat messages, and generation hints: what a task asks beyond LightEval's Doc, in `doc.specific`.
+"""Docs as chat messages, and generation hints (`doc_fields.GenerationHints`): what a task asks beyond LightEval's Doc.
 
-- `stop_in_chat: false`: stop strings apply to plain prompts only. LightEval's backends drop them with a chat template;
-  tasks published with those backends set this hint, so that chat answers end with the end-of-text token.
-- `chat_query: TEXT`: the user turn where a chat template is used; `doc.query` is then the plain prompt. Few-shot
-  examples have their own.
-- `plain_query: TEXT`: the plain prompt of tasks whose `doc.query` is written for chats (as other backends use it).
-- `answer_prefix`: a beginning of the answer, added after a rendered chat template that opens no reasoning. The stop
-  strings are then `prefixed_stops`.
-- `thinking`: a chat template with `enable_thinking` gets this value; without the hint, its own default. Servers have no
-  common field for this: set it in `extra_body`.
+LightEval's backends drop stop strings with a chat template; tasks published with those set `stop_in_chat: false`.
+Servers have no common field for `thinking`: it is set in `extra_body`.
 """
 
 import copy

@@ -2,7 +2,6 @@
 
 import os
 import signal
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -55,32 +54,3 @@ def _end_at_once() -> None:
 
 
 os.register_at_fork(after_in_child=_end_at_once)
-
-
-class TimeLimitReached(Exception):
-    """What ran in a `time_limit` took longer."""
-
-
-@contextmanager
-def time_limit(seconds: float, of_cpu: bool = False) -> Iterator[None]:
-    """A context that ends with `TimeLimitReached` when the time is over; outside the main thread without a limit.
-
-    Args:
-        seconds: Of the clock on the wall, or with `of_cpu` of this process's CPU time.
-        of_cpu: Whether waiting does not count, as where many processes share the CPUs.
-    """
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-
-    def end(*_: Any) -> None:
-        raise TimeLimitReached
-
-    timer, number = (signal.ITIMER_PROF, signal.SIGPROF) if of_cpu else (signal.ITIMER_REAL, signal.SIGALRM)
-    handler = signal.signal(number, end)
-    signal.setitimer(timer, seconds, seconds)  # again, since an error in a finaliser is lost
-    try:
-        yield
-    finally:
-        signal.setitimer(timer, 0)
-        signal.signal(number, handler)

@@ -1,14 +1,12 @@
 """Several processes that share one run (`accelerate launch`, `torchrun`).
 
-LightEval's custom launcher treats every process as the main one. So each process answers its share of the prompts,
-all exchange their answers, and `finish` ends all but the first: before LightEval computes the metrics, or, where they
-need classifiers, BERTScore or judges, after that, since their texts are shared too (`scoring_together`).
+LightEval's custom launcher treats every process as the main one. So each process answers its share of the prompts, all
+exchange their answers, and `finish` ends all but the first, which computes the metrics and writes the results.
 """
 
 import hashlib
 import os
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, TypeVar
 
@@ -19,8 +17,6 @@ if TYPE_CHECKING:
     from lighteval.tasks.requests import Doc
 
 Answer = TypeVar("Answer")
-Item = TypeVar("Item")
-_scores_together = False
 
 
 def process_count() -> int:
@@ -101,31 +97,6 @@ def gather(mine: Answer) -> list[Answer]:
     return gathered
 
 
-@contextmanager
-def scoring_together(wanted: bool = True) -> Iterator[None]:
-    """A context after whose answers all processes go on and score together, if the scores have anything to share."""
-    global _scores_together
-    before, _scores_together = _scores_together, wanted and process_count() > 1
-    try:
-        yield
-    finally:
-        _scores_together = before
-
-
-@contextmanager
-def scoring_alone() -> Iterator[None]:
-    """A context in which the processes of a command that only scores do so together; after it the first is left."""
-    connect()
-    with scoring_together():
-        yield
-    finish()
-
-
-def together() -> int:
-    """How many processes score together now: 1 before `scoring_together`, and where the others have ended."""
-    return process_count() if _scores_together and is_connected() else 1
-
-
 def is_connected() -> bool:
     """Whether this process is connected to others."""
     if process_count() == 1:  # torch is not imported for it
@@ -133,31 +104,6 @@ def is_connected() -> bool:
     import torch.distributed as dist
 
     return dist.is_initialized()
-
-
-def score_together(
-    items: Sequence[Item], sizes: Sequence[float], score: Callable[[list[Item]], dict[Item, Answer]]
-) -> dict[Item, Answer]:
-    """The scores of all items by item; processes that score together each make those of a run of adjacent items.
-
-    Args:
-        items: The same in every process, in the same order.
-        sizes: About the cost of each.
-        score: Returns the scores of some of them.
-    """
-    if together() == 1:
-        return score(list(items))
-    mine = split_contiguous(range(len(items)), sizes)[process_rank()]
-    found: dict[Item, Answer] = {}
-    for part in gather(score([items[place] for place in mine])):
-        found |= part
-    return found
-
-
-def answered() -> None:
-    """Called after the last answer: all but the first process end here, unless they score together."""
-    if not _scores_together:
-        finish()
 
 
 def finish() -> None:

@@ -13,22 +13,15 @@ from cultureval.runtime.processes import process_rank
 
 Item = TypeVar("Item")
 
-SIGN_PAUSE = 10.0  # seconds between two signs of life on a terminal, while nothing ends
-LINE_PAUSE = 60.0  # seconds between two lines where there is no terminal
+SIGN_PAUSE, LINE_PAUSE = 10.0, 60.0  # seconds between two signs of life on a terminal, and between two lines elsewhere
 SHORT_PHASE = 5.0  # seconds of a phase without a line of its own
 LIBRARIES = ("TQDM_DISABLE", "HF_HUB_DISABLE_PROGRESS_BARS", "HF_DATASETS_DISABLE_PROGRESS_BARS", "NO_COLOR")
 
 
 class Progress:
-    """The progress of one loop, on standard error; a context that closes it.
+    """The progress of one loop of which `done` items are done already, on standard error; a context that closes it.
 
-    Args:
-        description: What is done.
-        done: Items that are done already.
-        silent: Whether nothing is shown; nor is it in all but the first of several processes.
-
-    Attributes:
-        tokens: That were generated so far, where they are counted.
+    `silent`, and in all but the first of several processes, nothing is shown.
     """
 
     def __init__(self, total: int, description: str, unit: str, done: int = 0, silent: bool = False) -> None:
@@ -37,15 +30,8 @@ class Progress:
         self.tokens, self._note, self._phase, self._start = 0, "", "", time.monotonic()
         self._shown, self._terminal = not silent and process_rank() == 0, is_terminal()
         where = {"dynamic_ncols": True} if self._terminal else {"file": io.StringIO(), "ncols": 0, "mininterval": 1e9}
-        self._bar = tqdm(
-            total=total,
-            initial=done,
-            desc=description,
-            unit=f" {unit}",
-            smoothing=0,  # the pace is that of all items
-            disable=not self._shown,
-            **where,
-        )
+        how = {"desc": description, "unit": unit, "smoothing": 0} | where  # the pace is that of all items
+        self._bar = tqdm(total=total, initial=done, disable=not self._shown, **how)
         self._signs = _signs(self._say) if self._shown else None
 
     def _say(self) -> None:

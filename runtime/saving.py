@@ -38,11 +38,7 @@ class Saving:
     wandb: bool = False
 
     def check(self) -> None:
-        """Checks before the run that all that was asked for can be done.
-
-        Raises:
-            CulturevalError: All that cannot.
-        """
+        """Checks before the run what was asked for; raises a CulturevalError of all that cannot be done."""
         problems = ProblemList()
         for text in self._problems():
             problems.add(CulturevalError(text))

@@ -15,7 +15,7 @@ from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, Generic, Literal, Self, TypeVar
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PositiveInt, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, PositiveInt, ValidationError
 
 from cultureval.runtime.data_options import BadRows, Form, data_folder, expanded
 from cultureval.runtime.errors import CulturevalError, ProblemList, did_you_mean
@@ -63,7 +63,7 @@ JsonObject = Annotated[dict[str, Any], BeforeValidator(_json_object)]
 
 
 class Settings(BaseModel):
-    """All settings of a run, checked together; the description of each is its row in docs/settings.md.
+    """All settings of a run, checked together; docs/settings.md says what each does.
 
     Attributes:
         suite: Values of suites' options that a command gives, by name; each is checked where it is read.
@@ -71,83 +71,36 @@ class Settings(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", protected_namespaces=(), hide_input_in_errors=True)
 
-    data_root: Annotated[Path | None, BeforeValidator(data_folder)] = Field(
-        None, description="data root (`DIR/<org>/<name>`), or `samples`; as `--data`"
-    )
-    bad_rows: BadRows = Field("few", description="`few` (default), `stop` or `skip`; as `--bad-rows`")
-    on_refused: Literal["error", "unscored"] = Field(
-        "error", description="`error` (default) or `unscored`; as `--on-refused`"
-    )
-    form: Form = Field("auto", description="`auto` (default), `curated` or `original`; as `--form`")
-    sources: File | None = Field(
-        None,
-        description="YAML file with other repositories, revisions, splits, files or columns of data; as `--sources`",
-    )
-    manifest: Annotated[tuple[File, ...], BeforeValidator(_names)] = Field(
-        (), description="manifests of audits, separated by commas, whose discarded rows are left out; as `--manifest`"
-    )
-    custom_suites: Names = Field(
-        (),
-        description="suites that are not installed: modules, .py files or folders, separated by commas; "
-        "as `--custom-suites`",
-    )
-    model_settings: JsonObject = Field(
-        {}, description="settings of the model as a JSON object, over those of its YAML file"
-    )
-    api_key: str | None = Field(
-        None, description="key of a server that MODEL names by its address, `http://HOST/v1#NAME`"
-    )
-    judges: Names = Field((), description="judges of a run: YAML files or models' ids, separated by commas")
-    judge_settings: JsonObject = Field(
-        {}, description="settings of all judges as a JSON object, over those of their files"
-    )
-    cache: Folder | None = Field(
-        None, description="prepared rows, images, answers, the demo's real model; default `~/.cache/cultureval`"
-    )
-    journal: Folder | None = Field(None, description="the journal's folder; default `journal` in the cache")
-    resume: bool = Field(True, description="`0` starts over, as `--no-resume`")
-    fingerprint: Literal["sampled", "full"] = Field(
-        "sampled",
-        description="how files of weights over 64 MiB are told apart: `sampled` (default), blocks of every tensor, "
-        "or `full`",
-    )
-    bertscore_model: str | None = Field(
-        None, description="BERTScore's model for QIMMA: hub id or folder; default AraBERT v02"
-    )
-    caption_bertscore_model: str | None = Field(
-        None, description="BERTScore's model for JEEM: hub id or folder; default CAMeLBERT-mix"
-    )
-    caption_bertscore_layer: PositiveInt | None = Field(
-        None, description="the layer of that model, counted from 1; default 9"
-    )
-    nadi_model: str | None = Field(None, description="AL-QASIDA's classifier of countries: hub id or folder")
-    aldi_model: str | None = Field(None, description="AL-QASIDA's model of dialectness: hub id or folder")
-    lid_model: str | None = Field(None, description="AL-QASIDA's language identification: hub id, folder or file")
-    flores200_model: str | None = Field(
-        None, description="spBLEU's SentencePiece model: a file; default sacrebleu's cache"
-    )
-    unsafe_no_sandbox: bool = Field(
-        False, description="`1` judges `qimma_code` without a sandbox, and the results say so"
-    )
-    vllm: File | None = Field(
-        None,
-        description="vLLM's program for `--backend vllm`, `ENV/bin/vllm`; default that of this environment or of "
-        "the PATH",
-    )
-    code_packages: Names = Field(
-        ("numpy", "sympy", "mpmath"),
-        description="installed packages that generated code may import, beside the standard library; default "
-        "`numpy,sympy,mpmath`",
-    )
-    suite: dict[str, Any] = Field({}, description="values of suites' options", exclude=True)
+    data_root: Annotated[Path | None, BeforeValidator(data_folder)] = None
+    bad_rows: BadRows = "few"
+    on_refused: Literal["error", "unscored"] = "error"
+    form: Form = "auto"
+    sources: File | None = None
+    manifest: Annotated[tuple[File, ...], BeforeValidator(_names)] = ()
+    custom_suites: Names = ()
+    model_settings: JsonObject = {}
+    api_key: str | None = None
+    judges: Names = ()
+    judge_settings: JsonObject = {}
+    cache: Folder | None = None
+    journal: Folder | None = None
+    resume: bool = True
+    fingerprint: Literal["sampled", "full"] = "sampled"
+    bertscore_model: str | None = None
+    caption_bertscore_model: str | None = None
+    caption_bertscore_layer: PositiveInt | None = None
+    nadi_model: str | None = None
+    aldi_model: str | None = None
+    lid_model: str | None = None
+    flores200_model: str | None = None
+    unsafe_no_sandbox: bool = False
+    vllm: File | None = None
+    code_packages: Names = ("numpy", "sympy", "mpmath")
+    suite: dict[str, Any] = {}
 
     @classmethod
     def of_variables(cls, variables: Mapping[str, str]) -> Self:
-        """The settings of environment variables, of which an empty one sets nothing.
-
-        Raises:
-            CulturevalError: What is wrong with each variable.
-        """
+        """The settings of environment variables, of which an empty one sets nothing; raises a CulturevalError."""
         given = {name: variables[variable_of(name)] for name in field_names() if variables.get(variable_of(name))}
         return cls._checked(given, lambda name: f"{variable_of(name)}=")
 
@@ -212,14 +165,12 @@ class Option(Generic[T]):
 
     Attributes:
         name: Its attribute name in code; its flag has hyphens for the underscores.
-        variable: The environment variable, `CULTUREVAL_...`; an empty text counts as not set.
-        default: Its value where it is not set.
-        help: What it does, in Markdown: the variable's row in the suite's page.
+        variable: The environment variable, `CULTUREVAL_...`; an empty text sets nothing.
+        help: The variable's row in the suite's page, in Markdown.
         values: The allowed texts; empty allows every text that `parse` accepts.
         parse: From the text to the value; its ValueError is a clause such as "is not a number".
         secret: Whether errors and results files leave out the text, which may contain an API key.
-        signed: Whether signatures name a value that is not its default; False where prompts, rows or the metrics'
-            names show it.
+        signed: Whether signatures name a value that is not its default; False where prompts or names show it.
     """
 
     name: str
@@ -241,11 +192,7 @@ class Option(Generic[T]):
         return settings.suite.get(self.name, os.environ.get(self.variable, ""))
 
     def read(self, settings: Settings) -> T:
-        """The option's value, checked.
-
-        Raises:
-            CulturevalError: The value is not allowed; lists the allowed ones.
-        """
+        """The option's value; raises a CulturevalError, which lists the allowed ones, where it is not allowed."""
         value = self.given(settings)
         if value == "":
             return self.default

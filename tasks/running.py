@@ -15,7 +15,6 @@ from cultureval.runtime import processes
 from cultureval.runtime.printing import print_note
 from cultureval.runtime.progress import working
 from cultureval.runtime.saving import Saving
-from cultureval.runtime.settings import current_settings
 from cultureval.tasks.catalogue import kind_of
 
 if TYPE_CHECKING:
@@ -91,11 +90,10 @@ def run_tasks(
     general = run.tracker.general_config_logger
     general.log_model_info(run.model.config)
     general.log_args_info(num_fewshot_seeds=1, max_samples=limit, job_id="0")
-    with processes.scoring_together(any(map(scored_together, tasks))):
-        with run.timed("answering"):
-            answers = _answer(run, docs)
-        with run.timed("scoring"):
-            _score(run, answers)
+    with run.timed("answering"):
+        answers = _answer(run, docs)
+    with run.timed("scoring"):
+        _score(run, answers)
     general.log_end_time()
     run.tracker.metrics_logger.aggregate(task_dict=run.tasks)
     run.tracker.details_logger.aggregate()
@@ -167,12 +165,6 @@ def _score(run: FinishedRun, answers: Answers) -> None:
             for doc, response, values in zip(docs, responses, apply_metric(responses, docs, metrics), strict=True):
                 run.tracker.metrics_logger.log(name, values)
                 run.tracker.details_logger.log(name, doc, response, values)
-
-
-def scored_together(task: str) -> bool:
-    """Whether several processes share the scoring of a task: with classifiers, BERTScore, or judges that are named."""
-    kind = kind_of(task)
-    return bool((kind.instrument and kind.instrument.shared) or (kind.judge_templates and current_settings().judges))
 
 
 def complete_items(limit: int | None, tasks: Sequence[str]) -> int | None:

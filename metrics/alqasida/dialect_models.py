@@ -13,7 +13,6 @@ import numpy as np
 
 from cultureval.metrics.alqasida.countries import COUNTRIES, COUNTRY_NAMES, REGIONS
 from cultureval.metrics.alqasida.fasttext_file import labels_of
-from cultureval.runtime import processes
 from cultureval.runtime.data.scorers import local_copy, versioned_name
 from cultureval.runtime.devices import scoring_device
 from cultureval.runtime.errors import CulturevalError, all_of
@@ -64,9 +63,7 @@ class Classifier:
         """
         encoded = [tuple(tokens) for tokens in self._encode(texts)]
         distinct = list(dict.fromkeys(encoded))
-        # The longest first, as in batches, so that processes that share them get texts of like length.
-        by_length = sorted(distinct, key=len, reverse=True)
-        found = processes.score_together(by_length, [len(tokens) for tokens in by_length], self._outputs)
+        found = self._outputs(sorted(distinct, key=len, reverse=True))
         return np.array([found[tokens] for tokens in encoded]).reshape(len(encoded), self.model.config.num_labels)
 
     def _outputs(self, distinct: Sequence[tuple[int, ...]]) -> dict[tuple[int, ...], np.ndarray]:

@@ -4,19 +4,20 @@ import ast
 import io
 import os
 import re
+import signal
 import symtable
+import threading
 import tokenize
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from functools import lru_cache
 from itertools import accumulate, repeat
 from multiprocessing import get_context
 from typing import Any, NamedTuple
 
-from cultureval.runtime.interruption import TimeLimitReached, time_limit
 from cultureval.runtime.patches.evalplus import sanitize_with
 from cultureval.runtime.progress import progressing
 
@@ -76,17 +77,40 @@ def sanitize_solution(code: str, entry_point: str) -> Program:
         else:
             texts = programs
     try:
-        with time_limit(MOST_SECONDS, of_cpu=True):
+        with _time_limit(MOST_SECONDS):
             for text in texts:
                 found.append(sanitize_with(longest_program, text, entry_point))
                 for program in (found[-1], text):
                     if is_program(program, entry_point):
                         return Program(program, cut)
-    except TimeLimitReached:
+    except _TimeLimitReached:
         cut = not programs  # which are taken whole
     except Exception:  # the text is untrusted and must not end the run
         pass
     return Program([*programs, *found, code][0], cut)
+
+
+class _TimeLimitReached(Exception):
+    """What ran in a `_time_limit` took longer."""
+
+
+@contextmanager
+def _time_limit(seconds: float) -> Iterator[None]:
+    """A context that ends with `_TimeLimitReached` after seconds of CPU time; in other threads without."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def end(*_: Any) -> None:
+        raise _TimeLimitReached
+
+    handler = signal.signal(signal.SIGPROF, end)
+    signal.setitimer(signal.ITIMER_PROF, seconds, seconds)  # again, since an error in a finaliser is lost
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, handler)
 
 
 def _filled_lines(text: str) -> int:

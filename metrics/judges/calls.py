@@ -75,17 +75,16 @@ class PaidCalls:
         server_failed: Whether that is the servers' failure (rather than the budget being spent).
     """
 
-    def __init__(self, settings: JudgeSettings, journal: Journal, budget: Budget, processes: int = 1) -> None:
+    def __init__(self, settings: JudgeSettings, journal: Journal, budget: Budget) -> None:
         """Prepares calls; nothing is sent.
 
         Args:
             settings: Of the model.
             journal: Its journal.
             budget: Its budget.
-            processes: How many share the servers' concurrency.
         """
         self.settings, self.journal = settings, journal
-        servers = settings.servers(concurrency=max(1, settings.concurrency // processes))
+        servers = settings.servers()
         self._asking = Asking(servers, journal, budget, Respondent(settings.model))
         self.failures: dict[str, str] = {}
         self.stopped: str | None = None

@@ -22,7 +22,6 @@ from cultureval.metrics.judges.identity import form_fields, identities_of, judge
 from cultureval.metrics.judges.session import JudgeSession, ReadyItem
 from cultureval.metrics.judges.settings import JudgeSettings
 from cultureval.metrics.judges.verdicts import JudgeItem, Judgement, JudgeVerdict
-from cultureval.runtime import processes
 from cultureval.runtime.data.image_store import PREPARED
 from cultureval.runtime.journal import Journal
 from cultureval.runtime.servers.costs import Budget, RequestSize, price, text_tokens
@@ -96,8 +95,7 @@ def judge_with_all(
 
     if len(judges) == 1:
         return ask(judges[0])
-    # Processes that share items must meet at the same judge.
-    with ThreadPoolExecutor(max(1, len(judges)) if processes.together() == 1 else 1) as pool:
+    with ThreadPoolExecutor(max(1, len(judges))) as pool:
         try:
             return {key: judgement for found in pool.map(ask, judges) for key, judgement in found.items()}
         except BaseException:

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
 from pathlib import Path
 
 from cultureval.judge_prompts.replies import DoubtfulReply, JudgeReplyError, ReplyReading
@@ -12,7 +11,6 @@ from cultureval.metrics.judges.calls import Call, PaidCalls
 from cultureval.metrics.judges.identity import form_fields
 from cultureval.metrics.judges.settings import JudgeSettings
 from cultureval.metrics.judges.verdicts import ItemImage, JudgeItem, Judgement, JudgeVerdict, Outcome
-from cultureval.runtime import processes
 from cultureval.runtime.data.image_store import decoded
 from cultureval.runtime.journal import Journal, answer_key
 from cultureval.runtime.servers.costs import Budget
@@ -50,7 +48,7 @@ class JudgeSession:
         self.settings, self.template, self.journal, self.budget = settings, template, journal, budget
         self.identity = identity
         self.form = form_fields(settings, template, identity)
-        self._calls = PaidCalls(settings, journal, budget, processes.together())
+        self._calls = PaidCalls(settings, journal, budget)
 
     def run(self, items: Sequence[JudgeItem]) -> Judgement:
         """Ask about all items, read the replies, and ask again, in a fixed form, after malformed and doubtful ones."""
@@ -112,24 +110,7 @@ class JudgeSession:
         )
 
     def _ask(self, calls: Mapping[str, Call], attempt: int) -> dict[str, Answer]:
-        """The replies by key; processes that score together each ask for a share, but the first for all on a budget."""
-        count, rank = processes.together(), processes.process_rank()
-        if count == 1:
-            return self._ask_for(calls, attempt)
-        share = dict(islice(calls.items(), rank, None, count))
-        own = self._ask_for(share if self.settings.budget is None else calls if rank == 0 else {}, attempt)
-        answers: dict[str, Answer] = {}
-        paid = self._calls
-        state = own, paid.failures, paid.stopped, paid.server_failed
-        for found, failures, stopped, failed in processes.gather(state):
-            answers |= found
-            paid.failures |= failures
-            paid.stopped, paid.server_failed = paid.stopped or stopped, paid.server_failed or failed
-        for key, answer in answers.items():
-            paid.pay(key, answer)
-        return answers
-
-    def _ask_for(self, calls: Mapping[str, Call], attempt: int) -> dict[str, Answer]:
+        """The replies by key."""
         again = f", asked again ({attempt})" if attempt else ""
         description = f"judge {self.settings.name} ({self.template.short}{again})"
         answers = self._calls.answers(calls, description)

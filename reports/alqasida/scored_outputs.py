@@ -83,8 +83,8 @@ def score_outputs(pred: Sequence[Path], output_dir: Path) -> str:
     groups = dict.fromkeys(_group(one) for members in models.values() for one in members)
     all_of([instrument.check for group in groups if (instrument := KINDS[group].instrument)])
 
-    with processes.scoring_alone():
-        scored = {model: _scores_and_details(members) for model, members in models.items()}
+    processes.finish()
+    scored = {model: _scores_and_details(members) for model, members in models.items()}
     return "\n\n".join(_written(model, models[model], *found, output_dir, started) for model, found in scored.items())
 
 

@@ -39,14 +39,7 @@ class ContentStore:
         return next((digest + suffix for suffix in self.suffixes if self._place(digest + suffix).is_file()), None)
 
     def put(self, content: bytes, suffix: str = ".json") -> str:
-        """Keep a content; other processes see its file complete or not at all.
-
-        Returns:
-            The name to give to `path` and `get`: the SHA-256 and the suffix.
-
-        Raises:
-            CulturevalError: The file cannot be written.
-        """
+        """Keep a content; returns its name for `path` and `get`, or raises CulturevalError on a full disk."""
         name = hashlib.sha256(content).hexdigest() + suffix
         path = self._place(name)
         try:
@@ -59,11 +52,7 @@ class ContentStore:
         return name
 
     def path(self, name: str) -> Path:
-        """The file of a name.
-
-        Raises:
-            CulturevalError: The name is not one that `put` returns, or its file is missing.
-        """
+        """The file of a name; raises CulturevalError where `put` returns no such name, or the file is missing."""
         stem, dot, suffix = name.partition(".")
         if not re.fullmatch(r"[0-9a-f]{64}", stem) or dot + suffix not in self.suffixes:
             raise CulturevalError(f"{name!r} does not name a stored {self.what}.")
@@ -73,11 +62,7 @@ class ContentStore:
         return path
 
     def get(self, name: str) -> bytes:
-        """The content of a name.
-
-        Raises:
-            CulturevalError: As `path`, or the file does not hold what its name says.
-        """
+        """The content of a name; raises as `path`, and where the file does not hold what its name says."""
         path = self.path(name)
         content = path.read_bytes()
         if hashlib.sha256(content).hexdigest() != path.stem:

@@ -94,11 +94,7 @@ def recorded_revision(folder: Path) -> str:
 
 @cache
 def snapshot(repo: str, revision: str | None, suite: str) -> tuple[Path, str] | None:
-    """A data set repository's files in the hub's cache, downloaded if needed; None if the hub does not give us access.
-
-    Raises:
-        SourceUnavailable: The hub cannot be reached and the cache does not hold the repository.
-    """
+    """A data set's files in the hub's cache, downloaded if needed; None without access; raises as `find_source`."""
     from huggingface_hub import snapshot_download
     from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError, RepositoryNotFoundError
 

@@ -25,11 +25,7 @@ _BYTE_MODES = {"1", "L", "LA", "P", "RGB", "RGBA"}  # of a PNG file
 
 
 def pillow() -> ModuleType:
-    """`PIL.Image`.
-
-    Raises:
-        MissingExtra: What reads images is not installed.
-    """
+    """`PIL.Image`; raises MissingExtra where it is not installed."""
     require_extra("vision")
     from PIL import Image
 
@@ -71,11 +67,7 @@ def is_turned(image: "Image") -> bool:
 
 
 def upright(image: "Image | Path | str") -> "Image":
-    """A copy of an image with its EXIF orientation applied; paths are opened.
-
-    Raises:
-        OSError: The file cannot be opened, or the image does not decode.
-    """
+    """A copy of an image (or file) with its EXIF orientation applied; raises OSError where it does not decode."""
     from PIL import ImageOps
 
     picture = pillow().open(image) if isinstance(image, str | Path) else image
@@ -96,11 +88,7 @@ def png_bytes(image: "Image") -> bytes:
 
 
 def image_size(image: "Image | Path | str") -> tuple[int, int]:
-    """Width and height of an image in pixels, without decoding a file.
-
-    Raises:
-        OSError: The file cannot be opened, or is no image.
-    """
+    """Width and height of an image in pixels, without decoding a file; raises OSError where that is no image."""
     if not isinstance(image, str | Path):
         return image.size
     with pillow().open(image) as picture:
@@ -108,11 +96,7 @@ def image_size(image: "Image | Path | str") -> tuple[int, int]:
 
 
 def decoded(content: bytes) -> "Image":
-    """The image of a file's bytes, of the formats that `store_image` takes.
-
-    Raises:
-        ValueError: As `store_image`.
-    """
+    """The image of a file's bytes, of the formats that `store_image` takes; raises ValueError as it does."""
     images = pillow()
     if len(content) > MAX_BYTES:
         raise ValueError(f"is an image file of {len(content) >> 20} MiB; the limit is {MAX_BYTES >> 20} MiB")

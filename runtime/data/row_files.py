@@ -200,13 +200,12 @@ def _refusing(folder: Path) -> Iterator[None]:
     except FileNotFoundError as error:
         named = re.search(r"'([^']*)'", str(error))
         raise SourceUnavailable(
-            f"{folder} declares the data file {named[1] if named else '?'} in its README, and it is not there: fetch "
-            "it, or delete its lines in the README."
+            f"{folder} declares the data file {named[1] if named else '?'} in its README, and it is not there."
         ) from error
     except Exception as error:  # of many kinds: for a README, or files, that the library does not accept
         raise CulturevalError(
-            f"The datasets library cannot tell the data files of {folder} ({described(error)}). Mend the README's "
-            "`configs`, or move what does not belong there out of the folder."
+            f"The datasets library cannot tell the data files of {folder} ({described(error)}): mend the README's "
+            "`configs`."
         ) from error
 
 
@@ -230,10 +229,7 @@ def files_matching(folder: Path, patterns: Iterable[str]) -> list[Path]:
 
 
 def files_named_by_split(folder: Path, splits: Sequence[str]) -> list[Path]:
-    """The data files of the first of `splits` that a folder names: `test.csv`, `test-00000-of-00002.parquet`, `test/`.
-
-    Only files directly in the folder, or in a folder of the split's name.
-    """
+    """The data files of the first of `splits` that a folder names, in it or in a folder of that name: `test.csv`."""
     files = [file for file in files_matching(folder, ["*"]) if len(file.relative_to(folder).parts) < 3]
     for split in splits:
         named = re.compile(rf"{re.escape(split.lower())}(?![a-z0-9])")
@@ -252,21 +248,9 @@ def holds_examples(path: Path) -> bool:
 
 
 def require_whole(files: Sequence[Path]) -> None:
-    """Checks that files of one split are all of its shards, and none is there in two formats.
-
-    Raises:
-        CulturevalError: `test-00001-of-00002.parquet` is missing, or `test.csv` stands beside `test.parquet`.
-    """
-    stems: dict[Path, Path] = {}
+    """Raises a CulturevalError where files are not all shards of a split: `test-00001-of-00002.parquet` is missing."""
     shards: dict[tuple[Path, str, int], set[int]] = {}
     for file in files:
-        length = len(file.name.lower().removesuffix(".gz").removesuffix(format_of(file)))
-        stem = file.with_name(file.name[:length] or file.name)
-        if (other := stems.setdefault(stem, file)) != file:
-            raise CulturevalError(
-                f"{other.parent} holds {other.name} and {file.name}, one set of rows in two formats, which would count "
-                "twice: move one of them out of the folder, or name the other by `files` in a file for --sources."
-            )
         if shard := _SHARD.match(file.name):
             shards.setdefault((file.parent, shard["name"], int(shard["all"])), set()).add(int(shard["number"]))
     for (folder, name, count), numbers in shards.items():
@@ -306,18 +290,11 @@ def csv_rows(file: TextIO, delimiter: str = ",") -> Iterator[Row]:
 
 
 def utf8_text(path: Path) -> str:
-    """The text of a file, without a byte-order mark; its line ends are kept.
-
-    Raises:
-        CulturevalError: It cannot be read, or is not UTF-8.
-    """
+    """The text of a file without a byte-order mark, with its line ends; raises CulturevalError if it is no UTF-8."""
     try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
-            return file.read()
-    except UnicodeDecodeError as error:
-        raise CulturevalError(f"{path} is not UTF-8 ({error.reason}): save it as UTF-8.") from error
-    except OSError as error:
-        raise CulturevalError(f"{path} cannot be read: {error.strerror}.") from error
+        return path.read_bytes().decode("utf-8-sig")
+    except (UnicodeDecodeError, OSError) as error:
+        raise CulturevalError(f"{path} cannot be read as UTF-8: {described(error)}") from error
 
 
 def _json_rows(text: str, lines: bool) -> list[Row]:

@@ -24,7 +24,6 @@ CLASSIFIERS = Instrument(
     name=request_signature,
     check=check_models,
     sources=model_names,
-    shared=True,
     needs="dialect classifiers",
 )
 MONOLINGUAL_CLASSIFIERS = replace(CLASSIFIERS, name=partial(request_signature, MONOLINGUAL))
@@ -32,7 +31,6 @@ TRANSLATION = Instrument(
     name=lambda: f"{flores200_signature()},{models_signature()}",
     check=lambda: all_of([check_flores200, check_models]),
     sources=lambda: (*model_names(), *flores200_source()),
-    shared=True,
     needs="spBLEU's tokenizer",
 )
 CROSS_LINGUAL = Kind(

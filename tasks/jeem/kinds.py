@@ -37,7 +37,6 @@ BERTSCORE = Instrument(
     name=_bertscore,
     check=_check,
     sources=lambda: caption_bertscore_model()[:1],
-    shared=True,
     lacking=_lacking,
     without={"caption_bertscore_model": NO_MODEL},
     needs="BERTScore model",

@@ -22,7 +22,6 @@ BERTSCORE = Instrument(
     name=lambda: f"BERTScore({versioned_name(bertscore_model())},last layer,no idf,no rescaling)",
     check=lambda: try_bertscore(bertscore_model()),
     sources=lambda: (bertscore_model(),),
-    shared=True,
     needs="BERTScore model",
 )
 

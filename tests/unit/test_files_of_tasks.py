@@ -78,8 +78,6 @@ def test_rows_that_are_there_in_two_files_are_refused(tmp_path, other):
     write(folder / other, mmlu(ROWS))
     with pytest.raises(CulturevalError, match="would count twice"):
         read(tmp_path, SUBJECT)
-    with pytest.raises(CulturevalError, match="would count twice"):
-        read_items([str(folder)], DataOptions())
 
 
 def test_shards_are_read_as_one_and_a_missing_one_is_refused(tmp_path):

@@ -3,6 +3,8 @@
 import json
 import shutil
 import struct
+import subprocess
+import sys
 from functools import partial
 from pathlib import Path
 

@@ -35,7 +35,7 @@ def test_without_a_terminal_a_phase_is_one_line_and_a_short_or_failed_one_none(m
         time.sleep(0.2)
         shown.update(20, note="cost 3")
     line = capsys.readouterr().err
-    assert re.fullmatch(r"Generating:  80% 80/100 \[00:00<00:00, \d\d\.\d+ doc/s, 1,200 tokens, cost 3\]\n", line)
+    assert re.fullmatch(r"Generating:  80% 80/100 \[00:00<00:00, \d\d\.\d+doc/s, 1,200 tokens, cost 3\]\n", line)
     with pytest.raises(ValueError), Progress(5, "Failing", "doc"):
         time.sleep(0.2)
         raise ValueError
