@@ -182,8 +182,7 @@ class ModelRecord(Record):
     """The model and its backend as resolved, not as asked.
 
     Attributes:
-        backend: `transformers`, `server`, `vllm`, `transformers for choices, vllm for texts`, `dual encoder`,
-            `code files`, or the class of another backend.
+        backend: `transformers`, `server`, `vllm`, `dual encoder`, `code files`, or the class of another backend.
         version: Commit on the hub, or fingerprint of a folder's files; of a server what the user says.
         model_class: Class of transformers.
         parameters: Their number.
@@ -202,8 +201,8 @@ class ModelRecord(Record):
             texts, `generated` and `generated images`.
         route_checks: What the choice of each route rests on: of scores, their `difference` from plain forward passes on
             probes, in nats (root mean square), and the `seconds` that the check took; the `reason` of a slower route.
-        served_models: What servers call the model that answered.
-        server: What they list of it: id, root, max_model_len, sizes of weights.
+        served_models: The model's name in servers' replies.
+        server: Their entry of it in `/v1/models`: id, root, max_model_len, sizes of weights.
         settings: All settings that differ from their defaults, generation included.
         left_out: Request parameters that the model does not take, and that were not sent.
     """
@@ -260,7 +259,7 @@ class TimingRecord(Record):
             the journal; of the first process.
         tokens_in: The sum of the tasks' `tokens_in`; `tokens_out` likewise.
         tokens_paid_in: Tokens of prompts that a server counted for all its answers, those of earlier runs included, and
-            those that are in no result (withdrawn, refused, of no use); `tokens_paid_out` of the answers.
+            those that were filtered or refused; `tokens_paid_out` of the answers.
         tokens_cached: Of these, those of prompts that a server had cached; `tokens_reasoning` those of answers that are
             reasoning.
         cost: Of all answers of a server with prices, those of earlier runs included.

@@ -42,7 +42,7 @@ class ChaosProxy(LoopbackServer):
 def through_faults(upstream, journal, answer):
     """What `answer(url)` gives through a proxy with faults, once more with the journal, and straight without it.
 
-    Prints the figures of docs/models.md.
+    Prints how many requests and faults there were.
 
     Returns:
         The proxy; body -> how often it was answered before the second time; the three.

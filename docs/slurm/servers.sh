@@ -17,7 +17,7 @@ export CULTUREVAL_DATA=${CULTUREVAL_DATA:-$scratch/cultureval-data}
 export HF_HUB_OFFLINE=1
 MODEL=$1
 VLLM=${CULTUREVAL_VLLM:-vllm}
-VLLM_OPTIONS=${VLLM_OPTIONS:-}  # such as "--tensor-parallel-size 8"
+VLLM_OPTIONS=${VLLM_OPTIONS---no-enable-prefix-caching}  # which choices need; add such as "--tensor-parallel-size 8"
 PORT=$((20000 + SLURM_JOB_ID % 10000))
 VLLM_API_KEY=$(od -An -N24 -tx1 /dev/urandom | tr -d ' \n')  # the nodes' network is not ours alone
 export MODEL VLLM VLLM_OPTIONS PORT VLLM_API_KEY

@@ -52,8 +52,8 @@ def judge_items(
         as "not_asked", and `stopped` has the reason.
 
     Raises:
-        CulturevalError: The settings of the server are wrong (the key's variable is not set), or it does not answer
-            the question who it is.
+        CulturevalError: The settings of the server are wrong (the key's variable is not set), or its list of models
+            cannot be read.
     """
     row = judge_template(template) if isinstance(template, str) else template
     known = budget or Budget(settings)  # before the question, so that no answer of this run counts as an earlier one's

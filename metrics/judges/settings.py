@@ -39,10 +39,8 @@ class JudgeSettings(ServedModel):
         images: Whether the model takes images; if not, templates with images are not used.
         delimit: "always" puts the marks of `judge_prompts/slots.py` around the texts of all items; "never" leaves
             all prompts as the papers have them.
-        hold_to_form: Whether a server that can hold a reply to a form is asked to: vLLM and SGLang (told by
-            `/v1/models`) to the requested lines, others to a JSON object, if they give the only reply that a schema
-            admits when they are tried. Not if `extra_body` asks for a form. False for a model that shall reason in
-            the reply itself.
+        hold_to_form: Whether vLLM and SGLang (told by `/v1/models`) are asked to hold a reply to the requested lines.
+            Not if `extra_body` asks for a form. False for a model that shall reason in the reply itself.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)

@@ -399,7 +399,7 @@ def by_task(details):
 
 
 def equal(name, details, samples):
-    """Requires equal prompts, and log-probabilities up to rounding; prints the line of docs/models.md."""
+    """Requires equal prompts, and log-probabilities up to rounding; prints the largest difference."""
     same = compare(details, lambda task: iter(samples[task]))
     print(f"{name}: {same.rows} rows, scores equal of {same.scores}, log-probabilities within {same.furthest:.1e}")
     assert same.rows == sum(map(len, details.values())) and same.scores == same.rows
