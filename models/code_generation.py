@@ -29,8 +29,7 @@ SYSTEM_PROMPT = "You are a helpful assistant good at coding."
 MOST_AT_ONCE = 32  # solutions of one problem in one request
 FENCE = re.compile(r"^[ \t]*```[^\n`]*\n(.*?)(?:^[ \t]*```|\Z)", flags=re.DOTALL | re.MULTILINE)
 # Fields that may change when a run is resumed: answers do not depend on them, or more are asked for.
-MAY_CHANGE = {"n_samples", "problems", "refined_prompts", "versions", "prompt", "base_url", "batch_size"}
-MAY_CHANGE |= {"tensor_parallel", "refused"}
+MAY_CHANGE = {"n_samples", "problems", "refined_prompts", "versions", "prompt", "base_url", "batch_size", "refused"}
 PACKAGES = ("cultureval", "evalplus", "transformers", "torch")
 LOADED = ("model_class", "parameters", "dtype", "quantisation", "devices", "attention")  # of the record of a model
 
@@ -51,7 +50,6 @@ class CodeSettings:
         base_url: The server, up to and including `/v1`.
         dtype: Name of a torch dtype.
         attn_implementation: Name of an attention implementation of transformers.
-        tensor_parallel: GPUs that vLLM spreads a model over.
         trust_remote_code: Whether a repository's own code may run; None: as the file says.
     """
 
@@ -66,7 +64,6 @@ class CodeSettings:
     base_url: str | None = None
     dtype: str | None = None
     attn_implementation: str | None = None
-    tensor_parallel: int | None = None
     trust_remote_code: bool | None = None
 
     def resolved_backend(self) -> Backend:
@@ -91,8 +88,8 @@ class CodeSettings:
         file, backend = read_model_settings(self.model, self.base_url), self.resolved_backend()
         sampling: dict[str, Any] = {"temperature": self.temperature, "max_new_tokens": self.max_new_tokens}
         sampling |= {"top_p": TOP_P} if self.temperature or backend == "openai" else {}
-        given = {"base_url": self.base_url, "dtype": self.dtype, "trust_remote_code": self.trust_remote_code}
-        given |= {"attn_implementation": self.attn_implementation, "tensor_parallel": self.tensor_parallel}
+        names = ("base_url", "dtype", "trust_remote_code", "attn_implementation")
+        given: dict[str, Any] = {name: getattr(self, name) for name in names}
         given |= {"chat_template": "off"} if self.base_prompt else {}
         if backend == "openai":
             left_out = _left_out(file)

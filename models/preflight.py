@@ -119,7 +119,7 @@ def _check_transformers(settings: "HFModelSettings", images: bool, with_vllm: bo
 
 def _check_vllm(settings: "HFModelSettings") -> None:
     """Checks that vLLM is there and knows the settings."""
-    from cultureval.models.server.vllm_options import require_vllm_settings
+    from cultureval.models.vllm import require_vllm_settings
     from cultureval.runtime.servers.vllm_process import require_vllm
 
     all_of([require_vllm, partial(require_vllm_settings, settings)])

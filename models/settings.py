@@ -34,8 +34,7 @@ Settings = TypeVar("Settings", bound=BaseModel)
 
 # Settings that an answer does not depend on, or that its key and signature contain in other fields.
 NOT_IN_ANSWER_KEY = {"model_name", "adapter", "revision", "device", "device_map", "batch_size", "token_budget"}
-OF_VLLM = {"tensor_parallel", "data_parallel", "vllm_args"}
-NOT_IN_ANSWER_KEY |= {"cache_dir", "backend"} | OF_VLLM
+NOT_IN_ANSWER_KEY |= {"cache_dir", "backend", "vllm_args"}
 # LightEval's generation parameters that are for other backends, or that `generate` rejects.
 NOT_IN_TRANSFORMERS = (
     "frequency_penalty",
@@ -87,8 +86,6 @@ class HFModelSettings(ModelConfig):
         image_max_pixels: Larger images are scaled down to this many pixels, keeping the aspect ratio.
         image_min_pixels: Smaller images are scaled up likewise.
         backend: "transformers", or "vllm" in an environment of its own.
-        tensor_parallel: GPUs that vLLM spreads one copy of the model over.
-        data_parallel: Copies of the model that vLLM serves.
         vllm_args: Further arguments of `vllm serve`; a text is split as a shell does.
         resolved_revision: The commit that was loaded; set when the model loads.
         fingerprint: Hash of the loaded folder's files; set when the model loads.
@@ -115,8 +112,6 @@ class HFModelSettings(ModelConfig):
     image_max_pixels: PositiveInt | None = None
     image_min_pixels: PositiveInt | None = None
     backend: Literal["transformers", "vllm"] = "transformers"
-    tensor_parallel: PositiveInt = 1
-    data_parallel: PositiveInt = 1
     vllm_args: list[str] = Field(default_factory=list)
     cache_dir: str = Field(default_factory=lambda: str(user_cache() / "lighteval"))
     resolved_revision: str | None = None
@@ -128,9 +123,9 @@ class HFModelSettings(ModelConfig):
         return shlex.split(value) if isinstance(value, str) else value
 
     @model_validator(mode="after")
-    def _refuse_what_only_vllm_has(self) -> "HFModelSettings":
-        if self.backend != "vllm" and (given := sorted(OF_VLLM & self.model_fields_set)):
-            raise ValueError(f"{', '.join(given)}: settings of vLLM, which this run does not use; add --backend vllm")
+    def _refuse_arguments_without_vllm(self) -> "HFModelSettings":
+        if self.vllm_args and self.backend != "vllm":
+            raise ValueError("vllm_args are of vLLM, which this run does not use; add --backend vllm")
         return self
 
     @field_validator("generation_parameters")

@@ -1,9 +1,8 @@
 """A model that a vLLM server of our own answers for: `cultureval eval MODEL TASKS --backend vllm`.
 
-MODEL and its settings are those of transformers (`cultureval.models.settings`). vLLM is a program in an environment of
-its own; it is started here when the first answer is missing in the journal, and ended after the last. Text prompts are
-rendered and encoded here, as for transformers, and sent as tokens, so that both backends get the same ones; prompts
-with images are chat messages, which the server renders.
+MODEL and its settings are those of transformers (`cultureval.models.settings`). vLLM starts with the first answer that
+the journal lacks. Text prompts are rendered and encoded here, as for transformers, and sent as tokens, so that both
+backends get the same ones; prompts with images are chat messages, which the server renders.
 """
 
 import os
@@ -27,7 +26,6 @@ from cultureval.models.loading import (
     read_tokenizer,
 )
 from cultureval.models.server.settings import ServerModelConfig
-from cultureval.models.server.vllm_options import require_vllm_settings, serve_options, serve_variables
 from cultureval.models.settings import NOT_IN_ANSWER_KEY, HFModelSettings, is_local, read_settings
 from cultureval.models.tokens import tokens_read
 from cultureval.runtime.errors import CulturevalError
@@ -45,23 +43,60 @@ from cultureval.runtime.signatures import changed_settings, changed_values
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
-CONCURRENCY = 128  # requests in flight for each copy of the model; vLLM batches those it has room for
+CONCURRENCY = 256  # requests in flight; vLLM batches those it has room for
 TIMEOUT_S = 3600.0  # of one request, waiting in vLLM's queue included; an end of vLLM is noticed at once
 RETRIES = 2
 NOT_SETTINGS = {"model_name", "cache_dir", "resolved_revision", "fingerprint", "backend", "batch_size"}
-OF_WEIGHTS = ("name", "revision", "fingerprint", "tokenizer")
+CPU_CACHE = "VLLM_CPU_KVCACHE_SPACE"  # GiB; without it vLLM takes 92 % of the memory
 # vLLM's prompt log-probabilities can depend on the order of requests with prefix caching (vllm#42019).
 FOR_SCORING = "--no-enable-prefix-caching"
+# Settings that only transformers knows -> what to do instead.
+NOT_IN_VLLM = {
+    "adapter": "save the model with the adapter merged (PEFT's merge_and_unload), and name that",
+    "device_map": "give --vllm-args '--tensor-parallel-size N'",
+    "quantisation": "give --vllm-args '--quantization ...'",
+    "attn_implementation": "give --vllm-args '--attention-backend ...'",
+    "token_budget": "leave it out",
+    "image_max_pixels": "give --vllm-args '--mm-processor-kwargs ...'",
+    "image_min_pixels": "give --vllm-args '--mm-processor-kwargs ...'",
+}
+# Arguments of `vllm serve` that MODEL and its settings say, or that make another server than ours.
+NOT_IN_ARGUMENTS = {"--model", "--served-model-name", "--chat-template", "--dtype", "--revision", "--tokenizer"}
+NOT_IN_ARGUMENTS |= {"--max-model-len", "--trust-remote-code", "--host", "--port", "--uds", "--api-key", "--headless"}
+NOT_IN_ARGUMENTS |= {"--nnodes", "--ssl-keyfile"}
+
+
+def require_vllm_settings(settings: HFModelSettings) -> None:
+    """Raises CulturevalError where the settings ask for what vLLM does not know, with what to do."""
+    given = [(name, remedy) for name, remedy in NOT_IN_VLLM.items() if getattr(settings, name) is not None]
+    wrong = [f"{name} is a setting of transformers, not of vLLM: {remedy}." for name, remedy in given]
+    if settings.dtype == "8bit":
+        wrong.append("vLLM quantises to 4 bits as it loads, not to 8: set dtype: 4bit, or bfloat16.")
+    if ":" in settings.device:
+        wrong.append(f"vLLM takes no device: {settings.device}: choose the devices by CUDA_VISIBLE_DEVICES.")
+    names = {argument.partition("=")[0].replace("_", "-") for argument in settings.vllm_args}
+    if own := ", ".join(sorted(names & NOT_IN_ARGUMENTS)):
+        wrong.append(f"--vllm-args must not contain {own}: use MODEL's settings, or name a server's URL as MODEL.")
+    if wrong:
+        raise CulturevalError(" ".join(wrong))
+
+
+def serve_options(settings: HFModelSettings) -> list[str]:
+    """The arguments of `vllm serve` after the model; ours come last, where they take precedence."""
+    quantised = settings.dtype == "4bit"
+    options = [*settings.vllm_args, "--dtype", "auto" if quantised else settings.dtype]
+    options += ["--quantization", "bitsandbytes"] if quantised else []
+    options += ["--revision", settings.revision] if settings.revision != "main" else []
+    options += ["--tokenizer", settings.tokenizer] if settings.tokenizer else []
+    options += ["--max-model-len", str(settings.max_length)] if settings.max_length else []
+    return options + (["--trust-remote-code"] if settings.trust_remote_code else [])
 
 
 class VLLMModel(openai_api.OpenAIModel):
     """A text or vision model on a vLLM server of our own."""
 
     def __init__(self, config: Any) -> None:
-        """Read the settings, the tokenizer and the weights' identity; the server starts with the first request.
-
-        Args:
-            config: LightEval's, whose `model_name` is a hub id, a folder or a YAML file; or the settings.
+        """Reads the settings, LightEval's or ours, and the tokenizer; the server starts with the first request.
 
         Raises:
             CulturevalError: The settings are wrong, vLLM is not found, or several processes would each start it.
@@ -78,7 +113,8 @@ class VLLMModel(openai_api.OpenAIModel):
             str(Path(name).expanduser().absolute()) if is_local(name) else name,
             self.config.model,
             serve_options(self.settings),
-            serve_variables(self.settings, os.environ),
+            {CPU_CACHE: os.environ.get(CPU_CACHE, "4")}
+            | ({"CUDA_VISIBLE_DEVICES": ""} if self.settings.device == "cpu" else {}),
         )
         self._prepare(ServerSettings(("http://127.0.0.1/v1",), key=self._server.key))  # its port comes with its start
 
@@ -100,7 +136,7 @@ class VLLMModel(openai_api.OpenAIModel):
             tokenizer=settings.tokenizer or settings.model_name,
             # Every request generates a token, also one for the log-probabilities of its prompt.
             max_length=(settings.max_length or longest_sequence(self._hf_config)) - 1,
-            concurrency=CONCURRENCY * settings.data_parallel,
+            concurrency=CONCURRENCY,
             timeout_s=TIMEOUT_S,
             max_retries=RETRIES,
             extra_body={"skip_special_tokens": False} if self._keeps_special else {},
@@ -136,12 +172,12 @@ class VLLMModel(openai_api.OpenAIModel):
         return record
 
     def identify(self) -> None:
-        """The server is ours: who it is stands in the model's files and settings."""
+        """The server is ours: the model's files and settings say who it is."""
 
     @cached_property
     def _identity(self) -> dict[str, Any]:
         settings = self.settings
-        weights = {name: self._facts[name] for name in OF_WEIGHTS}
+        weights = {name: self._facts[name] for name in ("name", "revision", "fingerprint", "tokenizer")}
         how = {"dtype": settings.dtype, "vllm": self._version, "vllm_args": settings.vllm_args}
         return {"backend": "vllm", **weights, **how, "max_length": settings.max_length}
 

@@ -13,17 +13,11 @@ KINDS = {
     "refusal": "Answers that the model refused",
     "no_answer": "Prompts to which no usable answer came",
     "undecided": "Scores that the likeliest first tokens do not decide",
-    "batch_missing": "Requests without an answer in the batch",
-    "batch_failed": "Requests that failed in the batch",
-    "batch_different": "Requests with different answers in the batch",
 }
 # What asks the rows of which kinds again; an image would be refused again.
 AGAIN = {
     "running again asks those again that are not in the journal": {"server", "no_answer"},
     "--no-resume asks those again that the journal has": {"filter", "refusal", "undecided"},
-    "another file of answers (--batch-in) may have those that the batch lacks": {
-        *("batch_missing", "batch_failed", "batch_different"),
-    },
 }
 
 

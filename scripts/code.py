@@ -71,7 +71,6 @@ def generate(
     base_prompt: Annotated[
         bool, typer.Option("--base-prompt", help="Plain completion of the problem, as for base models.")
     ] = False,
-    tensor_parallel: Annotated[int | None, typer.Option(min=1, help="GPUs that vLLM spreads the model over.")] = None,
     attn_implementation: Annotated[
         str | None, typer.Option(help="Attention implementation of transformers; default: eager.")
     ] = None,
@@ -105,7 +104,6 @@ def generate(
         base_url,
         dtype,
         attn_implementation,
-        tensor_parallel,
         trust_remote_code or None,
     )
     cut: list[str] = []

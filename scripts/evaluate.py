@@ -67,8 +67,6 @@ def evaluate(
         Literal["transformers", "vllm"] | None,
         typer.Option(help="vllm starts vLLM, from an environment of its own; default: transformers."),
     ] = None,
-    tensor_parallel: Annotated[int | None, typer.Option(min=1, help="vLLM: GPUs for one copy of the model.")] = None,
-    data_parallel: Annotated[int | None, typer.Option(min=1, help="vLLM: copies of the model.")] = None,
     vllm_args: Annotated[str | None, typer.Option(help="Further arguments of `vllm serve`, in quotes.")] = None,
     bad_rows: Annotated[
         Literal["few", "stop", "skip"] | None,
@@ -96,9 +94,6 @@ def evaluate(
     batch_in: Annotated[
         list[str] | None, typer.Option(metavar="FILE", help="Answers of such a batch; several files: repeat it.")
     ] = None,
-    batch_missing: Annotated[
-        Literal["unscored", "ask"] | None, typer.Option(help="Requests without an answer in --batch-in.")
-    ] = None,
     budget: Annotated[
         float | None,
         typer.Option(min=0, help="Paid servers: the most that all answers may cost; the run stops before more."),
@@ -123,8 +118,7 @@ def evaluate(
 ) -> None:
     """Evaluates a model and writes LightEval's results and details. Example: cultureval eval MODEL qimma"""
     of_model = {"device": device, "dtype": dtype, "batch_size": batch_size, "chat_template": chat_template}
-    of_model |= {"backend": backend, "tensor_parallel": tensor_parallel, "data_parallel": data_parallel}
-    of_model |= {"vllm_args": vllm_args, "batch_out": batch_out, "batch_in": batch_in, "batch_missing": batch_missing}
+    of_model |= {"backend": backend, "vllm_args": vllm_args, "batch_out": batch_out, "batch_in": batch_in}
     of_model |= {"budget": budget, "dry_run": dry_run or None}
     settings, wrong = current_settings(), ProblemList()
     given = {"sources": sources, "data_root": data, "bad_rows": bad_rows, "form": form, "manifest": manifest}

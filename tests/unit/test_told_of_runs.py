@@ -1191,8 +1191,6 @@ def test_what_an_older_run_says_as_a_whole_is_told_beside_newer_ones_of_other_ta
             record["missing"], record["unscorable"] = ["qimma_gat:Algebra|0"], {"qimma_code:mbpp_plus|0": "No jail."}
             counts = {"task": f"{DIALECTS[0]}|0", "rows": 0, "refused": 30, "refused_by": {}, "scored": {}}
             record["unanswered"] = {f"{DIALECTS[0]}|0": record["tasks"][f"{DIALECTS[1]}|0"] | counts}
-            record["tasks"][f"{TRUST}|0"]["of_other_models"] = 5
-            record["model"]["other_models"] = {"lab/z@123": 5}
             old.write_text(json.dumps(content), "utf-8")
     (told,) = (run_warnings(one) for one in load(out) if one.model == "lab/a")
     for name in ("lab/a", "lab/b"):
@@ -1467,10 +1465,9 @@ def test_a_log_says_what_is_told_of_its_scores_now(tmp_path):
 def test_tokens_are_those_of_the_results_with_and_without_prices_and_what_was_paid_has_its_own_name(cost):
     tasks = {"t|0": TaskRecord.model_construct(tokens_in=5, tokens_out=1)}
     budget = Budget(JudgeSettings(model="m", **{"output_token_price": 1.0} if cost else {}))
-    for place in range(2):  # one of them was withdrawn
-        budget.pay(
-            {str(place): {"completions": [], "usage": {"prompt_tokens": 5, "completion_tokens": 1}}}, RequestSize()
-        )
+    for place in range(2):  # one of them is in no result
+        usage = {"prompt_tokens": 5, "completion_tokens": 1}
+        budget.pay(str(place), {"completions": [], "usage": usage}, RequestSize())
     told = tokens_of_run(tasks, budget.totals())
     assert told == {"tokens_in": 5, "tokens_out": 1, "tokens_paid_in": 10, "tokens_paid_out": 2} | (
         {"cost": 2.0} if cost else {}

@@ -13,14 +13,14 @@ from pathlib import Path
 import pytest
 from waiting import wait_until
 
-from cultureval.models.server.vllm_options import require_vllm_settings, serve_options, serve_variables
 from cultureval.models.settings import HFModelSettings
+from cultureval.models.vllm import require_vllm_settings, serve_options
 from cultureval.runtime.errors import CulturevalError
-from cultureval.runtime.servers.vllm_process import VLLMServer, find_vllm, vllm_version
+from cultureval.runtime.servers.vllm_process import VLLMServer, require_vllm, vllm_version
 from cultureval.runtime.settings import Settings, use_settings
 
 # A script as pip writes it where the interpreter's path has a space: it serves /v1/models to who has the key; its
-# child leaves the process group and ignores every signal that it can.
+# child ends when it does, as vLLM's engine.
 FAKE = """\
 #!/bin/sh
 '''exec' "{python}" -IS "$0" "$@"
@@ -31,8 +31,8 @@ if "--fail" in sys.argv:
     print("(EngineCore pid=7) ERROR 11-22 09:34:49 [core.py:1] ValueError: heads of 20 do not fit \\x1b[31mCPUs")
     print("RuntimeError: Engine core initialization failed. See root cause above.")
     sys.exit(3)
-stubborn = "import os, signal, time; os.setsid(); signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(600)"
-child = subprocess.Popen([sys.executable, "-c", stubborn])
+engine = "import signal, sys; signal.signal(signal.SIGTERM, signal.SIG_IGN); sys.stdin.read()"
+child = subprocess.Popen([sys.executable, "-c", engine], stdin=subprocess.PIPE)
 print("pids", os.getpid(), child.pid, flush=True)
 
 class Handler(http.server.BaseHTTPRequestHandler):
@@ -69,7 +69,7 @@ def pids_in(log):
 
 
 def test_the_server_has_a_key_that_no_command_line_shows_and_ends_with_all_that_it_started(program, monkeypatch):
-    assert (find_vllm(), vllm_version(program)) == (program, "0.32.0")
+    assert (require_vllm(), vllm_version(program)) == (program, "0.32.0")
     monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")
     server = VLLMServer(program, "/models/m", "m")
     server.start()
@@ -114,32 +114,18 @@ def test_an_end_while_it_starts_is_told_with_its_cause(program):
     assert lines[1].strip().startswith("ValueError: heads of 20") and "root cause above" in lines[2]
 
 
-def test_settings_become_arguments_or_are_refused(monkeypatch):
+def test_settings_become_arguments_or_are_refused():
     settings = HFModelSettings(
-        model_name="m", dtype="4bit", max_length=64, tensor_parallel=2, vllm_args="--enforce-eager --seed 3"
+        model_name="m", backend="vllm", dtype="4bit", max_length=64, vllm_args="--enforce-eager -tp 2"
     )
     require_vllm_settings(settings)
     options = " ".join(serve_options(settings))
-    assert options.startswith("--enforce-eager --seed 3 ")
-    assert "--quantization bitsandbytes --tensor-parallel-size 2 --max-model-len 64" in options
-    second = settings.model_copy(update={"device": "cuda:1"})
-    assert serve_variables(second, {"CUDA_VISIBLE_DEVICES": "4,6"}) == {
-        "CUDA_VISIBLE_DEVICES": "6",
-        "VLLM_CPU_KVCACHE_SPACE": "4",
-    }
-    assert serve_variables(settings, {"VLLM_CPU_KVCACHE_SPACE": "1"}) == {"VLLM_CPU_KVCACHE_SPACE": "1"}
-    wrong = HFModelSettings(model_name="m", dtype="8bit", device_map="auto", vllm_args="--api_key=x --host ::")
+    assert options == "--enforce-eager -tp 2 --dtype auto --quantization bitsandbytes --max-model-len 64"
+    wrong = {"dtype": "8bit", "device": "cuda:1", "device_map": "auto", "vllm_args": "--api_key=x --host ::"}
     with pytest.raises(CulturevalError) as error:
-        require_vllm_settings(wrong)
-    assert all(word in str(error.value) for word in ("device_map", "4 bits", "--api-key", "--host"))
+        require_vllm_settings(HFModelSettings(model_name="m", backend="vllm", **wrong))
+    assert all(word in str(error.value) for word in ("device_map", "4 bits", "cuda:1", "--api-key", "--host"))
     with pytest.raises(ValueError, match="No closing quotation"):
-        HFModelSettings(model_name="m", vllm_args="--x 'y")
-
-
-def test_answers_are_listed_with_the_models_name(program):
-    from tiny_models import folder_of
-
-    from cultureval.models.vllm import VLLMModel
-
-    model = VLLMModel(HFModelSettings(model_name=str(folder_of("llama"))))
-    assert model._journal.of == model.config.model == folder_of("llama").name
+        HFModelSettings(model_name="m", backend="vllm", vllm_args="--x 'y")
+    with pytest.raises(ValueError, match="add --backend vllm"):
+        HFModelSettings(model_name="m", vllm_args="--enforce-eager")
