@@ -1,8 +1,8 @@
 """Dual encoders of transformers for image-text retrieval: Chinese-CLIP, SigLIP and SigLIP 2, CLIP, AltCLIP.
 
 Embeddings are the model's own features (`get_image_features`, `get_text_features`), normalised to length 1, so that
-their dot product is the model's cosine similarity. Each batch is saved to disk under keys of the model's files and
-the items, so that interrupted runs resume and other tasks reuse it.
+their dot product is the model's cosine similarity. Each batch is saved to disk in the model's folder, so that
+interrupted runs resume and other tasks reuse it.
 """
 
 import base64
@@ -102,7 +102,7 @@ class DualEncoder:
             "transformers": transformers.__version__,
             "torch": torch.__version__,
         }
-        self._store = Journal(user_cache() / "embeddings", of=self.identity["name"])
+        self._store = Journal(user_cache() / "embeddings" / answer_key(model=self.identity))
 
     def encode_images(self, paths: Sequence[str]) -> np.ndarray:
         """Embeddings of image files: float32 [images, dimensions], of length 1."""
@@ -116,7 +116,7 @@ class DualEncoder:
         return self._encode(keys, texts, self._text_batch, "Encoding texts")
 
     def _key(self, kind: str, content: str) -> str:
-        return answer_key(kind=f"{kind} embedding", model=self.identity, content=content)
+        return answer_key(kind=kind, content=content)
 
     def _encode(
         self, keys: Sequence[str], items: Sequence[str], encode: Callable[[Sequence[str]], np.ndarray], title: str
