@@ -102,7 +102,7 @@ class DualEncoder:
             "transformers": transformers.__version__,
             "torch": torch.__version__,
         }
-        self._store = Journal(user_cache() / "embeddings", of=self.identity["name"])
+        self._store = Journal(user_cache() / "embeddings")
 
     def encode_images(self, paths: Sequence[str]) -> np.ndarray:
         """Embeddings of image files: float32 [images, dimensions], of length 1."""
