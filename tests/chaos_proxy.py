@@ -1,4 +1,4 @@
-"""A proxy that injects faults between us and a server: resets, refusals, half replies, drips, another model."""
+"""A proxy with the faults between us and a server that the `openai` package retries."""
 
 import http.client
 import random
@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 from loopback import Handler, LoopbackServer
 
-FAULTS = ("reset", "429", "500", "half", "page", "empty", "drip")
+FAULTS = ("reset", "429", "500", "half", "drip")
 
 
 class ChaosProxy(LoopbackServer):
@@ -70,10 +70,8 @@ class _Proxied(Handler):
             return self.reply(429, {"error": {"message": "slow down"}}, {"Retry-After": "0.05"})
         if fault == "500":
             return self.reply(500, {"error": {"message": "broken"}})
-        if fault in ("reset", "page", "empty"):
-            if fault == "reset":
-                return self._reset()
-            return self.reply(200, b"<html>gateway</html>" if fault == "page" else {"choices": []})
+        if fault == "reset":
+            return self._reset()
         status, content, _ = self._passed_on("POST", body)
         if fault == "half":
             self.reply(200, content[: len(content) // 2], {"Content-Length": str(len(content))})

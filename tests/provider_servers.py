@@ -121,16 +121,12 @@ class ProviderServer(LoopbackServer):
         asked, answered: Prompt -> how often it came, and how often it was answered and is to be paid.
         bodies: Of all requests.
         wrong: What was asked against its documentation.
-        early: Requests that came while it had asked to be left alone.
-        in_flight, most_at_once: Requests.
     """
 
     def __init__(self, style="openai", fault=fault_of, delay=0.0, reply=lambda prompt: "x"):
         super().__init__(_Handler, "/v1")
         self.style, self.fault, self.delay, self.reply = STYLES[style], fault, delay, reply
         self.asked, self.answered, self.bodies, self.wrong = Counter(), Counter(), [], []
-        self.early = 0
-        self.closed_until = 0.0
 
     def objection(self, body):
         """What is wrong with a request, or ""."""
@@ -147,9 +143,7 @@ class _Handler(Handler):
     def do_GET(self):
         if not self._has_key():
             return
-        name = self.path.partition("/models")[2].strip("/")
-        listed = {"object": "list", "data": [{"id": "another-model", "object": "model"}]}
-        self.reply(200, {"id": name, "object": "model"} if name else listed)
+        self.reply(200, {"object": "list", "data": [{"id": "another-model", "object": "model"}]})
 
     def do_POST(self):
         state, body = self.server, json.loads(self.asked())
@@ -159,18 +153,14 @@ class _Handler(Handler):
         with state.lock:
             state.asked[prompt] += 1
             state.bodies.append(body)
-            state.early += time.monotonic() < state.closed_until
             wrong = state.objection(body)
             state.wrong += [wrong] if wrong else []
             fault = state.fault(prompt)
             limited = fault == "rate" and state.asked[prompt] == 1
-            if limited:
-                state.closed_until = time.monotonic() + 0.05
         if wrong:
             return self.reply(400, {"error": {"message": wrong, "code": "unsupported_parameter"}})
         if limited:
-            headers = {"x-ratelimit-remaining-requests": "0", "x-ratelimit-reset-requests": "100ms"}
-            return self.reply(429, {"error": {"message": "slow down", "code": "rate_limit_exceeded"}}, headers)
+            return self.reply(429, {"error": {"message": "slow down", "code": "rate_limit_exceeded"}})
         time.sleep(state.delay)
         status, content = state.style.blocked if fault == "blocked" else (200, self._answer(prompt, fault))
         if fault == "blocked" and status == 200:

@@ -76,7 +76,10 @@ def _stops(error: openai.APIStatusError) -> bool:
 def _is_filter(error: openai.APIStatusError) -> bool:
     from cultureval.runtime.servers.providers import filters
 
-    inner = error.body.get("innererror") if isinstance(error.body, dict) else None  # Azure's
+    body = error.body if isinstance(error.body, dict) else {}
+    inner, metadata = body.get("innererror"), body.get("metadata")  # Azure's, OpenRouter's
+    if error.status_code == 403 and isinstance(metadata, dict) and "reasons" in metadata:
+        return True
     codes = {str(error.code), str(inner.get("code")) if isinstance(inner, dict) else ""}
     return bool(codes & {*filters().codes, "ResponsibleAIPolicyViolation"}) or any(
         words in str(error) for words in filters().messages

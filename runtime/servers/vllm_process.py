@@ -23,7 +23,7 @@ from datetime import datetime
 from pathlib import Path
 
 from cultureval.runtime.data.user_cache import user_cache
-from cultureval.runtime.errors import CulturevalError
+from cultureval.runtime.errors import CulturevalError, escaped
 from cultureval.runtime.printing import print_note
 from cultureval.runtime.settings import current_settings, variable_of
 
@@ -170,7 +170,7 @@ class VLLMServer:
     def _end_of_log(self) -> str:
         lines = self.log.read_text(encoding="utf-8", errors="replace").splitlines() if self.log else []
         errors = [line for line in lines if "Error" in line][-3:]
-        return "\n  ".join([f"Its log {self.log} says:", *(line[:200] for line in errors or lines[-4:])])
+        return "\n  ".join([f"Its log {self.log} says:", *(escaped(line)[:200] for line in errors or lines[-4:])])
 
     def stop(self) -> None:
         """Ends the server and its processes, which are in one group; nothing happens where it does not run."""

@@ -111,7 +111,7 @@ def test_an_end_while_it_starts_is_told_with_its_cause(program):
         server.start()
     lines = str(error.value).splitlines()
     assert str(server.log) in lines[0]
-    assert lines[1].strip().startswith("ValueError: heads of 20") and "root cause above" in lines[2]
+    assert "ValueError: heads of 20" in lines[1] and "root cause above" in lines[2] and "\x1b" not in str(error.value)
 
 
 def test_settings_become_arguments_or_are_refused():

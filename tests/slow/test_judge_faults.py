@@ -16,7 +16,7 @@ from waiting import wait_until
 CRITERIA = ("Consistency", "Relevance", "Fluency", "Dialect Authenticity")
 ITEMS, CONCURRENCY, KILL_AFTER = 250, 16, 90
 # Faults that pass, each for about one item in 25, and fates that do not, each for one in 50.
-PASSING = ("500", "503", "drop", "cut_json", "cut_body", "no_choices", "page", "rate_without_header", "409")
+PASSING = ("500", "503", "drop", "cut_body", "rate_without_header", "409")
 LASTING = {
     "refusal": "refused",
     "filter_prompt": "refused",
@@ -81,7 +81,7 @@ def test_250_items_across_every_fault_and_a_kill(tmp_path):
     assert done.returncode == 0, done.stderr[-2000:]
     rows, values = results(tmp_path / "out")
     check_every_item(rows)
-    check_payments(server, before, done.stderr)
+    check_payments(server, before)
     unscored = sum(fate(number) in LASTING for number in range(ITEMS))
     assert values[f"{PREFIX}_n_parsed"] == ITEMS - unscored and values[f"{PREFIX}_n_unscored"] == unscored
     expected = [scores(number)["Fluency"] for number in range(ITEMS) if fate(number) not in LASTING]
@@ -122,14 +122,13 @@ def check_every_item(rows):
             assert (verdict["outcome"], found) == ("scored", scores(number)), (number, fate(number), verdict)
 
 
-def check_payments(server, before, told):
-    """Each reply was paid for once, but for what was in flight at the kill, or was not checked, which is told."""
-    unchecked = sum(map(int, re.findall(r"(\d+) answers of an earlier run are asked for anew", told)))
+def check_payments(server, before):
+    """Each reply was paid for once, but for what was in flight at the kill."""
     twice = []
     for prompt, count in server.answered.items():
         wanted = 1 + ("Reply with your own scores only" in prompt)  # asked again twice, in another form
         assert wanted <= count <= wanted + 1
         twice += [prompt] * (count - wanted)
-    assert len(twice) <= CONCURRENCY + unchecked and all(before[prompt] for prompt in twice)
+    assert len(twice) <= CONCURRENCY and all(before[prompt] for prompt in twice)
     paid = {number_of(prompt) for prompt in server.answered}
     assert paid == {number for number in range(ITEMS) if fate(number) not in {"filter_prompt", "bad_request"}}

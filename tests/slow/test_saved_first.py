@@ -10,7 +10,6 @@ import yaml
 from faulty_server import MODEL, FaultyServer
 from forked_commands import StartedCommand
 from result_files import details_of, results_of
-from test_kill_and_resume import unconfirmed
 from waiting import wait_until
 
 TASK = "m2cqa:tf_en"
@@ -54,8 +53,7 @@ def end_of(process):
 
 def journalled(folder):
     """Answers in the journal."""
-    lines = [line for file in (folder / "cache" / "journal").glob("*.jsonl") for line in file.read_bytes().splitlines()]
-    return sum(b'"key": "check ' not in line for line in lines)
+    return sum(len(file.read_bytes().splitlines()) for file in (folder / "cache" / "journal").glob("*/*.jsonl"))
 
 
 def stop(process, number, folder):
@@ -79,14 +77,13 @@ def test_signals_a_full_disk_and_lost_output_lose_nothing(tmp_path, start):
             assert line.startswith(f"cultureval: stopped by {name}. The same command, without --no-resume, goes on")
         server.delay = 0
         code, errors = end_of(start(largest_file=9000))
-        assert code == 2 and "the same command resumes" in errors  # the journal found no room
+        assert code == 2 and "the same command goes on" in errors  # the journal found no room
         assert not (tmp_path / "out").exists()
-        lost = unconfirmed(tmp_path / "cache")  # there was no room either for the check that was to follow them
         code, errors = end_of(start(unread=True))
         summary = Path(errors.splitlines()[-1].removeprefix("cultureval: saved: "))
         assert code == 0 and "m2cqa:tf_en|0" in summary.read_text(encoding="utf-8").replace(" ", "")
         assert results_of(tmp_path / "out") and len(details_of(tmp_path / "out")) == 1
-        assert len(set(server.asked)) == 36 and sum(server.asked.values()) <= 36 + 3 + lost  # those in flight
+        assert len(set(server.asked)) == 36 and sum(server.asked.values()) <= 36 + 3  # those in flight
 
         shutil.rmtree(tmp_path / "out")
         asked = sum(server.asked.values())
