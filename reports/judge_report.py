@@ -177,7 +177,7 @@ def _counts(job: Job) -> dict[str, Any]:
 def _provenance(judges: Sequence[JudgeSettings], jobs: Sequence[Job], part: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "details": sorted({str(job.task.file.relative_to(job.task.root)) for job in jobs}),
-        "judges": [one.model_dump(exclude={"concurrency", "timeout_s", "give_up_s", "backoff_s"}) for one in judges],
+        "judges": [one.model_dump(exclude={"concurrency", "timeout_s", "max_retries"}) for one in judges],
         "signatures": _signatures(judges, jobs),
         "served_models": sorted({name for job in jobs for found in job.found.values() for name in found.served_models}),
         **part,

@@ -96,7 +96,7 @@ def evaluate(
     ] = None,
     budget: Annotated[
         float | None,
-        typer.Option(min=0, help="Paid servers: the most that all answers may cost; the run stops before more."),
+        typer.Option(min=0, help="Paid servers: the run stops when its answers have cost as much."),
     ] = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Servers: ask nothing; print how many requests, tokens, and their cost.")

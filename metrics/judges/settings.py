@@ -48,7 +48,6 @@ class JudgeSettings(ServedModel):
     name: str
     timeout_s: float = Field(120.0, gt=0)
     max_retries: int = Field(5, ge=0)
-    give_up_s: float = Field(900.0, gt=0)
     temperature: float | None = Field(0.0, ge=0)
     max_tokens: int = Field(256, ge=1)
     re_asks: int = Field(2, ge=0, le=2)

@@ -6,7 +6,7 @@ An address is no part of a model's identity, nor is a date: the same checkpoint 
 import json
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import openai
@@ -21,6 +21,7 @@ from cultureval.runtime.servers.settings import ServerSettings
 logger = logging.getLogger(__name__)
 
 NO_LIST = (403, 404, 405, 501)  # of servers that have none
+RETRIES = 2  # before the run, where a server that is not there is refused soon
 SIZES = ("n_params", "n_vocab", "n_embd", "size")  # what llama.cpp lists of a model's weights
 
 
@@ -77,11 +78,12 @@ def identify(whom: str, servers: ServerSettings, model: str, revision: str | Non
                 found[url] = ServerIdentity(model)
                 continue
             failed.append(content)
-            logger.warning("%s: %s is left out until it answers (%s)", whom, url, content)
         else:
             found[url] = _listed(whom, url, content, model)
     if not found:
         raise CulturevalError(f"{whom}: {failed[0]}")
+    for error in failed:
+        logger.warning("%s: %s", whom, error)
     first = next(iter(found.values()))
     if other := next((url for url, one in found.items() if one.known != first.known), None):
         raise CulturevalError(
@@ -94,7 +96,7 @@ def identify(whom: str, servers: ServerSettings, model: str, revision: str | Non
 
 
 async def _lists(servers: ServerSettings) -> Mapping[str, bytes | CulturevalError]:
-    async with OpenAIClient(servers) as client:
+    async with OpenAIClient(replace(servers, max_retries=min(RETRIES, servers.max_retries))) as client:
         return await client.models()
 
 
