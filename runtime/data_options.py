@@ -45,9 +45,11 @@ def expanded(text: str | Path) -> Path:
 
 
 def data_folder(value: Any) -> Any:
-    """The folder of a data root; 'samples' is that of the shipped samples (./samples is a path)."""
+    """The folder of a data root; '' is the hub (None), 'samples' the shipped samples (./samples is a path)."""
     if not isinstance(value, str | Path):
         return value
+    if not str(value):
+        return None
     root = samples_root() if value == "samples" else expanded(value)
     if not root.is_dir():
         raise ValueError(

@@ -96,7 +96,9 @@ def test_corpora_without_a_match_have_no_error():
     assert corpus["rouge_l_stderr"] > 0  # a share of 0 to 100
 
 
-@pytest.mark.parametrize(("layer", "message"), [("three", "number of a layer"), ("40", "outside the")])
+@pytest.mark.parametrize(
+    ("layer", "message"), [("three", "LAYER=three: it should be a valid integer"), ("40", "outside the")]
+)
 def test_a_wrong_layer_is_one_sentence(monkeypatch, layer, message):
     monkeypatch.setenv(CAPTION_VARIABLES[1], layer)
     with pytest.raises(CulturevalError, match=message):
