@@ -61,7 +61,7 @@ def model(folder):
 def test_paper_is_lighteval_vllm_item_by_item_on_every_route(rows, kind, folder, model):
     docs = docs_of(rows, parity="paper")
     stock = StockVLLM(folder).scores(docs)
-    for route in ("packed", "cached", "plain"):
+    for route in ("packed", "plain"):
         model.scorer.routes, model.journal = {False: route}, Journal(model.journal.folder, resume=False)
         for own, other in zip(model.loglikelihood(docs), stock, strict=True):
             assert own.input == other.input

@@ -178,10 +178,9 @@ def test_without_camel_tools_the_tasks_that_need_it_are_refused_with_the_command
     asked_for = extras._installed
     monkeypatch.setattr(extras, "_installed", lambda name: name != "camel-tools" and asked_for(name))
     extras.require_camel_tools.cache_clear()
-    with pytest.raises(Problems) as error:
+    with pytest.raises(CulturevalError) as error:
         plan_of("qimma_fannorflop", "jeem_vqa:eg", "qimma_aratrust")
-    told = [problem for problem in error.value.problems if "camel-tools" in problem]
-    assert len(told) == 1 and extras.CAMEL_TOOLS_COMMAND in told[0]
+    assert str(error.value).count(extras.CAMEL_TOOLS_COMMAND) == 1
 
 
 def test_classifiers_of_several_kinds_of_tasks_are_tried_once(plan_of, built, monkeypatch, tmp_path):
