@@ -5,6 +5,7 @@ Judges (`session.py`) and models that write or answer (`audit.asking`) are both 
 
 from collections.abc import Mapping, Sequence
 from dataclasses import astuple, dataclass, field
+from functools import cached_property
 from typing import Any
 
 from cultureval.metrics.judges.settings import JudgeSettings
@@ -83,13 +84,15 @@ class PaidCalls:
             journal: Its journal.
             budget: Its budget.
         """
-        self.settings, self.journal = settings, journal
-        servers = settings.servers()
-        self._asking = Asking(servers, journal, budget, Respondent(settings.model))
+        self.settings, self.journal, self._budget = settings, journal, budget
         self.failures: dict[str, str] = {}
         self.stopped: str | None = None
         self.server_failed = False
         self._failed_in_a_row = 0
+
+    @cached_property
+    def _asking(self) -> Asking:
+        return Asking(self.settings.servers(), self.journal, self._budget, Respondent(self.settings.model))
 
     @property
     def served(self) -> str | None:

@@ -144,27 +144,27 @@ def test_odd_images_are_scored_or_named_and_skipped(cultureval, tmp_path):
     command = ("eval", model, "cvlue_vqa", "--data", "data", "--output-dir", "out", "--device", "cpu")
     run = cultureval(*command, "--batch-size", "4", "--bad-rows", "skip")
     assert run.returncode == 0, run.stderr
-    assert " rows left out: cvlue_vqa 4" in run.stdout
+    assert " rows left out: cvlue_vqa 5" in run.stdout
     results = results_of(tmp_path / "out")
     scored = [row["doc"]["specific"]["image_path"] for row in details_of(tmp_path / "out")["cvlue_vqa|0"]]
-    assert len(scored) == len(set(scored)) == 8
+    assert len(scored) == len(set(scored)) == 7
     (written,) = (tmp_path / "out/cvlue").rglob("submit_VQA.json")
     assert [bool(row["answer"]) for row in json.loads(written.read_text(encoding="utf-8"))][8:] == [False] * 4
-    assert "4 gold records have no answer in this run and are empty in the submission file" in run.stderr
+    assert "5 gold records have no answer in this run and are empty in the submission file" in run.stderr
     report = results["config_tasks"]["cvlue_vqa|0"]["rows_report"]
     why = {row["value"].strip("'").rpartition("/")[2]: row["reason"] for row in report["skipped_rows"]}
-    assert set(why) == {"strip.png", "script.eps", "cut.png", "page.png"}
+    assert set(why) == {"strip.png", "script.eps", "cut.png", "page.png", "sixteen.png"}
     assert "aspect ratio must be smaller than 200" in why["strip.png"] and why["cut.png"].startswith(
         "of item 10 is not an image"
     )
     record = results["cultureval"]["tasks"]["cvlue_vqa|0"]
-    assert (record["rows"], record["skipped_rows"]) == (8, 4)
+    assert (record["rows"], record["skipped_rows"]) == (7, 5)
     assert results["cultureval"]["options"]["box_format"] == "qwen2_vl", "the model's type decides"
-    assert record["row_counts"] == {"rows": 12, "scored": 8, "few_shot": 0, "skipped": 4, "not_selected": 0}
+    assert record["row_counts"] == {"rows": 12, "scored": 7, "few_shot": 0, "skipped": 5, "not_selected": 0}
     (tmp_path / "data/cvlue/VQA/gold.json").write_text(json.dumps(rows[:9]), encoding="utf-8")
     run = cultureval(*command, "--output-dir", "again")
     assert run.returncode == 0, run.stderr
     assert "Images that the model's processor or its server refused, which are unscored: cvlue_vqa 1." in run.stdout
     again = results_of(tmp_path / "again")["cultureval"]["tasks"]["cvlue_vqa|0"]
-    assert (again["rows"], again["skipped_rows"], again["refused_by"]) == (8, 0, {"image": 1})
+    assert (again["rows"], again["skipped_rows"], again["refused_by"]) == (7, 1, {"image": 1})
     assert again["bounds"]["accuracy_loose"], "the unscored row is in the bounds"

@@ -84,7 +84,6 @@ def test_a_run_with_a_judge_and_the_same_afterwards(run, cultureval, tmp_path):
         first = judge_yaml(tmp_path / "first.yaml", url)
         done = run(CULTUREVAL_JUDGE=first)
         assert done.returncode == 0, done.stderr[-3000:]
-        assert "judge first (image_reference)" in done.stderr and ", cost " in done.stderr
         results = results_of(tmp_path / "out")["results"]
         prefix = "judge_first_image_reference"
         one, two = results["judged:a|0"], results["judged:b|0"]

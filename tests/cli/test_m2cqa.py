@@ -64,7 +64,7 @@ def evaluate(tmp_path):
     """Runs `cultureval eval` on a scripted server, which the command with the network cut could not reach."""
 
     def run(verdict, *tasks, out="out", options=()):
-        with FaultyServer(reply=responder(verdict)) as server:
+        with FaultyServer(reply=responder(verdict), entry={"id": f"org/{out}"}) as server:
             settings = tmp_path / "server.yaml"
             settings.write_text(yaml.safe_dump({"model": f"org/{out}", "base_url": server.url, "concurrency": 32}))
             command = ["eval", str(settings), *tasks]

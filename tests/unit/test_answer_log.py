@@ -4,19 +4,20 @@ import time
 from collections import Counter
 
 from cultureval.models.answer_log import AnswerLog
-from cultureval.runtime.journal import Journal
+from cultureval.runtime.journal import Journal, answer_key
 
 
 def test_only_answers_of_an_earlier_run_are_reused_and_the_oldest_is_dated(tmp_path):
     before = time.time()
-    Journal(tmp_path).append({"a": {"text": "x"}, "b": {"text": "y"}})
+    a, b, new, missing = (answer_key(name=name) for name in ("a", "b", "new", "missing"))
+    Journal(tmp_path).append({a: {"text": "x"}, b: {"text": "y"}})
     journal, log = Journal(tmp_path), AnswerLog()
-    journal.append({"new": {"text": "z"}})
-    log.look_up("t|0", journal, ["a"])
-    log.look_up("t|0", journal, ["b"])
-    log.look_up("t|0", journal, ["new"])  # the same prompt twice in one run
-    log.look_up("t|0", journal, ["a", "new"])
-    log.look_up("t|0", journal, ["missing"])
+    journal.append({new: {"text": "z"}})
+    log.look_up("t|0", journal, [a])
+    log.look_up("t|0", journal, [b])
+    log.look_up("t|0", journal, [new])  # the same prompt twice in one run
+    log.look_up("t|0", journal, [a, new])
+    log.look_up("t|0", journal, [missing])
     log.answered("t|0", "packed")
     found = log.tasks()["t|0"]
     assert (found["reused"], found["routes"]) == (2, {"packed": 1})

@@ -1181,7 +1181,7 @@ def test_a_run_that_states_nothing_of_its_model_replaces_no_other_folders(tmp_pa
 
 
 def test_what_an_older_run_says_as_a_whole_is_told_beside_newer_ones_of_other_tasks(tmp_path):
-    """A newer run of any other task took the words "incomplete", "refused" and "mixed" from the page and `compare`."""
+    """A newer run of any other task took the words "incomplete" and "refused" from the page and `compare`."""
     out, first = tmp_path / "out", [*DIALECTS[1:], TRUST]
     for name in ("lab/a", "lab/b"):
         old = board_runs.write_run(out, name, first, 0.6, None, signed={}, date="2026-11-01T10-00-00")
@@ -1195,7 +1195,7 @@ def test_what_an_older_run_says_as_a_whole_is_told_beside_newer_ones_of_other_ta
     (told,) = (run_warnings(one) for one in load(out) if one.model == "lab/a")
     for name in ("lab/a", "lab/b"):
         board_runs.write_run(out, name, ["qimma_mizanqa"], 0.6, None, signed={}, date="2026-11-02T10-00-00")
-    kinds = ("mixed", "incomplete", "unscorable", "refused")
+    kinds = ("incomplete", "unscorable", "refused")
     sentences = {str(one) for one in told if one.kind in kinds}
     assert len(sentences) == len(kinds)
     (table,) = page(out, "--out", tmp_path / "site", "--published").values()
