@@ -35,7 +35,7 @@ def test_a_closed_model_run(cultureval, no_network, tmp_path):
         stopped = cultureval(*command, "--budget", str(BUDGET), **variables)
         assert stopped.returncode == 2 and "Raise --budget" in stopped.stderr, stopped.stderr
         paid = [prompt for prompt in server.answered if fault_of(prompt) != "blocked"]
-        in_flight = (CONCURRENCY - 1) * max(map(cost_of, paid))
+        in_flight = CONCURRENCY * max(map(cost_of, paid))
         assert BUDGET <= sum(map(cost_of, paid)) <= BUDGET + in_flight and not list(tmp_path.rglob("results_*"))
 
         def started(*more):
