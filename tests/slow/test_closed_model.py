@@ -70,6 +70,6 @@ def check_results(results, prompts, summary):
     assert sum(task["rows"] + task["refused"] for task in tasks) == ROWS
     timing = results["cultureval"]["timing"]
     paid = [prompt for prompt in prompts if fault_of(prompt) != "blocked"]
-    assert timing["cost"] == pytest.approx(sum(map(cost_of, paid)))
+    assert timing["cost"] == pytest.approx(sum(map(cost_of, paid)), abs=5e-4)  # it is rounded
     assert timing["tokens_reasoning"] == REASONING * len(paid) and timing["tokens_cached"]
     assert "Answers that the provider's filter stopped" in summary and "All answers cost" in summary
