@@ -1195,7 +1195,7 @@ def test_what_an_older_run_says_as_a_whole_is_told_beside_newer_ones_of_other_ta
     (told,) = (run_warnings(one) for one in load(out) if one.model == "lab/a")
     for name in ("lab/a", "lab/b"):
         board_runs.write_run(out, name, ["qimma_mizanqa"], 0.6, None, signed={}, date="2026-11-02T10-00-00")
-    kinds = ("mixed", "incomplete", "unscorable", "refused")
+    kinds = ("incomplete", "unscorable", "refused")
     sentences = {str(one) for one in told if one.kind in kinds}
     assert len(sentences) == len(kinds)
     (table,) = page(out, "--out", tmp_path / "site", "--published").values()
