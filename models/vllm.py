@@ -179,7 +179,7 @@ class VLLMModel(openai_api.OpenAIModel):
         settings = self.settings
         weights = {name: self._facts[name] for name in ("name", "revision", "fingerprint", "tokenizer")}
         how = {"dtype": settings.dtype, "vllm": self._version, "vllm_args": settings.vllm_args}
-        return {"backend": "vllm", **weights, **how, "max_length": settings.max_length}
+        return {"backend": "vllm", "weights": weights, **how, "max_length": settings.max_length}
 
     # --- generation ---
 

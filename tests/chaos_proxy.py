@@ -16,15 +16,14 @@ class ChaosProxy(LoopbackServer):
     """Passes requests on to `upstream`; faults are of the requests to `/v1/chat/completions` and `/v1/completions`.
 
     Attributes:
-        upstream: Address up to `/v1`; may be changed meanwhile.
-        rate: Share of requests that get a fault, of each kind as many; the third try of a request gets none.
-        faults: Injected, by kind; passed: requests that were answered.
+        upstream: Address up to `/v1`.
+        faults: Injected, by kind, of each as many; the third try of a request gets none.
         tries, answered: Body of a request -> how often it came, and how often a whole answer was sent.
     """
 
-    def __init__(self, upstream, rate=0.8, seed=0):
+    def __init__(self, upstream):
         super().__init__(_Proxied, "/v1")
-        self.upstream, self.rate, self.numbers = upstream, rate, random.Random(seed)
+        self.upstream, self.numbers = upstream, random.Random(0)
         self.faults, self.tries, self.answered = Counter(), Counter(), Counter()
         self._next: list[str] = []
 
@@ -32,7 +31,7 @@ class ChaosProxy(LoopbackServer):
         """The fault of a request, "" for none."""
         with self.lock:
             self.tries[body] += 1
-            if self.tries[body] >= 3 or self.numbers.random() >= self.rate:
+            if self.tries[body] >= 3:
                 return ""
             self._next = self._next or self.numbers.sample(FAULTS, len(FAULTS))
             self.faults[fault := self._next.pop()] += 1

@@ -20,7 +20,7 @@ from cultureval.runtime.servers.settings import ServerSettings
 
 logger = logging.getLogger(__name__)
 
-NO_LIST = (403, 404, 405, 501)  # of servers that have none
+NO_LIST = (403, 404, 405, 500, 501)  # of servers that have none; 500 of transformers' without a hub cache
 RETRIES = 2  # before the run, where a server that is not there is refused soon
 SIZES = ("n_params", "n_vocab", "n_embd", "size")  # what llama.cpp lists of a model's weights
 

@@ -35,7 +35,7 @@ def test_a_closed_model_run(cultureval, no_network, tmp_path):
         stopped = cultureval(*command, "--budget", str(BUDGET), **variables)
         assert stopped.returncode == 2 and "Raise --budget" in stopped.stderr, stopped.stderr
         paid = [prompt for prompt in server.answered if fault_of(prompt) != "blocked"]
-        in_flight = (CONCURRENCY - 1) * max(map(cost_of, paid))
+        in_flight = CONCURRENCY * max(map(cost_of, paid))
         assert BUDGET <= sum(map(cost_of, paid)) <= BUDGET + in_flight and not list(tmp_path.rglob("results_*"))
 
         def started(*more):
@@ -70,6 +70,6 @@ def check_results(results, prompts, summary):
     assert sum(task["rows"] + task["refused"] for task in tasks) == ROWS
     timing = results["cultureval"]["timing"]
     paid = [prompt for prompt in prompts if fault_of(prompt) != "blocked"]
-    assert timing["cost"] == pytest.approx(sum(map(cost_of, paid)))
+    assert timing["cost"] == pytest.approx(sum(map(cost_of, paid)), abs=5e-4)  # it is rounded
     assert timing["tokens_reasoning"] == REASONING * len(paid) and timing["tokens_cached"]
     assert "Answers that the provider's filter stopped" in summary and "All answers cost" in summary

@@ -19,7 +19,7 @@ ITEMS, CONCURRENCY, KILL_AFTER = 250, 16, 90
 PASSING = ("500", "503", "drop", "cut_body", "rate_without_header", "409")
 LASTING = {
     "refusal": "refused",
-    "filter_prompt": "refused",
+    "filter_prompt": "no_answer",
     "bad_request": "no_answer",
     "prose": "malformed",
     "off_the_scale": "malformed",

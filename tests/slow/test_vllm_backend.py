@@ -1,7 +1,5 @@
 """`--backend vllm` with a real vLLM on this machine's CPU, started once: it answers as transformers does."""
 
-from pathlib import Path
-
 import pytest
 from forked_commands import own_variables, run_forked
 from result_files import details_of, results_of
@@ -19,7 +17,7 @@ ARGUMENTS = f"--enforce-eager --max-num-seqs 8 {UNIPROC}"
 def test_scores_and_answers_are_those_of_transformers(vllm_python, encoder_variables, tmp_path):
     model = build_tiny_causal_lm(tmp_path / "tiny", chat_template=True, max_position_embeddings=2048, **HEADS)
     own = own_variables(tmp_path) | encoder_variables
-    own |= {"HF_HUB_OFFLINE": "1", "CULTUREVAL_VLLM": str(Path(vllm_python).with_name("vllm"))}
+    own |= {"HF_HUB_OFFLINE": "1", "CULTUREVAL_VLLM": vllm_python}
     own |= {"VLLM_CPU_KVCACHE_SPACE": "1", "VLLM_CPU_OMP_THREADS_BIND": "nobind"}
     own |= {"VLLM_WORKER_MULTIPROC_METHOD": "fork"}  # the engine need not load vLLM again
     common = [str(model), *TASKS, "--data", "samples", "--limit", "3", "--dtype", "float32"]
