@@ -18,7 +18,7 @@ from cultureval.runtime.reasoning import split_reasoning
 from cultureval.runtime.servers.costs import Budget, price
 from cultureval.runtime.servers.data_urls import image_hash
 from cultureval.runtime.servers.identity import ServerIdentity
-from cultureval.runtime.servers.replies import Answer
+from cultureval.runtime.servers.replies import Answer, why_refused
 
 T = TypeVar("T")
 
@@ -132,7 +132,7 @@ class Asker:
             return ModelReply(question.id, None, f"not asked: {self.stopped}", "not_asked", asked=attempt)
         completion = answer["completions"][0]
         text = completion["text"]
-        if completion["refusal"] or completion["finish_reason"] == "content_filter":
+        if why_refused(answer):
             return ModelReply(question.id, None, "the model refused", "refused", text, attempt + 1)
         try:
             return ModelReply(question.id, read(question, split_reasoning(text)[0]), text=text, asked=attempt + 1)

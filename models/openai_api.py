@@ -168,6 +168,12 @@ class OpenAIModel(LightevalModel):
         fields |= {"without": "+".join(self.config.left_out)} if self.config.left_out else {}
         return fields | ({"server": str(self._server_identity)} if self._server_identity else {})
 
+    def signature_fields_of(self, generated: bool) -> dict[str, str]:
+        """Likewise of generated texts or of scored choices, which differ in whether they are chats."""
+        by_template = not generated and self.config.scoring == "full"
+        chat = self._renderer.uses_chat_template if by_template else not generated or self._uses_chat
+        return self.signature_fields() | {"chat": "on" if chat else "off"}
+
     def run_record(self) -> dict[str, Any]:
         """What a run's record says of this model: `model`, what is known of the server; `tasks`, counts; `tokens`."""
         return {
@@ -368,6 +374,9 @@ class OpenAIModel(LightevalModel):
 
     def _generated(self, doc: Doc, answers: list[Answer]) -> tuple[ModelResponse, dict[str, Any]]:
         completions = [completion for answer in answers for completion in answer["completions"]]
+        if len(completions) != doc.num_samples:
+            told = f"it has {len(completions)} answers, and {doc.num_samples} were asked for"
+            raise CulturevalError(f"{name_of(doc)}: {told}; --no-resume asks again.")
         added = {
             "finish_reasons": [completion["finish_reason"] for completion in completions],
             "refusals": [completion["refusal"] for completion in completions],

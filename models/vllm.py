@@ -104,9 +104,9 @@ class VLLMModel(openai_api.OpenAIModel):
         self.settings = config if isinstance(config, HFModelSettings) else read_settings(config.model_name)
         require_vllm_settings(self.settings)
         program, name = require_vllm(), self.settings.model_name
+        self._hf_config = read_config(self.settings)  # first: it resolves the revision
         self._facts = model_identity(self.settings)
         self._version = vllm_version(program)
-        self._hf_config = read_config(self.settings)
         self.config = self._server_config()
         self._server = VLLMServer(
             program,
@@ -178,8 +178,8 @@ class VLLMModel(openai_api.OpenAIModel):
     def _identity(self) -> dict[str, Any]:
         settings = self.settings
         weights = {name: self._facts[name] for name in ("name", "revision", "fingerprint", "tokenizer")}
-        how = {"dtype": settings.dtype, "vllm": self._version, "vllm_args": settings.vllm_args}
-        return {"backend": "vllm", "weights": weights, **how, "max_length": settings.max_length}
+        how = {name: getattr(settings, name) for name in ("dtype", "vllm_args", "max_length", "add_special_tokens")}
+        return {"backend": "vllm", "vllm": self._version, "weights": weights, **how}
 
     # --- generation ---
 

@@ -79,7 +79,7 @@ def manifest_field(reports: list[dict[str, Any]]) -> str | None:
 
 def _backend(model: Any, generated: bool) -> dict[str, str]:
     """What the backend says that generated texts, or scores of choices, depend on."""
-    of_ours = getattr(model, "signature_fields_of", None)  # of models that several backends answer for
+    of_ours = getattr(model, "signature_fields_of", None)  # of servers
     if of_ours:
         return of_ours(generated)
     return getattr(model, "signature_fields", dict)() or stock_facts(model)["signature"]

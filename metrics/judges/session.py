@@ -16,7 +16,7 @@ from cultureval.runtime.journal import Journal, answer_key
 from cultureval.runtime.servers.costs import Budget
 from cultureval.runtime.servers.data_urls import image_hash
 from cultureval.runtime.servers.identity import ServerIdentity
-from cultureval.runtime.servers.replies import Answer
+from cultureval.runtime.servers.replies import Answer, why_refused
 
 
 @dataclass(frozen=True)
@@ -152,10 +152,8 @@ class JudgeSession:
         earlier = self.journal.earlier(key)
         outcome: Outcome = "scored"
         reading, reason = ReplyReading(), ""
-        if completion["finish_reason"] == "content_filter":
-            outcome, reason = "refused", "the judge's content filter stopped it"
-        elif completion["refusal"]:
-            outcome, reason = "refused", f"the judge refused: {completion['refusal'][:200]!r}"
+        if refused := why_refused(answer):
+            outcome, reason = "refused", refused.reason
         else:
             try:
                 reading = self.template.read(completion["text"], entry.flags, entry.prompt.code if attempt else "")

@@ -114,7 +114,8 @@ class OpenAIClient:
                 return await send(server.client)
             except openai.OpenAIError as error:
                 found = self._error(error)
-                temporary = isinstance(error, openai.APIConnectionError) or getattr(error, "status_code", 0) >= 429
+                status = getattr(error, "status_code", 0)
+                temporary = isinstance(error, openai.APIConnectionError) or status in (408, 409) or status >= 429
                 if isinstance(found, RowError) or not temporary or attempt == last:
                     raise found from error
                 server.paused_until = time.monotonic() + PAUSE_S

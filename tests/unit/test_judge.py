@@ -146,7 +146,7 @@ FATES = {
     "bad_request": ("no_answer", "bad"),
     "filter_prompt": ("no_answer", "filter"),
     "refusal": ("refused", "I will not"),
-    "filter_answer": ("refused", "content filter"),
+    "filter_answer": ("refused", "content_filter"),
 }
 
 

@@ -1,1 +1,1 @@
-"""Everything that changes LightEval: its start-up and the deferral of its imports."""
+"""Everything that changes LightEval."""
