@@ -28,7 +28,7 @@ from cultureval.models.loading import (
 from cultureval.models.server.settings import ServerModelConfig
 from cultureval.models.settings import NOT_IN_ANSWER_KEY, HFModelSettings, is_local, read_settings
 from cultureval.models.tokens import tokens_read
-from cultureval.runtime.errors import CulturevalError
+from cultureval.runtime.errors import GOES_ON, CulturevalError
 from cultureval.runtime.generation_hints import may_reason, stop_strings
 from cultureval.runtime.reasoning import split_reasoning
 from cultureval.runtime.servers.ask import Question
@@ -37,7 +37,6 @@ from cultureval.runtime.servers.errors import ServerError
 from cultureval.runtime.servers.replies import Answer
 from cultureval.runtime.servers.settings import ServerSettings
 from cultureval.runtime.servers.vllm_process import VLLMServer, require_vllm, vllm_version
-from cultureval.runtime.settings import goes_on
 from cultureval.runtime.signatures import changed_settings, changed_values
 
 if TYPE_CHECKING:
@@ -265,7 +264,7 @@ class VLLMModel(openai_api.OpenAIModel):
             return super()._ask(docs, asked, description)
         except ServerError as error:
             if why := self._server.why_it_ended():
-                raise CulturevalError(f"{why}\n{goes_on()}") from error
+                raise CulturevalError(f"{why}\n{GOES_ON}") from error
             raise
 
     def cleanup(self) -> None:

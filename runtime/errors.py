@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 # Control characters, those that end a line or change the order of writing, and those that nobody sees.
 _CONTROLS = re.compile(f"[\x00-\x1f\x7f-\x9f\u2028\u2029\U000e0000-\U000e007f{INVISIBLE}]")
 MARKS = "\u061c\u200c\u200d\u200e\u200f"  # that join letters or say how a line is read, which Arabic texts hold
+GOES_ON = "The same command, without --no-resume, goes on from the answers that are kept."
 CONTROLS = "\n\t"  # control characters that a message may hold
 
 

@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from cultureval.runtime.errors import GOES_ON
+
 ENDING = tuple(getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name))
 
 
@@ -20,7 +22,7 @@ class Interrupted(KeyboardInterrupt):
 def interruption_message(error: KeyboardInterrupt) -> str:
     """What ended the command, and how it goes on."""
     name = str(error) if isinstance(error, Interrupted) else "Ctrl-C"
-    return f"stopped by {name}. The same command, without --no-resume, goes on from the answers that are kept."
+    return f"stopped by {name}. {GOES_ON}"
 
 
 def exit_code(error: KeyboardInterrupt) -> int:

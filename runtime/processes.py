@@ -10,8 +10,7 @@ from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, TypeVar
 
-from cultureval.runtime.errors import CulturevalError
-from cultureval.runtime.settings import goes_on
+from cultureval.runtime.errors import GOES_ON, CulturevalError
 
 if TYPE_CHECKING:
     from lighteval.tasks.requests import Doc
@@ -93,7 +92,7 @@ def gather(mine: Answer) -> list[Answer]:
             dist.all_gather_object(gathered, mine)
         except RuntimeError as error:
             reason = str(error).partition("\n")[0][:200]
-            raise CulturevalError(f"Another process of this run has ended ({reason}). {goes_on()}") from error
+            raise CulturevalError(f"Another process of this run has ended ({reason}). {GOES_ON}") from error
     return gathered
 
 

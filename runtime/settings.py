@@ -28,10 +28,6 @@ OTHER_NAMES = {"data_root": "data", "judges": "judge"}  # of the variable and th
 SECRET = ("api_key", "model_settings", "judge_settings")  # whose values no message shows
 
 
-class UnknownSetting(CulturevalError, TypeError):
-    """Code sets an option that does not exist."""
-
-
 def _names(value: Any) -> Any:
     if isinstance(value, str):
         return tuple(name.strip() for name in value.split(",") if name.strip())
@@ -119,15 +115,9 @@ class Settings(BaseModel):
             raise
 
     def with_(self, suite: Mapping[str, Any] | None = None, **given: Any) -> Self:
-        """These settings, overridden by a command's options.
+        """These settings, overridden by a command's options and those of suites, of which None was not given.
 
-        Args:
-            suite: Values of suites' options by name.
-            **given: Settings by name, as text or as value; None is an option that was not given.
-
-        Raises:
-            UnknownSetting: There is no setting of that name.
-            CulturevalError: A value is not allowed.
+        Raises a CulturevalError where a name is unknown or a value is not allowed.
         """
         check_names(given, field_names())
         given = {name: str(one) if isinstance(one, Path) else one for name, one in given.items() if one is not None}
@@ -154,9 +144,9 @@ def flag_of(name: str) -> str:
 
 
 def check_names(names: Iterable[str], known: Iterable[str]) -> None:
-    """Raises an `UnknownSetting` of the names that are not known."""
+    """Raises a CulturevalError of the names that are not known."""
     if unknown := sorted({*names} - {*known}):
-        raise UnknownSetting(f"No setting is called {', '.join(unknown)}.")
+        raise CulturevalError(f"No setting is called {', '.join(unknown)}.")
 
 
 @dataclass(frozen=True)
@@ -225,16 +215,6 @@ def _of_environment(variables: frozenset[tuple[str, str]]) -> Settings:
 
 def _variables() -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if name.startswith(PREFIX)}
-
-
-def same_command() -> str:
-    """What goes on from what is kept, at the beginning of a sentence: with --no-resume the same command would not."""
-    return "The same command" if current_settings().resume else "The same command without --no-resume"
-
-
-def goes_on() -> str:
-    """How a command that ends goes on, as a sentence."""
-    return f"{same_command()} goes on from the answers that are kept."
 
 
 @contextmanager

@@ -4,8 +4,7 @@ from typing import Any, Literal
 
 import openai
 
-from cultureval.runtime.errors import CulturevalError
-from cultureval.runtime.settings import goes_on
+from cultureval.runtime.errors import GOES_ON, CulturevalError
 
 LONGEST_CAUSE = 400  # characters of a server's message; some send HTML pages
 STOPS_RUN = {401, 402, 404}  # wrong key, no credit, unknown model or address
@@ -66,7 +65,7 @@ def error_of(error: Exception, urls: tuple[str, ...], key_variable: str | None, 
         )
     advice = ADVICE.get(status or 0, "start the server, or correct base_url; its log may say more")
     advice = advice.format(key=key_variable or "api_key_env")
-    return ServerError(f"The server {where} did not answer a request ({cause}): {advice}. {goes_on()}")
+    return ServerError(f"The server {where} did not answer a request ({cause}): {advice}. {GOES_ON}")
 
 
 def _stops(error: openai.APIStatusError) -> bool:
