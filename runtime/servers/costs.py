@@ -131,11 +131,7 @@ class Budget:
     _paid: dict[str, Usage] = field(default_factory=dict)
 
     def check(self) -> None:
-        """Called before each request.
-
-        Raises:
-            BudgetSpent: The limit is reached, or the budget is halted.
-        """
+        """Called before each request; raises BudgetSpent where the limit is reached, or the budget is halted."""
         if self.halted:
             raise BudgetSpent(self.halted)
         limit = self.settings.budget

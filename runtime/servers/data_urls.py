@@ -59,21 +59,18 @@ def data_url(
         CulturevalError: The image cannot be read.
     """
     images = pillow()
-    is_file = isinstance(image, (str, Path, bytes))
+    content = _file_bytes(image) if isinstance(image, (str, Path, bytes)) else b""
     try:
-        picture = images.open(io.BytesIO(_file_bytes(image))) if is_file else image
+        picture = images.open(io.BytesIO(content)) if content else image
+        kind = _SENT_AS_THEY_ARE.get(picture.format or "") if content and image_format == "as_given" else None
         too_large = max_side is not None and max(picture.size) > max_side
-        shown = image_format == "as_given" and not too_large and not is_turned(picture)
-        kept = is_file and shown and picture.format in _SENT_AS_THEY_ARE
-        if kept:
-            url = _url(_file_bytes(image), _SENT_AS_THEY_ARE[picture.format])
-            return url if max_bytes is None or len(url) <= max_bytes else _within(upright(picture), max_bytes)
-        picture = upright(picture)  # re-encoding drops the EXIF orientation
+        kept = kind and not too_large and not is_turned(picture)
+        picture = picture if kept else upright(picture)  # re-encoding drops the EXIF orientation
         if too_large:
             # Pillow scales a palette's indices instead of its colours.
             picture = picture.convert("RGB") if picture.mode in _WITH_PALETTE else picture.copy()
             picture.thumbnail((max_side, max_side))
-        url = _url(*_encode(picture, image_format))
+        url = _url(content, kind) if kept else _url(*_encode(picture, image_format))
         return url if max_bytes is None or len(url) <= max_bytes else _within(picture, max_bytes)
     except Exception as error:  # Pillow's decoders raise errors of many kinds on damaged files
         raise CulturevalError(f"An image cannot be read: {error or type(error).__name__}") from error

@@ -5,14 +5,14 @@ An address is no part of a model's identity, nor is a date: the same checkpoint 
 
 import json
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import openai
 
 from cultureval.runtime.coroutines import run_coroutine
-from cultureval.runtime.errors import CulturevalError, did_you_mean
+from cultureval.runtime.errors import CulturevalError, did_you_mean, shown_names
 from cultureval.runtime.servers.client import OpenAIClient
 from cultureval.runtime.servers.providers import provider_at
 from cultureval.runtime.servers.replies import UNREADABLE, name_of
@@ -57,16 +57,14 @@ class ServerIdentity:
 def identify(whom: str, servers: ServerSettings, model: str, revision: str | None) -> ServerIdentity:
     """Reads the servers' lists of models; those that do not answer are left out, as long as one does.
 
-    A provider is not asked: its model is known by its id.
+    A provider is not asked: its model is known by its id. Raises a CulturevalError where no server answers, none lists
+    the model, or two list different ones.
 
     Args:
         whom: The model in messages, such as "The judge jais".
         servers: The servers.
         model: The id in requests.
         revision: The user's name for the weights, if there is one.
-
-    Raises:
-        CulturevalError: No server answers, none lists the model, or two list different ones.
     """
     if (provider := provider_at(servers.base_urls)) is not None:
         return ServerIdentity(model, root=provider.id)
@@ -74,7 +72,8 @@ def identify(whom: str, servers: ServerSettings, model: str, revision: str | Non
     failed: list[CulturevalError] = []
     for url, content in run_coroutine(_lists(servers)).items():
         if isinstance(content, CulturevalError):
-            if _has_no_list(content):
+            cause = content.__cause__
+            if isinstance(cause, openai.APIStatusError) and cause.status_code in NO_LIST:
                 found[url] = ServerIdentity(model)
                 continue
             failed.append(content)
@@ -100,11 +99,6 @@ async def _lists(servers: ServerSettings) -> Mapping[str, bytes | CulturevalErro
         return await client.models()
 
 
-def _has_no_list(error: CulturevalError) -> bool:
-    cause = error.__cause__
-    return isinstance(cause, openai.APIStatusError) and cause.status_code in NO_LIST
-
-
 def _listed(whom: str, url: str, content: bytes, model: str) -> ServerIdentity:
     """What a list of models, an object with `data` or a bare list, says of one; of a list of another form, nothing."""
     try:
@@ -112,17 +106,14 @@ def _listed(whom: str, url: str, content: bytes, model: str) -> ServerIdentity:
         entries = body["data"] if isinstance(body, dict) else body
         ids = [str(entry["id"]) for entry in entries]
     except UNREADABLE:
-        return ServerIdentity(model)
+        ids = []
     if not ids:
         return ServerIdentity(model)
     if model not in ids:
-        raise CulturevalError(f"{whom}: {url} does not serve {model!r}; it has {_few(ids)}.{did_you_mean(model, ids)}")
+        raise CulturevalError(
+            f"{whom}: {url} does not serve {model!r}; it has {shown_names([name_of(one) or '?' for one in ids])}.{did_you_mean(model, ids)}"
+        )
     return _of_entry(model, entries[ids.index(model)])
-
-
-def _few(ids: Sequence[str], most: int = 5) -> str:
-    shown = [name_of(one) or "?" for one in ids[:most]]
-    return ", ".join(shown) + (f" and {len(ids) - most} more" if len(ids) > most else "")
 
 
 def _of_entry(model: str, entry: Mapping[str, Any]) -> ServerIdentity:
