@@ -42,10 +42,9 @@ class BatchWritten(Exception):
     def __init__(self, files: Sequence[Path], requests: int) -> None:
         self.files, self.requests = list(files), requests
         super().__init__(
-            f"{requests:,} requests are in {', '.join(map(str, self.files))}. "
-            "Have them answered (a provider's batch service, or vLLM: python -m "
-            f"vllm.entrypoints.openai.run_batch -i {self.files[0]} -o ANSWERS.jsonl --model MODEL), then run this "
-            "command with --batch-in ANSWERS.jsonl in place of --batch-out (in a model's file: batch_in, batch_out)"
+            f"{requests:,} requests are in {', '.join(map(str, self.files))}. Have them answered (by a provider, or: "
+            f"vllm run-batch -i {self.files[0]} -o ANSWERS.jsonl --model MODEL), then run this command with --batch-in "
+            "ANSWERS.jsonl in place of --batch-out (in a model's file: batch_in, batch_out)"
         )
 
 
@@ -99,18 +98,10 @@ def all_of(checks: Iterable[Callable[[], object]]) -> None:
 
 
 class BadRow(CulturevalError):
-    """One row breaks its schema.
-
-    Args:
-        column: Name of the offending column.
-        value: What the column holds.
-        reason: What is wrong with it, as a clause ("is not a number").
-    """
+    """One row breaks its schema: a column, what it holds, and what is wrong with it ("is not a number")."""
 
     def __init__(self, column: str, value: object, reason: str) -> None:
-        self.column = column
-        self.value = value
-        self.reason = reason
+        self.column, self.value, self.reason = column, value, reason
         super().__init__(f"column {column!r} {reason} (value: {shorten(value)})")
 
 

@@ -16,23 +16,14 @@ PLACES = ("output_dir", "org", "model")
 
 @dataclass(frozen=True)
 class Saving:
-    """Options of LightEval's EvaluationTracker; nothing is uploaded unless one of them asks for it.
+    """Options of LightEval's EvaluationTracker; nothing is uploaded unless one of them asks for it."""
 
-    Attributes:
-        results_path_template: Folder of the results file with {output_dir}, {org} and {model}; None: LightEval's.
-        save_details: Whether the details of each row are written; `judge`, `show` and `compare` need them.
-        push_to_hub: Upload results and details to a data set of `results_org` on the hub.
-        public_run: Whether uploaded data sets are public.
-        results_org: Account or organisation on the hub.
-        wandb: Log the scores to trackio, where it is installed, else to Weights & Biases.
-    """
-
-    results_path_template: str | None = None
-    save_details: bool = True
-    push_to_hub: bool = False
-    public_run: bool = False
-    results_org: str | None = None
-    wandb: bool = False
+    results_path_template: str | None = None  # of the results file's folder; None: LightEval's
+    save_details: bool = True  # of each row; `judge`, `show` and `compare` need them
+    push_to_hub: bool = False  # results and details, to a data set of `results_org`
+    public_run: bool = False  # whether uploaded data sets are public
+    results_org: str | None = None  # account or organisation on the hub
+    wandb: bool = False  # log the scores to trackio, where it is installed, else to Weights & Biases
 
     def check(self) -> None:
         """Checks before the run what was asked for; raises a CulturevalError of all that cannot be done."""

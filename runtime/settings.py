@@ -7,7 +7,6 @@ their own (`Option`), which are read from the same two places.
 import json
 import os
 import sys
-import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -59,11 +58,7 @@ JsonObject = Annotated[dict[str, Any], BeforeValidator(_json_object)]
 
 
 class Settings(BaseModel):
-    """All settings of a run, checked together; docs/settings.md says what each does.
-
-    Attributes:
-        suite: Values of suites' options that a command gives, by name; each is checked where it is read.
-    """
+    """All settings of a run, checked together; docs/settings.md says what each does."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", protected_namespaces=(), hide_input_in_errors=True)
 
@@ -92,7 +87,7 @@ class Settings(BaseModel):
     unsafe_no_sandbox: bool = False
     vllm: File | None = None
     code_packages: Names = ("numpy", "sympy", "mpmath")
-    suite: dict[str, Any] = {}
+    suite: dict[str, Any] = {}  # of suites' options that a command gives, by name; checked where they are read
 
     @classmethod
     def of_variables(cls, variables: Mapping[str, str]) -> Self:
@@ -151,26 +146,16 @@ def check_names(names: Iterable[str], known: Iterable[str]) -> None:
 
 @dataclass(frozen=True)
 class Option(Generic[T]):
-    """An option of a suite, on the command line and in the environment; one of a suite's `OPTIONS`.
+    """An option of a suite, on the command line and in the environment; one of a suite's `OPTIONS`."""
 
-    Attributes:
-        name: Its attribute name in code; its flag has hyphens for the underscores.
-        variable: The environment variable, `CULTUREVAL_...`; an empty text sets nothing.
-        help: The variable's row in the suite's page, in Markdown.
-        values: The allowed texts; empty allows every text that `parse` accepts.
-        parse: From the text to the value; its ValueError is a clause such as "is not a number".
-        secret: Whether errors and results files leave out the text, which may contain an API key.
-        signed: Whether signatures name a value that is not its default; False where prompts or names show it.
-    """
-
-    name: str
-    variable: str
+    name: str  # its attribute name in code; its flag has hyphens for the underscores
+    variable: str  # of the environment, `CULTUREVAL_...`; an empty text sets nothing
     default: T
-    help: str
-    values: tuple[str, ...] = ()
-    parse: Callable[[str], T] | None = None
-    secret: bool = False
-    signed: bool = True
+    help: str  # the variable's row in the suite's page, in Markdown
+    values: tuple[str, ...] = ()  # the allowed texts; empty allows every text that `parse` accepts
+    parse: Callable[[str], T] | None = None  # from the text; its ValueError is a clause such as "is not a number"
+    secret: bool = False  # whether errors and results files leave out the text, which may contain an API key
+    signed: bool = True  # whether signatures name a value that is not its default; prompts or names may show it
 
     @property
     def flag(self) -> str:
@@ -198,7 +183,6 @@ class Option(Generic[T]):
 
 
 # A module variable, not a contextvar: threads that call judges or drive sandboxes must see it too.
-_lock = threading.RLock()
 _used: Settings | None = None
 _warned: set[str] = set()
 
@@ -219,14 +203,13 @@ def _variables() -> dict[str, str]:
 
 @contextmanager
 def use_settings(settings: Settings) -> Iterator[Settings]:
-    """A context in which these are the current settings of all threads; another thread's context waits for its end."""
+    """A context in which these are the current settings of all threads."""
     global _used
-    with _lock:
-        before, _used = _used, settings
-        try:
-            yield settings
-        finally:
-            _used = before
+    before, _used = _used, settings
+    try:
+        yield settings
+    finally:
+        _used = before
 
 
 def warn_of_unknown_variables(suite_options: Iterable[Option[Any]]) -> None:

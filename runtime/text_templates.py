@@ -55,11 +55,7 @@ class HeadedTemplate(TextTemplate):
         return Template(HEAD.sub("", self.file_text))
 
     def head(self) -> dict[str, object]:
-        """The settings of the head, every value as text, list or mapping of texts; {} without a head.
-
-        Raises:
-            ValueError: The head cannot be read; a clause such as "has a head that ...".
-        """
+        """The settings of the head, all values texts; {} without one; a ValueError ("has a head that ...")."""
         import yaml
 
         found = HEAD.match(self.file_text)

@@ -20,12 +20,9 @@ _JPEG_QUALITY = 95
 
 
 def image_hash(image: "Image | Path | str | bytes") -> str:
-    """SHA-256 of a file's bytes, or of a PIL image's mode, size and pixels (with the palette's colours, if any).
+    """SHA-256 of a file's bytes, or of an upright PIL image's mode, size and pixels (with the palette's colours).
 
-    A PIL image is turned upright first, as it is sent.
-
-    Raises:
-        OSError: A file cannot be opened, or a PIL image does not decode.
+    Raises an OSError where a file cannot be opened, or a PIL image does not decode.
     """
     if isinstance(image, (str, Path, bytes)):
         return hashlib.sha256(_file_bytes(image)).hexdigest()
@@ -43,7 +40,7 @@ def data_url(
     max_side: int | None = None,
     max_bytes: int | None = None,
 ) -> str:
-    """Encode an image for a request.
+    """The data URL of an image for a request; raises a CulturevalError where it cannot be read.
 
     Args:
         image: A PIL image, or a file (its path or its bytes).
@@ -51,12 +48,6 @@ def data_url(
             one of a format that servers do not read; "png" and "jpeg" (quality 95) re-encode.
         max_side: An image whose longer side has more pixels is scaled down to this.
         max_bytes: An image that would be longer in base64 is sent as JPEG, and scaled down as far as it must be.
-
-    Returns:
-        `data:image/...;base64,...`
-
-    Raises:
-        CulturevalError: The image cannot be read.
     """
     images = pillow()
     content = _file_bytes(image) if isinstance(image, (str, Path, bytes)) else b""

@@ -27,21 +27,13 @@ SIZES = ("n_params", "n_vocab", "n_embd", "size")  # what llama.cpp lists of a m
 
 @dataclass(frozen=True)
 class ServerIdentity:
-    """A model as its servers list it.
+    """A model as its servers list it."""
 
-    Attributes:
-        id: The model's id in requests.
-        root: Its checkpoint, as vLLM and SGLang name it; of a provider, the provider.
-        max_model_len: Longest sequence that is served, in tokens.
-        sizes: What llama.cpp lists of the weights: numbers of parameters, of tokens, of dimensions, of bytes.
-        owner: `owned_by`: the serving software, such as "vllm", or a company. Not part of the identity.
-    """
-
-    id: str
-    root: str | None = None
-    max_model_len: int | None = None
-    sizes: str | None = None
-    owner: str | None = None
+    id: str  # in requests
+    root: str | None = None  # its checkpoint, as vLLM and SGLang name it; of a provider, the provider
+    max_model_len: int | None = None  # longest sequence that is served, in tokens
+    sizes: str | None = None  # what llama.cpp lists of the weights: numbers of parameters, tokens, dimensions, bytes
+    owner: str | None = None  # `owned_by`: the serving software, or a company; not part of the identity
 
     @property
     def known(self) -> dict[str, str | int]:
@@ -110,9 +102,8 @@ def _listed(whom: str, url: str, content: bytes, model: str) -> ServerIdentity:
     if not ids:
         return ServerIdentity(model)
     if model not in ids:
-        raise CulturevalError(
-            f"{whom}: {url} does not serve {model!r}; it has {shown_names([name_of(one) or '?' for one in ids])}.{did_you_mean(model, ids)}"
-        )
+        has = shown_names([name_of(one) or "?" for one in ids])
+        raise CulturevalError(f"{whom}: {url} does not serve {model!r}; it has {has}.{did_you_mean(model, ids)}")
     return _of_entry(model, entries[ids.index(model)])
 
 

@@ -58,27 +58,16 @@ def vllm_version(program: Path) -> str:
 
 @dataclass
 class VLLMServer:
-    """A vLLM server that is started when it is needed.
+    """A vLLM server that is started when it is needed."""
 
-    Attributes:
-        program: `ENV/bin/vllm`, or `ENV/bin/python`, by which it is started as a module.
-        model: Folder or hub id.
-        name: Under which it is served.
-        options: Further arguments of `vllm serve`.
-        variables: Environment variables of its own.
-        key: The random key that requests must have.
-        port: On which it listens; 0 before it starts.
-        log: The file with its output; None before it starts.
-    """
-
-    program: Path
-    model: str
-    name: str
-    options: Sequence[str] = ()
+    program: Path  # `ENV/bin/vllm`, or `ENV/bin/python`, by which it is started as a module
+    model: str  # folder or hub id
+    name: str  # under which it is served
+    options: Sequence[str] = ()  # further arguments of `vllm serve`
     variables: Mapping[str, str] = field(default_factory=dict)
-    key: str = field(default_factory=lambda: secrets.token_urlsafe(32), repr=False)
-    port: int = 0
-    log: Path | None = None
+    key: str = field(default_factory=lambda: secrets.token_urlsafe(32), repr=False)  # that requests must have
+    port: int = 0  # on which it listens; 0 before it starts
+    log: Path | None = None  # the file with its output
     _process: "subprocess.Popen[bytes] | None" = field(default=None, repr=False)
 
     @property

@@ -33,10 +33,7 @@ def public_details(details: Mapping[str, Any], withheld: Collection[str] | None)
 
 
 def public_results(results: Mapping[str, Any], withheld: Collection[str] | None) -> dict[str, Any]:
-    """A results file's content that may be uploaded: rows that were left out keep their places, and not their texts.
-
-    `withheld` are tasks whose data are gated; None where that is unknown: all.
-    """
+    """A results file's content that may be uploaded: left-out rows of `withheld` tasks (None: all) lose their texts."""
     content = json.loads(json.dumps(results, cls=EnhancedJSONEncoder))
     tasks = content.get("config_tasks") or {}
     for task in tasks if withheld is None else {*withheld} & tasks.keys():
@@ -75,21 +72,14 @@ def as_dict(value: Any) -> Any:
 
 
 class Tracker(EvaluationTracker):
-    """LightEval's tracker, whose results file is written last and is complete or absent; arguments as LightEval's.
-
-    Attributes:
-        sections: More sections of the results file, name -> content, also on the hub; set before `save`.
-        results_file: The results file after `save`.
-        withheld: Tasks whose details are not uploaded, since their data are gated; set before `save`.
-        failed_uploads: A sentence for each upload that was asked for and failed.
-    """
+    """LightEval's tracker, whose results file is written last and is complete or absent; arguments as LightEval's."""
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
-        self.sections: dict[str, Mapping[str, Any]] = {}
-        self.results_file: Path | None = None
-        self.withheld: set[str] = set()
-        self.failed_uploads: list[str] = []
+        self.sections: dict[str, Mapping[str, Any]] = {}  # more sections of the results file, set before `save`
+        self.results_file: Path | None = None  # after `save`
+        self.withheld: set[str] = set()  # tasks whose details are not uploaded, since their data are gated
+        self.failed_uploads: list[str] = []  # a sentence for each upload that was asked for and failed
 
     @property
     def results(self) -> dict[str, Any]:
@@ -97,11 +87,7 @@ class Tracker(EvaluationTracker):
         return super().results | self.sections
 
     def save(self) -> None:
-        """Writes details and then results, and uploads what was asked for.
-
-        Raises:
-            CulturevalError: Something could not be written; no file of the run is left.
-        """
+        """Writes details and then results (a CulturevalError leaves no file of the run), uploads what was asked for."""
         date, results = datetime.now().isoformat().replace(":", "-"), self.results
         details = {task: as_dataset(rows) for task, rows in self.details_logger.details.items()}
         name = self.general_config_logger.model_name
