@@ -1,7 +1,6 @@
 """CSV files for people and their spreadsheets: one writer, whose texts are no formulas, and a reader of filled ones.
 
-A text with which a spreadsheet would begin to compute gets an apostrophe before it; the reader takes it off again, so
-that every text comes back as it was.
+A text with which a spreadsheet would begin to compute gets an apostrophe, which the reader takes off again.
 """
 
 import csv

@@ -54,10 +54,8 @@ def answer_and_gather(
 ) -> list[Answer]:
     """Let each process answer its share, and give every process all answers, in the order of the questions.
 
-    Args:
-        docs: The questions; a CulturevalError where they are not the same in every process, in the same order.
-        shares: Places of the questions of each process, in the order of asking; the same in every process.
-        answer: Returns the answers to some questions, in the same order.
+    `shares` are places of the questions of each process, in the order of asking. Raises a CulturevalError where the
+    questions are not the same in every process, in the same order.
     """
     order = hashlib.sha256(repr([(doc.task_name, doc.id, doc.query) for doc in docs]).encode()).digest()
     if len(set(gather(order))) > 1:

@@ -59,8 +59,11 @@ def write_requests(file: Path, requests: Iterable[tuple[str, Answer]]) -> list[P
         size += len(line)
     names = [file.with_name(f"{file.stem}-{part:03d}{file.suffix}") for part in range(1, len(parts) + 1)]
     names[:1] = [file]
-    for name, lines in zip(names, parts, strict=False):
-        write_atomically(name, b"".join(lines))
+    try:
+        for name, lines in zip(names, parts, strict=False):
+            write_atomically(name, b"".join(lines))
+    except OSError as error:
+        raise CulturevalError(f"--batch-out {file}: it cannot be written ({error.strerror or error}).") from error
     return names[: len(parts)]
 
 

@@ -50,8 +50,8 @@ def data_url(
         max_bytes: An image that would be longer in base64 is sent as JPEG, and scaled down as far as it must be.
     """
     images = pillow()
-    content = _file_bytes(image) if isinstance(image, (str, Path, bytes)) else b""
     try:
+        content = _file_bytes(image) if isinstance(image, (str, Path, bytes)) else b""
         picture = images.open(io.BytesIO(content)) if content else image
         kind = _SENT_AS_THEY_ARE.get(picture.format or "") if content and image_format == "as_given" else None
         too_large = max_side is not None and max(picture.size) > max_side

@@ -1,8 +1,7 @@
 """Numbers that LightEval averages correctly over a group's subsets and over all tasks.
 
-LightEval averages every value of the results as sum(values) / count. Standard errors, counts, and values that are
-undefined or do not exist in a subset need another sum or another count: each class here is a float that overrides
-addition and division accordingly.
+LightEval averages every value of the results as sum(values) / count. What needs another sum or count is a float here
+that overrides addition and division.
 """
 
 import math
