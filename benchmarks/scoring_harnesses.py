@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from benchmarks.lower_limit import image_flops, needed_flops, needed_tokens
-from cultureval.runtime.patches.lm_eval import encode_pair
 
 if TYPE_CHECKING:
     from lighteval.models.transformers.transformers_model import TransformersModel
@@ -161,7 +160,7 @@ def lm_eval_runner(ours: "HFModel", questions: Sequence[ChoiceItem], batch_size:
     apart = chain.from_iterable(
         zip(*ours.tok_encode_pair(*question, pairwise=True), strict=True) for question in questions
     )
-    alike = [encode_pair(harness, *pair) == tokens for pair, tokens in zip(pairs, apart, strict=True)]
+    alike = [harness._encode_pair(*pair) == tokens for pair, tokens in zip(pairs, apart, strict=True)]
 
     def run() -> Scores:
         scores = harness.loglikelihood(instances, disable_tqdm=True)

@@ -262,7 +262,9 @@ class HFModel(LightevalModel):
                 "batches need one: set it in tokenizer_config.json, or set another tokenizer in the settings."
             )
         order = sorted(range(len(docs)), key=lambda index: self._place_in_queue(docs[index]))
-        answered = processes.answer_and_gather(docs, processes.split_round_robin(order), self._generate_all)
+        count = processes.process_count()  # prompts sorted by length are dealt in turn: all shares cost about the same
+        shares = [order[rank::count] for rank in range(count)]
+        answered = processes.answer_and_gather(docs, shares, self._generate_all)
         for doc, (_, reasons) in zip(docs, answered, strict=True):
             doc.specific = {**specific_of(doc), "finish_reasons": reasons}
         return self._warn_if_truncated(docs, [response for response, _ in answered])

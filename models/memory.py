@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 import psutil
 import torch
 
-from cultureval.runtime.errors import CulturevalError, described
-from cultureval.runtime.settings import goes_on
+from cultureval.runtime.errors import GOES_ON, CulturevalError, described
 
 if TYPE_CHECKING:
     from lighteval.tasks.requests import Doc
@@ -44,7 +43,7 @@ def failures_named(model: str, docs: Sequence["Doc"]) -> Iterator[None]:
         raise CulturevalError(
             f"{model} fails on a prompt of {docs[0].task_name} (item {docs[0].id}): {described(error)[:400]}. Its "
             "config.json may not fit its weights or tokenizer, or this device lacks a kernel: try dtype: float32, "
-            f"attn_implementation: eager or device: cpu. {goes_on()}"
+            f"attn_implementation: eager or device: cpu. {GOES_ON}"
         ) from error
 
 

@@ -44,7 +44,7 @@ from cultureval.models.tokens import Encoder, encoder_of, require_whole_letters
 from cultureval.runtime import processes
 from cultureval.runtime.coroutines import run_coroutine
 from cultureval.runtime.doc_fields import specific_of
-from cultureval.runtime.errors import BatchWritten, CulturevalError
+from cultureval.runtime.errors import GOES_ON, BatchWritten, CulturevalError
 from cultureval.runtime.generation_hints import ImagePart, chat_messages, cut, stop_strings, with_plain_query
 from cultureval.runtime.journal import answer_key, open_journal
 from cultureval.runtime.patches.lighteval.refused_docs import RefusedResponse, name_of
@@ -57,7 +57,7 @@ from cultureval.runtime.servers.errors import RowError
 from cultureval.runtime.servers.identity import ServerIdentity, identify
 from cultureval.runtime.servers.replies import Answer, why_refused
 from cultureval.runtime.servers.settings import ServerSettings
-from cultureval.runtime.settings import current_settings, goes_on
+from cultureval.runtime.settings import current_settings
 from cultureval.runtime.signatures import changed_settings, changed_values, text_hash
 
 if TYPE_CHECKING:
@@ -224,7 +224,7 @@ class OpenAIModel(LightevalModel):
 
         def on_row_error(key: str, error: RowError) -> None:
             if current_settings().on_refused != "unscored":
-                raise CulturevalError(f"{name_of(whose[key])}: {error} {goes_on()} Or {UNSCORED}.")
+                raise CulturevalError(f"{name_of(whose[key])}: {error} {GOES_ON} Or {UNSCORED}.")
             refused[key] = RefusedResponse(reason=error.reason, kind=error.kind)
 
         if self.config.dry_run:
@@ -237,7 +237,7 @@ class OpenAIModel(LightevalModel):
             try:
                 answers = ask_all(asking, questions, description, on_row_error)
             except BudgetSpent as error:
-                raise CulturevalError(f"{self.config.model}: {error}. {goes_on()} Raise --budget.") from error
+                raise CulturevalError(f"{self.config.model}: {error}. {GOES_ON} Raise --budget.") from error
         for key, answer in answers.items():
             if "completions" in answer and (why := why_refused(answer)):
                 on_row_error(key, why)

@@ -28,8 +28,8 @@ from cultureval.models.loading import (
 from cultureval.models.server.settings import ServerModelConfig
 from cultureval.models.settings import NOT_IN_ANSWER_KEY, HFModelSettings, is_local, read_settings
 from cultureval.models.tokens import tokens_read
-from cultureval.runtime.errors import CulturevalError
-from cultureval.runtime.generation_hints import may_reason, stop_strings
+from cultureval.runtime.errors import GOES_ON, CulturevalError
+from cultureval.runtime.generation_hints import stop_strings, wanted_reasoning
 from cultureval.runtime.reasoning import split_reasoning
 from cultureval.runtime.servers.ask import Question
 from cultureval.runtime.servers.client import OpenAIClient
@@ -37,7 +37,6 @@ from cultureval.runtime.servers.errors import ServerError
 from cultureval.runtime.servers.replies import Answer
 from cultureval.runtime.servers.settings import ServerSettings
 from cultureval.runtime.servers.vllm_process import VLLMServer, require_vllm, vllm_version
-from cultureval.runtime.settings import goes_on
 from cultureval.runtime.signatures import changed_settings, changed_values
 
 if TYPE_CHECKING:
@@ -203,7 +202,7 @@ class VLLMModel(openai_api.OpenAIModel):
 
     def _chat_body(self, doc: Doc) -> dict[str, Any]:
         """Fields of a request by which the server renders a chat with images as transformers' do: BOS, no reasoning."""
-        silent = self._renderer.knows_thinking and not may_reason(doc)
+        silent = self._renderer.knows_thinking and wanted_reasoning(doc) is False
         thinking = {"chat_template_kwargs": {"enable_thinking": False}} if silent else {}
         return {"add_special_tokens": self._encoder(doc).add_special_tokens, **thinking}
 
@@ -219,7 +218,7 @@ class VLLMModel(openai_api.OpenAIModel):
             return super()._generation_question(doc, {**request, "extra_body": rendered})
         wanted = request.get(self.config.max_tokens_name)
         sent = {**request, "extra_body": {**request.get("extra_body", {}), "return_token_ids": True}}
-        if self._renderer.knows_thinking and may_reason(doc):
+        if self._renderer.knows_thinking and wanted_reasoning(doc) is not False:
             sent.pop("stop", None)  # it would end the reasoning; the answer is cut when it is read
 
         async def ask(client: OpenAIClient) -> Answer:
@@ -265,7 +264,7 @@ class VLLMModel(openai_api.OpenAIModel):
             return super()._ask(docs, asked, description)
         except ServerError as error:
             if why := self._server.why_it_ended():
-                raise CulturevalError(f"{why}\n{goes_on()}") from error
+                raise CulturevalError(f"{why}\n{GOES_ON}") from error
             raise
 
     def cleanup(self) -> None:

@@ -28,7 +28,7 @@ from cultureval.runs.signature import signature_of_line
 from cultureval.runs.writing import date_of_now, write_derived, write_results, write_summary
 from cultureval.runtime import processes
 from cultureval.runtime.rounding import printed_or_na
-from cultureval.runtime.servers.costs import Budget
+from cultureval.runtime.servers.costs import COUNTS, Budget
 
 
 def judge_and_save(
@@ -69,7 +69,9 @@ def judgements_report(
     lines += ["Signatures:", *(f"  {line}" for line in _signatures(judges, work))]
     for name, budget in budgets.items():
         guessed = f" ({budget.unmetered} answers without a token count: estimated)" if budget.unmetered else ""
-        lines.append(f"{name}: {budget}{guessed}, {budget.input_tokens:,} tokens in, {budget.output_tokens:,} out")
+        lines.append(
+            f"{name}: {budget}{guessed}, {budget.counts[COUNTS[0]]:,} tokens in, {budget.counts[COUNTS[1]]:,} out"
+        )
     return "\n".join([*lines, *(f"Results: {file}" for file in files)])
 
 

@@ -1,9 +1,7 @@
 """Coroutines from synchronous code, also in a notebook, whose cells run within an event loop."""
 
 import asyncio
-import contextvars
 from collections.abc import Coroutine
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -18,16 +16,10 @@ def run_coroutine(coroutine: Coroutine[Any, Any, T]) -> T:
         asyncio.get_running_loop()
     except RuntimeError:
         return asyncio.run(coroutine)
-    runner = asyncio.Runner()
-    with ThreadPoolExecutor(1) as thread:
-        loop = thread.submit(contextvars.copy_context().run, runner.get_loop).result()  # whose context is kept
-        found = thread.submit(runner.run, coroutine)
-        try:
-            return found.result()
-        except BaseException:
-            if not found.done():
-                loop.call_soon_threadsafe(lambda: [task.cancel() for task in asyncio.all_tasks(loop)])
-                found.exception()
-            raise
-        finally:
-            thread.submit(runner.close).result()
+    from anyio.from_thread import start_blocking_portal
+
+    async def result() -> T:
+        return await coroutine
+
+    with start_blocking_portal() as portal:
+        return portal.call(result)

@@ -1,7 +1,6 @@
 """CSV files for people and their spreadsheets: one writer, whose texts are no formulas, and a reader of filled ones.
 
-A text with which a spreadsheet would begin to compute gets an apostrophe before it; the reader takes it off again, so
-that every text comes back as it was.
+A text with which a spreadsheet would begin to compute gets an apostrophe, which the reader takes off again.
 """
 
 import csv
@@ -13,8 +12,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from cultureval.runtime.data.row_files import utf8_text
 from cultureval.runtime.data.user_cache import write_atomically
-from cultureval.runtime.errors import CulturevalError, described, shown_names
+from cultureval.runtime.errors import CulturevalError, shown_names
 
 # Full-width and small signs are read as the common ones, and white space before a sign is passed over; tabs and
 # line ends would split a cell that is pasted.
@@ -30,24 +30,20 @@ def write_csv(
     encoding: str = "utf-8",
     exact: bool = False,
 ) -> None:
-    """Writes rows as a CSV file with a header, atomically; missing folders are created.
+    """Writes rows as a CSV file with a header, atomically; None, nan and what a row lacks become empty cells.
 
     Args:
-        rows: Mappings from column to value. None, nan and what a row lacks become empty cells.
+        rows: Mappings from column to value; a ValueError where a column is not among the columns.
         columns: In order; None: those of the first row.
         encoding: "utf-8-sig" begins the file with a byte-order mark, without which Excel misreads Chinese and Arabic.
         exact: Texts stand as they are, also formulas: in an official format that other programs read.
-
-    Raises:
-        ValueError: A row has a column that is not among the columns.
     """
     write_atomically(file, csv_text(rows, columns, exact).encode(encoding, "backslashreplace"))
 
 
 def csv_text(rows: Sequence[Mapping[str, Any]], columns: Sequence[str] | None = None, exact: bool = False) -> str:
     """The text of the file that `write_csv` writes."""
-    if columns is None:
-        columns = list(rows[0]) if rows else []
+    columns = list(rows[0] if rows else ()) if columns is None else columns
     if unknown := {name for row in rows for name in row} - {*columns}:
         raise ValueError(f"rows have columns that the table has not: {', '.join(sorted(unknown))}")
     return csv_lines([columns, *([row.get(name) for name in columns] for row in rows)], exact)
@@ -63,11 +59,9 @@ def csv_lines(lines: Iterable[Sequence[Any]], exact: bool = False) -> str:
 def _cell(value: Any, exact: bool) -> Any:
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return ""
-    return value if exact or isinstance(value, int | float) else _no_formula(str(value))
-
-
-def _no_formula(text: str) -> str:
-    return f"'{text}" if FORMULA.match(text) and not NUMBER.fullmatch(text) else text
+    text = str(value)
+    plain = exact or isinstance(value, int | float) or NUMBER.fullmatch(text) or not FORMULA.match(text)
+    return value if plain else f"'{text}"
 
 
 def _as_it_was(text: str) -> str:
@@ -77,20 +71,13 @@ def _as_it_was(text: str) -> str:
 def read_csv(file: Path, columns: Sequence[str] = ()) -> Iterator[tuple[int, dict[str, str]]]:
     """The rows of a table that `write_csv` wrote and people filled in, as their spreadsheet saved it.
 
-    Args:
-        file: Cells are separated by commas, semicolons or tabs: those of which the header has most.
-        columns: That it must have.
+    Cells are separated by commas, semicolons or tabs: those of which the header has most. Raises a CulturevalError
+    where it cannot be read, lacks one of the columns, has two of one name, or a row with more cells than columns.
 
     Yields:
         The line where the row begins, and its cells by column; those that are missing at its end are empty.
-
-    Raises:
-        CulturevalError: It cannot be read, lacks a column, has two of one name, or a row with more cells than columns.
     """
-    try:
-        text = file.read_bytes().decode("utf-8-sig")  # with the line ends that cells hold
-    except (OSError, UnicodeDecodeError) as error:
-        raise CulturevalError(f"{file} cannot be read as CSV UTF-8: {described(error)}") from error
+    text = utf8_text(file)
     csv.field_size_limit(LONGEST_CELL)
     delimiter = max(",;\t", key=text.partition("\n")[0].count)
     reader = csv.DictReader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True, restval="")

@@ -14,21 +14,15 @@ Form = Literal["auto", "curated", "original"]
 class DataOptions:
     """Options of reading data.
 
-    Attributes:
-        root: Folder that replaces the hub (`root/<org>/<name>`); None reads from the hub.
-        bad_rows: "few" leaves out up to 1 % of a subset's rows (at least one) if they are broken, and stops where more
-            are; "stop" stops at any, "skip" leaves all out. What is left out is counted and listed.
-        form: Which copy of a source is read where two exist: QIMMA's "curated" one, the "original", or "auto"
-            (curated when reachable).
-        manifests: Manifests of audits (`tasks.manifest`), whose discarded rows are left out.
-        suite: Options of single suites by name (`tasks/<suite>/options.py`); one that is absent has its default.
+    With `bad_rows` "few", up to 1 % of a subset's rows (at least one) are left out if they are broken, and more stop
+    the run; "stop" stops at any, "skip" leaves all out. What is left out is counted and listed.
     """
 
-    root: Path | None = None
+    root: Path | None = None  # folder that replaces the hub (`root/<org>/<name>`)
     bad_rows: BadRows = "few"
-    form: Form = "auto"
-    suite: Mapping[str, Any] = field(default_factory=dict)
-    manifests: tuple[Path, ...] = ()
+    form: Form = "auto"  # QIMMA's "curated" copy, the "original", or "auto" (curated when reachable)
+    suite: Mapping[str, Any] = field(default_factory=dict)  # by name (`tasks/<suite>/options.py`); absent: the default
+    manifests: tuple[Path, ...] = ()  # of audits (`tasks.manifest`), whose discarded rows are left out
 
 
 def samples_root() -> Path:

@@ -15,27 +15,16 @@ FIRST_TOKEN = "first token"  # what stands for these of scores by the first toke
 
 
 class GenerationHints(TypedDict, total=False):
-    """How a task wants its answers generated; `runtime/generation_hints.py` says how each hint is followed.
+    """How a task wants its answers generated; `runtime/generation_hints.py` says how each hint is followed."""
 
-    Attributes:
-        stop_in_chat: False where stop strings apply to plain prompts only.
-        chat_query: The user turn under a chat template, where `Doc.query` is worded for plain prompts.
-        plain_query: The prompt without a chat template, where `Doc.query` is worded for chats.
-        answer_prefix: The beginning of the answer, for backends that can prefill it.
-        prefixed_stops: The stop strings of a prefilled answer.
-        thinking: Whether the chat template should turn reasoning on or off.
-        end_logprob: Whether the end-of-text token is also scored after each choice.
-        parity: "paper" where prompt and choices become the tokens of `lighteval vllm` (`models/tokens.py`).
-    """
-
-    stop_in_chat: bool
-    chat_query: str
-    plain_query: str
-    answer_prefix: str
-    prefixed_stops: list[str]
-    thinking: bool
-    end_logprob: bool
-    parity: Parity
+    stop_in_chat: bool  # False where stop strings apply to plain prompts only
+    chat_query: str  # the user turn under a chat template, where `Doc.query` is worded for plain prompts
+    plain_query: str  # the prompt without a chat template, where `Doc.query` is worded for chats
+    answer_prefix: str  # the beginning of the answer, for backends that can prefill it
+    prefixed_stops: list[str]  # the stop strings of a prefilled answer
+    thinking: bool  # whether the chat template should turn reasoning on or off
+    end_logprob: bool  # whether the end-of-text token is also scored after each choice
+    parity: Parity  # "paper" where prompt and choices become the tokens of `lighteval vllm` (`models/tokens.py`)
 
 
 class JudgeRequest(TypedDict):
@@ -46,23 +35,14 @@ class JudgeRequest(TypedDict):
 
 
 class DocSpecific(GenerationHints, total=False):
-    """What the Docs of every suite may hold.
+    """What the Docs of every suite may hold."""
 
-    Attributes:
-        source_row: `file:number` of the source's row.
-        form: The copy of the data, "curated" or "original".
-        cluster: Items of one cluster share a passage, an image or a poem; standard errors are clustered by it.
-        judge: What judges are asked about the answer.
-        finish_reasons: Why a server ended each of its answers; models of servers add it.
-        refusals: What a server said instead of each answer, likewise.
-    """
-
-    source_row: Required[str]
-    form: Required[str]
-    cluster: str
+    source_row: Required[str]  # `file:number` of the source's row
+    form: Required[str]  # the copy of the data, "curated" or "original"
+    cluster: str  # items of one cluster share a passage, an image or a poem; standard errors are clustered by it
     judge: JudgeRequest
-    finish_reasons: list[str | None]
-    refusals: list[str | None]
+    finish_reasons: list[str | None]  # why a server ended each of its answers; models of servers add it
+    refusals: list[str | None]  # what a server said instead of each answer, likewise
 
 
 class _HasSpecific(Protocol):

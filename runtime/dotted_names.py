@@ -9,18 +9,12 @@ from cultureval.runtime.errors import CulturevalError, described
 
 
 def load_attribute(name: str) -> Any:
-    """The attribute of a module that a string of the form of Python's entry points names: "package.module:attribute".
-
-    Raises:
-        CulturevalError: The string has another form, the module cannot be imported, or it has no such attribute.
-    """
+    """The attribute that "package.module:attribute" names; raises a CulturevalError where it cannot be loaded."""
     try:
         if not name.partition(":")[2]:
             raise ValueError("it is not of the form 'package.module:attribute'")
         return resolve_name(name)
-    except (KeyboardInterrupt, GeneratorExit):
-        raise
-    except BaseException as error:  # a module may also call sys.exit
+    except (Exception, SystemExit) as error:
         raise CulturevalError(f"{name}: it cannot be loaded: {described(error)}") from error
 
 

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 # Control characters, those that end a line or change the order of writing, and those that nobody sees.
 _CONTROLS = re.compile(f"[\x00-\x1f\x7f-\x9f\u2028\u2029\U000e0000-\U000e007f{INVISIBLE}]")
 MARKS = "\u061c\u200c\u200d\u200e\u200f"  # that join letters or say how a line is read, which Arabic texts hold
+GOES_ON = "The same command, without --no-resume, goes on from the answers that are kept."
 CONTROLS = "\n\t"  # control characters that a message may hold
 
 
@@ -41,10 +42,9 @@ class BatchWritten(Exception):
     def __init__(self, files: Sequence[Path], requests: int) -> None:
         self.files, self.requests = list(files), requests
         super().__init__(
-            f"{requests:,} requests are in {', '.join(map(str, self.files))}. "
-            "Have them answered (a provider's batch service, or vLLM: python -m "
-            f"vllm.entrypoints.openai.run_batch -i {self.files[0]} -o ANSWERS.jsonl --model MODEL), then run this "
-            "command with --batch-in ANSWERS.jsonl in place of --batch-out (in a model's file: batch_in, batch_out)"
+            f"{requests:,} requests are in {', '.join(map(str, self.files))}. Have them answered (by a provider, or: "
+            f"vllm run-batch -i {self.files[0]} -o ANSWERS.jsonl --model MODEL), then run this command with --batch-in "
+            "ANSWERS.jsonl in place of --batch-out (in a model's file: batch_in, batch_out)"
         )
 
 
@@ -98,18 +98,10 @@ def all_of(checks: Iterable[Callable[[], object]]) -> None:
 
 
 class BadRow(CulturevalError):
-    """One row breaks its schema.
-
-    Args:
-        column: Name of the offending column.
-        value: What the column holds.
-        reason: What is wrong with it, as a clause ("is not a number").
-    """
+    """One row breaks its schema: a column, what it holds, and what is wrong with it ("is not a number")."""
 
     def __init__(self, column: str, value: object, reason: str) -> None:
-        self.column = column
-        self.value = value
-        self.reason = reason
+        self.column, self.value, self.reason = column, value, reason
         super().__init__(f"column {column!r} {reason} (value: {shorten(value)})")
 
 

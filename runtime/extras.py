@@ -26,9 +26,7 @@ class MissingExtra(CulturevalError):
 
     def __init__(self, extra: str) -> None:
         names = ", ".join(missing_packages(extra))
-        super().__init__(
-            f"{PARTS[extra]} need packages that are not installed here ({names}): {install_command(extra)}."
-        )
+        super().__init__(f"{PARTS[extra]} need packages that are missing here ({names}): {install_command(extra)}.")
 
 
 @cache
@@ -69,6 +67,5 @@ def require_camel_tools() -> None:
     """
     if missing := [name for name in ("camel-tools", "emoji") if not _installed(name)]:
         raise CulturevalError(
-            f"FannOrFlop and JEEM split Arabic words with camel-tools, which is not installed here "
-            f"({', '.join(missing)}): {CAMEL_TOOLS_COMMAND}."
+            f"FannOrFlop and JEEM split Arabic words with {', '.join(missing)}, not installed: {CAMEL_TOOLS_COMMAND}."
         )

@@ -35,11 +35,9 @@ def cut(text: str, stops: Sequence[str]) -> str:
 
 def with_chat_query(doc: "Doc") -> "Doc":
     """The doc with its `chat_query` as query, and its few-shot examples likewise."""
-    wanted = _hints(doc).get("chat_query")
-    if wanted is None:
-        return doc
-    turns = copy.copy(doc)
-    turns.query, turns.fewshot_samples = wanted, [with_chat_query(example) for example in doc.fewshot_samples]
+    turns, query = copy.copy(doc), _hints(doc).get("chat_query")
+    turns.query = doc.query if query is None else query
+    turns.fewshot_samples = [with_chat_query(example) for example in doc.fewshot_samples]
     return turns
 
 
@@ -48,18 +46,10 @@ def wanted_reasoning(doc: "Doc") -> bool | None:
     return _hints(doc).get("thinking")
 
 
-def may_reason(doc: "Doc") -> bool:
-    """Whether the chat template may open reasoning before the answer."""
-    return wanted_reasoning(doc) is not False
-
-
 def with_plain_query(doc: "Doc") -> "Doc":
     """The doc with its `plain_query` as query, for models without a chat template."""
-    query = _hints(doc).get("plain_query")
-    if query is None:
-        return doc
-    plain = copy.copy(doc)
-    plain.query = query
+    plain, query = copy.copy(doc), _hints(doc).get("plain_query")
+    plain.query = doc.query if query is None else query
     return plain
 
 

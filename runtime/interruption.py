@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from cultureval.runtime.errors import GOES_ON
+
 ENDING = tuple(getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name))
 
 
@@ -17,15 +19,10 @@ class Interrupted(KeyboardInterrupt):
         self.number = number
 
 
-def interruption_message(error: KeyboardInterrupt) -> str:
-    """What ended the command, and how it goes on."""
-    name = str(error) if isinstance(error, Interrupted) else "Ctrl-C"
-    return f"stopped by {name}. The same command, without --no-resume, goes on from the answers that are kept."
-
-
-def exit_code(error: KeyboardInterrupt) -> int:
-    """128 and the signal's number, as shells have it."""
-    return 128 + (error.number if isinstance(error, Interrupted) else signal.SIGINT)
+def told_end(error: KeyboardInterrupt) -> tuple[str, int]:
+    """What ended the command and how it goes on; and its exit code, 128 and the signal's number, as shells have it."""
+    name, number = (str(error), error.number) if isinstance(error, Interrupted) else ("Ctrl-C", int(signal.SIGINT))
+    return f"stopped by {name}. {GOES_ON}", 128 + number
 
 
 @contextmanager

@@ -52,12 +52,8 @@ def journal_folder() -> Path:
 def open_journal(name: str, **identity: Any) -> "Journal":
     """The journal of a model, opened in its own folder.
 
-    Args:
-        name: Of the model, for people.
-        **identity: What tells its answers from another model's: revision or fingerprint, settings that change answers.
-
-    Raises:
-        CulturevalError: The folder cannot be read or made.
+    `identity` tells its answers from another model's: revision or fingerprint, settings that change answers. Raises a
+    CulturevalError where the folder cannot be read or made.
     """
     shown = re.sub(r"[^\w.-]+", "-", name).strip("-.")[-LONGEST_NAME:]
     folder = journal_folder() / f"{shown}-{answer_key(name=name, **identity)[:12]}"
@@ -81,14 +77,9 @@ class Journal:
     """
 
     def __init__(self, folder: Path, resume: bool | None = None) -> None:
-        """Opens a journal; answers that are there are found unless `resume` is False.
+        """Opens a journal; answers that are there are found unless `resume` (None: the current setting) is False.
 
-        Args:
-            folder: Made with the first answer.
-            resume: None takes the current settings' (`--no-resume`).
-
-        Raises:
-            CulturevalError: A file cannot be read.
+        The folder is made with the first answer; raises a CulturevalError where a file cannot be read.
         """
         self.folder, self.torn = Path(folder), 0
         self._files: list[Path] = []
@@ -105,18 +96,11 @@ class Journal:
         if self.torn:
             logger.warning("journal %s: %d half-written line(s) skipped", self.folder, self.torn)
 
-    def __len__(self) -> int:
-        return len(self._places)
-
     def __contains__(self, key: str) -> bool:
         return bytes.fromhex(key) in self._places
 
     def get(self, key: str) -> dict[str, Any] | None:
-        """The newest answer of a key, or None.
-
-        Raises:
-            CulturevalError: A file of the journal was deleted meanwhile.
-        """
+        """The newest answer of a key, or None; raises a CulturevalError where its file was deleted meanwhile."""
         place = self._places.get(bytes.fromhex(key))
         if place is None:
             return None
@@ -139,11 +123,9 @@ class Journal:
         return int(self._files[place >> PLACE_BITS].name.partition("-")[0])
 
     def append(self, answers: Records) -> None:
-        """Writes a batch of answers: all are on the disk when this returns.
+        """Writes a batch of answers: all are on the disk when this returns, or none where it raises.
 
-        Raises:
-            TypeError: An answer that JSON cannot hold; none of the batch is written.
-            CulturevalError: The disk is full, or the folder cannot be written; none of the batch is in the journal.
+        Raises a TypeError where JSON cannot hold one, a CulturevalError where the folder cannot be written.
         """
         lines = {key: _line(key, answer) for key, answer in answers.items()}
         with self._lock:

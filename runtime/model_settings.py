@@ -7,26 +7,19 @@ from typing import Any
 
 from cultureval.runtime.data_options import expanded
 from cultureval.runtime.errors import CulturevalError, ProblemList, did_you_mean
-from cultureval.runtime.servers.providers import hub_name, server_settings_of
+from cultureval.runtime.servers.providers import HUB, server_settings_of
 from cultureval.runtime.settings import current_settings
 from cultureval.runtime.smollm2 import SHORT, smollm2
 
 
 @dataclass(frozen=True)
 class CheckedModel:
-    """A model that can be loaded.
+    """A model that can be loaded."""
 
-    Attributes:
-        file: The file with its class, as `lighteval custom` takes it.
-        no_images: Why tasks with images cannot be run, as a sentence; None where they can.
-        no_likelihoods: The same of tasks with log-likelihoods.
-        model_type: That of its configuration, such as `qwen3_vl`; "" where unknown, as behind a server.
-    """
-
-    file: Path
-    no_images: str | None = None
-    no_likelihoods: str | None = None
-    model_type: str = ""
+    file: Path  # with its class, as `lighteval custom` takes it
+    no_images: str | None = None  # why tasks with images cannot be run, as a sentence
+    no_likelihoods: str | None = None  # the same of tasks with log-likelihoods
+    model_type: str = ""  # of its configuration, such as `qwen3_vl`; "" where unknown, as behind a server
 
 
 # (whether tasks show images, whether tasks need log-likelihoods, whether libraries may be loaded) -> the model; raises
@@ -35,21 +28,16 @@ ModelCheck = Callable[[bool, bool, bool], CheckedModel]
 
 
 def read_model_settings(model: str, base_url: str | None = None) -> dict[str, Any]:
-    """Read the user's settings of a model.
+    """Read the user's settings of a model; CULTUREVAL_MODEL_SETTINGS and the command's options override its file.
 
     Args:
         model: A YAML file (its keys at the top or under `model_parameters`, as in LightEval's own), or the model
-            itself, which becomes the setting `model`; a file's `model` may be written as on the command line.
+            itself, which becomes the setting `model`. One that names a server (`openai/gpt-4o`, `http://HOST/v1#NAME`)
+            also gives `base_url` and the like; `smollm2` is the model in the wheel, unless a folder has this name.
         base_url: An address that the command gives; the model's name is then what that server calls it.
 
-    Returns:
-        The settings; CULTUREVAL_MODEL_SETTINGS and the command's options override the file. A model that names a
-        server (`openai/gpt-4o`, `http://HOST/v1#NAME`) also gives `base_url` and the like; `smollm2` is the folder of
-        the model in the wheel (`runtime.smollm2`), unless there is a folder of this name.
-
     Raises:
-        CulturevalError: the file or the variable does not hold a mapping; the model could be the hub's and a
-            provider's; or it is `smollm2`, which is not installed.
+        CulturevalError: The file is unreadable or holds no mapping, or the model's name is no model's.
     """
     if not model.endswith((".yaml", ".yml")):
         return _with_server({"model": model, **current_settings().model_settings}, base_url)
@@ -78,7 +66,7 @@ def _with_server(settings: dict[str, Any], base_url: str | None) -> dict[str, An
     if implied := server_settings_of(name):
         others = {key: value for key, value in settings.items() if key not in ("model", "model_name")}
         return implied | others
-    found = str(smollm2()) if name == SHORT and not Path(name).is_dir() else hub_name(name)
+    found = str(smollm2()) if name == SHORT and not Path(name).is_dir() else name.removeprefix(f"{HUB}:")
     return {key: found if value == name else value for key, value in settings.items()}
 
 

@@ -30,12 +30,7 @@ class TerminalStream(io.TextIOWrapper):
 
 
 def print_result(text: str, path: str | Path) -> None:
-    """Prints the text of a result that is saved already, and its path on standard error where that may be missed.
-
-    Args:
-        text: The text, as of `print_text`; JSON is not folded.
-        path: The file that holds it, or the folder of the results.
-    """
+    """Prints the text of a result that is saved already, and its path on standard error where that may be missed."""
     if text.startswith(("{", "[")):  # JSON, whose texts a line break would change
         print(text)
     else:
@@ -63,11 +58,7 @@ def print_message(text: str) -> None:
 
 
 def terminal_width(stream: TextIO | None = None) -> int | None:
-    """The cells of a line of a stream (None: standard output): as COLUMNS says wherever it leads, else its terminal's.
-
-    Returns:
-        None where COLUMNS is not set and the stream is no terminal.
-    """
+    """The cells of a line of a stream (None: standard output): COLUMNS, else its terminal's; None if it has none."""
     columns = os.environ.get("COLUMNS", "")
     if columns.isdecimal() and int(columns):
         return int(columns)
@@ -86,27 +77,22 @@ def steady_streams() -> Iterator[None]:
     """A context of a whole command: terminals are `TerminalStream`s, and an encoding may lack letters.
 
     Raises:
-        SystemExit: Output was lost, with code 1; 0 where the reader closed its pipe and so wanted no more.
+        SystemExit: The reader closed its pipe and so wanted no more (code 0).
     """
     before = sys.stdout, sys.stderr
     sys.stdout, sys.stderr = _steady(sys.stdout), _steady(sys.stderr)
     try:
-        yield
-    except BrokenPipeError as error:
-        raise SystemExit(0) from error
-    finally:
         try:
+            yield
+        finally:
             sys.stdout.flush()
             sys.stderr.flush()
-        except OSError as error:
-            if not isinstance(error, BrokenPipeError):
-                print_note(f"the output could not be written: {error.strerror}.")
-            for descriptor in (1, 2):  # Python flushes once more at its end
-                os.dup2(os.open(os.devnull, os.O_WRONLY), descriptor)
-            if not isinstance(error, BrokenPipeError):
-                raise SystemExit(1) from error
-        finally:
-            sys.stdout, sys.stderr = before
+    except BrokenPipeError as error:
+        for descriptor in (1, 2):  # Python flushes once more at its end
+            os.dup2(os.open(os.devnull, os.O_WRONLY), descriptor)
+        raise SystemExit(0) from error
+    finally:
+        sys.stdout, sys.stderr = before
 
 
 def _steady(stream: TextIO | None) -> TextIO:
@@ -117,5 +103,4 @@ def _steady(stream: TextIO | None) -> TextIO:
     stream.reconfigure(errors="backslashreplace")
     if not stream.isatty():
         return stream
-    raw = open(stream.fileno(), "wb", closefd=False)
-    return TerminalStream(raw, stream.encoding, "backslashreplace", line_buffering=True)
+    return TerminalStream(open(stream.fileno(), "wb", closefd=False), stream.encoding, "backslashreplace", None, True)

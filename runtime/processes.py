@@ -10,8 +10,7 @@ from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, TypeVar
 
-from cultureval.runtime.errors import CulturevalError
-from cultureval.runtime.settings import goes_on
+from cultureval.runtime.errors import GOES_ON, CulturevalError
 
 if TYPE_CHECKING:
     from lighteval.tasks.requests import Doc
@@ -31,15 +30,11 @@ def process_rank() -> int:
 
 def connect() -> None:
     """Connect to the other processes, if any. Only answers are exchanged, so gloo is enough on GPUs too."""
-    if process_count() > 1 and not is_connected():
+    if process_count() > 1:
         import torch.distributed as dist
 
-        dist.init_process_group("gloo", timeout=timedelta(days=1))
-
-
-def split_round_robin(order: Sequence[int]) -> list[Sequence[int]]:
-    """Shares of a list sorted by length: items are dealt in turn, so that all shares cost about the same."""
-    return [order[rank :: process_count()] for rank in range(process_count())]
+        if not dist.is_initialized():
+            dist.init_process_group("gloo", timeout=timedelta(days=1))
 
 
 def split_contiguous(order: Sequence[int], sizes: Sequence[float]) -> list[Sequence[int]]:
@@ -59,20 +54,12 @@ def answer_and_gather(
 ) -> list[Answer]:
     """Let each process answer its share, and give every process all answers, in the order of the questions.
 
-    Args:
-        docs: The questions; the same in every process, in the same order.
-        shares: Places of the questions of each process, in the order of asking; the same in every process.
-        answer: Returns the answers to some questions, in the same order.
-
-    Raises:
-        CulturevalError: The processes have other questions, or in another order; nothing was asked.
+    `shares` are places of the questions of each process, in the order of asking. Raises a CulturevalError where the
+    questions are not the same in every process, in the same order.
     """
     order = hashlib.sha256(repr([(doc.task_name, doc.id, doc.query) for doc in docs]).encode()).digest()
     if len(set(gather(order))) > 1:
-        raise CulturevalError(
-            "The processes of this run have different rows, or in another order: start all of them with one command, "
-            "settings and data. Nothing was asked."
-        )
+        raise CulturevalError("The processes have different rows, or in another order: start all with one command.")
     mine = shares[process_rank()]
     answered = list(zip(mine, answer([docs[place] for place in mine]), strict=True))
     by_place = dict(pair for share in gather(answered) for pair in share)
@@ -80,11 +67,7 @@ def answer_and_gather(
 
 
 def gather(mine: Answer) -> list[Answer]:
-    """What each process has, by rank.
-
-    Raises:
-        CulturevalError: Another process has ended.
-    """
+    """What each process has, by rank; raises a CulturevalError where another process has ended."""
     gathered = [mine] * process_count()
     if process_count() > 1:
         import torch.distributed as dist
@@ -93,25 +76,17 @@ def gather(mine: Answer) -> list[Answer]:
             dist.all_gather_object(gathered, mine)
         except RuntimeError as error:
             reason = str(error).partition("\n")[0][:200]
-            raise CulturevalError(f"Another process of this run has ended ({reason}). {goes_on()}") from error
+            raise CulturevalError(f"Another process of this run has ended ({reason}). {GOES_ON}") from error
     return gathered
-
-
-def is_connected() -> bool:
-    """Whether this process is connected to others."""
-    if process_count() == 1:  # torch is not imported for it
-        return False
-    import torch.distributed as dist
-
-    return dist.is_initialized()
 
 
 def finish() -> None:
     """Disconnects from the other processes, which end here by a SystemExit of code 0; only the first goes on."""
-    if process_count() > 1 and is_connected():
+    if process_count() > 1:
         import torch.distributed as dist
 
-        dist.barrier()
-        dist.destroy_process_group()
+        if dist.is_initialized():
+            dist.barrier()
+            dist.destroy_process_group()
     if process_rank() > 0:
         raise SystemExit(0)

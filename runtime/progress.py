@@ -5,7 +5,7 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Self, TypeVar
 
@@ -27,20 +27,11 @@ class Progress:
     def __init__(self, total: int, description: str, unit: str, done: int = 0, silent: bool = False) -> None:
         from tqdm import tqdm
 
-        self.tokens, self._note, self._phase, self._start = 0, "", "", time.monotonic()
+        self.tokens, self._note, self._start, self._told = 0, "", time.monotonic(), time.monotonic()
         self._shown, self._terminal = not silent and process_rank() == 0, is_terminal()
         where = {"dynamic_ncols": True} if self._terminal else {"file": io.StringIO(), "ncols": 0, "mininterval": 1e9}
         how = {"desc": description, "unit": unit, "smoothing": 0} | where  # the pace is that of all items
         self._bar = tqdm(total=total, initial=done, disable=not self._shown, **how)
-        self._signs = _signs(self._say) if self._shown else None
-
-    def _say(self) -> None:
-        self._bar.set_postfix_str(self._said(), refresh=self._terminal)
-        if not self._terminal:
-            print(self._bar, file=sys.stderr)
-
-    def _said(self) -> str:
-        return ", ".join(filter(None, (self._phase, f"{self.tokens:,} tokens" if self.tokens else "", self._note)))
 
     def count_tokens(self, count: int) -> None:
         """Counts generated tokens."""
@@ -52,28 +43,24 @@ class Progress:
             self._bar.initial += count
         self.update(count)
 
-    @contextmanager
-    def phase(self, description: str) -> Iterator[None]:
-        """A context in which other work is done than that of the items: signs of life name it."""
-        self._phase = description
-        try:
-            yield
-        finally:
-            self._phase = ""
-
     def update(self, count: int = 1, note: str = "") -> None:
         """Counts finished items; shows the note beside them."""
         self._note = note or self._note
-        self._bar.set_postfix_str(self._said(), refresh=False)
+        tokens = f"{self.tokens:,} tokens" if self.tokens else ""
+        self._bar.set_postfix_str(", ".join(filter(None, (tokens, self._note))), refresh=False)
         self._bar.update(count)
+        if time.monotonic() - self._told > LINE_PAUSE:
+            self._tell()
+
+    def _tell(self) -> None:
+        self._told = time.monotonic()
+        if self._shown and not self._terminal:
+            print(self._bar, file=sys.stderr)
 
     def close(self, failed: bool = False) -> None:
         """Ends the bar; a line about all items where there is none, unless they took no time or the work has failed."""
-        if self._signs is not None:
-            self._signs.set()
-            if not self._terminal and not failed and time.monotonic() - self._start > SHORT_PHASE:
-                self._say()
-        self._signs = None
+        if not failed and time.monotonic() - self._start > SHORT_PHASE:
+            self._tell()
         self._bar.close()
 
     def __enter__(self) -> Self:
@@ -83,24 +70,16 @@ class Progress:
         self.close(failed=kind is not None)
 
 
-def _signs(say: Callable[[], None]) -> threading.Event:
-    """Calls a function every so often until the event is set."""
-    ended = threading.Event()
-    pause = SIGN_PAUSE if is_terminal() else LINE_PAUSE
-
-    def tell() -> None:
-        while not ended.wait(pause):
-            say()
-
-    threading.Thread(target=tell, name="progress", daemon=True).start()
-    return ended
-
-
 @contextmanager
 def working(description: str) -> Iterator[None]:
     """A context whose work has no items, such as loading a model: signs of life while it lasts."""
-    started = time.monotonic()
-    ended = _signs(lambda: print(f"{description}, {time.monotonic() - started:.0f} s", file=sys.stderr))
+    started, ended = time.monotonic(), threading.Event()
+
+    def tell() -> None:
+        while not ended.wait(SIGN_PAUSE if is_terminal() else LINE_PAUSE):
+            print(f"{description}, {time.monotonic() - started:.0f} s", file=sys.stderr)
+
+    threading.Thread(target=tell, name="progress", daemon=True).start()
     try:
         yield
     finally:

@@ -10,9 +10,8 @@ The rule, in which only the pairs of tags can be set:
    reasoning was removed; an answer without tags is unchanged.
 5. Words that only reasoning kept apart are kept apart by a space: `4<think>or</think>5` is `4 5`, never `45`.
 
-vLLM's parsers for DeepSeek-R1 and Qwen3 do 1 likewise: the first end tag ends the reasoning, so that an answer may name
-the tag again. LightEval's `remove_reasoning_tags` does 2, pair by pair, but leaves an end tag without a start (1) and a
-start tag without an end (3) in the answer, where reasoning would be scored, and it joins words (5).
+vLLM's parsers for DeepSeek-R1 and Qwen3 do 1 likewise. LightEval's `remove_reasoning_tags` does 2, but leaves reasoning
+of 1 and 3 in the answer, where it would be scored, and joins words (5).
 """
 
 import unicodedata
@@ -24,15 +23,9 @@ THINK_TAGS: tuple[tuple[str, str], ...] = (("<think>", "</think>"),)
 
 
 def split_reasoning(text: str, tags: Tags = THINK_TAGS) -> tuple[str, str | None]:
-    """Split what a model wrote into its answer and its reasoning.
+    """Split what a model wrote into its answer ("" for none) and its reasoning, joined by blank lines (None for none).
 
-    Args:
-        text: The reply; where the prompt ends with a start tag, the reply may begin with that tag.
-        tags: Pairs of non-empty start and end tags, applied one pair after the other.
-
-    Returns:
-        (the answer, "" where there is none; the passages of reasoning joined by blank lines, None where they are blank
-        or there are none).
+    `tags` are pairs of non-empty start and end tags, applied one pair after the other.
     """
     passages: list[str] = []
     for start, end in tags:

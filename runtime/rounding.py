@@ -13,9 +13,6 @@ def printed(value: float, digits: int, signed: bool = False) -> str:
     """A number as tables print it: halves away from zero, as the papers' tables and calculators have it.
 
     Python's own formatting takes the nearest even digit, of the binary number: 47.12 for 47.125, and 0.14 for 0.145.
-
-    Args:
-        signed: Whether a plus stands before positive numbers.
     """
     sign = "+" if signed else ""
     if not math.isfinite(value) or abs(value) >= LARGEST:

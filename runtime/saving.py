@@ -6,36 +6,24 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from string import Formatter
 from typing import Any
 
 from cultureval.runtime.data.hub import is_offline
-from cultureval.runtime.errors import CulturevalError, ProblemList
+from cultureval.runtime.errors import CulturevalError, ProblemList, described
 
 PLACES = ("output_dir", "org", "model")
 
 
 @dataclass(frozen=True)
 class Saving:
-    """Options of LightEval's EvaluationTracker; nothing is uploaded unless one of them asks for it.
+    """Options of LightEval's EvaluationTracker; nothing is uploaded unless one of them asks for it."""
 
-    Attributes:
-        results_path_template: Folder of the results file with {output_dir}, {org} and {model}; None: LightEval's.
-        save_details: Whether the details of each row are written; `judge`, `show` and `compare` need them.
-        push_to_hub: Upload results and details to a data set of `results_org` on the hub.
-        push_to_tensorboard: Upload the scores as TensorBoard logs to `results_org`.
-        public_run: Whether uploaded data sets are public.
-        results_org: Account or organisation on the hub.
-        wandb: Log the scores to trackio, where it is installed, else to Weights & Biases.
-    """
-
-    results_path_template: str | None = None
-    save_details: bool = True
-    push_to_hub: bool = False
-    push_to_tensorboard: bool = False
-    public_run: bool = False
-    results_org: str | None = None
-    wandb: bool = False
+    results_path_template: str | None = None  # of the results file's folder; None: LightEval's
+    save_details: bool = True  # of each row; `judge`, `show` and `compare` need them
+    push_to_hub: bool = False  # results and details, to a data set of `results_org`
+    public_run: bool = False  # whether uploaded data sets are public
+    results_org: str | None = None  # account or organisation on the hub
+    wandb: bool = False  # log the scores to trackio, where it is installed, else to Weights & Biases
 
     def check(self) -> None:
         """Checks before the run what was asked for; raises a CulturevalError of all that cannot be done."""
@@ -45,14 +33,12 @@ class Saving:
         problems.raise_if_any()
 
     def _problems(self) -> Iterator[str]:
-        if self.results_path_template is not None:
-            yield from _template_problems(self.results_path_template)
-        for name in ("push_to_hub", "push_to_tensorboard"):
-            if getattr(self, name):
-                yield from hub_problems(f"--{name.replace('_', '-')}", self.results_org)
-        lacking = [name for name in ("tensorboardX", "nanotron") if find_spec(name) is None]
-        if self.push_to_tensorboard and lacking:
-            yield f"--push-to-tensorboard needs, since LightEval does: pip install {' '.join(lacking)}."
+        try:
+            (self.results_path_template or "").format(**dict.fromkeys(PLACES, ""))
+        except (LookupError, ValueError) as error:
+            yield f"--results-path-template may have {{output_dir}}, {{org}} and {{model}} ({described(error)})."
+        if self.push_to_hub:
+            yield from hub_problems("--push-to-hub", self.results_org)
         if self.wandb and not any(map(find_spec, ("trackio", "wandb"))):
             yield "--wandb needs trackio or wandb: pip install trackio (or wandb)."
         if self.wandb and not os.environ.get("WANDB_PROJECT"):
@@ -64,7 +50,6 @@ class Saving:
             "results_path_template": self.results_path_template,
             "save_details": self.save_details,
             "push_to_hub": self.push_to_hub,
-            "push_to_tensorboard": self.push_to_tensorboard,
             "public": self.public_run,
             "hub_results_org": self.results_org,
             "use_wandb": self.wandb,
@@ -74,17 +59,6 @@ class Saving:
 def summary_file(results: Path) -> Path:
     """Where the printed summary of a run is kept, beside its results file: summary_<date>.txt."""
     return results.with_name(results.stem.replace("results_", "summary_", 1) + ".txt")
-
-
-def _template_problems(template: str) -> Iterator[str]:
-    try:
-        fields = {name for _, name, _, _ in Formatter().parse(template) if name is not None}
-    except ValueError as error:
-        yield f"--results-path-template {template!r} is no template ({error})."
-    else:
-        if unknown := sorted(fields - {*PLACES}):
-            known = ", ".join(f"{{{name}}}" for name in PLACES)
-            yield f"--results-path-template has {', '.join(unknown)!r}; it may have {known}."
 
 
 def hub_problems(option: str, results_org: str | None) -> Iterator[str]:
@@ -100,12 +74,9 @@ def hub_problems(option: str, results_org: str | None) -> Iterator[str]:
 
 
 def require_folder(folder: str | Path, option: str = "--output-dir") -> None:
-    """Checks that the folder of an option, or the one it will be made in, is writable; leaves no file.
+    """Raises a CulturevalError where the folder of an option, or the one it will be made in, is not writable.
 
     An fsspec address (`s3://...`), which LightEval writes to, passes.
-
-    Raises:
-        CulturevalError: Nothing can be written there.
     """
     if "://" in str(folder):
         return

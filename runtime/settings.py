@@ -7,7 +7,6 @@ their own (`Option`), which are read from the same two places.
 import json
 import os
 import sys
-import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -26,10 +25,6 @@ PREFIX = "CULTUREVAL_"
 TEST_PREFIX = "CULTUREVAL_TEST_"  # read only by our own tests
 OTHER_NAMES = {"data_root": "data", "judges": "judge"}  # of the variable and the option, where not the field's
 SECRET = ("api_key", "model_settings", "judge_settings")  # whose values no message shows
-
-
-class UnknownSetting(CulturevalError, TypeError):
-    """Code sets an option that does not exist."""
 
 
 def _names(value: Any) -> Any:
@@ -63,11 +58,7 @@ JsonObject = Annotated[dict[str, Any], BeforeValidator(_json_object)]
 
 
 class Settings(BaseModel):
-    """All settings of a run, checked together; docs/settings.md says what each does.
-
-    Attributes:
-        suite: Values of suites' options that a command gives, by name; each is checked where it is read.
-    """
+    """All settings of a run, checked together; docs/settings.md says what each does."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", protected_namespaces=(), hide_input_in_errors=True)
 
@@ -96,7 +87,7 @@ class Settings(BaseModel):
     unsafe_no_sandbox: bool = False
     vllm: File | None = None
     code_packages: Names = ("numpy", "sympy", "mpmath")
-    suite: dict[str, Any] = {}
+    suite: dict[str, Any] = {}  # of suites' options that a command gives, by name; checked where they are read
 
     @classmethod
     def of_variables(cls, variables: Mapping[str, str]) -> Self:
@@ -119,15 +110,9 @@ class Settings(BaseModel):
             raise
 
     def with_(self, suite: Mapping[str, Any] | None = None, **given: Any) -> Self:
-        """These settings, overridden by a command's options.
+        """These settings, overridden by a command's options and those of suites, of which None was not given.
 
-        Args:
-            suite: Values of suites' options by name.
-            **given: Settings by name, as text or as value; None is an option that was not given.
-
-        Raises:
-            UnknownSetting: There is no setting of that name.
-            CulturevalError: A value is not allowed.
+        Raises a CulturevalError where a name is unknown or a value is not allowed.
         """
         check_names(given, field_names())
         given = {name: str(one) if isinstance(one, Path) else one for name, one in given.items() if one is not None}
@@ -154,33 +139,23 @@ def flag_of(name: str) -> str:
 
 
 def check_names(names: Iterable[str], known: Iterable[str]) -> None:
-    """Raises an `UnknownSetting` of the names that are not known."""
+    """Raises a CulturevalError of the names that are not known."""
     if unknown := sorted({*names} - {*known}):
-        raise UnknownSetting(f"No setting is called {', '.join(unknown)}.")
+        raise CulturevalError(f"No setting is called {', '.join(unknown)}.")
 
 
 @dataclass(frozen=True)
 class Option(Generic[T]):
-    """An option of a suite, on the command line and in the environment; one of a suite's `OPTIONS`.
+    """An option of a suite, on the command line and in the environment; one of a suite's `OPTIONS`."""
 
-    Attributes:
-        name: Its attribute name in code; its flag has hyphens for the underscores.
-        variable: The environment variable, `CULTUREVAL_...`; an empty text sets nothing.
-        help: The variable's row in the suite's page, in Markdown.
-        values: The allowed texts; empty allows every text that `parse` accepts.
-        parse: From the text to the value; its ValueError is a clause such as "is not a number".
-        secret: Whether errors and results files leave out the text, which may contain an API key.
-        signed: Whether signatures name a value that is not its default; False where prompts or names show it.
-    """
-
-    name: str
-    variable: str
+    name: str  # its attribute name in code; its flag has hyphens for the underscores
+    variable: str  # of the environment, `CULTUREVAL_...`; an empty text sets nothing
     default: T
-    help: str
-    values: tuple[str, ...] = ()
-    parse: Callable[[str], T] | None = None
-    secret: bool = False
-    signed: bool = True
+    help: str  # the variable's row in the suite's page, in Markdown
+    values: tuple[str, ...] = ()  # the allowed texts; empty allows every text that `parse` accepts
+    parse: Callable[[str], T] | None = None  # from the text; its ValueError is a clause such as "is not a number"
+    secret: bool = False  # whether errors and results files leave out the text, which may contain an API key
+    signed: bool = True  # whether signatures name a value that is not its default; prompts or names may show it
 
     @property
     def flag(self) -> str:
@@ -208,7 +183,6 @@ class Option(Generic[T]):
 
 
 # A module variable, not a contextvar: threads that call judges or drive sandboxes must see it too.
-_lock = threading.RLock()
 _used: Settings | None = None
 _warned: set[str] = set()
 
@@ -227,26 +201,15 @@ def _variables() -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if name.startswith(PREFIX)}
 
 
-def same_command() -> str:
-    """What goes on from what is kept, at the beginning of a sentence: with --no-resume the same command would not."""
-    return "The same command" if current_settings().resume else "The same command without --no-resume"
-
-
-def goes_on() -> str:
-    """How a command that ends goes on, as a sentence."""
-    return f"{same_command()} goes on from the answers that are kept."
-
-
 @contextmanager
 def use_settings(settings: Settings) -> Iterator[Settings]:
-    """A context in which these are the current settings of all threads; another thread's context waits for its end."""
+    """A context in which these are the current settings of all threads."""
     global _used
-    with _lock:
-        before, _used = _used, settings
-        try:
-            yield settings
-        finally:
-            _used = before
+    before, _used = _used, settings
+    try:
+        yield settings
+    finally:
+        _used = before
 
 
 def warn_of_unknown_variables(suite_options: Iterable[Option[Any]]) -> None:

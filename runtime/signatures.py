@@ -37,8 +37,7 @@ def installed_versions(packages: Iterable[str] = PACKAGES) -> dict[str, str]:
 def changed_settings(settings: "ModelConfig", left_out: Collection[str]) -> str:
     """For a signature: `name=value` of all settings that differ from their defaults, generation parameters included.
 
-    In alphabetical order; a value that is no short word becomes eight digits of its SHA-256; "default" without any.
-    `left_out` are those that a score does not depend on, or that the signature shows elsewhere.
+    In alphabetical order, without those `left_out`; a value that is no short word becomes eight digits of its SHA-256.
     """
     changed = changed_values(settings, left_out)
     return ",".join(f"{name}={_short(value)}" for name, value in sorted(changed.items())) or "default"

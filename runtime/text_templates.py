@@ -12,7 +12,6 @@ from pathlib import Path
 from string import Template
 
 from cultureval.runtime.errors import CulturevalError, described
-from cultureval.runtime.settings import variable_of
 
 HEAD = re.compile(r"\A---\n(.*?)^---(?:\n|\Z)", re.DOTALL | re.MULTILINE)
 
@@ -56,11 +55,7 @@ class HeadedTemplate(TextTemplate):
         return Template(HEAD.sub("", self.file_text))
 
     def head(self) -> dict[str, object]:
-        """The settings of the head, every value as text, list or mapping of texts; {} without a head.
-
-        Raises:
-            ValueError: The head cannot be read; a clause such as "has a head that ...".
-        """
+        """The settings of the head, all values texts; {} without one; a ValueError ("has a head that ...")."""
         import yaml
 
         found = HEAD.match(self.file_text)
@@ -75,17 +70,13 @@ class HeadedTemplate(TextTemplate):
 
 def fill(template: Template, slots: Mapping[str, str], path: Path | Traversable) -> str:
     """A template's text with its slots filled; raises a CulturevalError on a slot that is not given, or `$5`."""
-    text = template.template
-    for found in template.pattern.finditer(text):
-        name = found["named"] or found["braced"]
-        if found["invalid"] is not None or (name and name not in slots):
-            wrong = f"${name}" if name else re.match(r"\S*", text[found.start() :])[0]
-            known = ", ".join(f"${slot}" for slot in slots) or "none"
-            raise CulturevalError(
-                f"The template {path} has the slot {wrong!r}, which is unknown; known slots: {known}. "
-                "Write `$$` for a dollar sign."
-            )
-    return template.substitute(slots)
+    try:
+        return template.substitute(slots)
+    except (KeyError, ValueError) as error:
+        known = ", ".join(f"${slot}" for slot in slots) or "none"
+        raise CulturevalError(
+            f"The template {path} has an unknown slot ({error}); known slots: {known}. Write `$$` for a dollar sign."
+        ) from error
 
 
 def short_hash(text: str) -> str:
@@ -98,11 +89,7 @@ def packaged_folder(package: str) -> Traversable:
     try:
         module = import_module(package)
         return files(module) if hasattr(module, "__path__") else Path(str(module.__file__)).parent
-    except (KeyboardInterrupt, GeneratorExit):
-        raise
-    except BaseException as error:  # the package may raise anything, or exit
-        missing = isinstance(error, ModuleNotFoundError) or not package
-        hint = f" ({variable_of('custom_suites')} names suites that are not installed)" if missing else ""
+    except Exception as error:  # the package may raise anything
         raise CulturevalError(
-            f"the package {package!r} of a template cannot be loaded: {described(error)}{hint}"
+            f"the package {package!r} of a template cannot be loaded ({described(error)}); is its suite installed?"
         ) from error

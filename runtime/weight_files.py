@@ -1,7 +1,7 @@
 """Weights of models: which they are, whatever their folder is called; and whether all of them were loaded."""
 
 import hashlib
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,12 +17,6 @@ def fingerprint(folder: Path) -> str:
 
     It covers names, sizes and content, not times: a copy has the same one. Of files over 64 MiB, unless
     CULTUREVAL_FINGERPRINT is "full", it reads the first and the last MiB and 4 KiB of each MiB between them.
-
-    Returns:
-        The SHA-256 as 64 hexadecimal digits.
-
-    Raises:
-        CulturevalError: CULTUREVAL_FINGERPRINT is neither "sampled" nor "full".
     """
     digest, in_full = hashlib.sha256(), current_settings().fingerprint == "full"
     for path in sorted(path for path in folder.iterdir() if path.is_file() and not path.name.startswith(".")):
@@ -33,29 +27,17 @@ def fingerprint(folder: Path) -> str:
                 while part := file.read(MIB):
                     digest.update(part)
                 continue
-            for start, length in _samples(size):
+            for start in (0, *range(MIB, size - MIB, MIB), size - MIB):
                 file.seek(start)
-                digest.update(file.read(length))
+                digest.update(file.read(MIB if start in (0, size - MIB) else BLOCK))
     return digest.hexdigest()
 
 
-def _samples(size: int) -> Iterator[tuple[int, int]]:
-    """Begin and length of the parts of a large file that are hashed."""
-    yield 0, MIB
-    yield from ((start, BLOCK) for start in range(MIB, size - MIB, MIB))
-    yield size - MIB, MIB
-
-
 def missing_weights(model: Any, report: Mapping[str, Any], not_needed: Collection[str] = ()) -> str | None:
-    """Weights that a checkpoint lacks; transformers initialises them at random and only logs a warning.
+    """A clause with weights that a checkpoint lacks; transformers initialises them at random and only logs a warning.
 
-    Args:
-        model: First value of `from_pretrained(..., output_loading_info=True)`.
-        report: Its second value, the loading report.
-        not_needed: Parts of the names of weights whose output is not used.
-
-    Returns:
-        A clause for an error, None where nothing is missing.
+    `model` and `report` are of `from_pretrained(..., output_loading_info=True)`; weights are passed over that have one
+    of the `not_needed` in their name.
     """
     missing = sorted(name for name in report["missing_keys"] if not any(part in name for part in not_needed))
     if not missing:
@@ -69,13 +51,3 @@ def missing_vocabulary(tokenizer: Any) -> str | None:
     if len(tokenizer) > len(tokenizer.all_special_ids):
         return None
     return "has a tokenizer without a vocabulary; are the tokenizer's files there?"
-
-
-def unusable_weights(model: Any, name: str) -> str | None:
-    """A clause with the first weight of a model that is not a number, and its file in the model's folder; else None."""
-    for key, tensor in model.state_dict().items():
-        if tensor.is_floating_point() and not tensor.isfinite().all():
-            files = sorted(path.name for kind in WEIGHTS for path in Path(name).expanduser().glob(kind))
-            place = f" in {', '.join(files)}" if files else ""
-            return f"has weights{place} that are not numbers (NaN or infinite): {key}"
-    return None

@@ -24,7 +24,6 @@ from cultureval.scripts.options import (
     OutputDir,
     PublicRun,
     PushToHub,
-    PushToTensorboard,
     ResultsOrg,
     ResultsPathTemplate,
     SaveDetails,
@@ -111,7 +110,6 @@ def evaluate(
     results_path_template: ResultsPathTemplate = None,
     save_details: SaveDetails = True,
     push_to_hub: PushToHub = False,
-    push_to_tensorboard: PushToTensorboard = False,
     public_run: PublicRun = False,
     results_org: ResultsOrg = None,
     wandb: Wandb = False,
@@ -128,9 +126,7 @@ def evaluate(
             settings = settings.with_(**{name: value})
     if problem := go_offline_if_unreachable():
         print_note(f"the hub does not answer ({problem}); models and data come from folders and the cache.")
-    saving = Saving(
-        results_path_template, save_details, push_to_hub, push_to_tensorboard, public_run, results_org, wandb
-    )
+    saving = Saving(results_path_template, save_details, push_to_hub, public_run, results_org, wandb)
     from cultureval.models.preflight import check_model
     from cultureval.reports.evaluation import evaluate_tasks
 

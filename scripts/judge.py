@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cultureval.runtime.errors import CulturevalError
+from cultureval.runtime.errors import GOES_ON, CulturevalError
 from cultureval.runtime.printing import print_result
-from cultureval.runtime.settings import current_settings, same_command, use_settings
+from cultureval.runtime.settings import current_settings, use_settings
 from cultureval.scripts.options import Delimit, JudgeBudget, JudgeNothing, ReuseVerdicts, Sample, Seed
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ def judge(
 def _require_unstopped(stopped: Sequence[str]) -> None:
     """Ends a command in which judges stopped answering, after its report; `stopped` has why, a clause each."""
     if stopped:
-        raise CulturevalError(f"{'; '.join(stopped)}. Verdicts so far are saved. {same_command()} goes on from them.")
+        raise CulturevalError(f"{'; '.join(stopped)}. {GOES_ON}")
 
 
 def _judges(names: list[str], budget: float | None, delimit: str | None) -> list["JudgeSettings"]:

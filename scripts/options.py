@@ -50,9 +50,6 @@ SaveDetails = Annotated[bool, typer.Option(help="Write details of each row, whic
 PushToHub = Annotated[
     bool, typer.Option("--push-to-hub", help="Upload results and details to the hub; needs --results-org.")
 ]
-PushToTensorboard = Annotated[
-    bool, typer.Option("--push-to-tensorboard", help="Upload TensorBoard logs to the hub; needs --results-org.")
-]
 PublicRun = Annotated[bool, typer.Option("--public-run", help="Make what is uploaded public; default: private.")]
 ResultsOrg = Annotated[str | None, typer.Option(metavar="ORG", help="Account or organisation on the hub.")]
 Wandb = Annotated[

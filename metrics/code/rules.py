@@ -10,7 +10,7 @@ be follows the expected one: what is beyond cannot be equal to it, so that EvalP
 import math
 from typing import Any, Literal
 
-from cultureval.runtime.patches.evalplus import digit_distance, polynomial, surface_area
+from cultureval.runtime.patches.evalplus import oracle
 from cultureval.runtime.sandbox import codec
 
 Dataset = Literal["humaneval", "mbpp"]
@@ -116,7 +116,7 @@ class OutputRule:
         from evalplus.eval import is_floats
 
         if self._zero_rule:
-            return bool(abs(polynomial(arguments[0], output)) <= self.atol)
+            return bool(abs(oracle("poly")(arguments[0], output)) <= self.atol)
         if isinstance(output, numpy.ndarray):
             if output.size != 1 and not (self._set_rule or self._any_value):
                 return False  # EvalPlus asks whether such an array is true, which numpy refuses; before all comparisons
@@ -151,9 +151,9 @@ class OutputRule:
         if self.entry_point == "sum_div":
             return output == 0
         if self.entry_point == "surface_Area":
-            return abs(output - surface_area(*arguments)) <= self.atol
+            return abs(output - oracle("surface_Area")(*arguments)) <= self.atol
         if self.entry_point == "digit_distance_nums":
-            return output == digit_distance(*arguments)
+            return output == oracle("digit_distance_nums")(*arguments)
         return equal
 
 

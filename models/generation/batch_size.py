@@ -6,8 +6,7 @@ from typing import Literal
 from transformers import PreTrainedModel
 
 from cultureval.models.memory import available_bytes
-from cultureval.runtime.errors import CulturevalError
-from cultureval.runtime.settings import goes_on
+from cultureval.runtime.errors import GOES_ON, CulturevalError
 
 logger = logging.getLogger(__name__)
 
@@ -47,7 +46,7 @@ class BatchSize:
         if rows <= 1:
             raise CulturevalError(
                 f"{self._name} has too little memory on {self._device} for one answer ({str(error)[:200]}). Lower "
-                f"max_length or max_new_tokens, set dtype: bfloat16, 8bit or 4bit, or device_map: auto. {goes_on()}"
+                f"max_length or max_new_tokens, set dtype: bfloat16, 8bit or 4bit, or device_map: auto. {GOES_ON}"
             ) from None
         self.most = max(rows // 2, 1)
         if not self._said:

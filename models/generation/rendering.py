@@ -18,7 +18,6 @@ from cultureval.runtime.generation_hints import (
     IMAGE_MARK,
     Placement,
     answer_prefix,
-    may_reason,
     message_parts,
     wanted_reasoning,
     with_chat_query,
@@ -119,7 +118,11 @@ class Renderer:
 
     def begins_answer(self, doc: Doc) -> bool:
         """Whether the prompt of a doc ends with the beginning of its answer: not if the model may write reasoning."""
-        return self.uses_chat_template and bool(answer_prefix(doc)) and not (self.knows_thinking and may_reason(doc))
+        return (
+            self.uses_chat_template
+            and bool(answer_prefix(doc))
+            and not (self.knows_thinking and wanted_reasoning(doc) is not False)
+        )
 
     def _manager(self, apply: Any | None = None) -> PromptManager:
         tokenizer = SimpleNamespace(apply_chat_template=apply)

@@ -27,10 +27,9 @@ from cultureval.models.scoring.plain import PlainScorer
 from cultureval.models.scoring.prefix_cache import PrefixCache, longest_reusable
 from cultureval.models.scoring.route_check import RouteCheck, choose_route
 from cultureval.models.scoring.token_tree import Branch, TokenTree, build_tree, common_length
-from cultureval.runtime.errors import CulturevalError
+from cultureval.runtime.errors import GOES_ON, CulturevalError
 from cultureval.runtime.onednn_products import fast_products
 from cultureval.runtime.patches.transformers import rope_offset
-from cultureval.runtime.settings import goes_on
 
 logger = logging.getLogger(__name__)
 
@@ -130,7 +129,7 @@ class ChoiceScorer:
         if self.token_budget <= LEAST_BUDGET:
             raise CulturevalError(
                 f"{name} has too little memory on {device} to score one prompt ({str(error)[:200]}). Lower max_length, "
-                f"set dtype: bfloat16, 8bit or 4bit, or device_map: auto. {goes_on()}"
+                f"set dtype: bfloat16, 8bit or 4bit, or device_map: auto. {GOES_ON}"
             ) from None
         self.token_budget //= 2
         logger.warning("memory on %s did not suffice: going on with batches of %d tokens", device, self.token_budget)

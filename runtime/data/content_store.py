@@ -19,19 +19,12 @@ from cultureval.runtime.errors import CulturevalError
 
 @dataclass(frozen=True)
 class ContentStore:
-    """One folder of files named by their content.
+    """One folder of files named by their content."""
 
-    Attributes:
-        folder: Its name below the user cache.
-        what: What one of its files is called in error messages.
-        suffixes: File suffixes that names may have.
-        sharded: Whether files are in sub-folders named by their first two digits (for many thousands of files).
-    """
-
-    folder: str
-    what: str
-    suffixes: tuple[str, ...] = (".json",)
-    sharded: bool = False
+    folder: str  # its name below the user cache
+    what: str  # what one of its files is called in error messages
+    suffixes: tuple[str, ...] = (".json",)  # that names may have
+    sharded: bool = False  # into sub-folders named by the first two digits, for many thousands of files
 
     def find(self, content: bytes) -> str | None:
         """The name under which a content is already stored; None where it is not."""
@@ -41,14 +34,11 @@ class ContentStore:
     def put(self, content: bytes, suffix: str = ".json") -> str:
         """Keep a content; returns its name for `path` and `get`, or raises CulturevalError on a full disk."""
         name = hashlib.sha256(content).hexdigest() + suffix
-        path = self._place(name)
         try:
-            if not path.is_file():
-                write_atomically(path, content)
+            if not self._place(name).is_file():
+                write_atomically(self._place(name), content)
         except OSError as error:  # a full disk must not be reported as thousands of broken rows
-            raise CulturevalError(
-                f"{path} cannot be written: {error}. Make room or set CULTUREVAL_CACHE to another folder."
-            ) from error
+            raise CulturevalError(f"{error}: make room or set CULTUREVAL_CACHE to another folder.") from error
         return name
 
     def path(self, name: str) -> Path:

@@ -23,11 +23,7 @@ def is_offline() -> bool:
 
 
 def go_offline_if_unreachable() -> str | None:
-    """Sets HF_HUB_OFFLINE where the hub does not answer; its client would retry for half a minute for every file.
-
-    Returns:
-        Why the hub (or HF_ENDPOINT) does not answer; None if it does, or if HF_HUB_OFFLINE is already set.
-    """
+    """Sets HF_HUB_OFFLINE where the hub does not answer, and says why; its client would retry half a minute a file."""
     if is_offline():
         return None
     import httpx
@@ -48,12 +44,11 @@ def go_offline() -> None:
 def cached_file(repo: str, file: str, revision: str = "main") -> Path | None:
     """The file of a model's repository in the hub's cache, at a branch, tag or commit; None where it holds none."""
     from huggingface_hub import try_to_load_from_cache
-    from huggingface_hub.errors import HFValidationError
 
-    with suppress(HFValidationError):  # no name that the hub allows
+    path = None
+    with suppress(ValueError):  # no name that the hub allows
         path = try_to_load_from_cache(repo, file, revision=revision)
-        return Path(path) if isinstance(path, str) else None
-    return None
+    return Path(path) if isinstance(path, str) else None
 
 
 def cached_commit(repo: str, file: str, revision: str = "main") -> str | None:
@@ -65,20 +60,14 @@ def cached_commit(repo: str, file: str, revision: str = "main") -> str | None:
 def find_source(
     repo: str, revision: str | None, root: Path | None, on_hub: bool = True, suite: str = "qimma"
 ) -> tuple[Path, str] | None:
-    """The folder that holds a source, and its revision, or None where the source does not exist.
+    """The folder that holds a source, and its commit ("local" where a data root does not record it), or None.
 
     Args:
         repo: `org/name`, below the data root and, where `on_hub`, on the hub (a data set repository).
         revision: Branch, tag or commit on the hub; None is the default branch.
-        root: The data root; None asks the hub.
+        root: The data root; None asks the hub; a SourceUnavailable where it cannot be reached, nor its cache has it.
         on_hub: False for sources that people must download themselves.
         suite: The suite, as arguments of `cultureval mirror`, which the error message tells people to run.
-
-    Returns:
-        (folder, the commit on the hub, or "local" under a data root that does not record it).
-
-    Raises:
-        SourceUnavailable: The hub cannot be reached and its cache does not hold the source.
     """
     if root is not None:
         folder = root.joinpath(*repo.split("/"))

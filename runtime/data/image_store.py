@@ -37,14 +37,10 @@ def store_image(content: bytes) -> str:
 
     Args:
         content: A file of any format that Pillow opens (but EPS), at most 64 MiB and about 179 million pixels (Pillow's
-            limit). PNG, JPEG, WebP, GIF and BMP are kept; an image with an EXIF orientation is turned.
+            limit), of 8 bits a channel; else a ValueError. An image with an EXIF orientation is turned.
 
     Returns:
         The name for `stored_image`: the SHA-256 of what is kept and its suffix.
-
-    Raises:
-        ValueError: The bytes are no image, do not decode, are too large, or have more than 8 bits a channel.
-        CulturevalError: The file cannot be written.
     """
     if name := IMAGES.find(content):
         return name

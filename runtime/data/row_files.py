@@ -25,17 +25,13 @@ Row = dict[str, Any]
 
 
 class PlacedRow(NamedTuple):
-    """A row with the name of its file and its number in that file, from 0.
-
-    `path` is the file where names repeat, or what manifests call it where several rows are made of one record;
-    `source_row` is what results call the row of a cleaned copy, which stood elsewhere in its source.
-    """
+    """A row with the name of its file and its number in that file, from 0."""
 
     file: str
     number: int
     row: Row
-    path: Path | None = None
-    source_row: str = ""
+    path: Path | None = None  # where names repeat, or several rows are made of one record: what manifests call it
+    source_row: str = ""  # what results call the row of a cleaned copy, which stood elsewhere in its source
 
     @property
     def name(self) -> str:
@@ -46,7 +42,6 @@ class PlacedRow(NamedTuple):
 SUFFIXES = (".csv", ".tsv", ".json", ".jsonl", ".parquet", ".arrow")
 DESCRIPTIONS = {"dataset_info.json", "dataset_infos.json", "dataset_dict.json", "state.json"}  # hold no rows
 BATCH = 64  # rows, which may hold images
-MOST_LINES = 10  # broken lines of a file that its error names
 _SHARD = re.compile(
     r"(?P<name>.*?)[-_. ]?(?:part|shard)?[-_. ]?(?<!\d)(?P<number>\d{1,6})[-_ ]?of[-_ ]?(?P<all>\d{1,6})(?!\d)",
     re.IGNORECASE,
@@ -66,10 +61,8 @@ def format_of(path: Path) -> str:
 def read_rows(path: Path) -> list[Row]:
     """All rows of one data file (.csv, .tsv, .json, .jsonl, each also as .gz, .parquet or .arrow), in order.
 
-    CSV cells stay strings and empty cells become None. A JSON file is a list of objects, or an object a line.
-
-    Raises:
-        CulturevalError: The file cannot be read as what its name says.
+    CSV cells stay strings and empty cells become None. A JSON file is a list of objects, or an object a line. Raises a
+    CulturevalError where the file cannot be read as what its name says.
     """
     return list(iter_rows(path))
 
@@ -79,10 +72,11 @@ def iter_rows(path: Path) -> Iterator[Row]:
     suffix = format_of(path)
     try:
         if suffix in (".parquet", ".arrow"):
-            for batch in _parquet_batches(path) if suffix == ".parquet" else _arrow_batches(path):
+            for batch in _batches(path, suffix):
                 yield from batch.to_pylist()
             return
-        with _open_text(path) as file:
+        opened = gzip.open(path) if path.name.lower().endswith(".gz") else path.open("rb")
+        with TextIOWrapper(opened, encoding="utf-8-sig", newline="") as file:
             if suffix in (".csv", ".tsv"):
                 yield from csv_rows(file, "\t" if suffix == ".tsv" else ",")
             else:
@@ -101,28 +95,23 @@ def rows_of_files(files: Sequence[Path], task: object) -> Iterator[PlacedRow]:
         yield from (PlacedRow(file.name, number, row) for number, row in enumerate(iter_rows(file)))
 
 
-def _parquet_batches(path: Path) -> Iterator[Any]:
+def _batches(path: Path, suffix: str) -> Iterator[Any]:
+    """The batches of a parquet file, or of an Arrow stream as `datasets` writes it."""
+    if suffix == ".arrow":
+        import datasets
+
+        yield from datasets.Dataset.from_file(str(path)).data.to_batches(max_chunksize=BATCH)
+        return
     import pyarrow.parquet
 
     with pyarrow.parquet.ParquetFile(path) as table:
         yield from table.iter_batches(batch_size=BATCH)
 
 
-def _arrow_batches(path: Path) -> Iterator[Any]:
-    """The batches of an Arrow stream, as `datasets` writes it."""
-    import pyarrow.ipc
-
-    with path.open("rb") as file, pyarrow.ipc.open_stream(file) as reader:
-        for batch in reader:
-            yield from (batch.slice(start, BATCH) for start in range(0, batch.num_rows, BATCH))
-
-
 def files_of_split(folder: Path, configs: Sequence[str], splits: Sequence[str]) -> list[Path]:
     """The data files of the first of `splits` that the first known one of `configs` has; [] if there are none.
 
-    Raises:
-        SourceUnavailable: The folder's README declares files that are not there.
-        CulturevalError: They are outside the folder, or the README cannot be read.
+    Raises a CulturevalError where the README cannot be read, or declares files that are missing or outside the folder.
     """
     if "default" not in configs and not declares_configs(folder):
         return []  # its only config would be "default"
@@ -140,11 +129,7 @@ def split_names(folder: Path, config: str) -> list[str]:
 
 @lru_cache(maxsize=256)
 def declares_configs(folder: Path) -> bool:
-    """Whether a folder's README declares configs.
-
-    Raises:
-        CulturevalError: Its front matter cannot be read, or declares a config twice.
-    """
+    """Whether a folder's README declares configs; CulturevalError if it is unreadable or declares one twice."""
     from huggingface_hub import metadata_load
 
     readme = folder / "README.md"
@@ -198,10 +183,7 @@ def _refusing(folder: Path) -> Iterator[None]:
     try:
         yield
     except FileNotFoundError as error:
-        named = re.search(r"'([^']*)'", str(error))
-        raise SourceUnavailable(
-            f"{folder} declares the data file {named[1] if named else '?'} in its README, and it is not there."
-        ) from error
+        raise SourceUnavailable(f"{folder} lacks a data file that its README declares: {error}") from error
     except Exception as error:  # of many kinds: for a README, or files, that the library does not accept
         raise CulturevalError(
             f"The datasets library cannot tell the data files of {folder} ({described(error)}): mend the README's "
@@ -269,19 +251,8 @@ def _inside(path: Path, folder: Path) -> Path:
     return path
 
 
-def _open_text(path: Path) -> TextIO:
-    if path.name.lower().endswith(".gz"):
-        return TextIOWrapper(gzip.open(path), encoding="utf-8-sig", newline="")
-    return path.open(encoding="utf-8-sig", newline="")
-
-
 def csv_rows(file: TextIO, delimiter: str = ",") -> Iterator[Row]:
-    """The rows of an open CSV file: cells stay strings, empty cells become None.
-
-    Raises:
-        ValueError: A row has more cells than the header.
-        csv.Error: The file is not CSV.
-    """
+    """The rows of an open CSV file: cells stay strings, empty cells become None; raises ValueError or csv.Error."""
     csv.field_size_limit(10_000_000)
     for row in csv.DictReader(file, delimiter=delimiter, strict=True):
         if None in row:
@@ -298,23 +269,16 @@ def utf8_text(path: Path) -> str:
 
 
 def _json_rows(text: str, lines: bool) -> list[Row]:
-    """The rows of a list of objects, or of an object a line, also under the name of the other.
-
-    Raises:
-        ValueError: Names the first broken lines.
-    """
+    """The rows of a list of objects, or of an object a line, also under the name of the other; ValueError if broken."""
+    rows: list[Row] = []
     if not lines and text.lstrip().startswith("["):
-        rows, broken = json.loads(text), []
+        rows = json.loads(text)
     else:
-        rows, broken = [], []
         for number, line in enumerate(text.split("\n"), start=1):
             try:
                 rows += [json.loads(line)] if line.strip() else []
             except ValueError as error:
-                broken.append(f"line {number}: {error}")
-    if broken:
-        more = f"; and {len(broken) - MOST_LINES} more lines" if len(broken) > MOST_LINES else ""
-        raise ValueError("; ".join(broken[:MOST_LINES]) + more)
+                raise ValueError(f"line {number}: {error}") from error
     if not all(isinstance(row, dict) for row in rows):
         raise ValueError("expected a list of objects, or an object a line")
     return rows

@@ -44,11 +44,8 @@ def local_copy(source: str) -> str:
 def versioned_name(name: str, files: Sequence[Path] = (), hub_file: str = "config.json") -> str:
     """`name@version`, where the version has eight hexadecimal digits.
 
-    Args:
-        name: Hub id, or a folder or file here, of whose name the last part is kept.
-        files: What the version of a local model covers; empty: weights and vocabulary in its folder.
-        hub_file: A file of the repository. Its commit in the hub's cache, or that of the copy below the data root, is
-            the version; "?" if it is in neither.
+    Of a local model (of whose name the last part is kept) it covers `files`, or weights and vocabulary in its folder;
+    of a hub id it is the commit of `hub_file` in the hub's cache, or of the copy below the data root, or "?".
     """
     place = Path(name).expanduser()
     if not place.exists():

@@ -1,1 +1,1 @@
-"""Every place where we change another library or use its private parts, a module a library; `table` lists them."""
+"""Every place where we change another library or use its private parts, a module a library."""

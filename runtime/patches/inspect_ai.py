@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     from inspect_ai.log import EvalResults, EvalSample, EvalSpec, EvalStats
 
 BUFFERED = 32  # samples; the recorder goes through all of them at each sample
-BUFFERED_LETTERS = 8 * 2**20
 
 
 def write_log(
@@ -22,15 +21,9 @@ def write_log(
     samples: Iterable["EvalSample"],
     results: Callable[[int], "EvalResults"],
 ) -> int:
-    """Writes a finished log; a log of that name is replaced once the new one is whole.
+    """Writes a finished log, a few samples in memory at a time; returns how many there are.
 
-    Args:
-        file: Ends in .eval; its folder exists.
-        samples: Taken one by one; a few of them are in memory at a time.
-        results: Gives the scores for the number of samples.
-
-    Returns:
-        The number of samples.
+    `file` ends in .eval, and is replaced once the new one is whole; `results` gives the scores for the number.
     """
     import anyio
     from inspect_ai._util import zipfile
@@ -63,30 +56,15 @@ async def _write(
     from inspect_ai.log import EvalPlan, condense_sample
     from inspect_ai.log._recorders.eval import EvalRecorder
 
-    recorder = EvalRecorder(str(file.parent))
+    recorder, count = EvalRecorder(str(file.parent)), 0
     await recorder.log_init(spec, str(file), clean=True)
     await recorder.log_start(spec, EvalPlan())
-    count, waiting, letters = 0, 0, 0
-    for sample in samples:
-        await recorder.log_sample(spec, condense_sample(sample) if _has_media(sample) else sample)
-        count, waiting, letters = count + 1, waiting + 1, letters + _letters(sample)
-        if waiting >= BUFFERED or letters >= BUFFERED_LETTERS:
+    for count, sample in enumerate(samples, start=1):
+        parts = [part for message in sample.messages for part in message.content if not isinstance(part, str)]
+        images = any(part.type == "image" for part in parts)  # each is kept once
+        await recorder.log_sample(spec, condense_sample(sample) if images else sample)
+        if count % BUFFERED == 0 or images:
             for log in recorder.data.values():  # the recorder's flush would copy the whole file each time
                 await log.write_buffered_samples()
-            waiting, letters = 0, 0
     await recorder.log_finish(spec, "success", stats, results(count), None, header_only=True)
     return count
-
-
-def _has_media(sample: "EvalSample") -> bool:
-    """Whether condensing, which keeps each image of a sample once, has something to do."""
-    return any(
-        part.type == "image" for message in sample.messages for part in message.content if not isinstance(part, str)
-    )
-
-
-def _letters(sample: "EvalSample") -> int:
-    """About how much memory a sample takes: its texts and images."""
-    parts = [part for message in sample.messages for part in message.content]
-    texts = [part if isinstance(part, str) else getattr(part, "image", getattr(part, "text", "")) for part in parts]
-    return sum(map(len, texts))

@@ -1,4 +1,4 @@
-"""What we use of lm-eval that is not public, and where we change it: pairs' tokens, and averages of groups."""
+"""Where we change lm-eval: averages of groups."""
 
 from collections.abc import Callable, Mapping
 from functools import wraps
@@ -8,11 +8,6 @@ if TYPE_CHECKING:
     from lm_eval.api.group import Group
 
 Metrics = Mapping[str, Mapping[str, Any]]
-
-
-def encode_pair(harness: Any, prompt: str, choice: str) -> tuple[list[int], list[int]]:
-    """The tokens of a prompt and of a choice, as lm-eval's `HFLM` scores them."""
-    return harness._encode_pair(prompt, choice)
 
 
 def average_groups_by(mark: str, average: "Callable[[Group, Metrics], dict[str, Any]]") -> None:

@@ -19,22 +19,13 @@ OnRowError = Callable[[str, RowError], None]
 
 @dataclass
 class Respondent:
-    """The model of a run as its servers' replies name it, which all answers must share.
+    """The model of a run as its servers' replies name it, which all answers must share."""
 
-    Attributes:
-        model: The id that requests name.
-        served: The name in its replies; None before the first.
-    """
-
-    model: str
-    served: str | None = None
+    model: str  # the id that requests name
+    served: str | None = None  # the name in its replies; None before the first
 
     def check(self, answer: Answer, kept: bool = False) -> None:
-        """Notes the name in an answer; `kept` says that the journal had it.
-
-        Raises:
-            ModelChanged: It is another one than in the answers before.
-        """
+        """Notes the name in an answer (of the journal: `kept`); raises ModelChanged where it is another one."""
         name = answer.get("model")
         if name and self.served and name != self.served:
             whose = "Answers in the journal are" if kept else "A reply is"
@@ -47,28 +38,16 @@ class Respondent:
 
 @dataclass
 class Asking:
-    """Everything that questions to one model share.
-
-    Attributes:
-        servers: Where they are sent.
-        journal: Of the model, read and written.
-        budget: Counts what answers cost.
-        respondent: Who answers.
-        sizes: Key of a question -> the size of its request, for estimates of costs.
-    """
+    """Everything that questions to one model share."""
 
     servers: ServerSettings
     journal: Journal
     budget: Budget
     respondent: Respondent
-    sizes: dict[str, RequestSize] = field(default_factory=dict)
+    sizes: dict[str, RequestSize] = field(default_factory=dict)  # key of a question -> size, for estimates of costs
 
     def known(self, keys: Mapping[str, object]) -> dict[str, Answer]:
-        """The answers of the journal to questions, which are counted.
-
-        Raises:
-            ModelChanged: They are of different models.
-        """
+        """The answers of the journal to questions, which are counted; raises ModelChanged where they are of several."""
         found = {key: answer for key in keys if (answer := self.journal.get(key)) is not None}
         for key, answer in found.items():
             self.respondent.check(answer, kept=True)
@@ -88,8 +67,8 @@ def ask_all(
 ) -> dict[str, Answer]:
     """Answers every question, from the journal if it is there, else from the servers.
 
-    Each answer is in the journal before the same worker sends its next request. On an error the requests in flight are
-    still finished and kept.
+    Each answer is in the journal before the same worker sends its next request. On a ServerError or BudgetSpent the
+    requests in flight are still finished and kept.
 
     Args:
         asking: What the questions share.
@@ -99,10 +78,6 @@ def ask_all(
 
     Returns:
         Key -> answer, for all questions that have one, in their order.
-
-    Raises:
-        ServerError: The servers stop the run; the answers so far are kept.
-        BudgetSpent: Likewise.
     """
     found = asking.known(questions)
     missing = {key: question for key, question in questions.items() if key not in found}

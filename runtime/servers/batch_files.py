@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from cultureval.runtime.data.user_cache import write_atomically
 from cultureval.runtime.errors import CulturevalError, shorten
 from cultureval.runtime.servers.errors import RowError
 from cultureval.runtime.servers.replies import UNREADABLE, Answer, answer_of, checked_body
@@ -41,15 +42,8 @@ def _taken_down(url: str, request: Mapping[str, Any]) -> Answer:
 def write_requests(file: Path, requests: Iterable[tuple[str, Answer]]) -> list[Path]:
     """Writes requests, to several files where one would be larger than a provider takes: FILE, FILE-002 and so on.
 
-    Args:
-        file: The first file; its folder is made.
-        requests: Key of the answer, and the request as of `Recorder`.
-
-    Returns:
-        The files.
-
-    Raises:
-        CulturevalError: The file exists already, or cannot be written.
+    `requests` are pairs of an answer's key and the request as of `Recorder`. Returns the files; raises a
+    CulturevalError where the first exists already.
     """
     if file.exists():
         raise CulturevalError(f"--batch-out: {file} exists already; name another file, or remove it.")
@@ -63,39 +57,26 @@ def write_requests(file: Path, requests: Iterable[tuple[str, Answer]]) -> list[P
             size = 0
         parts[-1].append(line)
         size += len(line)
-    names = [file if part == 1 else file.with_name(f"{file.stem}-{part:03d}{file.suffix}") for part in _count(parts)]
+    names = [file.with_name(f"{file.stem}-{part:03d}{file.suffix}") for part in range(1, len(parts) + 1)]
+    names[:1] = [file]
     try:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        for name, lines in zip(names, parts, strict=True):
-            name.write_bytes(b"".join(lines))
+        for name, lines in zip(names, parts, strict=False):
+            write_atomically(name, b"".join(lines))
     except OSError as error:
         raise CulturevalError(f"--batch-out {file}: it cannot be written ({error.strerror or error}).") from error
-    return names
-
-
-def _count(parts: list[list[bytes]]) -> range:
-    return range(1, len(parts) + 1)
+    return names[: len(parts)]
 
 
 @dataclass
 class BatchAnswers:
-    """The answers of files.
+    """The answers of files."""
 
-    Attributes:
-        answers: Key -> answer; of several to one key the last that can be read.
-        problems: `FILE, line N: why`, of lines without an answer that can be used.
-    """
-
-    answers: dict[str, Answer] = field(default_factory=dict)
-    problems: list[str] = field(default_factory=list)
+    answers: dict[str, Answer] = field(default_factory=dict)  # by key; of several to one the last that can be read
+    problems: list[str] = field(default_factory=list)  # `FILE, line N: why`, of lines without a usable answer
 
 
 def read_answers(files: Iterable[Path]) -> BatchAnswers:
-    """Reads files of answers, and of errors, which some services write apart.
-
-    Raises:
-        CulturevalError: A file cannot be read.
-    """
+    """Reads files of answers, and of errors, which some services write apart; CulturevalError if one is unreadable."""
     found = BatchAnswers()
     for file in files:
         try:

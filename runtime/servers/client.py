@@ -64,9 +64,8 @@ class OpenAIClient:
     async def chat(self, **request: Any) -> Answer:
         """The answer to chat messages, as of `replies.answer_of`.
 
-        Raises:
-            ServerError: The run cannot go on: a refused key, an unknown model, no answer after all retries.
-            RowError: This request alone has no answer.
+        Raises a ServerError where the run cannot go on (a refused key, an unknown model, no answer after all retries),
+        and a RowError where this request alone has no answer.
         """
         return answer_of(await self.chat_body(**request))
 
@@ -133,5 +132,4 @@ class OpenAIClient:
         return first
 
     def _error(self, error: Exception, *urls: str) -> CulturevalError:
-        settings = self.settings
-        return error_of(error, urls or settings.base_urls, settings.api_key_env, settings.api_key())
+        return error_of(error, urls or self.settings.base_urls, self.settings.api_key_env, self.settings.api_key())

@@ -1,5 +1,6 @@
 """What answers of paid servers cost: token counts, prices, estimates, and a budget that stops the run."""
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -8,6 +9,7 @@ from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.servers.settings import ServedModel
 
 FRAME_TOKENS = 10  # of the chat template around a text
+COUNTS = ("tokens_paid_in", "tokens_paid_out", "tokens_cached", "tokens_reasoning")
 
 
 class BudgetSpent(CulturevalError):
@@ -15,21 +17,13 @@ class BudgetSpent(CulturevalError):
 
 
 class Usage(NamedTuple):
-    """The tokens of one answer, as its server counts them.
+    """The tokens of one answer, as its server counts them."""
 
-    Attributes:
-        input: Of the prompt.
-        output: Of the reply, with the reasoning.
-        cached: Those of the prompt that the server had cached.
-        reasoning: Those of the reply that are reasoning.
-        cost: What the server says that the answer cost (OpenRouter, in US dollars); None where it does not.
-    """
-
-    input: int = 0
-    output: int = 0
-    cached: int = 0
-    reasoning: int = 0
-    cost: float | None = None
+    input: int = 0  # of the prompt
+    output: int = 0  # of the reply, with the reasoning
+    cached: int = 0  # of the prompt, which the server had cached
+    reasoning: int = 0  # of the reply
+    cost: float | None = None  # what the server says that the answer cost (OpenRouter, in US dollars)
 
 
 def read_usage(usage: Mapping[str, Any] | None) -> Usage | None:
@@ -110,32 +104,18 @@ class Budget:
 
     The answers are those that a run uses, also those that its journal had: each counts once, with its usage. Requests
     in flight when the budget is spent are still answered and paid.
-
-    Attributes:
-        settings: The prices and the limit.
-        batch_price: Price of answers of a batch as a share of these.
-        spent: Cost so far.
-        unmetered: Answers without a token count; they are estimated.
-        halted: Why no further call may be made; None while calls may go on.
     """
 
-    settings: ServedModel
-    batch_price: float = 1.0
+    settings: ServedModel  # with the prices and the limit
+    batch_price: float = 1.0  # of answers of a batch, as a share of these
     spent: float = 0.0
-    input_tokens: int = 0
-    output_tokens: int = 0
-    cached_tokens: int = 0
-    reasoning_tokens: int = 0
-    unmetered: int = 0
-    halted: str | None = None
+    counts: Counter[str] = field(default_factory=Counter)  # of tokens, by their names in a run's record
+    unmetered: int = 0  # answers without a token count, which are estimated
+    halted: str | None = None  # why no further call may be made
     _paid: dict[str, Usage] = field(default_factory=dict)
 
     def check(self) -> None:
-        """Called before each request.
-
-        Raises:
-            BudgetSpent: The limit is reached, or the budget is halted.
-        """
+        """Called before each request; raises BudgetSpent where the limit is reached, or the budget is halted."""
         if self.halted:
             raise BudgetSpent(self.halted)
         limit = self.settings.budget
@@ -154,10 +134,7 @@ class Budget:
             self.unmetered += 1
             texts = [f"{one['text']}{one.get('reasoning') or ''}" for one in answer.get("completions", ())]
             tokens = Usage(size.input(self.settings.image_tokens), sum(map(estimate_tokens, texts)))
-        self.input_tokens += tokens.input
-        self.output_tokens += tokens.output
-        self.cached_tokens += tokens.cached
-        self.reasoning_tokens += tokens.reasoning
+        self.counts.update(dict(zip(COUNTS, tokens[:4], strict=True)))
         share = self.batch_price if answer.get("batch") else 1.0
         ours = share * price(self.settings, tokens.input, tokens.output, tokens.cached)
         self.spent += ours if tokens.cost is None else tokens.cost
@@ -165,18 +142,11 @@ class Budget:
 
     def totals(self) -> dict[str, int | float]:
         """All counts by their names in a run's record; those that are 0 are left out."""
-        found = {
-            "tokens_paid_in": self.input_tokens,
-            "tokens_paid_out": self.output_tokens,
-            "tokens_cached": self.cached_tokens,
-            "tokens_reasoning": self.reasoning_tokens,
-            "cost": self.spent,
-            "missing_usage": self.unmetered,
-        }
+        found = {**self.counts, "cost": self.spent, "missing_usage": self.unmetered}
         return {name: value for name, value in found.items() if value}
 
     def __str__(self) -> str:
         """Cost so far if prices are set, else tokens."""
         if self.spent or self.settings.has_prices:
             return f"cost {self.spent:.4f}"
-        return f"{self.input_tokens + self.output_tokens:,} tokens"
+        return f"{self.counts[COUNTS[0]] + self.counts[COUNTS[1]]:,} tokens"

@@ -20,12 +20,9 @@ _JPEG_QUALITY = 95
 
 
 def image_hash(image: "Image | Path | str | bytes") -> str:
-    """SHA-256 of a file's bytes, or of a PIL image's mode, size and pixels (with the palette's colours, if any).
+    """SHA-256 of a file's bytes, or of an upright PIL image's mode, size and pixels (with the palette's colours).
 
-    A PIL image is turned upright first, as it is sent.
-
-    Raises:
-        OSError: A file cannot be opened, or a PIL image does not decode.
+    Raises an OSError where a file cannot be opened, or a PIL image does not decode.
     """
     if isinstance(image, (str, Path, bytes)):
         return hashlib.sha256(_file_bytes(image)).hexdigest()
@@ -43,7 +40,7 @@ def data_url(
     max_side: int | None = None,
     max_bytes: int | None = None,
 ) -> str:
-    """Encode an image for a request.
+    """The data URL of an image for a request; raises a CulturevalError where it cannot be read.
 
     Args:
         image: A PIL image, or a file (its path or its bytes).
@@ -51,29 +48,20 @@ def data_url(
             one of a format that servers do not read; "png" and "jpeg" (quality 95) re-encode.
         max_side: An image whose longer side has more pixels is scaled down to this.
         max_bytes: An image that would be longer in base64 is sent as JPEG, and scaled down as far as it must be.
-
-    Returns:
-        `data:image/...;base64,...`
-
-    Raises:
-        CulturevalError: The image cannot be read.
     """
     images = pillow()
-    is_file = isinstance(image, (str, Path, bytes))
     try:
-        picture = images.open(io.BytesIO(_file_bytes(image))) if is_file else image
+        content = _file_bytes(image) if isinstance(image, (str, Path, bytes)) else b""
+        picture = images.open(io.BytesIO(content)) if content else image
+        kind = _SENT_AS_THEY_ARE.get(picture.format or "") if content and image_format == "as_given" else None
         too_large = max_side is not None and max(picture.size) > max_side
-        shown = image_format == "as_given" and not too_large and not is_turned(picture)
-        kept = is_file and shown and picture.format in _SENT_AS_THEY_ARE
-        if kept:
-            url = _url(_file_bytes(image), _SENT_AS_THEY_ARE[picture.format])
-            return url if max_bytes is None or len(url) <= max_bytes else _within(upright(picture), max_bytes)
-        picture = upright(picture)  # re-encoding drops the EXIF orientation
+        kept = kind and not too_large and not is_turned(picture)
+        picture = picture if kept else upright(picture)  # re-encoding drops the EXIF orientation
         if too_large:
             # Pillow scales a palette's indices instead of its colours.
             picture = picture.convert("RGB") if picture.mode in _WITH_PALETTE else picture.copy()
             picture.thumbnail((max_side, max_side))
-        url = _url(*_encode(picture, image_format))
+        url = _url(content, kind) if kept else _url(*_encode(picture, image_format))
         return url if max_bytes is None or len(url) <= max_bytes else _within(picture, max_bytes)
     except Exception as error:  # Pillow's decoders raise errors of many kinds on damaged files
         raise CulturevalError(f"An image cannot be read: {error or type(error).__name__}") from error

@@ -4,11 +4,10 @@ from typing import Any, Literal
 
 import openai
 
-from cultureval.runtime.errors import CulturevalError
-from cultureval.runtime.settings import goes_on
+from cultureval.runtime.errors import GOES_ON, CulturevalError
 
 LONGEST_CAUSE = 400  # characters of a server's message; some send HTML pages
-STOPS_RUN = {401, 402, 404}  # wrong key, no credit, unknown model or address
+STOPS_RUN = {401, 402, 404, 408, 409, 429}  # wrong key, no credit, unknown model or address; too many requests
 ADVICE = {
     401: "set {key} to a key that it takes",
     402: "see to the account's credit and limits",
@@ -35,9 +34,7 @@ class ModelChanged(ServerError):
 class RowError(CulturevalError):
     """One row has no answer, and others may have: its prompt is refused, or the reply is useless.
 
-    Attributes:
-        kind: "server" for a refused prompt, "filter", "refusal" by the model, or "no_answer" for a useless reply.
-        reason: A clause with what the server said.
+    `kind` is one of `REASONS`; `reason` is a clause with what the server said.
     """
 
     def __init__(self, kind: Kind, cause: str) -> None:
@@ -49,28 +46,20 @@ class RowError(CulturevalError):
 def error_of(error: Exception, urls: tuple[str, ...], key_variable: str | None, key: str | None) -> CulturevalError:
     """What an error of the `openai` package means, after its retries: of the run, or of one row.
 
-    Args:
-        error: As raised.
-        urls: The servers that were asked.
-        key_variable: The environment variable with the key, for advice.
-        key: The key itself, which no message may contain.
+    `urls` are the servers that were asked; no message contains the key, of which `key_variable` is the variable.
     """
     status = error.status_code if isinstance(error, openai.APIStatusError) else None
-    cause = _cause(error, key)
-    if isinstance(error, openai.APIStatusError) and 400 <= error.status_code < 500 and not _stops(error):
-        return RowError("filter" if _is_filter(error) else "server", cause)
-    where = " / ".join(urls)
-    if status is not None and 300 <= status < 400:
-        return ServerError(
-            f"The server {where} redirects to {error.response.headers.get('location', '?')!r}: make that the base_url."
-        )
+    cause, where = _cause(error, key), " / ".join(urls)
+    if isinstance(error, openai.APIStatusError):
+        filtered = _is_filter(error)
+        if 400 <= error.status_code < 500 and (filtered or error.status_code not in STOPS_RUN):
+            return RowError("filter" if filtered else "server", cause)
+        if 300 <= error.status_code < 400:
+            place = error.response.headers.get("location", "?")
+            return ServerError(f"The server {where} redirects to {place!r}: make that the base_url.")
     advice = ADVICE.get(status or 0, "start the server, or correct base_url; its log may say more")
     advice = advice.format(key=key_variable or "api_key_env")
-    return ServerError(f"The server {where} did not answer a request ({cause}): {advice}. {goes_on()}")
-
-
-def _stops(error: openai.APIStatusError) -> bool:
-    return error.status_code in STOPS_RUN | {408, 409, 429} and not _is_filter(error)
+    return ServerError(f"The server {where} did not answer a request ({cause}): {advice}. {GOES_ON}")
 
 
 def _is_filter(error: openai.APIStatusError) -> bool:

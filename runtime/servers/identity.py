@@ -5,14 +5,14 @@ An address is no part of a model's identity, nor is a date: the same checkpoint 
 
 import json
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import openai
 
 from cultureval.runtime.coroutines import run_coroutine
-from cultureval.runtime.errors import CulturevalError, did_you_mean
+from cultureval.runtime.errors import CulturevalError, did_you_mean, shown_names
 from cultureval.runtime.servers.client import OpenAIClient
 from cultureval.runtime.servers.providers import provider_at
 from cultureval.runtime.servers.replies import UNREADABLE, name_of
@@ -27,21 +27,13 @@ SIZES = ("n_params", "n_vocab", "n_embd", "size")  # what llama.cpp lists of a m
 
 @dataclass(frozen=True)
 class ServerIdentity:
-    """A model as its servers list it.
+    """A model as its servers list it."""
 
-    Attributes:
-        id: The model's id in requests.
-        root: Its checkpoint, as vLLM and SGLang name it; of a provider, the provider.
-        max_model_len: Longest sequence that is served, in tokens.
-        sizes: What llama.cpp lists of the weights: numbers of parameters, of tokens, of dimensions, of bytes.
-        owner: `owned_by`: the serving software, such as "vllm", or a company. Not part of the identity.
-    """
-
-    id: str
-    root: str | None = None
-    max_model_len: int | None = None
-    sizes: str | None = None
-    owner: str | None = None
+    id: str  # in requests
+    root: str | None = None  # its checkpoint, as vLLM and SGLang name it; of a provider, the provider
+    max_model_len: int | None = None  # longest sequence that is served, in tokens
+    sizes: str | None = None  # what llama.cpp lists of the weights: numbers of parameters, tokens, dimensions, bytes
+    owner: str | None = None  # `owned_by`: the serving software, or a company; not part of the identity
 
     @property
     def known(self) -> dict[str, str | int]:
@@ -57,16 +49,14 @@ class ServerIdentity:
 def identify(whom: str, servers: ServerSettings, model: str, revision: str | None) -> ServerIdentity:
     """Reads the servers' lists of models; those that do not answer are left out, as long as one does.
 
-    A provider is not asked: its model is known by its id.
+    A provider is not asked: its model is known by its id. Raises a CulturevalError where no server answers, none lists
+    the model, or two list different ones.
 
     Args:
         whom: The model in messages, such as "The judge jais".
         servers: The servers.
         model: The id in requests.
         revision: The user's name for the weights, if there is one.
-
-    Raises:
-        CulturevalError: No server answers, none lists the model, or two list different ones.
     """
     if (provider := provider_at(servers.base_urls)) is not None:
         return ServerIdentity(model, root=provider.id)
@@ -74,7 +64,8 @@ def identify(whom: str, servers: ServerSettings, model: str, revision: str | Non
     failed: list[CulturevalError] = []
     for url, content in run_coroutine(_lists(servers)).items():
         if isinstance(content, CulturevalError):
-            if _has_no_list(content):
+            cause = content.__cause__
+            if isinstance(cause, openai.APIStatusError) and cause.status_code in NO_LIST:
                 found[url] = ServerIdentity(model)
                 continue
             failed.append(content)
@@ -100,11 +91,6 @@ async def _lists(servers: ServerSettings) -> Mapping[str, bytes | CulturevalErro
         return await client.models()
 
 
-def _has_no_list(error: CulturevalError) -> bool:
-    cause = error.__cause__
-    return isinstance(cause, openai.APIStatusError) and cause.status_code in NO_LIST
-
-
 def _listed(whom: str, url: str, content: bytes, model: str) -> ServerIdentity:
     """What a list of models, an object with `data` or a bare list, says of one; of a list of another form, nothing."""
     try:
@@ -112,17 +98,13 @@ def _listed(whom: str, url: str, content: bytes, model: str) -> ServerIdentity:
         entries = body["data"] if isinstance(body, dict) else body
         ids = [str(entry["id"]) for entry in entries]
     except UNREADABLE:
-        return ServerIdentity(model)
+        ids = []
     if not ids:
         return ServerIdentity(model)
     if model not in ids:
-        raise CulturevalError(f"{whom}: {url} does not serve {model!r}; it has {_few(ids)}.{did_you_mean(model, ids)}")
+        has = shown_names([name_of(one) or "?" for one in ids])
+        raise CulturevalError(f"{whom}: {url} does not serve {model!r}; it has {has}.{did_you_mean(model, ids)}")
     return _of_entry(model, entries[ids.index(model)])
-
-
-def _few(ids: Sequence[str], most: int = 5) -> str:
-    shown = [name_of(one) or "?" for one in ids[:most]]
-    return ", ".join(shown) + (f" and {len(ids) - most} more" if len(ids) > most else "")
 
 
 def _of_entry(model: str, entry: Mapping[str, Any]) -> ServerIdentity:

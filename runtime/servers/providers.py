@@ -27,19 +27,12 @@ class _ProviderRecord(BaseModel):
 
 
 class ImageLimits(_ProviderRecord):
-    """How many and how large images a provider takes; None: no limit is known.
+    """How many and how large images a provider takes; None: no limit is known."""
 
-    Attributes:
-        count: Images of one request.
-        side: Pixels of an image's longer side.
-        image_mib: One image in base64, in MiB.
-        request_mib: All images of a request together, in MiB.
-    """
-
-    count: int | None = None
-    side: int | None = None
-    image_mib: float | None = None
-    request_mib: float | None = None
+    count: int | None = None  # images of one request
+    side: int | None = None  # pixels of an image's longer side
+    image_mib: float | None = None  # one image in base64, in MiB
+    request_mib: float | None = None  # all images of a request together, in MiB
 
 
 class ModelFamily(_ProviderRecord):
@@ -103,17 +96,11 @@ class Provider(_ProviderRecord):
 
 
 class Filters(_ProviderRecord):
-    """How servers say that a filter stopped a prompt or an answer.
+    """How servers say that a filter stopped a prompt or an answer."""
 
-    Attributes:
-        codes: Codes of errors.
-        messages: Words of errors' messages.
-        finish_reasons: In small letters.
-    """
-
-    codes: frozenset[str]
-    messages: tuple[str, ...]
-    finish_reasons: frozenset[str]
+    codes: frozenset[str]  # of errors
+    messages: tuple[str, ...]  # words of errors' messages
+    finish_reasons: frozenset[str]  # in small letters
 
     def in_finish_reason(self, reason: object) -> bool:
         """Whether an answer ended by a filter; Gemini writes `content_filter: SAFETY`, or `SAFETY` alone."""
@@ -149,14 +136,8 @@ def provider_at(urls: Sequence[str]) -> Provider | None:
 def server_settings_of(model: str) -> dict[str, Any]:
     """The settings that a MODEL implies which names a server; {} for one that is not on a server.
 
-    Args:
-        model: A provider's model, an address with a name, or anything else.
-
-    Returns:
-        `model`, `base_url`, `api_key_env` (where there is a key) and `provider` (if it is one).
-
-    Raises:
-        CulturevalError: No provider has that name, or an address has no name of a model.
+    They are `model`, `base_url`, `api_key_env` (where there is a key) and `provider` (if it is one). Raises a
+    CulturevalError where no provider has that name, or an address has no name of a model.
     """
     if model.startswith(("http://", "https://")):
         return _at_address(model)
@@ -168,20 +149,12 @@ def server_settings_of(model: str) -> dict[str, Any]:
         known = [*providers(), HUB]
         raise CulturevalError(f"{model!r}: no provider is called {prefix!r}.{did_you_mean(prefix, known)}")
     provider = providers().get(prefix)
-    if provider is None or (mark == "/" and not _is_own(provider, model, name)):
+    if provider is None:
+        return {}
+    of_names = not provider.own_names or bool(re.fullmatch(provider.own_names, name))
+    if mark == "/" and (not of_names or Path(model).expanduser().is_dir()):  # a hub id or a folder
         return {}
     return {"model": name, "base_url": provider.url(), "api_key_env": provider.key, "provider": provider.id}
-
-
-def hub_name(model: str) -> str:
-    """A name without `hf:`."""
-    return model.removeprefix(f"{HUB}:")
-
-
-def _is_own(provider: Provider, model: str, name: str) -> bool:
-    """Whether `PROVIDER/NAME` is the provider's model, and no folder or hub id."""
-    of_names = not provider.own_names or bool(re.fullmatch(provider.own_names, name))
-    return of_names and not Path(model).expanduser().is_dir()
 
 
 def _at_address(model: str) -> dict[str, Any]:

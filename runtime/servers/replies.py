@@ -32,11 +32,7 @@ def reading_a_reply() -> Iterator[None]:
 
 
 def body_of(content: bytes, choices: int = 1) -> Answer:
-    """The JSON object of a reply with so many choices, each with a text or chat message.
-
-    Raises:
-        RowError: It is not UTF-8 or JSON, holds an error, or lacks choices or texts.
-    """
+    """The JSON object of a reply with so many choices, each with a text; raises a RowError where it is no such."""
     with reading_a_reply():
         body = json.loads(content.decode("utf-8"))
         if not isinstance(body, dict):
@@ -75,10 +71,7 @@ def answer_of(body: Mapping[str, Any]) -> Answer:
     """A checked body as `{"completions": [...], "usage", "model"}`.
 
     A completion is `{"text", "reasoning", "finish_reason", "refusal"}`; a refusal is also the text; with `tokens`, the
-    ids of its tokens, where vLLM was asked for them (`return_token_ids`).
-
-    Raises:
-        RowError: A part has an unexpected form.
+    ids of its tokens, where vLLM was asked for them (`return_token_ids`). Raises a RowError on an unexpected form.
     """
     with reading_a_reply():
         choices = sorted(body["choices"], key=lambda choice: choice.get("index") or 0)

@@ -20,25 +20,16 @@ _SECRET = re.compile(r"key|token|secret|passw|signature|^(auth|sig|pwd)$", re.IG
 class ServerSettings:
     """Addresses and limits of requests.
 
-    Attributes:
-        base_urls: One or more servers of the same model, each up to and including `/v1`.
-        api_key_env: Name of the environment variable that holds the key; None sends no key.
-        concurrency: Requests in flight at once, over all servers.
-        timeout_s: Limit of one request.
-        max_retries: Retries of one request by the `openai` package (429, 5xx, timeouts, lost connections).
-        key: The key itself, of a server that was started here; never shown.
-
-    Raises:
-        CulturevalError: No server, a URL that is not http(s) or carries a password, or the key's variable is not set or
-            cannot be sent.
+    Raises a CulturevalError without a server, on a URL that is not http(s) or carries a password, and where the key's
+    variable is not set or cannot be sent.
     """
 
-    base_urls: tuple[str, ...]
-    api_key_env: str | None = None
-    concurrency: int = 16
-    timeout_s: float = 600.0
-    max_retries: int = 8
-    key: str | None = field(default=None, repr=False)
+    base_urls: tuple[str, ...]  # one or more servers of the same model, each up to and including `/v1`
+    api_key_env: str | None = None  # the environment variable that holds the key; None sends no key
+    concurrency: int = 16  # requests in flight at once, over all servers
+    timeout_s: float = 600.0  # of one request
+    max_retries: int = 8  # of a request by the `openai` package (429, 5xx, timeouts, lost connections)
+    key: str | None = field(default=None, repr=False)  # the key itself, of a server that was started here; never shown
 
     def __post_init__(self) -> None:
         if not self.base_urls:
@@ -51,8 +42,7 @@ class ServerSettings:
         # An HTTP header takes nothing else, and the client libraries would log the key in their error.
         if not (key.isascii() and key.isprintable() and key == key.strip()):
             raise CulturevalError(
-                f"The key in {self.api_key_env} (api_key_env) has white space or a line end around it, or characters "
-                "that are not ASCII: set the variable to the key alone."
+                f"The key in {self.api_key_env} (api_key_env) has white space around it, or is not ASCII: set it anew."
             )
 
     def api_key(self) -> str | None:
@@ -65,42 +55,27 @@ class ServerSettings:
 class ServedModel(BaseModel):
     """What the settings of a judge and of an evaluated model on servers have in common.
 
-    Attributes:
-        model: Id under which the servers serve the model.
-        revision: Your name for the weights served under the id. Answers are reused only for the same model, revision
-            and entry in `/v1/models`.
-        base_url: One or more servers of the model.
-        api_key_env: Name of the environment variable that holds the key.
-        concurrency: Requests in flight at once.
-        timeout_s: Limit of one request.
-        max_retries: Retries of a request after 429, 5xx, a timeout or a lost connection.
-        max_tokens_name: The server's name for the limit of generated tokens (the longer one for OpenAI's newer models).
-        extra_body: Further fields of each request, such as {"chat_template_kwargs": {"enable_thinking": false}}.
-        image_format: as_given sends an image file's bytes unchanged, and PNG if there is no file.
-        image_max_side: Larger images are scaled down to this many pixels.
-        image_tokens: Tokens per image in estimates of costs (GPT-4o: 1,105 for 2:1, high detail).
-        input_token_price: Price of one token of a prompt, in the currency of the budget; likewise the next two.
-        cached_token_price: Of one that the server had cached; None: as the others.
-        output_token_price: Of one token of an answer, reasoning included.
-        budget: Maximal cost of all answers, those of earlier runs included; None: no limit.
+    Prices are of one token, in the currency of the budget.
     """
 
-    model: str = Field(min_length=1)
+    model: str = Field(min_length=1)  # id under which the servers serve the model
+    # Your name for the weights; answers are reused only for the same model, revision and entry in `/v1/models`.
     revision: str | None = None
-    base_url: tuple[str, ...]
-    api_key_env: str | None = None
-    concurrency: int = Field(16, ge=1)
-    timeout_s: float = Field(600.0, gt=0)
-    max_retries: int = Field(8, ge=0)
+    base_url: tuple[str, ...]  # one or more servers of the model
+    api_key_env: str | None = None  # name of the environment variable that holds the key
+    concurrency: int = Field(16, ge=1)  # requests in flight at once
+    timeout_s: float = Field(600.0, gt=0)  # of one request
+    max_retries: int = Field(8, ge=0)  # of a request after 429, 5xx, a timeout or a lost connection
+    # The server's name for the limit of generated tokens; the longer one for OpenAI's newer models.
     max_tokens_name: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
-    extra_body: dict[str, Any] = {}
-    image_format: ImageFormat = "as_given"
-    image_max_side: int | None = Field(None, ge=1)
-    image_tokens: int = Field(1105, ge=0)
+    extra_body: dict[str, Any] = {}  # of each request, such as {"chat_template_kwargs": {"enable_thinking": false}}
+    image_format: ImageFormat = "as_given"  # a file's bytes unchanged, and PNG if there is no file
+    image_max_side: int | None = Field(None, ge=1)  # larger images are scaled down to this many pixels
+    image_tokens: int = Field(1105, ge=0)  # per image in estimates of costs (GPT-4o: 1,105 for 2:1, high detail)
     input_token_price: float = Field(0.0, ge=0, allow_inf_nan=False)
-    cached_token_price: float | None = Field(None, ge=0, allow_inf_nan=False)
-    output_token_price: float = Field(0.0, ge=0, allow_inf_nan=False)
-    budget: float | None = Field(None, ge=0, allow_inf_nan=False)
+    cached_token_price: float | None = Field(None, ge=0, allow_inf_nan=False)  # None: as the others
+    output_token_price: float = Field(0.0, ge=0, allow_inf_nan=False)  # reasoning included
+    budget: float | None = Field(None, ge=0, allow_inf_nan=False)  # of all answers, also those of earlier runs
 
     @field_validator("base_url", mode="before")
     @classmethod
@@ -113,11 +88,7 @@ class ServedModel(BaseModel):
         return bool(self.input_token_price or self.output_token_price)
 
     def servers(self, **given: Any) -> ServerSettings:
-        """The settings of the client; `given` are others than these.
-
-        Raises:
-            CulturevalError: As `ServerSettings`.
-        """
+        """The settings of the client; `given` are others than these. Raises as `ServerSettings`."""
         shared = ("api_key_env", "concurrency", "timeout_s", "max_retries")
         return ServerSettings(self.base_url, **{name: getattr(self, name) for name in shared} | given)
 

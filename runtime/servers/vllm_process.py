@@ -25,22 +25,18 @@ from pathlib import Path
 from cultureval.runtime.data.user_cache import user_cache
 from cultureval.runtime.errors import CulturevalError, escaped
 from cultureval.runtime.printing import print_note
+from cultureval.runtime.progress import working
 from cultureval.runtime.settings import current_settings, variable_of
 
 HOST = "127.0.0.1"
-POLL_S, NOTE_EVERY_S, GRACE_S = 0.5, 30.0, 15.0
-SILENT_S = 1800.0  # a server that starts writes to its log; one that has not for this long hangs
+POLL_S, GRACE_S, LONGEST_START_S = 0.5, 15.0, 3600.0
 PARENT_DEATH_SIGNAL = 1  # linux/prctl.h
 # Of launchers of several processes, and of this environment: vLLM would take them for its own.
 NOT_PASSED_ON = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT", "PYTHONHOME")
 
 
 def require_vllm() -> Path:
-    """The `vllm` program, or the `python` beside it: that of CULTUREVAL_VLLM, of this environment, or of the PATH.
-
-    Raises:
-        CulturevalError: There is none.
-    """
+    """The `vllm` program, or the `python` beside it: that of CULTUREVAL_VLLM, of this environment, or of the PATH."""
     named = current_settings().vllm
     if named is not None and not os.access(named, os.X_OK):
         raise CulturevalError(f"{variable_of('vllm')}={named} is not a program: name ENV/bin/vllm or ENV/bin/python.")
@@ -62,27 +58,16 @@ def vllm_version(program: Path) -> str:
 
 @dataclass
 class VLLMServer:
-    """A vLLM server that is started when it is needed.
+    """A vLLM server that is started when it is needed."""
 
-    Attributes:
-        program: `ENV/bin/vllm`, or `ENV/bin/python`, by which it is started as a module.
-        model: Folder or hub id.
-        name: Under which it is served.
-        options: Further arguments of `vllm serve`.
-        variables: Environment variables of its own.
-        key: The random key that requests must have.
-        port: On which it listens; 0 before it starts.
-        log: The file with its output; None before it starts.
-    """
-
-    program: Path
-    model: str
-    name: str
-    options: Sequence[str] = ()
+    program: Path  # `ENV/bin/vllm`, or `ENV/bin/python`, by which it is started as a module
+    model: str  # folder or hub id
+    name: str  # under which it is served
+    options: Sequence[str] = ()  # further arguments of `vllm serve`
     variables: Mapping[str, str] = field(default_factory=dict)
-    key: str = field(default_factory=lambda: secrets.token_urlsafe(32), repr=False)
-    port: int = 0
-    log: Path | None = None
+    key: str = field(default_factory=lambda: secrets.token_urlsafe(32), repr=False)  # that requests must have
+    port: int = 0  # on which it listens; 0 before it starts
+    log: Path | None = None  # the file with its output
     _process: "subprocess.Popen[bytes] | None" = field(default=None, repr=False)
 
     @property
@@ -96,11 +81,7 @@ class VLLMServer:
         return self._process is not None and self._process.poll() is None
 
     def start(self) -> None:
-        """Starts the server and waits until it answers; nothing happens where it runs.
-
-        Raises:
-            CulturevalError: It ended while it started, or hangs; with the last lines of its log.
-        """
+        """Starts the server and waits until it answers; a CulturevalError with the end of its log where it does not."""
         if self.runs:
             return
         self.log, self.port, started = _new_log(), _free_port(), time.monotonic()
@@ -108,11 +89,15 @@ class VLLMServer:
         try:
             self._process = self._launch(self.log)
             atexit.register(self.stop)
-            self._wait()
+            with working("Starting vLLM"):
+                while not self._answers():
+                    if not self.runs or time.monotonic() - started > LONGEST_START_S:
+                        how = "hangs" if self.runs else "ended"
+                        raise CulturevalError(f"vLLM {how} while it started. {self._end_of_log()}")
+                    time.sleep(POLL_S)
         except BaseException:
             self.stop()
             raise
-        print_note(f"vLLM answers after {time.monotonic() - started:.0f} s.")
 
     def _launch(self, log: Path) -> "subprocess.Popen[bytes]":
         if self.program.name.startswith("python"):
@@ -126,31 +111,10 @@ class VLLMServer:
         path = os.pathsep.join([str(self.program.parent), variables.get("PATH", os.defpath)])  # vLLM calls ninja
         variables |= {"VLLM_API_KEY": self.key, "VLLM_NO_USAGE_STATS": "1", "PATH": path, **self.variables}
         with log.open("ab") as output:
+            streams = {"stdin": subprocess.DEVNULL, "stdout": output, "stderr": output}
             return subprocess.Popen(
-                command,
-                env=variables,
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=output,
-                start_new_session=True,
-                preexec_fn=_end_with_parent,
+                command, env=variables, start_new_session=True, preexec_fn=_end_with_parent, **streams
             )
-
-    def _wait(self) -> None:
-        """Waits for the server; names its log now and then."""
-        noted = grown = time.monotonic()
-        size = 0
-        while not self._answers():
-            now, length = time.monotonic(), self.log.stat().st_size if self.log else 0
-            if not self.runs:
-                raise CulturevalError(f"vLLM ended while it started. {self._end_of_log()}")
-            grown, size = (now, length) if length != size else (grown, size)
-            if now - grown > SILENT_S:
-                raise CulturevalError(f"vLLM has not said anything for {SILENT_S:.0f} s. {self._end_of_log()}")
-            if now - noted > NOTE_EVERY_S:
-                print_note("vLLM is still starting.")
-                noted = now
-            time.sleep(POLL_S)
 
     def _answers(self) -> bool:
         request = urllib.request.Request(f"{self.url}/models", headers={"Authorization": f"Bearer {self.key}"})
@@ -200,11 +164,7 @@ def _free_port() -> int:
 
 def _new_log() -> Path:
     """A new file for a server's output in the cache, readable by its owner only."""
-    try:
-        folder = user_cache() / "vllm"
-        folder.mkdir(parents=True, exist_ok=True)
-        path = folder / f"{datetime.now():%Y-%m-%dT%H-%M-%S}-{os.getpid()}.log"
-        path.touch(mode=0o600)
-    except OSError as error:
-        raise CulturevalError(f"vLLM's log cannot be written: {error}") from error
+    path = user_cache() / "vllm" / f"{datetime.now():%Y-%m-%dT%H-%M-%S}-{os.getpid()}.log"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.touch(mode=0o600)
     return path

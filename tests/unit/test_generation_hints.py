@@ -5,7 +5,7 @@ from tiny_models import folder_of
 from cultureval.models.hf import HFModel
 from cultureval.models.settings import HFModelSettings
 from cultureval.prompts.qimma.rows import answer_prompt, poem_prompt
-from cultureval.runtime.generation_hints import may_reason, stop_strings
+from cultureval.runtime.generation_hints import stop_strings, wanted_reasoning
 
 
 def test_qimma_answers_stop_at_a_newline_in_plain_prompts_only():
@@ -18,8 +18,8 @@ def test_qimma_answers_stop_at_a_newline_in_plain_prompts_only():
 
 def test_poems_are_explained_without_thinking():
     doc = poem_prompt({"prompt": "س", "gold_explanations": [{"verse": "ب", "explanation": "ش"}]})
-    assert not may_reason(doc)
-    assert may_reason(answer_prompt({"prompt": "س", "choices": ["ج"]}))
+    assert wanted_reasoning(doc) is False
+    assert wanted_reasoning(answer_prompt({"prompt": "س", "choices": ["ج"]})) is None
 
 
 @pytest.mark.parametrize("chat", [False, True])

@@ -15,10 +15,9 @@ from cultureval.runtime.errors import CulturevalError
 @given(st.permutations(range(40)), st.lists(st.integers(1, 30), min_size=40, max_size=40), st.integers(1, 7))
 def test_every_question_has_one_process_and_neighbours_stay_together(order, sizes, count):
     with patch.dict(os.environ, WORLD_SIZE=str(count)):
-        runs, turns = processes.split_contiguous(order, sizes), processes.split_round_robin(order)
-    assert len(runs) == len(turns) == count
+        runs = processes.split_contiguous(order, sizes)
+    assert len(runs) == count
     assert [index for run in runs for index in run] == list(order)
-    assert sorted(index for turn in turns for index in turn) == list(range(40))
     fair = sum(sizes) / count
     assert all(abs(sum(sizes[index] for index in run) - fair) <= max(sizes) for run in runs)
 
@@ -28,7 +27,7 @@ def test_the_end_of_another_process_is_a_sentence():
         raise RuntimeError("[gloo/transport/tcp/pair.cc:538] Connection closed by peer [127.0.0.1]:20811\nmore")
 
     with patch.dict(os.environ, WORLD_SIZE="2"), patch("torch.distributed.all_gather_object", lost):
-        with pytest.raises(CulturevalError, match="Another process .*closed by peer.* same command goes on") as error:
+        with pytest.raises(CulturevalError, match="Another process .*closed by peer.* same command.*goes on") as error:
             processes.gather(1)
     assert "more" not in str(error.value)
 

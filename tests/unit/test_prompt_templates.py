@@ -145,9 +145,9 @@ def test_a_template_of_another_package(write, tmp_path, monkeypatch):
         ('---\nlabels: A B\nseparator: "("\n---\n', "not white space"),
         ("$question\n$options", "names no labels of options"),
         ("---\nlabels: A B\n---\n$question\n$options", "names no template for a passage"),
-        ('---\nlabels: A B\noption: "$lable. $text"\n---\n$question\n$options', r"'\$lable'.*\$label, \$text"),
-        ("---\nlabels: A B\n---\n$questoin\n$question $options", r"'\$questoin'.*\$question, \$options.*`\$\$`"),
-        ("---\nlabels: A B\n---\nFor $5: $question\n$options", r"'\$5:'.*known slots: \$question.*`\$\$`"),
+        ('---\nlabels: A B\noption: "$lable. $text"\n---\n$question\n$options', r"'lable'.*\$label, \$text"),
+        ("---\nlabels: A B\n---\n$questoin\n$question $options", r"'questoin'.*\$question, \$options.*`\$\$`"),
+        ("---\nlabels: A B\n---\nFor $5: $question\n$options", r"line 1, col 5.*known slots: \$question.*`\$\$`"),
         ("---\nlabels: A B\n---\nWhich?\n$options", r"has no slot \$question"),
     ],
 )

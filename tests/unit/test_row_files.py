@@ -29,7 +29,7 @@ def test_json_forms_read_the_same(tmp_path):
     [
         ("a.json", b"[1, 2]", "expected a list of objects"),
         ("a.json", b'{"a": [1, 2],\n"b": [3, 4]}', "as json: line 1: "),
-        ("a.jsonl", b'{"a": 1}\n\n{"a":\n' + 20 * b"x\n", "as jsonl: line 3: .*; line 4: .*; and 11 more lines"),
+        ("a.jsonl", b'{"a": 1}\n\n{"a":\n' + 20 * b"x\n", "as jsonl: line 3: "),
         ("a.jsonl", b'{"a": 1}\n[1, 2]\n', "an object a line"),
         ("a.csv", b"a,b\n1,2,3\n", "more cells"),
         ("a.csv", b"\xff\xfe", "not UTF-8 .*: save it as UTF-8"),
@@ -89,5 +89,5 @@ def test_declared_files_are_those_that_datasets_finds(tmp_path):
     assert config_names(tmp_path) == ("one", "two", "lost")
     assert files_of_split(tmp_path, ["one"], ["test"]) == [tmp_path / "b/test-2.jsonl", tmp_path / "b/test.jsonl"]
     assert files_of_split(tmp_path, ["two"], ["test", "train"]) == [tmp_path / "a.jsonl"]
-    with pytest.raises(SourceUnavailable, match=r"none\.jsonl in its README, and it is not there"):
+    with pytest.raises(SourceUnavailable, match=r"lacks a data file that its README declares"):
         files_of_split(tmp_path, ["lost"], ["train"])

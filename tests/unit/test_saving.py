@@ -32,10 +32,9 @@ def nothing_set(monkeypatch, tmp_path):
     "saving, words",
     [
         (Saving(push_to_hub=True), ["--push-to-hub needs --results-org", "login", "HF_HUB_OFFLINE"]),
-        (Saving(push_to_tensorboard=True, results_org="me"), ["pip install tensorboardX nanotron", "login"]),
         (Saving(wandb=True), ["pip install trackio", "WANDB_PROJECT"]),
-        (Saving(results_path_template="{output_dir}/{name}"), ["'name'", "{output_dir}, {org}, {model}"]),
-        (Saving(results_path_template="{output_dir"), ["is no template"]),
+        (Saving(results_path_template="{output_dir}/{name}"), ["'name'", "{output_dir}, {org} and {model}"]),
+        (Saving(results_path_template="{output_dir"), ["expected '}'"]),
     ],
 )
 def test_what_cannot_be_done_is_said_before_the_run_all_at_once(saving, words):

@@ -139,7 +139,7 @@ def test_wrong_variables_of_settings_and_of_suites_are_told_together(monkeypatch
 
 def test_values_of_code_are_checked_and_an_empty_variable_sets_nothing(tmp_path):
     assert Settings.of_variables({variable_of(name): "" for name in field_names()}) == Settings()
-    with pytest.raises(TypeError, match="data_rot"):
+    with pytest.raises(CulturevalError, match="data_rot"):
         Settings().with_(data_rot="samples")
     with pytest.raises(CulturevalError, match="No setting is called nope"):
         read_data_options(Settings().with_({"nope": 1}))

@@ -15,18 +15,10 @@ PROGRAM = "cultureval lighteval"
 
 
 def lighteval_command(args: list[str], module: str, names: Collection[str]) -> int | str | None:
-    """Runs LightEval's command line.
+    """Runs LightEval's command line with `args`, a sub-command and its arguments; returns the exit code.
 
-    Args:
-        args: What follows `cultureval lighteval`: a sub-command of LightEval and its arguments.
-        module: The module that holds our TASKS_TABLE.
-        names: Our tasks and groups, which need no `--custom-tasks`.
-
-    Returns:
-        The exit code; None is success.
-
-    Raises:
-        CulturevalError: A task is unknown, or custom tasks have the name of built-in ones.
+    `module` holds our TASKS_TABLE; `names` are our tasks and groups, which need no `--custom-tasks`. Raises a
+    CulturevalError where a task is unknown, or custom tasks have the name of built-in ones.
     """
     _start_offline(module, set(names))
     from lighteval.__main__ import app

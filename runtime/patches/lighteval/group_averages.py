@@ -1,8 +1,7 @@
 """Numbers that LightEval averages correctly over a group's subsets and over all tasks.
 
-LightEval averages every value of the results as sum(values) / count. Standard errors, counts, and values that are
-undefined or do not exist in a subset need another sum or another count: each class here is a float that overrides
-addition and division accordingly.
+LightEval averages every value of the results as sum(values) / count. What needs another sum or count is a float here
+that overrides addition and division.
 """
 
 import math
@@ -13,18 +12,13 @@ from typing import Self
 class StandardError(float):
     """A standard error that adds in quadrature; nan where a subset has none.
 
-    LightEval averages every value of a group's subsets as sum / count. For independent subsets, sqrt(sum of squares) /
-    count is the standard error of that average; the mean of the subsets' errors is not. Subsets that share clusters of
-    items (a request in each dialect) are not independent: what a cluster adds to the errors of several subsets is added
-    before it is squared. A subset without an error (a single item) is given that of `square_of_unknown`.
-
-    Attributes:
-        parts: The error (nan: none) and the number of items (None: unknown) of each subset in a sum.
-        clusters: What each cluster that other subsets may share adds to the error.
+    Subsets that share clusters of items (a request in each dialect) are not independent: what a cluster adds to the
+    errors of several subsets is added before it is squared. A subset without an error (a single item) is given that of
+    `square_of_unknown`.
     """
 
-    parts: tuple[tuple[float, int | None], ...]
-    clusters: Mapping[str, float]
+    parts: tuple[tuple[float, int | None], ...]  # error (nan: none) and items (None: unknown) of each subset in a sum
+    clusters: Mapping[str, float]  # what each cluster that other subsets may share adds to the error
 
     def __new__(
         cls,
@@ -76,12 +70,8 @@ class StandardError(float):
 def square_of_unknown(items: int | None, known: Sequence[tuple[float, int | None]]) -> float:
     """The squared standard error that a part of a mean without one (a single item) is given.
 
-    It is the other parts' variance of an item, pooled by their numbers of items, over its own number; where a number is
-    unknown, the mean of their squared errors.
-
-    Args:
-        items: Its number of items; None: unknown.
-        known: Error and number of items of the parts that have one; nan without any.
+    It is the other parts' variance of an item, pooled by their numbers of items, over its own number (nan without any
+    `known` part); where a number is unknown, the mean of their squared errors.
     """
     if not known:
         return math.nan
@@ -93,13 +83,9 @@ def square_of_unknown(items: int | None, known: Sequence[tuple[float, int | None
 
 
 class Rate(float):
-    """A metric that may be undefined (nan), and is then left out of averages instead of counting as 0.
+    """A metric that may be undefined (nan), and is then left out of averages instead of counting as 0."""
 
-    LightEval averages the tasks of a group, and all tasks, as sum / count: the sum counts its defined
-    values and is divided by that count.
-    """
-
-    defined: int
+    defined: int  # values in a sum, by which it is divided
 
     @classmethod
     def of(cls, value: float | None, defined: int | None = None) -> "Rate":

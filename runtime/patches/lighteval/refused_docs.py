@@ -19,15 +19,10 @@ from cultureval.runtime.settings import current_settings
 
 @dataclass
 class RefusedResponse(ModelResponse):
-    """What stands for the answer to a doc that has none which can be used.
+    """What stands for the answer to a doc that has none which can be used."""
 
-    Attributes:
-        reason: A clause that says why ("the processor refuses ...").
-        kind: One of `rows_report.KINDS`.
-    """
-
-    reason: str = ""
-    kind: str = "server"
+    reason: str = ""  # a clause that says why ("the processor refuses ...")
+    kind: str = "server"  # one of `rows_report.KINDS`
 
 
 Refused = tuple[Any, RefusedResponse]  # a doc, and what stands for its answer
@@ -45,10 +40,7 @@ def image_of(doc: Any) -> str:
 
 
 def unseen(tasks: Mapping[str, Any], model: Any, docs: Sequence[Any]) -> list[Refused]:
-    """The docs whose images have a size that the model's processor refuses, or for which a metric reads no answer.
-
-    Metrics and models say so by a method `image_refused(doc)`, which returns a clause; "" where it is not.
-    """
+    """The docs whose images the model or a metric refuses, by a method `image_refused(doc)` (a clause, or "")."""
     refused = []
     for doc in docs:
         asked = [metric.sample_level_fn for metric in tasks[doc.task_name].metrics]
@@ -63,16 +55,13 @@ def leave_out(
 ) -> tuple[list[Any], dict[str, tuple[Any, str]]]:
     """Lists refused docs, and the others of their items, in the reports of their tasks.
 
-    Args:
-        tasks: By name; those of which no doc is left are taken out.
-
-    Returns:
-        The docs that are left; the tasks that were taken out, each with the reason.
-
-    Raises:
-        CulturevalError: No doc is left at all.
+    Returns the docs that are left, and the tasks (taken out of `tasks`) that have none, each with the reason; raises a
+    CulturevalError where no doc is left at all.
     """
-    refused = [*refused, *_of_the_same_items(docs, refused)]
+    lacking = {(doc.task_name, item): response.kind for doc, response in refused if (item := _item_of(doc))}
+    known, reason = {id(doc) for doc, _ in refused}, "another statement of its item has no answer"
+    others = [(doc, lacking.get((doc.task_name, _item_of(doc)))) for doc in docs if id(doc) not in known]
+    refused = [*refused, *((doc, RefusedResponse(reason=reason, kind=kind)) for doc, kind in others if kind)]
     gone = {id(doc) for doc, _ in refused}
     kept = [doc for doc in docs if id(doc) not in gone]
     left, empty = {doc.task_name for doc in kept}, {}
@@ -88,17 +77,6 @@ def leave_out(
             f"No row is left to score of {named}. The same command asks these rows again, once what it names is mended."
         )
     return kept, {name: (tasks.pop(name), f"No row has an answer ({reason}).") for name, reason in empty.items()}
-
-
-def _of_the_same_items(docs: Sequence[Any], refused: Sequence[Refused]) -> list[Refused]:
-    """The other docs of items that are several docs, such as M2CQA's of three statements: no score without each."""
-    lacking = {(doc.task_name, _item_of(doc)): response.kind for doc, response in refused if _item_of(doc)}
-    known, reason = {id(doc) for doc, _ in refused}, "another statement of its item has no answer"
-    return [
-        (doc, RefusedResponse(reason=reason, kind=lacking[doc.task_name, _item_of(doc)]))
-        for doc in (docs if lacking else ())
-        if id(doc) not in known and (doc.task_name, _item_of(doc)) in lacking
-    ]
 
 
 def _item_of(doc: Any) -> str:

@@ -52,11 +52,7 @@ def record_stock_runs(complete: str) -> None:
 
 
 def stock_facts(model: Any) -> dict[str, dict[str, Any]]:
-    """What is known of a model of LightEval's own backends; both are empty of ours, which keep their own record.
-
-    Returns:
-        `model`: fields of the record of a model; `signature`: fields of signatures.
-    """
+    """Fields of the record of a model of LightEval's own backends, and of signatures; empty of our models."""
     if hasattr(model, "run_record"):
         return {"model": {}, "signature": {}}
     config, own, backend = model.config, vars(model), type(model).__name__

@@ -13,6 +13,7 @@ from typing import Any
 from datasets import Dataset
 from lighteval.logging.evaluation_tracker import EnhancedJSONEncoder, EvaluationTracker
 
+from cultureval.runtime.data.user_cache import write_atomically
 from cultureval.runtime.errors import CulturevalError, described, shown_names
 from cultureval.runtime.saving import summary_file
 
@@ -23,12 +24,7 @@ PLAIN = {str, int, float, bool, NoneType}
 
 
 def public_details(details: Mapping[str, Any], withheld: Collection[str] | None) -> dict[str, Any]:
-    """The details that may be uploaded; the others are named in the log.
-
-    Args:
-        details: By the task with `|k`.
-        withheld: Tasks whose data are gated; None where that is unknown: all.
-    """
+    """The details that may be uploaded; the others, of `withheld` tasks (None: all), are named in the log."""
     kept_back = sorted(details if withheld is None else {*withheld} & details.keys())
     if kept_back:
         why = "what they are of is unknown" if withheld is None else "their data are gated"
@@ -37,10 +33,7 @@ def public_details(details: Mapping[str, Any], withheld: Collection[str] | None)
 
 
 def public_results(results: Mapping[str, Any], withheld: Collection[str] | None) -> dict[str, Any]:
-    """A results file's content that may be uploaded: rows that were left out keep their places, and not their texts.
-
-    `withheld` are tasks whose data are gated; None where that is unknown: all.
-    """
+    """A results file's content that may be uploaded: left-out rows of `withheld` tasks (None: all) lose their texts."""
     content = json.loads(json.dumps(results, cls=EnhancedJSONEncoder))
     tasks = content.get("config_tasks") or {}
     for task in tasks if withheld is None else {*withheld} & tasks.keys():
@@ -79,21 +72,14 @@ def as_dict(value: Any) -> Any:
 
 
 class Tracker(EvaluationTracker):
-    """LightEval's tracker, whose results file is written last and is complete or absent; arguments as LightEval's.
-
-    Attributes:
-        sections: More sections of the results file, name -> content, also on the hub; set before `save`.
-        results_file: The results file after `save`.
-        withheld: Tasks whose details are not uploaded, since their data are gated; set before `save`.
-        failed_uploads: A sentence for each upload that was asked for and failed.
-    """
+    """LightEval's tracker, whose results file is written last and is complete or absent; arguments as LightEval's."""
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
-        self.sections: dict[str, Mapping[str, Any]] = {}
-        self.results_file: Path | None = None
-        self.withheld: set[str] = set()
-        self.failed_uploads: list[str] = []
+        self.sections: dict[str, Mapping[str, Any]] = {}  # more sections of the results file, set before `save`
+        self.results_file: Path | None = None  # after `save`
+        self.withheld: set[str] = set()  # tasks whose details are not uploaded, since their data are gated
+        self.failed_uploads: list[str] = []  # a sentence for each upload that was asked for and failed
 
     @property
     def results(self) -> dict[str, Any]:
@@ -101,11 +87,7 @@ class Tracker(EvaluationTracker):
         return super().results | self.sections
 
     def save(self) -> None:
-        """Writes details and then results, and uploads what was asked for.
-
-        Raises:
-            CulturevalError: Something could not be written; no file of the run is left.
-        """
+        """Writes details and then results (a CulturevalError leaves no file of the run), uploads what was asked for."""
         date, results = datetime.now().isoformat().replace(":", "-"), self.results
         details = {task: as_dataset(rows) for task, rows in self.details_logger.details.items()}
         name = self.general_config_logger.model_name
@@ -115,7 +97,7 @@ class Tracker(EvaluationTracker):
                 self.save_details(date, details)
             self.results_file = self._results_folder(name) / f"results_{date}.json"
             text = json.dumps(results, cls=EnhancedJSONEncoder, indent=2, ensure_ascii=False)
-            self.write_text(self.results_file, text)
+            write_atomically(self.results_file, text.encode())
         except (OSError, KeyboardInterrupt) as error:
             shutil.rmtree(folder, ignore_errors=True)
             if isinstance(error, KeyboardInterrupt):
@@ -139,18 +121,8 @@ class Tracker(EvaluationTracker):
         if self.results_file is None:
             raise ValueError("the results are not saved yet")
         file = summary_file(self.results_file)
-        self.write_text(file, text + "\n")
+        write_atomically(file, f"{text}\n".encode())
         return file
-
-    def write_text(self, file: Path, text: str) -> None:
-        """Writes a file in UTF-8, which is either complete or not there."""
-        part = Path(f"{file}.part")
-        try:
-            file.parent.mkdir(parents=True, exist_ok=True)
-            part.write_text(text, encoding="utf-8")
-            part.replace(file)
-        finally:
-            part.unlink(missing_ok=True)
 
     def push_to_hub(self, date_id: str, details: dict[str, Any], results_dict: dict[str, Any]) -> None:
         """As LightEval's, without texts of gated data."""
@@ -164,10 +136,6 @@ class Tracker(EvaluationTracker):
             uploads["--push-to-hub"] = lambda: self.push_to_hub(date, details, results)
         if self.use_wandb:
             uploads["--wandb"] = lambda: self.push_to_wandb(results, public_details(details, self.withheld))
-        if self.should_push_results_to_tensorboard:
-            public = public_details(self.details_logger.compiled_details, self.withheld)
-            scores = self.metrics_logger.metric_aggregated
-            uploads["--push-to-tensorboard"] = lambda: self.push_to_tensorboard(scores, public)
         for option, upload in uploads.items():
             try:
                 upload()
