@@ -95,8 +95,7 @@ class OpenAIClient:
         return dict(zip(self.settings.base_urls, await asyncio.gather(*map(ask, self._servers)), strict=True))
 
     async def _post(self, send: Raw, request: dict[str, Any]) -> Answer:
-        content = self._without_key((await self._sent(send)).content)
-        return body_of(content, request.get("n") or 1)
+        return body_of(self._without_key((await self._sent(send)).content), request.get("n") or 1)
 
     def _without_key(self, content: bytes) -> bytes:
         """A reply in which the key does not stand, as it does where a proxy shows a request's headers."""
