@@ -38,5 +38,5 @@ def test_processes_with_other_rows_ask_nothing():
 
     doc = Doc(task_name="t", query="q", choices=[], gold_index=0, id="1")
     with patch.dict(os.environ, WORLD_SIZE="2"), patch("torch.distributed.all_gather_object", others):
-        with pytest.raises(CulturevalError, match="Nothing was asked"):
+        with pytest.raises(CulturevalError, match="have different rows"):
             processes.answer_and_gather([doc], [[0], []], lambda share: pytest.fail("it was asked"))
