@@ -11,7 +11,6 @@ import os
 import time
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import asdict
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -159,7 +158,7 @@ class HFModel(LightevalModel):
 
     def _route_checks(self) -> dict[str, dict[str, Any]]:
         """Kind of prompt -> what the choice of its route rests on."""
-        scored = {"images" if images else "text": asdict(check) for images, check in self.scorer.checks.items()}
+        scored = {"images" if images else "text": check._asdict() for images, check in self.scorer.checks.items()}
         return scored | ({"generated": {"reason": self.generator.reason}} if self.generator.reason else {})
 
     # --- log-likelihood ---

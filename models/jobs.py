@@ -10,7 +10,7 @@ from lighteval.tasks.requests import Doc
 
 from cultureval.models.generation.generation import Generation
 from cultureval.models.generation.rendering import all_images
-from cultureval.models.scoring.packed import ChoiceScore, ScoringRequest
+from cultureval.models.scoring.choice_scores import ChoiceScore, ScoringRequest
 from cultureval.models.tokens import encode_pairs, kept, require_whole_letters, rolling_windows, tokens_read
 from cultureval.runtime.doc_fields import specific_of
 from cultureval.runtime.errors import CulturevalError

@@ -1,12 +1,53 @@
-"""The score of a choice, read from the rows of a tree."""
+"""What is asked, a prompt and its choices; and the score of a choice, read from the rows of a tree."""
 
-from collections.abc import Sequence
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 import torch
+from torch import Tensor
 
 from cultureval.models.scoring.lm_head import Rows
 from cultureval.models.scoring.token_tree import Branch, TokenTree
+
+
+@dataclass(frozen=True)
+class ScoringRequest(Branch):
+    """One prompt and its choices.
+
+    Attributes:
+        vision: The processor's outputs for the images: `pixel_values`, `image_grid_thw`, ... and, of shape
+            [1, len(prompt)], `mm_token_type_ids`, `token_type_ids` where the model has them. None for text alone.
+    """
+
+    vision: Mapping[str, Tensor] | None = None
+
+    def length(self) -> int:
+        """Tokens of the prompt plus the fed tokens of the longest choice."""
+        return len(self.prompt) + max(map(len, self.choices), default=0) - (0 if self.ending else 1)
+
+    def tree_size(self) -> int:
+        """Upper bound of the tokens to feed after the prompt."""
+        keep = 0 if self.ending else 1
+        return sum(max(len(choice) - keep, 0) for choice in self.choices)
+
+    @cached_property
+    def images(self) -> str:
+        """A hash of the processor's outputs for the images, "" for text alone."""
+        if not self.vision:
+            return ""
+        digest = hashlib.sha256()
+        for name, value in sorted(self.vision.items()):
+            if not self.is_per_token(value):
+                digest.update(f"{name} {value.dtype} {tuple(value.shape)}".encode())
+                digest.update(value.cpu().contiguous().flatten().view(torch.uint8).numpy())
+        return digest.hexdigest()
+
+    def is_per_token(self, value: Tensor) -> bool:
+        """Whether one of the processor's outputs has one number per token of the prompt."""
+        return value.shape == (1, len(self.prompt))
 
 
 class ChoiceScore(NamedTuple):

@@ -106,7 +106,7 @@ def test_equal_runs_differ_in_nothing_though_the_second_reused_all_answers(runs,
     assert task.reused == task.rows and task.reused_since and not task.routes
     assert base.record.tasks[f"{ANSWERS}|0"].routes == {"queue": task.rows}
     assert base.record.tasks[f"{ANSWERS}|0"].truncated == task.truncated == task.rows  # of four tokens each
-    assert base.record.tasks[f"{CHOICES}|0"].routes.keys() <= {"packed", "single_pass"}
+    assert base.record.tasks[f"{CHOICES}|0"].routes.keys() == {"packed"}
 
 
 @pytest.mark.parametrize("name", EDITED)

@@ -7,7 +7,7 @@ from tiny_models import folder_of
 from transformers import AutoModelForCausalLM
 
 from cultureval.models.scoring.packed import ChoiceScorer, ScoringRequest
-from cultureval.models.scoring.route_check import LONGEST
+from cultureval.models.scoring.plain import LONGEST
 
 
 @pytest.mark.parametrize("family", ["llama", "gemma3"])
