@@ -14,14 +14,13 @@ from typing import TYPE_CHECKING, Any
 from lighteval.models.model_output import ModelResponse
 from lighteval.tasks.requests import Doc
 
-from cultureval.models.generation.batch_size import BatchSize
 from cultureval.models.generation.check import why_not_queued
 from cultureval.models.generation.choosing import TokenChooser
 from cultureval.models.generation.generation import Generation, generate, pad_left, sampling_arguments
 from cultureval.models.generation.queue import GenerationQueue
 from cultureval.models.generation.rows import Row
 from cultureval.models.jobs import GenerationJob, ImagesRefused, in_windows
-from cultureval.models.memory import failures_named, is_out_of_memory, recover
+from cultureval.models.memory import BatchSize, failures_named, is_out_of_memory
 from cultureval.models.scoring.prefix_cache import longest_reusable
 from cultureval.runtime.progress import Progress
 
@@ -57,13 +56,10 @@ class Generator:
             self._settings.pop(name, None)
 
     def answer_all(self, docs: Sequence[Doc], bar: Progress) -> list[Answer]:
-        """Answer docs; what is finished is in the journal at once.
-
-        Args:
-            docs: Those that may share a beginning or images next to each other.
+        """Answer docs, those that may share a beginning next to each other; what is finished is in the journal at once.
 
         Raises:
-            CulturevalError: A prompt, an image or the model's output is at fault, or memory does not suffice.
+            CulturevalError: A prompt or the model's output is at fault, or memory does not suffice.
         """
         self._bar = bar
         self._answers: dict[int, Answer] = {}
@@ -187,7 +183,6 @@ class Generator:
                 if not is_out_of_memory(error):
                     raise
                 self.size.halve(len(batch), error)
-                recover(self.loaded.model.device, error)
 
     def _at_once(self, waiting: Sequence[Row]) -> int:
         """How many rows are answered together: one where the first two, padded, are not answered as each alone."""
@@ -208,33 +203,28 @@ class Generator:
 
     def _agree(self, pair: list[Row]) -> bool:
         """Whether two rows get the same tokens together as alone: a model that does not heed padding differs."""
-        together = self._answered(pair, self._inputs(pair), PROBED, {})
-        alone = [self._answered([row], self._inputs([row]), PROBED, {})[0] for row in pair]
-        return [answer.tokens for answer in together] == [answer.tokens for answer in alone]
+        together, *alone = (self._answered(rows, self._inputs(rows), PROBED, {}) for rows in (pair, pair[:1], pair[1:]))
+        return [answer.tokens for answer in together] == [one.tokens for (one,) in alone]
 
     def _generate_batch(self, batch: list[Row]) -> None:
+        job: GenerationJob = batch[0].owner
         try:
             inputs = self._inputs(batch)
+            room = self.lm.max_length - inputs["input_ids"].shape[1]
         except ImagesRefused as error:
-            if len(batch) == 1:
-                batch[0].owner.refused = error.reason
-                self._respond(batch[0].owner, self._bar.update)
-            else:
-                self._generate_each(batch)
+            room, job.refused = 0, error.reason if len(batch) == 1 else ""
+        if job.refused:
+            self._respond(job, self._bar.update)
             return
-        room, wanted = self.lm.max_length - inputs["input_ids"].shape[1], batch[0].owner.max_new_tokens
-        if wanted and room < wanted and len(batch) > 1:  # a long prompt would shorten the other answers
-            self._generate_each(batch)
+        if len(batch) > 1 and room < (job.max_new_tokens or 1):  # refused, or a long prompt would shorten the others
+            for row in batch:
+                if not row.owner.ended:
+                    self._generate_batch([row])
             return
-        answers = self._answered(batch, inputs, max(1, min(wanted or room, room)), self._settings)
+        answers = self._answered(batch, inputs, max(1, min(job.max_new_tokens or room, room)), self._settings)
         for row in batch:
             row.ended = True
         self._finished(list(zip(batch, answers, strict=True)), BATCHES if len(batch) > 1 else ONE_BY_ONE)
-
-    def _generate_each(self, batch: Sequence[Row]) -> None:
-        for row in batch:
-            if not row.owner.ended:
-                self._generate_batch([row])
 
     def _answered(
         self, rows: Sequence[Row], inputs: Mapping[str, Any], limit: int, settings: Mapping[str, Any]

@@ -7,10 +7,10 @@ from random import Random
 import torch
 from torch import Tensor
 
-from cultureval.models.generation.batch_size import BatchSize
 from cultureval.models.generation.queue import GenerationQueue
 from cultureval.models.generation.rows import Row
 from cultureval.models.loading import LoadedModel
+from cultureval.models.memory import BatchSize
 from cultureval.models.scoring.choice_scores import ScoringRequest
 from cultureval.models.scoring.plain import PlainScorer, compared, root_mean_square
 from cultureval.runtime.patches.transformers import keeps_states

@@ -93,6 +93,4 @@ def _needs_generate(config: GenerationConfig) -> str:
         return f"its generation settings ask for {mode.value.replace('_', ' ')}"
     if config.guidance_scale not in (None, 1):
         return "its generation settings ask for guidance, which reads every prompt twice"
-    if config.cache_implementation not in (None, "dynamic"):
-        return f"its generation settings ask for the cache {config.cache_implementation!r}"
     return ""

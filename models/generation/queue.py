@@ -13,12 +13,11 @@ import torch
 from torch import Tensor
 from transformers import Cache
 
-from cultureval.models.generation.batch_size import BatchSize
 from cultureval.models.generation.cache import Part, Reader, assembled, bytes_per_column, empty_cache
 from cultureval.models.generation.generation import Generation, ends_with_stop, read_answer
 from cultureval.models.generation.rows import Row, in_passes, in_reading_order
 from cultureval.models.loading import LoadedModel
-from cultureval.models.memory import is_out_of_memory, recover
+from cultureval.models.memory import BatchSize, is_out_of_memory
 from cultureval.runtime.onednn_products import fast_products
 from cultureval.runtime.reasoning import Tags
 
@@ -43,14 +42,7 @@ class GenerationQueue:
     """
 
     def __init__(self, loaded: LoadedModel, chooser: Chooser, size: BatchSize, tags: Tags) -> None:
-        """Prepare to answer.
-
-        Args:
-            loaded: The model.
-            chooser: Chooses tokens.
-            size: How many rows are answered at once.
-            tags: Pairs of tags around reasoning.
-        """
+        """Prepare to answer as many rows at once as `size` says; `tags` are pairs of tags around reasoning."""
         self.loaded, self.chooser, self.size, self.tags = loaded, chooser, size, tags
         self.reader = Reader(loaded.model)
         self.count_tokens: Callable[[int], None] = lambda count: None
@@ -170,9 +162,7 @@ class GenerationQueue:
 
     def _shrink(self, error: BaseException) -> None:
         """Puts all rows back into the queue, with their tokens so far, to go on with half as many at once."""
-        rows = self.rows
-        self.size.halve(len(rows), error)
-        self._waiting.extendleft(reversed(rows))
-        self._joining = []
+        rows, self._joining = self.rows, []
         self._leave()
-        recover(self.loaded.model.device, error)
+        self._waiting.extendleft(reversed(rows))
+        self.size.halve(len(rows), error)

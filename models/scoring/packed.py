@@ -18,13 +18,12 @@ import torch
 from torch import Tensor
 from transformers import PreTrainedModel
 
-from cultureval.models.memory import recover
+from cultureval.models.memory import recover, too_little
 from cultureval.models.scoring.choice_scores import ChoiceScore, ScoringRequest, read_scores
 from cultureval.models.scoring.lm_head import LMHead, Rows
 from cultureval.models.scoring.plain import PlainScorer, RouteCheck, choose_route
 from cultureval.models.scoring.prefix_cache import PrefixCache, longest_reusable
 from cultureval.models.scoring.token_tree import Branch, TokenTree, build_tree, common_length
-from cultureval.runtime.errors import GOES_ON, CulturevalError
 from cultureval.runtime.onednn_products import fast_products
 from cultureval.runtime.patches.transformers import rope_offset
 
@@ -84,10 +83,7 @@ class ChoiceScorer:
         """
         device = self.model.device
         if self.token_budget <= LEAST_BUDGET:
-            raise CulturevalError(
-                f"{name} has too little memory on {device} to score one prompt ({str(error)[:200]}). Lower max_length, "
-                f"set dtype: bfloat16, 8bit or 4bit, or device_map: auto. {GOES_ON}"
-            ) from None
+            raise too_little(name, device, "to score one prompt", error) from None
         self.token_budget //= 2
         logger.warning("memory on %s did not suffice: going on with batches of %d tokens", device, self.token_budget)
         self.clear_cache()
