@@ -1,6 +1,5 @@
 """What can be known of a model before its weights load: settings, files, device, server."""
 
-import json
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,8 +12,6 @@ from cultureval.runtime.weight_files import WEIGHTS
 
 if TYPE_CHECKING:
     from cultureval.models.settings import HFModelSettings
-
-INDEXES = ("model.safetensors.index.json", "pytorch_model.bin.index.json")
 
 
 def check_model(model: str, images: bool, likelihoods: bool, load: bool = True) -> CheckedModel:
@@ -57,19 +54,13 @@ def _require_files(settings: dict[str, Any]) -> None:
 
 
 def require_model(name: str) -> None:
-    """Checks that a name that looks like a folder is one, with a model's configuration and weights.
-
-    Raises:
-        CulturevalError: It is not.
-    """
+    """Refuses a name that looks like a folder and is none with a model's configuration and weights."""
     path = Path(name).expanduser()
-    if path.suffix.lower() == ".gguf":
-        raise CulturevalError(
-            f"{name!r} is a GGUF file, which is served: start llama.cpp's server with it (llama-server -m {name}), and "
-            "evaluate http://localhost:8080/v1#NAME."
-        )
     if path.is_file():
-        raise CulturevalError(f"{name!r} is a file. Give a model's folder, a hub id (org/name) or a YAML file.")
+        raise CulturevalError(
+            f"{name!r} is a file. Give a model's folder, a hub id (org/name) or a YAML file; of a GGUF file, the "
+            "address of llama.cpp's server (http://localhost:8080/v1#NAME)."
+        )
     if not path.is_dir():
         if name.startswith((".", "/", "~")) or name.endswith("/") or name.count("/") > 1:
             raise CulturevalError(
@@ -80,28 +71,10 @@ def require_model(name: str) -> None:
         raise CulturevalError(f"The folder {name!r} has no config.json: it is not a transformers model.")
     if not any(found for kind in WEIGHTS for found in path.glob(kind)):
         raise CulturevalError(f"{name} has no weights (*.safetensors or *.bin). Give a complete checkpoint.")
-    if missing := sorted(file for file in _indexed(path) if not (path / file).is_file()):
-        raise CulturevalError(f"{name}: files of weights are missing: {', '.join(missing)}. Copy or download them.")
-
-
-def _indexed(folder: Path) -> set[str]:
-    """The files that the folder's index of weights names."""
-    for index in (folder / name for name in INDEXES):
-        if index.is_file():
-            try:
-                return set(json.loads(index.read_text(encoding="utf-8"))["weight_map"].values())
-            except (ValueError, KeyError, TypeError, AttributeError) as error:
-                raise CulturevalError(f"{index} is not an index of weights ({error}). Download it again.") from error
-    return set()
 
 
 def _check_transformers(settings: "HFModelSettings", images: bool, with_vllm: bool) -> tuple[str | None, str]:
-    """Returns why tasks with images cannot be run, as a sentence, and the model's type.
-
-    Args:
-        images: Whether tasks show it images.
-        with_vllm: Whether vLLM answers.
-    """
+    """Returns why tasks with images cannot be run, as a sentence, and the model's type."""
     from cultureval.models import loading
     from cultureval.runtime.devices import choose_device
 

@@ -197,18 +197,16 @@ def all_images(doc: Doc) -> list[Any]:
 
 
 def open_images(doc: Doc, settings: HFModelSettings) -> "list[Image]":
-    """A doc's images as RGB, upright, scaled to the limits of the settings; paths are opened."""
+    """A doc's images as RGB, upright, scaled to the limit of the settings; paths are opened."""
     images = [upright(image).convert("RGB") for image in all_images(doc)]
-    return [scaled(image, settings.image_min_pixels, settings.image_max_pixels) for image in images]
+    return [scaled(image, settings.image_max_pixels) for image in images]
 
 
-def scaled(image: "Image", least: int | None, most: int | None) -> "Image":
-    """Scale an image so that it has between `least` and `most` pixels, keeping its aspect ratio."""
+def scaled(image: "Image", most: int | None) -> "Image":
+    """An image of at most so many pixels, scaled down with its aspect ratio where it has more."""
     pixels = image.width * image.height
-    target = min(max(pixels, least or 0), most or max(pixels, least or 0))
-    if target == pixels:
+    if most is None or pixels <= most:
         return image
-    factor = (target / pixels) ** 0.5
-    rounded = math.ceil if factor > 1 else math.floor
-    size = (max(1, rounded(image.width * factor)), max(1, rounded(image.height * factor)))
+    factor = (most / pixels) ** 0.5
+    size = (max(1, math.floor(image.width * factor)), max(1, math.floor(image.height * factor)))
     return image.resize(size, pillow().Resampling.BICUBIC)
