@@ -67,12 +67,15 @@ class LoadedModel:
         several = configured if isinstance(configured, list) else [configured]
         return sorted({token for token in [*several, self.tokenizer.eos_token_id] if token is not None})
 
-    def start_ids(self) -> list[int]:
-        """The prompt tokens used for an empty prompt: BOS, else an end-of-text token.
+    def not_numbers(self) -> CulturevalError:
+        """The error where logits are NaN."""
+        return CulturevalError(
+            f"{self.identity['name']} gives logits that are not numbers: its weights contain such values, or the "
+            f"range of {self.model.dtype} is too small; try dtype: bfloat16 or float32."
+        )
 
-        Raises:
-            CulturevalError: There is neither.
-        """
+    def start_ids(self) -> list[int]:
+        """The prompt tokens used for an empty prompt: BOS, else an end-of-text token; a CulturevalError for neither."""
         bos = self.tokenizer.bos_token_id
         found = self.end_ids()[:1] if bos is None else [bos]
         if not found:
@@ -92,8 +95,8 @@ def load(settings: HFModelSettings) -> LoadedModel:
     reader = read_tokenizer(settings, config)
     tokenizer = reader.tokenizer if vision else reader
     tokenizer.padding_side = tokenizer.truncation_side = "left"
-    if tokenizer.pad_token is None:
-        tokenizer.pad_token = tokenizer.eos_token
+    if tokenizer.pad_token is None:  # any will do, since it is masked
+        tokenizer.pad_token = tokenizer.eos_token or tokenizer.bos_token or tokenizer.convert_ids_to_tokens(0)
     # cuDNN makes a new plan for every length of the keys: 2 ms a layer and token in bfloat16.
     torch.backends.cuda.enable_cudnn_sdp(False)
     # bitsandbytes warns at every product in 8 bits that its input is cast.

@@ -9,7 +9,6 @@ from torch import Tensor
 from transformers import LogitsProcessor, PreTrainedTokenizerBase, StoppingCriteria
 
 from cultureval.models.loading import LoadedModel
-from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.generation_hints import cut
 from cultureval.runtime.onednn_products import fast_products
 from cultureval.runtime.reasoning import Tags, split_reasoning
@@ -41,16 +40,9 @@ class RefuseNaN(LogitsProcessor):
         self.loaded = loaded
 
     def __call__(self, input_ids: Tensor, scores: Tensor) -> Tensor:
-        """Returns the scores unchanged.
-
-        Raises:
-            CulturevalError: One is not a number.
-        """
+        """Returns the scores unchanged."""
         if scores.isnan().any():
-            raise CulturevalError(
-                f"{self.loaded.identity['name']} gives logits that are not numbers: its weights contain such values, "
-                f"or the range of {self.loaded.model.dtype} is too small; try dtype: bfloat16 or float32."
-            )
+            raise self.loaded.not_numbers()
         return scores
 
 
