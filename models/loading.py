@@ -10,8 +10,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import torch
 import transformers
-from huggingface_hub.errors import StrictDataclassError
-from safetensors import SafetensorError
 from transformers import AutoConfig, AutoProcessor, AutoTokenizer, GenerationConfig, PreTrainedConfig
 from transformers.models.auto.modeling_auto import (
     MODEL_FOR_CAUSAL_LM_MAPPING_NAMES,
@@ -36,9 +34,6 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 Loaded = TypeVar("Loaded")
 BITS = {"4bit": {"load_in_4bit": True, "bnb_4bit_compute_dtype": "bfloat16"}, "8bit": {"load_in_8bit": True}}
-# How transformers and its parts meet what cannot be read: files, shapes, devices, names in config.json.
-LOAD_ERRORS = (OSError, ValueError, RuntimeError, AssertionError, SafetensorError, StrictDataclassError)
-LOAD_ERRORS += (ImportError, KeyError, AttributeError, TypeError)
 
 
 @dataclass
@@ -240,7 +235,7 @@ def _loaded(read: Callable[[], Loaded], name: str, part: str = "", remedy: str =
             f"{part}{name} cannot be loaded: its weights are a pickle of more than tensors, which could run code, or "
             "cut short. Give weights in safetensors."
         ) from error
-    except LOAD_ERRORS as error:
+    except Exception as error:  # how transformers meets files, shapes, devices, names in config.json
         what = name if is_local(name) else f"{name}, which is no folder here,"
         reason = described(error).rstrip(".")
         raise CulturevalError(f"{part}{what} cannot be loaded: {reason}.{remedy}") from error

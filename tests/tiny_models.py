@@ -1,6 +1,7 @@
 """Tiny models for the tests, built once a session, and the plain way of scoring that everything is compared with."""
 
 import tempfile
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 
@@ -45,6 +46,21 @@ def picture(width, height, seed=0):
     numbers = torch.Generator().manual_seed(seed)
     pixels = torch.randint(0, 256, (height, width, 3), generator=numbers, dtype=torch.uint8)
     return Image.fromarray(pixels.numpy())
+
+
+@contextmanager
+def tokens_fed(model):
+    """A list of how many tokens each forward pass inside the context feeds."""
+    fed = []
+
+    def count(_, args, given):
+        fed.append(given["input_ids"].numel())
+
+    hook = model.register_forward_pre_hook(count, with_kwargs=True)
+    try:
+        yield fed
+    finally:
+        hook.remove()
 
 
 def image_requests(family, sizes, texts, choices):

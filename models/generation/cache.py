@@ -72,12 +72,7 @@ def empty_cache() -> Cache:
 
 
 def assembled(parts: Sequence[Part], room: int) -> Cache:
-    """A cache of all rows of some parts, in order, as wide as the widest, with zeros before shorter ones.
-
-    Args:
-        parts: Of caches of one model.
-        room: Free columns after those in use.
-    """
+    """A cache of all rows of some parts, in order, with zeros before shorter ones and free columns after all."""
     made = empty_cache()
     for number in range(len(parts[0].cache.layers)):
         layer = GrowingLayer()
@@ -112,15 +107,11 @@ def bytes_per_column(cache: Cache) -> int:
 
 
 class Reader:
-    """Feeds a model, and keeps the shared beginning that it fed last.
-
-    Attributes:
-        fed: Tokens fed so far, padding included.
-    """
+    """Feeds a model, and keeps the shared beginning that it fed last."""
 
     def __init__(self, model: PreTrainedModel) -> None:
         """Prepare to read with a causal model."""
-        self.model, self.fed = model, 0
+        self.model = model
         self._taken = set(inspect.signature(model.forward).parameters)
         self.forget()
 
@@ -149,7 +140,6 @@ class Reader:
         return self._logits(cache, ids, given)
 
     def _logits(self, cache: Cache, ids: Tensor, given: dict[str, Any]) -> Tensor:
-        self.fed += ids.numel()
         given = {name: value for name, value in (given | {"logits_to_keep": 1}).items() if name in self._taken}
         out = self.model(input_ids=ids, past_key_values=cache, use_cache=True, **given)
         return out.logits[:, -1].to(dtype=torch.float32, copy=True)

@@ -70,9 +70,6 @@ class GenerationQueue:
         Args:
             windows: The rows, some at a time; the next are taken when the batch has room for them.
             finished: Called with the answers that ended with one token.
-
-        Raises:
-            CulturevalError: A logit is not a number, or one row alone does not fit the memory.
         """
         with fast_products(self.loaded.model.device):
             while True:

@@ -69,16 +69,12 @@ class ChoiceScore(NamedTuple):
 def read_scores(
     rows: Rows, tree: TokenTree, branches: Sequence[Branch], end_ids: Sequence[int]
 ) -> list[list[ChoiceScore]]:
-    """Scores of the choices of a tree's branches.
+    """Scores of the choices of a tree's branches, a list for each branch.
 
     Args:
         rows: One for each of `tree.columns()`.
-        tree: Over these branches.
-        branches: In the tree's order.
+        tree: Over these branches, in this order.
         end_ids: Tokens that end a text.
-
-    Returns:
-        A list for each branch, in the order of its choices.
     """
     row_of = {column: row for row, column in enumerate(tree.columns())}
     pairs = [(row_of[column], token) for column, token, _ in tree.reads]

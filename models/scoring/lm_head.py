@@ -38,15 +38,10 @@ class Rows:
         return Rows(self.values[row : row + 1].clone(), self.head)
 
     def log_probs(self, at: Tensor, tokens: Tensor) -> tuple[Tensor, Tensor]:
-        """Log-probabilities of tokens.
-
-        Args:
-            at: [pairs] row of each pair.
-            tokens: [pairs] token of each pair.
+        """Log-probabilities of tokens, given as pairs of a row and a token, both [pairs].
 
         Returns:
-            ([pairs] log-probability in fp32, [pairs] whether the token is its row's most likely one; the first wins
-            a tie).
+            ([pairs] log-probability in fp32, [pairs] whether the token is its row's first most likely one).
         """
         picked = torch.zeros(len(tokens), device=self.values.device)
         is_best = torch.zeros(len(tokens), dtype=torch.bool, device=self.values.device)
@@ -89,11 +84,7 @@ class LMHead:
     """
 
     def __init__(self, model: PreTrainedModel) -> None:
-        """Find a model's lm_head.
-
-        Raises:
-            ValueError: The model has none.
-        """
+        """Find a model's lm_head; a ValueError where it has none."""
         self.model = model
         self.head = model.get_output_embeddings()
         if self.head is None:
@@ -104,12 +95,7 @@ class LMHead:
         self.is_plain: bool | None = None if simple else False
 
     def rows(self, wanted: Tensor, **inputs: Any) -> Rows:
-        """Run the model on inputs and keep some rows.
-
-        Args:
-            wanted: Indices into the batch's tokens, row by row: batch index * width + column.
-            **inputs: For the model's forward.
-        """
+        """Run the model's forward on inputs and keep some rows: indices into the batch's tokens, row by row."""
         captured: list[Tensor] = []
 
         def choose(_: nn.Module, args: tuple[Tensor, ...]) -> tuple[Any, ...]:

@@ -50,13 +50,7 @@ class ChoiceScorer:
     """
 
     def __init__(self, model: PreTrainedModel, end_ids: Sequence[int] = (), token_budget: int | None = None) -> None:
-        """Prepare to score.
-
-        Args:
-            model: A causal or image-text-to-text model with an lm_head.
-            end_ids: Tokens that end a text.
-            token_budget: None takes the defaults above.
-        """
+        """Prepare to score by a causal or image-text-to-text model, with the tokens that end a text."""
         self.model = model
         self.head = LMHead(model)
         self.end_ids = list(end_ids)
@@ -67,12 +61,6 @@ class ChoiceScorer:
         self.longest_reusable = longest_reusable(model)
         self.prefix = PrefixCache()
         self.last_route = ""
-        self._fed = 0
-
-    @property
-    def forwarded_tokens(self) -> int:
-        """Tokens fed to the model so far, the check included."""
-        return self._fed + self.plain.forwarded_tokens
 
     def halve(self, name: str, error: BaseException) -> None:
         """Halve the budget after memory did not suffice; a CulturevalError where one prompt must be too long.
@@ -117,11 +105,7 @@ class ChoiceScorer:
 
     @torch.inference_mode()
     def score(self, requests: Sequence[ScoringRequest]) -> list[list[ChoiceScore]]:
-        """Score a batch of requests, one list of scores per request.
-
-        Raises:
-            ValueError: A prompt without tokens.
-        """
+        """Score a batch of requests, one list of scores per request; a ValueError for a prompt without tokens."""
         if any(not request.prompt for request in requests):
             raise ValueError("a prompt needs at least one token: put a BOS token before an empty one")
         asked = [request for request in requests if request.needs_scoring()]
@@ -206,15 +190,10 @@ class ChoiceScorer:
         self.prefix.extend(tokens, rows, rope_offset(self.model) if vision else 0)
 
     def _feed_tree(self, tree: TokenTree, columns: Sequence[int], prompt: Sequence[int]) -> Rows:
-        """Feed a tree after the cached prefix, which is then extended to the end of the tree's last prompt.
+        """Feed a tree after the cached prefix, which is then extended to `prompt`, the tree's last one.
 
         Args:
-            tree: Continues the cached prefix.
-            columns: Columns whose rows are wanted: nodes, and the last cached token.
-            prompt: Tokens of the tree's last prompt.
-
-        Returns:
-            One row per column.
+            columns: Columns whose rows are wanted, and returned: nodes, and the last cached token.
         """
         from_cache = self.prefix.last if columns[0] < tree.cached else None
         if not len(tree):
@@ -230,7 +209,6 @@ class ChoiceScorer:
 
     def _rows(self, tokens: Sequence[int], wanted: Sequence[int], **inputs: Any) -> Rows:
         """Feed tokens after the cached keys and values, and keep some rows."""
-        self._fed += len(tokens)
         return self.head.rows(
             torch.tensor(wanted),
             input_ids=torch.tensor([list(tokens)], device=self.model.device),
@@ -256,11 +234,7 @@ def images_end(model: PreTrainedModel, prompt: Sequence[int]) -> int:
 
 
 def tree_masks(model: PreTrainedModel, tree: TokenTree) -> Tensor | dict[str, Tensor]:
-    """Additive masks [1, 1, nodes, cached + nodes]: one, or one per kind of layer for models that mix kinds.
-
-    Args:
-        model: Gives kinds of layers, window and dtype.
-        tree: The tree to feed.
+    """Additive masks [1, 1, nodes, cached + nodes] of a tree: one, or one per kind of layer of the model.
 
     Raises:
         ValueError: A kind of layer that has no such mask (recurrent, chunked, windows of its own).

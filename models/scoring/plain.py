@@ -35,17 +35,12 @@ ROUTE_ERRORS = (TypeError, ValueError, KeyError, IndexError, AttributeError, Not
 
 
 class PlainScorer:
-    """Scores choices by one forward pass each, with the model's own causal attention.
-
-    Attributes:
-        forwarded_tokens: Tokens fed to the model so far.
-    """
+    """Scores choices by one forward pass each, with the model's own causal attention."""
 
     def __init__(self, model: PreTrainedModel, end_ids: Sequence[int] = ()) -> None:
         """Prepare to score with a causal or image-text-to-text model; the ids are those of tokens that end a text."""
         self.model, self.end_ids = model, end_ids
         self.kind = model.config.model_type
-        self.forwarded_tokens = 0
         self._taken = inspect.signature(model.forward).parameters
 
     def score(self, requests: Sequence[ScoringRequest]) -> list[list[ChoiceScore]]:
@@ -78,7 +73,6 @@ class PlainScorer:
     def _pass(self, request: ScoringRequest, fed: Sequence[int]) -> Tensor:
         device, count = self.model.device, len(fed) + 1
         ids = torch.tensor([[*request.prompt, *fed]], device=device)
-        self.forwarded_tokens += ids.numel()
         vision = request.vision or {}
         given = {name: _lengthened(name, value.to(device), len(fed), self.kind) for name, value in vision.items()}
         more = {"use_cache": False, "logits_to_keep": count}

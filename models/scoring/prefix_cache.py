@@ -56,12 +56,9 @@ class PrefixCache:
         self.tokens, self.last, self.offset = list(tokens), last, offset
 
     def keep(self, columns: Sequence[int], tokens: Sequence[int], last: Rows | None) -> None:
-        """Keep some columns of the cache, which transformers itself can only crop at its end.
+        """Keep the columns, in order, that hold keys and values of `tokens`; `last` as above.
 
-        Args:
-            columns: In order; they hold the keys and values of `tokens`.
-            tokens: The new sequence.
-            last: The model's output for its last token, if known.
+        Transformers itself can only crop a cache at its end.
         """
         self.tokens, self.last = list(tokens), last
         places = torch.tensor(list(columns), dtype=torch.long)
