@@ -18,7 +18,7 @@ from cultureval.models.generation.check import why_not_queued
 from cultureval.models.generation.choosing import TokenChooser
 from cultureval.models.generation.generation import Generation, generate, pad_left, sampling_arguments
 from cultureval.models.generation.queue import GenerationQueue
-from cultureval.models.generation.rows import Row
+from cultureval.models.generation.rows import AnswerRow
 from cultureval.models.jobs import GenerationJob, ImagesRefused, in_windows
 from cultureval.models.memory import BatchSize, failures_named, is_out_of_memory
 from cultureval.models.scoring.prefix_cache import longest_reusable
@@ -69,7 +69,7 @@ class Generator:
             self._answer_rows(chain([first], windows))
         return [self._answers.pop(place) for place in range(len(docs))]
 
-    def _answer_rows(self, windows: Iterator[list[Row]]) -> None:
+    def _answer_rows(self, windows: Iterator[list[AnswerRow]]) -> None:
         queue = GenerationQueue(self.loaded, self._chooser, self.size, self.lm.config.reasoning_tags)
         queue.count_tokens = self._bar.count_tokens
         try:
@@ -84,7 +84,7 @@ class Generator:
     def _chooser(self) -> TokenChooser:
         return TokenChooser(self.loaded, self._settings)
 
-    def _windows(self, docs: Sequence[Doc]) -> Iterator[list[Row]]:
+    def _windows(self, docs: Sequence[Doc]) -> Iterator[list[AnswerRow]]:
         """Rows for the queue, some docs at a time; what the journal has, or the queue cannot answer, is done here."""
         for window in in_windows(enumerate(docs)):
             fresh = [job for place, doc in window if (job := self._fresh(place, doc))]
@@ -129,10 +129,10 @@ class Generator:
         room = self.lm.max_length - len(job.tokens)
         return max(1, min(job.max_new_tokens or room, room))
 
-    def _rows(self, job: GenerationJob) -> list[Row]:
+    def _rows(self, job: GenerationJob) -> list[AnswerRow]:
         seed = self.lm.config.generation_parameters.seed or 0
         return [
-            Row(
+            AnswerRow(
                 owner=job,
                 prompt=job.tokens,
                 limit=self._limit(job),
@@ -146,7 +146,7 @@ class Generator:
 
     # --- answers ---
 
-    def _finished(self, ended: Sequence[tuple[Row, Generation]], route: str = QUEUE) -> None:
+    def _finished(self, ended: Sequence[tuple[AnswerRow, Generation]], route: str = QUEUE) -> None:
         """Notes answers; a doc is finished with the last of its samples: it is journalled and responded to."""
         complete = []
         for row, answer in ended:
@@ -171,7 +171,7 @@ class Generator:
 
     # --- by `generate` ---
 
-    def _generate(self, waiting: list[Row]) -> None:
+    def _generate(self, waiting: list[AnswerRow]) -> None:
         """Answers rows with as many tokens, in batches, the longest first; halves them where memory is short."""
         waiting.sort(key=lambda row: -len(row.prompt or row.owner.prompt))
         while waiting := [row for row in waiting if not (row.ended or row.owner.ended)]:
@@ -184,7 +184,7 @@ class Generator:
                     raise
                 self.size.halve(len(batch), error)
 
-    def _at_once(self, waiting: Sequence[Row]) -> int:
+    def _at_once(self, waiting: Sequence[AnswerRow]) -> int:
         """How many rows are answered together: one where the first two, padded, are not answered as each alone."""
         images = waiting[0].owner.images
         most = self.size.most
@@ -203,12 +203,12 @@ class Generator:
             )
         return most if self._padding[images] else 1
 
-    def _agree(self, pair: list[Row]) -> bool:
+    def _agree(self, pair: list[AnswerRow]) -> bool:
         """Whether two rows get the same tokens together as alone: a model that does not heed padding differs."""
         together, *alone = (self._answered(rows, self._inputs(rows), PROBED, {}) for rows in (pair, pair[:1], pair[1:]))
         return [answer.tokens for answer in together] == [one.tokens for (one,) in alone]
 
-    def _generate_batch(self, batch: list[Row]) -> None:
+    def _generate_batch(self, batch: list[AnswerRow]) -> None:
         job: GenerationJob = batch[0].owner
         try:
             inputs = self._inputs(batch)
@@ -229,7 +229,7 @@ class Generator:
         self._finished(list(zip(batch, answers, strict=True)), BATCHES if len(batch) > 1 else ONE_BY_ONE)
 
     def _answered(
-        self, rows: Sequence[Row], inputs: Mapping[str, Any], limit: int, settings: Mapping[str, Any]
+        self, rows: Sequence[AnswerRow], inputs: Mapping[str, Any], limit: int, settings: Mapping[str, Any]
     ) -> list[Generation]:
         names = "".join(f"{row.owner.key} {row.number}" for row in rows)
         digest = hashlib.sha256(names.encode()).digest()
@@ -244,7 +244,7 @@ class Generator:
                 self.lm.config.reasoning_tags,
             )
 
-    def _inputs(self, rows: Sequence[Row]) -> Mapping[str, Any]:
+    def _inputs(self, rows: Sequence[AnswerRow]) -> Mapping[str, Any]:
         """Padded prompts; those with images as the processor makes them, from which their jobs get their tokens."""
         jobs: list[GenerationJob] = [row.owner for row in rows]
         if not jobs[0].images:
@@ -255,10 +255,10 @@ class Generator:
         return inputs
 
 
-def _alike(rows: Sequence[Row]) -> Iterator[list[Row]]:
+def _alike(rows: Sequence[AnswerRow]) -> Iterator[list[AnswerRow]]:
     """Rows that `generate` can answer together: with images or without, and as many tokens."""
 
-    def kind(row: Row) -> tuple[bool, int]:
+    def kind(row: AnswerRow) -> tuple[bool, int]:
         return row.owner.images, row.owner.max_new_tokens or 0
 
     for _, same in groupby(sorted(rows, key=kind), key=kind):

@@ -38,7 +38,7 @@ class ImagesRefused(Exception):
         self.reason = reason
 
 
-class Job:
+class AskedDoc:
     """One doc to be answered.
 
     Attributes:
@@ -65,7 +65,7 @@ class Job:
         self.truncated, self.refused = 0, ""
 
 
-class ScoringJob(Job):
+class ScoringJob(AskedDoc):
     """One doc whose choices are scored: its requests and the scores so far."""
 
     def __init__(self, lm: "HFModel", doc: Doc, rolling: bool) -> None:
@@ -114,10 +114,8 @@ class ScoringJob(Job):
         for index, context in enumerate(self.contexts):
             groups.setdefault(tuple(context), []).append(index)
         self._members = list(groups.values())
-        return [
-            ScoringRequest(context, [self.continuations[index] for index in members], self.ending, vision)
-            for context, members in groups.items()
-        ]
+        asked = [(context, [self.continuations[index] for index in members]) for context, members in groups.items()]
+        return [ScoringRequest(*pair, self.ending, vision, " ".join(self.image_keys)) for pair in asked]
 
     def encode_after_images(self, prompt: Sequence[int]) -> None:
         """Tokenize the choices after a prompt with images, whose tokens only the processor knows."""
@@ -202,7 +200,7 @@ def encode_together(jobs: Sequence[ScoringJob]) -> None:
             job.encode_windows()
 
 
-class GenerationJob(Job):
+class GenerationJob(AskedDoc):
     """One prompt to be answered by generation.
 
     Attributes:

@@ -72,7 +72,7 @@ def image_requests(family, sizes, texts, choices):
         prompt = processor.apply_chat_template([{"role": "user", "content": parts}], add_generation_prompt=True)
         inputs = dict(processor(text=[prompt], images=[images], return_tensors="pt"))
         del inputs["attention_mask"]
-        requests.append(ScoringRequest(inputs.pop("input_ids")[0].tolist(), of_one, vision=inputs))
+        requests.append(ScoringRequest(inputs.pop("input_ids")[0].tolist(), of_one, vision=inputs, images=str(sizes)))
     return requests
 
 

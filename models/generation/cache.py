@@ -15,7 +15,7 @@ from torch import Tensor
 from transformers import Cache, PreTrainedModel
 from transformers.cache_utils import DynamicLayer
 
-from cultureval.models.generation.rows import Row
+from cultureval.models.generation.rows import AnswerRow
 from cultureval.models.scoring.token_tree import common_length
 
 ROOM = 64  # columns that a full buffer grows by
@@ -120,7 +120,7 @@ class Reader:
         self._beginning: list[int] = []
         self._cache = empty_cache()
 
-    def advance(self, cache: Cache, rows: Sequence[Row], width: int) -> Tensor:
+    def advance(self, cache: Cache, rows: Sequence[AnswerRow], width: int) -> Tensor:
         """Feed each row's tokens that the cache lacks, and return the logits after the last: [rows, vocabulary], fp32.
 
         Args:
@@ -144,7 +144,7 @@ class Reader:
         out = self.model(input_ids=ids, past_key_values=cache, use_cache=True, **given)
         return out.logits[:, -1].to(dtype=torch.float32, copy=True)
 
-    def read(self, rows: Sequence[Row]) -> tuple[Cache, Tensor]:
+    def read(self, rows: Sequence[AnswerRow]) -> tuple[Cache, Tensor]:
         """A cache of rows that share one beginning, or none, and the logits after their last tokens: as `advance`."""
         width, shared = max(map(len, rows)), rows[0].shared
         if not shared:

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from cultureval.models.generation.queue import GenerationQueue
-from cultureval.models.generation.rows import Row
+from cultureval.models.generation.rows import AnswerRow
 from cultureval.models.loading import LoadedModel
 from cultureval.models.memory import BatchSize
 from cultureval.models.scoring.choice_scores import ScoringRequest
@@ -25,7 +25,7 @@ class _Forced:
     def __init__(self) -> None:
         self.seen: defaultdict[int, list[Tensor]] = defaultdict(list)
 
-    def choose(self, rows: Sequence[Row], logits: Tensor) -> list[int]:
+    def choose(self, rows: Sequence[AnswerRow], logits: Tensor) -> list[int]:
         for row, one in zip(rows, logits, strict=True):
             self.seen[row.number].append(one.log_softmax(-1))
         return [row.prompt[len(row.tokens) % len(row.prompt)] for row in rows]
@@ -50,7 +50,7 @@ def _difference(loaded: LoadedModel, prompts: Sequence[Sequence[int]]) -> float:
     """How far the queue's logits are from those of plain passes, where rows share, join and leave."""
     size, forced = BatchSize(2, loaded.model, str(loaded.identity.get("name"))), _Forced()
     probes = zip(_probes(prompts, loaded.max_length), (2, 4, 3), strict=True)
-    rows = [Row(None, prompt, limit, Random(0), number) for number, (prompt, limit) in enumerate(probes)]
+    rows = [AnswerRow(None, prompt, limit, Random(0), number) for number, (prompt, limit) in enumerate(probes)]
     GenerationQueue(loaded, forced, size, ()).answer(iter([rows]), lambda _: None)
     queued = torch.cat([torch.stack(forced.seen[row.number]) for row in rows])
     return root_mean_square(queued, torch.cat([_plain(loaded, row) for row in rows]))
@@ -65,7 +65,7 @@ def _probes(prompts: Sequence[Sequence[int]], max_length: int) -> list[list[int]
 
 
 @torch.inference_mode()
-def _plain(loaded: LoadedModel, row: Row) -> Tensor:
+def _plain(loaded: LoadedModel, row: AnswerRow) -> Tensor:
     """Log-probabilities [tokens, vocabulary] before each token of an answer, by one pass without a cache."""
     (logits,) = PlainScorer(loaded.model).rows(ScoringRequest(row.prompt, [row.tokens]))
     return logits.float().log_softmax(-1)

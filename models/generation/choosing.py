@@ -16,7 +16,7 @@ from transformers import (
 from transformers.generation import GenerationMode
 
 from cultureval.models.generation.generation import RefuseNaN, sampling_arguments
-from cultureval.models.generation.rows import Row
+from cultureval.models.generation.rows import AnswerRow
 from cultureval.models.loading import LoadedModel
 
 # These look at nothing but the scores, so that one call serves all rows.
@@ -59,7 +59,7 @@ class TokenChooser:
         )
         return found[0], found[1]
 
-    def choose(self, rows: Sequence[Row], logits: Tensor) -> list[int]:
+    def choose(self, rows: Sequence[AnswerRow], logits: Tensor) -> list[int]:
         """The next token of each row, from logits [rows, vocabulary] in fp32; a CulturevalError if one is NaN."""
         ids = torch.empty(len(rows), 0, dtype=torch.long, device=logits.device)
         self._refuse_nan(ids, logits)
@@ -69,13 +69,13 @@ class TokenChooser:
             scores = self._shared(ids, logits)
         return (_drawn(rows, scores) if self._sampled else scores.argmax(-1)).tolist()
 
-    def _of_row(self, row: Row, scores: Tensor) -> Tensor:
+    def _of_row(self, row: AnswerRow, scores: Tensor) -> Tensor:
         if row.processors is None:
             row.processors = self._processors(row.prompt, row.limit)[0]
         return row.processors(torch.tensor([row.last(len(row))], device=scores.device), scores)
 
 
-def _drawn(rows: Sequence[Row], scores: Tensor) -> Tensor:
+def _drawn(rows: Sequence[AnswerRow], scores: Tensor) -> Tensor:
     """Tokens drawn by one random number each: the first whose probabilities add up to more than it."""
     sums = scores.double().softmax(-1).cumsum(-1)
     numbers = torch.tensor([[row.numbers.random()] for row in rows], dtype=torch.double, device=scores.device)

@@ -1,9 +1,7 @@
 """What is asked, a prompt and its choices; and the score of a choice, read from the rows of a tree."""
 
-import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import NamedTuple
 
 import torch
@@ -20,9 +18,11 @@ class ScoringRequest(Branch):
     Attributes:
         vision: The processor's outputs for the images: `pixel_values`, `image_grid_thw`, ... and, of shape
             [1, len(prompt)], `mm_token_type_ids`, `token_type_ids` where the model has them. None for text alone.
+        images: Names the images; requests of one name share what is computed of them. "" for text alone.
     """
 
     vision: Mapping[str, Tensor] | None = None
+    images: str = ""
 
     def length(self) -> int:
         """Tokens of the prompt plus the fed tokens of the longest choice."""
@@ -32,18 +32,6 @@ class ScoringRequest(Branch):
         """Upper bound of the tokens to feed after the prompt."""
         keep = 0 if self.ending else 1
         return sum(max(len(choice) - keep, 0) for choice in self.choices)
-
-    @cached_property
-    def images(self) -> str:
-        """A hash of the processor's outputs for the images, "" for text alone."""
-        if not self.vision:
-            return ""
-        digest = hashlib.sha256()
-        for name, value in sorted(self.vision.items()):
-            if not self.is_per_token(value):
-                digest.update(f"{name} {value.dtype} {tuple(value.shape)}".encode())
-                digest.update(value.cpu().contiguous().flatten().view(torch.uint8).numpy())
-        return digest.hexdigest()
 
     def is_per_token(self, value: Tensor) -> bool:
         """Whether one of the processor's outputs has one number per token of the prompt."""

@@ -14,7 +14,7 @@ class PrefixCache:
 
     Attributes:
         tokens: The sequence.
-        images: Hash of the images among the tokens, "" for text alone.
+        images: Names the images among the tokens, "" for text alone.
         offset: Difference of positions after the images and the token count (M-RoPE), 0 for text alone.
         cache: Keys and values of all tokens, in sliding-window layers too, since masks cover them all.
         last: The model's output for the last token, if known.
@@ -33,7 +33,7 @@ class PrefixCache:
 
         Args:
             prompts: The next prompts.
-            images: Hash of their images.
+            images: Names their images.
             images_end: Tokens up to the end of their last image, which they all share.
 
         Returns:

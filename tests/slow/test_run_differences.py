@@ -7,7 +7,7 @@ from functools import partial
 import pytest
 
 from cultureval import reports
-from cultureval.models.preflight import check_model
+from cultureval.models.choice import check_model
 from cultureval.reports.evaluation import evaluate_tasks
 from cultureval.reports.settings_diff import compare_runs, compare_with_here, differences
 from cultureval.runtime.data_options import samples_root

@@ -15,7 +15,7 @@ from cultureval.models.generation.check import why_not_queued
 from cultureval.models.generation.choosing import TokenChooser
 from cultureval.models.generation.generation import read_answer
 from cultureval.models.generation.queue import GenerationQueue
-from cultureval.models.generation.rows import Row
+from cultureval.models.generation.rows import AnswerRow
 from cultureval.models.loading import LoadedModel
 from cultureval.models.memory import BatchSize
 
@@ -29,7 +29,9 @@ def prompts():
 
 
 def rows_of(some, **more):
-    return [Row(None, prompt, 3 + place % 7, Random(place), number=place, **more) for place, prompt in enumerate(some)]
+    return [
+        AnswerRow(None, prompt, 3 + place % 7, Random(place), number=place, **more) for place, prompt in enumerate(some)
+    ]
 
 
 def loaded_as(model):

@@ -10,8 +10,8 @@ from lighteval.tasks.requests import Doc
 from tiny_models import folder_of, picture, plain_scores, text_model
 from transformers import AutoModelForCausalLM
 
+from cultureval.models.choice import check_model
 from cultureval.models.hf import HFModel
-from cultureval.models.preflight import check_model
 from cultureval.models.settings import HFModelSettings, read_settings
 from cultureval.models.tokens import rolling_windows
 from cultureval.runtime.errors import CulturevalError

@@ -154,7 +154,7 @@ def vision_requests(model_inputs):
     """Two texts about one image of 16 tokens."""
     shared, texts = [*tokens(3, 1), *[IMAGE] * 16, *tokens(6, 2)], [tokens(count, count) for count in (1, 3, 7, 2)]
     prompts = [shared + tokens(count, 20 + count) for count in (2, 9)]
-    return [ScoringRequest(prompt, texts, vision=model_inputs(len(prompt))) for prompt in prompts]
+    return [ScoringRequest(prompt, texts, vision=model_inputs(len(prompt)), images="one") for prompt in prompts]
 
 
 def in_precision(dtype, inputs):

@@ -15,8 +15,8 @@ from safetensors.torch import load_file, save_file
 from cultureval.metrics.alqasida import dialect_models
 from cultureval.metrics.alqasida.countries import COUNTRIES
 from cultureval.metrics.alqasida.translation import check_flores200
+from cultureval.models.choice import check_model
 from cultureval.models.loading import load
-from cultureval.models.preflight import check_model
 from cultureval.models.settings import read_settings
 from cultureval.runtime import extras
 from cultureval.runtime.errors import CulturevalError, ProblemList, Problems
