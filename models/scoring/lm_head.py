@@ -7,6 +7,7 @@ scaling or quantised head) is checked numerically on its first rows; otherwise t
 
 import math
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -93,6 +94,9 @@ class LMHead:
         # Offloaded weights are loaded by accelerate's hook, so such a head must be called.
         simple = type(self.head) is nn.Linear and not hasattr(self.head, "_hf_hook")
         self.is_plain: bool | None = None if simple else False
+        layers = getattr(model.get_decoder(), "layers", None)
+        last = getattr(layers[-1], "mlp", None) if layers else None
+        self.last_mlp = last if hasattr(last, "down_proj") else None  # dense, so that rows are independent
 
     def rows(self, wanted: Tensor, **inputs: Any) -> Rows:
         """Run the model's forward on inputs and keep some rows: indices into the batch's tokens, row by row."""
@@ -104,10 +108,37 @@ class LMHead:
 
         hook = self.head.register_forward_pre_hook(choose)
         try:
-            logits = self.model(**inputs).logits[0]
+            with only_rows(self.last_mlp, wanted):
+                logits = self.model(**inputs).logits[0]
         finally:
             hook.remove()
         hidden = captured[0]
         if self.is_plain is None:
             self.is_plain = torch.allclose(self.head(hidden), logits, rtol=1e-3, atol=1e-3)
         return Rows(hidden, self.head) if self.is_plain else Rows(logits)
+
+
+@contextmanager
+def only_rows(mlp: nn.Module | None, wanted: Tensor) -> Iterator[None]:
+    """Run the last layer's feed-forward block, if there is one, on some rows only: its other outputs are not needed."""
+    if mlp is None:
+        yield
+        return
+
+    shapes: list[torch.Size] = []
+
+    def cut(_: nn.Module, args: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+        shapes.append(args[0].shape)
+        return (args[0].flatten(0, 1)[wanted.to(args[0].device)][None], *args[1:])
+
+    def spread(_: nn.Module, args: tuple[Tensor, ...], output: Tensor) -> Tensor:
+        full = output.new_zeros(shapes.pop())
+        full.flatten(0, 1)[wanted.to(output.device)] = output[0]
+        return full
+
+    handles = [mlp.register_forward_pre_hook(cut), mlp.register_forward_hook(spread)]
+    try:
+        yield
+    finally:
+        for handle in handles:
+            handle.remove()
