@@ -14,11 +14,7 @@ CONFIG = "adapter_config.json"
 
 
 def base_model(adapter: str) -> str:
-    """The model that an adapter was trained on; "" where its folder does not say.
-
-    Raises:
-        CulturevalError: It is no folder of an adapter.
-    """
+    """The model that an adapter was trained on, "" where it does not say; a CulturevalError for another folder."""
     try:
         config = json.loads((Path(adapter).expanduser() / CONFIG).read_text(encoding="utf-8"))
         return str(config.get("base_model_name_or_path") or "")
@@ -33,11 +29,7 @@ def adapter_identity(adapter: str) -> str:
 
 
 def with_base_model(values: dict[str, Any]) -> dict[str, Any]:
-    """Settings of a model; where the model is an adapter's folder, its base model is the model and it the adapter.
-
-    Raises:
-        CulturevalError: The adapter does not name its base model.
-    """
+    """Settings of a model; where the model is an adapter's folder, its base model is the model and it the adapter."""
     name = str(values.get("model_name") or values.get("model") or "")
     folder = Path(name).expanduser()
     if not name or not (folder / CONFIG).is_file() or (folder / "config.json").is_file():
@@ -53,11 +45,7 @@ def with_base_model(values: dict[str, Any]) -> dict[str, Any]:
 
 
 def put_on(model: "PreTrainedModel", adapter: str) -> None:
-    """Adds an adapter's weights to a model, by transformers' own support of PEFT.
-
-    Raises:
-        CulturevalError: It does not fit the model.
-    """
+    """Adds an adapter's weights to a model, by transformers' own support of PEFT; a CulturevalError if unfit."""
     try:
         report = model.load_adapter(str(Path(adapter).expanduser()))
     except Exception as error:  # how PEFT meets modules that the model lacks, other shapes, broken files

@@ -144,8 +144,7 @@ def generate_solutions(
         CulturevalError: The earlier run had other settings, or the model cannot be loaded or asked.
         BatchWritten, DryRun: The model's file asks for that; no solution is written.
     """
-    from cultureval.models.choice import load_model
-    from cultureval.models.preflight import check_model
+    from cultureval.models.choice import check_model, load_model
     from cultureval.runtime.patches.lighteval.refused_docs import RefusedResponse
 
     samples, own = samples_file(settings, output_dir), settings.of_model(docs[0].num_samples)

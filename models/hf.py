@@ -11,7 +11,6 @@ import os
 import time
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import asdict
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -28,16 +27,12 @@ from cultureval.models.jobs import ImagesRefused, ScoringJob, encode_together, i
 from cultureval.models.loading import BITS, LoadedModel, load
 from cultureval.models.memory import failures_named, is_out_of_memory
 from cultureval.models.scoring.packed import ChoiceScorer, ScoringRequest
-from cultureval.models.settings import (
-    NOT_IN_ANSWER_KEY,
-    HFModelSettings,
-    read_settings,
-)
+from cultureval.models.settings import NOT_IN_ANSWER_KEY, HFModelSettings, read_settings
 from cultureval.models.tokens import Encoder, encoder_of
 from cultureval.runtime import processes
 from cultureval.runtime.doc_fields import specific_of
 from cultureval.runtime.errors import CulturevalError
-from cultureval.runtime.journal import answer_key, open_journal
+from cultureval.runtime.journal import open_journal
 from cultureval.runtime.patches.transformers import loaded_facts
 from cultureval.runtime.progress import Progress, working
 from cultureval.runtime.servers.data_urls import image_hash
@@ -130,7 +125,8 @@ class HFModel(LightevalModel):
 
     def run_record(self) -> dict[str, Any]:
         """What a run's record says of this model: `model`, the backend as resolved, and `tasks`, counts by task."""
-        model = self.loaded.model
+        model, reason = self.loaded.model, self.generator.reason
+        checks = {"images" if images else "text": check for images, check in self.scorer.checks.items()}
         return {
             "model": {
                 "backend": "transformers",
@@ -143,24 +139,14 @@ class HFModel(LightevalModel):
                 "chat_template": self.renderer.uses_chat_template,
                 "chat_template_hash": self.renderer.template_hash,
                 "system_prompt_hash": text_hash(self.config.system_prompt),
-                "routes": self._routes(),
-                "route_checks": self._route_checks(),
+                "routes": {kind: check.route for kind, check in checks.items()} | self.generator.routes,
+                "route_checks": {kind: check._asdict() for kind, check in checks.items()}
+                | ({"generated": {"reason": reason}} if reason else {}),
                 "settings": changed_values(self.config, NOT_SETTINGS),
             },
             "tasks": self.log.tasks(),
             "seconds": {"computing": self.seconds} if self.seconds else {},
         }
-
-    def _routes(self) -> dict[str, str]:
-        """Kind of prompt -> the route of its scores or answers."""
-        scored = {"images" if images else "text": check.route for images, check in self.scorer.checks.items()}
-        names = {"text": "generated", "images": "generated images"}
-        return scored | {names[kind]: route for kind, route in self.generator.routes.items()}
-
-    def _route_checks(self) -> dict[str, dict[str, Any]]:
-        """Kind of prompt -> what the choice of its route rests on."""
-        scored = {"images" if images else "text": asdict(check) for images, check in self.scorer.checks.items()}
-        return scored | ({"generated": {"reason": self.generator.reason}} if self.generator.reason else {})
 
     # --- log-likelihood ---
 
@@ -250,16 +236,11 @@ class HFModel(LightevalModel):
             `output_tokens`. Why each answer ended is added to the doc's `specific`, as `finish_reasons`.
 
         Raises:
-            CulturevalError: Several samples are requested at temperature 0, or the tokenizer cannot pad.
+            CulturevalError: Several samples are requested at temperature 0.
         """
         if any(doc.num_samples > 1 for doc in docs) and not self.config.generation_parameters.temperature:
             raise CulturevalError(
                 "Several samples at temperature 0 would all be the same: set generation_parameters.temperature."
-            )
-        if self.tokenizer.pad_token_id is None:
-            raise CulturevalError(
-                f"The tokenizer of {self.config.model_name} has neither a padding nor an end-of-text token, and "
-                "batches need one: set it in tokenizer_config.json, or set another tokenizer in the settings."
             )
         order = sorted(range(len(docs)), key=lambda index: self._place_in_queue(docs[index]))
         count = processes.process_count()  # prompts sorted by length are dealt in turn: all shares cost about the same
@@ -305,12 +286,7 @@ class HFModel(LightevalModel):
                 padding_side="left",
                 add_special_tokens=self.encoder(docs[0]).add_special_tokens,
             )
-        except (
-            ArithmeticError,
-            IndexError,
-            StopIteration,
-            ValueError,
-        ) as error:  # such as an image 200 times as wide as high
+        except (ArithmeticError, IndexError, StopIteration, ValueError) as error:  # such as an image of one pixel
             raise ImagesRefused(f"the model's processor refuses it: {str(error).rstrip('.')}") from error
         width = inputs["input_ids"].shape[1]
         if width > limit:
@@ -322,17 +298,6 @@ class HFModel(LightevalModel):
             for name, value in inputs.items()
             if name in taken
         }
-
-    def key(self, kind: str, encoder: Encoder, images: Sequence[str], prompt: str, **parts: Any) -> str:
-        """The journal key of an answer: tokens, prompt, images and all else that it depends on."""
-        return answer_key(
-            kind=kind,
-            pairwise_tokenization=encoder.apart,
-            special_tokens=encoder.add_special_tokens,
-            prompt=prompt,
-            images=images,
-            **parts,
-        )
 
 
 def _image_key(image: Any) -> str:

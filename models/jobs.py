@@ -10,11 +10,12 @@ from lighteval.tasks.requests import Doc
 
 from cultureval.models.generation.generation import Generation
 from cultureval.models.generation.rendering import all_images
-from cultureval.models.scoring.packed import ChoiceScore, ScoringRequest
+from cultureval.models.scoring.choice_scores import ChoiceScore, ScoringRequest
 from cultureval.models.tokens import encode_pairs, kept, require_whole_letters, rolling_windows, tokens_read
 from cultureval.runtime.doc_fields import specific_of
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.generation_hints import stop_strings
+from cultureval.runtime.journal import answer_key
 from cultureval.runtime.patches.lighteval.refused_docs import RefusedResponse
 from cultureval.runtime.servers.data_urls import image_hash
 
@@ -37,8 +38,35 @@ class ImagesRefused(Exception):
         self.reason = reason
 
 
-class ScoringJob:
-    """One doc whose choices are scored: its key, its requests and the scores so far."""
+class AskedDoc:
+    """One doc to be answered.
+
+    Attributes:
+        prompt: Its rendered text.
+        image_keys: Hashes of its images.
+        key: In the journal: tokens, prompt, images and all else that the answer depends on.
+        truncated: Tokens of the prompt that the model does not read.
+        refused: Why it cannot be answered, "" where it can.
+    """
+
+    def __init__(self, lm: "HFModel", doc: Doc, kind: str, prompt: str, **parts: Any) -> None:
+        self.lm, self.doc, self.prompt = lm, doc, prompt
+        require_whole_letters(doc, prompt, *parts.get("choices", ()))
+        self.image_keys = [image_hash(image) for image in all_images(doc)]
+        self.encoder = lm.encoder(doc)
+        self.key = answer_key(
+            kind=kind,
+            pairwise_tokenization=self.encoder.apart,
+            special_tokens=self.encoder.add_special_tokens,
+            prompt=prompt,
+            images=self.image_keys,
+            **parts,
+        )
+        self.truncated, self.refused = 0, ""
+
+
+class ScoringJob(AskedDoc):
+    """One doc whose choices are scored: its requests and the scores so far."""
 
     def __init__(self, lm: "HFModel", doc: Doc, rolling: bool) -> None:
         """Render a doc, and look up its answer; `encode_together` gives it its tokens.
@@ -48,25 +76,19 @@ class ScoringJob:
         Raises:
             CulturevalError: No choices.
         """
-        self.lm, self.doc, self.rolling = lm, doc, rolling
-        self.image_keys = [image_hash(image) for image in all_images(doc)]
-        self.ending = bool(specific_of(doc).get("end_logprob"))
-        self.prompt = "" if rolling else lm.renderer.text(doc, scoring=True)
+        self.rolling, self.ending = rolling, bool(specific_of(doc).get("end_logprob"))
         self.choices = [lm.renderer.literal(text) for text in ([doc.query] if rolling else doc.choices)]
         if not self.choices:
             raise CulturevalError(f"{doc.task_name} needs choices to score, but doc {doc.id!r} has none.")
-        require_whole_letters(doc, self.prompt, *self.choices)
-        kind, self.encoder = "rolling" if rolling else "loglikelihood", lm.encoder(doc)
+        kind, prompt = ("rolling", "") if rolling else ("loglikelihood", lm.renderer.text(doc, scoring=True))
+        super().__init__(lm, doc, kind, prompt, choices=self.choices, ending=self.ending)
         self.apart = self.encoder.apart or bool(self.image_keys) or rolling
-        self.key = lm.key(kind, self.encoder, self.image_keys, self.prompt, choices=self.choices, ending=self.ending)
         self.record: dict[str, Any] = lm.journal.get(self.key) or {}
         self.done = bool(self.record)
         self.contexts: list[list[int]] = []
         self.continuations: list[list[int]] = []
         self._scores: list[ChoiceScore | None] = [None] * len(self.choices)
         self._members: list[list[int]] = []
-        self.truncated = 0
-        self.refused = ""
 
     def requests(self) -> list[ScoringRequest]:
         """One request per distinct context: usually one; more if a choice merges with the end of the prompt.
@@ -92,10 +114,8 @@ class ScoringJob:
         for index, context in enumerate(self.contexts):
             groups.setdefault(tuple(context), []).append(index)
         self._members = list(groups.values())
-        return [
-            ScoringRequest(context, [self.continuations[index] for index in members], self.ending, vision)
-            for context, members in groups.items()
-        ]
+        asked = [(context, [self.continuations[index] for index in members]) for context, members in groups.items()]
+        return [ScoringRequest(*pair, self.ending, vision, " ".join(self.image_keys)) for pair in asked]
 
     def encode_after_images(self, prompt: Sequence[int]) -> None:
         """Tokenize the choices after a prompt with images, whose tokens only the processor knows."""
@@ -103,11 +123,7 @@ class ScoringJob:
         self.take_tokens([list(prompt)] * len(self.choices), continuations)
 
     def take_tokens(self, contexts: list[list[int]], continuations: list[list[int]]) -> None:
-        """Keep the tokens before each choice and its own, cut on the left to the model's longest sequence.
-
-        Raises:
-            CulturevalError: A choice is longer than that.
-        """
+        """Keep the tokens before each choice, cut on the left to the model's longest sequence, and its own."""
         lm, self.contexts, self.continuations = self.lm, contexts, continuations
         for index, (context, choice) in enumerate(zip(contexts, continuations, strict=True)):
             room = lm.max_length - len(choice)
@@ -128,19 +144,10 @@ class ScoringJob:
         self._scores = [None] * len(windows)
 
     def add_scores(self, number: int, scores: Sequence[ChoiceScore]) -> bool:
-        """Add the scores of one request; True once the doc is complete and `record` holds its answer.
-
-        Raises:
-            CulturevalError: A score is not a number.
-        """
+        """Add the scores of one request; True once the doc is complete and `record` holds its answer."""
         for index, score in zip(self._members[number], scores, strict=True):
             if math.isnan(score.logprob):
-                model = self.lm.loaded.model
-                raise CulturevalError(
-                    f"{self.lm.config.model_name} gives a log-probability that is not a number for doc "
-                    f"{self.doc.id} of {self.doc.task_name}: its weights contain such values, or the range of "
-                    f"{model.dtype} is too small; try dtype: bfloat16 or float32."
-                )
+                raise self.lm.loaded.not_numbers()
             self._scores[index] = score
         if any(score is None for score in self._scores):
             return False
@@ -193,7 +200,7 @@ def encode_together(jobs: Sequence[ScoringJob]) -> None:
             job.encode_windows()
 
 
-class GenerationJob:
+class GenerationJob(AskedDoc):
     """One prompt to be answered by generation.
 
     Attributes:
@@ -204,34 +211,20 @@ class GenerationJob:
 
     def __init__(self, lm: "HFModel", doc: Doc) -> None:
         """Render and encode a doc for a model."""
-        self.lm, self.doc = lm, doc
-        parameters = lm.config.generation_parameters
-        self.image_keys = [image_hash(image) for image in all_images(doc)]
-        self.images = bool(self.image_keys)
-        self.prompt = lm.renderer.text(doc)
-        require_whole_letters(doc, self.prompt)
+        prompt, parameters = lm.renderer.text(doc), lm.config.generation_parameters
         task_stops = stop_strings(doc, lm.renderer.uses_chat_template, lm.renderer.begins_answer(doc))
         # Some templates write the start tag of the reasoning, so the answer lacks it (if cut off, also the end tag).
         starts = (start for start, _ in lm.config.reasoning_tags)
-        self.opened = next((start for start in starts if self.prompt.rstrip().endswith(start)), "")
+        self.opened = next((start for start in starts if prompt.rstrip().endswith(start)), "")
         self.stops = [*task_stops, *filter(None, parameters.stop_tokens or []), *lm.loaded.stops]
-        self.max_new_tokens = parameters.max_new_tokens or doc.generation_size
-        self.encoder = lm.encoder(doc)
-        self.key = lm.key(
-            "generation",
-            self.encoder,
-            self.image_keys,
-            self.prompt,
-            stops=self.stops,
-            length=self.max_new_tokens,
-            samples=doc.num_samples,
-        )
-        self.truncated = 0
+        self.max_new_tokens = length = parameters.max_new_tokens or doc.generation_size
+        super().__init__(lm, doc, "generation", prompt, stops=self.stops, length=length, samples=doc.num_samples)
+        self.images = bool(self.image_keys)
         self.tokens: list[int] = [] if self.images else self._encode()
         self.docs: list[tuple[int, Doc]] = []
         self.samples: dict[int, Generation] = {}
         self.answers: list[Generation] = []
-        self.refused, self.ended = "", False
+        self.ended = False
 
     def _encode(self) -> list[int]:
         """Prompt tokens, at least one, truncated on the left if not even one more token would fit."""
@@ -251,10 +244,6 @@ class GenerationJob:
         """The answers for the journal; with images also the prompt's tokens, which only the processor knows."""
         record: dict[str, Any] = {"answers": [vars(answer) for answer in self.answers]}
         return record | ({"image_prompt": in_runs(self.tokens)} if self.images else {})
-
-    def finish_reasons(self) -> list[str]:
-        """Why each answer ended: "stop" or "length"."""
-        return [answer.finish_reason for answer in self.answers]
 
     def response(self) -> ModelResponse:
         """The answers as LightEval's response."""

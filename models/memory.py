@@ -1,11 +1,12 @@
-"""Memory: what is free, and how errors tell that there was too little; other errors of a model's computation."""
+"""Memory: how much is free, how many answers it holds, and what is done where it did not suffice."""
 
 import gc
+import logging
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import psutil
 import torch
@@ -14,11 +15,53 @@ from cultureval.runtime.errors import GOES_ON, CulturevalError, described
 
 if TYPE_CHECKING:
     from lighteval.tasks.requests import Doc
+    from transformers import PreTrainedModel
+
+logger = logging.getLogger(__name__)
 
 CGROUP = Path("/sys/fs/cgroup")
 # What PyTorch's allocators say, and oneDNN, which says more where a product is impossible.
 ONEDNN_SAYS = "could not create a primitive"
 SIGNS = ("can't allocate memory", "not enough memory", "out of memory", "failed to allocate", "bad_alloc")
+# More rows are hardly faster: by then the products, not the reading of the weights, take the time.
+MOST_CPU, MOST_ACCELERATOR = 32, 256
+SHARE = 0.5  # of the free memory; the rest is for passes over prompts, and for other processes
+COPIES_OF_LOGITS = 6  # fp32 or wider, while a token is chosen
+
+
+class BatchSize:
+    """How many answers are generated at once.
+
+    Attributes:
+        most: At most so many; halved where memory does not suffice.
+        auto: Whether no number was set.
+    """
+
+    def __init__(self, setting: int | Literal["auto"], model: "PreTrainedModel", name: str) -> None:
+        """Start with a number of rows, or "auto" for as many as fit; the model's name is for messages."""
+        self.auto, self._device, self._name = setting == "auto", model.device, name
+        on_cpu = model.device.type == "cpu"
+        self.most = setting if setting != "auto" else MOST_CPU if on_cpu else MOST_ACCELERATOR
+        self._logits = COPIES_OF_LOGITS * 4 * model.config.get_text_config(decoder=True).vocab_size
+        self._said = False
+
+    def fits(self, rows: int, columns: int, bytes_per_column: int) -> bool:
+        """Whether rows of so many tokens, answers included, fit the memory that is free; a set number always does."""
+        needed = rows * (columns * bytes_per_column + self._logits)
+        return not self.auto or needed <= SHARE * available_bytes(self._device)
+
+    def halve(self, rows: int, error: BaseException) -> None:
+        """Allow half as many rows as did not fit, and free what they held; a CulturevalError where it was one."""
+        if rows <= 1:
+            raise too_little(self._name, self._device, "for one answer", error) from None
+        self.most = max(rows // 2, 1)
+        if not self._said:
+            logger.warning(
+                "memory on %s did not suffice for %d answers at once: going on with %d, fewer if need be",
+                *(self._device, rows, self.most),
+            )
+        self._said = True
+        recover(self._device, error)
 
 
 def is_out_of_memory(error: BaseException) -> bool:
@@ -27,6 +70,14 @@ def is_out_of_memory(error: BaseException) -> bool:
         return True
     said = str(error).lower()
     return isinstance(error, RuntimeError) and (said == ONEDNN_SAYS or any(sign in said for sign in SIGNS))
+
+
+def too_little(name: str, device: torch.device, task: str, error: BaseException) -> CulturevalError:
+    """The error where even the smallest batch of a task (such as "for one answer") does not fit."""
+    return CulturevalError(
+        f"{name} has too little memory on {device} {task} ({str(error)[:200]}). Lower max_length or max_new_tokens, "
+        f"set dtype: bfloat16, 8bit or 4bit, or device_map: auto. {GOES_ON}"
+    )
 
 
 @contextmanager
@@ -48,11 +99,7 @@ def failures_named(model: str, docs: Sequence["Doc"]) -> Iterator[None]:
 
 
 def recover(device: torch.device, error: BaseException) -> None:
-    """Give back memory that nothing uses any more, and what a pass held that did not fit.
-
-    Args:
-        error: Which said so; it forgets where it was raised.
-    """
+    """Give back memory that nothing uses any more, and what the pass held that ended with this error."""
     error.__traceback__ = None  # its frames hold what did not fit
     gc.collect()
     if device.type != "cpu":

@@ -1,20 +1,11 @@
 """Settings of a model, from a YAML file and from the command line, checked before anything loads."""
 
 import shlex
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Literal
 
 from lighteval.models.model_input import GenerationParameters
-from pydantic import (
-    BaseModel,
-    BeforeValidator,
-    Field,
-    PositiveInt,
-    ValidationError,
-    field_validator,
-    model_validator,
-)
+from pydantic import BaseModel, BeforeValidator, Field, PositiveInt, ValidationError, field_validator, model_validator
 
 from cultureval.models.adapters import with_base_model
 from cultureval.runtime.data.user_cache import user_cache
@@ -30,20 +21,13 @@ Switch = Annotated[
     BeforeValidator(lambda value: ("on" if value else "off") if isinstance(value, bool) else value),
 ]
 Tag = Annotated[str, Field(min_length=1)]
-Settings = TypeVar("Settings", bound=BaseModel)
 
 # Settings that an answer does not depend on, or that its key and signature contain in other fields.
 NOT_IN_ANSWER_KEY = {"model_name", "adapter", "revision", "device", "device_map", "batch_size", "token_budget"}
 NOT_IN_ANSWER_KEY |= {"cache_dir", "backend", "vllm_args"}
 # LightEval's generation parameters that are for other backends, or that `generate` rejects.
-NOT_IN_TRANSFORMERS = (
-    "frequency_penalty",
-    "presence_penalty",
-    "response_format",
-    "truncate_prompt",
-    "num_blocks",
-    "block_size",
-)
+NOT_IN_TRANSFORMERS = ("frequency_penalty", "presence_penalty", "response_format", "truncate_prompt")
+NOT_IN_TRANSFORMERS += ("num_blocks", "block_size")
 
 
 class ModelConfig(BaseModel, extra="forbid"):
@@ -66,14 +50,13 @@ class HFModelSettings(ModelConfig):
         dtype: "auto" is the checkpoint's; "4bit" and "8bit" need bitsandbytes.
         device: "auto" takes the first accelerator, else the CPU.
         device_map: Spreads one model over several devices, e.g. "auto"; replaces `device`.
-        quantisation: Arguments of transformers' BitsAndBytesConfig, if "4bit" and "8bit" are not enough.
         trust_remote_code: Whether code in the model's repository may run.
         attn_implementation: Attention of transformers, e.g. "eager"; None: transformers chooses.
         max_length: Longest sequence in tokens; None: the model's own.
         batch_size: Answers that are generated at once. "auto": as many as the free memory holds, at most 32 on a CPU
             and 256 on an accelerator. Where memory does not suffice, the number is halved.
         token_budget: Tokens per scoring batch beyond the shared prefix; None: 512 on a CPU, 2048 on an accelerator.
-            Where memory does not suffice, the number is halved.
+            It is halved likewise.
         chat_template: "auto" uses the tokenizer's if it has one.
         add_special_tokens: "auto" adds BOS to a prompt unless the chat template already does, or as the task says
             (QIMMA's `--parity`); "on" always does, like LightEval (BOS may then be duplicated).
@@ -84,7 +67,6 @@ class HFModelSettings(ModelConfig):
         reasoning_tags: Pairs of tags around reasoning.
         image_placement: Position of images that the prompt does not place with `<image>` marks.
         image_max_pixels: Larger images are scaled down to this many pixels, keeping the aspect ratio.
-        image_min_pixels: Smaller images are scaled up likewise.
         backend: "transformers", or "vllm" in an environment of its own.
         vllm_args: Further arguments of `vllm serve`; a text is split as a shell does.
         resolved_revision: The commit that was loaded; set when the model loads.
@@ -98,7 +80,6 @@ class HFModelSettings(ModelConfig):
     dtype: Literal["auto", "float32", "bfloat16", "float16", "float64", "4bit", "8bit"] = "auto"
     device: str = "auto"
     device_map: str | dict[str, int | str] | None = None
-    quantisation: dict[str, Any] | None = None
     trust_remote_code: bool = False
     attn_implementation: str | None = None
     max_length: PositiveInt | None = None
@@ -110,7 +91,6 @@ class HFModelSettings(ModelConfig):
     reasoning_tags: list[tuple[Tag, Tag]] = Field(default_factory=lambda: list(THINK_TAGS))
     image_placement: Placement = "first"
     image_max_pixels: PositiveInt | None = None
-    image_min_pixels: PositiveInt | None = None
     backend: Literal["transformers", "vllm"] = "transformers"
     vllm_args: list[str] = Field(default_factory=list)
     cache_dir: str = Field(default_factory=lambda: str(user_cache() / "lighteval"))
@@ -159,27 +139,15 @@ def read_settings(model: str) -> HFModelSettings:
     values = with_base_model(read_model_settings(model))
     if "model" in values and "model_name" not in values:
         values["model_name"] = values.pop("model")
-    return checked(HFModelSettings, values, f"The model {model!r}")
-
-
-def checked(kind: type[Settings], values: Mapping[str, Any], source: str) -> Settings:
-    """Validate settings, with readable errors.
-
-    Args:
-        kind: Of the settings.
-        values: As written.
-        source: Name of their origin in error messages.
-
-    Raises:
-        CulturevalError: An unknown key or a bad value, at the top or in the generation parameters.
-    """
-    problems = ProblemList()
+    source, problems = f"The model {model!r}", ProblemList()
     with problems.collecting():
         # `base_url` selects the server backend: if misspelt, this backend reads the file.
-        refuse_unknown(values, kind.model_fields, source, elsewhere={"base_url"})
+        refuse_unknown(values, HFModelSettings.model_fields, source, elsewhere={"base_url"})
     with problems.collecting():
         try:
-            settings = kind(**{name: value for name, value in values.items() if name in kind.model_fields})
+            settings = HFModelSettings(
+                **{name: values[name] for name in values if name in HFModelSettings.model_fields}
+            )
         except ValidationError as error:
             raise CulturevalError(f"{source} has wrong settings: {wrong_settings(error, values=True)}.") from error
     problems.raise_if_any()

@@ -19,11 +19,7 @@ from cultureval.runtime.errors import CulturevalError
 
 
 def require_whole_letters(doc: Doc, *texts: str) -> None:
-    """Refuses texts that no tokenizer and no server reads.
-
-    Raises:
-        CulturevalError: One holds half of a letter (a lone surrogate), as cut emojis in JSON files do.
-    """
+    """Refuses texts with half of a letter (a lone surrogate, as of cut emojis), which no tokenizer or server reads."""
     for text in texts:
         try:
             text.encode()

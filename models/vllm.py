@@ -53,11 +53,9 @@ FOR_SCORING = "--no-enable-prefix-caching"
 NOT_IN_VLLM = {
     "adapter": "save the model with the adapter merged (PEFT's merge_and_unload), and name that",
     "device_map": "give --vllm-args '--tensor-parallel-size N'",
-    "quantisation": "give --vllm-args '--quantization ...'",
     "attn_implementation": "give --vllm-args '--attention-backend ...'",
     "token_budget": "leave it out",
     "image_max_pixels": "give --vllm-args '--mm-processor-kwargs ...'",
-    "image_min_pixels": "give --vllm-args '--mm-processor-kwargs ...'",
 }
 # Arguments of `vllm serve` that MODEL and its settings say, or that make another server than ours.
 NOT_IN_ARGUMENTS = {"--model", "--served-model-name", "--chat-template", "--dtype", "--revision", "--tokenizer"}

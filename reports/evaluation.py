@@ -52,7 +52,7 @@ def evaluate_tasks(
 
     Args:
         model: Hub id, folder, or YAML file with settings.
-        check_model: Checks the model before anything loads (`cultureval.models.preflight.check_model`).
+        check_model: Checks the model before anything loads (`cultureval.models.choice.check_model`).
         names: Tasks, groups, suites, or files of them.
         limit: At most this many rows per task; None: all.
         saving: What is kept, and where it is uploaded; None: results and details in the output folder.

@@ -75,8 +75,8 @@ class TaskRecord(Record):
             the oldest of them.
         tokens_in: Tokens of its prompts, each counted once, reused answers included; `tokens_out` of its answers (or
             choices).
-        routes: Route of answering -> rows: `packed`, `plain` or `single_pass` for scored choices (`server`
-            or `first token` for a server's), `queue`, `batches` or `one_by_one` for generated texts (`generation` for
+        routes: Route of answering -> rows: `packed` or `plain` for scored choices (`server` or `first token`
+            for a server's), `queue`, `batches` or `one_by_one` for generated texts (`generation` for
             a server's); reused answers, and repeated prompts, are in none.
         other_data: A sentence where its rows are not the published ones, by their contents.
         notes: Sentences on the data.
@@ -200,7 +200,7 @@ class ModelRecord(Record):
         routes: Of scoring choices after prompts of `text` and with `images` (`packed` or `plain`), and of
             texts, `generated` and `generated images`.
         route_checks: What the choice of each route rests on: of scores, their `difference` from plain forward passes on
-            probes, in nats (root mean square), and the `seconds` that the check took; the `reason` of a slower route.
+            probes, in nats (root mean square); the `reason` of a slower route.
         served_models: The model's name in servers' replies.
         server: Their entry of it in `/v1/models`: id, root, max_model_len, sizes of weights.
         settings: All settings that differ from their defaults, generation included.

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from transformers.utils import logging as transformers_logging
 
-from cultureval.models.preflight import check_model
+from cultureval.models.choice import check_model
 from cultureval.reports.cvlue.retrieval import evaluate_retrieval
 from cultureval.reports.evaluation import SavedRun, evaluate_tasks
 from cultureval.reports.summary_text import shown_run

@@ -127,7 +127,7 @@ def evaluate(
     if problem := go_offline_if_unreachable():
         print_note(f"the hub does not answer ({problem}); models and data come from folders and the cache.")
     saving = Saving(results_path_template, save_details, push_to_hub, public_run, results_org, wandb)
-    from cultureval.models.preflight import check_model
+    from cultureval.models.choice import check_model
     from cultureval.reports.evaluation import evaluate_tasks
 
     with use_settings(with_model_settings(settings, of_model)):

@@ -66,7 +66,7 @@ def preflight(
     """Checks everything that a run needs, and tries its scorers, before a model loads.
 
     Args:
-        check_model: Checks the model without loading it (`cultureval.models.preflight.check_model`).
+        check_model: Checks the model without loading it (`cultureval.models.choice.check_model`).
         skip_unscorable: Whether tasks that cannot be scored are left out instead of stopping the run.
         wrong: Problems of the command line; where there are any, no data are read.
         limit: At most this many rows per task will be asked: others may be broken.

@@ -1,6 +1,7 @@
 """Tiny models for the tests, built once a session, and the plain way of scoring that everything is compared with."""
 
 import tempfile
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 
@@ -47,6 +48,21 @@ def picture(width, height, seed=0):
     return Image.fromarray(pixels.numpy())
 
 
+@contextmanager
+def tokens_fed(model):
+    """A list of how many tokens each forward pass inside the context feeds."""
+    fed = []
+
+    def count(_, args, given):
+        fed.append(given["input_ids"].numel())
+
+    hook = model.register_forward_pre_hook(count, with_kwargs=True)
+    try:
+        yield fed
+    finally:
+        hook.remove()
+
+
 def image_requests(family, sizes, texts, choices):
     """Requests about the same images, with different texts behind them."""
     processor, requests = vision_processor(family), []
@@ -56,7 +72,7 @@ def image_requests(family, sizes, texts, choices):
         prompt = processor.apply_chat_template([{"role": "user", "content": parts}], add_generation_prompt=True)
         inputs = dict(processor(text=[prompt], images=[images], return_tensors="pt"))
         del inputs["attention_mask"]
-        requests.append(ScoringRequest(inputs.pop("input_ids")[0].tolist(), of_one, vision=inputs))
+        requests.append(ScoringRequest(inputs.pop("input_ids")[0].tolist(), of_one, vision=inputs, images=str(sizes)))
     return requests
 
 

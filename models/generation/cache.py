@@ -15,7 +15,7 @@ from torch import Tensor
 from transformers import Cache, PreTrainedModel
 from transformers.cache_utils import DynamicLayer
 
-from cultureval.models.generation.rows import Row
+from cultureval.models.generation.rows import AnswerRow
 from cultureval.models.scoring.token_tree import common_length
 
 ROOM = 64  # columns that a full buffer grows by
@@ -72,12 +72,7 @@ def empty_cache() -> Cache:
 
 
 def assembled(parts: Sequence[Part], room: int) -> Cache:
-    """A cache of all rows of some parts, in order, as wide as the widest, with zeros before shorter ones.
-
-    Args:
-        parts: Of caches of one model.
-        room: Free columns after those in use.
-    """
+    """A cache of all rows of some parts, in order, with zeros before shorter ones and free columns after all."""
     made = empty_cache()
     for number in range(len(parts[0].cache.layers)):
         layer = GrowingLayer()
@@ -112,15 +107,11 @@ def bytes_per_column(cache: Cache) -> int:
 
 
 class Reader:
-    """Feeds a model, and keeps the shared beginning that it fed last.
-
-    Attributes:
-        fed: Tokens fed so far, padding included.
-    """
+    """Feeds a model, and keeps the shared beginning that it fed last."""
 
     def __init__(self, model: PreTrainedModel) -> None:
         """Prepare to read with a causal model."""
-        self.model, self.fed = model, 0
+        self.model = model
         self._taken = set(inspect.signature(model.forward).parameters)
         self.forget()
 
@@ -129,7 +120,7 @@ class Reader:
         self._beginning: list[int] = []
         self._cache = empty_cache()
 
-    def advance(self, cache: Cache, rows: Sequence[Row], width: int) -> Tensor:
+    def advance(self, cache: Cache, rows: Sequence[AnswerRow], width: int) -> Tensor:
         """Feed each row's tokens that the cache lacks, and return the logits after the last: [rows, vocabulary], fp32.
 
         Args:
@@ -149,12 +140,11 @@ class Reader:
         return self._logits(cache, ids, given)
 
     def _logits(self, cache: Cache, ids: Tensor, given: dict[str, Any]) -> Tensor:
-        self.fed += ids.numel()
         given = {name: value for name, value in (given | {"logits_to_keep": 1}).items() if name in self._taken}
         out = self.model(input_ids=ids, past_key_values=cache, use_cache=True, **given)
         return out.logits[:, -1].to(dtype=torch.float32, copy=True)
 
-    def read(self, rows: Sequence[Row]) -> tuple[Cache, Tensor]:
+    def read(self, rows: Sequence[AnswerRow]) -> tuple[Cache, Tensor]:
         """A cache of rows that share one beginning, or none, and the logits after their last tokens: as `advance`."""
         width, shared = max(map(len, rows)), rows[0].shared
         if not shared:

@@ -1,29 +1,22 @@
 """The check before a model's answers come from the queue: its logits on probes must be those of plain passes."""
 
-import inspect
-import logging
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from random import Random
 
 import torch
 from torch import Tensor
 
-from cultureval.models.generation.batch_size import BatchSize
 from cultureval.models.generation.queue import GenerationQueue
-from cultureval.models.generation.rows import Row
+from cultureval.models.generation.rows import AnswerRow
 from cultureval.models.loading import LoadedModel
-from cultureval.models.memory import is_out_of_memory
+from cultureval.models.memory import BatchSize
+from cultureval.models.scoring.choice_scores import ScoringRequest
+from cultureval.models.scoring.plain import PlainScorer, compared, root_mean_square
 from cultureval.runtime.patches.transformers import keeps_states
-
-logger = logging.getLogger(__name__)
 
 LONGEST = 64  # tokens of a probe, two thirds of which are more than `rows.LEAST_SHARED`
 KINDS = {"full_attention", "sliding_attention", "chunked_attention"}  # of layers whose caches are keys and values alone
-# How far logits may be off, in nats of their log-softmax (root mean square); wrong masks are off by more.
-TOLERANCE = {torch.float32: 1e-3, torch.float16: 0.05}
-TOLERANCE_BF16 = 0.4
-ERRORS = (TypeError, ValueError, KeyError, IndexError, AttributeError, NotImplementedError, RuntimeError)
 
 
 class _Forced:
@@ -32,7 +25,7 @@ class _Forced:
     def __init__(self) -> None:
         self.seen: defaultdict[int, list[Tensor]] = defaultdict(list)
 
-    def choose(self, rows: Sequence[Row], logits: Tensor) -> list[int]:
+    def choose(self, rows: Sequence[AnswerRow], logits: Tensor) -> list[int]:
         for row, one in zip(rows, logits, strict=True):
             self.seen[row.number].append(one.log_softmax(-1))
         return [row.prompt[len(row.tokens) % len(row.prompt)] for row in rows]
@@ -50,25 +43,17 @@ def why_not_queued(loaded: LoadedModel, prompts: Sequence[Sequence[int]]) -> str
     if keeps_states(loaded.model) or others:
         kind = f" (layers of kind {', '.join(sorted(others))})" if others else ""
         return f"{name} keeps states{kind}, which rows of different lengths cannot share"
-    try:
-        off = _difference(loaded, prompts)
-    except ERRORS as error:
-        if is_out_of_memory(error):
-            raise
-        return f"{name} rejects the queue: {' '.join(str(error).split())[:200]}"
-    allowed = TOLERANCE.get(loaded.model.dtype, TOLERANCE_BF16)
-    return "" if off <= allowed else f"the queue is off by {off:.1e} nats, not {allowed}"
+    return compared(loaded.model, "the queue", lambda: _difference(loaded, prompts))[1]
 
 
 def _difference(loaded: LoadedModel, prompts: Sequence[Sequence[int]]) -> float:
     """How far the queue's logits are from those of plain passes, where rows share, join and leave."""
     size, forced = BatchSize(2, loaded.model, str(loaded.identity.get("name"))), _Forced()
-    rows = [
-        Row(None, prompt, limit, Random(0), number)
-        for number, (prompt, limit) in enumerate(zip(_probes(prompts, loaded.max_length), (2, 4, 3), strict=True))
-    ]
+    probes = zip(_probes(prompts, loaded.max_length), (2, 4, 3), strict=True)
+    rows = [AnswerRow(None, prompt, limit, Random(0), number) for number, (prompt, limit) in enumerate(probes)]
     GenerationQueue(loaded, forced, size, ()).answer(iter([rows]), lambda _: None)
-    return _distance([torch.stack(forced.seen[row.number]) for row in rows], [_plain(loaded, row) for row in rows])
+    queued = torch.cat([torch.stack(forced.seen[row.number]) for row in rows])
+    return root_mean_square(queued, torch.cat([_plain(loaded, row) for row in rows]))
 
 
 def _probes(prompts: Sequence[Sequence[int]], max_length: int) -> list[list[int]]:
@@ -80,17 +65,7 @@ def _probes(prompts: Sequence[Sequence[int]], max_length: int) -> list[list[int]
 
 
 @torch.inference_mode()
-def _plain(loaded: LoadedModel, row: Row) -> Tensor:
+def _plain(loaded: LoadedModel, row: AnswerRow) -> Tensor:
     """Log-probabilities [tokens, vocabulary] before each token of an answer, by one pass without a cache."""
-    ids = torch.tensor([row.last(len(row))], device=loaded.model.device)
-    cacheless: Mapping[str, bool] = {"use_cache": False}
-    taken = cacheless if "use_cache" in inspect.signature(loaded.model.forward).parameters else {}
-    logits = loaded.model(input_ids=ids, **taken).logits[0, len(row.prompt) - 1 : -1]
+    (logits,) = PlainScorer(loaded.model).rows(ScoringRequest(row.prompt, [row.tokens]))
     return logits.float().log_softmax(-1)
-
-
-def _distance(some: Sequence[Tensor], others: Sequence[Tensor]) -> float:
-    """Root mean square of the differences; what is not a number in one alone is infinitely far."""
-    pairs = zip(some, others, strict=True)
-    mean = torch.cat([torch.where(one == other, 0.0, one - other).flatten() for one, other in pairs]).square().mean()
-    return float("inf") if mean.isnan() else mean.sqrt().item()

@@ -16,7 +16,7 @@ from transformers import (
 from transformers.generation import GenerationMode
 
 from cultureval.models.generation.generation import RefuseNaN, sampling_arguments
-from cultureval.models.generation.rows import Row
+from cultureval.models.generation.rows import AnswerRow
 from cultureval.models.loading import LoadedModel
 
 # These look at nothing but the scores, so that one call serves all rows.
@@ -38,7 +38,11 @@ class TokenChooser:
         self._of_rows = not all(isinstance(one, OF_SCORES_ALONE) for one in self._shared)
         self._sampled = bool(config.do_sample)
         self._refuse_nan = RefuseNaN(loaded)
-        self.refused = _needs_generate(config)
+        self.refused, mode = "", config.get_generation_mode()
+        if mode not in MODES:
+            self.refused = f"its generation settings ask for {mode.value.replace('_', ' ')}"
+        elif config.guidance_scale not in (None, 1):
+            self.refused = "its generation settings ask for guidance, which reads every prompt twice"
 
     def _processors(self, prompt: Sequence[int], limit: int) -> tuple[LogitsProcessorList, GenerationConfig]:
         """What `generate` would do to the scores after a prompt whose answer has so many tokens, and its settings."""
@@ -55,16 +59,8 @@ class TokenChooser:
         )
         return found[0], found[1]
 
-    def choose(self, rows: Sequence[Row], logits: Tensor) -> list[int]:
-        """The next token of each row.
-
-        Args:
-            rows: Their tokens so far, on which penalties of repetition depend.
-            logits: [rows, vocabulary], fp32.
-
-        Raises:
-            CulturevalError: A logit is not a number.
-        """
+    def choose(self, rows: Sequence[AnswerRow], logits: Tensor) -> list[int]:
+        """The next token of each row, from logits [rows, vocabulary] in fp32; a CulturevalError if one is NaN."""
         ids = torch.empty(len(rows), 0, dtype=torch.long, device=logits.device)
         self._refuse_nan(ids, logits)
         if self._of_rows:
@@ -73,26 +69,15 @@ class TokenChooser:
             scores = self._shared(ids, logits)
         return (_drawn(rows, scores) if self._sampled else scores.argmax(-1)).tolist()
 
-    def _of_row(self, row: Row, scores: Tensor) -> Tensor:
+    def _of_row(self, row: AnswerRow, scores: Tensor) -> Tensor:
         if row.processors is None:
             row.processors = self._processors(row.prompt, row.limit)[0]
         return row.processors(torch.tensor([row.last(len(row))], device=scores.device), scores)
 
 
-def _drawn(rows: Sequence[Row], scores: Tensor) -> Tensor:
+def _drawn(rows: Sequence[AnswerRow], scores: Tensor) -> Tensor:
     """Tokens drawn by one random number each: the first whose probabilities add up to more than it."""
     sums = scores.double().softmax(-1).cumsum(-1)
     numbers = torch.tensor([[row.numbers.random()] for row in rows], dtype=torch.double, device=scores.device)
     found = torch.searchsorted(sums, numbers * sums[:, -1:], right=True)
     return found[:, 0].clamp(max=scores.shape[-1] - 1)
-
-
-def _needs_generate(config: GenerationConfig) -> str:
-    mode = config.get_generation_mode()
-    if mode not in MODES:
-        return f"its generation settings ask for {mode.value.replace('_', ' ')}"
-    if config.guidance_scale not in (None, 1):
-        return "its generation settings ask for guidance, which reads every prompt twice"
-    if config.cache_implementation not in (None, "dynamic"):
-        return f"its generation settings ask for the cache {config.cache_implementation!r}"
-    return ""

@@ -1,6 +1,6 @@
 """Generation in batches: stop strings are matched in text, not tokens; reasoning is separated from answers."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,7 +9,6 @@ from torch import Tensor
 from transformers import LogitsProcessor, PreTrainedTokenizerBase, StoppingCriteria
 
 from cultureval.models.loading import LoadedModel
-from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.generation_hints import cut
 from cultureval.runtime.onednn_products import fast_products
 from cultureval.runtime.reasoning import Tags, split_reasoning
@@ -41,38 +40,23 @@ class RefuseNaN(LogitsProcessor):
         self.loaded = loaded
 
     def __call__(self, input_ids: Tensor, scores: Tensor) -> Tensor:
-        """Returns the scores unchanged.
-
-        Raises:
-            CulturevalError: One is not a number.
-        """
+        """Returns the scores unchanged."""
         if scores.isnan().any():
-            raise CulturevalError(
-                f"{self.loaded.identity['name']} gives logits that are not numbers: its weights contain such values, "
-                f"or the range of {self.loaded.model.dtype} is too small; try dtype: bfloat16 or float32."
-            )
+            raise self.loaded.not_numbers()
         return scores
 
 
 class StopOnStrings(StoppingCriteria):
     """Ends each row of a batch at its own stop strings, also across token boundaries; never within reasoning."""
 
-    def __init__(
-        self,
-        tokenizer: PreTrainedTokenizerBase,
-        stops: Sequence[Sequence[str]],
-        opened: Sequence[str],
-        width: int,
-        tags: Tags,
-    ) -> None:
-        """Prepare for a batch: stop strings and opened start tag of each row, and the columns of its prompts."""
-        self.tokenizer, self.stops, self.opened, self.width, self.tags = tokenizer, stops, opened, width, tags
+    def __init__(self, ended: Callable[[list[int], int], bool], width: int) -> None:
+        """Prepare for a batch whose prompts have so many columns; `ended` tells of an answer's tokens and its row."""
+        self.ended, self.width = ended, width
 
     def __call__(self, input_ids: Tensor, scores: Tensor, **_: Any) -> Tensor:
         """Which rows are done: bool [rows]."""
-        rows = zip(input_ids[:, self.width :].tolist(), self.stops, self.opened, strict=True)
-        done = [ends_with_stop(self.tokenizer, row, stops, opened, self.tags) for row, stops, opened in rows]
-        return torch.tensor(done, device=input_ids.device)
+        answers = input_ids[:, self.width :].tolist()
+        return torch.tensor([self.ended(row, place) for place, row in enumerate(answers)], device=input_ids.device)
 
 
 def ends_with_stop(
@@ -122,12 +106,13 @@ def generate(
         arguments: Of `generate`, with `max_new_tokens`.
         seed: The same batch and seed give the same samples.
         tags: Pairs of tags around reasoning.
-
-    Raises:
-        CulturevalError: The model's logits are not numbers.
     """
     width, device = inputs["input_ids"].shape[1], loaded.model.device
     pad, ends = loaded.tokenizer.pad_token_id, loaded.end_ids()
+
+    def ended(row: list[int], place: int) -> bool:
+        return ends_with_stop(loaded.tokenizer, row, stops[place], opened[place], tags)
+
     with torch.random.fork_rng([] if device.type == "cpu" else [device]), fast_products(device):
         torch.manual_seed(seed)
         output = loaded.model.generate(
@@ -136,30 +121,17 @@ def generate(
             pad_token_id=pad,
             eos_token_id=ends or None,
             logits_processor=[RefuseNaN(loaded)],
-            stopping_criteria=[StopOnStrings(loaded.tokenizer, stops, opened, width, tags)] if any(stops) else [],
+            stopping_criteria=[StopOnStrings(ended, width)] if any(stops) else [],
         )
-    texts = [row if pad in ends else _without_padding(row, pad) for row in output[:, width:].tolist()]
-    return [read_answer(*row, loaded, tags) for row in zip(texts, stops, opened, strict=True)]
-
-
-def _without_padding(row: list[int], pad: int) -> list[int]:
-    """A row without the padding behind its stop string, up to the length of the longest row."""
-    last = len(row)
-    while last and row[last - 1] == pad:
-        last -= 1
-    return row[:last]
+    answers = output[:, width:].tolist()
+    for row in answers if pad not in ends else ():
+        while row and row[-1] == pad:  # behind its stop string, up to the length of the longest row
+            row.pop()
+    return [read_answer(*row, loaded, tags) for row in zip(answers, stops, opened, strict=True)]
 
 
 def read_answer(row: Sequence[int], stops: Sequence[str], opened: str, loaded: LoadedModel, tags: Tags) -> Generation:
-    """The answer that some generated tokens are, without the end token and what follows it.
-
-    Args:
-        row: The tokens.
-        stops: Stop strings.
-        opened: The start tag of reasoning that the prompt ends with, "" for none.
-        loaded: The model.
-        tags: Pairs of tags around reasoning.
-    """
+    """The answer that a row of generated tokens is, without the end token and what follows it; see `generate`."""
     ends = loaded.end_ids()
     last = next((place for place, token in enumerate(row) if token in ends), len(row))
     tokens = list(row[:last])

@@ -7,31 +7,23 @@ batching takes 2.5 times as long on prompts after 500 shared tokens: each of its
 
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from typing import Protocol
+from typing import Any
 
 import torch
 from torch import Tensor
 from transformers import Cache
 
-from cultureval.models.generation.batch_size import BatchSize
 from cultureval.models.generation.cache import Part, Reader, assembled, bytes_per_column, empty_cache
 from cultureval.models.generation.generation import Generation, ends_with_stop, read_answer
-from cultureval.models.generation.rows import Row, in_passes, in_reading_order
+from cultureval.models.generation.rows import AnswerRow, in_passes, in_reading_order
 from cultureval.models.loading import LoadedModel
-from cultureval.models.memory import is_out_of_memory, recover
+from cultureval.models.memory import BatchSize, is_out_of_memory
 from cultureval.runtime.onednn_products import fast_products
 from cultureval.runtime.reasoning import Tags
 
 # Tokens read in one pass; more are no faster on a CPU, and take memory.
 READ_AT_ONCE_CPU, READ_AT_ONCE_ACCELERATOR = 1024, 8192
 MOST_ROOM = 256  # columns for answers that a batch gets at once
-
-
-class Chooser(Protocol):
-    """Chooses tokens (`choosing.TokenChooser`)."""
-
-    def choose(self, rows: Sequence[Row], logits: Tensor) -> list[int]:
-        """The next token of each row."""
 
 
 class GenerationQueue:
@@ -42,45 +34,35 @@ class GenerationQueue:
         count_tokens: Is told how many tokens were generated.
     """
 
-    def __init__(self, loaded: LoadedModel, chooser: Chooser, size: BatchSize, tags: Tags) -> None:
-        """Prepare to answer.
-
-        Args:
-            loaded: The model.
-            chooser: Chooses tokens.
-            size: How many rows are answered at once.
-            tags: Pairs of tags around reasoning.
-        """
+    def __init__(self, loaded: LoadedModel, chooser: Any, size: BatchSize, tags: Tags) -> None:
+        """Prepare to answer as many rows at once as `size` says, with a `TokenChooser` and tags around reasoning."""
         self.loaded, self.chooser, self.size, self.tags = loaded, chooser, size, tags
         self.reader = Reader(loaded.model)
         self.count_tokens: Callable[[int], None] = lambda count: None
         self._ends = frozenset(loaded.end_ids())
         on_cpu = loaded.model.device.type == "cpu"
         self._read_at_once = READ_AT_ONCE_CPU if on_cpu else READ_AT_ONCE_ACCELERATOR
-        self._waiting: deque[Row] = deque()
+        self._waiting: deque[AnswerRow] = deque()
         self._column = 0  # bytes of a token's keys and values
-        self._joining: list[Row] = []
-        self._ended: list[tuple[Row, Generation]] = []
+        self._joining: list[AnswerRow] = []
+        self._ended: list[tuple[AnswerRow, Generation]] = []
         self._leave()
 
     def _leave(self) -> None:
         """Empties the batch."""
-        self._rows: list[Row] = []
+        self._rows: list[AnswerRow] = []
         self._cache = empty_cache()
         self.reader.forget()
 
     @torch.inference_mode()
     def answer(
-        self, windows: Iterator[Sequence[Row]], finished: Callable[[list[tuple[Row, Generation]]], None]
+        self, windows: Iterator[Sequence[AnswerRow]], finished: Callable[[list[tuple[AnswerRow, Generation]]], None]
     ) -> None:
         """Answer all rows.
 
         Args:
             windows: The rows, some at a time; the next are taken when the batch has room for them.
             finished: Called with the answers that ended with one token.
-
-        Raises:
-            CulturevalError: A logit is not a number, or one row alone does not fit the memory.
         """
         with fast_products(self.loaded.model.device):
             while True:
@@ -100,11 +82,11 @@ class GenerationQueue:
         self._leave()
 
     @property
-    def rows(self) -> list[Row]:
+    def rows(self) -> list[AnswerRow]:
         """The rows that are being answered."""
         return [*self._live(), *(row for row in self._joining if not row.ended)]
 
-    def _live(self) -> list[Row]:
+    def _live(self) -> list[AnswerRow]:
         return [row for row in self._rows if not row.ended]
 
     def _next_tokens(self) -> None:
@@ -134,10 +116,10 @@ class GenerationQueue:
             needs.pop()
         return len(coming) or int(not live)
 
-    def _join(self, rows: list[Row]) -> None:
+    def _join(self, rows: list[AnswerRow]) -> None:
         """Reads new rows, chooses their first tokens, and puts them after those of the batch."""
         self._joining = rows
-        parts: list[tuple[Cache, list[Row]]] = []
+        parts: list[tuple[Cache, list[AnswerRow]]] = []
         for together in in_passes(rows, self._read_at_once):
             cache, logits = self.reader.read(together)
             self._take(together, logits)
@@ -145,7 +127,7 @@ class GenerationQueue:
         self._assemble(parts)
         self._joining = []
 
-    def _assemble(self, joining: Sequence[tuple[Cache, list[Row]]]) -> None:
+    def _assemble(self, joining: Sequence[tuple[Cache, list[AnswerRow]]]) -> None:
         """Makes the batch anew of its rows that go on and of those that join."""
         parts, kept = [], []
         for cache, rows in [(self._cache, self._rows), *joining]:
@@ -158,7 +140,7 @@ class GenerationQueue:
         self._cache = assembled(parts, min(room, MOST_ROOM)) if parts else empty_cache()
         self._rows = kept
 
-    def _take(self, rows: Sequence[Row], logits: Tensor) -> None:
+    def _take(self, rows: Sequence[AnswerRow], logits: Tensor) -> None:
         """Adds the next token of each row, and notes the answers that end with it."""
         self.count_tokens(len(rows))
         for row, token in zip(rows, self.chooser.choose(rows, logits), strict=True):
@@ -170,9 +152,7 @@ class GenerationQueue:
 
     def _shrink(self, error: BaseException) -> None:
         """Puts all rows back into the queue, with their tokens so far, to go on with half as many at once."""
-        rows = self.rows
-        self.size.halve(len(rows), error)
-        self._waiting.extendleft(reversed(rows))
-        self._joining = []
+        rows, self._joining = self.rows, []
         self._leave()
-        recover(self.loaded.model.device, error)
+        self._waiting.extendleft(reversed(rows))
+        self.size.halve(len(rows), error)

@@ -11,7 +11,6 @@ from lighteval.tasks.prompt_manager import PromptManager
 from lighteval.tasks.requests import Doc
 
 from cultureval.models.settings import HFModelSettings
-from cultureval.models.template_errors import TEMPLATE_ERRORS
 from cultureval.runtime.data.image_store import pillow, upright
 from cultureval.runtime.errors import CulturevalError, described
 from cultureval.runtime.generation_hints import (
@@ -29,6 +28,9 @@ if TYPE_CHECKING:
     from PIL.Image import Image
 
 PROBE = "Whatever?"
+# What chat templates raise, which are programs of a checkpoint.
+TEMPLATE_ERRORS = (TemplateError, TypeError, ValueError, LookupError, AttributeError, ArithmeticError, RuntimeError)
+TEMPLATE_ERRORS += (MemoryError,)
 
 
 class Renderer:
@@ -39,11 +41,7 @@ class Renderer:
     """
 
     def __init__(self, tokenizer: Any, processor: Any | None, settings: HFModelSettings) -> None:
-        """Decide whether the chat template is used.
-
-        Raises:
-            CulturevalError: A chat template is required by the settings and there is none.
-        """
+        """Decide whether the chat template is used; a CulturevalError where the settings ask for one in vain."""
         self.model_name, self.processor = settings.model_name, processor
         names = ("image_token", "boi_token", "eoi_token", "video_token") if processor is not None else ()
         tokens = [token for name in names if isinstance(token := getattr(processor, name, None), str) and token]
@@ -57,22 +55,16 @@ class Renderer:
         self.placement: Placement = settings.image_placement
         self.system_prompt = settings.system_prompt
         self.knows_thinking = "enable_thinking" in str(template)
-        self.supports_text, self.supports_parts = (
-            self._supports(PROBE),
-            self._supports([{"type": "text", "text": PROBE}]),
-        )
-        self.writes_bos = self._writes_bos(tokenizer.bos_token)
+        parts = [{"type": "text", "text": PROBE}]
+        # Some templates iterate over parts and silently drop plain-text content, others the reverse.
+        (plain, self.supports_text), (in_parts, self.supports_parts) = self._probed(PROBE), self._probed(parts)
+        bos = tokenizer.bos_token
+        self.writes_bos = bool(bos) and (plain if self.supports_text else in_parts).startswith(bos)
 
     def text(self, doc: Doc, scoring: bool = False) -> str:
-        """The prompt of a doc.
+        """The prompt of a doc; a CulturevalError where it has images and the model takes none.
 
-        Args:
-            doc: With or without images.
-            scoring: Choices are scored directly after the prompt, so the template must not open reasoning (also where
-                the task asks for none).
-
-        Raises:
-            CulturevalError: The doc has images and the model takes none.
+        With `scoring`, choices are scored directly after it, so that the template must not open reasoning.
         """
         doc = self._with_literal_text(doc)
         apply = partial(self.writer.apply_chat_template) if self.uses_chat_template else None
@@ -165,30 +157,16 @@ class Renderer:
         marked.query = before + (f"{marks}\n{rest}" if self.placement == "first" else f"{rest}\n{marks}")
         return marked
 
-    def _writes_bos(self, bos: str | None) -> bool:
-        if not self.uses_chat_template or not bos:
-            return False
-        try:
-            return self._turn(PROBE if self.supports_text else [{"type": "text", "text": PROBE}]).startswith(bos)
-        except TEMPLATE_ERRORS:  # a prompt will say so, with its task
-            return False
-
-    def _supports(self, content: Any) -> bool:
-        """Whether the chat template writes content of this form (a string or parts) correctly.
-
-        Some templates iterate over parts and silently drop plain-text content, others the reverse.
-        """
+    def _probed(self, content: Any) -> tuple[str, bool]:
+        """A turn of this content (a string or parts) by the chat template, "" without, and whether it is whole."""
         if not self.uses_chat_template:
-            return False
-        try:
-            written = self._turn(content)
-        except TEMPLATE_ERRORS:
-            return False
-        return PROBE in written and "'type'" not in written
-
-    def _turn(self, content: Any) -> str:
+            return "", False
         turn = [{"role": "user", "content": content}]
-        return self.writer.apply_chat_template(turn, tokenize=False, add_generation_prompt=True)
+        try:
+            written = self.writer.apply_chat_template(turn, tokenize=False, add_generation_prompt=True)
+        except TEMPLATE_ERRORS:  # a prompt will say so, with its task
+            return "", False
+        return written, PROBE in written and "'type'" not in written
 
 
 def all_images(doc: Doc) -> list[Any]:
@@ -197,18 +175,16 @@ def all_images(doc: Doc) -> list[Any]:
 
 
 def open_images(doc: Doc, settings: HFModelSettings) -> "list[Image]":
-    """A doc's images as RGB, upright, scaled to the limits of the settings; paths are opened."""
+    """A doc's images as RGB, upright, scaled to the limit of the settings; paths are opened."""
     images = [upright(image).convert("RGB") for image in all_images(doc)]
-    return [scaled(image, settings.image_min_pixels, settings.image_max_pixels) for image in images]
+    return [scaled(image, settings.image_max_pixels) for image in images]
 
 
-def scaled(image: "Image", least: int | None, most: int | None) -> "Image":
-    """Scale an image so that it has between `least` and `most` pixels, keeping its aspect ratio."""
+def scaled(image: "Image", most: int | None) -> "Image":
+    """An image of at most so many pixels, scaled down with its aspect ratio where it has more."""
     pixels = image.width * image.height
-    target = min(max(pixels, least or 0), most or max(pixels, least or 0))
-    if target == pixels:
+    if most is None or pixels <= most:
         return image
-    factor = (target / pixels) ** 0.5
-    rounded = math.ceil if factor > 1 else math.floor
-    size = (max(1, rounded(image.width * factor)), max(1, rounded(image.height * factor)))
+    factor = (most / pixels) ** 0.5
+    size = (max(1, math.floor(image.width * factor)), max(1, math.floor(image.height * factor)))
     return image.resize(size, pillow().Resampling.BICUBIC)

@@ -11,7 +11,7 @@ LEAST_SHARED = 32  # tokens; copying the keys of a shorter beginning saves nothi
 
 
 @dataclass(eq=False)
-class Row:
+class AnswerRow:
     """One answer in the making.
 
     Attributes:
@@ -51,12 +51,12 @@ class Row:
         return [*self.prompt[max(len(self) - count, 0) :], *self.tokens]
 
 
-def in_reading_order(rows: Sequence[Row]) -> list[Row]:
+def in_reading_order(rows: Sequence[AnswerRow]) -> list[AnswerRow]:
     """Rows with those that share a beginning next to each other, otherwise the longest first: batches pad little.
 
     What rows share is noted in them.
     """
-    runs: list[list[Row]] = []
+    runs: list[list[AnswerRow]] = []
     for row in sorted(rows, key=lambda row: row.prompt):
         if not runs or not _shares(runs[-1], row):
             runs.append([row])
@@ -64,7 +64,7 @@ def in_reading_order(rows: Sequence[Row]) -> list[Row]:
     return [row for run in runs for row in sorted(run, key=len, reverse=True)]
 
 
-def _shares(run: list[Row], row: Row) -> bool:
+def _shares(run: list[AnswerRow], row: AnswerRow) -> bool:
     """Adds a row to a run with which it shares a long beginning, at least half of what the run shares so far."""
     first = run[0]
     now = first.shared or len(first.prompt) - 1
@@ -77,18 +77,18 @@ def _shares(run: list[Row], row: Row) -> bool:
     return True
 
 
-def in_passes(rows: Sequence[Row], most: int) -> Iterator[list[Row]]:
+def in_passes(rows: Sequence[AnswerRow], most: int) -> Iterator[list[AnswerRow]]:
     """Rows that are read in one pass: they share one beginning, or none, and are of about one length.
 
     Args:
         rows: In any order.
         most: Tokens of one pass, padding included, though one row is always read whole.
     """
-    together: dict[tuple[int, ...], list[Row]] = {}
+    together: dict[tuple[int, ...], list[AnswerRow]] = {}
     for row in rows:
         together.setdefault(tuple(row.prompt[: row.shared]), []).append(row)
     for members in together.values():
-        part: list[Row] = []
+        part: list[AnswerRow] = []
         for row in sorted(members, key=len, reverse=True):
             if part and (len(part[0]) - row.shared) * (len(part) + 1) > most:
                 yield part

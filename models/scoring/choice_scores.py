@@ -1,12 +1,41 @@
-"""The score of a choice, read from the rows of a tree."""
+"""What is asked, a prompt and its choices; and the score of a choice, read from the rows of a tree."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import torch
+from torch import Tensor
 
 from cultureval.models.scoring.lm_head import Rows
 from cultureval.models.scoring.token_tree import Branch, TokenTree
+
+
+@dataclass(frozen=True)
+class ScoringRequest(Branch):
+    """One prompt and its choices.
+
+    Attributes:
+        vision: The processor's outputs for the images: `pixel_values`, `image_grid_thw`, ... and, of shape
+            [1, len(prompt)], `mm_token_type_ids`, `token_type_ids` where the model has them. None for text alone.
+        images: Names the images; requests of one name share what is computed of them. "" for text alone.
+    """
+
+    vision: Mapping[str, Tensor] | None = None
+    images: str = ""
+
+    def length(self) -> int:
+        """Tokens of the prompt plus the fed tokens of the longest choice."""
+        return len(self.prompt) + max(map(len, self.choices), default=0) - (0 if self.ending else 1)
+
+    def tree_size(self) -> int:
+        """Upper bound of the tokens to feed after the prompt."""
+        keep = 0 if self.ending else 1
+        return sum(max(len(choice) - keep, 0) for choice in self.choices)
+
+    def is_per_token(self, value: Tensor) -> bool:
+        """Whether one of the processor's outputs has one number per token of the prompt."""
+        return value.shape == (1, len(self.prompt))
 
 
 class ChoiceScore(NamedTuple):
@@ -28,16 +57,12 @@ class ChoiceScore(NamedTuple):
 def read_scores(
     rows: Rows, tree: TokenTree, branches: Sequence[Branch], end_ids: Sequence[int]
 ) -> list[list[ChoiceScore]]:
-    """Scores of the choices of a tree's branches.
+    """Scores of the choices of a tree's branches, a list for each branch.
 
     Args:
         rows: One for each of `tree.columns()`.
-        tree: Over these branches.
-        branches: In the tree's order.
+        tree: Over these branches, in this order.
         end_ids: Tokens that end a text.
-
-    Returns:
-        A list for each branch, in the order of its choices.
     """
     row_of = {column: row for row, column in enumerate(tree.columns())}
     pairs = [(row_of[column], token) for column, token, _ in tree.reads]

@@ -39,15 +39,10 @@ class Rows:
         return Rows(self.values[row : row + 1].clone(), self.head)
 
     def log_probs(self, at: Tensor, tokens: Tensor) -> tuple[Tensor, Tensor]:
-        """Log-probabilities of tokens.
-
-        Args:
-            at: [pairs] row of each pair.
-            tokens: [pairs] token of each pair.
+        """Log-probabilities of tokens, given as pairs of a row and a token, both [pairs].
 
         Returns:
-            ([pairs] log-probability in fp32, [pairs] whether the token is its row's most likely one; the first wins
-            a tie).
+            ([pairs] log-probability in fp32, [pairs] whether the token is its row's first most likely one).
         """
         picked = torch.zeros(len(tokens), device=self.values.device)
         is_best = torch.zeros(len(tokens), dtype=torch.bool, device=self.values.device)
@@ -90,11 +85,7 @@ class LMHead:
     """
 
     def __init__(self, model: PreTrainedModel) -> None:
-        """Find a model's lm_head.
-
-        Raises:
-            ValueError: The model has none.
-        """
+        """Find a model's lm_head; a ValueError where it has none."""
         self.model = model
         self.head = model.get_output_embeddings()
         if self.head is None:
@@ -108,12 +99,7 @@ class LMHead:
         self.last_mlp = last if hasattr(last, "down_proj") else None  # dense, so that rows are independent
 
     def rows(self, wanted: Tensor, **inputs: Any) -> Rows:
-        """Run the model on inputs and keep some rows.
-
-        Args:
-            wanted: Indices into the batch's tokens, row by row: batch index * width + column.
-            **inputs: For the model's forward.
-        """
+        """Run the model's forward on inputs and keep some rows: indices into the batch's tokens, row by row."""
         captured: list[Tensor] = []
 
         def choose(_: nn.Module, args: tuple[Tensor, ...]) -> tuple[Any, ...]:
@@ -134,12 +120,7 @@ class LMHead:
 
 @contextmanager
 def only_rows(mlp: nn.Module | None, wanted: Tensor) -> Iterator[None]:
-    """Run the last layer's feed-forward block on some rows only: its other outputs are not needed.
-
-    Args:
-        mlp: The block, from [batch, width, size] to the same; None changes nothing.
-        wanted: Indices into the batch's tokens, row by row.
-    """
+    """Run the last layer's feed-forward block, if there is one, on some rows only: its other outputs are not needed."""
     if mlp is None:
         yield
         return

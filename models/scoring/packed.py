@@ -6,28 +6,24 @@ the prefix that it shares with them: an instruction, few-shot examples, an image
 that a batch shares is fed first, separately; so are images, with the model's own mask and positions. The lm_head is
 applied only to the rows that predict a choice's token (see `lm_head`).
 
-A check on the first batch finds models that cannot be packed (see `route_check`); these are scored plainly (`plain`).
+A check on the first batch finds models that cannot be packed; these are scored plainly (see `plain`).
 """
 
-import hashlib
 import logging
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import torch
 from torch import Tensor
 from transformers import PreTrainedModel
 
-from cultureval.models.memory import recover
-from cultureval.models.scoring.choice_scores import ChoiceScore, read_scores
+from cultureval.models.memory import recover, too_little
+from cultureval.models.scoring.choice_scores import ChoiceScore, ScoringRequest, read_scores
 from cultureval.models.scoring.lm_head import LMHead, Rows
-from cultureval.models.scoring.plain import PlainScorer
+from cultureval.models.scoring.plain import PlainScorer, RouteCheck, choose_route
 from cultureval.models.scoring.prefix_cache import PrefixCache, longest_reusable
-from cultureval.models.scoring.route_check import RouteCheck, choose_route
 from cultureval.models.scoring.token_tree import Branch, TokenTree, build_tree, common_length
-from cultureval.runtime.errors import GOES_ON, CulturevalError
 from cultureval.runtime.onednn_products import fast_products
 from cultureval.runtime.patches.transformers import rope_offset
 
@@ -40,45 +36,8 @@ LONG_PREFIX = 256  # a shared prefix of this many tokens is fed separately, with
 MAX_LOGITS = 2**28  # most logits in memory: 1 GiB in fp32
 
 
-@dataclass(frozen=True)
-class ScoringRequest(Branch):
-    """One prompt and its choices.
-
-    Attributes:
-        vision: The processor's outputs for the images: `pixel_values`, `image_grid_thw`, ... and, of shape
-            [1, len(prompt)], `mm_token_type_ids`, `token_type_ids` where the model has them. None for text alone.
-    """
-
-    vision: Mapping[str, Tensor] | None = None
-
-    def length(self) -> int:
-        """Tokens of the prompt plus the fed tokens of the longest choice."""
-        return len(self.prompt) + max(map(len, self.choices), default=0) - (0 if self.ending else 1)
-
-    def tree_size(self) -> int:
-        """Upper bound of the tokens to feed after the prompt."""
-        keep = 0 if self.ending else 1
-        return sum(max(len(choice) - keep, 0) for choice in self.choices)
-
-    @cached_property
-    def images(self) -> str:
-        """A hash of the processor's outputs for the images, "" for text alone."""
-        if not self.vision:
-            return ""
-        digest = hashlib.sha256()
-        for name, value in sorted(self.vision.items()):
-            if not self.is_per_token(value):
-                digest.update(f"{name} {value.dtype} {tuple(value.shape)}".encode())
-                digest.update(value.cpu().contiguous().flatten().view(torch.uint8).numpy())
-        return digest.hexdigest()
-
-    def is_per_token(self, value: Tensor) -> bool:
-        """Whether one of the processor's outputs has one number per token of the prompt."""
-        return value.shape == (1, len(self.prompt))
-
-
 class ChoiceScorer:
-    """Scores requests with one model; the route (packed or plain) is chosen on the first batch that needs one.
+    """Scores requests with one model; the route (packed or plain) is chosen on the first batch.
 
     Attributes:
         token_budget: Tokens of a tree beyond its shared prefix.
@@ -87,17 +46,11 @@ class ChoiceScorer:
         checks: What the choice of each rests on.
         longest_reusable: Longest sequence whose keys may be reused; None without a limit.
         prefix: The prefix cache.
-        last_route: The route of the last batch: one of these, or single_pass for prompts that need only themselves.
+        last_route: The route of the last batch.
     """
 
     def __init__(self, model: PreTrainedModel, end_ids: Sequence[int] = (), token_budget: int | None = None) -> None:
-        """Prepare to score.
-
-        Args:
-            model: A causal or image-text-to-text model with an lm_head.
-            end_ids: Tokens that end a text.
-            token_budget: None takes the defaults above.
-        """
+        """Prepare to score by a causal or image-text-to-text model, with the tokens that end a text."""
         self.model = model
         self.head = LMHead(model)
         self.end_ids = list(end_ids)
@@ -108,29 +61,17 @@ class ChoiceScorer:
         self.longest_reusable = longest_reusable(model)
         self.prefix = PrefixCache()
         self.last_route = ""
-        self._fed = 0
-
-    @property
-    def forwarded_tokens(self) -> int:
-        """Tokens fed to the model so far, the check included."""
-        return self._fed + self.plain.forwarded_tokens
 
     def halve(self, name: str, error: BaseException) -> None:
-        """Halve the budget after memory did not suffice.
+        """Halve the budget after memory did not suffice; a CulturevalError where one prompt must be too long.
 
         Args:
             name: Of the model, for messages.
             error: Which said so; what it holds is freed.
-
-        Raises:
-            CulturevalError: It is so small already that the prompts themselves must be too long.
         """
         device = self.model.device
         if self.token_budget <= LEAST_BUDGET:
-            raise CulturevalError(
-                f"{name} has too little memory on {device} to score one prompt ({str(error)[:200]}). Lower max_length, "
-                f"set dtype: bfloat16, 8bit or 4bit, or device_map: auto. {GOES_ON}"
-            ) from None
+            raise too_little(name, device, "to score one prompt", error) from None
         self.token_budget //= 2
         logger.warning("memory on %s did not suffice: going on with batches of %d tokens", device, self.token_budget)
         self.clear_cache()
@@ -164,11 +105,7 @@ class ChoiceScorer:
 
     @torch.inference_mode()
     def score(self, requests: Sequence[ScoringRequest]) -> list[list[ChoiceScore]]:
-        """Score a batch of requests, one list of scores per request.
-
-        Raises:
-            ValueError: A prompt without tokens.
-        """
+        """Score a batch of requests, one list of scores per request; a ValueError for a prompt without tokens."""
         if any(not request.prompt for request in requests):
             raise ValueError("a prompt needs at least one token: put a BOS token before an empty one")
         asked = [request for request in requests if request.needs_scoring()]
@@ -180,21 +117,17 @@ class ChoiceScorer:
 
     def _scored(self, requests: Sequence[ScoringRequest]) -> list[list[ChoiceScore]]:
         with fast_products(self.model.device):
-            route = self.last_route = self._route(requests)
-            if route == "single_pass":
-                return self._single_pass(requests[0])
-            return self._packed(requests) if route == "packed" else self.plain.score(requests)
+            self.last_route = self._route(requests)
+            return self._packed(requests) if self.last_route == "packed" else self.plain.score(requests)
 
     # --- the route ---
 
     def _route(self, requests: Sequence[ScoringRequest]) -> str:
-        """The route for these requests, chosen on the first that need a mask; a `single_pass` needs none."""
+        """The route for these requests, chosen on the first without, and on the first with images."""
         if self.longest_reusable and any(request.length() > self.longest_reusable for request in requests):
             return "plain"
         kind = bool(requests[0].vision)
         if kind not in self.routes:
-            if len(requests) == 1 and not requests[0].tree_size():
-                return "single_pass"
             self.checks[kind] = choose_route(self.model, requests, self.plain, self._packed_afresh)
             self.routes[kind] = self.checks[kind].route
             self.clear_cache()
@@ -204,17 +137,6 @@ class ChoiceScorer:
         self.clear_cache()
         self._packed([replace(probes[0], choices=probes[0].choices[-1:])])  # so that the others begin in the cache
         return self._packed(probes)
-
-    def _single_pass(self, request: ScoringRequest) -> list[list[ChoiceScore]]:
-        """Score a request that feeds only its prompt: by a pass without masks or caches."""
-        self._fed += len(request.prompt)
-        rows = self.head.rows(
-            torch.tensor([len(request.prompt) - 1]),
-            input_ids=torch.tensor([list(request.prompt)], device=self.model.device),
-            use_cache=False,
-            **{name: value.to(self.model.device) for name, value in (request.vision or {}).items()},
-        )
-        return read_scores(rows, build_tree(request.prompt, [request]), [request], self.end_ids)
 
     # --- packed ---
 
@@ -268,15 +190,10 @@ class ChoiceScorer:
         self.prefix.extend(tokens, rows, rope_offset(self.model) if vision else 0)
 
     def _feed_tree(self, tree: TokenTree, columns: Sequence[int], prompt: Sequence[int]) -> Rows:
-        """Feed a tree after the cached prefix, which is then extended to the end of the tree's last prompt.
+        """Feed a tree after the cached prefix, which is then extended to `prompt`, the tree's last one.
 
         Args:
-            tree: Continues the cached prefix.
-            columns: Columns whose rows are wanted: nodes, and the last cached token.
-            prompt: Tokens of the tree's last prompt.
-
-        Returns:
-            One row per column.
+            columns: Columns whose rows are wanted, and returned: nodes, and the last cached token.
         """
         from_cache = self.prefix.last if columns[0] < tree.cached else None
         if not len(tree):
@@ -292,7 +209,6 @@ class ChoiceScorer:
 
     def _rows(self, tokens: Sequence[int], wanted: Sequence[int], **inputs: Any) -> Rows:
         """Feed tokens after the cached keys and values, and keep some rows."""
-        self._fed += len(tokens)
         return self.head.rows(
             torch.tensor(wanted),
             input_ids=torch.tensor([list(tokens)], device=self.model.device),
@@ -318,11 +234,7 @@ def images_end(model: PreTrainedModel, prompt: Sequence[int]) -> int:
 
 
 def tree_masks(model: PreTrainedModel, tree: TokenTree) -> Tensor | dict[str, Tensor]:
-    """Additive masks [1, 1, nodes, cached + nodes]: one, or one per kind of layer for models that mix kinds.
-
-    Args:
-        model: Gives kinds of layers, window and dtype.
-        tree: The tree to feed.
+    """Additive masks [1, 1, nodes, cached + nodes] of a tree: one, or one per kind of layer of the model.
 
     Raises:
         ValueError: A kind of layer that has no such mask (recurrent, chunked, windows of its own).

@@ -1,50 +1,49 @@
-"""Scoring by plain forward passes: for models that cannot be packed, and as the reference for packed scores."""
+"""Scoring by plain forward passes: for models that cannot be packed, and as the reference of other routes.
+
+Packed scores, and the logits of the queue that generates answers, must be those of plain passes on a few probes. Models
+that cannot be packed by what they are (no positions, recurrent states) are not tried.
+"""
 
 import inspect
-from collections.abc import Iterator, Mapping, Sequence
+import logging
+import math
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from typing import Protocol
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 from transformers import PreTrainedModel
 
-from cultureval.models.scoring.choice_scores import ChoiceScore, read_scores
+from cultureval.models.memory import is_out_of_memory
+from cultureval.models.scoring.choice_scores import ChoiceScore, ScoringRequest, read_scores
 from cultureval.models.scoring.lm_head import Rows
 from cultureval.models.scoring.token_tree import Branch, build_tree
+from cultureval.runtime.errors import CulturevalError
+from cultureval.runtime.patches.transformers import keeps_states
+
+logger = logging.getLogger(__name__)
 
 CROSS_MASK, PALIGEMMA = "cross_attention_mask", "paligemma"
-
-
-class Request(Protocol):
-    """A prompt, its choices and its images; see `scoring.packed.ScoringRequest`."""
-
-    prompt: Sequence[int]
-    choices: Sequence[Sequence[int]]
-    ending: bool
-    vision: Mapping[str, Tensor] | None
+# How far a route may be off, in nats (root mean square; of packed scores, of sums over up to four tokens). On SmolLM2
+# sound scores are by 2e-5, 0.02 and 0.2, wrong masks and positions by 0.08 to 25 in every dtype.
+TOLERANCE = {torch.float64: 5e-3, torch.float32: 5e-3, torch.float16: 0.05, torch.bfloat16: 0.4}
+LONGEST = 24  # probed tokens of a prompt: its first and its last ones
+FED = 3  # tokens that are fed after a probe's prompt
+LAST_TOKENS = 6  # of each probed beginning of a choice; they cost nothing, since a last token is only predicted
+ROUTE_ERRORS = (TypeError, ValueError, KeyError, IndexError, AttributeError, NotImplementedError, RuntimeError)
 
 
 class PlainScorer:
-    """Scores choices by one forward pass each, with the model's own causal attention.
+    """Scores choices by one forward pass each, with the model's own causal attention."""
 
-    Attributes:
-        forwarded_tokens: Tokens fed to the model so far.
-    """
-
-    def __init__(self, model: PreTrainedModel, end_ids: Sequence[int]) -> None:
-        """Prepare to score.
-
-        Args:
-            model: A causal or image-text-to-text model.
-            end_ids: Tokens that end a text.
-        """
+    def __init__(self, model: PreTrainedModel, end_ids: Sequence[int] = ()) -> None:
+        """Prepare to score with a causal or image-text-to-text model; the ids are those of tokens that end a text."""
         self.model, self.end_ids = model, end_ids
         self.kind = model.config.model_type
-        self.forwarded_tokens = 0
-        self._trims = "logits_to_keep" in inspect.signature(model.forward).parameters
+        self._taken = inspect.signature(model.forward).parameters
 
-    def score(self, requests: Sequence[Request]) -> list[list[ChoiceScore]]:
+    def score(self, requests: Sequence[ScoringRequest]) -> list[list[ChoiceScore]]:
         """Score requests, one list of scores per request."""
         return [
             [
@@ -54,7 +53,7 @@ class PlainScorer:
             for request in requests
         ]
 
-    def rows(self, request: Request) -> Iterator[Tensor]:
+    def rows(self, request: ScoringRequest) -> Iterator[Tensor]:
         """For each choice the logits [tokens + 1, vocabulary] of the prompt's last row and of the following rows.
 
         Consecutive choices with the same input share a pass: choices of one token, whose only row is the prompt's.
@@ -66,21 +65,19 @@ class PlainScorer:
                 rows, before = self._pass(request, fed), fed
             yield rows
 
-    def looks_ahead(self, request: Request) -> float:
+    def looks_ahead(self, request: ScoringRequest) -> float:
         """Mean change of the log-probabilities after the prompt if its last choice follows; 0 for causal models."""
         alone, followed = self.rows(replace(request, choices=[[], request.choices[-1]], ending=False))
         return (alone[0].log_softmax(-1) - followed[0].log_softmax(-1)).abs().mean().item()
 
-    def _pass(self, request: Request, fed: Sequence[int]) -> Tensor:
+    def _pass(self, request: ScoringRequest, fed: Sequence[int]) -> Tensor:
         device, count = self.model.device, len(fed) + 1
         ids = torch.tensor([[*request.prompt, *fed]], device=device)
-        self.forwarded_tokens += ids.numel()
-        given = {
-            name: _lengthened(name, value.to(device), len(fed), self.kind)
-            for name, value in (request.vision or {}).items()
-        }
-        trimmed = {"logits_to_keep": count} if self._trims else {}
-        return self.model(input_ids=ids, use_cache=False, **given, **trimmed).logits[0, -count:]
+        vision = request.vision or {}
+        given = {name: _lengthened(name, value.to(device), len(fed), self.kind) for name, value in vision.items()}
+        more = {"use_cache": False, "logits_to_keep": count}
+        given |= {name: value for name, value in more.items() if name in self._taken}
+        return self.model(input_ids=ids, **given).logits[0, -count:]
 
     def _read(self, logits: Tensor, choice: Sequence[int], ending: bool) -> ChoiceScore:
         branch = Branch([0], [choice], ending)
@@ -96,3 +93,103 @@ def _lengthened(name: str, value: Tensor, more: int, kind: str) -> Tensor:
         return value
     # Type 0 is text, but in PaliGemma it is the prompt, with bidirectional attention; what follows is 1.
     return torch.nn.functional.pad(value, (0, more), value=int(kind == PALIGEMMA))
+
+
+class RouteCheck(NamedTuple):
+    """A chosen route, and why.
+
+    Attributes:
+        route: `packed` or `plain`.
+        difference: Of the packed scores from plain passes, root mean square in nats; 0 where there are none.
+        reason: Why choices are scored plainly; "" where they are packed.
+    """
+
+    route: str
+    difference: float
+    reason: str = ""
+
+
+def choose_route(
+    model: PreTrainedModel,
+    requests: Sequence[ScoringRequest],
+    plain: PlainScorer,
+    packed: Callable[[Sequence[ScoringRequest]], list[list[ChoiceScore]]],
+) -> RouteCheck:
+    """`packed` where its scores (from an empty cache) agree with plain ones on probes of two requests, else `plain`.
+
+    Raises:
+        CulturevalError: The model is not causal.
+    """
+
+    def difference() -> float:
+        scores = (torch.tensor([one.logprob for each in ask(probes) for one in each]) for ask in (packed, plain.score))
+        return root_mean_square(*scores)
+
+    probes = [_probe(one, model) for one in sorted(requests, key=lambda one: -sum(map(len, one.choices)))[:2]]
+    reason = why_never_packed(model, requests[0])
+    off, reason = (0.0, reason) if reason else compared(model, "packed scoring", difference)
+    if reason:
+        if plain.looks_ahead(probes[0]) > tolerance(model):
+            raise CulturevalError(
+                f"{type(model).__name__} is not causal: its output after a prompt depends on what follows, so that "
+                "choices cannot be scored. Use a causal language model."
+            )
+        logger.warning("%s; every choice gets a forward pass of its own, correct, but slow", reason)
+    return RouteCheck("plain" if reason else "packed", off, reason)
+
+
+def compared(model: PreTrainedModel, route: str, difference: Callable[[], float]) -> tuple[float, str]:
+    """How far a route is off, in nats, and why it cannot be taken, as a clause; "" where it can."""
+    try:
+        off = difference()
+    except ROUTE_ERRORS as error:
+        if is_out_of_memory(error):
+            raise
+        return 0.0, f"{type(model).__name__} rejects {route}: {' '.join(str(error).split())[:200]}"
+    allowed = tolerance(model)
+    return off, "" if off <= allowed else f"{route} is off by {off:.1e} nats, not {allowed}"
+
+
+def tolerance(model: PreTrainedModel) -> float:
+    """How far a route may be off, in nats."""
+    in_8_bits = getattr(model, "is_loaded_in_8bit", False)  # LLM.int8 rounds the inputs of its products to 8 bits
+    return TOLERANCE[torch.bfloat16 if in_8_bits else model.dtype]
+
+
+def root_mean_square(some: Tensor, others: Tensor) -> float:
+    """Of differences; equal infinities do not differ, and what is not a number is infinitely far."""
+    mean = torch.where(some == others, 0.0, some - others).square().mean().item()
+    return math.inf if math.isnan(mean) else math.sqrt(mean)
+
+
+def why_never_packed(model: PreTrainedModel, request: ScoringRequest) -> str:
+    """Why a model cannot be packed whatever its scores are on some prompts, as a clause; "" where it may be.
+
+    In 16 bits, and with small weights, the errors that follow are too small to be found by numbers.
+    """
+    name, config = type(model).__name__, model.config.get_text_config(decoder=True)
+    if "position_ids" not in inspect.signature(type(model).forward).parameters:
+        return f"{name} takes no positions, which packed scoring needs"
+    if getattr(config, "alibi", False):
+        return f"{name} counts distances by columns (ALiBi), not by positions, which packed scoring needs"
+    if "local" in getattr(config, "attention_layers", ()):  # GPT-Neo
+        return f"{name} applies its window by columns, not by positions, which packed scoring needs"
+    if keeps_states(model):
+        return f"{name} keeps recurrent states, which packed choices would share"
+    if CROSS_MASK in (vision := request.vision or {}) or (vision and model.config.model_type == PALIGEMMA):
+        return f"{name} does not read prompts with images by causal attention"
+    return ""
+
+
+def _probe(request: ScoringRequest, model: PreTrainedModel) -> ScoringRequest:
+    """A request with two beginnings of choices, made up of its own tokens, each with several last tokens."""
+    tokens = [token for choice in request.choices for token in choice] or list(request.prompt[-1:])
+    made_up = (tokens * FED)[:FED]
+    size = model.config.get_text_config(decoder=True).vocab_size
+    lasts = range(size // (2 * LAST_TOKENS), size, max(1, size // LAST_TOKENS))
+    starts = dict.fromkeys([tuple(made_up), (*made_up[:1], *made_up[::-1])])
+    choices = [[*start, last] for start in starts for last in lasts]
+    prompt, half = list(request.prompt), LONGEST // 2
+    if not request.vision and len(prompt) > LONGEST:
+        prompt = prompt[:half] + prompt[-half:]
+    return replace(request, prompt=prompt, choices=choices, ending=False)

@@ -14,7 +14,7 @@ class PrefixCache:
 
     Attributes:
         tokens: The sequence.
-        images: Hash of the images among the tokens, "" for text alone.
+        images: Names the images among the tokens, "" for text alone.
         offset: Difference of positions after the images and the token count (M-RoPE), 0 for text alone.
         cache: Keys and values of all tokens, in sliding-window layers too, since masks cover them all.
         last: The model's output for the last token, if known.
@@ -33,7 +33,7 @@ class PrefixCache:
 
         Args:
             prompts: The next prompts.
-            images: Hash of their images.
+            images: Names their images.
             images_end: Tokens up to the end of their last image, which they all share.
 
         Returns:
@@ -56,12 +56,9 @@ class PrefixCache:
         self.tokens, self.last, self.offset = list(tokens), last, offset
 
     def keep(self, columns: Sequence[int], tokens: Sequence[int], last: Rows | None) -> None:
-        """Keep some columns of the cache, which transformers itself can only crop at its end.
+        """Keep the columns, in order, that hold keys and values of `tokens`; `last` as above.
 
-        Args:
-            columns: In order; they hold the keys and values of `tokens`.
-            tokens: The new sequence.
-            last: The model's output for its last token, if known.
+        Transformers itself can only crop a cache at its end.
         """
         self.tokens, self.last = list(tokens), last
         places = torch.tensor(list(columns), dtype=torch.long)

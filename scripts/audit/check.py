@@ -169,7 +169,7 @@ def shortcuts(
         shortcuts_of,
     )
     from cultureval.audit.sources import sampled_items
-    from cultureval.models.preflight import check_model
+    from cultureval.models.choice import check_model
     from cultureval.reports.audit.texts import shortcuts_text, write_answers
     from cultureval.tasks.manifest import write_manifest as write_rows
 

@@ -58,7 +58,7 @@ def evaluate(
     _require_names(model=model, output_dir=output_dir)
     if not isinstance(model_settings, Mapping | None):
         raise CulturevalError(f"`model_settings` is {model_settings!r}: give a dictionary of settings and values.")
-    from cultureval.models.preflight import check_model
+    from cultureval.models.choice import check_model
     from cultureval.reports.evaluation import evaluate_tasks
     from cultureval.runtime.data.hub import go_offline_if_unreachable
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from wrappings import WRAPPINGS, Wrapping
 
 from cultureval.metrics.choice_replies import parse_labels
-from cultureval.models.preflight import check_model
+from cultureval.models.choice import check_model
 from cultureval.prompts.option_labels import LABELS
 from cultureval.reports.comparison.report import compare_all
 from cultureval.reports.cvlue.official_scores import score_task

@@ -13,9 +13,8 @@ from lighteval.tasks.requests import Doc
 from tiny_models import folder_of
 from waiting import PATIENCE
 
-from cultureval.models.generation.batch_size import BatchSize
 from cultureval.models.hf import HFModel
-from cultureval.models.memory import available_bytes
+from cultureval.models.memory import BatchSize, available_bytes
 from cultureval.models.settings import HFModelSettings
 from cultureval.runtime.errors import CulturevalError
 
@@ -115,7 +114,7 @@ def test_auto_takes_what_fits(monkeypatch):
     lm = model()
     size = BatchSize("auto", lm.loaded.model, "tiny")
     assert size.most == 32 and size.fits(32, 1000, 1000)
-    monkeypatch.setattr("cultureval.models.generation.batch_size.available_bytes", lambda _: 10 * MIB)
+    monkeypatch.setattr("cultureval.models.memory.available_bytes", lambda _: 10 * MIB)
     assert size.fits(4, 1000, 1000) and not size.fits(8, 1000, 1000)
     assert BatchSize(8, lm.loaded.model, "tiny").fits(8, 10**9, 1000)  # as set
     assert 0 < available_bytes(torch.device("cpu")) <= 2**50

@@ -9,9 +9,9 @@ from chaos_proxy import FAULTS, through_faults
 from lighteval.tasks.requests import Doc
 from real_servers import GGUF, served, servers_of
 
+from cultureval.models.choice import check_model
 from cultureval.models.hf import HFModel
 from cultureval.models.openai_api import OpenAIModel
-from cultureval.models.preflight import check_model
 from cultureval.runtime.data_options import samples_root
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.settings import current_settings, use_settings

@@ -7,7 +7,7 @@ from functools import partial
 import pytest
 
 from cultureval import reports
-from cultureval.models.preflight import check_model
+from cultureval.models.choice import check_model
 from cultureval.reports.evaluation import evaluate_tasks
 from cultureval.reports.settings_diff import compare_runs, compare_with_here, differences
 from cultureval.runtime.data_options import samples_root
@@ -106,7 +106,7 @@ def test_equal_runs_differ_in_nothing_though_the_second_reused_all_answers(runs,
     assert task.reused == task.rows and task.reused_since and not task.routes
     assert base.record.tasks[f"{ANSWERS}|0"].routes == {"queue": task.rows}
     assert base.record.tasks[f"{ANSWERS}|0"].truncated == task.truncated == task.rows  # of four tokens each
-    assert base.record.tasks[f"{CHOICES}|0"].routes.keys() <= {"packed", "single_pass"}
+    assert base.record.tasks[f"{CHOICES}|0"].routes.keys() == {"packed"}
 
 
 @pytest.mark.parametrize("name", EDITED)

@@ -10,8 +10,8 @@ from lighteval.tasks.requests import Doc
 from tiny_models import folder_of, picture, plain_scores, text_model
 from transformers import AutoModelForCausalLM
 
+from cultureval.models.choice import check_model
 from cultureval.models.hf import HFModel
-from cultureval.models.preflight import check_model
 from cultureval.models.settings import HFModelSettings, read_settings
 from cultureval.models.tokens import rolling_windows
 from cultureval.runtime.errors import CulturevalError
@@ -115,7 +115,7 @@ def test_an_adapter_is_put_on_its_base_model_and_named(adapter, tmp_path):
     (response,) = loaded.loglikelihood([doc()])
     expected = plain_scores(stock, response.input_tokens, response.output_tokens)
     assert response.logprobs == pytest.approx([total for total, _ in expected], abs=1e-4)
-    assert loaded.scorer.routes in ({}, {False: "packed"})
+    assert loaded.scorer.routes == {False: "packed"}
     assert loaded.config.model_name.endswith("+my-lora") and "my-lora@" in loaded.signature_fields()["model"]
     plain = model(folder_of("llama")).loglikelihood([doc()])[0]
     assert plain.logprobs != pytest.approx(response.logprobs, abs=1e-3)

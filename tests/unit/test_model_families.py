@@ -9,7 +9,7 @@ from tiny_models import VISION, image_requests, plain_scores, vision_model
 from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForImageTextToText
 
 from cultureval.models.scoring.packed import ChoiceScorer, ScoringRequest
-from cultureval.models.scoring.route_check import TOLERANCE
+from cultureval.models.scoring.plain import TOLERANCE
 from cultureval.runtime.errors import CulturevalError
 
 IMAGE = 300
@@ -71,7 +71,7 @@ def test_letters_alone_letters_together_and_texts_are_scored_as_plain_passes_do(
     model = tiny(AutoModelForCausalLM, kind, **settings)
     scorer, letters = ChoiceScorer(model, token_budget=150), [[9], [10], [11]]
     scored_as_plain_passes_do(scorer, model, [ScoringRequest(tokens(60, 1), letters)])
-    assert scorer.routes == {}  # nothing but the prompt was fed
+    assert scorer.routes == {False: route}
     scored_as_plain_passes_do(scorer, model, [ScoringRequest(tokens(20, seed), letters) for seed in (2, 3, 4)])
     assert scorer.routes == {False: route}
     texts = [tokens(count, count) for count in (1, 3, 9, 4, 2)]
@@ -154,7 +154,7 @@ def vision_requests(model_inputs):
     """Two texts about one image of 16 tokens."""
     shared, texts = [*tokens(3, 1), *[IMAGE] * 16, *tokens(6, 2)], [tokens(count, count) for count in (1, 3, 7, 2)]
     prompts = [shared + tokens(count, 20 + count) for count in (2, 9)]
-    return [ScoringRequest(prompt, texts, vision=model_inputs(len(prompt))) for prompt in prompts]
+    return [ScoringRequest(prompt, texts, vision=model_inputs(len(prompt)), images="one") for prompt in prompts]
 
 
 def in_precision(dtype, inputs):

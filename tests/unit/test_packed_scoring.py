@@ -9,7 +9,16 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tiny_models import VISION, image_requests, picture, plain_scores, text_model, vision_model, vision_processor
+from tiny_models import (
+    VISION,
+    image_requests,
+    picture,
+    plain_scores,
+    text_model,
+    tokens_fed,
+    vision_model,
+    vision_processor,
+)
 
 from cultureval.models.scoring import packed as packed_scoring
 from cultureval.models.scoring.lm_head import Rows
@@ -109,7 +118,8 @@ def test_the_rounds_of_a_dialogue_feed_the_image_and_the_shared_history_once(fam
     names = ("visual", "vision_tower", "vision_model")
     tower = next(getattr(model.model, name) for name in names if hasattr(model.model, name))
     hook = tower.register_forward_hook(lambda *_: seen.append(1))
-    scores = scored(scorer, requests)
+    with tokens_fed(model) as fed:
+        scores = scored(scorer, requests)
     hook.remove()
     assert len(seen) == 1
     for request, own in zip(requests, scores, strict=True):
@@ -117,7 +127,7 @@ def test_the_rounds_of_a_dialogue_feed_the_image_and_the_shared_history_once(fam
     nodes = 7 + 100 + 100  # the choices' first tokens, and what is fed behind each: not their last
     shared = [common_length(one.prompt, other.prompt) for one, other in pairwise(requests)]
     prompts = sum(len(request.prompt) for request in requests) - sum(shared)
-    assert scorer.forwarded_tokens == prompts + 3 * nodes
+    assert sum(fed) == prompts + 3 * nodes
 
 
 def test_a_shared_instruction_is_fed_once_for_all_batches():
@@ -125,8 +135,9 @@ def test_a_shared_instruction_is_fed_once_for_all_batches():
     requests = [ScoringRequest([*instruction, 100 + number, 9], [[10], [11, 12]]) for number in range(20)]
     scorer = ChoiceScorer(model, token_budget=30)
     scorer.routes = {False: "packed"}
-    scores = scored(scorer, requests)
-    assert scorer.forwarded_tokens == len(instruction) + 20 * (2 + 1)
+    with tokens_fed(model) as fed:
+        scores = scored(scorer, requests)
+    assert sum(fed) == len(instruction) + 20 * (2 + 1)
     for request, own in zip(requests, scores, strict=True):
         agree(own, plain_scores(model, request.prompt, request.choices))
     assert len(scorer.prefix.tokens) == len(instruction) + 2

@@ -15,8 +15,8 @@ from safetensors.torch import load_file, save_file
 from cultureval.metrics.alqasida import dialect_models
 from cultureval.metrics.alqasida.countries import COUNTRIES
 from cultureval.metrics.alqasida.translation import check_flores200
+from cultureval.models.choice import check_model
 from cultureval.models.loading import load
-from cultureval.models.preflight import check_model
 from cultureval.models.settings import read_settings
 from cultureval.runtime import extras
 from cultureval.runtime.errors import CulturevalError, ProblemList, Problems
@@ -25,8 +25,6 @@ from cultureval.runtime.settings import current_settings, use_settings, variable
 from cultureval.samples.tiny_models.classifiers import build_tiny_aldi, build_tiny_encoder, build_tiny_nadi
 from cultureval.samples.tiny_models.language_models import build_tiny_causal_lm
 from cultureval.tasks.preflight import preflight
-
-INDEX = "model.safetensors.index.json"
 
 
 @pytest.fixture(scope="module")
@@ -389,11 +387,6 @@ def test_a_sentencepiece_model_without_arabic_is_refused(tmp_path):
     [
         (lambda folder: (folder / "config.json").unlink(), "no config.json"),
         (lambda folder: (folder / "model.safetensors").unlink(), "has no weights"),
-        (
-            lambda folder: (folder / INDEX).write_text('{"weight_map": {"a": "b.safetensors"}}'),
-            "missing: b.safetensors",
-        ),
-        (lambda folder: (folder / INDEX).write_text("[]"), "is not an index of weights"),
         (lambda folder: _configure(folder, dtype="float31"), "cannot be loaded.*float31"),
     ],
 )

@@ -97,5 +97,5 @@ app(["eval", "model", "qimma"])
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     loaded = set(done.stderr.split())
-    assert "cultureval.models.preflight" in loaded
+    assert "cultureval.models.choice" in loaded
     assert not {"openai", "aiohttp", "torch", "transformers", "lighteval", "datasets", "pandas"} & loaded

@@ -3,11 +3,11 @@
 import pytest
 import torch
 from route_errors import SCORING, checked_scoring, in_error, prompt_of
-from tiny_models import folder_of
+from tiny_models import folder_of, tokens_fed
 from transformers import AutoModelForCausalLM
 
 from cultureval.models.scoring.packed import ChoiceScorer, ScoringRequest
-from cultureval.models.scoring.route_check import LONGEST
+from cultureval.models.scoring.plain import LONGEST
 
 
 @pytest.mark.parametrize("family", ["llama", "gemma3"])
@@ -31,5 +31,6 @@ def test_the_check_feeds_few_tokens_whatever_the_prompts_length():
     model = AutoModelForCausalLM.from_pretrained(folder_of("llama")).eval()
     scorer, prompt = ChoiceScorer(model), prompt_of(0, 1600)
     requests = [ScoringRequest([*prompt, last], [[30, 31, 32], [40, 41]], False, None) for last in (20, 21)]
-    scorer._route(requests)
-    assert scorer.forwarded_tokens < 9 * LONGEST
+    with tokens_fed(model) as fed:
+        scorer._route(requests)
+    assert sum(fed) < 9 * LONGEST
