@@ -9,7 +9,6 @@ from cultureval.runtime.settings import current_settings
 
 HASHED_IN_FULL = 64 * 2**20  # bytes; of larger files samples are hashed
 MIB, BLOCK = 2**20, 4096  # a file's ends are hashed in MiB, and between them a block of each MiB
-WEIGHTS = ("*.safetensors", "*.bin")  # files of weights
 
 
 def fingerprint(folder: Path) -> str:
@@ -34,14 +33,15 @@ def fingerprint(folder: Path) -> str:
 
 
 def missing_weights(model: Any, report: Mapping[str, Any], not_needed: Collection[str] = ()) -> str | None:
-    """A clause with weights that a checkpoint lacks; transformers initialises them at random and only logs a warning.
+    """A clause with weights that a checkpoint lacks, which transformers only logs, or that are no numbers.
 
-    `model` and `report` are of `from_pretrained(..., output_loading_info=True)`; weights are passed over that have one
-    of the `not_needed` in their name.
+    `model` and `report` are of `from_pretrained(..., output_loading_info=True)`; `not_needed` are parts of names.
     """
     missing = sorted(name for name in report["missing_keys"] if not any(part in name for part in not_needed))
     if not missing:
-        return None
+        tensors = ((key, one) for key, one in model.state_dict().items() if one.is_floating_point())
+        broken = next((key for key, one in tensors if not one.isfinite().all()), None)
+        return f"has weights that are not numbers (NaN or infinite): {broken}" if broken else None
     named = ", ".join(missing[:3]) + ", ..." * (len(missing) > 3)
     return f"lacks {len(missing)} of the weights of a {type(model).__name__}, which would be random: {named}"
 

@@ -460,3 +460,25 @@ def test_judges_must_answer_and_have_their_models(plan_of, tmp_path):
     assert plan.tasks == ["jeem_caption:eg|0"] and not plan.unscorable
     assert plan.judges == files[:1] and "does not serve 'org/other'" in plan.unjudged["b"] and len(plan.unjudged) == 1
     assert "The judge b: " in text and "does not serve 'org/other'" in text and "The judge a" not in text
+
+
+def make_nan(weights):
+    weights["classifier.weight"][0, 0] = float("nan")
+
+
+@pytest.mark.parametrize("kind", ["NADI", "ALDi"])
+def test_classifiers_with_weights_that_are_not_numbers_are_refused_by_name(built, tmp_path, kind):
+    option = dialect_models.SETTINGS[kind]
+    folder = copied(built[option], tmp_path / "broken", make_nan)
+    with use_settings(current_settings().with_(**built | {option: str(folder)})):
+        with pytest.raises(CulturevalError, match=r"broken'.*weights that are not numbers"):
+            dialect_models.check_model(kind)
+
+
+def test_bertscore_s_model_with_weights_that_are_not_numbers_is_refused(built, plan_of, tmp_path):
+    def change(weights):
+        weights["encoder.layer.0.attention.self.query.weight"][0, 0] = float("inf")
+
+    folder = copied(built["bertscore_model"], tmp_path / "broken", change)
+    with pytest.raises(CulturevalError, match=r"broken' cannot be loaded .*weights that are not numbers"):
+        plan_of("qimma_medarabiq_qa", bertscore_model=str(folder))
