@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 from cultureval.models.adapters import base_model, with_base_model
 from cultureval.runtime.errors import CulturevalError, ProblemList, all_of
 from cultureval.runtime.model_settings import CheckedModel, read_model_settings
-from cultureval.runtime.weight_files import WEIGHTS
 
 if TYPE_CHECKING:
     from lighteval.models.abstract_model import LightevalModel
 
     from cultureval.models.settings import HFModelSettings
 
+WEIGHTS = ("*.safetensors", "*.bin")  # files of weights
 CLASSES = {"hf": "HFModel", "openai_api": "OpenAIModel", "vllm": "VLLMModel"}
 
 
