@@ -16,7 +16,7 @@ from cultureval.runtime.devices import scoring_device
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.progress import Progress
 from cultureval.runtime.settings import current_settings, variable_of
-from cultureval.runtime.weight_files import missing_vocabulary, missing_weights
+from cultureval.runtime.weight_files import missing_vocabulary, missing_weights, unusable_weights
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -128,7 +128,7 @@ def load_encoder(model: str, num_layers: int | None, device: str) -> BertScoreMo
         )
     except Exception as error:
         raise _not_loadable(model, str(error)) from error
-    if wrong := missing_weights(network, report, not_needed=["pooler"]):
+    if wrong := missing_weights(network, report, not_needed=["pooler"]) or unusable_weights(network):
         raise _not_loadable(model, f"it {wrong}")
     limits = (MAX_TOKENS, tokenizer.model_max_length, getattr(config, "max_position_embeddings", 0))
     return BertScoreModel(tokenizer, network.eval().to(device), min(limit for limit in limits if limit > 0), device)

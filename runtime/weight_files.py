@@ -33,17 +33,22 @@ def fingerprint(folder: Path) -> str:
 
 
 def missing_weights(model: Any, report: Mapping[str, Any], not_needed: Collection[str] = ()) -> str | None:
-    """A clause with weights that a checkpoint lacks, which transformers only logs, or that are no numbers.
+    """A clause with weights that a checkpoint lacks, which transformers would only log; None where none is.
 
     `model` and `report` are of `from_pretrained(..., output_loading_info=True)`; `not_needed` are parts of names.
     """
     missing = sorted(name for name in report["missing_keys"] if not any(part in name for part in not_needed))
     if not missing:
-        tensors = ((key, one) for key, one in model.state_dict().items() if one.is_floating_point())
-        broken = next((key for key, one in tensors if not one.isfinite().all()), None)
-        return f"has weights that are not numbers (NaN or infinite): {broken}" if broken else None
+        return None
     named = ", ".join(missing[:3]) + ", ..." * (len(missing) > 3)
     return f"lacks {len(missing)} of the weights of a {type(model).__name__}, which would be random: {named}"
+
+
+def unusable_weights(model: Any) -> str | None:
+    """A clause with the first weight that is not a number; None where all are."""
+    tensors = ((key, one) for key, one in model.state_dict().items() if one.is_floating_point())
+    broken = next((key for key, one in tensors if not one.isfinite().all()), None)
+    return f"has weights that are not numbers (NaN or infinite): {broken}" if broken else None
 
 
 def missing_vocabulary(tokenizer: Any) -> str | None:

@@ -18,7 +18,7 @@ from cultureval.runtime.devices import scoring_device
 from cultureval.runtime.errors import CulturevalError, all_of
 from cultureval.runtime.progress import Progress
 from cultureval.runtime.settings import current_settings, variable_of
-from cultureval.runtime.weight_files import missing_vocabulary, missing_weights
+from cultureval.runtime.weight_files import missing_vocabulary, missing_weights, unusable_weights
 
 if TYPE_CHECKING:
     import torch
@@ -296,7 +296,7 @@ def load_classifier(kind: str, name: str, device: str) -> Classifier:
         )
     except Exception as error:
         raise _not_usable(kind, name, str(error)) from error
-    if wrong := missing_vocabulary(tokenizer) or missing_weights(model, report):
+    if wrong := missing_vocabulary(tokenizer) or missing_weights(model, report) or unusable_weights(model):
         raise _not_usable(kind, name, f"it {wrong}")
     if model.config.num_labels != OUTPUTS[kind]:
         raise _not_usable(kind, name, f"it has {model.config.num_labels} outputs, not {OUTPUTS[kind]}")
