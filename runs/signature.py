@@ -39,7 +39,7 @@ def signatures_of(run: FinishedRun) -> tuple[SignatureRecord, ...]:
         report = task.config.rows_report | {"parity": parity, "prompt": prompt}
         reports.setdefault((bare.partition(":")[0], shots, task.version), []).append(report)
         generated[bare.partition(":")[0]] = (task.config.generation_size or 0) > 0
-    backends = {way: _backend(run.model, way) for way in (False, True)}
+    backends = {way: _backend(run.model, way) for way in {True, *generated.values()}}
     renders_chats = backends[True].get("backend") == "server" and backends[True].get("chat") == "on"
     prepares = not stock_facts(run.model)["signature"]  # LightEval's own backends open the files themselves
     signed = [

@@ -166,7 +166,7 @@ def test_its_option_and_its_judge_template_are_used(installed, cultureval, tiny_
     assert f"{len(ROWS)} calls" in cultureval(*dry_run, CULTUREVAL_CUSTOM_SUITES=str(installed / NAME)).stdout
     unknown = cultureval(*dry_run)
     assert unknown.returncode == 2
-    assert "CULTUREVAL_CUSTOM_SUITES names suites that are not installed" in unknown.stderr
+    assert "is its suite installed?" in unknown.stderr
 
     monkeypatch.syspath_prepend(str(installed))
     monkeypatch.setenv("CULTUREVAL_CACHE", str(tmp_path / "cache"))
