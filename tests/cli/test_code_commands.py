@@ -289,7 +289,7 @@ def knowing_server():
         code = known[0] if known else "7"
         return f"<think>```python\ndef no(): pass\n```</think>إليك الحل:\n```python\n{code}\n```\nانتهى."
 
-    with FaultyServer(reply=reply, reasoning=None) as server:
+    with FaultyServer(reply=reply, reasoning=None, entry={"id": "knows"}) as server:
         yield server.url
 
 
