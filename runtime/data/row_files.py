@@ -269,10 +269,17 @@ def utf8_text(path: Path) -> str:
 
 
 def _json_rows(text: str, lines: bool) -> list[Row]:
-    """The rows of a list of objects, or of an object a line, also under the name of the other; ValueError if broken."""
+    """The rows of a list of objects, an object of columns (lists of one length), or an object a line; or ValueError."""
     rows: list[Row] = []
-    if not lines and text.lstrip().startswith("["):
-        rows = json.loads(text)
+    try:
+        whole = None if lines else json.loads(text)
+    except ValueError:  # objects a line under the name of the other
+        whole = None
+    columns = list(whole.values()) if isinstance(whole, dict) else []
+    if isinstance(whole, list):
+        rows = whole
+    elif columns and all(isinstance(one, list) for one in columns) and len({*map(len, columns)}) == 1:
+        rows = [dict(zip(whole, cells, strict=True)) for cells in zip(*columns, strict=True)]
     else:
         for number, line in enumerate(text.split("\n"), start=1):
             try:
@@ -280,5 +287,5 @@ def _json_rows(text: str, lines: bool) -> list[Row]:
             except ValueError as error:
                 raise ValueError(f"line {number}: {error}") from error
     if not all(isinstance(row, dict) for row in rows):
-        raise ValueError("expected a list of objects, or an object a line")
+        raise ValueError("expected a list of objects, an object of lists of one length, or an object a line")
     return rows

@@ -21,14 +21,16 @@ def test_json_forms_read_the_same(tmp_path):
     (tmp_path / "b.JSON").write_text(lines, encoding="utf-8")
     (tmp_path / "c.jsonl").write_text(lines + "\n\n", encoding="utf-8")
     (tmp_path / "d.jsonl.gz").write_bytes(gzip.compress(lines.encode()))
-    assert [read_rows(path) for path in sorted(tmp_path.iterdir())] == [ROWS] * 4
+    columns = {name: [row[name] for row in ROWS] for name in ROWS[0]}
+    (tmp_path / "e.json").write_text(json.dumps(columns, indent=1), encoding="utf-8")  # as ArabLegalEval's
+    assert [read_rows(path) for path in sorted(tmp_path.iterdir())] == [ROWS] * 5
 
 
 @pytest.mark.parametrize(
     ("name", "content", "reason"),
     [
         ("a.json", b"[1, 2]", "expected a list of objects"),
-        ("a.json", b'{"a": [1, 2],\n"b": [3, 4]}', "as json: line 1: "),
+        ("a.json", b'{"a": [1, 2],\n"b": [3]}', "as json: line 1: "),
         ("a.jsonl", b'{"a": 1}\n\n{"a":\n' + 20 * b"x\n", "as jsonl: line 3: "),
         ("a.jsonl", b'{"a": 1}\n[1, 2]\n', "an object a line"),
         ("a.csv", b"a,b\n1,2,3\n", "more cells"),
