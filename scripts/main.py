@@ -127,7 +127,8 @@ def lighteval(context: typer.Context) -> None:
     from cultureval.runtime.patches.lighteval.command_line import lighteval_command
     from cultureval.tasks.catalogue import task_names
 
-    raise typer.Exit(lighteval_command(list(context.args), "cultureval.tasks", task_names()) or 0)
+    arguments = ["--help" if one == "-h" else one for one in context.args]
+    raise typer.Exit(lighteval_command(arguments, "cultureval.tasks", task_names()) or 0)
 
 
 @app.command(

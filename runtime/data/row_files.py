@@ -119,7 +119,10 @@ def files_of_split(folder: Path, configs: Sequence[str], splits: Sequence[str]) 
     config = next((name for name in configs if name in known), None)
     data_files = _data_files(folder, config) if config is not None else {}
     split = next((name for name in splits if name in data_files), None)
-    return [_inside(Path(file), folder) for file in data_files[split]] if split else []
+    files = [_inside(Path(file), folder) for file in data_files[split]] if split else []
+    if len(formats := {format_of(file) for file in files}) > 1:
+        raise CulturevalError(f"{folder} declares one split in {' and '.join(sorted(formats))}: keep one format.")
+    return files
 
 
 def split_names(folder: Path, config: str) -> list[str]:

@@ -30,7 +30,7 @@ def started(tmp_path):
 
 def kept(tmp_path):
     """The keys of all verdicts on the disk, with repetitions."""
-    files = (tmp_path / "cache" / "journal").glob("*.jsonl")
+    files = (tmp_path / "cache" / "journal").glob("*/*.jsonl")
     lines = [line for file in files for line in file.read_text(encoding="utf-8").splitlines(keepends=True)]
     return [json.loads(line[line.index("{") :])["key"] for line in lines if line.endswith("\n")]
 
