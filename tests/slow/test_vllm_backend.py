@@ -31,7 +31,7 @@ def test_scores_and_answers_are_those_of_transformers(vllm_python, encoder_varia
 
     served, rows, said = run("vllm", "--vllm-args", ARGUMENTS)
     local, expected, _ = run("transformers")
-    assert "vLLM starts for tiny" in said and "vLLM answers after" in said
+    assert "vLLM starts for tiny" in said
     assert len(rows) == len(expected) >= 9
     for own_row, other in zip(rows, expected, strict=True):
         own_row, other = own_row["model_response"], other["model_response"]
