@@ -1,13 +1,12 @@
 """The model of a command line: which of our files answers for it, what is known before its weights load, loading."""
 
 from functools import partial
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cultureval.models.adapters import base_model, with_base_model
 from cultureval.runtime.errors import CulturevalError, ProblemList, all_of
-from cultureval.runtime.model_settings import CheckedModel, read_model_settings
+from cultureval.runtime.model_settings import CheckedModel, load_model_file, read_model_settings
 
 if TYPE_CHECKING:
     from lighteval.models.abstract_model import LightevalModel
@@ -15,7 +14,6 @@ if TYPE_CHECKING:
     from cultureval.models.settings import HFModelSettings
 
 WEIGHTS = ("*.safetensors", "*.bin")  # files of weights
-CLASSES = {"hf": "HFModel", "openai_api": "OpenAIModel", "vllm": "VLLMModel"}
 
 
 def model_file(model: str) -> Path:
@@ -35,11 +33,7 @@ def model_file(model: str) -> Path:
 
 def load_model(model: str) -> "LightevalModel":
     """Load the model that `cultureval eval` uses; call after LightEval's start-up is prepared."""
-    from lighteval.models.custom.custom_model import CustomModelConfig
-
-    file = model_file(model)
-    model_class = getattr(import_module(f"cultureval.models.{file.stem}"), CLASSES[file.stem])
-    loaded: LightevalModel = model_class(CustomModelConfig(model_name=model, model_definition_file_path=str(file)))
+    loaded: LightevalModel = load_model_file(model, model_file(model))
     return loaded
 
 

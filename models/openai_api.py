@@ -229,8 +229,8 @@ class OpenAIModel(LightevalModel):
 
         if self.config.dry_run:
             planned = RefusedResponse(reason="nothing is asked in a dry run")
-            refused = dict.fromkeys(self._plan.add(asking, docs, asked), planned)
             answers = asking.known(questions)
+            refused = dict.fromkeys(self._plan.add(asking.sizes, docs, asked, answers), planned)
         elif self.config.batch_out and (missing := questions.keys() - asking.known(questions).keys()):
             raise self._batch_written({key: questions[key] for key in questions if key in missing})
         else:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -83,3 +84,14 @@ def refuse_unknown(
             hint = did_you_mean(str(name), {*known, *elsewhere}) or f" The settings are: {', '.join(sorted(known))}."
             problems.add(CulturevalError(f"{where} has no setting {name!r}.{hint}"))
     problems.raise_if_any()
+
+
+def load_model_file(name: str, file: Path) -> Any:
+    """The model of the one class that a file of `cultureval.models` has for `lighteval custom`."""
+    from lighteval.models.abstract_model import LightevalModel
+    from lighteval.models.custom.custom_model import CustomModelConfig
+
+    module = import_module(f"cultureval.models.{file.stem}")
+    classes = [one for one in vars(module).values() if isinstance(one, type) and issubclass(one, LightevalModel)]
+    (own,) = [one for one in classes if one.__module__ == module.__name__]
+    return own(CustomModelConfig(model_name=name, model_definition_file_path=str(file)))

@@ -7,11 +7,11 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cultureval.runtime import processes
+from cultureval.runtime.model_settings import load_model_file
 from cultureval.runtime.printing import print_note
 from cultureval.runtime.progress import working
 from cultureval.runtime.saving import Saving
@@ -86,7 +86,7 @@ def run_tasks(
             docs = [doc for task in run.tasks.values() for doc in task.get_docs(limit)]
         run.tracker.task_config_logger.log(run.tasks)
         with run.timed("load_model"):
-            run.model = _load_model(model, model_file)
+            run.model = load_model_file(model, model_file)
     general = run.tracker.general_config_logger
     general.log_model_info(run.model.config)
     general.log_args_info(num_fewshot_seeds=1, max_samples=limit, job_id="0")
@@ -111,17 +111,6 @@ def load_task(name: str) -> "LightevalTask":
     config = running_config(bare, int(shots or 0))
     config.full_name = f"{bare}|{config.num_fewshots}"
     return LightevalTask(config)
-
-
-def _load_model(name: str, file: Path) -> "LightevalModel":
-    """The model of the one class that a file of `cultureval.models` has for `lighteval custom`."""
-    from lighteval.models.abstract_model import LightevalModel
-    from lighteval.models.custom.custom_model import CustomModelConfig
-
-    module = import_module(f"cultureval.models.{file.stem}")
-    classes = [one for one in vars(module).values() if isinstance(one, type) and issubclass(one, LightevalModel)]
-    (own,) = [one for one in classes if one.__module__ == module.__name__]
-    return own(CustomModelConfig(model_name=name, model_definition_file_path=str(file)))
 
 
 def _answer(run: FinishedRun, docs: list["Doc"]) -> Answers:

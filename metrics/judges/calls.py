@@ -112,10 +112,6 @@ class PaidCalls:
         text = f"{call.system}\n{call.text}" if call.system else call.text
         return RequestSize(text_tokens(text), len(call.images), self.settings.max_tokens)
 
-    def pay(self, key: str, answer: Answer) -> None:
-        """Counts the cost of an answer that another process has asked for."""
-        self._asking.pay(key, answer)
-
     def answers(self, calls: Mapping[str, Call], description: str) -> dict[str, Answer]:
         """The answers to calls, from the journal or the servers; those that have none are left out.
 

@@ -2,13 +2,12 @@
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 
 from lighteval.tasks.requests import Doc
 
 from cultureval.models.server.settings import ServerModelConfig
 from cultureval.runtime.errors import DryRun, counted
-from cultureval.runtime.servers.ask import Asking
 from cultureval.runtime.servers.costs import RequestSize, price
 
 MILLION = 1e6
@@ -23,19 +22,24 @@ class Plan:
         self._groups: dict[str, Counter[str]] = {}
         self._seen: set[str] = set()
 
-    def add(self, asking: Asking, docs: Sequence[Doc], asked: Sequence[Mapping[str, object]]) -> list[str]:
+    def add(
+        self,
+        sizes: Mapping[str, RequestSize],
+        docs: Sequence[Doc],
+        asked: Sequence[Mapping[str, object]],
+        known: Container[str],
+    ) -> list[str]:
         """Counts the questions of docs; returns the keys of those without an answer in the journal."""
         missing = []
         for doc, own in zip(docs, asked, strict=True):
             counts = self._groups.setdefault(re.split("[:|]", doc.task_name)[0], Counter())
-            known = asking.known(own)
             for key in own:
                 if key in known:
                     counts["known"] += 1
                     continue
                 missing.append(key)
                 if key not in self._seen:
-                    size = asking.sizes.get(key, RequestSize(output=0))
+                    size = sizes.get(key, RequestSize(output=0))
                     tokens = size.input(self._config.image_tokens)
                     counts.update(requests=1, input=tokens, most=size.output or 0, unlimited=size.output is None)
                 self._seen.add(key)

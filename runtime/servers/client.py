@@ -13,7 +13,7 @@ from typing import Any, Self
 import openai
 
 from cultureval.runtime.errors import CulturevalError
-from cultureval.runtime.servers.errors import RowError, error_of
+from cultureval.runtime.servers.errors import Unavailable, error_of
 from cultureval.runtime.servers.replies import Answer, answer_of, body_of
 from cultureval.runtime.servers.settings import ServerSettings
 
@@ -112,9 +112,7 @@ class OpenAIClient:
                 return await send(server.client)
             except openai.OpenAIError as error:
                 found = self._error(error)
-                status = getattr(error, "status_code", 0)
-                temporary = isinstance(error, openai.APIConnectionError) or status in (408, 409) or status >= 429
-                if isinstance(found, RowError) or not temporary or attempt == last:
+                if not isinstance(found, Unavailable) or attempt == last:
                     raise found from error
                 server.paused_until = time.monotonic() + PAUSE_S
             finally:

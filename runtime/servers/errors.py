@@ -7,7 +7,8 @@ import openai
 from cultureval.runtime.errors import GOES_ON, CulturevalError
 
 LONGEST_CAUSE = 400  # characters of a server's message; some send HTML pages
-STOPS_RUN = {401, 402, 404, 408, 409, 429}  # wrong key, no credit, unknown model or address; too many requests
+STOPS_RUN = {401, 402, 404}  # wrong key, no credit, unknown model or address
+BUSY = {408, 409, 429}
 ADVICE = {
     401: "set {key} to a key that it takes",
     402: "see to the account's credit and limits",
@@ -25,6 +26,10 @@ REASONS: dict[str, str] = {
 
 class ServerError(CulturevalError):
     """A server stops the run: it refuses every request, or does not answer after all retries."""
+
+
+class Unavailable(ServerError):
+    """A server does not answer now (408, 409, 429, 5xx, no connection); another address may."""
 
 
 class ModelChanged(ServerError):
@@ -52,14 +57,15 @@ def error_of(error: Exception, urls: tuple[str, ...], key_variable: str | None, 
     cause, where = _cause(error, key), " / ".join(urls)
     if isinstance(error, openai.APIStatusError):
         filtered = _is_filter(error)
-        if 400 <= error.status_code < 500 and (filtered or error.status_code not in STOPS_RUN):
+        if 400 <= error.status_code < 500 and (filtered or error.status_code not in STOPS_RUN | BUSY):
             return RowError("filter" if filtered else "server", cause)
         if 300 <= error.status_code < 400:
             place = error.response.headers.get("location", "?")
             return ServerError(f"The server {where} redirects to {place!r}: make that the base_url.")
     advice = ADVICE.get(status or 0, "start the server, or correct base_url; its log may say more")
     advice = advice.format(key=key_variable or "api_key_env")
-    return ServerError(f"The server {where} did not answer a request ({cause}): {advice}. {GOES_ON}")
+    kind = ServerError if status in STOPS_RUN else Unavailable
+    return kind(f"The server {where} did not answer a request ({cause}): {advice}. {GOES_ON}")
 
 
 def _is_filter(error: openai.APIStatusError) -> bool:
