@@ -26,12 +26,14 @@ class Declared:
         higher_is_better: Whether higher values are better.
         range: Of an item's score, and so of a mean.
         of: The metrics whose product is the number of items that a rate is of; () where it is of all.
+        of_sums: Of a corpus score the function "module:name", [..., P] -> [...], from the sum of its items' statistics.
     """
 
     role: Role = "companion"
     higher_is_better: bool = True
     range: Range = SHARE
     of: tuple[str, ...] = ()
+    of_sums: str = ""
 
 
 Metrics = dict[str, Declared]

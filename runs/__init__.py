@@ -1,17 +1,16 @@
-"""What a finished run is: its files, its record, its items, their means, and whether two runs may be compared.
+"""What a finished run is: its files, its record, and one frame of item scores.
 
-For notebooks: `load` and `scores_table`.
+For notebooks: `load` and `Run`.
 """
 
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from cultureval.runs.load_runs import load as load
-    from cultureval.runs.load_runs import scores_table as scores_table
-    from cultureval.runs.record import Run as Run
-    from cultureval.runs.warnings import run_warnings as run_warnings
+    from cultureval.runs.loading import Results as Results
+    from cultureval.runs.loading import Run as Run
+    from cultureval.runs.loading import load as load
 
-_PLACES = {"load": "load_runs", "scores_table": "load_runs", "Run": "record", "run_warnings": "warnings"}
+_PLACES = {"load": "loading", "Results": "loading", "Run": "loading"}
 
 
 def __getattr__(name: str) -> Any:

@@ -3,21 +3,14 @@
 docs/results.md describes the section; `SCHEMA` is its version, raised when a field changes its meaning or goes.
 """
 
-import math
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, model_validator
 
-from cultureval.metrics.declared import SHARE
 from cultureval.runtime.doc_fields import FIRST_TOKEN
-from cultureval.runtime.rounding import printed
-from cultureval.tasks.catalogue import declared_metric, rows_per_item
+from cultureval.tasks.catalogue import rows_per_item
 
 SCHEMA = 1
-OF_COUNTS = ("details", "row counts")  # `Claim.made_of` of numbers of rows
 SECTION = "cultureval"  # its key in a results file
 
 
@@ -320,111 +313,3 @@ class RunRecord(Record):
     model: ModelRecord = ModelRecord()
     machine: MachineRecord = MachineRecord()
     timing: TimingRecord = TimingRecord()
-
-
-@dataclass(frozen=True)
-class Claim:
-    """A score that a results file states otherwise than what it is made of gives.
-
-    Attributes:
-        task: The task with `|k`, or the average over subsets.
-        metric: Its metric, also with `_stderr`, " lowest" or " highest" (bounds); or what is counted: "rows".
-        claimed: In the file.
-        found: From the items in the details, or for an average from its subsets.
-        made_of: "items", "subsets", "details", "row counts", or "answers", which the items contradict.
-    """
-
-    task: str
-    metric: str
-    claimed: float
-    found: float
-    made_of: str
-
-    @property
-    def sentence(self) -> str:
-        """What people are told: `group:subset|0 acc_norm: its file says 97.00, its items 51.86`."""
-        from cultureval.metrics.judges.items import JUDGED  # loads numpy
-
-        metric = self.metric.removesuffix(" lowest").removesuffix(" highest").removesuffix("_stderr")
-        declared = declared_metric(self.task, metric)
-        known = [abs(value) for value in (self.claimed, self.found) if not math.isnan(value)]
-        unknown = max(known, default=0.0) <= 1 and not self.metric.startswith(JUDGED)
-        scale = 100 if (declared.range == SHARE if declared else unknown) else 1
-        scale, digits = (1, 0) if self.made_of in OF_COUNTS else (scale, 2)
-        claimed, found = (
-            "nothing" if math.isnan(value) else printed(scale * value, digits) for value in (self.claimed, self.found)
-        )
-        if self.made_of == "answers" and claimed == found:
-            return f"{self.task} {self.metric}: its items contradict its answers, with {found} as the mean of both"
-        said = "items say" if self.made_of == "answers" else "file says"
-        return f"{self.task} {self.metric}: its {said} {claimed}, its {self.made_of} {found}{' %' * (scale == 100)}"
-
-
-@dataclass(frozen=True)
-class Run:
-    """One results file.
-
-    Attributes:
-        file: The file.
-        model: The model's name.
-        date: Date of the run as in the file's name.
-        scores: Task with `|k`, or group average -> metric -> value; None where undefined. `<metric>_stderr` is the
-            standard error.
-        record: The section `cultureval`; in files of stock LightEval and of versions before the section, what the file
-            and the catalogue say of the tasks.
-        content: The whole file.
-        claims: Scores that the file states otherwise than its items or subsets give; `scores` has theirs.
-        judgements: Results files of judges whose scores were added.
-        asked: Task with `|k` -> a hash of the prompts, choices and golds in its details (`comparable.digest_of`); tasks
-            whose details are not there, or cannot be read, have none.
-        unchecked: Task with `|k` -> why its scores are not checked against its items: its details are gone, or they
-            cannot be read.
-        impossible: Task with `|k` -> which scores of its items are outside the range of its metric, or of no answer.
-        rejudged: Task with `|k` -> what an earlier judgement by the same judge said otherwise of it.
-        superseded: Task with `|k` -> what an older run of the model says otherwise of it (`reruns.with_older`).
-        in_older: Tasks with `|k` that it lacks, and older runs of the model have -> their date.
-        apart: Tasks with `|k` that an older run of the model has too, which is not one with it -> its date, and why.
-        alone: Tasks with `|k` of which only a judge's scores are here -> the details that were judged.
-    """
-
-    file: Path
-    model: str
-    date: str
-    scores: Mapping[str, Mapping[str, float | None]]
-    record: RunRecord = field(default_factory=RunRecord)
-    content: Mapping[str, Any] = field(default_factory=dict)
-    claims: tuple[Claim, ...] = ()
-    judgements: tuple[Path, ...] = ()
-    unchecked: Mapping[str, str] = field(default_factory=dict)
-    impossible: Mapping[str, str] = field(default_factory=dict)
-    rejudged: Mapping[str, str] = field(default_factory=dict)
-    superseded: Mapping[str, str] = field(default_factory=dict)
-    in_older: Mapping[str, str] = field(default_factory=dict)
-    apart: Mapping[str, str] = field(default_factory=dict)
-    alone: Mapping[str, str] = field(default_factory=dict)
-    asked: Mapping[str, str] = field(default_factory=dict)
-
-    @property
-    def claimed(self) -> str:
-        """The first of `claims`, and how many more there are; "" without any."""
-        others = f", and {len(self.claims) - 1} more such numbers" if self.claims[1:] else ""
-        return f"{self.claims[0].sentence}{others}" if self.claims else ""
-
-    def signature_of(self, task: str) -> SignatureRecord | None:
-        """The signature of the group of a task, or of an average, with `|k`; None where the file has none."""
-        record, (bare, _, shots) = self.record.tasks.get(task), task.partition("|")
-        group = record.group if record else bare.partition(":")[0]
-        wanted = f"{group}|{shots or (record.shots if record else '')}"
-        return next((one for one in self.record.signatures if one.group == wanted), None)
-
-    def value(self, task: str, metric: str) -> float | None:
-        """A score; None where it is missing or undefined."""
-        return self.scores.get(task, {}).get(metric)
-
-    def stderr(self, task: str, metric: str) -> float | None:
-        """The standard error of a score; None where it is missing or undefined."""
-        return self.value(task, f"{metric}_stderr")
-
-    def tasks_of(self, suite: str) -> list[TaskRecord]:
-        """The tasks of a suite, in the catalogue's order."""
-        return [task for task in self.record.tasks.values() if task.suite == suite]

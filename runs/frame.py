@@ -1,0 +1,201 @@
+"""The frame: one table of item scores, from which everything that is said of runs is computed.
+
+Columns: run, task (with `|k`), metric, item, cluster, num, den, sums, reason. A task's score is sum(num) / sum(den):
+
+- `den` is how often an item counts: 1 in a mean, the captions of an image in a recall, "Q+ was right" in CFHR. 0: the
+  metric does not apply to the item.
+- `num` is what it adds to the sum; nan where it has no score, and `reason` says why.
+- `sums` is what it adds to a corpus score (BLEU, chrF, F1), an array [P]; None elsewhere. The score is a function of
+  the sum of rows (`Declared.of_sums`).
+- `cluster` is what items share, a name that is the same in all tasks of the same data: an image, a poem, a request in
+  several dialects. An item that shares nothing is its own cluster.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cultureval.runs.files import read_details
+from cultureval.runtime.dotted_names import load_attribute
+from cultureval.runtime.errors import CulturevalError
+from cultureval.tasks.catalogue import data_of, declared_metric
+
+if TYPE_CHECKING:
+    import pandas
+    import pyarrow
+
+SCORE = ["run", "task", "metric"]
+COLUMNS = [*SCORE, "item", "cluster", "num", "den", "sums", "reason"]
+NAMES = ("id", "source_row", "task_id")  # fields of `doc.specific` that name a row, the first that all rows have
+FIELDS = ("item_id", "direction", "cluster", "unscored")
+DEN, SUMS = "_den", "_sums"
+NO_SCORE = "no score"
+Floats = NDArray[np.float64]
+
+
+def read_items(file: Path, task: str, judgements: Sequence[Path] = ()) -> "pandas.DataFrame":
+    """The rows of the frame of one task of one run, without the column `run`.
+
+    Args:
+        file: Its details, ours or stock LightEval's.
+        task: With `|k`.
+        judgements: Later details with the same rows and a judge's metrics, the oldest first; the newest wins.
+
+    Raises:
+        CulturevalError: A file is no details file, has no score, or a judgement is of other rows.
+    """
+    import pandas
+
+    names, parts = _file_parts(file, task)
+    for later in judgements:
+        others, added = _file_parts(later, task)
+        place = {name: at for at, name in enumerate(others["item"])}
+        if missing := [name for name in place if name not in set(names["item"])]:
+            raise CulturevalError(f"{later} judges the item {missing[0]!r}, which {file} has not: judge the run again.")
+        order = np.array([place.get(name, -1) for name in names["item"]])
+        parts |= {metric: part.on(order) for metric, part in added.items()}
+    if not parts:
+        raise CulturevalError(f"{file} has no metric with numbers.")
+    frame = pandas.concat([part.frame(metric, names) for metric, part in parts.items()], ignore_index=True)
+    return frame.assign(task=task)[[name for name in COLUMNS if name != "run"]]
+
+
+class _Part:
+    """One metric of the rows of a file."""
+
+    def __init__(self, num: Floats, den: Floats, sums: list[Any] | None, reason: NDArray[np.object_]) -> None:
+        self.num, self.den, self.sums, self.reason = num, den, sums, reason
+
+    def on(self, order: NDArray[np.int64]) -> "_Part":
+        """The part of rows in another order; -1: a row that was not judged."""
+        lacking = order < 0
+        num, den = np.where(lacking, np.nan, self.num[order]), np.where(lacking, 1.0, self.den[order])
+        sums = None if self.sums is None else [None if at < 0 else self.sums[at] for at in order]
+        return _Part(num, den, sums, np.where(lacking, "not judged", self.reason[order]))
+
+    def frame(self, metric: str, names: Mapping[str, Sequence[str]]) -> "pandas.DataFrame":
+        """The rows of the frame, without run and task."""
+        import pandas
+
+        sums = [None] * len(self.num) if self.sums is None else self.sums
+        columns = {"num": self.num, "den": self.den, "sums": sums, "reason": self.reason}
+        return pandas.DataFrame({"metric": metric, **names, **columns})
+
+
+def _file_parts(file: Path, task: str) -> tuple[dict[str, list[str]], dict[str, _Part]]:
+    """The items and clusters of a file's rows, and what each of its metrics is made of."""
+    table = read_details(file, ["metric", "doc.id", *(f"doc.specific.{name}" for name in (*NAMES, *FIELDS))])
+    fields = {name: leaf(table, f"doc.specific.{name}") for name in (*NAMES, *FIELDS)}
+    known = {name: column.to_pylist() for name, column in fields.items() if column is not None}
+    items = row_names(known, table.num_rows)
+    data = data_of(task)
+    nothing = [None] * table.num_rows
+    named = [known.get(name, nothing) for name in ("cluster", "task_id", "item_id")]
+    shared = [next(filter(None, of_row), None) for of_row in zip(*named, strict=True)]
+    clusters = [f"{data} {name}" if name else f"{task} {item}" for name, item in zip(shared, items, strict=True)]
+    unscored = np.array([reason or "" for reason in known.get("unscored", nothing)], object)
+    return {"item": items, "cluster": clusters}, dict(_parts(table, unscored))
+
+
+def _parts(table: "pyarrow.Table", unscored: NDArray[np.object_]) -> Iterable[tuple[str, _Part]]:
+    metric = table.schema.field("metric").type
+    names = [metric.field(place).name for place in range(metric.num_fields)]
+    columns = {name: leaf(table, f"metric.{name}") for name in names}
+    verdicts = {name: _outcomes(column) for name, column in columns.items()}
+    numbers = {name: _numbers(column) for name, column in columns.items() if not name.endswith((DEN, SUMS))}
+    for name, values in numbers.items():
+        if values is None:
+            continue
+        weights = _numbers(columns.get(name + DEN))
+        den = np.ones(len(values)) if weights is None else np.nan_to_num(weights, nan=1.0)
+        num = np.where(den == 0, 0.0, values * den)
+        sums = None if columns.get(name + SUMS) is None else _arrays(columns[name + SUMS])
+        judged = max((one for one in verdicts if verdicts[one] and name.startswith(f"{one}_")), key=len, default="")
+        why = np.array(verdicts[judged], object) if judged else np.full(len(values), NO_SCORE, object)
+        reason = np.where(np.isnan(num), np.where(unscored != "", unscored, why), "")
+        yield name, _Part(num, den, sums, reason)
+
+
+def _numbers(column: "pyarrow.ChunkedArray | None") -> Floats | None:
+    """A metric of all rows, nan for none; None of what is no number, such as a verdict."""
+    import pyarrow
+    import pyarrow.compute as compute
+
+    if column is None:
+        return None
+    kind = column.type
+    if pyarrow.types.is_null(kind):
+        return np.full(len(column), np.nan)
+    if not (pyarrow.types.is_floating(kind) or pyarrow.types.is_integer(kind) or pyarrow.types.is_boolean(kind)):
+        return None
+    return compute.cast(column, pyarrow.float64()).to_numpy()
+
+
+def _arrays(column: "pyarrow.ChunkedArray") -> list[Floats | None]:
+    """The sums of each row; None of a row without a score."""
+    return [None if values is None else np.array(values, np.float64) for values in column.to_pylist()]
+
+
+def _outcomes(column: "pyarrow.ChunkedArray | None") -> list[str]:
+    """The outcome of each verdict of a judge; [] of another column."""
+    import pyarrow
+    import pyarrow.compute as compute
+
+    if column is None or not pyarrow.types.is_struct(column.type) or column.type.get_field_index("outcome") < 0:
+        return []
+    return [str(outcome or "").replace("_", " ") for outcome in compute.struct_field(column, "outcome").to_pylist()]
+
+
+def row_names(columns: Mapping[str, Sequence[Any]], count: int) -> list[str]:
+    """Names that tell the rows of a task apart, the same in every run of the same data.
+
+    Args:
+        columns: The fields of `doc.specific` that are in `NAMES`, and `item_id` and `direction`; a field may be absent.
+        count: Of rows.
+
+    Returns:
+        The id of the data, with a direction of retrieval before it, and a count behind it where it is not the first of
+        its name; `row N`, from 1, where the data have no ids.
+    """
+    known = [name for name in NAMES if columns.get(name) and None not in columns[name]]
+    values = columns[known[0]] if known else [f"row {place + 1}" for place in range(count)]
+    sides = columns.get("direction") or [None] * count
+    names = [f"{side} {name}" if side else str(name) for side, name in zip(sides, values, strict=True)]
+    seen: dict[str, int] = {}
+    for place, name in enumerate(names):
+        seen[name] = seen.get(name, 0) + 1
+        names[place] = f"{name} ({seen[name]})" if seen[name] > 1 else name
+    return names
+
+
+def leaf(table: "pyarrow.Table", path: str) -> "pyarrow.ChunkedArray | None":
+    """A column within structures, such as `doc.specific.cluster`; None where there is none."""
+    import pyarrow
+    import pyarrow.compute as compute
+
+    first, *rest = path.split(".") if path.startswith("doc.") else path.split(".", 1)  # metrics' names may have dots
+    if first not in table.column_names:
+        return None
+    column = table[first]
+    for name in rest:
+        if not pyarrow.types.is_struct(column.type) or column.type.get_field_index(name) < 0:
+            return None
+        column = compute.struct_field(column, name)
+    return column
+
+
+def of_sums(task: str, metric: str) -> Callable[[Floats], Floats] | None:
+    """The function [..., P] -> [...] of a corpus score; None of a mean or a ratio."""
+    declared = declared_metric(task, metric)
+    return load_attribute(declared.of_sums) if declared and declared.of_sums else None
+
+
+def ends(task: str, metric: str) -> tuple[float, float]:
+    """The worst and the best score of a metric as it is declared; infinite, and higher is better, where it is not."""
+    declared = declared_metric(task, metric)
+    if declared is None:
+        return -np.inf, np.inf
+    return declared.range if declared.higher_is_better else declared.range[::-1]

@@ -1,0 +1,222 @@
+"""Differences between runs on the same items, and ranks of runs: both with missing items as the worst score."""
+
+import math
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cultureval.runs.frame import ends, of_sums
+from cultureval.runs.scores import TINY, Floats, Parts, Score, average, fill, influence, items_of, mean, wide
+
+if TYPE_CHECKING:
+    import pandas
+
+CELL = ["task", "metric", "cluster"]
+AT_ONCE = 250  # draws of a permutation test
+
+
+class Pair(NamedTuple):
+    """A difference of two runs on the same items.
+
+    Attributes:
+        difference: Of the first minus the second.
+        error: Its standard error; None where no item differs.
+        low: Lower end of the 95% interval; `high` its upper end; None without an error.
+        p: Two-sided p-value.
+        test: "McNemar mid-p", "permutation", "jackknife" (corpus scores) or "identical".
+        items: Items that both have been asked.
+        clusters: Clusters of these items.
+        differ: Clusters on which the runs differ.
+    """
+
+    difference: float
+    error: float | None
+    low: float | None
+    high: float | None
+    p: float
+    test: str
+    items: int
+    clusters: int
+    differ: int
+
+
+class Ranked(NamedTuple):
+    """A run's place: its score with missing items filled, its rank, and the 95% interval of the rank (1: the best)."""
+
+    run: str
+    score: Score
+    rank: int
+    low: int
+    high: int
+
+
+def pair(items: "pandas.DataFrame", a: str, b: str, parts: Parts, draws: int = 10_000, seed: int = 0) -> Pair | None:
+    """Run `a` minus run `b` in an average of scores, on the items that either was asked.
+
+    The variance is that of the clusters' differences times 1 + 2 / k, of k clusters that differ: for right and wrong
+    answers Bonett and Price's (2012), one more pair each way. p is McNemar's mid-p for right and wrong answers of one
+    task without clusters, else of a permutation that swaps the runs on random clusters; of corpus scores Student's.
+
+    Args:
+        items: The frame with both runs.
+        parts: The scores and their weights.
+        draws: Random swaps of the permutation test.
+
+    Returns:
+        None where a run lacks a part, or a missing item has no worst score.
+    """
+    from scipy import stats
+
+    chosen = fill(items_of(items[items["run"].isin([a, b])], parts))
+    present = chosen[["task", "metric"]].drop_duplicates()
+    if len(present) < len(parts) or chosen["run"].nunique() < 2:
+        return None
+    table, found = average(influence(chosen, at_ends=False), parts)
+    if not np.isfinite(table.loc[[a, b], "value"]).all():
+        return None
+    gap = float(table.loc[a, "value"] - table.loc[b, "value"])
+    num, den = (wide(found, name, CELL, [a, b]) for name in ("num", "den"))
+    cells = found.drop_duplicates(CELL).sort_values(CELL)
+    cluster = np.unique(cells["cluster"].astype(str), return_inverse=True)[1]
+    unlike = (np.abs(num[:, 0] - num[:, 1]) > TINY) | (den[:, 0] != den[:, 1])
+    differ, clusters, size = len(np.unique(cluster[unlike])), int(cluster.max()) + 1, len(chosen) // 2
+    if not differ:
+        return Pair(gap, None, None, None, 1.0, "identical", size, clusters, 0)
+    adds = wide(found, "add", ["cluster"], [a, b])
+    error = math.sqrt(float(((adds[:, 0] - adds[:, 1]) ** 2).sum()) * (1 + 2 / differ))
+    df = _least_df(table)
+    reach = float(stats.t.ppf(0.975, df)) * error
+    if any(of_sums(*place) for place in parts):
+        p, test = float(2 * stats.t.sf(abs(gap) / error, df)) if error > 0 else 1.0, "jackknife"
+    elif len(parts) == 1 and len(num) == size and np.isin(num, (0, 1)).all() and (den == 1).all():
+        p, test = mcnemar(int((num[:, 0] > num[:, 1]).sum()), int((num[:, 0] < num[:, 1]).sum())), "McNemar mid-p"
+    else:
+        scores = list(cells.groupby(["task", "metric"], observed=True, sort=False).indices.values())
+        weights = cells["weight"].to_numpy()
+        p, test = permutation(np.stack([num, den]), cluster, scores, weights, gap, draws, seed), "permutation"
+    if math.isnan(error):  # a score of a single cluster has none
+        return Pair(gap, None, None, None, p, test, size, clusters, differ)
+    return Pair(gap, error, gap - reach, gap + reach, p, test, size, clusters, differ)
+
+
+def _least_df(table: "pandas.DataFrame") -> float:
+    """The least degrees of freedom of some averages, at least 1."""
+    known = table["df"][table["df"] >= 1]
+    return float(known.min()) if len(known) else 1e9
+
+
+def mcnemar(only_first: int, only_second: int) -> float:
+    """McNemar's mid-p, two-sided (Fagerland, Lydersen and Laake 2013), of items that only one of two has right."""
+    from scipy import stats
+
+    fewer, pairs = min(only_first, only_second), only_first + only_second
+    if only_first == only_second:
+        return 1.0
+    return float(2 * stats.binom.cdf(fewer, pairs, 0.5) - stats.binom.pmf(fewer, pairs, 0.5))
+
+
+def permutation(
+    sums: Floats,
+    cluster: NDArray[np.int64],
+    scores: list[NDArray[np.int64]],
+    weight: Floats,
+    gap: float,
+    draws: int,
+    seed: int,
+) -> float:
+    """The two-sided p-value of swapping two runs on random clusters; ties count half.
+
+    Args:
+        sums: [2, cells, 2] num and den of each cell (a cluster of one score) in each run.
+        cluster: [cells] the number of its cluster, which is swapped in all scores at once.
+        scores: The cells of each score.
+        weight: [cells] of its score in the average.
+        gap: The difference that was seen.
+    """
+    generator = np.random.default_rng(seed)
+    further = alike = 0
+    for start in range(0, draws, AT_ONCE):
+        size = (min(AT_ONCE, draws - start), int(cluster.max()) + 1)
+        swap = generator.integers(0, 2, size, np.int8).astype(np.float64)
+        drawn = np.zeros(len(swap))
+        for rows in scores:
+            one = sums[:, rows]
+            moved = swap[:, cluster[rows]] @ (one[..., 1] - one[..., 0]).T
+            (left, left_den), (right, right_den) = (one[..., 0].sum(1) + moved).T, (one[..., 1].sum(1) - moved).T
+            with np.errstate(invalid="ignore", divide="ignore"):
+                drawn += weight[rows[0]] * (left / left_den - right / right_den)
+        size_of = np.abs(drawn)
+        further += int((size_of > abs(gap) + 1e-9).sum())
+        alike += int((np.abs(size_of - abs(gap)) <= 1e-9).sum())
+    return min(1.0, (1 + further + alike / 2) / (draws + 1))
+
+
+def ranks(
+    items: "pandas.DataFrame", parts: Parts, level: float = 0.95, draws: int = 4000, seed: int = 0
+) -> list[Ranked]:
+    """Runs by an average, with intervals of ranks that hold all together (Mogstad, Romano, Shaikh and Wilhelm 2024).
+
+    Two runs are told apart where their studentised difference exceeds the level's quantile of the largest of all pairs.
+    A multiplier bootstrap with normal multipliers draws the averages from a normal distribution with the covariance of
+    the clusters' influences: that is drawn, over a chi of few clusters (Student). Variances are those of `pair`.
+
+    Args:
+        items: The frame of runs that may be compared.
+        parts: The scores and their weights; their metrics have one range.
+
+    Returns:
+        The best first. A run that lacks a part is absent, as are all where a missing item has no worst score.
+    """
+    chosen = fill(items_of(items, parts))
+    if len(chosen[["task", "metric"]].drop_duplicates()) < len(parts):
+        return []
+    table, found = average(influence(chosen, at_ends=False), parts)
+    table = table[table["value"].notna()]
+    runs = list(table.index)
+    found = found[found["run"].isin(runs)]
+    adds = wide(found, "add", ["cluster"], runs)
+    differ = differing(*(wide(found, name, CELL, runs) for name in ("num", "den")))
+    worst, best = ends(*next(iter(parts)))
+    score = table["value"].to_numpy() * np.sign(best - worst)
+    known = np.isfinite(adds).all()  # a score of a single cluster has no error: no run is told apart
+    nobody = np.zeros((len(runs), len(runs)), bool)
+    better = told_apart(score, adds, differ, _least_df(table), level, draws, seed) if known else nobody
+    rank = 1 + (score[None, :] > score[:, None] + TINY).sum(axis=1)
+    scores = mean(chosen, parts)
+    low, high = 1 + better.sum(axis=0), len(runs) - better.sum(axis=1)
+    found_ranks = [
+        Ranked(run, scores[run], *map(int, place)) for run, *place in zip(runs, rank, low, high, strict=True)
+    ]
+    return sorted(found_ranks, key=lambda one: (one.rank, one.run))
+
+
+def told_apart(
+    score: Floats, adds: Floats, differ: NDArray[np.int64], df: float, level: float, draws: int, seed: int
+) -> NDArray[np.bool_]:
+    """[M, M] whether the run of a row is better than that of a column, all pairs at once at the level.
+
+    Args:
+        score: [M], higher is better.
+        adds: [clusters, M] influences on the averages.
+        differ: [M, M] cells in which two runs differ.
+        df: Degrees of freedom.
+    """
+    covariance = adds.T @ adds
+    spread = np.diag(covariance)
+    error = np.sqrt((np.add.outer(spread, spread) - 2 * covariance).clip(0))
+    generator = np.random.default_rng(seed)
+    values, vectors = np.linalg.eigh(covariance)
+    drawn = (vectors * np.sqrt(values.clip(0))) @ generator.standard_normal((len(score), draws))
+    drawn /= np.sqrt(generator.chisquare(df, draws) / df)
+    largest = np.zeros(draws)
+    for one, other in zip(*np.nonzero(np.triu(differ, 1)), strict=True):
+        np.maximum(largest, np.abs(drawn[one] - drawn[other]) / max(error[one, other], TINY), out=largest)
+    reach = error * np.sqrt(1 + 2 / np.maximum(differ, 1)) * np.quantile(largest, level)
+    return (np.subtract.outer(score, score) > reach) & (differ > 0)
+
+
+def differing(num: Floats, den: Floats) -> NDArray[np.int64]:
+    """[M, M] the rows, of [rows, M] sums, in which two runs differ."""
+    columns = range(num.shape[1])
+    return np.array([((num[:, [at]] != num) | (den[:, [at]] != den)).sum(axis=0) for at in columns])

@@ -1,0 +1,294 @@
+"""What the frame says: scores with their errors, averages, differences and ranks.
+
+One formula of errors. With v the score of G clusters and v_g that without cluster g, the cluster adds
+sqrt((G - 1) / G) (v - v_g), and the squared error is the sum of squares: the jackknife over clusters. It is
+sd(ddof=1) / sqrt(n) for a mean of items alone, CR3 for clustered means (Cameron and Miller, J. Human Resources 50,
+2015), and right for ratios and corpus scores. What a cluster adds to the scores of several tasks is summed before it is
+squared, so tasks that share images or requests vary together.
+"""
+
+import math
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cultureval.metrics.declared import SHARE
+from cultureval.metrics.proportions import NORMAL_95
+from cultureval.runs.frame import COLUMNS, SCORE, ends, of_sums
+
+if TYPE_CHECKING:
+    import pandas
+
+Floats = NDArray[np.float64]
+Parts = Mapping[tuple[str, str], float]  # (task with `|k`, metric) -> weight; the weights of an average sum to 1
+TINY = 1e-12
+
+
+class Score(NamedTuple):
+    """A score.
+
+    Attributes:
+        value: In the metric's own unit.
+        error: Its standard error; None where the items do not tell it (a single cluster, no details).
+        n: Items that it is of: those that have a score and count.
+        asked: Items that it should be of: also those without a score.
+        low: Lower end of the 95% interval, within the metric's declared range; None without an error.
+        high: Its upper end.
+    """
+
+    value: float
+    error: float | None
+    n: int
+    asked: int
+    low: float | None = None
+    high: float | None = None
+
+    def times(self, scale: float) -> "Score":
+        """The same in another unit, such as percent."""
+        numbers = (self.value, self.error, self.low, self.high)
+        value, error, low, high = (None if one is None else scale * one for one in numbers)
+        return Score(value or 0.0, error, self.n, self.asked, low, high)
+
+
+def influence(items: "pandas.DataFrame", at_ends: bool = True) -> "pandas.DataFrame":
+    """The score of each run, task and metric, and what each cluster adds to its error.
+
+    Where all clusters score alike, their error is unknown (nan). Where that score is an end of the range 0 to 1, it is
+    Wilson's for so many clusters.
+
+    Args:
+        items: The frame.
+        at_ends: Whether clusters that all score alike get that error; else they add nothing, as in a difference.
+
+    Returns:
+        One row a cluster that counts: run, task, metric, cluster, its num and den, `add`; and `value`, `error` and
+        `clusters` of the whole score.
+    """
+    import pandas
+
+    scored = items[(items["num"].notna() & (items["den"] > 0)).to_numpy()]
+    places = scored[["task", "metric"]].drop_duplicates()
+    corpus = {place: found for place in places.itertuples(index=False, name=None) if (found := of_sums(*place))}
+    if not corpus:
+        return _with_errors(_ratios(scored), at_ends)
+    is_corpus = pandas.MultiIndex.from_frame(scored[["task", "metric"]]).isin(list(corpus))
+    found = [_ratios(scored[~is_corpus])]
+    for (_, task, metric), rows in scored[is_corpus].groupby(SCORE, observed=True, sort=False):
+        found.append(_corpus_score(rows, corpus[task, metric]))
+    return _with_errors(pandas.concat(found, ignore_index=True), at_ends)
+
+
+def _ratios(scored: "pandas.DataFrame") -> "pandas.DataFrame":
+    """Clusters of means and ratios, without errors."""
+    group = scored.groupby(SCORE, observed=True, sort=False).ngroup().to_numpy()
+    cluster = scored["cluster"].astype("category").cat.codes.to_numpy().astype(np.int64)
+    key = group * (cluster.max(initial=0) + 1) + cluster
+    _, first, cell = np.unique(key, return_index=True, return_inverse=True)
+    num, den = (np.bincount(cell, scored[name], len(first)) for name in ("num", "den"))
+    group = group[first]
+    size, all_num, all_den = (np.bincount(group, weights)[group] for weights in (np.ones(len(group)), num, den))
+    value = all_num / all_den
+    rest = np.where((size > 1) & (all_den - den > TINY), all_den - den, np.nan)
+    add = np.sqrt((size - 1) / size) * (num - value * den) / rest
+    found = scored.iloc[first][[*SCORE, "cluster"]]
+    return found.assign(num=num, den=den, value=value, add=add, clusters=size.astype(int))
+
+
+def _corpus_score(rows: "pandas.DataFrame", function: Callable[[Floats], Floats]) -> "pandas.DataFrame":
+    """Clusters of one corpus score, without errors; `num` is what a cluster adds."""
+    found = rows.drop_duplicates("cluster")[[*SCORE, "cluster"]]
+    place = {name: at for at, name in enumerate(found["cluster"])}
+    sums = np.stack(rows["sums"].to_list())
+    of_cluster = np.zeros((len(place), sums.shape[1]))
+    np.add.at(of_cluster, [place[name] for name in rows["cluster"]], sums)
+    total, size = of_cluster.sum(axis=0), len(place)
+    value = float(function(total))
+    add = np.sqrt((size - 1) / size) * (value - function(total - of_cluster)) if size > 1 else np.full(size, np.nan)
+    return found.assign(num=add, den=1.0, value=value, add=add, clusters=size)
+
+
+def _with_errors(found: "pandas.DataFrame", at_ends: bool) -> "pandas.DataFrame":
+    group = found.groupby(SCORE, observed=True, sort=False).ngroup().to_numpy()
+    value, add, size = (found[name].to_numpy(np.float64) for name in ("value", "add", "clusters"))
+    flat = np.sqrt(np.bincount(group, add**2))[group] < TINY
+    at_end = np.zeros(len(found), bool)
+    if at_ends and flat.any():
+        limits = found.loc[flat, ["task", "metric"]]
+        known = {place: ends(*place) for place in limits.drop_duplicates().itertuples(index=False, name=None)}
+        shares = [sorted(known[place]) == sorted(SHARE) for place in limits.itertuples(index=False, name=None)]
+        at_end[flat] = np.array(shares) & (np.minimum(np.abs(value[flat]), np.abs(1 - value[flat])) < TINY)
+    wilson = NORMAL_95 / (size + NORMAL_95**2) / 2 / np.sqrt(size)
+    alike = np.where(at_end, wilson, np.nan) if at_ends else np.zeros(len(found))
+    add = np.where(flat & (size > 1), alike, add)
+    return found.assign(add=add, error=np.sqrt(np.bincount(group, add**2))[group])
+
+
+def task_scores(
+    items: "pandas.DataFrame", found: "pandas.DataFrame | None" = None
+) -> dict[tuple[str, str, str], Score]:
+    """The score of each run, task and metric that has one: by (run, task with `|k`, metric).
+
+    Args:
+        items: The frame.
+        found: `influence` of it, where that is known.
+    """
+    found = influence(items) if found is None else found
+    counts = counts_of(items, SCORE)
+    scores = {}
+    for row in found.drop_duplicates(SCORE).itertuples(index=False):
+        n, asked = counts[row.run, row.task, row.metric]
+        scores[row.run, row.task, row.metric] = _score(
+            row.value, row.error, n, asked, row.clusters - 1, ends(row.task, row.metric)
+        )
+    return scores
+
+
+def counts_of(items: "pandas.DataFrame", by: list[str]) -> dict[tuple[str, ...] | str, tuple[int, int]]:
+    """By some columns the items that have a score and count, and those that should: a ratio does not count all."""
+    applies = items[(items["den"] > 0).to_numpy()]
+    counted = applies.groupby(by, observed=True, sort=False)["num"].agg(["count", "size"])
+    return {place: (int(n), int(size)) for place, n, size in counted.itertuples(name=None)}
+
+
+def _score(value: float, error: float, n: int, asked: int, df: float, limits: tuple[float, float]) -> Score:
+    if math.isnan(error):
+        return Score(float(value), None, n, asked)
+    low, high = interval(value, error, *sorted(limits), df)
+    return Score(float(value), float(error), n, asked, low, high)
+
+
+def interval(
+    value: float, error: float, low: float = -math.inf, high: float = math.inf, df: float = math.inf
+) -> tuple[float, float]:
+    """The 95% interval of a score from its standard error.
+
+    Between two finite ends it is Wilson's (1927) of the trials that have this error, which holds near the ends too;
+    else Student's, cut at the one end that there is.
+
+    Args:
+        low: The least score that there can be; nan: unknown.
+        high: The largest.
+        df: Degrees of freedom of the error: clusters - 1.
+    """
+    from scipy import stats
+
+    low, high = (-math.inf if math.isnan(low) else low), (math.inf if math.isnan(high) else high)
+    quantile = float(stats.t.ppf(0.975, df)) if math.isfinite(df) and df > 0 else NORMAL_95
+    if not (math.isfinite(low) and math.isfinite(high) and low <= value <= high) or error <= 0:
+        return max(low, value - quantile * error), min(high, value + quantile * error)
+    share, error, square = (value - low) / (high - low), error / (high - low), quantile**2
+    trials = max(share * (1 - share) / error**2, quantile / (2 * error) - square, 1e-9)
+    middle = (share + square / (2 * trials)) / (1 + square / trials)
+    reach = quantile * math.sqrt(share * (1 - share) / trials + square / (4 * trials**2)) / (1 + square / trials)
+    first, last = max(0.0, min(share, middle - reach)), min(1.0, max(share, middle + reach))
+    return low + (high - low) * first, low + (high - low) * last
+
+
+def mean(items: "pandas.DataFrame", parts: Parts) -> dict[str, Score]:
+    """The weighted average of some scores of each run; tasks that share clusters vary together.
+
+    Args:
+        items: The frame, of one run or of several.
+        parts: The scores; their metrics have one range.
+
+    Returns:
+        By run; a run that lacks a part has no average. Its error is None where that of a part is unknown.
+    """
+    chosen = items_of(items, parts)
+    return mean_of_influence(influence(chosen), counts_of(chosen, ["run"]), parts)
+
+
+def mean_of_influence(
+    found: "pandas.DataFrame", counts: Mapping[tuple[str, ...] | str, tuple[int, int]], parts: Parts
+) -> dict[str, Score]:
+    """`mean` where the influences are known.
+
+    Args:
+        found: `influence` of the scores in `parts`.
+        counts: Run -> items with a score, and items asked.
+    """
+    table, _ = average(found, parts)
+    limits = ends(*next(iter(parts)))
+    return {
+        row.Index: _score(row.value, row.error, *counts[row.Index], row.df, limits)
+        for row in table[table["value"].notna()].itertuples()
+    }
+
+
+def average(found: "pandas.DataFrame", parts: Parts) -> tuple["pandas.DataFrame", "pandas.DataFrame"]:
+    """The averages of runs, and the influences on them.
+
+    Args:
+        found: `influence` of the scores in `parts`.
+
+    Returns:
+        By run: value (nan where a part is missing), error, df (Satterthwaite's); and the influences, with `add` times
+        the weight of its score, and `weight`.
+    """
+    import pandas
+
+    pairs = pandas.MultiIndex.from_frame(found[["task", "metric"]].astype(object))
+    weight = pandas.Series(dict(parts)).reindex(pairs).to_numpy(np.float64) / math.fsum(parts.values())
+    found = found.assign(add=found["add"] * weight, weight=weight)
+    scores = found.drop_duplicates(SCORE)
+    run, runs = pandas.factorize(scores["run"].astype(object))
+    squares = (scores["weight"] * scores["error"]).to_numpy() ** 2
+    with np.errstate(divide="ignore", invalid="ignore"):
+        df = np.bincount(run, squares) ** 2 / np.bincount(run, squares**2 / (scores["clusters"] - 1).to_numpy())
+    value = np.bincount(run, scores["weight"] * scores["value"])
+    value[np.bincount(run) < len(parts)] = np.nan
+    error = np.sqrt((wide(found, "add", ["cluster"], list(runs)) ** 2).sum(axis=0))
+    error[error < TINY] = np.nan
+    return pandas.DataFrame({"value": value, "error": error, "df": df}, index=runs), found
+
+
+def wide(found: "pandas.DataFrame", column: str, rows: list[str], runs: list[str]) -> Floats:
+    """[rows, runs] the sums of a column by some names and by run; 0 where there is nothing."""
+    import pandas
+
+    row = found.groupby(rows, observed=True, sort=True).ngroup().to_numpy()
+    cell = row * len(runs) + pandas.Index(runs).get_indexer(found["run"].astype(object))
+    return np.bincount(cell, found[column], (row.max(initial=-1) + 1) * len(runs)).reshape(-1, len(runs))
+
+
+def items_of(items: "pandas.DataFrame", parts: Parts) -> "pandas.DataFrame":
+    """The items of some scores."""
+    import pandas
+
+    return items[pandas.MultiIndex.from_frame(items[["task", "metric"]]).isin(list(parts))]
+
+
+def fill(items: "pandas.DataFrame") -> "pandas.DataFrame":
+    """THE rule of what is missing: it counts as the worst score of the metric's declared range.
+
+    Missing are rows without a score, and items that another run has and this one lacks. Metrics without a finite worst
+    value, and corpus scores with something missing, are left out: they have no rank.
+    """
+    import pandas
+
+    places = items[["task", "metric"]].drop_duplicates().itertuples(index=False, name=None)
+    worst = {place: ends(*place)[0] for place in places}
+    asked = items.groupby(["task", "metric", "item"], observed=True).agg(
+        cluster=("cluster", "first"), most=("den", "max")
+    )
+    runs = items[SCORE].drop_duplicates()
+    given = items.drop(columns="cluster")
+    full = runs.merge(asked.reset_index(), on=["task", "metric"]).merge(given, on=[*SCORE, "item"], how="left")
+    lacking = full["num"].isna().to_numpy()
+    index = pandas.MultiIndex.from_frame(full[["task", "metric"]].astype(object))
+    value = pandas.Series(worst).reindex(index).to_numpy(np.float64)
+    den = full["den"].fillna(full["most"]).to_numpy(np.float64)
+    num = np.where(lacking, value * den, full["num"])
+    corpus = lacking & np.array([of_sums(*place) is not None for place in worst])[_codes(index, list(worst))]
+    bad = (~np.isfinite(num)) | corpus
+    dropped = set(full.loc[bad, ["task", "metric"]].itertuples(index=False, name=None))
+    full = full.assign(num=num, den=den, reason="")[COLUMNS]
+    return full[~index.isin(list(dropped))] if dropped else full
+
+
+def _codes(index: "pandas.MultiIndex", places: list[tuple[str, str]]) -> NDArray[np.int64]:
+    import pandas
+
+    return pandas.MultiIndex.from_tuples(places).get_indexer(index)
