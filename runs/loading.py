@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cultureval.runs.files import LeftOut, ResultsFile, find_results, output_folder, read_results
-from cultureval.runs.frame import COLUMNS, read_items
+from cultureval.runs.frame import NAMED, frame_of, read_items
 from cultureval.runs.record import RunRecord, TaskRecord
 from cultureval.runs.scores import Parts, Score, influence, items_of, mean_of_influence, task_scores
 from cultureval.runtime.errors import CulturevalError
@@ -75,22 +75,16 @@ class Run:
 
     @cached_property
     def _read(self) -> "tuple[pandas.DataFrame, dict[str, str]]":
-        import pandas
-
-        frames, unverified = [], {}
+        columns, unverified = [], {}
         for task in self.files:
             if task not in self.details:
                 unverified[task] = "its details were not saved, or are not there"
                 continue
             try:
-                frames.append(read_items(self.details[task], task, self.judgements.get(task, ())))
+                columns.append(read_items(self.details[task], task, self.judgements.get(task, ())))
             except CulturevalError as error:
                 unverified[task] = str(error).rstrip(".")
-        frame = pandas.concat(frames, ignore_index=True) if frames else pandas.DataFrame(columns=COLUMNS)
-        frame = frame.assign(run=self.name)[COLUMNS]
-        return frame.astype(
-            dict.fromkeys(("run", "task", "metric", "item", "cluster", "reason"), "category")
-        ), unverified
+        return frame_of(columns, self.name), unverified
 
     @cached_property
     def scores(self) -> dict[str, dict[str, Score]]:
@@ -178,8 +172,7 @@ class Results(NamedTuple):
         import pandas
 
         frame = pandas.concat([run.items for run in self.runs], ignore_index=True)
-        names = ("run", "task", "metric", "item", "cluster", "reason")
-        return frame.astype(dict.fromkeys(names, "category"))
+        return frame.astype(dict.fromkeys(NAMED, "category"))
 
 
 def load(*paths: str | Path, strict: bool = False) -> Results:

@@ -172,10 +172,10 @@ def interval(
         high: The largest.
         df: Degrees of freedom of the error: clusters - 1.
     """
-    from scipy import stats
+    from scipy.special import stdtrit
 
     low, high = (-math.inf if math.isnan(low) else low), (math.inf if math.isnan(high) else high)
-    quantile = float(stats.t.ppf(0.975, df)) if math.isfinite(df) and df > 0 else NORMAL_95
+    quantile = float(stdtrit(df, 0.975)) if math.isfinite(df) and df > 0 else NORMAL_95
     if not (math.isfinite(low) and math.isfinite(high) and low <= value <= high) or error <= 0:
         return max(low, value - quantile * error), min(high, value + quantile * error)
     share, error, square = (value - low) / (high - low), error / (high - low), quantile**2
