@@ -7,7 +7,7 @@ import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cultureval.runs.frame import DEN, read_items
 from cultureval.runs.record import ModelRecord, RunRecord, TaskRecord
@@ -19,6 +19,9 @@ from cultureval.runs.writing import content_of_tasks, date_of_now, write_details
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.signatures import combined_hash, installed_versions
 from cultureval.tasks.catalogue import all_tasks
+
+if TYPE_CHECKING:
+    import pyarrow
 
 Row = Mapping[str, Any]
 Metric = Mapping[str, float | None]
@@ -71,27 +74,40 @@ class ScoredSubmissions:
     problems: Sequence[str] = field(default_factory=tuple)
 
 
-def save_run(root: Path, model: str, details: Mapping[str, Sequence[Row]], record: RunRecord) -> Path:
+class SavedRun(NamedTuple):
+    """A run that was written: its results file, and its scores by task with `|k` and metric."""
+
+    file: Path
+    scores: dict[str, dict[str, Score]]
+
+
+def save_run(
+    root: Path,
+    model: str,
+    details: Mapping[str, "Sequence[Row] | pyarrow.Table"],
+    record: RunRecord,
+    general: Mapping[str, Any] | None = None,
+) -> SavedRun:
     """Writes details, and a results file with the scores that they give.
 
     Args:
         root: The output folder.
         details: Task with `|k` -> rows with `doc`, `metric`, `model_response`; every row has the same metrics.
-
-    Returns:
-        The results file.
+        general: Further entries of `config_general`.
     """
     import pyarrow
 
-    date, scores = date_of_now(), {}
-    for task, rows in details.items():
-        file = write_details(root, model, date, task, pyarrow.Table.from_pylist([dict(row) for row in rows]))
+    date, scores, rows = date_of_now(), {}, {}
+    for task, given in details.items():
+        table = given if isinstance(given, pyarrow.Table) else pyarrow.Table.from_pylist([dict(row) for row in given])
+        file = write_details(root, model, date, task, table)
         found = task_scores(read_items(file, task).assign(run=model))
-        scores[task] = {name: score for (*_, metric), one in found.items() for name, score in _named(metric, one)}
-    configs = {
-        task: {"name": task.partition("|")[0], "effective_num_docs": len(rows)} for task, rows in details.items()
-    }
-    return write_results(root, model, date, content_of_tasks(scores, {"model_name": model}, configs), record)
+        scores[task], rows[task] = {metric: score for (*_, metric), score in found.items()}, table.num_rows
+    written = {task: dict(pair for one in of_task.items() for pair in _named(*one)) for task, of_task in scores.items()}
+    configs = {task: {"name": task.partition("|")[0], "effective_num_docs": count} for task, count in rows.items()}
+    content = content_of_tasks(written, {"model_name": model}, configs)
+    content["config_general"] |= general or {}
+    return SavedRun(write_results(root, model, date, content, record), scores)
 
 
 def _named(metric: str, score: Score) -> Iterable[tuple[str, float]]:
@@ -171,7 +187,7 @@ def save_submissions(
         ]
         details = {f"{task}|0": _details(f"{task}|0", one.rows) for task, one in tasks.items()}
         model = safe_name(name or files[0].resolve().stem)
-        written.append(save_run(output_dir, model, details, run_record(started, records, signatures, made)))
+        written.append(save_run(output_dir, model, details, run_record(started, records, signatures, made)).file)
     return written
 
 

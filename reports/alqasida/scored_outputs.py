@@ -78,7 +78,7 @@ def score_outputs(pred: Sequence[Path], output_dir: Path) -> str:
     texts = []
     for model, members in models.items():
         record = _record(members, {one.task: _task_record(one) for one in members}, started)
-        file = save_run(output_dir, model, details[model], record)
+        file = save_run(output_dir, model, details[model], record).file
         texts.append(shown_run(load(file).runs[0], None, full=True))
         write_summary(file, texts[-1])
     return "\n\n".join(texts)

@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from cultureval.metrics.code.judging import Solution, SolutionVerdict, judge_with_canonicals
-from cultureval.metrics.code.report import failing_canonicals, scorer_name
+from cultureval.metrics.code.report import failing_canonicals, named, scorer_name
 from cultureval.metrics.code.rules import TEST_SUITES
 from cultureval.reports.code.result_files import evalplus_results, generating_model, task_rows, write_run
 from cultureval.reports.code.samples import Sample, Sanitize, check_complete, read_samples
 from cultureval.reports.submissions import safe_name
-from cultureval.runs.loading import load
+from cultureval.runs.scores import Score
 from cultureval.runs.signature import manifest_field
 from cultureval.runs.writing import complete_or_absent
 from cultureval.runtime.data.user_cache import write_atomically, write_json_lines
@@ -91,8 +91,8 @@ def evaluate_solutions(
         "model": _model_of(samples, made, model_name),
         "tasks": len({sample.task_id for sample in found}),
         "samples": len(found),
-        "not_judged": [_named(one) for one in verdicts if "not_judged" in (one.base, one.plus)],
-        "differs_from_evalplus": [_named(one) for one in verdicts if one.differs],
+        "not_judged": [named(one) for one in verdicts if "not_judged" in (one.base, one.plus)],
+        "differs_from_evalplus": [named(one) for one in verdicts if one.differs],
         "rewritten": [f"{sample.task_id} sample {sample.number}" for sample in found if sample.rewritten],
         "cut": [f"{sample.task_id} sample {sample.number}" for sample in found if sample.cut],
         "data_difference": " ".join(filter(None, [problem_set.other_data, other])),
@@ -108,13 +108,12 @@ def evaluate_solutions(
     }
     report |= write_files(samples, output_dir, problem_set, found, verdicts)
     rows = task_rows(problem_set, found, verdicts, refused)
-    results = write_run(output_dir, problem_set, rows, report, generating_model(made), started)
-    return report | {"results": str(results)} | _scores(results, problem_set)
+    saved = write_run(output_dir, problem_set, rows, report, generating_model(made), started)
+    return report | {"results": str(saved.file)} | _scores(saved.scores[f"{problem_set.dataset.task}|0"])
 
 
-def _scores(results: Path, problem_set: ProblemSet) -> Report:
-    """pass@k and its errors in EvalPlus's form, as every view reads them of the results file; the problems scored."""
-    scores = load(results).runs[0].scores[f"{problem_set.dataset.task}|0"]
+def _scores(scores: Mapping[str, Score]) -> Report:
+    """pass@k and its errors in EvalPlus's form, and how many problems they are of."""
     found: Report = {
         "pass_at_k": {suite: {} for suite in TEST_SUITES},
         "standard_errors": {suite: {} for suite in TESTS},
@@ -142,11 +141,6 @@ def _of_given_text(sample: Sample, verdict: SolutionVerdict) -> SolutionVerdict:
     """A verdict with EvalPlus's own on the text that the file holds, which fails where it is no program."""
     fails = {f"evalplus_{suite}": "fail" for suite in TEST_SUITES}
     return replace(verdict, **fails, **{f"{name}_details": [] for name in fails}) if sample.rewritten else verdict
-
-
-def _named(verdict: SolutionVerdict) -> Report:
-    names = ("task_id", "base", "plus", "reason", "evalplus_base", "evalplus_plus")
-    return {name: getattr(verdict, name) for name in names} | {"sample": verdict.sample_index}
 
 
 def _signature(

@@ -11,7 +11,7 @@ from cultureval.metrics.code.pass_at_k import offered_k
 from cultureval.metrics.code.report import outcomes_by_task, problem_scores, verdict_in_details
 from cultureval.metrics.code.rules import TEST_SUITES
 from cultureval.reports.code.samples import Sample
-from cultureval.reports.submissions import save_run
+from cultureval.reports.submissions import SavedRun, save_run
 from cultureval.runs.record import ModelRecord
 from cultureval.runs.recording import run_record
 from cultureval.runs.signature import signature_of_line
@@ -88,7 +88,9 @@ def task_rows(
     for task_id, pairs in found.items():
         own = [verdict for _, verdict in pairs]
         metric: Mapping[str, float | None] = problem_scores(own, ks) if own else {}
-        specific = {"task_id": task_id, "verdict": verdict_in_details(own), "unscored": "" if own else "refused"}
+        known = own and metric["plus_pass@1"] == metric["plus_pass@1"]
+        unscored = "" if known else "not judged" if own else "refused"
+        specific = {"task_id": task_id, "verdict": verdict_in_details(own), "unscored": unscored}
         doc = {
             "task_name": f"{problem_set.dataset.task}|0",
             "query": problem_set.rows[task_id]["prompt"],
@@ -107,8 +109,8 @@ def write_run(
     report: Mapping[str, Any],
     model: ModelRecord,
     started: float,
-) -> Path:
-    """Writes LightEval's results and details files, as a run of the task would; returns the results file."""
+) -> SavedRun:
+    """Writes LightEval's results and details files, as a run of the task would."""
     name = f"{problem_set.dataset.task}|0"
     defects = [one["task_id"] for one in report["canonical_failures"]]
     told = f"{counted(len(defects), 'canonical solution')} does not pass: {shown_names(defects)}." if defects else ""

@@ -11,7 +11,6 @@ from cultureval.metrics.cvlue.retrieval import Direction, pairs_at_the_top, rank
 from cultureval.reports.cvlue.table import DUAL_ENCODER
 from cultureval.reports.submissions import same_metrics, save_run
 from cultureval.reports.terminal_tables import terminal_table
-from cultureval.runs.loading import load
 from cultureval.runs.record import ModelRecord, RunRecord, SignatureRecord
 from cultureval.runs.recording import run_record
 from cultureval.runs.scores import Score
@@ -88,8 +87,8 @@ def evaluate_retrieval(
         write_submissions(name, gallery, directions, output_dir)
         record = retrieval_record(name, gallery, encoder, reranking, started)
         details = {f"{name}|0": details_rows(name, gallery, found)}
-        path = save_run(output_dir, str(encoder.identity["name"]), details, record)
-        scores = load(path).runs[0].scores[f"{name}|0"]
+        path, found_scores = save_run(output_dir, str(encoder.identity["name"]), details, record)
+        scores = found_scores[f"{name}|0"]
         lines += [retrieval_summary(name, gallery, encoder, scores), f"Signature: {record.signatures[0].text}"]
         lines.append(f"Results: {path.resolve()}")
     text = "\n".join(lines)
