@@ -11,9 +11,8 @@ from cultureval.metrics.alqasida.names import ADI2, ADI2_MACRO, ALDI, ARABIC_RAT
 from cultureval.reports.alqasida.figures import draw_figures, tree
 from cultureval.reports.alqasida.ratings import CRITERIA, read_alqasida_ratings
 from cultureval.reports.charts import FORMATS, chart_files
+from cultureval.reports.item_fields import fields_of_items
 from cultureval.reports.terminal_tables import terminal_table
-from cultureval.runs.files import read_details
-from cultureval.runs.frame import NAMES, leaf, row_names
 from cultureval.runs.loading import Run, load
 from cultureval.runs.scores import Score, task_scores
 from cultureval.runtime.csv_files import write_csv
@@ -97,20 +96,12 @@ def samples_of(runs: Sequence[Run]) -> "pandas.DataFrame":
 
 
 def _samples(run: Run, task: str) -> "pandas.DataFrame":
-    import pandas
-
     measured = (*SCORES, PROMPT_ALDI)
     items = run.items[((run.items["task"] == task) & run.items["metric"].isin(measured)).to_numpy()]
     items = items.assign(num=items["num"].where(items["den"] > 0), metric=items["metric"].astype(str))
     clusters = items.drop_duplicates("item").set_index("item")["cluster"].astype(str)
     scores = items.pivot(index="item", columns="metric", values="num").reindex(columns=measured)
-    table = read_details(
-        run.details[task], ["metric", "doc.id", *(f"doc.specific.{one}" for one in (*NAMES, *FEATURES))]
-    )
-    columns = {one: leaf(table, f"doc.specific.{one}") for one in (*NAMES, *FEATURES)}
-    known = {name: column.to_pylist() for name, column in columns.items() if column is not None}
-    names = row_names(known, table.num_rows)
-    features = pandas.DataFrame({name: known.get(name, [None] * len(names)) for name in FEATURES}, index=names)
+    features = fields_of_items(run.details[task], FEATURES)
     joined = features.join(clusters).join(scores).rename_axis("item").reset_index()
     return joined.assign(model=run.name, task=task, **about_task(task))
 
