@@ -87,13 +87,13 @@ def _origins(judges: Sequence[JudgeSettings], work: Sequence[Job]) -> list[str]:
 
 def _table(key: tuple[str, str], work: Sequence[Job]) -> list[str]:
     name, row = key[0], judge_template(key[1])
-    means = ": mean ± standard error [unscored as the lowest, as the highest], without flagged" if row.criteria else ""
+    means = ": mean ± standard error" if row.criteria else ""
     part = any(job.found[key].stopped for job in work)
     lines = [f"judge {name}, {row.name}{', INCOMPLETE' if part else ''}{means}"]
     for job in work:
         found = job.found[key]
         not_in_sample = [JudgeVerdict("", outcome="not_asked")] * (job.rows - len(found.verdicts))
-        values = summarize([*found.verdicts, *not_in_sample], row.criteria, row.highest)
+        values = summarize([*found.verdicts, *not_in_sample], row.criteria)
         counts = f"scored {values['n_parsed']}/{values['n_items']}, flagged {values['n_flagged']}"
         counts += f" ({values['n_parsed_unflagged']} scored without them)" if values["n_flagged"] else ""
         counts += f", judged in part ({len(found.verdicts):,} of {job.rows:,})" if not_in_sample else ""
@@ -102,9 +102,7 @@ def _table(key: tuple[str, str], work: Sequence[Job]) -> list[str]:
             shares = label_shares([one.label for one in found.verdicts], row.labels)
             cells = [f"{label} {100 * share:.1f}%" for label, share in shares.items() if share or label == "unknown"]
         else:
-            cells = [
-                f"{criterion} {_cell(values, metric_part(criterion), row.top(criterion))}" for criterion in row.criteria
-            ]
+            cells = [f"{criterion} {_cell(values, metric_part(criterion))}" for criterion in row.criteria]
         lines.append("  ".join([f"  {job.task.label}  {job.task.task}", *cells, counts]))
         if found.stopped:
             lines.append(f"    {_incomplete(found)}")
@@ -120,11 +118,8 @@ def _incomplete(found: Judgement) -> str:
     )
 
 
-def _cell(values: Mapping[str, float], part: str, highest: int) -> str:
-    low, high = values[f"{part}_missing_as_1"], values[f"{part}_missing_as_{highest}"]
-    mean, error, unflagged = (printed_or_na(values[f"{part}{end}"]) for end in ("", "_stderr", "_unflagged"))
-    shown = f"{mean} ± {error} [{printed_or_na(low)}, {printed_or_na(high)}]"
-    return f"{shown}, {unflagged}" if values["n_flagged"] else shown
+def _cell(values: Mapping[str, float], part: str) -> str:
+    return f"{printed_or_na(values[part])} ± {printed_or_na(values[f'{part}_stderr'])}"
 
 
 def write_judgements(
@@ -201,7 +196,7 @@ def _task_metrics(job: Job) -> dict[str, float]:
     for (name, template), found in job.found.items():
         row = judge_template(template)
         labels = row.labels if row.form == "label" else {}
-        values |= numbers_of_judge(metric_prefix(name, row), found.verdicts, row.criteria, row.highest, labels)
+        values |= numbers_of_judge(metric_prefix(name, row), found.verdicts, row.criteria, labels)
     return values
 
 

@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from cultureval.metrics.code.report import problem_scores, verdict_in_details
 from cultureval.metrics.code.rules import TEST_SUITES
 from cultureval.metrics.declared import SHARE, bounds_of_mean
-from cultureval.metrics.standard_errors import error_that_adds
+from cultureval.metrics.standard_errors import clustered_standard_error
 from cultureval.reports.code.samples import Sample
 from cultureval.runs.record import ModelRecord, RunRecord
 from cultureval.runs.recording import run_record
@@ -169,7 +169,9 @@ def _task_scores(scores: Mapping[str, list[float]]) -> dict[str, float]:
     for metric, values in scores.items():
         known = [value for value in values if not math.isnan(value)]
         means[metric] = sum(known) / len(known) if known else math.nan
-        means[f"{metric}_stderr"] = float(error_that_adds(known, range(len(known)), SHARE)) if known else math.nan
+        means[f"{metric}_stderr"] = (
+            clustered_standard_error(known, range(len(known)), share=True) if known else math.nan
+        )
     return means
 
 

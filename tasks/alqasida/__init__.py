@@ -17,7 +17,6 @@ TEST = Suite(
     published_tables="cultureval.reports.alqasida.table:published_tables",
     charts="cultureval.reports.alqasida.table:charts",
     doctor="cultureval.reports.alqasida.doctor:findings",
-    statistics="cultureval.reports.alqasida.item_statistics:item_statistics",
     page="docs/alqasida.md",
     order=50,
 )
