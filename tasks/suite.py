@@ -21,7 +21,6 @@ FUNCTIONS = (
     "of_model",
     "before_run",
     "comparison",
-    "statistics",
     "analysis",
     "outputs",
     "tables",
@@ -315,9 +314,6 @@ class Suite:
         before_run: The function that checks the selected tasks of the suite (`["cvlue_vg|0"]`) before a model is
             loaded: it returns warnings to print, or raises CulturevalError.
         comparison: The function that is the command `cultureval compare <name>`.
-        statistics: The function that tells checks, `cultureval compare` and ranks what a score that is no mean of its
-            rows is made of: takes a details file, the task's name and a metric, and returns
-            `metrics.item_statistics.ItemStatistics`, or None for a mean of the rows' scores.
         analysis: The function that is the command `cultureval analyze <name>`.
         ratings: Its human ratings (`reports.human_ratings.HumanRatings`), for `cultureval agreement <name>`.
         submissions: Scorers of submission files in an official format, by the name in `cultureval score NAME`: the
@@ -354,7 +350,6 @@ class Suite:
     of_model: str | Callable[[str], Mapping[str, Any]] | None = None
     before_run: str | Callable[[Sequence[str]], Sequence[str]] | None = None
     comparison: str | Callable[..., Any] | None = None
-    statistics: str | Callable[[Path, str, str], Any] | None = None
     analysis: str | Callable[..., Any] | None = None
     ratings: Any = None
     submissions: str | Mapping[str, Callable[[Path, Sequence[Path], Path], Any]] | None = None
