@@ -44,14 +44,24 @@ def require_suites(names: Iterable[str], hint: Callable[[], str] = unknown_suite
             raise CulturevalError(f"There is no suite {name!r}.{near} The suites are {known}.{hint()}")
 
 
+def known_task(name: str) -> Task | None:
+    """The task of a name, which `|k` may follow; None of one that the catalogue does not know."""
+    return all_tasks().get(name_and_shots(name)[0])
+
+
+def name_and_shots(name: str) -> tuple[str, str]:
+    """A task's name and its number of few-shot examples, of `task|k`; "" where none is told."""
+    bare, _, shots = name.partition("|")
+    return bare, shots
+
+
 def data_of(task: str) -> str:
     """What a task's items are items of: its preferred source, which others of the suite may share; else its group.
 
     `|k` may follow the name.
     """
-    bare = task.partition("|")[0]
-    known = all_tasks().get(bare)
-    return known.sources[0].repo if known and known.sources else bare.partition(":")[0]
+    known = known_task(task)
+    return known.sources[0].repo if known and known.sources else name_and_shots(task)[0].partition(":")[0]
 
 
 def is_gated(task: str, source: str) -> bool:
@@ -93,7 +103,7 @@ def means_of_subsets(results: Mapping[str, Mapping[str, float]]) -> dict[str, di
     for task in all_tasks().values():
         if task.mean:
             parts.setdefault(task.mean, []).append(task.task)
-    shots = dict.fromkeys(name.partition("|")[2] for name in results)
+    shots = dict.fromkeys(name_and_shots(name)[1] for name in results)
     rows = {}
     for mean, names in parts.items():
         for shot in shots:
@@ -106,7 +116,7 @@ def means_of_subsets(results: Mapping[str, Mapping[str, float]]) -> dict[str, di
 def mixed_averages(results: Mapping[str, Any]) -> list[str]:
     """The averages of LightEval's over tasks that differ in kind: `all`, and groups with declared means instead."""
     mixed = {f"{task.group}:_average" for task in all_tasks().values() if task.mean}
-    return [name for name in results if name == OVERALL or name.partition("|")[0] in mixed]
+    return [name for name in results if name == OVERALL or name_and_shots(name)[0] in mixed]
 
 
 def mean_of_parts(metric: str, cells: Sequence[Mapping[str, float]]) -> float:
@@ -131,14 +141,14 @@ def mean_of_parts(metric: str, cells: Sequence[Mapping[str, float]]) -> float:
 def kind_of(name: str) -> Kind:
     """The kind of a task, whose name may end in `|k` for few-shot examples."""
     found = registered()
-    task = found.tasks[name.partition("|")[0]]
+    task = found.tasks[name_and_shots(name)[0]]
     return found.suites[task.suite].kind(task.metric_set)
 
 
 def rows_per_item(task: str) -> int:
     """Rows of a task that are scored together as one item; 1 where the catalogue does not know it. `|k` may follow."""
     found = registered()
-    known = found.tasks.get(task.partition("|")[0])
+    known = found.tasks.get(name_and_shots(task)[0])
     try:
         return found.suites[known.suite].kind(known.metric_set).rows_per_item if known else 1
     except CulturevalError:  # its suite's table lacks the kind, which listing and evaluating tell: scores are shown
@@ -152,7 +162,7 @@ def declared_metric(task: str, metric: str) -> Declared | None:
     """
     from cultureval.metrics.judges.items import JUDGED, scales_of_judges  # loads numpy: listing tasks does not
 
-    known = all_tasks().get(task.partition("|")[0])
+    known = known_task(task)
     if not known:
         return None
     if metric.startswith(JUDGED):
