@@ -158,15 +158,18 @@ def rows_per_item(task: str) -> int:
 def declared_metric(task: str, metric: str) -> Declared | None:
     """What is declared of a task's metric: the range of its scores, and whether higher is better; None if nobody says.
 
-    `|k` may follow the task; the metric may be `<metric>_<profile>` of a declared one, or a criterion of a judge's.
+    `|k` may follow the task; one that the catalogue does not know is scored as the others of its group. The metric may
+    be `<metric>_<profile>` of a declared one, or a criterion of a judge's.
     """
     from cultureval.metrics.judges.items import JUDGED, scales_of_judges  # loads numpy: listing tasks does not
 
-    known = known_task(task)
+    bare, _ = name_and_shots(task)
+    of_group = (one for one in all_tasks().values() if one.group == bare.partition(":")[0])
+    known = known_task(task) or next(of_group, None)
     if not known:
         return None
     if metric.startswith(JUDGED):
-        scales = scales_of_judges(kind_of(task).judge_templates)
+        scales = scales_of_judges(kind_of(known.task).judge_templates)
         return next((Declared(range=scale) for name, scale in scales.items() if metric.endswith(name)), None)
     metric = _PASS_AT_K.sub("pass@1", metric)  # of which only the first is declared: k is the number of samples
     while metric and metric not in known.declared:
