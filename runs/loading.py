@@ -106,6 +106,12 @@ class Run:
             found[task] = self._of_file(task)
         return found
 
+    def release(self) -> None:
+        """Drops the frame from memory; scores stay, and the frame is read again where it is asked for."""
+        _ = self.scores, self.differs
+        for name in ("items", "_read", "_influence"):
+            self.__dict__.pop(name, None)
+
     @cached_property
     def _influence(self) -> "pandas.DataFrame":
         return influence(self.items)
