@@ -1,7 +1,7 @@
 """Differences of runs on the same items: of tasks, of groups' means and of suites' main numbers, pair by pair."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 from pathlib import Path
@@ -56,12 +56,13 @@ class Row:
 
 
 class TwoRuns(NamedTuple):
-    """Two runs with the items of the scores that both have, and sentences on what is not compared."""
+    """Two runs with the items of the scores that both have, sentences on what is not compared, and the suite if one."""
 
     first: Run
     second: Run
     items: Items
     notes: list[str]
+    suite: str = ""
 
 
 class Comparison(NamedTuple):
@@ -74,14 +75,15 @@ class Comparison(NamedTuple):
     notes: list[str]
 
 
-def load_sides(paths: Sequence[Path]) -> tuple[list[Run], list[str]]:
+def load_sides(paths: Sequence[Path], least: int = 2) -> tuple[list[Run], list[str]]:
     """The runs of some paths, each loaded alone, with names of their own; and sentences on files left out.
 
     Args:
         paths: Output folders, folders in them, or results files; a folder with several models is a side for each.
+        least: How many runs there must be.
 
     Raises:
-        CulturevalError: A path has no results, one run is named twice, or there is one run only.
+        CulturevalError: A path has no results, one run is named twice, or there are fewer runs.
     """
     loaded = [load(path) for path in paths]
     runs = [run for results in loaded for run in results.runs]
@@ -89,7 +91,7 @@ def load_sides(paths: Sequence[Path]) -> tuple[list[Run], list[str]]:
     if twice := [str(file) for file, count in named.items() if count > 1]:
         raise CulturevalError(f"{shown_names(twice)} was named twice: name two runs.")
     left_out = list(dict.fromkeys(one.sentence for results in loaded for one in results.left_out))
-    if len(runs) < 2:
+    if len(runs) < least:
         one_run = (
             f"{', '.join(map(str, paths))}: there is one run, and a comparison needs two. Name two results files "
             "(results/<model>/results_<date>.json) where one model was run twice."
@@ -100,7 +102,12 @@ def load_sides(paths: Sequence[Path]) -> tuple[list[Run], list[str]]:
 
 
 def compare(
-    runs: Sequence[Run], metrics: Sequence[str] = (), allowed: Sequence[str] = (), draws: int = DRAWS, seed: int = 0
+    runs: Sequence[Run],
+    metrics: Sequence[str] = (),
+    allowed: Sequence[str] = (),
+    draws: int = DRAWS,
+    seed: int = 0,
+    suite: str = "",
 ) -> Comparison:
     """The differences of every two of some runs.
 
@@ -110,6 +117,7 @@ def compare(
         allowed: Fields of the protocol that may differ, or "all".
         draws: Random swaps of a permutation test.
         seed: Of the swaps, the same for each row.
+        suite: The one whose tasks are compared; "": all.
 
     Raises:
         CulturevalError: The runs differ in what is not allowed, no run has a metric, or nothing can be compared.
@@ -118,9 +126,10 @@ def compare(
     for metric in metrics:
         if metric not in known:
             raise CulturevalError(f"--metric {metric}: no run has it.{did_you_mean(metric, known)}")
-    pairs = [_two_runs(first, second, metrics) for first, second in combinations(runs, 2)]
+    pairs = [two_runs(first, second, metrics, suite) for first, second in combinations(runs, 2)]
     require_equal_protocols(pairs, allowed)
-    rows = with_holm([row for two in pairs for row in _rows(two, metrics, draws, seed)])
+    rows = [row for two in pairs for row in _rows(two, metrics, draws, seed)]
+    rows = with_holm(rows, [row.level == SUBSET for row in rows])
     notes = list(dict.fromkeys(note for two in pairs for note in two.notes))
     if not rows:
         raise CulturevalError("\n  ".join(["the runs share no scores that can be compared.", *notes[:MOST_REASONS]]))
@@ -148,7 +157,7 @@ def require_equal_protocols(pairs: Sequence[TwoRuns], allowed: Sequence[str]) ->
     """
     found: dict[tuple[str, str, str], dict[str, None]] = {}
     fields: dict[str, None] = {ALL: None}
-    for first, second, items, _ in pairs:
+    for first, second, items, *_ in pairs:
         for task, metric in items:
             one, other = protocol(first, task, metric), protocol(second, task, metric)
             fields |= dict.fromkeys([*one, *other])
@@ -168,18 +177,12 @@ def require_equal_protocols(pairs: Sequence[TwoRuns], allowed: Sequence[str]) ->
         raise CulturevalError("\n".join([lead, *lines[:MOST_REASONS], *more, end]))
 
 
-def shared_tasks(first: Run, second: Run) -> list[str]:
-    """The tasks whose items both runs have."""
-    return [task for task in first.files if task in second.files and not {task} & {*first.unverified, *second.unverified}]
-
-
-def with_holm(rows: Sequence[Row]) -> list[Row]:
-    """Rows with p-values adjusted by Holm: subsets are a family, and groups with averages."""
+def with_holm(rows: Sequence[Row], families: Sequence[Hashable]) -> list[Row]:
+    """Rows with p-values adjusted by Holm among those of their family."""
     found = list(rows)
-    for family in (True, False):
-        places = [place for place, row in enumerate(rows) if (row.level == SUBSET) == family]
-        adjusted = holm([rows[place].pair.p for place in places])
-        for place, p_value in zip(places, adjusted, strict=True):
+    for family in dict.fromkeys(families):
+        places = [place for place, of_row in enumerate(families) if of_row == family]
+        for place, p_value in zip(places, holm([rows[place].pair.p for place in places]), strict=True):
             found[place] = replace(rows[place], p_holm=p_value)
     return found
 
@@ -212,21 +215,21 @@ def missing_of(items: Items, names: tuple[str, str], parts: Parts) -> tuple[int,
     return counts[0], counts[1]
 
 
-def _two_runs(first: Run, second: Run, metrics: Sequence[str]) -> TwoRuns:
-    """The items of both, of the tasks that both have."""
-    names, notes = (first.name, second.name), list[str]()
-    for run, other in ((first, second), (second, first)):
-        if unread := [f"{task} ({why})" for task, why in run.unverified.items() if task in other.files]:
-            notes.append(f"not compared, since {run.name} is unverified in it: {shown_names(unread, 3)}.")
-        if alone := [task for task in run.files if task not in other.files]:
-            notes.append(f"{run.name} has, and {other.name} not: {shown_names(alone, 3)}.")
-    wanted = [
-        (run.items["task"].isin(shared_tasks(first, second))) & run.items["metric"].isin(_all_metrics(run, metrics))
-        for run in (first, second)
-    ]
-    items = items_by_place([run.items[rows.to_numpy()] for run, rows in zip((first, second), wanted, strict=True)])
+def two_runs(first: Run, second: Run, metrics: Sequence[str] = (), suite: str = "") -> TwoRuns:
+    """What two runs have in common; arguments as of `compare`."""
+    notes: list[str] = []
+    tasks = [_tasks_of(run, suite) for run in (first, second)]
+    for run, other, own, theirs in ((first, second, *tasks), (second, first, *tasks[::-1])):
+        if unread := [f"{task} ({run.unverified[task]})" for task in own if task in run.unverified]:
+            notes.append(f"not compared, since {run.name} is unverified: {shown_names(unread, 3)}.")
+        if alone := [task for task in own if task not in theirs]:
+            notes.append(f"not compared, since {other.name} has it not: {shown_names(alone, 3)}.")
+    frames = []
+    for run in (first, second):
+        of_metrics = run.items["metric"].isin(_metrics_and_parts(run, metrics))
+        frames.append(run.items[(run.items["task"].isin({*tasks[0]} & {*tasks[1]}) & of_metrics).to_numpy()])
     found: dict[Place, pandas.DataFrame] = {}
-    for place, frame in items.items():
+    for place, frame in items_by_place(frames).items():
         if frame["run"].nunique() < 2:
             continue
         differ = differences(protocol(first, *place), protocol(second, *place))
@@ -236,7 +239,14 @@ def _two_runs(first: Run, second: Run, metrics: Sequence[str]) -> TwoRuns:
             notes.append(f"not compared: {place[0]}: the runs share no item that the data name.")
         else:
             found[place] = frame
-    return TwoRuns(first, second, found, notes)
+    return TwoRuns(first, second, found, notes, suite)
+
+
+def _tasks_of(run: Run, suite: str) -> list[str]:
+    """The tasks of a run, or those of one suite."""
+    return [
+        task for task in run.files if not suite or task in run.record.tasks and run.record.tasks[task].suite == suite
+    ]
 
 
 def _of_both(frame: "pandas.DataFrame") -> "pandas.DataFrame":
@@ -245,7 +255,7 @@ def _of_both(frame: "pandas.DataFrame") -> "pandas.DataFrame":
     return frame[((runs == 2) & ~frame["item"].astype(str).str.match(r"row \d+$")).to_numpy()]
 
 
-def _all_metrics(run: Run, metrics: Sequence[str]) -> list[str]:
+def _metrics_and_parts(run: Run, metrics: Sequence[str]) -> list[str]:
     """The metrics that are compared, and those of suites' main numbers."""
     if metrics:
         return list(metrics)
@@ -263,10 +273,12 @@ def metrics_of(run: Run, task: str, wanted: Sequence[str] = ()) -> list[str]:
 
 def _rows(two: TwoRuns, metrics: Sequence[str], draws: int, seed: int) -> Iterator[Row]:
     names = (two.first.name, two.second.name)
-    for level, name, metric, parts in [*_of_groups(two, metrics), *([] if metrics else _of_suites(two))]:
+    for level, name, metric, parts in [*_of_groups(two, metrics), *_of_suites(two)]:
         found = tested(two.items, names, parts, draws, seed)
         if found is None:
-            two.notes.append(f"not compared: {name}, {metric}: no score, or nothing bounds the scores of missing items.")
+            two.notes.append(
+                f"not compared: {name}, {metric}: no score, or nothing bounds the scores of missing items."
+            )
             continue
         scores = (two.first.mean(parts), two.second.mean(parts))
         yield Row(level, name, metric, *names, parts, scores, missing_of(two.items, names, parts), found)
@@ -276,7 +288,7 @@ def _of_groups(two: TwoRuns, metrics: Sequence[str]) -> Iterator[tuple[str, str,
     """Each group of tasks with the weights of its mean, and its subsets; a group in part is no row, but told."""
     groups: dict[tuple[str, str], dict[str, None]] = {}
     for run in (two.first, two.second):
-        for task in run.files:
+        for task in _tasks_of(run, two.suite):
             for metric in metrics_of(run, task, metrics):
                 groups.setdefault((group_of(run, task), metric), {})[task] = None
     for (group, metric), tasks in groups.items():
@@ -310,5 +322,5 @@ def _main_numbers(run: Run) -> Iterator[tuple[str, str, Parts]]:
     """Name of the table and the row, column, and parts of each table's main number."""
     for table in tables_of(run):
         cell = table.cells.get(table.main) if table.main else None
-        if cell and table.main and cell.parts:
+        if cell and table.main and cell.parts and not cell.words:
             yield f"{table.name}: {table.main[0]}", table.main[1], cell.parts

@@ -47,7 +47,10 @@ def with_texts(two: TwoRuns, flips: Sequence[Flip]) -> list[Flip]:
         firsts, seconds = (_rows(run, task, metric, items) for run in (two.first, two.second))
         for place, one, other in zip(places, firsts, seconds, strict=True):
             texts = {"prompt": one.get("doc", {}).get("query"), "gold": _or_none(gold_of, one)}
-            texts |= {"first_answer": _or_none(answer_of, one, metric), "second_answer": _or_none(answer_of, other, metric)}
+            texts |= {
+                "first_answer": _or_none(answer_of, one, metric),
+                "second_answer": _or_none(answer_of, other, metric),
+            }
             found[place] = flips[place] | texts
     return found
 

@@ -1,12 +1,21 @@
 """`cultureval compare RUN_A RUN_B [...]`: tables for people, and files with everything."""
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from cultureval.reports.charts import Chart, Point, chart_files, intervals
-from cultureval.reports.comparison.differences import AVERAGE, SUBSET, Comparison, Place, Row, TwoRuns, compare, load_sides
+from cultureval.reports.comparison.differences import (
+    AVERAGE,
+    SUBSET,
+    Comparison,
+    Place,
+    Row,
+    TwoRuns,
+    compare,
+    load_sides,
+)
 from cultureval.reports.comparison.flips import flips_of, shown_flips, with_texts
 from cultureval.reports.terminal_tables import terminal_table, wrapped
 from cultureval.runs.loading import Run
@@ -45,6 +54,7 @@ def compare_all(
     subsets: bool = False,
     isolate: bool = False,
     charts: Sequence[str] = (),
+    suite: str = "",
 ) -> Compared:
     """Compares runs pair by pair; with an output folder it writes tables, items and forest plots.
 
@@ -56,15 +66,18 @@ def compare_all(
         subsets: Whether subsets are in the text; the files have them.
         isolate: Whether right-to-left lines stand between isolates, as on a terminal.
         charts: Formats of the forest plots, of `reports.charts.FORMATS`.
+        suite: The one whose tasks are compared; "": all.
 
     Raises:
         CulturevalError: As of `compare`; or the folder holds something else.
     """
     runs, left_out = load_sides(paths)
-    require_own_folder(output_dir, runs)
-    found = compare(runs, metrics, allowed, draws, seed)
+    about = {"runs": _files_of(runs), "metrics": list(metrics), "allowed": list(allowed), "draws": draws, "seed": seed}
+    require_own_folder(output_dir, about)
+    found = compare(runs, metrics, allowed, draws, seed, suite)
     found = found._replace(notes=[*left_out, *found.notes])
-    document = document_of(found, allowed, draws, seed)
+    document = about | {"warnings": found.warnings, "notes": found.notes}
+    document |= {"differences": [row_record(row) for row in found.rows]}
     shown = [row for row in found.rows if subsets or row.level != SUBSET]
     parts = [*map(wrapped, found.warnings), wrapped(LEAD)]
     for two in found.pairs:
@@ -78,28 +91,25 @@ def compare_all(
     return Compared(text, document, files)
 
 
-def require_own_folder(folder: Path | None, runs: Sequence[Run]) -> None:
-    """Refuses a folder that holds anything but an older comparison of the same runs.
+def require_own_folder(folder: Path | None, about: Mapping[str, Any]) -> None:
+    """Refuses a folder that holds anything but an older result of the same comparison.
+
+    Args:
+        folder: None: nothing is written.
+        about: What the comparison's document says of its runs and options.
 
     Raises:
-        CulturevalError: The folder is another comparison's, or holds other files.
+        CulturevalError: The folder has another comparison, or other files.
     """
     if folder is None or not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
         return
     try:
-        before = json.loads((folder / FILES[-1]).read_text(encoding="utf-8"))["runs"]
+        before = json.loads((folder / FILES[-1]).read_text(encoding="utf-8"))
+        same = {name: before[name] for name in about} == about
     except (OSError, ValueError, KeyError, TypeError):
-        before = None
-    if before != _files_of(runs):
-        what = "has other files" if before is None else "has a comparison of other runs"
-        raise CulturevalError(f"--output-dir {folder} {what}, which stay as they are: name a new folder.")
-
-
-def document_of(found: Comparison, allowed: Sequence[str], draws: int, seed: int) -> dict[str, Any]:
-    """Everything of a comparison, for JSON."""
-    about = {"runs": _files_of(found.runs), "seed": seed, "draws": draws, "allowed": list(allowed)}
-    sentences = {"warnings": found.warnings, "notes": found.notes}
-    return about | sentences | {"differences": [row_record(row) for row in found.rows]}
+        same = False
+    if not same:
+        raise CulturevalError(f"--output-dir {folder} has other files, which stay as they are: name a new folder.")
 
 
 def write_files(
@@ -178,7 +188,16 @@ def _cells(row: Row) -> list[str]:
     bounds = "identical" if found.test == "identical" else "n/a" if found.low is None else f"[{low}, {high}]"
     scores = [printed_or_na(value, digits) for value in values]
     change = printed_or_na(found.difference, digits, True)
-    return [escaped(row.name), escaped(row.metric), items_text(row), *scores, change, bounds, p_text(found.p), p_text(row.p_holm)]
+    return [
+        escaped(row.name),
+        escaped(row.metric),
+        items_text(row),
+        *scores,
+        change,
+        bounds,
+        p_text(found.p),
+        p_text(row.p_holm),
+    ]
 
 
 def _of_pair(two: TwoRuns, rows: Iterable[Row]) -> list[Row]:
