@@ -10,7 +10,7 @@ from yaml import YAMLError
 
 from cultureval.reports.leaderboard.entries import Entry
 from cultureval.reports.model_sizes import billions_of
-from cultureval.reports.paper_numbers import published_model, published_rows
+from cultureval.runs.paper_numbers import published_model, published_rows
 from cultureval.runtime import smollm2
 from cultureval.runtime.errors import CulturevalError, shorten
 
