@@ -18,7 +18,6 @@ from lighteval.tasks.requests import Doc
 
 from cultureval.judge_prompts.replies import HIGHEST
 from cultureval.judge_prompts.templates import JudgeTemplate, judge_template, templates_beside
-from cultureval.metrics.judges.identity import identity_in_run, known_identity
 from cultureval.metrics.judges.items import item_of, metric_prefix, record_of
 from cultureval.metrics.judges.judge import judge_signature, judge_with_all, not_judged, takes
 from cultureval.metrics.judges.settings import JudgeSettings, configured_judges
@@ -43,7 +42,7 @@ from cultureval.runtime.patches.lighteval.group_averages import (
     Total,
 )
 from cultureval.runtime.servers.costs import Budget
-from cultureval.runtime.servers.identity import ServerIdentity
+from cultureval.runtime.servers.identity import ServerIdentity, identity_in_run, known_identity
 
 logger = logging.getLogger(__name__)
 
@@ -119,7 +118,7 @@ def _judge(
     identities: dict[str, ServerIdentity] = {}
     for judge in judges:
         try:
-            identities[judge.name] = identity_in_run(judge)
+            identities[judge.name] = identity_in_run(f"The judge {judge.name}", judge)
         except CulturevalError as error:  # the answers are there, and shall be saved
             found |= {
                 (judge.name, row.name): not_judged(questions[row.name], str(error))
