@@ -16,11 +16,7 @@ from lighteval.tasks.requests import Doc
 
 from cultureval.judge_prompts.replies import LOWEST
 from cultureval.judge_prompts.templates import JudgeTemplate, judge_template, templates_beside
-<<<<<<< HEAD
 from cultureval.metrics.declared import DEN, Declared
-from cultureval.metrics.judges.identity import identity_in_run, known_identity
-=======
->>>>>>> main
 from cultureval.metrics.judges.items import item_of, metric_prefix, record_of
 from cultureval.metrics.judges.judge import judge_signature, judge_with_all, not_judged, takes
 from cultureval.metrics.judges.settings import JudgeSettings, configured_judges
