@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 SCORE = ["run", "task", "metric"]
 COLUMNS = [*SCORE, "item", "cluster", "num", "den", "sums", "reason"]
+NAMED = (*SCORE, "item", "cluster", "reason")  # the columns of names
 NAMES = ("id", "source_row", "task_id")  # fields of `doc.specific` that name a row, the first that all rows have
 FIELDS = ("item_id", "direction", "cluster", "unscored")
 DEN, SUMS = "_den", "_sums"
@@ -36,8 +37,8 @@ NO_SCORE = "no score"
 Floats = NDArray[np.float64]
 
 
-def read_items(file: Path, task: str, judgements: Sequence[Path] = ()) -> "pandas.DataFrame":
-    """The rows of the frame of one task of one run, without the column `run`.
+def read_items(file: Path, task: str, judgements: Sequence[Path] = ()) -> dict[str, Any]:
+    """The rows of the frame of one task of one run, as columns without `run`: arrays and lists of one length.
 
     Args:
         file: Its details, ours or stock LightEval's.
@@ -47,20 +48,46 @@ def read_items(file: Path, task: str, judgements: Sequence[Path] = ()) -> "panda
     Raises:
         CulturevalError: A file is no details file, has no score, or a judgement is of other rows.
     """
-    import pandas
-
-    names, parts = _file_parts(file, task)
+    items, clusters, parts = _file_parts(file, task)
     for later in judgements:
-        others, added = _file_parts(later, task)
-        place = {name: at for at, name in enumerate(others["item"])}
-        if missing := [name for name in place if name not in set(names["item"])]:
-            raise CulturevalError(f"{later} judges the item {missing[0]!r}, which {file} has not: judge the run again.")
-        order = np.array([place.get(name, -1) for name in names["item"]])
+        others, _, added = _file_parts(later, task)
+        place = {name: at for at, name in enumerate(others)}
+        if unknown := place.keys() - set(items):
+            raise CulturevalError(
+                f"{later} judges the item {min(unknown)!r}, which {file} has not: judge the run again."
+            )
+        order = np.array([place.get(name, -1) for name in items])
         parts |= {metric: part.on(order) for metric, part in added.items()}
     if not parts:
         raise CulturevalError(f"{file} has no metric with numbers.")
-    frame = pandas.concat([part.frame(metric, names) for metric, part in parts.items()], ignore_index=True)
-    return frame.assign(task=task)[[name for name in COLUMNS if name != "run"]]
+    each = list(parts.values())
+    return {
+        "task": [task] * (len(items) * len(each)),
+        "metric": np.repeat(np.array(list(parts), object), len(items)),
+        "item": items * len(each),
+        "cluster": clusters * len(each),
+        "num": np.concatenate([part.num for part in each]),
+        "den": np.concatenate([part.den for part in each]),
+        "sums": [sums for part in each for sums in part.sums or [None] * len(items)],
+        "reason": np.concatenate([part.reason for part in each]),
+    }
+
+
+def frame_of(columns: Sequence[Mapping[str, Any]], run: str) -> "pandas.DataFrame":
+    """The frame of a run from the columns of its tasks, with names as categories."""
+    import pandas
+
+    joined: dict[str, Any] = {name: [] for name in COLUMNS if name != "run"}
+    for name, values in joined.items():
+        numbers = name in ("num", "den")
+        for one in columns:
+            values.append(one[name]) if numbers else values.extend(one[name])
+        joined[name] = np.concatenate([np.zeros(0), *values]) if numbers else values
+    names = {name: pandas.Categorical(np.array(joined[name], object)) for name in NAMED[1:]}
+    sums = np.empty(len(joined["num"]), object)
+    sums[:] = joined["sums"]
+    made = {"run": pandas.Categorical([run] * len(sums)), **joined, **names, "sums": sums}
+    return pandas.DataFrame(made)[COLUMNS]
 
 
 class _Part:
@@ -76,16 +103,8 @@ class _Part:
         sums = None if self.sums is None else [None if at < 0 else self.sums[at] for at in order]
         return _Part(num, den, sums, np.where(lacking, "not judged", self.reason[order]))
 
-    def frame(self, metric: str, names: Mapping[str, Sequence[str]]) -> "pandas.DataFrame":
-        """The rows of the frame, without run and task."""
-        import pandas
 
-        sums = [None] * len(self.num) if self.sums is None else self.sums
-        columns = {"num": self.num, "den": self.den, "sums": sums, "reason": self.reason}
-        return pandas.DataFrame({"metric": metric, **names, **columns})
-
-
-def _file_parts(file: Path, task: str) -> tuple[dict[str, list[str]], dict[str, _Part]]:
+def _file_parts(file: Path, task: str) -> tuple[list[str], list[str], dict[str, _Part]]:
     """The items and clusters of a file's rows, and what each of its metrics is made of."""
     table = read_details(file, ["metric", "doc.id", *(f"doc.specific.{name}" for name in (*NAMES, *FIELDS))])
     fields = {name: leaf(table, f"doc.specific.{name}") for name in (*NAMES, *FIELDS)}
@@ -97,7 +116,7 @@ def _file_parts(file: Path, task: str) -> tuple[dict[str, list[str]], dict[str, 
     shared = [next(filter(None, of_row), None) for of_row in zip(*named, strict=True)]
     clusters = [f"{data} {name}" if name else f"{task} {item}" for name, item in zip(shared, items, strict=True)]
     unscored = np.array([reason or "" for reason in known.get("unscored", nothing)], object)
-    return {"item": items, "cluster": clusters}, dict(_parts(table, unscored))
+    return items, clusters, dict(_parts(table, unscored))
 
 
 def _parts(table: "pyarrow.Table", unscored: NDArray[np.object_]) -> Iterable[tuple[str, _Part]]:
@@ -158,10 +177,12 @@ def row_names(columns: Mapping[str, Sequence[Any]], count: int) -> list[str]:
 
     Returns:
         The id of the data, with a direction of retrieval before it, and a count behind it where it is not the first of
-        its name; `row N`, from 1, where the data have no ids.
+        its name; `FILE row N` where that is a place in a file; `row N` where the data have no ids. Rows count from 1.
     """
     known = [name for name in NAMES if columns.get(name) and None not in columns[name]]
     values = columns[known[0]] if known else [f"row {place + 1}" for place in range(count)]
+    if known[:1] == ["source_row"]:
+        values = [_place_in_file(str(value)) for value in values]
     sides = columns.get("direction") or [None] * count
     names = [f"{side} {name}" if side else str(name) for side, name in zip(sides, values, strict=True)]
     seen: dict[str, int] = {}
@@ -169,6 +190,12 @@ def row_names(columns: Mapping[str, Sequence[Any]], count: int) -> list[str]:
         seen[name] = seen.get(name, 0) + 1
         names[place] = f"{name} ({seen[name]})" if seen[name] > 1 else name
     return names
+
+
+def _place_in_file(source_row: str) -> str:
+    """`file.csv row 1000` of `file.csv:999`, a row from 0."""
+    file, _, number = source_row.rpartition(":")
+    return f"{file} row {int(number) + 1}" if number.isdecimal() else source_row
 
 
 def leaf(table: "pyarrow.Table", path: str) -> "pyarrow.ChunkedArray | None":

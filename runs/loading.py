@@ -12,9 +12,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cultureval.runs.files import LeftOut, ResultsFile, find_results, output_folder, read_results
-from cultureval.runs.frame import COLUMNS, read_items
+from cultureval.runs.frame import NAMED, ends, frame_of, read_items
 from cultureval.runs.record import RunRecord, TaskRecord
-from cultureval.runs.scores import Parts, Score, influence, items_of, mean_of_influence, task_scores
+from cultureval.runs.scores import (
+    Influence,
+    Parts,
+    Score,
+    counts_of,
+    influence,
+    influences,
+    items_of,
+    task_scores,
+    weighted_mean,
+)
 from cultureval.runtime.errors import CulturevalError
 from cultureval.tasks.catalogue import all_tasks
 
@@ -75,22 +85,16 @@ class Run:
 
     @cached_property
     def _read(self) -> "tuple[pandas.DataFrame, dict[str, str]]":
-        import pandas
-
-        frames, unverified = [], {}
+        columns, unverified = [], {}
         for task in self.files:
             if task not in self.details:
                 unverified[task] = "its details were not saved, or are not there"
                 continue
             try:
-                frames.append(read_items(self.details[task], task, self.judgements.get(task, ())))
+                columns.append(read_items(self.details[task], task, self.judgements.get(task, ())))
             except CulturevalError as error:
                 unverified[task] = str(error).rstrip(".")
-        frame = pandas.concat(frames, ignore_index=True) if frames else pandas.DataFrame(columns=COLUMNS)
-        frame = frame.assign(run=self.name)[COLUMNS]
-        return frame.astype(
-            dict.fromkeys(("run", "task", "metric", "item", "cluster", "reason"), "category")
-        ), unverified
+        return frame_of(columns, self.name), unverified
 
     @cached_property
     def scores(self) -> dict[str, dict[str, Score]]:
@@ -152,14 +156,23 @@ class Run:
         if len(parts) == 1:
             return next(iter(scores.values()))
         if not any(task in self.unverified for task, _ in parts):
-            n, asked = (
-                sum(counts) for counts in zip(*((one.n, one.asked) for one in scores.values() if one), strict=True)
-            )
-            found = items_of(self._influence, parts)
-            return mean_of_influence(found, {self.name: (n, asked)}, parts).get(self.name)
+            found = [self._influences[place] for place in parts]
+            return weighted_mean(found, list(parts.values()), self._counts(parts), ends(*next(iter(parts))))
         known = [(weight, score) for place, weight in parts.items() if (score := scores[place])]
         value = math.fsum(weight * score.value for weight, score in known) / math.fsum(parts.values())
         return Score(value, None, sum(score.n for _, score in known), sum(score.asked for _, score in known))
+
+    @cached_property
+    def _influences(self) -> dict[tuple[str, str], Influence]:
+        """`_influence` of each task and metric."""
+        return influences(self._influence)
+
+    def _counts(self, parts: Parts) -> tuple[int, int]:
+        """The items with a score, and the items asked: an item with several metrics counts once."""
+        scores = [self.scores[task][metric] for task, metric in parts]
+        if len({task for task, _ in parts}) == len(parts):
+            return sum(one.n for one in scores), sum(one.asked for one in scores)
+        return counts_of(items_of(self.items, parts), ["run"])[self.name]
 
     def tasks_of(self, suite: str) -> list[TaskRecord]:
         """The tasks of a suite, in the catalogue's order."""
@@ -178,8 +191,7 @@ class Results(NamedTuple):
         import pandas
 
         frame = pandas.concat([run.items for run in self.runs], ignore_index=True)
-        names = ("run", "task", "metric", "item", "cluster", "reason")
-        return frame.astype(dict.fromkeys(names, "category"))
+        return frame.astype(dict.fromkeys(NAMED, "category"))
 
 
 def load(*paths: str | Path, strict: bool = False) -> Results:

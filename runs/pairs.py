@@ -66,7 +66,7 @@ def pair(items: "pandas.DataFrame", a: str, b: str, parts: Parts, draws: int = 1
     Returns:
         None where a run lacks a part, or a missing item has no worst score.
     """
-    from scipy import stats
+    from scipy.special import stdtr, stdtrit
 
     chosen = fill(items_of(items[items["run"].isin([a, b])], parts))
     present = chosen[["task", "metric"]].drop_duplicates()
@@ -86,9 +86,9 @@ def pair(items: "pandas.DataFrame", a: str, b: str, parts: Parts, draws: int = 1
     adds = wide(found, "add", ["cluster"], [a, b])
     error = math.sqrt(float(((adds[:, 0] - adds[:, 1]) ** 2).sum()) * (1 + 2 / differ))
     df = _least_df(table)
-    reach = float(stats.t.ppf(0.975, df)) * error
+    reach = float(stdtrit(df, 0.975)) * error
     if any(of_sums(*place) for place in parts):
-        p, test = float(2 * stats.t.sf(abs(gap) / error, df)) if error > 0 else 1.0, "jackknife"
+        p, test = float(2 * stdtr(df, -abs(gap) / error)) if error > 0 else 1.0, "jackknife"
     elif len(parts) == 1 and len(num) == size and np.isin(num, (0, 1)).all() and (den == 1).all():
         p, test = mcnemar(int((num[:, 0] > num[:, 1]).sum()), int((num[:, 0] < num[:, 1]).sum())), "McNemar mid-p"
     else:
@@ -108,12 +108,13 @@ def _least_df(table: "pandas.DataFrame") -> float:
 
 def mcnemar(only_first: int, only_second: int) -> float:
     """McNemar's mid-p, two-sided (Fagerland, Lydersen and Laake 2013), of items that only one of two has right."""
-    from scipy import stats
+    from scipy.special import bdtr
 
     fewer, pairs = min(only_first, only_second), only_first + only_second
     if only_first == only_second:
         return 1.0
-    return float(2 * stats.binom.cdf(fewer, pairs, 0.5) - stats.binom.pmf(fewer, pairs, 0.5))
+    less = bdtr(fewer - 1, pairs, 0.5) if fewer else 0.0
+    return float(bdtr(fewer, pairs, 0.5) + less)  # twice the tail less the point: the mid-p
 
 
 def permutation(

@@ -44,14 +44,24 @@ def require_suites(names: Iterable[str], hint: Callable[[], str] = unknown_suite
             raise CulturevalError(f"There is no suite {name!r}.{near} The suites are {known}.{hint()}")
 
 
+def known_task(name: str) -> Task | None:
+    """The task of a name, which `|k` may follow; None of one that the catalogue does not know."""
+    return all_tasks().get(name_and_shots(name)[0])
+
+
+def name_and_shots(name: str) -> tuple[str, str]:
+    """A task's name and its number of few-shot examples, of `task|k`; "" where none is told."""
+    bare, _, shots = name.partition("|")
+    return bare, shots
+
+
 def data_of(task: str) -> str:
     """What a task's items are items of: its preferred source, which others of the suite may share; else its group.
 
     `|k` may follow the name.
     """
-    bare = task.partition("|")[0]
-    known = all_tasks().get(bare)
-    return known.sources[0].repo if known and known.sources else bare.partition(":")[0]
+    known = known_task(task)
+    return known.sources[0].repo if known and known.sources else name_and_shots(task)[0].partition(":")[0]
 
 
 def is_gated(task: str, source: str) -> bool:
@@ -93,7 +103,7 @@ def means_of_subsets(results: Mapping[str, Mapping[str, float]]) -> dict[str, di
     for task in all_tasks().values():
         if task.mean:
             parts.setdefault(task.mean, []).append(task.task)
-    shots = dict.fromkeys(name.partition("|")[2] for name in results)
+    shots = dict.fromkeys(name_and_shots(name)[1] for name in results)
     rows = {}
     for mean, names in parts.items():
         for shot in shots:
@@ -116,20 +126,20 @@ def mean_of(values: Sequence[float]) -> float:
 def mixed_averages(results: Mapping[str, Any]) -> list[str]:
     """The averages of LightEval's over tasks that differ in kind: `all`, and groups with declared means instead."""
     mixed = {f"{task.group}:_average" for task in all_tasks().values() if task.mean}
-    return [name for name in results if name == OVERALL or name.partition("|")[0] in mixed]
+    return [name for name in results if name == OVERALL or name_and_shots(name)[0] in mixed]
 
 
 def kind_of(name: str) -> Kind:
     """The kind of a task, whose name may end in `|k` for few-shot examples."""
     found = registered()
-    task = found.tasks[name.partition("|")[0]]
+    task = found.tasks[name_and_shots(name)[0]]
     return found.suites[task.suite].kind(task.metric_set)
 
 
 def rows_per_item(task: str) -> int:
     """Rows of a task that are scored together as one item; 1 where the catalogue does not know it. `|k` may follow."""
     found = registered()
-    known = found.tasks.get(task.partition("|")[0])
+    known = found.tasks.get(name_and_shots(task)[0])
     try:
         return found.suites[known.suite].kind(known.metric_set).rows_per_item if known else 1
     except CulturevalError:  # its suite's table lacks the kind, which listing and evaluating tell: scores are shown
@@ -139,15 +149,18 @@ def rows_per_item(task: str) -> int:
 def declared_metric(task: str, metric: str) -> Declared | None:
     """What is declared of a task's metric: the range of its scores, and whether higher is better; None if nobody says.
 
-    `|k` may follow the task; the metric may be `<metric>_<profile>` of a declared one, or a criterion of a judge's.
+    `|k` may follow the task; one that the catalogue does not know is scored as the others of its group. The metric may
+    be `<metric>_<profile>` of a declared one, or a criterion of a judge's.
     """
     from cultureval.metrics.judges.items import JUDGED, scales_of_judges  # loads numpy: listing tasks does not
 
-    known = all_tasks().get(task.partition("|")[0])
+    bare, _ = name_and_shots(task)
+    of_group = (one for one in all_tasks().values() if one.group == bare.partition(":")[0])
+    known = known_task(task) or next(of_group, None)
     if not known:
         return None
     if metric.startswith(JUDGED):
-        scales = scales_of_judges(kind_of(task).judge_templates)
+        scales = scales_of_judges(kind_of(known.task).judge_templates)
         return next((Declared(range=scale) for name, scale in scales.items() if metric.endswith(name)), None)
     metric = _PASS_AT_K.sub("pass@1", metric)  # of which only the first is declared: k is the number of samples
     while metric and metric not in known.declared:

@@ -27,7 +27,6 @@ FUNCTIONS = (
     "picture",
     "fooled",
     "run_files",
-    "published_tables",
     "charts",
     "averages",
     "doctor",
@@ -327,12 +326,10 @@ class Suite:
             to write, and returns what its colours mean, or None for a sample without a picture.
         fooled: The function that lists the items that fooled a model, for `cultureval show --fooled`: takes the rows
             of a task's details and the task's name, and returns a list of `reports.counterfactual_errors.FooledItem`.
-        tables: The function that makes its typed tables of a run (a list of `runs.table.SuiteTable`), from which the
-            summary, the leaderboard, the comparison's average and the exports are drawn; None: a row a group, and their
-            average.
+        tables: The function that declares its tables: takes the tasks of a run (without `|k`) with the names of their
+            scores, and returns a list of `runs.table.Table`; None: a row a group, and their average.
         run_files: The function that writes more files of a finished run (a `runs.record.Run`) into its output
             folder, after results and details are saved; it returns sentences to print.
-        published_tables: The function that gives the rows of its paper's tables: model -> tables as of `tables`.
         charts: The function that draws a leaderboard's charts of the suite: takes the runs by the models' labels, and
             returns a list of `reports.charts.Chart`.
         averages: The function that gives its paper's averages over several groups (a list of `Average`), for other
@@ -361,7 +358,6 @@ class Suite:
     fooled: str | Callable[[Sequence[Mapping[str, Any]], str], Sequence[Any]] | None = None
     tables: str | Callable[..., Sequence[Any]] | None = None
     run_files: str | Callable[..., Sequence[str]] | None = None
-    published_tables: str | Callable[[], Mapping[str, Sequence[Any]]] | None = None
     charts: str | Callable[..., Sequence[Any]] | None = None
     averages: str | Callable[[], Sequence[Average]] | None = None
     doctor: str | Callable[[], Sequence[Any]] | None = None

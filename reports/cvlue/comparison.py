@@ -12,7 +12,7 @@ from cultureval.metrics.cvlue.names import KS, MACRO, RECALLS
 from cultureval.reports.comparison.compared_models import Side, sides_of
 from cultureval.reports.comparison.report import compare_all
 from cultureval.reports.cvlue.table import DIGITS, PUBLISHED, macro_estimate
-from cultureval.reports.paper_numbers import published_rows
+from cultureval.runs.paper_numbers import published_rows
 from cultureval.reports.terminal_tables import terminal_table
 from cultureval.runs.comparable import record_of
 from cultureval.runs.means import Estimate, percentage

@@ -8,7 +8,6 @@ SUITE = Suite(
     benchmarks="cultureval.tasks.jeem.benchmarks:BENCHMARKS",
     kinds="cultureval.tasks.jeem.kinds:KINDS",
     tables="cultureval.reports.jeem.table:tables",
-    published_tables="cultureval.reports.jeem.table:published_tables",
     ratings="cultureval.reports.jeem.ratings:RATINGS",
     doctor="cultureval.reports.jeem.doctor:findings",
     page="docs/jeem.md",

@@ -9,7 +9,7 @@ from summary_runs import run_of
 from cultureval.reports.alqasida import table as alqasida
 from cultureval.reports.jeem import table as jeem
 from cultureval.reports.m2cqa import table as m2cqa
-from cultureval.reports.paper_numbers import published_rows, published_scores
+from cultureval.runs.paper_numbers import published_rows, published_scores
 
 RELEASED = sorted((Path(__file__).parents[2] / "../shared/data/alqasida/llm_outputs").glob("*/*_metrics.csv"))
 MODELS = [row["model"] for row in published_rows(alqasida.PUBLISHED)]

@@ -5,7 +5,7 @@ import math
 import pytest
 from summary_runs import run_of
 
-from cultureval.reports.paper_numbers import published_scores
+from cultureval.runs.paper_numbers import published_scores
 from cultureval.reports.qimma.table import COVERAGE, PUBLISHED, tables
 from cultureval.reports.summary_text import table_lines
 from cultureval.runs.means import Estimate, mean_of
