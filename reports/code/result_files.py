@@ -10,11 +10,6 @@ from pydantic import ValidationError
 from cultureval.metrics.code.pass_at_k import offered_k
 from cultureval.metrics.code.report import outcomes_by_task, problem_scores, verdict_in_details
 from cultureval.metrics.code.rules import TEST_SUITES
-<<<<<<< HEAD
-=======
-from cultureval.metrics.declared import SHARE, bounds_of_mean
-from cultureval.metrics.standard_errors import clustered_standard_error
->>>>>>> ebb75d6675364f5738c1ada83fceb07a2f0a90ae
 from cultureval.reports.code.samples import Sample
 from cultureval.reports.submissions import SavedRun, save_run
 from cultureval.runs.record import ModelRecord
@@ -160,77 +155,3 @@ def generating_model(made: Mapping[str, Any]) -> ModelRecord:
         )
     except ValidationError as error:  # a file that somebody edited
         return ModelRecord(backend="code files", settings={"unreadable": wrong_settings(error, values=True)})
-<<<<<<< HEAD
-=======
-
-
-def _record(
-    name: str, config: Any, line: str, scores: Mapping[str, list[float]], model: ModelRecord, started: float
-) -> RunRecord:
-    """The record of the run: its rows are the problems."""
-    (task,) = task_records({name: vars(config)}, None).values()
-    bounds = {}
-    for metric in (one for one in scores if task.refused and one != "not_judged"):
-        known = [value for value in scores[metric] if not math.isnan(value)]
-        bounds[metric] = bounds_of_mean(sum(known), len(known), task.refused, SHARE)
-    task = task.model_copy(update={"items": task.rows, "bounds": bounds})
-    signature = signature_of_line(f"{name.partition(':')[0].partition('|')[0]}|0", line)
-    return run_record(started, {name: task}, [signature], model)
-
-
-def _doc_and_response(task: str, task_id: str, prompt: str, programs: Sequence[str]) -> "tuple[Doc, ModelResponse]":
-    """A problem and its solutions as LightEval's own run of the task would log them."""
-    from lighteval.models.model_output import ModelResponse
-    from lighteval.tasks.requests import Doc
-
-    doc = Doc(task_name=task, query=prompt, choices=[""], gold_index=0, id=task_id, specific={"task_id": task_id})
-    return doc, ModelResponse(text=[*programs])
-
-
-def _task_scores(scores: Mapping[str, list[float]]) -> dict[str, float]:
-    """The means over problems that have a score, each with its standard error."""
-    means = {}
-    for metric, values in scores.items():
-        known = [value for value in values if not math.isnan(value)]
-        means[metric] = sum(known) / len(known) if known else math.nan
-        means[f"{metric}_stderr"] = (
-            clustered_standard_error(known, range(len(known)), share=True) if known else math.nan
-        )
-    return means
-
-
-def _defects(report: Mapping[str, Any]) -> list[str]:
-    """A sentence on the problems whose canonical solution does not pass."""
-    names = [one["task_id"] for one in report["canonical_failures"]]
-    return [f"{counted(len(names), 'canonical solution')} does not pass: {shown_names(names)}."] if names else []
-
-
-def _task_config(problem_set: "ProblemSet", report: dict[str, Any]) -> Any:
-    """The task's configuration with the provenance that a run would have noted."""
-    import copy
-
-    from cultureval.tasks.task_table import build_tasks_table
-
-    config = copy.copy(next(item for item in build_tasks_table() if item.name == problem_set.dataset.task))
-    config.original_num_docs = config.effective_num_docs = report["tasks"]
-    kept = ("tasks", "samples", "bounds", "not_judged", "differs_from_evalplus", "canonical_failures", "sandboxed")
-    known: RowsReport = {
-        "source": problem_set.source,
-        "form": "original",
-        "revision": problem_set.revision,
-        "fingerprint": problem_set.fingerprint[:16],
-        "rows": report["tasks"],
-        "expected_rows": problem_set.dataset.rows,
-        "few_shot_rows": 0,
-        "skipped_rows": [],
-        "skipped_few_shot_rows": [],
-        "refused_rows": [{"item": item, **refusal} for item, refusal in report["refused"].items()],
-        "notes": [*filter(None, (report["unequal_samples"], report["dropped_samples"])), *_defects(report)],
-        "other_data": report["data_difference"],
-        "signature": report["signature"],
-    }
-    if problem_set.manifest:
-        known["manifest"] = problem_set.manifest
-    config.rows_report = known | {name: report[name] for name in kept}
-    return config
->>>>>>> ebb75d6675364f5738c1ada83fceb07a2f0a90ae
