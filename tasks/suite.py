@@ -330,8 +330,8 @@ class Suite:
             scores, and returns a list of `runs.table.Table`; None: a row a group, and their average.
         run_files: The function that writes more files of a finished run (a `runs.record.Run`) into its output
             folder, after results and details are saved; it returns sentences to print.
-        charts: The function that draws a leaderboard's charts of the suite: takes the runs by the models' labels, and
-            returns a list of `reports.charts.Chart`.
+        charts: The function that draws the suite's charts of a leaderboard: takes a table of it
+            (`reports.leaderboard.board.BoardTable`), and returns a list of `reports.charts.Chart`.
         averages: The function that gives its paper's averages over several groups (a list of `Average`), for other
             harnesses; that of the suite's own name is a row of `cultureval compare`, too.
         doctor: The function that checks what it needs of a machine besides packages (scoring models, fonts), for

@@ -17,7 +17,6 @@ from lighteval.tasks.requests import Doc
 from cultureval.judge_prompts.replies import LOWEST
 from cultureval.judge_prompts.templates import JudgeTemplate, judge_template, templates_beside
 from cultureval.metrics.declared import DEN, Declared
-from cultureval.metrics.judges.identity import identity_in_run, known_identity
 from cultureval.metrics.judges.items import item_of, metric_prefix, record_of
 from cultureval.metrics.judges.judge import judge_signature, judge_with_all, not_judged, takes
 from cultureval.metrics.judges.settings import JudgeSettings, configured_judges
@@ -41,7 +40,7 @@ from cultureval.metrics.lighteval.row_scores import (
 from cultureval.runtime.doc_fields import specific_of
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.servers.costs import Budget
-from cultureval.runtime.servers.identity import ServerIdentity
+from cultureval.runtime.servers.identity import ServerIdentity, identity_in_run, known_identity
 
 logger = logging.getLogger(__name__)
 
@@ -115,7 +114,7 @@ def _judge(
     identities: dict[str, ServerIdentity] = {}
     for judge in judges:
         try:
-            identities[judge.name] = identity_in_run(judge)
+            identities[judge.name] = identity_in_run(f"The judge {judge.name}", judge)
         except CulturevalError as error:  # the answers are there, and shall be saved
             found |= {
                 (judge.name, row.name): not_judged(questions[row.name], str(error))

@@ -8,7 +8,6 @@ M2CQA = Suite(
     benchmarks="cultureval.tasks.m2cqa.benchmarks:BENCHMARKS",
     kinds="cultureval.tasks.m2cqa.kinds:KINDS",
     tables="cultureval.reports.m2cqa.table:tables",
-    charts="cultureval.reports.m2cqa.charts:charts",
     fooled="cultureval.reports.m2cqa.counterfactual_errors:fooled_items",
     comparison="cultureval.scripts.compare:compare_m2cqa",
     page="docs/m2cqa.md",
