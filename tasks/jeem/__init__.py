@@ -10,7 +10,6 @@ SUITE = Suite(
     tables="cultureval.reports.jeem.table:tables",
     statistics="cultureval.reports.jeem.item_statistics:item_statistics",
     ratings="cultureval.reports.jeem.ratings:RATINGS",
-    doctor="cultureval.reports.jeem.doctor:findings",
     page="docs/jeem.md",
     order=20,
 )

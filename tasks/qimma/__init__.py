@@ -10,8 +10,6 @@ QIMMA = Suite(
     options="cultureval.tasks.qimma.options:OPTIONS",
     tables="cultureval.reports.qimma.table:tables",
     averages="cultureval.tasks.qimma.averages:averages",
-    doctor="cultureval.reports.qimma.doctor:findings",
-    data_hash="cultureval.tasks.qimma.code_data:data_hash",
     page="docs/qimma.md",
     order=10,
 )
