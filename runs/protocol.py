@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from cultureval.runs.record import TaskRecord
 from cultureval.runtime.errors import CulturevalError
-from cultureval.tasks.catalogue import all_tasks, kind_of
+from cultureval.tasks.catalogue import kind_of, known_task, name_and_shots
 
 if TYPE_CHECKING:
     from cultureval.runs.loading import Run
@@ -65,7 +65,7 @@ def differences(first: Mapping[str, str], second: Mapping[str, str]) -> dict[str
 
 def generates(task: str) -> bool:
     """Whether a task of the catalogue (`|k` may follow) generates texts, so that settings of generation matter."""
-    known = all_tasks().get(task.partition("|")[0])
+    known = known_task(task)
     return known is not None and kind_of(known.task).generation_size > 0
 
 
@@ -76,12 +76,12 @@ def _limit(run: "Run", record: TaskRecord) -> str:
 
 
 def _shots(task: str) -> str:
-    return task.rpartition("|")[2] if "|" in task else NOT_TOLD
+    return name_and_shots(task)[1] or NOT_TOLD
 
 
 def _signature(run: "Run", task: str) -> Mapping[str, Any]:
     """The fields of the signature of a task's group; {} without one."""
-    name, _, shots = task.partition("|")
+    name, shots = name_and_shots(task)
     return next((one.fields for one in run.record.signatures if one.group == f"{name.partition(':')[0]}|{shots}"), {})
 
 

@@ -14,7 +14,7 @@ from cultureval.runs.frame import FIELDS, NAMES, row_names
 from cultureval.runtime.data.image_store import stored_image
 from cultureval.runtime.doc_fields import specific_of
 from cultureval.runtime.errors import CulturevalError, described, shorten, shown_names
-from cultureval.tasks.catalogue import all_tasks
+from cultureval.tasks.catalogue import known_task
 
 ROWS_AT_ONCE = 64
 NOT_READ = ("input_tokens", "argmax_logits_eq_gold", "unconditioned_logprobs", "logits", "input_images")
@@ -165,7 +165,7 @@ def is_choice(row: Row) -> bool:
 
 def headline_of(task: str) -> str:
     """The first metric of a task of the catalogue; "" of others. `|k` may follow."""
-    known = all_tasks().get(task.partition("|")[0])
+    known = known_task(task)
     return known.metrics[0] if known and known.metrics else ""
 
 

@@ -1,8 +1,8 @@
 """A suite's tables of a run: the numbers of its paper, each cell declared as a mean of scores.
 
-A suite's `tables` (a function of `reports/<suite>/table.py`, named in its `Suite`) declares them; `tables_of` fills them
-for a run and `published` with the paper's own numbers. The summary, the leaderboard, the comparison and the exports
-show what these return.
+A suite's `tables` (a function of `reports/<suite>/table.py`, named in its `Suite`) declares them; `tables_of` fills
+them for a run and `published` with the paper's own numbers. The summary, the leaderboard, the comparison and the
+exports show what these return.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence

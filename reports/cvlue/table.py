@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from cultureval.metrics.cvlue.grounding import FAMILIES, iou, predicted_boxes
+from cultureval.metrics.cvlue.grounding import FAMILIES, RESIZED, iou, parse_boxes
 from cultureval.metrics.cvlue.names import KS, MACRO
 from cultureval.runs.files import read_details
 from cultureval.runs.loading import Run
@@ -40,6 +40,7 @@ OTHER_SPLITS = {
     "cvlue_en": "The paper's numbers for VQA v2 and VisDial are of their test splits.",
 }
 MOST_ROWS = 500  # of grounding that are read in other formats
+TRIED = [name for name, family in FAMILIES.items() if family.scale != RESIZED and "patches" not in family.syntaxes]
 BETTER = 0.15  # of mean IoU, by which another format must overlap more
 
 
@@ -78,8 +79,8 @@ def _notes(run: Run, shots: int, prefix: str) -> list[str]:
     if images is not None and run.record.model.backend != DUAL_ENCODER:
         notes = [f"TR, IR: retrieval in galleries of {images.value:.3g} images; the paper's is the whole test split."]
     if details := run.details.get(f"{prefix}_vg|{shots}"):
-        rows = read_details(details, ["doc.specific", "model_response"]).slice(0, MOST_ROWS).to_pylist()
-        notes += [f"VG: {hint}" for hint in box_hints(rows)]
+        rows = read_details(details, ["doc.specific", "model_response", "metric.iou"]).slice(0, MOST_ROWS).to_pylist()
+        notes += [f"VG: {hint}" for hint in box_hints(rows)] if rows else []
     model = published_model(run.model, published_numbers())
     quoted = model and any(task.startswith(f"{prefix}_v") for task, _ in published_numbers()[model])
     return [*notes, OTHER_SPLITS[prefix]] if quoted else notes
@@ -88,27 +89,29 @@ def _notes(run: Run, shots: int, prefix: str) -> list[str]:
 def box_hints(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     """A sentence where boxes read in another format overlap far more with the gold ones.
 
+    Formats in pixels of a resized image are not tried: their sizes take seconds to load.
+
     Args:
         rows: Rows of the details of a grounding task.
     """
-    if not rows:
+    overlap = sum(row["metric"]["iou"] for row in rows) / len(rows)
+    overlaps = {family: _mean_iou(rows, family) for family in TRIED} if overlap < 1 - BETTER else {}
+    best = max(overlaps, key=lambda family: overlaps[family], default="")
+    if not best or overlaps[best] < overlap + BETTER:
         return []
-    used = str(specific_of(rows[0]["doc"])["box_format"])
-    overlaps = {family: _mean_iou(rows, family) for family in FAMILIES}
-    best = max(overlaps, key=lambda family: overlaps[family])
-    if overlaps[best] < overlaps[used] + BETTER:
-        return []
-    found = f"Read as {used} writes boxes, their mean IoU is {overlaps[used]:.2f}; as {best} does, {overlaps[best]:.2f}"
+    used = specific_of(rows[0]["doc"])["box_format"]
+    found = f"Read as {used} writes boxes, their mean IoU is {overlap:.2f}; as {best} does, {overlaps[best]:.2f}"
     return [f"{found}: run again with --box-format {best}."]
 
 
 def _mean_iou(rows: Sequence[Mapping[str, Any]], family: str) -> float:
     total = 0.0
     for row in rows:
-        specific = {**specific_of(row["doc"]), "box_format": family}
+        specific = specific_of(row["doc"])
+        width, height = specific["size"]
         try:
-            boxes = predicted_boxes(saved_reply(row["model_response"]), specific)
-        except ValueError:  # numbers that are no box, or an image that the format's processor does not take
+            boxes = parse_boxes(saved_reply(row["model_response"]), family, (width, height))
+        except ValueError:  # numbers that are no box
             continue
         total += iou(boxes[0], specific["box"]) if boxes else 0.0
     return total / len(rows)

@@ -1,7 +1,7 @@
 """The tables of M2CQA, as the paper's Table 2, and of AynVQA, in its organisers' order; shares between 0 and 1.
 
-Papers: arXiv 2602.05437, Tables 2 and 10: a table a prompt, CFHR beside what it must be read with; a low CFHR with a low
-accuracy on Q+ is rejection, not grounding. Overview of ImageEval 2026, arXiv 2608.30475: models are ranked by
+Papers: arXiv 2602.05437, Tables 2 and 10: a table a prompt, CFHR beside what it must be read with; a low CFHR with a
+low accuracy on Q+ is rejection, not grounding. Overview of ImageEval 2026, arXiv 2608.30475: models are ranked by
 contrastive instability. Ours: standard errors, the share of invalid outputs, and the mean over rows.
 """
 

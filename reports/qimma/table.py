@@ -1,9 +1,9 @@
 """QIMMA's tables: fourteen benchmarks, seven domains and the average, as the paper's Tables 3 and 4.
 
-Paper (arXiv 2604.03395), section 5: a benchmark is the unweighted mean of its subsets, a domain that of its benchmarks,
-the average that of the fourteen benchmarks (not of the domains); HumanEval+ and MBPP+ count as two. The paper's
-benchmark scores give its 14 averages and 98 domain scores. Inferred: MedArabiQ is the mean of its five subsets (accuracy
-of three, BERTScore of two), as the others are of theirs.
+Paper (arXiv 2604.03395), section 5: a benchmark is the unweighted mean of its subsets, a domain that of its
+benchmarks, the average that of the fourteen benchmarks (not of the domains); HumanEval+ and MBPP+ count as two. The
+paper's benchmark scores give its 14 averages and 98 domain scores. Inferred: MedArabiQ is the mean of its five subsets
+(accuracy of three, BERTScore of two), as the others are of theirs.
 """
 
 from collections import defaultdict
