@@ -13,7 +13,8 @@ if TYPE_CHECKING:
     import pandas
 
 CELL = ["task", "metric", "cluster"]
-AT_ONCE = 250  # draws of a permutation test
+DRAWS = 10_000  # random swaps of a permutation test
+AT_ONCE = 250  # of them
 
 
 class Pair(NamedTuple):
@@ -51,7 +52,7 @@ class Ranked(NamedTuple):
     high: int
 
 
-def pair(items: "pandas.DataFrame", a: str, b: str, parts: Parts, draws: int = 10_000, seed: int = 0) -> Pair | None:
+def pair(items: "pandas.DataFrame", a: str, b: str, parts: Parts, draws: int = DRAWS, seed: int = 0) -> Pair | None:
     """Run `a` minus run `b` in an average of scores, on the items that either was asked.
 
     The variance is that of the clusters' differences times 1 + 2 / k, of k clusters that differ: for right and wrong
@@ -73,7 +74,7 @@ def pair(items: "pandas.DataFrame", a: str, b: str, parts: Parts, draws: int = 1
     if len(present) < len(parts) or chosen["run"].nunique() < 2:
         return None
     table, found = average(influence(chosen, at_ends=False), parts)
-    if not np.isfinite(table.loc[[a, b], "value"]).all():
+    if not np.isfinite(table["value"].reindex([a, b])).all():
         return None
     gap = float(table.loc[a, "value"] - table.loc[b, "value"])
     num, den = (wide(found, name, CELL, [a, b]) for name in ("num", "den"))

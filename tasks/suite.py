@@ -21,7 +21,6 @@ FUNCTIONS = (
     "of_model",
     "before_run",
     "comparison",
-    "statistics",
     "analysis",
     "outputs",
     "tables",
@@ -315,9 +314,6 @@ class Suite:
         before_run: The function that checks the selected tasks of the suite (`["cvlue_vg|0"]`) before a model is
             loaded: it returns warnings to print, or raises CulturevalError.
         comparison: The function that is the command `cultureval compare <name>`.
-        statistics: The function that tells checks, `cultureval compare` and ranks what a score that is no mean of its
-            rows is made of: takes a details file, the task's name and a metric, and returns
-            `metrics.item_statistics.ItemStatistics`, or None for a mean of the rows' scores.
         analysis: The function that is the command `cultureval analyze <name>`.
         ratings: Its human ratings (`reports.human_ratings.HumanRatings`), for `cultureval agreement <name>`.
         submissions: Scorers of submission files in an official format, by the name in `cultureval score NAME`: the
@@ -334,8 +330,8 @@ class Suite:
             scores, and returns a list of `runs.table.Table`; None: a row a group, and their average.
         run_files: The function that writes more files of a finished run (a `runs.record.Run`) into its output
             folder, after results and details are saved; it returns sentences to print.
-        charts: The function that draws a leaderboard's charts of the suite: takes the runs by the models' labels, and
-            returns a list of `reports.charts.Chart`.
+        charts: The function that draws the suite's charts of a leaderboard: takes a table of it
+            (`reports.leaderboard.board.BoardTable`), and returns a list of `reports.charts.Chart`.
         averages: The function that gives its paper's averages over several groups (a list of `Average`), for other
             harnesses; that of the suite's own name is a row of `cultureval compare`, too.
         doctor: The function that checks what it needs of a machine besides packages (scoring models, fonts), for
@@ -354,7 +350,6 @@ class Suite:
     of_model: str | Callable[[str], Mapping[str, Any]] | None = None
     before_run: str | Callable[[Sequence[str]], Sequence[str]] | None = None
     comparison: str | Callable[..., Any] | None = None
-    statistics: str | Callable[[Path, str, str], Any] | None = None
     analysis: str | Callable[..., Any] | None = None
     ratings: Any = None
     submissions: str | Mapping[str, Callable[[Path, Sequence[Path], Path], Any]] | None = None

@@ -1,17 +1,14 @@
-"""Items and verdicts of judges, and their means, bounds and counts."""
+"""Items and verdicts of judges, and their means and counts."""
 
-import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Union
+from typing import TYPE_CHECKING, Literal, Union
 
-from cultureval.judge_prompts.replies import HIGHEST, LOWEST
 from cultureval.judge_prompts.suspicions import SUSPICIOUS
-from cultureval.metrics.declared import bounds_of_mean
-from cultureval.metrics.standard_errors import clustered_standard_error
+from cultureval.metrics.standard_errors import errors_of_ratio
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -104,31 +101,21 @@ class Judgement:
         return bool(outcomes - {"no_answer", "not_asked", "unusable"}) or outcomes == {"unusable"}
 
 
-def summarize(
-    verdicts: Sequence[JudgeVerdict], criteria: Sequence[str], highest: Mapping[str, int] | None = None
-) -> dict[str, float]:
-    """Means of the scored items, their bounds and the counts.
+def summarize(verdicts: Sequence[JudgeVerdict], criteria: Sequence[str]) -> dict[str, float]:
+    """Means of the scored items (`means_of_criteria`), and the counts of `count_verdicts`."""
+    counts = count_verdicts([(verdict.outcome, verdict.flags) for verdict in verdicts])
+    return means_of_criteria(verdicts, criteria) | counts
 
-    Args:
-        highest: Criterion -> the highest score of its scale, if not 5.
 
-    Returns:
-        For each criterion `<part>` (mean over scored items, nan without any), `<part>_stderr` (clustered),
-        `<part>_unflagged` (mean over those that are not flagged), `<part>_missing_as_1` and `<part>_missing_as_5`
-        (means over all items), where `<part>` is `metric_part`; and the counts of `count_verdicts`.
-    """
+def means_of_criteria(verdicts: Sequence[JudgeVerdict], criteria: Sequence[str]) -> dict[str, float]:
+    """For each criterion `<part>` (`metric_part`), the mean over scored items, nan without any, and `<part>_stderr`."""
     values: dict[str, float] = {}
     for criterion in criteria:
         scored = [(verdict.scores[criterion], verdict) for verdict in verdicts if criterion in verdict.scores]
-        values |= score_summary(
-            metric_part(criterion),
-            [score for score, _ in scored],
-            [verdict.cluster or index for index, (_, verdict) in enumerate(scored)],
-            [verdict.flagged for _, verdict in scored],
-            len(verdicts),
-            (highest or {}).get(criterion, int(HIGHEST)),
-        )
-    return values | count_verdicts([(verdict.outcome, verdict.flags) for verdict in verdicts])
+        scores, clusters = [score for score, _ in scored], [one.cluster or at for at, (_, one) in enumerate(scored)]
+        found = errors_of_ratio(scores, [1.0] * len(scores), clusters)
+        values |= {metric_part(criterion): found.value, f"{metric_part(criterion)}_stderr": found.error}
+    return values
 
 
 def count_verdicts(verdicts: Sequence[tuple[str, Sequence[str]]]) -> dict[str, int]:
@@ -171,36 +158,6 @@ def reuse_line(verdicts: Sequence[JudgeVerdict]) -> str | None:
     return f"{len(times):,} of {len(verdicts):,} verdicts are reused, {when} UTC (--no-resume judges again)"
 
 
-def score_summary(
-    name: str,
-    scores: Sequence[float],
-    clusters: Sequence[Any],
-    flagged: Sequence[bool],
-    items: int,
-    highest: int = int(HIGHEST),
-) -> dict[str, float]:
-    """Mean, standard error and bounds of one criterion, as in `summarize`.
-
-    Args:
-        name: Prefix of the keys.
-        scores: Of the scored items.
-        clusters: Of the scored items.
-        flagged: Whether the scored items are flagged.
-        items: Number of items, including unscored ones.
-        highest: Highest score of the scale; part of the last key.
-    """
-    missing, total = items - len(scores), sum(scores)
-    clean = [score for score, of_flagged in zip(scores, flagged, strict=True) if not of_flagged]
-    lowest, best = bounds_of_mean(total, len(scores), missing, (LOWEST, highest)) if items else (math.nan, math.nan)
-    return {
-        name: total / len(scores) if scores else float("nan"),
-        f"{name}_stderr": clustered_standard_error(scores, clusters, (LOWEST, highest)) if scores else float("nan"),
-        f"{name}_unflagged": sum(clean) / len(clean) if clean else float("nan"),
-        f"{name}_missing_as_1": lowest,
-        f"{name}_missing_as_{highest}": best,
-    }
-
-
 def label_shares(given: Sequence[str | None], labels: Mapping[str, Sequence[str]]) -> dict[str, float]:
     """Share of each label among all items, under its first alternative spelling (English), and of "unknown".
 
@@ -217,11 +174,10 @@ def numbers_of_judge(
     prefix: str,
     verdicts: Sequence[JudgeVerdict],
     criteria: Sequence[str],
-    highest: Mapping[str, int],
     labels: Mapping[str, Sequence[str]],
 ) -> dict[str, float]:
-    """A judge's numbers of a task by one template, with names as in results files: `summarize` and `label_shares`."""
-    found = summarize(verdicts, criteria, highest)
+    """A judge's numbers of a task by one template, with names as in results files: means, and `label_shares`."""
+    found = means_of_criteria(verdicts, criteria)
     found |= label_shares([one.label for one in verdicts], labels) if labels else {}
     return {f"{prefix}_{name}": value for name, value in found.items()}
 

@@ -9,7 +9,6 @@ SUITE = Suite(
     kinds="cultureval.tasks.cvlue.kinds:KINDS",
     options="cultureval.tasks.cvlue.options:OPTIONS",
     tables="cultureval.reports.cvlue.table:tables",
-    statistics="cultureval.reports.cvlue.item_statistics:item_statistics",
     of_model="cultureval.tasks.cvlue.options:options_of_model",
     comparison="cultureval.scripts.compare:compare_cvlue",
     run_files="cultureval.reports.cvlue.run_files:write_run_files",

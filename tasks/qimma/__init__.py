@@ -9,6 +9,7 @@ QIMMA = Suite(
     kinds="cultureval.tasks.qimma.kinds:KINDS",
     options="cultureval.tasks.qimma.options:OPTIONS",
     tables="cultureval.reports.qimma.table:tables",
+    charts="cultureval.reports.qimma.charts:charts",
     averages="cultureval.tasks.qimma.averages:averages",
     doctor="cultureval.reports.qimma.doctor:findings",
     data_hash="cultureval.tasks.qimma.code_data:data_hash",
