@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from cultureval.reports.comparison.differences import ALL, SUBSET, compare, load_sides, metrics_of
-from cultureval.reports.terminal_tables import terminal_table, wrapped
+from cultureval.reports.terminal_tables import terminal_table
 from cultureval.runs.loading import Run
 from cultureval.runtime.errors import CulturevalError, escaped
 from cultureval.tasks.catalogue import all_tasks, rows_per_item

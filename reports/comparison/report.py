@@ -17,7 +17,7 @@ from cultureval.reports.comparison.differences import (
     load_sides,
 )
 from cultureval.reports.comparison.flips import flips_of, shown_flips, with_texts
-from cultureval.reports.terminal_tables import terminal_table, wrapped
+from cultureval.reports.terminal_tables import terminal_table
 from cultureval.runs.loading import Run
 from cultureval.runs.pairs import DRAWS
 from cultureval.runtime.csv_files import write_csv
