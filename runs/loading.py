@@ -227,9 +227,9 @@ def load(*paths: str | Path, strict: bool = False) -> Results:
         raise CulturevalError("\n".join(one.sentence for one in left_out) or f"{paths} has no results.")
     ways: dict[tuple[Any, ...], list[ResultsFile]] = {}
     for one in sorted(runs, key=lambda file: file.date, reverse=True):
-        ways.setdefault((one.model, *_facts(one)), []).append(one)
+        ways.setdefault((one.model, *facts_of(one.record)), []).append(one)
     found = [Run(of_way, judgements) for of_way in ways.values()]
-    name_apart(found, [_facts(of_way[0]) for of_way in ways.values()])
+    name_apart(found, [facts_of(of_way[0].record) for of_way in ways.values()])
     return Results(found, left_out)
 
 
@@ -247,10 +247,10 @@ def _with_judgements(path: Path) -> list[Path]:
     return [path, *(other for other in beside if own & set(read_results(other).judged.values()))]
 
 
-def _facts(file: ResultsFile) -> tuple[str, ...]:
+def facts_of(record: RunRecord) -> tuple[str, ...]:
     """What tells two ways of running a model of one name apart, in the order of `FACTS`; "" is not told."""
-    model = file.record.model
-    limits = sorted({str(task.limit) for task in file.record.tasks.values() if task.limit is not None})
+    model = record.model
+    limits = sorted({str(task.limit) for task in record.tasks.values() if task.limit is not None})
     template = "" if model.chat_template is None else str(model.chat_template)
     settings = ", ".join(f"{name}={value}" for name, value in sorted(model.settings.items()))
     version, prompt = model.version or "", model.system_prompt_hash

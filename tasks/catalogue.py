@@ -7,7 +7,7 @@ from typing import Any
 
 from cultureval.metrics.declared import Declared
 from cultureval.runtime.errors import CulturevalError, did_you_mean
-from cultureval.runtime.patches.lighteval.group_averages import StandardError, Total, square_of_unknown
+from cultureval.runtime.patches.lighteval.group_averages import NotApplicable
 from cultureval.tasks.kinds import Kind
 from cultureval.tasks.registration import registered, unknown_suite_hint
 from cultureval.tasks.suite import Suite, Task
@@ -90,8 +90,8 @@ def task_names() -> set[str]:
 def means_of_subsets(results: Mapping[str, Mapping[str, float]]) -> dict[str, dict[str, float]]:
     """The unweighted means that tables declare besides those of groups (M2CQA's Dialect), where all parts were run.
 
-    Metrics are averaged, counts are added; one that is undefined (nan) in a part is undefined here. The standard error
-    is the mean of the parts' errors, an upper bound: the parts may hold the same items.
+    Metrics are averaged, counts are added; one that is undefined (nan) in a part is undefined here. Standard errors
+    know of the items that parts share.
 
     Args:
         results: Metrics by LightEval's names of tasks (`m2cqa:tf_ajp|0`).
@@ -109,33 +109,24 @@ def means_of_subsets(results: Mapping[str, Mapping[str, float]]) -> dict[str, di
         for shot in shots:
             cells = [results[full] for name in names if results.get(full := f"{name}|{shot}")]
             if len(cells) == len(names):
-                rows[f"{mean}|{shot}"] = {metric: mean_of_parts(metric, cells) for metric in cells[0]}
+                rows[f"{mean}|{shot}"] = {metric: mean_of([cell[metric] for cell in cells]) for metric in cells[0]}
     return rows
+
+
+def mean_of(values: Sequence[float]) -> float:
+    """The mean of a metric or its standard error in several tasks, by the classes of `group_averages`; nan of one nan.
+
+    A metric that applies to no row of a task has no mean.
+    """
+    if any(isinstance(value, NotApplicable) for value in values):
+        return math.nan
+    return sum(values[1:], values[0]) / len(values)
 
 
 def mixed_averages(results: Mapping[str, Any]) -> list[str]:
     """The averages of LightEval's over tasks that differ in kind: `all`, and groups with declared means instead."""
     mixed = {f"{task.group}:_average" for task in all_tasks().values() if task.mean}
     return [name for name in results if name == OVERALL or name_and_shots(name)[0] in mixed]
-
-
-def mean_of_parts(metric: str, cells: Sequence[Mapping[str, float]]) -> float:
-    """One metric, or its standard error (`NAME_stderr`), of such a mean, from the metrics and errors of each part."""
-    values, scored = [cell[metric] for cell in cells], [cell[metric.removesuffix("_stderr")] for cell in cells]
-    if isinstance(scored[0], Total):
-        return (
-            sum(float(value) for value in values if not math.isnan(value))
-            if metric.endswith("_stderr")
-            else sum(values)
-        )
-    if not metric.endswith("_stderr"):
-        return math.fsum(values) / len(values)
-    parts = [value.parts[0] if isinstance(value, StandardError) else (float(value), None) for value in values]
-    known = [part for part in parts if not math.isnan(part[0])]
-    if not known or any(map(math.isnan, scored)):
-        return math.nan
-    unknown = [math.sqrt(square_of_unknown(items, known)) for error, items in parts if math.isnan(error)]
-    return math.fsum([*(error for error, _ in known), *unknown]) / len(parts)
 
 
 def kind_of(name: str) -> Kind:

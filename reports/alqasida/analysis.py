@@ -177,28 +177,26 @@ def tree_rows(samples: "pandas.DataFrame") -> list[Row]:
 
 
 def mean_rows(samples: "pandas.DataFrame") -> list[Row]:
-    """Means of the scores by kind, model and shots: of all items, by dialect, by genre, and by both."""
-    rows = []
-    for dims in ((), ("dialect",), ("genre",), ("dialect", "genre")):
-        by = ["kind", "model", "n_shots", *dims]
-        for key, members in samples.groupby(by, sort=False):
-            found = {"dialect": "all", "genre": "all"} | dict(zip(by, key, strict=True))
-            row = {name: found[name] for name in ("kind", "model", "n_shots", "dialect", "genre")}
-            row["samples"] = int(members[ADI2].notna().sum())
-            for score in SCORES:
-                row[score], row[f"{score}_stderr"] = mean_of(members, score)
-            rows.append(row)
-    return rows
-
-
-def mean_of(samples: "pandas.DataFrame", score: str) -> tuple[float | None, float | None]:
-    """The mean of a score and its standard error over the samples that have it; None where undefined.
+    """Means of the scores by kind, model and shots: of all items, by dialect, by genre, and by both.
 
     Samples of one request or sentence, at several places, in several dialects or directions, are one cluster.
     """
-    items = samples[["cluster"]].assign(run="", task="", metric=score, num=samples[score], den=1.0, sums=None)
-    found = task_scores(items).get(("", "", score))
-    return (found.value, found.error) if found else (None, None)
+    rows = []
+    for dims in ((), ("dialect",), ("genre",), ("dialect", "genre")):
+        by = ["kind", "model", "n_shots", *dims]
+        groups = samples.groupby(by, sort=False)
+        items = samples[["cluster", *SCORES]].assign(run=groups.ngroup())
+        items = items.melt(["run", "cluster"], var_name="metric", value_name="num").assign(task="", den=1.0, sums=None)
+        scores = task_scores(items)
+        for number, (key, members) in enumerate(groups):
+            found = {"dialect": "all", "genre": "all"} | dict(zip(by, key, strict=True))
+            row = {name: found[name] for name in ("kind", "model", "n_shots", "dialect", "genre")}
+            row["samples"] = int(members[ADI2].notna().sum())
+            for name in SCORES:
+                score = scores.get((number, "", name))
+                row |= {name: score and score.value, f"{name}_stderr": score and score.error}
+            rows.append(row)
+    return rows
 
 
 def translations_of(runs: Sequence[Run]) -> list[Row]:
