@@ -176,7 +176,7 @@ def permutation(
     draws: int,
     seed: int,
 ) -> float:
-    """The two-sided p-value of swapping two runs on random clusters; ties count half.
+    """The two-sided p-value of swapping two runs on random clusters; ties count half, and no difference is 1.
 
     Args:
         sums: [2, cells, 2] num and den of each cell (a cluster of one score) in each run.
@@ -185,6 +185,8 @@ def permutation(
         weight: [cells] of its score in the average.
         gap: The difference that was seen.
     """
+    if abs(gap) <= 1e-9:
+        return 1.0
     generator = np.random.default_rng(seed)
     further = alike = 0
     for start in range(0, draws, AT_ONCE):
@@ -224,6 +226,8 @@ def ranks(
         return []
     table, found = average(influence(chosen, at_ends=False), parts)
     table = table[table["value"].notna()]
+    if table.empty:
+        return []
     runs = list(table.index)
     found = found[found["run"].isin(runs)]
     adds = wide(found, "add", ["cluster"], runs)
