@@ -1,23 +1,25 @@
 """Which features explain AL-QASIDA's scores: tables and figures of saved runs and of human judgements."""
 
 import math
-from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from cultureval.metrics.alqasida.feature_analysis import one_way, regression_tree, spearman
 from cultureval.metrics.alqasida.names import ADI2, CORPUS, GAIN, PROMPT_ALDI, ZERO
 from cultureval.reports.alqasida.figures import draw_figures
 from cultureval.reports.alqasida.plots import tree
-from cultureval.reports.alqasida.ratings import CRITERIA, read_alqasida_ratings
+from cultureval.reports.alqasida.ratings import CRITERIA, RATINGS
 from cultureval.reports.alqasida.samples import ANALYSED, KINDS, SCORES, Sample, grouped, mean_and_error, samples_of
 from cultureval.reports.charts import FORMATS, chart_files
-from cultureval.reports.human_ratings import Rating
+from cultureval.reports.human_ratings import NOT_MODELS
 from cultureval.reports.terminal_tables import terminal_table
 from cultureval.runtime.csv_files import write_csv
 from cultureval.runtime.errors import counted
+
+if TYPE_CHECKING:
+    import pandas
 
 Row = dict[str, Any]
 NUMERIC = ("prompt_length", "n_shots", PROMPT_ALDI)
@@ -96,27 +98,21 @@ def write_human_judgements(files: Sequence[Path], folder: Path) -> str:
     Raises:
         CulturevalError: A file cannot be read.
     """
-    rows = [{"file": file.name, **row} for file in files for row in human_rows(read_alqasida_ratings(file)[0])]
+    rows = [{"file": file.name, **row} for file in files for row in human_rows(RATINGS.read(file))]
     write_csv(folder / "human_judgements.csv", rows)
     cells = [[_shown(value) for value in row.values()] for row in rows]
     return terminal_table(list(rows[0]) if rows else (), cells, "lllr", "Human judgements:")
 
 
-def human_rows(ratings: Sequence[Rating]) -> list[Row]:
+def human_rows(ratings: "pandas.DataFrame") -> list[Row]:
     """By dialect and model: means of the criteria and of TVD, and Spearman's rho of fluency, and TVD, with fidelity."""
-    groups: dict[tuple[str, str], list[Rating]] = defaultdict(list)
-    for rating in ratings:
-        groups[rating.group, rating.model].append(rating)
     rows = []
-    for (dialect, model), members in groups.items():
-        columns = {name: [one.scores.get(name, math.nan) for one in members] for name in CRITERIA}
-        columns["TVD"] = [one.metrics.get("TVD", math.nan) for one in members]
-        row: Row = {"dialect": dialect, "model": model, "texts": len(members)}
-        for name, column in columns.items():
-            kept = [value for value in column if not math.isnan(value)]
-            row[name] = sum(kept) / len(kept) if kept else None
+    ratings = ratings[~ratings["model"].str.lower().isin(NOT_MODELS)]
+    for (dialect, model), members in ratings.groupby(["group", "model"], sort=False):
+        columns = members.reindex(columns=[*CRITERIA, "TVD"])
+        row: Row = {"dialect": dialect, "model": model, "texts": len(members)} | columns.mean().to_dict()
         for name in ("Fluency", "TVD"):
-            found = spearman(columns[name], columns["Dialectal Accuracy"])
+            found = spearman(list(columns[name]), list(columns["Dialectal Accuracy"]))
             row |= {f"{name}_Fidelity_SpearmanR": found.rho, f"{name}_Fidelity_p": found.p}
         rows.append(row)
     return rows
