@@ -78,7 +78,7 @@ def texts_of(ratings: "pandas.DataFrame", rated: HumanRatings) -> "pandas.DataFr
 
 
 def correlations(texts: "pandas.DataFrame", rated: HumanRatings) -> Iterator[Row]:
-    """Kendall's tau-c of every metric with every criterion, in all dialects and in each; items have all models' texts."""
+    """Kendall's tau-c of every metric with every criterion, in all dialects and in each."""
     criteria = [name for name in (MEAN, *rated.criteria) if name in texts]
     groups = texts["group"].unique()
     for metric in (name for name in texts.columns if name not in (*TEXTS, MEAN, *rated.criteria)):
