@@ -174,19 +174,19 @@ class TimedCommands:
 
 def computing_seconds(out: Path) -> float:
     """Seconds that the model computed in a run of ours, as its results say."""
-    from cultureval.runs.load_runs import load
+    from cultureval.runs.loading import load
 
-    (run,) = load(out)
+    (run,) = load(out).runs
     return run.record.timing.computing or 0.0
 
 
 def details_of(out: Path) -> dict[str, list[dict[str, Any]]]:
     """Task -> the details of its rows, of a run of ours."""
     from cultureval.runs.files import details_of_run
-    from cultureval.runs.load_runs import load
+    from cultureval.runs.loading import load
 
-    (run,) = load(out)
-    return {task.partition("|")[0]: details_of_run(run, task) for task, one in run.record.tasks.items() if one.rows}
+    (run,) = load(out).runs
+    return {task.partition("|")[0]: read_details(run.details[task]).to_pylist() for task, one in run.record.tasks.items() if one.rows}
 
 
 def samples_of(out: Path, task: str) -> Iterator[dict[str, Any]]:

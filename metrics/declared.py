@@ -13,6 +13,7 @@ Range = tuple[float, float]  # the lowest and the highest score that there can b
 SHARE: Range = (0.0, 1.0)
 PERCENT: Range = (0.0, 100.0)
 NOT_NEGATIVE: Range = (0.0, math.inf)
+DEN, SUMS = "_den", "_sums"  # suffixes of columns of details: how often a row counts, its part of a corpus score
 Role = Literal["headline", "companion", "count", "bound"]
 
 
@@ -25,14 +26,12 @@ class Declared:
             items), or "bound" (the score of a trivial answer).
         higher_is_better: Whether higher values are better.
         range: Of an item's score, and so of a mean.
-        of: The metrics whose product is the number of items that a rate is of; () where it is of all.
         of_sums: Of a corpus score the function "module:name", [..., P] -> [...], from the sum of its items' statistics.
     """
 
     role: Role = "companion"
     higher_is_better: bool = True
     range: Range = SHARE
-    of: tuple[str, ...] = ()
     of_sums: str = ""
 
 
@@ -52,23 +51,23 @@ def declare(
     bounds: Collection[str] = (),
     lower: Collection[str] = (),
     ranges: Mapping[str, Range] | None = None,
-    of: Mapping[str, tuple[str, ...]] | None = None,
+    sums: Mapping[str, str] | None = None,
 ) -> Metrics:
     """Declare the metrics of one set, in the order of tables: the headline, then the others.
 
     Args:
         lower: Names of metrics for which lower is better.
         ranges: Of metrics that are no shares between 0 and 1.
-        of: Rates of some items -> the metrics whose product is their number.
+        sums: Corpus scores -> the function of their sums.
 
     Raises:
         ValueError: A name is duplicated, or a role is given to an unknown name.
     """
-    names, known, of = (headline, *others), dict(ranges or {}), of or {}
-    if len(set(names)) < len(names) or not {*counts, *bounds, *lower, *known, *of} <= set(names):
+    names, known, sums = (headline, *others), dict(ranges or {}), sums or {}
+    if len(set(names)) < len(names) or not {*counts, *bounds, *lower, *known, *sums} <= set(names):
         raise ValueError(f"names must be different, and roles must be of these: {', '.join(names)}")
     roles: dict[str, Role] = dict.fromkeys(counts, "count") | dict.fromkeys(bounds, "bound") | {headline: "headline"}
     return {
-        name: Declared(roles.get(name, "companion"), name not in lower, known.get(name, SHARE), of.get(name, ()))
+        name: Declared(roles.get(name, "companion"), name not in lower, known.get(name, SHARE), sums.get(name, ""))
         for name in names
     }

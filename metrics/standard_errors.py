@@ -1,18 +1,100 @@
-"""Standard errors and intervals of means over items that are not independent."""
+"""Standard errors and intervals of scores of items that are not independent: the formula of `runs/scores.py`.
+
+With v the score of G clusters and v_g that without cluster g, the cluster adds sqrt((G - 1) / G) (v - v_g) to the
+error, whose square is the sum of squares: the jackknife over clusters. It is sd(ddof=1) / sqrt(n) for a mean of
+items alone, CR3 for clustered means (Cameron and Miller, J. Human Resources 50, 2015), and right for ratios and corpus
+scores. For clusters of one size it is Liang and Zeger's estimator (Biometrika 73, 1986), as Miller uses it for
+evaluations (arXiv 2411.00640), times sqrt(G / (G - 1)).
+"""
 
 import math
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
-from cultureval.metrics.proportions import interval_of_error, wilson_error
-from cultureval.runtime.patches.lighteval.group_averages import StandardError
+from cultureval.metrics.proportions import NORMAL_95, interval_of_error
 
 TINY = 1e-12  # errors below it are rounding
-Bounds = tuple[float, float]  # the lowest and the highest score that there can be
+Floats = NDArray[np.float64]
 
 
-def finite_numbers(values: Sequence[float], one: str) -> np.ndarray:
+class ClusterErrors(NamedTuple):
+    """A score and its error.
+
+    Attributes:
+        value: The score; nan without an item.
+        error: Its standard error; nan for fewer than two clusters, and where all clusters score alike, which says
+            nothing of it. Of a share that is 0 or 1 it is Wilson's for so many clusters.
+        adds: What each cluster adds to the error: the error is the root of the sum of squares. Scores that share
+            clusters vary together: what a cluster adds to them is summed before it is squared. {} without an error.
+    """
+
+    value: float
+    error: float
+    adds: dict[Hashable, float]
+
+
+def errors_of_ratio(num: ArrayLike, den: ArrayLike, clusters: Sequence[Hashable], share: bool = False) -> ClusterErrors:
+    """A score that is sum(num) / sum(den): a mean (den 1), a recall, a rate of some items.
+
+    Args:
+        num: [N] finite; what each item adds.
+        den: [N] how often it counts; at least 0.
+        clusters: The cluster of each item; any hashable names.
+        share: Whether the score lies between 0 and 1.
+    """
+    names, (nums, dens) = _by_cluster(clusters, np.column_stack([np.asarray(num, float), np.asarray(den, float)]))
+    if not dens.sum() > 0:
+        return ClusterErrors(math.nan, math.nan, {})
+    value, size, rest = nums.sum() / dens.sum(), len(names), dens.sum() - dens
+    if size < 2 or rest.min() <= TINY:
+        return ClusterErrors(value, math.nan, {})
+    return _with_adds(value, math.sqrt((size - 1) / size) * (nums - value * dens) / rest, names, share)
+
+
+def errors_of_sums(
+    sums: ArrayLike, clusters: Sequence[Hashable], score: Callable[[Floats], Floats], share: bool = False
+) -> ClusterErrors:
+    """A score of the sum of items' statistics.
+
+    Args:
+        sums: [N, P] finite; at least one item.
+        clusters: As in `errors_of_ratio`.
+        score: [..., P] -> [...].
+        share: As in `errors_of_ratio`.
+    """
+    names, columns = _by_cluster(clusters, np.asarray(sums, float))
+    total, size = columns.sum(axis=1), len(names)
+    value = float(score(total))
+    if size < 2:
+        return ClusterErrors(value, math.nan, {})
+    return _with_adds(value, math.sqrt((size - 1) / size) * (value - score(total - columns.T)), names, share)
+
+
+def _by_cluster(clusters: Sequence[Hashable], table: Floats) -> tuple[list[Hashable], Floats]:
+    """The names of the G clusters, and the sums [P, G] of the columns of a table [N, P]."""
+    if len(clusters) != len(table):
+        raise ValueError(f"there are {len(table)} values but {len(clusters)} clusters")
+    if len(odd := np.flatnonzero(~np.isfinite(table).all(axis=1))):
+        raise ValueError(f"score {odd[0]} is not finite")
+    places: dict[Hashable, int] = {}
+    members = [places.setdefault(cluster, len(places)) for cluster in clusters]
+    return list(places), np.array([np.bincount(members, column, len(places)) for column in table.T])
+
+
+def _with_adds(value: float, adds: Floats, names: list[Hashable], share: bool) -> ClusterErrors:
+    size, error = len(names), float(np.sqrt(np.square(adds).sum()))
+    if error < TINY:
+        if not share or min(abs(value), abs(1 - value)) >= TINY:
+            return ClusterErrors(value, math.nan, {})
+        error = NORMAL_95 / (size + NORMAL_95**2) / 2
+        adds = np.full(size, error / math.sqrt(size))
+    return ClusterErrors(float(value), error, dict(zip(names, adds.tolist(), strict=True)))
+
+
+def finite_numbers(values: Sequence[float], one: str) -> Floats:
     """[n] the values; a ValueError, which calls each `one`, where there is none, or one is not finite."""
     numbers = np.asarray(values, dtype=np.float64)
     if numbers.ndim != 1 or not numbers.size:
@@ -22,101 +104,34 @@ def finite_numbers(values: Sequence[float], one: str) -> np.ndarray:
     return numbers
 
 
-def clustered_standard_error(
-    values: Sequence[float], clusters: Sequence[Hashable], bounds: Bounds | None = None
-) -> float:
-    """Cluster-robust standard error of a mean, for items that share a passage, an image or a poem.
-
-    With u_g the sum of the residuals of cluster g of G and n_g its items, it is sqrt((G - 1) / G * sum of
-    (u_g / (n - n_g)) squared): the jackknife that leaves out a cluster at a time (CR3 in Cameron and Miller, J. Human
-    Resources 50, 2015). For clusters of one size it is Liang and Zeger's estimator (Biometrika 73, 1986), as Miller
-    uses it for evaluations (arXiv 2411.00640), times sqrt(G / (G - 1)), and for items alone sd(ddof=1) / sqrt(n);
-    where one cluster holds many of the items, theirs is far too small.
+def clustered_standard_error(values: Sequence[float], clusters: Sequence[Hashable], share: bool = False) -> float:
+    """The standard error of a mean, for items that share a passage, an image or a poem (`ClusterErrors.error`).
 
     Args:
         values: n finite scores.
         clusters: The cluster of each score; any hashable names.
-        bounds: Of scores; where all are the lowest or all the highest, the error is Wilson's (`proportions`) for G
-            items instead of 0. None: the scores have no bounds.
-
-    Returns:
-        The standard error; nan for fewer than two clusters.
+        share: Whether scores lie between 0 and 1.
 
     Raises:
         ValueError: No score, scores that are not a list, a score that is not finite, or lengths that differ.
     """
-    parts = errors_of_clusters(values, clusters, bounds)
-    return math.hypot(*parts.values()) if parts else math.nan
-
-
-def errors_of_clusters(
-    values: Sequence[float], clusters: Sequence[Hashable], bounds: Bounds | None = None
-) -> dict[Hashable, float]:
-    """What each cluster adds to the error of the mean: the root of the sum of squares is `clustered_standard_error`.
-
-    Means of several tables that share clusters vary together: their parts of a cluster add before they are squared.
-
-    Args:
-        values: n finite scores.
-        clusters: The cluster of each score; any hashable names.
-        bounds: As in `clustered_standard_error`.
-
-    Returns:
-        By cluster, sqrt((G - 1) / G) u_g / (n - n_g) of `clustered_standard_error`; {} for fewer than two clusters. At
-        a bound all have the same, so that what is shared with other tables counts as varying together.
-
-    Raises:
-        ValueError: As in `clustered_standard_error`.
-    """
     scores = finite_numbers(values, "score")
-    if len(clusters) != scores.size:
-        raise ValueError(f"there are {scores.size} values but {len(clusters)} clusters")
-    numbers: dict[Hashable, int] = {}
-    members = [numbers.setdefault(cluster, len(numbers)) for cluster in clusters]
-    if len(numbers) < 2:
-        return {}
-    if bounds and scores.min() == scores.max() and scores[0] in bounds:
-        error = wilson_error(0, len(numbers)) * (bounds[1] - bounds[0])
-        return dict.fromkeys(numbers, error / math.sqrt(len(numbers)))
-    residual_sums = np.bincount(members, weights=scores - scores.mean())
-    factor = np.sqrt((len(numbers) - 1) / len(numbers)) / (scores.size - np.bincount(members))
-    return dict(zip(numbers, (factor * residual_sums).tolist(), strict=True))
-
-
-def error_that_adds(
-    values: Sequence[float], clusters: Sequence[str | int], bounds: Bounds | None = None
-) -> StandardError:
-    """The standard error of a task's mean, which adds to those of other tasks of its group as LightEval averages them.
-
-    Arguments and errors as of `clustered_standard_error`; clusters with names may be of several tasks (a request in
-    each dialect), numbered ones are items that share nothing.
-
-    Returns:
-        The error; nan for fewer than two clusters, and where all clusters have the same mean, not at a bound, which
-        says nothing of it.
-    """
-    parts = errors_of_clusters(values, clusters, bounds)
-    error = math.hypot(*parts.values())
-    if error < TINY:
-        return StandardError(math.nan, len(values), {})
-    return StandardError(error, len(values), {one: part for one, part in parts.items() if isinstance(one, str)})
+    return errors_of_ratio(scores, np.ones(scores.size), clusters, share).error
 
 
 def clustered_interval(values: Sequence[float], clusters: Sequence[Hashable]) -> tuple[float, float]:
     """The 95% interval of a mean, from its cluster-robust standard error.
 
     Scores between 0 and 1 have Wilson's interval (JASA 22, 1927) with the effective number of items p(1 - p) / se^2, as
-    Korn and Graubard use it for clustered samples (Survey Methodology 24, 1998), without their factor for few clusters
-    (in simulations it holds 90 to 96% of the time with 8 to 30 of one size, and 86 to 92% where one has as many items
-    as all others); where all scores are 0 or all are 1, it is the number
-    of clusters, so that the interval is not empty. Other scores have Student's with G - 1 degrees of freedom.
+    Korn and Graubard use it for clustered samples (Survey Methodology 24, 1998), without their factor for few clusters.
+    Other scores have Student's with G - 1 degrees of freedom.
 
     Args:
         values: n finite scores.
         clusters: The cluster of each score.
 
     Returns:
-        (low, high); nan for fewer than two clusters.
+        (low, high); nan where there is no standard error.
 
     Raises:
         ValueError: As in `clustered_standard_error`.
@@ -124,7 +139,7 @@ def clustered_interval(values: Sequence[float], clusters: Sequence[Hashable]) ->
     from scipy import stats
 
     shares = bool(len(values)) and 0 <= min(values) <= max(values) <= 1
-    error = clustered_standard_error(values, clusters, (0, 1) if shares else None)
+    error = clustered_standard_error(values, clusters, shares)
     mean = float(np.mean(values))
     if math.isnan(error):
         return error, error

@@ -54,7 +54,7 @@ from cultureval.runtime.servers.batch_files import Recorder, read_answers, write
 from cultureval.runtime.servers.client import OpenAIClient
 from cultureval.runtime.servers.costs import Budget, BudgetSpent, RequestSize, text_tokens
 from cultureval.runtime.servers.errors import RowError
-from cultureval.runtime.servers.identity import ServerIdentity, identify
+from cultureval.runtime.servers.identity import ServerIdentity, identity_of_loaded
 from cultureval.runtime.servers.replies import Answer, why_refused
 from cultureval.runtime.servers.settings import ServerSettings
 from cultureval.runtime.settings import current_settings
@@ -112,7 +112,7 @@ class OpenAIModel(LightevalModel):
             if config.batch or config.provided_by is not None:
                 self._server_identity = ServerIdentity(config.model, root=config.provider)
             else:
-                self._server_identity = identify(config.model, self._servers, config.model, config.revision)
+                self._server_identity = identity_of_loaded(config.model, config)
         return self._server_identity
 
     @cached_property

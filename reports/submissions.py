@@ -1,40 +1,60 @@
-"""Scores of submission files in a benchmark's official format, as a results file like that of any other run."""
+"""Runs that LightEval's pipeline does not make, and scored submission files in official formats: details and results.
+
+A run is written as its details and the scores that these give, so that every view reads it as any other run.
+"""
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from cultureval.runs.record import ModelRecord, TaskRecord
+from cultureval.runs.frame import DEN, frame_of, read_items
+from cultureval.runs.record import ModelRecord, RunRecord, TaskRecord
 from cultureval.runs.recording import run_record
+from cultureval.runs.scores import Score, task_scores
 from cultureval.runs.signature import signature_record
 from cultureval.runs.task_records import task_records
-from cultureval.runs.writing import content_of_tasks, date_of_now, write_results
+from cultureval.runs.writing import content_of_tasks, date_of_now, write_details, write_results
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.signatures import combined_hash, installed_versions
 from cultureval.tasks.catalogue import all_tasks
 
+if TYPE_CHECKING:
+    import pyarrow
+
+Row = Mapping[str, Any]
+Metric = Mapping[str, float | None]
+
+
+class ScoredRow(NamedTuple):
+    """One row of a gold file that was scored.
+
+    Attributes:
+        id: Its name, that of the row in a run of the task.
+        metric: As a run's details have it: metric -> score, None where there is none; `<metric>_den` where a score does
+            not count once. A metric that the row lacks does not apply to it.
+        cluster: What it shares with others, such as its image; "": nothing.
+        answer: The submitted answer, as text.
+    """
+
+    id: str
+    metric: Metric
+    cluster: str = ""
+    answer: str = ""
+
 
 @dataclass(frozen=True)
 class ScoredTask:
-    """The scores of one task of a submission.
+    """The scored rows of one task of a submission.
 
     Attributes:
-        scores: Metric -> value, as the task's metrics in a run, nan if undefined; `<metric>_stderr` is the standard
-            error.
-        rows: Records of the gold file that were scored.
-        items: Units that the standard errors count, such as images; None: the rows.
-        scored: Metric -> rows that have a score of it, as of `TaskRecord`; likewise `counted`.
+        rows: Of the gold file, also those without an answer.
         unparsable: Rows without an answer that can be read.
         notes: What must be known of the submission, a sentence each.
     """
 
-    scores: Mapping[str, float]
-    rows: int
-    items: int | None = None
-    scored: Mapping[str, int] = field(default_factory=dict)
-    counted: Mapping[str, int] = field(default_factory=dict)
+    rows: Sequence[ScoredRow]
     unparsable: int = 0
     notes: Sequence[str] = ()
 
@@ -45,20 +65,99 @@ class ScoredSubmissions:
 
     Attributes:
         text: What is printed.
-        submissions: For each submission the files that hold it, and the scores of each task by its name in `cultureval
-            tasks`.
+        submissions: For each submission the files that hold it, and its tasks by their names in `cultureval tasks`.
         problems: What could not be scored, a sentence each; told after the scores, as errors.
     """
 
     text: str
     submissions: Sequence[tuple[Sequence[Path], Mapping[str, ScoredTask]]]
-    problems: Sequence[str] = ()
+    problems: Sequence[str] = field(default_factory=tuple)
+
+
+class SavedRun(NamedTuple):
+    """A run that was written: its results file, and its scores by task with `|k` and metric."""
+
+    file: Path
+    scores: dict[str, dict[str, Score]]
+
+
+def save_run(
+    root: Path,
+    model: str,
+    details: Mapping[str, "Sequence[Row] | pyarrow.Table"],
+    record: RunRecord,
+    general: Mapping[str, Any] | None = None,
+) -> SavedRun:
+    """Writes details, and a results file with the scores that they give.
+
+    Args:
+        root: The output folder.
+        details: Task with `|k` -> rows with `doc`, `metric`, `model_response`; every row has the same metrics.
+        general: Further entries of `config_general`.
+    """
+    import pyarrow
+
+    date, scores, rows = date_of_now(), {}, {}
+    for task, given in details.items():
+        table = given if isinstance(given, pyarrow.Table) else pyarrow.Table.from_pylist([dict(row) for row in given])
+        file = write_details(root, model, date, task, table)
+        found = task_scores(frame_of([read_items(file, task)], model))
+        scores[task], rows[task] = {metric: score for (*_, metric), score in found.items()}, table.num_rows
+    written = {task: dict(pair for one in of_task.items() for pair in _named(*one)) for task, of_task in scores.items()}
+    configs = {task: {"name": task.partition("|")[0], "effective_num_docs": count} for task, count in rows.items()}
+    content = content_of_tasks(written, {"model_name": model}, configs)
+    content["config_general"] |= general or {}
+    return SavedRun(write_results(root, model, date, content, record), scores)
+
+
+def _named(metric: str, score: Score) -> Iterable[tuple[str, float]]:
+    yield metric, score.value
+    if score.error is not None:
+        yield f"{metric}_stderr", score.error
+
+
+def same_metrics(metrics: Sequence[Metric]) -> list[dict[str, float | None]]:
+    """Metrics of rows, each with the metrics of all: one that does not apply to a row is None and counts 0 times."""
+    names = dict.fromkeys(name for metric in metrics for name in metric if not name.endswith(DEN))
+    counted = [name for name in names if any(name not in one or name + DEN in one for one in metrics)]
+    return [
+        {name: one.get(name) for name in names}
+        | {name + DEN: one.get(name + DEN, 1.0 if name in one else 0.0) for name in counted}
+        for one in metrics
+    ]
+
+
+def scores_of(task: str, groups: Mapping[str, Sequence[ScoredRow]]) -> dict[str, dict[str, Score]]:
+    """The scores of groups of rows, as views compute them of a run.
+
+    Args:
+        task: Its name, which says the metrics' ranges.
+        groups: Name -> rows.
+
+    Returns:
+        Name of the group -> metric -> its score; a metric that no row of a group has is absent.
+    """
+    import pandas
+
+    rows = [
+        (name, task, metric, row.cluster or row.id, value * den, den, None)
+        for name, members in groups.items()
+        for row, found in zip(members, same_metrics([row.metric for row in members]), strict=True)
+        for metric, value in found.items()
+        if not metric.endswith(DEN) and value is not None
+        for den in [found.get(metric + DEN, 1.0)]
+    ]
+    frame = pandas.DataFrame(rows, columns=["run", "task", "metric", "cluster", "num", "den", "sums"])
+    scores: dict[str, dict[str, Score]] = {name: {} for name in groups}
+    for (name, _, metric), score in task_scores(frame).items():
+        scores[name][metric] = score
+    return scores
 
 
 def save_submissions(
     scored: ScoredSubmissions, gold: Path, output_dir: Path, started: float, name: str | None = None
 ) -> list[Path]:
-    """Writes a results file for each scored submission.
+    """Writes details and a results file for each scored submission; returns the results files.
 
     Args:
         gold: The gold file, or a folder of them.
@@ -75,39 +174,48 @@ def save_submissions(
         raise CulturevalError(f"The scorer returned scores of {', '.join(sorted(unknown))}, which is no task.")
     written = []
     for files, tasks in scored.submissions:
-        model, version = _safe_name(name or files[0].resolve().stem), _content_hash(files)
-        about = {"files": [str(path) for path in files]}
-        made = ModelRecord(backend="submission files", version=version, settings=about)
-        results = {f"{task}|0": dict(one.scores) for task, one in tasks.items()}
-        configs = {f"{task}|0": {"name": task, "effective_num_docs": one.rows} for task, one in tasks.items()}
-        known = task_records(configs, None)
-        records = {f"{task}|0": _record(known[f"{task}|0"], one, gold) for task, one in tasks.items()}
-        fields = {"gold": f"{gold.name}@{_content_hash([gold])}", "submission": version}
+        version = content_hash(files)
+        made = ModelRecord(
+            backend="submission files", version=version, settings={"files": [str(path) for path in files]}
+        )
+        records = {f"{task}|0": _record(task, one, gold) for task, one in tasks.items()}
+        fields = {"gold": f"{gold.name}@{content_hash([gold])}", "submission": version}
         fields |= installed_versions(("cultureval",))
         signatures = [
             signature_record(f"{one.group}|0", task=f"{one.task}/submission", rows=one.rows, **fields)
             for one in records.values()
         ]
-        content = content_of_tasks(results, {"model_name": model}, configs)
-        record = run_record(started, records, signatures, made)
-        written.append(write_results(output_dir, model, date_of_now(), content, record))
+        details = {f"{task}|0": _details(f"{task}|0", one.rows) for task, one in tasks.items()}
+        model = safe_name(name or files[0].resolve().stem)
+        written.append(save_run(output_dir, model, details, run_record(started, records, signatures, made)).file)
     return written
 
 
-def _record(known: TaskRecord, one: ScoredTask, gold: Path) -> TaskRecord:
-    metrics = tuple(name for name in one.scores if not name.endswith("_stderr"))
-    changed: dict[str, Any] = {"metrics": metrics, "rows": one.rows, "items": one.items or one.rows}
-    changed |= {"scored": {name: count for name, count in one.scored.items() if count < one.rows}}
-    changed |= {"counted": dict(one.counted), "unparsable": one.unparsable, "notes": (*known.notes, *one.notes)}
+def _record(task: str, one: ScoredTask, gold: Path) -> TaskRecord:
+    (known,) = task_records({f"{task}|0": {"effective_num_docs": len(one.rows)}}, None).values()
+    changed = {"unparsable": one.unparsable, "notes": (*known.notes, *one.notes)}
     return known.model_copy(update=changed | {"form": "gold file", "source": str(gold)})
 
 
-def _safe_name(name: str) -> str:
-    """The name as a folder inside the output folder."""
+def _details(task: str, rows: Sequence[ScoredRow]) -> list[Row]:
+    """The rows as details; texts of the gold file are not in them."""
+    return [
+        {
+            "doc": {"query": "", "choices": [""], "gold_index": 0, "task_name": task, "id": row.id}
+            | {"specific": {"id": row.id, "cluster": row.cluster}},
+            "metric": metric,
+            "model_response": {"text": [row.answer]},
+        }
+        for row, metric in zip(rows, same_metrics([row.metric for row in rows]), strict=True)
+    ]
+
+
+def safe_name(name: str) -> str:
+    """A model's name as a folder inside the output folder."""
     return "/".join(part for part in name.split("/") if part not in ("", "..", ".")) or "submission"
 
 
-def _content_hash(paths: Sequence[Path]) -> str:
+def content_hash(paths: Sequence[Path]) -> str:
     """Hash of the files, and of the JSON files of the folders."""
     files = [file for path in paths for file in (sorted(path.rglob("*.json")) if path.is_dir() else [path])]
     return combined_hash(hashlib.sha256(file.read_bytes()).hexdigest() for file in files)

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from cultureval.runs.files import model_folder
-from cultureval.runs.record import Run
+from cultureval.runs.files import date_of, model_folder
+from cultureval.runs.loading import Run
 from cultureval.runtime.errors import CulturevalError
 
 MARK = "cultureval_viewer.json"  # in a bundle of `cultureval view`: what its logs are of
@@ -29,7 +29,8 @@ class PublishedAnswers:
 
     def of(self, run: Run, task: str) -> str:
         """The address of a run's answers to a task, named with `|k`; "" where they are not published."""
-        name = self.logs.get((model_folder(run.file) or run.model, run.date, task))
+        file = run.files[task]
+        name = self.logs.get((model_folder(file) or run.model, date_of(file), task))
         return f"{self.address.rstrip('/')}/index.html#/logs/{name}/samples" if name else ""
 
 

@@ -14,7 +14,7 @@ from pydantic import ValidationError
 
 from cultureval.runs.record import SCHEMA, SECTION, RunRecord
 from cultureval.runs.task_records import task_records
-from cultureval.runtime.errors import CulturevalError, described, escaped, wrong_settings
+from cultureval.runtime.errors import CulturevalError, described, escaped, shorten, wrong_settings
 from cultureval.tasks.catalogue import all_tasks
 
 if TYPE_CHECKING:
@@ -43,6 +43,7 @@ class ResultsFile:
     Attributes:
         path: The file.
         content: All of it.
+        scores: Task with `|k`, or average -> metric -> what the file says; None where it is undefined.
         model: The model's name.
         record: The section `cultureval`; of stock LightEval's files what they and the catalogue say of the tasks.
         details: Task with `|k` -> its details, where they were saved.
@@ -51,6 +52,7 @@ class ResultsFile:
 
     path: Path
     content: Mapping[str, Any]
+    scores: Mapping[str, Mapping[str, float | None]]
     model: str
     record: RunRecord
     details: Mapping[str, Path] = field(default_factory=dict)
@@ -60,16 +62,6 @@ class ResultsFile:
     def date(self) -> str:
         """The date of the run in the file's name."""
         return date_of(self.path)
-
-    @property
-    def scores(self) -> dict[str, dict[str, float | None]]:
-        """Task with `|k`, or average -> metric -> what the file says; None where that is no number."""
-        found = self.content["results"]
-        return {
-            str(task): {str(name): _number(value) for name, value in values.items()}
-            for task, values in found.items()
-            if isinstance(values, Mapping)
-        }
 
 
 def find_results(path: Path) -> list[Path]:
@@ -116,6 +108,7 @@ def read_results(path: Path) -> ResultsFile:
     return ResultsFile(
         path,
         content,
+        {str(task): _scores(path, task, values) for task, values in content["results"].items()},
         escaped(str(name)),
         _record(path, content, general),
         {task_of(file): file for file in own_details(path)},
@@ -146,9 +139,14 @@ def _record(path: Path, content: Mapping[str, Any], general: Mapping[str, Any]) 
     return record.model_copy(update={"tasks": tasks})
 
 
-def _number(value: Any) -> float | None:
-    known = isinstance(value, int | float) and not isinstance(value, bool) and value == value
-    return float(value) if known else None
+def _scores(path: Path, task: str, values: Any) -> dict[str, float | None]:
+    """The scores of a task; nan and null are None."""
+    if not isinstance(values, Mapping):
+        raise CulturevalError(f"{path}: its results of {task} are {shorten(values)}, no scores by metric.")
+    for metric, value in values.items():
+        if value is not None and not isinstance(value, int | float):
+            raise CulturevalError(f"{path}: {task} {metric} is {shorten(value)}, not a number.")
+    return {str(metric): None if value is None or value != value else float(value) for metric, value in values.items()}
 
 
 def read_details(file: Path, paths: Sequence[str] | None = None) -> "pyarrow.Table":

@@ -177,10 +177,12 @@ def row_names(columns: Mapping[str, Sequence[Any]], count: int) -> list[str]:
 
     Returns:
         The id of the data, with a direction of retrieval before it, and a count behind it where it is not the first of
-        its name; `row N`, from 1, where the data have no ids.
+        its name; `FILE row N` where that is a place in a file; `row N` where the data have no ids. Rows count from 1.
     """
     known = [name for name in NAMES if columns.get(name) and None not in columns[name]]
     values = columns[known[0]] if known else [f"row {place + 1}" for place in range(count)]
+    if known[:1] == ["source_row"]:
+        values = [_place_in_file(str(value)) for value in values]
     sides = columns.get("direction") or [None] * count
     names = [f"{side} {name}" if side else str(name) for side, name in zip(sides, values, strict=True)]
     seen: dict[str, int] = {}
@@ -188,6 +190,12 @@ def row_names(columns: Mapping[str, Sequence[Any]], count: int) -> list[str]:
         seen[name] = seen.get(name, 0) + 1
         names[place] = f"{name} ({seen[name]})" if seen[name] > 1 else name
     return names
+
+
+def _place_in_file(source_row: str) -> str:
+    """`file.csv row 1000` of `file.csv:999`, a row from 0."""
+    file, _, number = source_row.rpartition(":")
+    return f"{file} row {int(number) + 1}" if number.isdecimal() else source_row
 
 
 def leaf(table: "pyarrow.Table", path: str) -> "pyarrow.ChunkedArray | None":

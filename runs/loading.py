@@ -12,9 +12,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cultureval.runs.files import LeftOut, ResultsFile, find_results, output_folder, read_results
-from cultureval.runs.frame import NAMED, frame_of, read_items
+from cultureval.runs.frame import NAMED, ends, frame_of, read_items
 from cultureval.runs.record import RunRecord, TaskRecord
-from cultureval.runs.scores import Parts, Score, influence, items_of, mean_of_influence, task_scores
+from cultureval.runs.scores import (
+    Influence,
+    Parts,
+    Score,
+    counts_of,
+    influence,
+    influences,
+    items_of,
+    task_scores,
+    weighted_mean,
+)
 from cultureval.runtime.errors import CulturevalError
 from cultureval.tasks.catalogue import all_tasks
 
@@ -96,6 +106,12 @@ class Run:
             found[task] = self._of_file(task)
         return found
 
+    def release(self) -> None:
+        """Drops the frame from memory; scores stay, and the frame is read again where it is asked for."""
+        _ = self.scores, self.differs
+        for name in ("items", "_read", "_influence"):
+            self.__dict__.pop(name, None)
+
     @cached_property
     def _influence(self) -> "pandas.DataFrame":
         return influence(self.items)
@@ -146,14 +162,23 @@ class Run:
         if len(parts) == 1:
             return next(iter(scores.values()))
         if not any(task in self.unverified for task, _ in parts):
-            n, asked = (
-                sum(counts) for counts in zip(*((one.n, one.asked) for one in scores.values() if one), strict=True)
-            )
-            found = items_of(self._influence, parts)
-            return mean_of_influence(found, {self.name: (n, asked)}, parts).get(self.name)
+            found = [self._influences[place] for place in parts]
+            return weighted_mean(found, list(parts.values()), self._counts(parts), ends(*next(iter(parts))))
         known = [(weight, score) for place, weight in parts.items() if (score := scores[place])]
         value = math.fsum(weight * score.value for weight, score in known) / math.fsum(parts.values())
         return Score(value, None, sum(score.n for _, score in known), sum(score.asked for _, score in known))
+
+    @cached_property
+    def _influences(self) -> dict[tuple[str, str], Influence]:
+        """`_influence` of each task and metric."""
+        return influences(self._influence)
+
+    def _counts(self, parts: Parts) -> tuple[int, int]:
+        """The items with a score, and the items asked: an item with several metrics counts once."""
+        scores = [self.scores[task][metric] for task, metric in parts]
+        if len({task for task, _ in parts}) == len(parts):
+            return sum(one.n for one in scores), sum(one.asked for one in scores)
+        return counts_of(items_of(self.items, parts), ["run"])[self.name]
 
     def tasks_of(self, suite: str) -> list[TaskRecord]:
         """The tasks of a suite, in the catalogue's order."""
@@ -202,9 +227,9 @@ def load(*paths: str | Path, strict: bool = False) -> Results:
         raise CulturevalError("\n".join(one.sentence for one in left_out) or f"{paths} has no results.")
     ways: dict[tuple[Any, ...], list[ResultsFile]] = {}
     for one in sorted(runs, key=lambda file: file.date, reverse=True):
-        ways.setdefault((one.model, *_facts(one)), []).append(one)
+        ways.setdefault((one.model, *facts_of(one.record)), []).append(one)
     found = [Run(of_way, judgements) for of_way in ways.values()]
-    name_apart(found, [_facts(of_way[0]) for of_way in ways.values()])
+    name_apart(found, [facts_of(of_way[0].record) for of_way in ways.values()])
     return Results(found, left_out)
 
 
@@ -222,10 +247,10 @@ def _with_judgements(path: Path) -> list[Path]:
     return [path, *(other for other in beside if own & set(read_results(other).judged.values()))]
 
 
-def _facts(file: ResultsFile) -> tuple[str, ...]:
+def facts_of(record: RunRecord) -> tuple[str, ...]:
     """What tells two ways of running a model of one name apart, in the order of `FACTS`; "" is not told."""
-    model = file.record.model
-    limits = sorted({str(task.limit) for task in file.record.tasks.values() if task.limit is not None})
+    model = record.model
+    limits = sorted({str(task.limit) for task in record.tasks.values() if task.limit is not None})
     template = "" if model.chat_template is None else str(model.chat_template)
     settings = ", ".join(f"{name}={value}" for name, value in sorted(model.settings.items()))
     version, prompt = model.version or "", model.system_prompt_hash

@@ -1,7 +1,4 @@
-"""A row of the details as data: its name, prompt, gold, the answer that its metric chose, its scores.
-
-Every command names an item by `row_names`, and asks `chosen_options` which option a model chose.
-"""
+"""A row of the details as data: its name, prompt, gold, the answer that its metric chose, its scores."""
 
 import hashlib
 import re
@@ -12,18 +9,16 @@ from typing import Any, NotRequired
 from pydantic import TypeAdapter, ValidationError
 from typing_extensions import TypedDict
 
-from cultureval.runs.files import SavedTask, derived_from, read_details
+from cultureval.runs.files import read_details
+from cultureval.runs.frame import FIELDS, NAMES, row_names
+from cultureval.runs.loading import Run, load
 from cultureval.runtime.data.image_store import stored_image
 from cultureval.runtime.doc_fields import specific_of
-from cultureval.runtime.errors import CulturevalError, shorten, shown_names
-from cultureval.tasks.catalogue import all_tasks
+from cultureval.runtime.errors import CulturevalError, described, did_you_mean, shorten, shown_names
+from cultureval.tasks.catalogue import known_task, name_and_shots
 
-# Fields of `doc.specific` that name a row, the first that all rows of its task have; a row without it is its place.
-NAMES = ("id", "source_row", "task_id")
 ROWS_AT_ONCE = 64
-NOT_ASKED = "not_asked"  # the outcome of a verdict that a judge was not asked for
 NOT_READ = ("input_tokens", "argmax_logits_eq_gold", "unconditioned_logprobs", "logits", "input_images")
-OTHER_NAMES = ("id", "source_row", "task_id", "item_id")  # by which a command finds rows, too
 Row = dict[str, Any]
 
 
@@ -45,21 +40,76 @@ class _Row(TypedDict):
 _ROWS = TypeAdapter(list[_Row])
 
 
-def rows_of(file: Path) -> list[Row]:
-    """The rows of a details file, checked.
+def find_task(path: Path, name: str) -> tuple[Run, str]:
+    """The newest run of a path with saved answers to a task, and the task's name with `|k`.
+
+    Args:
+        path: An output folder, a folder in it, or a results file.
+        name: With `|k`, or without: then with the fewest few-shot examples.
 
     Raises:
-        CulturevalError: The file is cut short or of another kind.
+        CulturevalError: Nothing can be read, or no run has details of the task.
     """
-    return checked_rows(read_details(file).to_pylist(), file)
+    runs, there = load(path).runs, []
+    for run in runs:
+        found = sorted(task for task in run.details if name in (task, name_and_shots(task)[0]))
+        if found:
+            return run, found[0]
+        there += run.details
+    known = list(dict.fromkeys(name_and_shots(task)[0] for task in there))
+    near = did_you_mean(name, known)
+    raise CulturevalError(f"{path} has no details of {name}.{near} It has {shown_names(known) or 'none at all'}.")
 
 
-def checked_rows(rows: list[Row], file: Path) -> list[Row]:
-    """Rows of a details file, which are of the form that reports read.
+def rows_of(file: Path, judgements: Iterable[Path] = ()) -> list[Row]:
+    """The rows of a details file, with the metrics that later judgements add to them: the newest, which is the last.
 
     Raises:
-        CulturevalError: They are not.
+        CulturevalError: A file cannot be read, or is not a details file of LightEval.
     """
+    rows = [row for part in rows_in_parts(file) for row in part]
+    added = judged_metrics(judgements)
+    for name, row in zip(names_of(rows), rows, strict=True) if added else ():
+        row["metric"] = row["metric"] | added.get(name, {})
+    return rows
+
+
+def judged_metrics(judgements: Iterable[Path]) -> dict[str, Row]:
+    """What later judgements say of rows: by a row's name the metrics, of which the newest file's count.
+
+    Raises:
+        CulturevalError: As of `rows_of`.
+    """
+    found: dict[str, Row] = {}
+    for file in judgements:
+        rows = rows_of(file)
+        for name, row in zip(names_of(rows), rows, strict=True):
+            found[name] = found.get(name, {}) | row["metric"]
+    return found
+
+
+def rows_in_parts(file: Path) -> Iterator[list[Row]]:
+    """The rows of a details file, a few at a time, without the tokens of prompts.
+
+    Raises:
+        CulturevalError: As of `rows_of`.
+    """
+    import pyarrow
+    import pyarrow.parquet
+
+    read_details(file, [])
+    try:
+        with pyarrow.parquet.ParquetFile(file) as opened:
+            kind = opened.schema_arrow.field("model_response").type
+            fields = [one.name for one in kind] if pyarrow.types.is_struct(kind) else []
+            response = [f"model_response.{name}" for name in fields if name not in NOT_READ] or ["model_response"]
+            for batch in opened.iter_batches(ROWS_AT_ONCE, columns=["doc", "metric", *response]):
+                yield _checked(batch.to_pylist(), file)
+    except (OSError, pyarrow.ArrowException) as error:
+        raise CulturevalError(f"{file} cannot be read as details of LightEval: {described(error)}.") from error
+
+
+def _checked(rows: list[Row], file: Path) -> list[Row]:
     try:
         _ROWS.validate_python(rows)
     except ValidationError as error:
@@ -69,129 +119,10 @@ def checked_rows(rows: list[Row], file: Path) -> list[Row]:
     return rows
 
 
-def rows_in_parts(file: Path) -> Iterator[list[Row]]:
-    """The rows of a details file, a few at a time, without the tokens of prompts.
-
-    Raises:
-        CulturevalError: The file cannot be read, or is not a details file of LightEval.
-    """
-    import pyarrow
-    import pyarrow.parquet
-
-    try:
-        with pyarrow.parquet.ParquetFile(file) as opened:
-            schema = opened.schema_arrow
-            missing = {"doc", "metric", "model_response"} - set(schema.names)
-            if missing:
-                raise CulturevalError(f"{file} is not a details file of LightEval: it lacks {', '.join(missing)}.")
-            kind = schema.field("model_response").type
-            fields = [one.name for one in kind] if pyarrow.types.is_struct(kind) else []
-            response = [f"model_response.{name}" for name in fields if name not in NOT_READ] or ["model_response"]
-            for batch in opened.iter_batches(ROWS_AT_ONCE, columns=["doc", "metric", *response]):
-                yield checked_rows(batch.to_pylist(), file)
-    except (OSError, pyarrow.ArrowException) as error:
-        raise CulturevalError(f"{file} cannot be read as details of LightEval: {error}") from error
-
-
-def rows_with_judgements(task: SavedTask) -> list[Row]:
-    """The rows of a task, each with the metrics that later judgements add to it.
-
-    Raises:
-        CulturevalError: As of `rows_of`.
-    """
-    rows, added = rows_of(task.file), judged_metrics(task)
-    for row in rows:
-        row["metric"] = row["metric"] | added.get(key_of(row), {})
-    return rows
-
-
-def judged_metrics(task: SavedTask) -> dict[tuple[str, str], Row]:
-    """What judges made of a task's rows, by `key_of`: the metrics that later judgements add or replace.
-
-    Of several judgements by one judge and template that counts which asked about most rows, of these the newest: a
-    sample never stands for all.
-
-    Raises:
-        CulturevalError: As of `rows_of`.
-    """
-    later = derived_from(task)
-    chosen: dict[str, tuple[int, dict[tuple[str, str], Row]]] = {}
-    found: dict[tuple[str, str], Row] = {}
-    for file in [task.file, *(one.file for one in later)] if later else ():
-        metrics = {key_of(row): row["metric"] for part in rows_in_parts(file) for row in part}
-        asked = _verdicts(metrics.values())
-        owners = {name: owner_of(name, asked) for row in metrics.values() for name in row}
-        for prefix, count in asked.items():
-            if count >= chosen.get(prefix, (0, {}))[0]:
-                own = {key: {n: v for n, v in row.items() if owners[n] == prefix} for key, row in metrics.items()}
-                chosen[prefix] = count, own
-        for key, row in metrics.items() if file != task.file else ():
-            found.setdefault(key, {}).update({name: value for name, value in row.items() if not owners[name]})
-    for _, own in chosen.values():
-        for key, row in own.items():
-            found.setdefault(key, {}).update(row)
-    return found
-
-
-def owner_of(name: str, prefixes: Iterable[str]) -> str:
-    """The judge's prefix, of some, that a metric belongs to; "" for none."""
-    fitting = (prefix for prefix in prefixes if name == prefix or name.startswith(f"{prefix}_"))
-    return max(fitting, key=len, default="")
-
-
-def _verdicts(rows: Iterable[Row]) -> dict[str, int]:
-    """The names of verdicts in the metrics of rows -> how many rows the judge was asked about."""
-    counts: dict[str, int] = {}
-    for row in rows:
-        for name, value in row.items():
-            if is_verdict(value):
-                counts[name] = counts.get(name, 0) + (value["outcome"] != NOT_ASKED)
-    return counts
-
-
-def is_verdict(value: Any) -> bool:
-    """Whether an entry of an item's metrics is a judge's verdict instead of a score."""
-    return isinstance(value, Mapping) and "outcome" in value
-
-
-def key_of(row: Row) -> tuple[str, str]:
-    """What a row of details and the row of its judgement have in common."""
-    return str(row["doc"].get("id")), row["doc"]["query"]
-
-
-def row_names(specifics: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Names that tell the rows of a task apart, the same in every run of the same data and in every command.
-
-    Args:
-        specifics: `doc.specific` of each row, or those of its fields that are in `NAMES`, and `direction`.
-
-    Returns:
-        The id of the data, behind the direction of retrieval where there is one, and with a count where it is not the
-        first of its name; `#N`, the Nth row from 0, where the data have none.
-    """
-    fields = (*NAMES, "direction")
-    return names_in_columns({name: [one.get(name) for one in specifics] for name in fields}, len(specifics))
-
-
-def names_in_columns(columns: Mapping[str, Sequence[Any] | None], count: int) -> list[str]:
-    """`row_names` of columns of details, which are many.
-
-    Args:
-        columns: The fields of `doc.specific` that are in `NAMES`, and `direction`; None where there is none.
-        count: Of rows.
-    """
-    known = {name: count - found.count(None) for name in NAMES if (found := columns.get(name))}
-    field = max(known, key=lambda name: known[name], default="")  # of several that all rows have, the first
-    values, sides = columns.get(field) or [None] * count, columns.get("direction") or [None] * count
-    names = [f"#{place}" if value is None else str(value) for place, value in enumerate(values)]
-    names = [f"{side} {name}" if side else name for side, name in zip(sides, names, strict=True)]
-    if len(set(names)) == count:
-        return names
-    seen: dict[str, int] = {}
-    for place, name in enumerate(names):
-        seen[name] = seen.get(name, 0) + 1
-        names[place] = f"{name} ({seen[name]})" if seen[name] > 1 else name
-    return names
+def names_of(rows: Sequence[Row]) -> list[str]:
+    """The names of all rows of a task, as the frame has them (`runs.frame.row_names`)."""
+    specifics = [specific_of(row["doc"]) for row in rows]
+    return row_names({field: [one.get(field) for one in specifics] for field in (*NAMES, *FIELDS)}, len(rows))
 
 
 def address_names(names: Iterable[str]) -> list[str]:
@@ -207,30 +138,34 @@ def address_names(names: Iterable[str]) -> list[str]:
 
 
 def places_of(item: str, rows: Sequence[Row], task: str) -> list[int]:
-    """The rows of an item of a task, one or (the statements of one image, both directions of a query) several.
+    """The rows of an item of a task, from 0: one, or several that share it (statements of an image, two directions).
 
     Args:
-        item: As any command names it; `#N` is the Nth row from 0, as is N alone where rows have no names.
+        item: As any command names it; `row N`, or N alone where rows have no such name, is the Nth from 1.
         rows: All rows of the task.
         task: Its name, for the message.
 
     Raises:
         CulturevalError: There is no such item.
     """
+    names = names_of(rows)
+    for known in (names, address_names(names)):
+        if item in known:
+            return [known.index(item)]
     specifics = [specific_of(row["doc"]) for row in rows]
-    names = row_names(specifics)
-    for name in (item, f"#{item}"):
-        if name in names:
-            return [names.index(name)]
-    if re.fullmatch(r"#\d+", item) and int(item[1:]) < len(rows):
-        return [int(item[1:])]
-    for field in OTHER_NAMES:
+    for field in (*NAMES, "item_id"):
         if found := [place for place, one in enumerate(specifics) if str(one.get(field)) == item]:
             return found
-    if item in (addresses := address_names(names)):
-        return [addresses.index(item)]
+    number = re.fullmatch(r"(?:row )?([1-9]\d{0,8})", item)
+    if number and int(number[1]) <= len(rows):
+        return [int(number[1]) - 1]
     told = f"{task} has no item {item!r} among its {len(rows)}: {shown_names(names)}"
-    raise CulturevalError(f"{told}. '#0' (in quotes) is the first.")
+    raise CulturevalError(f"{told}. 'row 1' (in quotes) is the first.")
+
+
+def is_verdict(value: Any) -> bool:
+    """Whether an entry of an item's metrics is a judge's verdict instead of a score."""
+    return isinstance(value, Mapping) and "outcome" in value
 
 
 def golds_of(row: Row) -> list[str]:
@@ -252,7 +187,7 @@ def is_choice(row: Row) -> bool:
 
 def headline_of(task: str) -> str:
     """The first metric of a task of the catalogue; "" of others. `|k` may follow."""
-    known = all_tasks().get(task.partition("|")[0])
+    known = known_task(task)
     return known.metrics[0] if known and known.metrics else ""
 
 
@@ -293,16 +228,12 @@ def answer_of(row: Row, metric: str) -> str:
 
 
 def saved_reply(response: Mapping[str, Any]) -> str:
-    """The reply of a saved model response that was scored, without reasoning; "" where it has none.
-
-    Args:
-        response: `model_response` of a row of the details.
-    """
+    """The reply of a saved model response that was scored, without reasoning; "" where it has none."""
     return next(iter(saved_texts(response)), "")
 
 
 def saved_texts(response: Mapping[str, Any]) -> list[str]:
-    """All replies of a saved model response, as of `saved_reply`: several where a doc was answered several times."""
+    """All replies of a saved model response: several where a doc was answered several times."""
     text = response.get("text")
     if isinstance(text, str):  # of LightEval's vision backend, which post-processing takes for a list of characters
         return [text]

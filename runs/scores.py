@@ -8,7 +8,7 @@ squared, so tasks that share images or requests vary together.
 """
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -146,8 +146,13 @@ def task_scores(
 
 
 def counts_of(items: "pandas.DataFrame", by: list[str]) -> dict[tuple[str, ...] | str, tuple[int, int]]:
-    """By some columns the items that have a score and count, and those that should: a ratio does not count all."""
+    """By some columns the items that have a score and count, and those that should: a ratio does not count all.
+
+    Where these do not have the metric, an item with scores by several metrics counts once.
+    """
     applies = items[(items["den"] > 0).to_numpy()]
+    if "metric" not in by and applies["metric"].nunique() > 1:
+        applies = applies.groupby([*by, "task", "item"], observed=True, sort=False)["num"].first().reset_index()
     counted = applies.groupby(by, observed=True, sort=False)["num"].agg(["count", "size"])
     return {place: (int(n), int(size)) for place, n, size in counted.itertuples(name=None)}
 
@@ -197,24 +202,61 @@ def mean(items: "pandas.DataFrame", parts: Parts) -> dict[str, Score]:
         By run; a run that lacks a part has no average. Its error is None where that of a part is unknown.
     """
     chosen = items_of(items, parts)
-    return mean_of_influence(influence(chosen), counts_of(chosen, ["run"]), parts)
-
-
-def mean_of_influence(
-    found: "pandas.DataFrame", counts: Mapping[tuple[str, ...] | str, tuple[int, int]], parts: Parts
-) -> dict[str, Score]:
-    """`mean` where the influences are known.
-
-    Args:
-        found: `influence` of the scores in `parts`.
-        counts: Run -> items with a score, and items asked.
-    """
-    table, _ = average(found, parts)
-    limits = ends(*next(iter(parts)))
+    counts, limits = counts_of(chosen, ["run"]), ends(*next(iter(parts)))
+    table, _ = average(influence(chosen), parts)
     return {
         row.Index: _score(row.value, row.error, *counts[row.Index], row.df, limits)
         for row in table[table["value"].notna()].itertuples()
     }
+
+
+class Influence(NamedTuple):
+    """What the clusters of one score add to its error: `influence` as arrays.
+
+    Attributes:
+        value: The score; `error` its standard error, nan where it is not known.
+        clusters: Numbers of the clusters [G], the same in all tasks.
+        add: What each adds [G].
+    """
+
+    value: float
+    error: float
+    clusters: NDArray[np.int64]
+    add: Floats
+
+
+def influences(found: "pandas.DataFrame") -> dict[tuple[str, str], Influence]:
+    """`influence` of one run, by task and metric."""
+    import pandas
+
+    clusters, adds = pandas.factorize(found["cluster"])[0], found["add"].to_numpy()
+    values, errors = found["value"].to_numpy(), found["error"].to_numpy()
+    places = found.groupby(["task", "metric"], observed=True, sort=False).indices
+    return {
+        (str(task), str(metric)): Influence(values[rows[0]], errors[rows[0]], clusters[rows], adds[rows])
+        for (task, metric), rows in places.items()
+    }
+
+
+def weighted_mean(
+    found: Sequence[Influence], weights: Sequence[float], counts: tuple[int, int], limits: tuple[float, float]
+) -> Score:
+    """The weighted average of scores of one run, as `mean` has it.
+
+    Args:
+        counts: Items with a score, and items asked.
+        limits: The range of the metrics.
+    """
+    weight = np.array(weights) / math.fsum(weights)
+    squares = (weight * np.array([one.error for one in found])) ** 2
+    sizes = np.array([len(one.add) for one in found])
+    with np.errstate(divide="ignore", invalid="ignore"):  # Satterthwaite's degrees of freedom
+        df = float(squares.sum() ** 2 / (squares**2 / (sizes - 1)).sum())
+    clusters = np.unique(np.concatenate([one.clusters for one in found]), return_inverse=True)[1]
+    add = np.concatenate([share * one.add for share, one in zip(weight, found, strict=True)])
+    error = math.sqrt(float((np.bincount(clusters, add) ** 2).sum()))
+    value = math.fsum(share * one.value for share, one in zip(weight, found, strict=True))
+    return _score(value, error if error >= TINY else math.nan, *counts, df, limits)
 
 
 def average(found: "pandas.DataFrame", parts: Parts) -> tuple["pandas.DataFrame", "pandas.DataFrame"]:

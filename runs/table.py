@@ -1,179 +1,358 @@
-"""A suite's typed table of a run: the numbers of its paper, from which every view is drawn.
+"""A suite's tables of a run: the numbers of its paper, each cell declared as a mean of scores.
 
-A suite's `tables` (a function of `reports/<suite>/table.py`, named in its `Suite`) makes them from a `Run`. A terminal
-shows rows and columns (`SuiteTable`), at most 25 lines a suite; a leaderboard and a comparison have one row a run
-(`one_row`): there a number stands in the column that its cell names, else in that of its row and column.
+A suite's `tables` (a function of `reports/<suite>/table.py`, named in its `Suite`) declares them; `tables_of` fills
+them for a run and `published` with the paper's own numbers. The summary, the leaderboard, the comparison and the
+exports show what these return.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from cultureval.metrics.declared import SHARE
-from cultureval.runs.judged import is_of_judge
-from cultureval.runs.means import Estimate, agree, as_written, estimate, mean_of, members_of
-from cultureval.runs.record import Run, TaskRecord
+from cultureval.runs.frame import ends
+from cultureval.runs.loading import Run
+from cultureval.runs.paper_numbers import published_model
+from cultureval.runs.record import TaskRecord
+from cultureval.runs.scores import Parts
 from cultureval.runtime.errors import described
-from cultureval.tasks.catalogue import declared_metric
+from cultureval.tasks import catalogue
+from cultureval.tasks.catalogue import all_suites, all_tasks
+from cultureval.tasks.suite import SCORE
 
 if TYPE_CHECKING:
     from cultureval.tasks.suite import Suite
 
-MOST_LINES = 25  # of a suite: titles, headers, rows and notes together
-NO_AVERAGE = "no average"
-AVERAGE = "Average"
-Parts = Mapping[tuple[str, str], float]  # task with `|k` and metric -> weight in a mean of them
+AVERAGE, OTHERS = "Average", "other tasks"
+MOST_SUBSETS = 12  # of a mean that have rows of their own
+JUDGED_IN_PART = 0.02  # share of a judge's scores that are missing, from which a note says so
+JUDGE = "judge_"
+Place = tuple[str, str]  # row and column of a table
+Given = Mapping[str, Iterable[str]]  # task without `|k` -> the names of its scores
+Numbers = Mapping[tuple[str, str], float]  # by place, or by task (without `|k`) and metric
 
 
 @dataclass(frozen=True)
-class Column:
-    """A column of numbers.
+class Mean:
+    """What a cell shows: the weighted mean of scores of tasks.
 
     Attributes:
-        name: Its name.
-        above: What stands above it and its neighbours in a table of one row a run, such as the dialect; "": nothing.
-        lower: Whether lower values are better.
+        parts: Task without `|k` and metric -> weight.
+        scale: What the mean is multiplied by: 100 for percent.
+        digits: Decimal places.
+        of_present: Whether parts that a run lacks are left out of its mean; else a mean needs all its parts.
+        ours: Whether the paper has no such number.
+    """
+
+    parts: Parts
+    scale: float = 1.0
+    digits: int = 2
+    of_present: bool = False
+    ours: bool = False
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table as a suite declares it.
+
+    Attributes:
+        name: The same for all runs.
+        cells: By row and column, in order.
+        unit: Of the numbers, in words.
+        main: The cell by which runs are ranked.
+        lower: The columns where lower numbers are better.
+        published: Model -> the paper's numbers, without few-shot examples.
+        notes: Takes a run and the number of few-shot examples, and returns the lines below the table.
+        judge: The judge whose scores alone it has; "" of other tables.
     """
 
     name: str
-    above: str = ""
-    lower: bool = field(default=False, compare=False)
-
-    @property
-    def whole(self) -> str:
-        """Its name with what stands above it."""
-        return f"{self.above}: {self.name}" if self.above else self.name
-
-
-@dataclass(frozen=True)
-class Coverage:
-    """How many of its parts a mean has.
-
-    Attributes:
-        present: Those that are there.
-        total: All.
-        column: Where it stands in one row a run; None: nowhere.
-        words: What stands before it in the terminal.
-    """
-
-    present: int
-    total: int
-    column: Column | None = None
-    words: str = ""
-
-    @property
-    def whole(self) -> bool:
-        """Whether no part is missing."""
-        return self.present >= self.total
-
-    def __str__(self) -> str:
-        return f"{self.present}/{self.total}"
+    cells: Mapping[Place, Mean]
+    unit: str = ""
+    main: Place | None = None
+    lower: frozenset[str] = frozenset()
+    published: Mapping[str, Numbers] = field(default_factory=dict)
+    notes: Callable[[Run, int], list[str]] | None = None
+    judge: str = ""
 
 
 @dataclass(frozen=True)
 class Cell:
-    """One number.
+    """One number of a run.
 
     Attributes:
-        value: In the unit that is shown (percent where the paper has percent); None is shown as `words`.
-        stderr: Its standard error in the same unit; None where unknown.
+        value: In the table's unit; None where it is not known, and `words` stand in its place.
+        error: Its standard error; None where it is not known.
+        low: Lower end of its 95% interval; `high` its upper end.
         n: Items that it is the mean of.
-        asked: Items that have a score, where a rate counts only some of them; None: as `n`.
-        published: The paper's number for a model of the same name, where the paper lists it.
+        asked: Items that it should be the mean of.
+        published: The paper's number for a model of the same name.
         digits: Decimal places.
-        published_digits: Those of the paper's number; None: as `digits`.
-        column: Where it stands in one row a run; None: in the column of its row's label and its column's name.
-        coverage: How many of its parts a mean has; where some are missing it stands behind the number in one row a
-            run, since other runs' means are of others.
-        parts: The scores that it is the weighted mean of; empty where it is no such mean.
-        words: What stands in place of a value that is not there.
-        spans: Whether it is of several rows of the table, so that their n stands not in the row's column n.
+        parts: The scores that it is the mean of: task with `|k` and metric -> weight; the weights sum to 1.
+        words: "" where all parts are there, "3/7" where some are, "n/a" where none is. A number with words is of other
+            parts than that of another run, so it is not ranked.
     """
 
     value: float | None
-    stderr: float | None = None
+    error: float | None = None
+    low: float | None = None
+    high: float | None = None
     n: int | None = None
+    asked: int | None = None
     published: float | None = None
     digits: int = 2
-    published_digits: int | None = None
-    column: Column | None = None
-    coverage: Coverage | None = None
     parts: Parts = field(default_factory=dict)
-    words: str = "n/a"
-    asked: int | None = field(default=None, compare=False)
-    spans: bool = field(default=False, compare=False)
-
-    @property
-    def in_part(self) -> str:
-        """How many of its parts it is of, where some are missing: `3/7`; else ""."""
-        return str(self.coverage) if self.coverage and not self.coverage.whole and self.coverage.present else ""
-
-
-Content = Cell | Coverage | str | None
-
-
-def cell_of(
-    found: Estimate | None, published: float | None = None, digits: int = 2, published_digits: int | None = None
-) -> Cell:
-    """The cell of an estimate; n/a without one."""
-    value, stderr, n = found or (None, None, None)
-    return Cell(value, stderr, n, published, digits, published_digits)
+    words: str = ""
 
 
 @dataclass(frozen=True)
-class Row:
-    """A row: its label, and a number, a coverage or a text for each column; None is an empty cell."""
-
-    label: str
-    cells: Sequence[Content]
-
-
-@dataclass(frozen=True)
-class SuiteTable:
-    """A table of a run.
+class TableOfRun:
+    """A table of a run, or of a paper's model; the fields that `Table` has too are the same.
 
     Attributes:
-        name: The same for all runs.
-        unit: Of the numbers, whichever columns a view shows; "" where these say it.
-        columns: The columns, that of the labels first; a name alone is a column without more.
-        rows: Its rows.
-        notes: Lines below it.
-        heading: Above it in the terminal; "": name and unit.
-        family: Tables of one family share the paper's rows (one for each judge); "": the name.
-        main: What runs are ranked by; None: nothing.
-        first: Cells of one row a run that the terminal does not show, before the others.
-        order: Columns of one row a run that stand first, in this order, also where a run has none of their numbers.
-        judge: The name of the judge whose scores alone it has; "" of other tables.
+        name: That of the table, with the number of few-shot examples where there are any.
+        suite: The suite's name.
+        rows: Labels of the rows that the run has something of, in order; `columns` likewise.
+        cells: By row and column; a place may be empty.
+        notes: Lines below the table.
     """
 
     name: str
+    suite: str
     unit: str
-    columns: Sequence[Column | str]
-    rows: Sequence[Row]
-    notes: Sequence[str] = ()
-    heading: str = ""
-    family: str = ""
-    main: Column | None = None
-    first: Mapping[Column, Content] = field(default_factory=dict)
-    order: Sequence[Column] = ()
+    rows: list[str]
+    columns: list[str]
+    lower: frozenset[str]
+    cells: dict[Place, Cell]
+    main: Place | None
+    notes: list[str]
     judge: str = ""
 
-    @property
-    def title(self) -> str:
-        """What stands above it in the terminal."""
-        lower = ", ".join(one.name for one in self.columns if isinstance(one, Column) and one.lower)
-        told = "; ".join(filter(None, (self.unit, lower and f"lower is better: {lower}")))
-        return self.heading or (f"{self.name}: {told}" if told else self.name)
 
-    def placed(self) -> Iterator[tuple[Column, Cell | Coverage | str]]:
-        """Its numbers, and the bounds of a judge's, with the columns in which they stand in one row a run."""
-        for row in self.rows:
-            for column, cell in zip(self.columns[1:], row.cells, strict=False):
-                if isinstance(cell, Cell) or self.judge and isinstance(cell, str):
-                    known = column if isinstance(column, Column) else Column(column)
-                    yield (isinstance(cell, Cell) and cell.column) or replace(known, above=row.label), cell
-                elif isinstance(cell, Coverage) and cell.column:
-                    yield cell.column, cell
+def tables_of(run: Run) -> list[TableOfRun]:
+    """The tables of a run, suite by suite, one of each kind for each number of few-shot examples.
+
+    A suite without `tables` of its own has a row a group and their averages (`group_table`).
+    """
+    tasks = [
+        *run.record.tasks.values(),
+        *(_unrecorded(run, task) for task in run.files if task not in run.record.tasks),
+    ]
+    known = list(all_suites())
+    unknown = [task.suite for task in tasks if task.suite not in known]
+    found: list[TableOfRun] = []
+    for suite in dict.fromkeys([*known, *unknown]):
+        own = [task for task in tasks if task.suite == suite]
+        for shots in dict.fromkeys(task.shots for task in own):
+            tables, notes = _declared(run, suite, [task for task in own if task.shots == shots])
+            made = [one for table in tables if (one := _filled(run, table, suite, shots)).cells]
+            found += [replace(one, notes=[*one.notes, *notes]) for one in made]
+    return found
+
+
+def _unrecorded(run: Run, name: str) -> TaskRecord:
+    """A task that no record describes, of stock LightEval or another package."""
+    bare, _, shots = name.rpartition("|")
+    group = bare.partition(":")[0]
+    about = {"suite": OTHERS, "benchmark": group, "group": group, "subset": bare}
+    return TaskRecord(task=name, **about, shots=int(shots), metrics=tuple(run.scores[name]))
+
+
+def published(suite: str) -> dict[str, list[TableOfRun]]:
+    """The rows of a suite's paper: model -> tables; means that follow from the paper's numbers are computed."""
+    known = all_suites().get(suite)
+    given = {task.task: task.metrics for task in all_tasks().values() if task.suite == suite}
+    tables = known.part("tables")(given) if known and known.tables else []
+    found: dict[str, list[TableOfRun]] = {}
+    for table in tables:
+        for model, numbers in table.published.items():
+            cells = {place: _printed(numbers, place, mean) for place, mean in table.cells.items()}
+            cells = {place: cell for place, cell in cells.items() if cell.value is not None}
+            if cells:
+                found.setdefault(model, []).append(_of_cells(table, suite, table.name, cells, []))
+    return found
+
+
+def _printed(numbers: Numbers, place: Place, mean: Mean) -> Cell:
+    """The paper's number, of those parts that it has."""
+    parts = {part: weight for part, weight in mean.parts.items() if part in numbers} if mean.of_present else mean.parts
+    words = f"{len(parts)}/{len(mean.parts)}" if len(parts) < len(mean.parts) else ""
+    return Cell(_paper(numbers, place, mean, parts), digits=mean.digits, words=words)
+
+
+def _declared(run: Run, suite: str, tasks: Sequence[TaskRecord]) -> tuple[Sequence[Table], list[str]]:
+    """A suite's tables; an error in its function costs a finished run nothing: the table of groups, and a note."""
+    known = all_suites().get(suite)
+    try:
+        if known and known.tables:
+            return known.part("tables")({_bare(task): run.scores.get(task.task, {}) for task in tasks}), []
+    except Exception as error:  # of another package's function, on a run that may be of another version
+        return [group_table(suite, tasks)], [f"The suite's own tables cannot be made: {described(error)}."]
+    return [group_table(suite, tasks)], []
+
+
+def _bare(task: TaskRecord) -> str:
+    return task.task.rpartition("|")[0]
+
+
+def _filled(run: Run, table: Table, suite: str, shots: int) -> TableOfRun:
+    """A table with a run's numbers: rows and columns of which it has nothing are left out."""
+    model = published_model(run.model, table.published) if table.published and not shots else None
+    numbers = table.published[model] if model else {}
+    cells = {place: _cell(run, place, mean, shots, numbers) for place, mean in table.cells.items()}
+    there = [place for place, mean in table.cells.items() if _has_part(run, mean, shots)]
+    rows, columns = {row for row, _ in there}, {column for _, column in there}
+    cells = {place: cell for place, cell in cells.items() if place[0] in rows and place[1] in columns}
+    name = f"{table.name}{of_shots(shots)}"
+    notes = [*(table.notes(run, shots) if table.notes and cells else ()), *_judged_in_part(table.judge, cells)]
+    return _of_cells(table, suite, name, cells, notes)
+
+
+def _has_part(run: Run, mean: Mean, shots: int) -> bool:
+    """Whether a run has one of a mean's scores, or a task that has this metric without a score."""
+    records = run.record.tasks
+    for task, metric in mean.parts:
+        record = records.get(name := f"{task}|{shots}")
+        if metric in run.scores.get(name, {}) or (record and metric in record.metrics):
+            return True
+    return False
+
+
+def _of_cells(table: Table, suite: str, name: str, cells: dict[Place, Cell], notes: list[str]) -> TableOfRun:
+    rows, columns = (list(dict.fromkeys(place[side] for place in cells)) for side in (0, 1))
+    main = table.main if table.main in cells else None
+    lower = table.lower & set(columns)
+    return TableOfRun(name, suite, table.unit, rows, columns, lower, cells, main, notes, table.judge)
+
+
+def _cell(run: Run, place: Place, mean: Mean, shots: int, numbers: Numbers) -> Cell:
+    """A run's number, and the paper's of the same parts."""
+    present = {
+        part: weight for part, weight in mean.parts.items() if part[1] in run.scores.get(f"{part[0]}|{shots}", {})
+    }
+    chosen = present if mean.of_present else mean.parts
+    total = sum(chosen.values())
+    parts = {(f"{task}|{shots}", metric): weight / total for (task, metric), weight in chosen.items()}
+    paper = _paper(numbers, place, mean, chosen)
+    whole = len(present) == len(mean.parts)
+    words = "" if whole else f"{len(present)}/{len(mean.parts)}" if len(mean.parts) > 1 else "n/a"
+    score = run.mean(parts) if present and (whole or mean.of_present) else None
+    if score is None:
+        return Cell(None, published=paper, digits=mean.digits, words=words or "n/a")
+    score = score.times(mean.scale)
+    return Cell(score.value, score.error, score.low, score.high, score.n, score.asked, paper, mean.digits, parts, words)
+
+
+def _paper(numbers: Numbers, place: Place, mean: Mean, parts: Parts) -> float | None:
+    """The paper's number: printed in its table, or the mean of its numbers of these parts."""
+    if place in numbers:
+        return numbers[place]
+    if mean.ours or not parts or any(part not in numbers for part in parts):
+        return None
+    return sum(weight * numbers[part] for part, weight in parts.items()) / sum(parts.values())
+
+
+def _judged_in_part(judge: str, cells: Mapping[Place, Cell]) -> list[str]:
+    """A line on a judge's table of which many scores are missing."""
+    counts = [(cell.n, cell.asked) for cell in cells.values() if cell.n is not None and cell.asked]
+    asked = sum(of for _, of in counts)
+    missing = asked - sum(n for n, _ in counts)
+    told = [f"Judged in part ({missing} of {asked} scores are missing)."]
+    return told if judge and missing > JUDGED_IN_PART * asked else []
+
+
+def equal(parts: Iterable[tuple[str, str]]) -> dict[tuple[str, str], float]:
+    """Scores with equal weights."""
+    parts = list(parts)
+    return {part: 1 / len(parts) for part in parts}
+
+
+def mean_of_cells(cells: Iterable[Mean], **changed: object) -> Mean:
+    """The unweighted mean of cells, in the form of the first; `changed` are fields that differ."""
+    cells = list(cells)
+    parts: dict[tuple[str, str], float] = {}
+    for cell in cells:
+        for part, weight in cell.parts.items():
+            parts[part] = parts.get(part, 0.0) + weight / len(cells) / sum(cell.parts.values())
+    return replace(cells[0], parts=parts, of_present=False, **changed)  # type: ignore[arg-type]
+
+
+def with_subsets(cells: Mapping[Place, Mean], given: Given) -> dict[Place, Mean]:
+    """Cells, and below a mean of two to twelve tasks of a run the rows of these tasks."""
+    found: dict[Place, Mean] = {}
+    for place, mean in cells.items():
+        found[place] = mean
+        present = [part for part in mean.parts if part[0] in given]
+        if mean.of_present and 1 < len(present) <= MOST_SUBSETS:
+            found |= {(part[0], place[1]): replace(mean, parts={part: 1.0}) for part in present}
+    return found
+
+
+def judges_of(given: Given, criteria: Iterable[str]) -> list[str]:
+    """The judges whose scores a run has, from the names `judge_<judge>_<criterion>`.
+
+    Args:
+        criteria: How names end after the judge's: `vqa_fluency`, `image_reference_fluency`.
+    """
+    ends = sorted((f"_{one}" for one in criteria), key=len, reverse=True)  # the longest first: one may end another
+    names = dict.fromkeys(name for metrics in given.values() for name in metrics if name.startswith(JUDGE))
+    found = (next((name[len(JUDGE) : -len(end)] for end in ends if name.endswith(end)), "") for name in names)
+    return [judge for judge in dict.fromkeys(found) if judge]
+
+
+def group_table(suite: str, tasks: Sequence[TaskRecord]) -> Table:
+    """The table of a suite without one of its own: its groups by their first metric, and its averages.
+
+    An average is one that the suite declares (`Suite.averages`); without one it is that of the groups with equal
+    weights, where all have one first metric. It is there where a run has all its tasks.
+    """
+    groups: dict[tuple[str, str], list[str]] = {}
+    for task in tasks:
+        groups.setdefault((task.group, task.headline), []).append(_bare(task))
+    known = catalogue.groups(suite)
+    cells: dict[Place, Mean] = {}
+    for (group, metric), present in groups.items():
+        members = dict.fromkeys([*known.get(group, ()), *present])
+        cells[group, metric] = Mean(equal((task, metric) for task in members), digits=4, of_present=True)
+    lower = frozenset(metric for (_, metric), own in groups.items() if not higher_is_better(own[0], metric))
+    averages = _averages(suite, known, cells)
+    main = next(reversed(averages), None) or (next(iter(cells)) if len(cells) == 1 else None)
+    given = {_bare(task): task.metrics for task in tasks}
+    shares = all(sorted(ends(own[0], metric)) == sorted(SHARE) for (_, metric), own in groups.items())
+    unit = "0 to 1" if shares else "on the scales of the metrics"
+    return Table(suite, with_subsets(cells, given) | averages, unit, main, lower)
+
+
+def _averages(suite: str, groups: Mapping[str, Sequence[str]], cells: Mapping[Place, Mean]) -> dict[Place, Mean]:
+    registered = all_suites().get(suite)
+    if registered and registered.averages:
+        declared = registered.part("averages")()
+        return {
+            (one.title, SCORE): Mean(parts_of_average(registered, one.name), digits=4)
+            for one in sorted(declared, key=lambda average: average.name == suite)
+        }
+    metrics = {metric for _, metric in cells}
+    names = dict.fromkeys([*groups, *(group for group, _ in cells)])
+    if len(names) < 2 or len(metrics) > 1 or suite == OTHERS:
+        return {}
+    (metric,) = metrics
+    wanted = [cells.get((name, metric)) or Mean(equal((task, metric) for task in groups[name])) for name in names]
+    return {(AVERAGE, metric): mean_of_cells(wanted, digits=4)}
+
+
+def parts_of_average(suite: "Suite", name: str, metric: str = SCORE) -> dict[tuple[str, str], float]:
+    """What a task, a group or a declared average of a suite is the mean of: task without `|k` and metric -> weight."""
+    declared = {one.name: one for one in suite.part("averages")()} if suite.averages else {}
+    if name not in declared:
+        return equal((task, metric) for task in catalogue.groups(suite.name).get(name, [name]))
+    members = [parts_of_average(suite, member, of) for member, of in declared[name].members.items()]
+    return dict(mean_of_cells(Mean(parts) for parts in members).parts)
+
+
+def higher_is_better(task: str, metric: str) -> bool:
+    """Whether higher values of a metric are better: as it is declared, else True."""
+    worst, best = ends(task, metric)
+    return worst < best
 
 
 def of_shots(count: int | str) -> str:
@@ -181,231 +360,14 @@ def of_shots(count: int | str) -> str:
     return f", {count}-shot" if int(count or 0) else ""
 
 
-def names_of_columns(table: SuiteTable) -> list[str]:
-    """The names of a table's columns, that of the labels first."""
-    return [column.name if isinstance(column, Column) else column for column in table.columns]
-
-
-@dataclass(frozen=True)
-class OneRow:
-    """A table of a run as one row.
-
-    Attributes:
-        table: The table's name, the same for all runs; `family` and `judge` as of `SuiteTable`.
-        cells: A cell or a text by column, in order.
-        unit: What the numbers are.
-        main: The column by which models are ranked, if there is one.
-        parts: The scores that the main column is the weighted mean of; empty where it is no such mean, so that its
-            rank has no interval.
-        notes: What must be known of this run's numbers.
-    """
-
-    table: str
-    cells: Mapping[Column, Cell | str | None]
-    unit: str = ""
-    main: Column | None = None
-    parts: Parts = field(default_factory=dict)
-    notes: Sequence[str] = field(default_factory=tuple)
-    family: str = ""
-    judge: str = ""
-
-
-def one_row(table: SuiteTable) -> OneRow:
-    """A table as one row: its numbers, row after row, each in the column that it names."""
-    found: dict[Column, Content] = {**dict(table.placed()), **table.first}
-    found = {column: found[column] for column in [*table.first, *found]}
-    ordered = {column: found.get(column) for column in table.order} | found
-    cells = {column: _shown(content) for column, content in ordered.items()}
-    main = table.main if table.main in cells else None
-    whole = found.get(main) if main else None
-    parts = whole.parts if isinstance(whole, Cell) and whole.value is not None else {}
-    return OneRow(table.name, cells, table.unit, main, parts, table.notes, table.family or table.name, table.judge)
-
-
-def _shown(content: Content) -> Cell | str | None:
-    """A cell of one row a run: the coverage, or the words, that stand in place of a number."""
-    if isinstance(content, Coverage):
-        return str(content)
-    if isinstance(content, Cell) and content.value is None:
-        return content.in_part or (content if content.words == "n/a" else content.words)
-    return content
-
-
-def suite_tables(run: Run) -> dict[str, list[SuiteTable]]:
-    """The tables of each suite of a run, by the suite's name, in the catalogue's order.
-
-    A suite without `tables` has one row a group and their average (`group_table`).
-    """
-    from cultureval.tasks.catalogue import all_suites
-
-    found = dict.fromkeys(task.suite for task in run.record.tasks.values())
-    registered = {name: suite for name, suite in all_suites().items() if name in found}
-    tables: dict[str, list[SuiteTable]] = {}
-    for name in [*registered, *(name for name in found if name not in registered)]:
-        tables[name] = _tables_of(run, name, registered.get(name))
-    return tables
-
-
-def suite_rows(run: Run, suite: str) -> list[OneRow]:
-    """The tables of a suite of a run, as one row each; tables without a number are left out."""
-    return [row for table in suite_tables(run).get(suite, ()) if (row := one_row(table)).cells]
-
-
-def averages(run: Run) -> list[tuple[str, Parts]]:
-    """The numbers by which runs are ranked and that are more than the average of one group of tasks.
+def mean_row(cells: Mapping[Place, Mean], rows: Sequence[str], all_rows: int) -> dict[Place, Mean]:
+    """The mean of rows in each column, which is ours: `Mean`, or `Mean of A, B` where some rows are missing.
 
     Returns:
-        Their names, and the scores that each is the weighted mean of; those of which the run lacks a part are left out.
+        Its cells; those of the row itself where there is one row alone.
     """
-    rows = [row for suite in suite_tables(run) for row in suite_rows(run, suite)]
-    return [
-        (f"{row.table}: {row.main.whole}", row.parts) for row in rows if row.main and not _is_of_one_group(row.parts)
-    ]
-
-
-def _is_of_one_group(parts: Parts) -> bool:
-    """Whether a mean is that of a group, which has a row of its own wherever groups have rows."""
-    groups = {task.partition(":")[0] for task, _ in parts}
-    return len(groups) < 2 and len(set(parts.values())) < 2 and len({metric for _, metric in parts}) < 2
-
-
-def _tables_of(run: Run, name: str, suite: "Suite | None") -> list[SuiteTable]:
-    """A suite's tables. An error in its function costs a finished run nothing: the groups' table says so."""
-    try:
-        made = suite.part("tables") if suite else None
-        tables = list(made(run)) if made else [group_table(run, name)]
-        for table in tables:
-            _require_one_place(table)
-        return [*tables[:-1], *(replace(table, notes=(*table.notes, *_unjudged(run, name))) for table in tables[-1:])]
-    except Exception as error:  # of another package's function, on a run that may be of another version
-        problem = f"The suite's own tables cannot be made: {described(error)}."
-        return [replace(group_table(run, name), notes=(problem,))]
-
-
-def _require_one_place(table: SuiteTable) -> None:
-    columns = [column.whole for column, _ in table.placed()]
-    if twice := {name for name in columns if columns.count(name) > 1}:
-        raise ValueError(f"two of its numbers stand in one column: {', '.join(sorted(twice))}")
-
-
-def _unjudged(run: Run, suite: str) -> list[str]:
-    """A line for each judge that scored nothing of a suite, since it could not be asked."""
-    names = {name for task in run.tasks_of(suite) for name in task.left_out}
-    counts = {judge: sum(is_of_judge(name, judge, suite) for name in names) for judge in run.record.unjudged}
-    return [f"Judge {judge}: n/a, its {count} metrics are left out." for judge, count in counts.items() if count]
-
-
-def group_table(run: Run, suite: str) -> SuiteTable:
-    """The headline metric of each group of a suite and their average: the table of suites without one of their own.
-
-    The average is that of the groups, with equal weights, where all groups of the suite were run with one metric.
-    """
-    groups: dict[str, list[TaskRecord]] = {}
-    for task in run.tasks_of(suite):
-        groups.setdefault(f"{task.group}|{task.shots}", []).append(task)
-    ways = {name: higher_is_better(run, one[0].task, one[0].headline) for name, one in groups.items()}
-    places = {name: Column(one[0].headline, name, not ways[name]) for name, one in groups.items()}
-    cells = {name: replace(_group_cell(run, tasks), column=places[name]) for name, tasks in groups.items()}
-    rows = [Row(name, (one[0].headline, cells[name], _coverage(one))) for name, one in groups.items()]
-    lower = not any(ways.values())
-    if len(groups) > 1:
-        rows.append(Row(AVERAGE, (next(iter(groups.values()))[0].headline, _average(suite, groups, cells), None)))
-    main = Column(AVERAGE) if len(groups) > 1 else next(iter(places.values()), Column("score"))
-    columns = ("Group", "metric", Column("score", lower=lower), "tasks")
-    declared = [declared_metric(task.task, task.headline) for task in run.tasks_of(suite)]
-    shares = all(one is not None and one.range == SHARE for one in declared)
-    unit = "0 to 1" if shares else "on the scales of the metrics"
-    return SuiteTable(suite, unit, columns, rows, main=replace(main, lower=lower))
-
-
-def _coverage(tasks: Sequence[TaskRecord]) -> Coverage:
-    """How many of a group's tasks there are."""
-    from cultureval.tasks.catalogue import groups
-
-    return Coverage(len(tasks), max(len(groups().get(tasks[0].group, ())), len(tasks)))
-
-
-def higher_is_better(run: Run, task: str, metric: str) -> bool:
-    """Whether higher values of a metric are better: as it is declared, else as the results file says it, else True."""
-    if declared := declared_metric(task, metric):
-        return declared.higher_is_better
-    configs = run.content.get("config_tasks")
-    config = configs.get(task) if isinstance(configs, Mapping) else None
-    metrics = config.get("metrics") if isinstance(config, Mapping) else None
-    for one in metrics if isinstance(metrics, Sequence) else ():
-        told = one.get("higher_is_better") if isinstance(one, Mapping) else None
-        if isinstance(told, Mapping) and metric in told:
-            return bool(told[metric])
-        if isinstance(told, bool) and one.get("metric_name") == metric:
-            return told
-    return True
-
-
-def _group_cell(run: Run, tasks: Sequence[TaskRecord]) -> Cell:
-    metric = tasks[0].headline
-    estimates = [estimate(run, task, metric) for task in tasks]
-    known = [one for one in estimates if one]
-    if len(known) < len(tasks):
-        return Cell(None, digits=4, coverage=_coverage(tasks))
-    mean = known[0]
-    if len(tasks) > 1:
-        name = f"{tasks[0].group}:_average|{tasks[0].task.partition('|')[2]}"
-        mean = as_written(run, name, metric, mean_of(known))
-    parts = {(task.task, metric): 1 / len(tasks) for task in tasks}
-    return Cell(mean.value, mean.stderr, mean.n, digits=4, parts=parts, coverage=_coverage(tasks))
-
-
-def _average(suite: str, groups: Mapping[str, Sequence[TaskRecord]], cells: Mapping[str, Cell]) -> Cell:
-    from cultureval.tasks.catalogue import groups as known_groups
-
-    known = known_groups(suite) if any(suite == task.suite for tasks in groups.values() for task in tasks) else {}
-    there = {name.partition("|")[0]: tasks for name, tasks in groups.items()}
-    metrics = {tasks[0].headline for tasks in groups.values()}
-    missing = [name for name, tasks in known.items() if len(there.get(name, ())) < len(tasks)]
-    values = [Estimate(cell.value, cell.stderr, cell.n) for cell in cells.values() if cell.value is not None]
-    if missing or len(metrics) > 1 or len(values) < len(cells) or len(there) < len(groups):
-        return Cell(None, column=Column(AVERAGE), words=NO_AVERAGE)
-    mean = mean_of(values)
-    parts = {part: weight / len(cells) for cell in cells.values() for part, weight in cell.parts.items()}
-    return replace(cell_of(mean, digits=4), column=Column(AVERAGE), parts=parts)
-
-
-def with_mean_of_rows(
-    run: Run, table: SuiteTable, name: str, tasks: Mapping[str, str], metric: str, named: str = ""
-) -> SuiteTable:
-    """A table whose runs are ranked by the mean over its rows: ours, where the paper has none.
-
-    Args:
-        run: Whose average of the same tasks, where it has one, gives the mean's error: it is made while it is known
-            which items the tasks share.
-        table: Of the run.
-        name: The column whose numbers are averaged; with a single row it is the main column itself.
-        tasks: Label of a row -> the task with `|k` that its number is from.
-        metric: Of these tasks.
-        named: What all of these rows are; "": their labels.
-
-    Returns:
-        The table with the mean in front, in one row a run only; the table itself where a score is missing.
-    """
-    known = {column: cell for column, cell in table.placed() if column.name == name and column.above in tasks}
-    cells = [cell for cell in known.values() if isinstance(cell, Cell) and cell.value is not None]
-    if not tasks or len(cells) < len(tasks):
-        return table
-    parts = {(task, metric): 1.0 for task in tasks.values()}
-    column = next(iter(known))
-    if len(cells) == 1:
-        return replace(table, main=column, first={column: replace(cells[0], parts=parts)})
-    main = Column(name, f"Mean of {named or ', '.join(tasks)}", column.lower)
-    mean = mean_of([Estimate(cell.value or 0.0, cell.stderr, cell.n) for cell in cells], same_items=True)
-    same = (one for one in run.scores if set(members_of(one, run.scores) or ()) == {*tasks.values()})
-    average = next(same, "")
-    value = run.value(average, metric)
-    mean = as_written(run, average, metric, mean) if value is not None and agree(value, mean.value) else mean
-    asked = sum(cell.asked or cell.n or 0 for cell in cells)
-    cell = replace(cell_of(mean, digits=cells[0].digits), column=main, parts=parts, asked=asked or None)
-    return replace(table, main=main, first={main: cell, **table.first})
-
-
-def table_of_cells(name: str, cells: Mapping[Column, Content]) -> SuiteTable:
-    """A table of a paper: numbers by their columns in one row a model."""
-    return SuiteTable(name, "", (), (), first=cells)
+    columns = dict.fromkeys(column for _, column in cells)
+    label = "Mean" if len(rows) == all_rows else f"Mean of {', '.join(rows)}"
+    if len(rows) == 1:
+        return {place: mean for place, mean in cells.items() if place[0] == rows[0]}
+    return {(label, column): mean_of_cells((cells[row, column] for row in rows), ours=True) for column in columns}

@@ -1,6 +1,5 @@
 """What was asked in the tasks of a run: from the catalogue and from the configurations that LightEval writes."""
 
-from collections import Counter
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
@@ -11,7 +10,7 @@ from cultureval.runtime.rows_report import RowsReport
 from cultureval.tasks import catalogue
 from cultureval.tasks.catalogue import all_tasks
 
-COPIED = ("suite", "benchmark", "group", "subset", "domain", "task_type", "language", "register", "metrics")
+COPIED = ("suite", "benchmark", "group", "subset", "domain", "metrics")
 SAMPLE_ROWS = Path(catalogue.__file__).with_name("sample_rows.txt")  # made by tests/unit/test_sample_rows.py
 
 
@@ -49,17 +48,14 @@ def task_records(configs: Mapping[str, Any], limit: int | None) -> dict[str, Tas
 def _task_record(name: str, config: Mapping[str, Any], limit: int | None) -> TaskRecord:
     bare, _, shots = name.partition("|")
     task = all_tasks()[bare]
-    report: RowsReport = config.get("rows_report") or {}  # files of before the reports have none
-    rows = config.get("effective_num_docs")
+    report: RowsReport = config.get("rows_report") or {}
+    rows = config.get("effective_num_docs")  # as LightEval counts them
     return TaskRecord(
         task=name,
         **{field: getattr(task, field) for field in COPIED},
         shots=int(shots) if shots.isdigit() else 0,
-        rows=rows if isinstance(rows, int) and rows >= 0 else report.get("rows", 0),
+        rows=rows if isinstance(rows, int) and rows > 0 else 0,
         expected_rows=report.get("expected_rows", task.expected_rows),
-        expected_group_rows=report.get("expected_group_rows"),
-        row_counts=report.get("row_counts", {}),
-        not_selected=report.get("not_selected", {}),
         limit=limit,
         form=report.get("form", ""),
         source=report.get("source", ""),
@@ -68,13 +64,8 @@ def _task_record(name: str, config: Mapping[str, Any], limit: int | None) -> Tas
         content_hash=report.get("content", ""),
         prompt_hash=report.get("prompt", ""),
         parity=report.get("parity", ""),
-        duplicate_rows=report.get("duplicate_rows", 0),
-        unread_files=tuple(report.get("unread_files", ())),
         skipped_rows=len(report.get("skipped_rows", ())),
-        skipped_few_shot_rows=len(report.get("skipped_few_shot_rows", ())),
         refused=len(report.get("refused_rows", ())),
-        refused_by=Counter(row.get("kind", "server") for row in report.get("refused_rows", ())),
-        few_shot_rows=report.get("few_shot_rows"),
         other_data=report.get("other_data", ""),
         notes=(*report.get("notes", ()), *filter(None, [report.get("caveat")])),
     )

@@ -7,13 +7,12 @@ import errno
 import json
 import os
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cultureval.runs.files import DERIVED, SavedTask
 from cultureval.runs.record import RunRecord
 from cultureval.runs.recording import record_of, section_of
 from cultureval.runtime.rounding import without_nan
@@ -105,16 +104,6 @@ def write_details(root: Path, model: str, date: str, task: str, rows: "pyarrow.T
     with complete_or_absent(file) as part:
         pyarrow.parquet.write_table(rows, part)
     return file
-
-
-def write_derived(task: SavedTask, date: str, table: "pyarrow.Table", metrics: Sequence[Mapping[str, Any]]) -> Path:
-    """Writes rows of a task with new metrics, of a later date, next to its details, marked as derived from them."""
-    import pyarrow
-
-    column = pyarrow.array([dict(row) for row in metrics])
-    table = table.set_column(table.column_names.index("metric"), "metric", column)
-    table = table.replace_schema_metadata({DERIVED: str(task.file.name).encode("utf-8")})
-    return write_details(task.root, task.model, date, task.task, table)
 
 
 def complete_results(run: FinishedRun, record: RunRecord) -> None:

@@ -8,30 +8,31 @@ from typing import Annotated
 import typer
 
 from cultureval.metrics.m2cqa.names import Profile
-from cultureval.runtime.data.hub import go_offline_if_unreachable
 from cultureval.runtime.errors import CulturevalError
-from cultureval.runtime.printing import print_note
 from cultureval.scripts.options import ALL_FORMATS, Figures
 
+Runs = Annotated[list[Path], typer.Argument(metavar="RUNS...", help="Output folders or results files.")]
+OutputDir = Annotated[Path | None, typer.Option(help="New folder for tables, items and plots; default: none written.")]
 Allowed = Annotated[
-    str, typer.Option("--allow", metavar="KINDS", help="What may differ between the runs: items,prompts,scorers.")
+    str, typer.Option("--allow", metavar="FIELDS", help="What may differ besides the model: rows,prompt,...; or all.")
 ]
-Force = Annotated[bool, typer.Option("--force", help="The same as --allow items,prompts,scorers.")]
+Draws = Annotated[int, typer.Option(min=100, help="Random swaps of the permutation tests.")]
+Seed = Annotated[int, typer.Option(min=0, help="Random seed of the swaps.")]
 
 
 def compare_runs(
     results: Annotated[
         list[str], typer.Argument(metavar="RUNS...", help="Output folders or results files; with --plan see there.")
     ],
-    output_dir: Annotated[Path, typer.Option(help="Output folder of tables and items.")] = Path("results/compare"),
+    output_dir: OutputDir = None,
     metric: Annotated[
         list[str] | None, typer.Option(help="Compare this metric; repeatable; default: each task's headline.")
     ] = None,
     allow: Allowed = "",
-    resamples: Annotated[int, typer.Option(min=100, help="Bootstrap resamples, and random swaps.")] = 10_000,
-    seed: Annotated[int, typer.Option(min=0, help="Random seed of the resamples.")] = 0,
+    draws: Draws = 10_000,
+    seed: Seed = 0,
     items: Annotated[int, typer.Option(min=0, help="Show at most so many items that differ, each way.")] = 2,
-    subsets: Annotated[bool, typer.Option("--subsets", help="Show subsets, too; differences.csv has them.")] = False,
+    subsets: Annotated[bool, typer.Option("--subsets", help="Show subsets too; differences.csv has them.")] = False,
     charts: Annotated[
         str, typer.Option(metavar="FORMATS", help="Formats of the forest plots: svg, pdf, png; or none.")
     ] = "svg,pdf",
@@ -58,32 +59,28 @@ def compare_runs(
         from cultureval.reports.comparison.planning import plan
 
         return print(plan(results, discordant, power, tests))
+    paths = [Path(one) for one in results]
     if leaderboards:
         from cultureval.reports.comparison.leaderboard_distance import compare_boards
 
-        return print(compare_boards([Path(one) for one in results], metric or []))
+        return print(compare_boards(paths))
     from cultureval.reports.charts import chart_formats
     from cultureval.reports.comparison.report import compare_all
 
-    formats = chart_formats(charts)
-    go_offline_if_unreachable()  # spBLEU's pieces may be fetched, and are looked for once for each task
-    paths, drawn, isolate = [Path(one) for one in results], (resamples, seed), sys.stdout.isatty()
-    found = compare_all(paths, output_dir, metric or [], _allowed(allow), *drawn, items, subsets, isolate, formats)
-    if as_json:
-        return print(json.dumps(found.document, ensure_ascii=False, indent=2))
-    print(found.text)
-    for note in found.notes:
-        print_note(note)
-    plots = ", forest plots" if formats else ""
-    print(f"\nTables and items: {output_dir.resolve()} (differences.csv, items.jsonl, comparison.json{plots})")
+    shown = {"most_items": items, "subsets": subsets, "isolate": sys.stdout.isatty()}
+    formats = chart_formats(charts) if output_dir else ()
+    found = compare_all(paths, output_dir, metric or [], _fields(allow), draws, seed, **shown, charts=formats)
+    print(json.dumps(found.document, ensure_ascii=False, indent=2) if as_json else found.text)
+    if not as_json:
+        _print_files(found.files)
 
 
 def compare_m2cqa(
-    results: Annotated[list[Path], typer.Argument(metavar="RESULTS...", help="Output folders or results files.")],
-    output_dir: Annotated[Path, typer.Option(help="Output folder of tables and figures.")] = Path("results/compare"),
+    results: Runs,
+    output_dir: OutputDir = None,
     profile: Annotated[Profile, typer.Option(help="How verdicts are parsed; the paper's is strict.")] = "strict",
-    resamples: Annotated[int, typer.Option(min=100, help="Bootstrap resamples, and random swaps.")] = 10_000,
-    seed: Annotated[int, typer.Option(min=0, help="Random seed of the resamples.")] = 0,
+    draws: Draws = 10_000,
+    seed: Seed = 0,
     size: Annotated[
         list[str] | None, typer.Option(help="MODEL=BILLIONS of parameters, if the name has no size such as -32B-.")
     ] = None,
@@ -91,42 +88,32 @@ def compare_m2cqa(
     cfhr_border: Annotated[float, typer.Option(help="CFHR from which it counts as high.")] = 0.3,
     figures: Figures = ALL_FORMATS,
     allow: Allowed = "",
-    force: Force = False,
 ) -> None:
     """Compares prompts and models of M2CQA. Example: cultureval compare m2cqa out-a out-b"""
     from cultureval.reports.charts import chart_formats
-    from cultureval.reports.m2cqa.comparison import write_comparison
-    from cultureval.reports.m2cqa.comparison_rows import Borders
+    from cultureval.reports.m2cqa.comparison import Borders, compare_m2cqa
 
-    borders = Borders(q_plus_border, cfhr_border)
-    formats = chart_formats(figures, "--figures")
-    found = write_comparison(
-        results, output_dir, profile, resamples, seed, size or [], borders, _allowed(allow, force), formats
-    )
-    print(found.text)
-    for note in found.notes:
-        print_note(note)
-    drawn = f" ({', '.join(file.name for file in found.figures)})" if found.figures else ""
-    print(f"Tables and plots: {output_dir.resolve()}{drawn}")
+    borders, formats = Borders(q_plus_border, cfhr_border), chart_formats(figures, "--figures") if output_dir else ()
+    text, files = compare_m2cqa(results, output_dir, profile, draws, seed, size or [], borders, _fields(allow), formats)
+    print(text)
+    _print_files(files)
 
 
 def compare_cvlue(
-    results: Annotated[list[Path], typer.Argument(metavar="RESULTS...", help="Output folders or results files.")],
-    output_dir: Annotated[Path, typer.Option(help="Output folder of tables.")] = Path("results/compare"),
-    allow: Allowed = "",
-    force: Force = False,
+    results: Runs, output_dir: OutputDir = None, allow: Allowed = "", draws: Draws = 10_000, seed: Seed = 0
 ) -> None:
     """Compares models on CVLUE, beside the paper's Table 10. Example: cultureval compare cvlue out-a out-b"""
-    from cultureval.reports.cvlue.comparison import compare_runs_of_cvlue
+    from cultureval.reports.cvlue.comparison import compare_cvlue
 
-    text, notes = compare_runs_of_cvlue(results, output_dir, _allowed(allow, force))
-    print(text)
-    for note in notes:
-        print_note(note)
-    print(f"Tables and items: {output_dir.resolve()} (scores.csv, differences.csv, items.jsonl, comparison.json)")
+    found = compare_cvlue(results, output_dir, _fields(allow), draws, seed)
+    print(found.text)
+    _print_files(found.files)
 
 
-def _allowed(kinds: str, everything: bool = False) -> list[str]:
-    from cultureval.runs.comparable import KINDS
+def _print_files(files: list[Path]) -> None:
+    if files:
+        print(f"\n{files[0].parent.resolve()}: {', '.join(file.name for file in files)}")
 
-    return [*KINDS] if everything else [name.strip() for name in kinds.split(",") if name.strip()]
+
+def _fields(text: str) -> list[str]:
+    return [name.strip() for name in text.split(",") if name.strip()]

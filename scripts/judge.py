@@ -1,6 +1,5 @@
 """`cultureval judge`: judges saved answers with any judge, all or a sample; or labels their questions."""
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -19,8 +18,8 @@ def judge(
     results: Annotated[
         list[str],
         typer.Argument(
-            metavar="[label|selftest] RESULTS...",
-            help="Output folders, results files or details; `label` first to label them; or `selftest` and judges.",
+            metavar="[label] RESULTS...",
+            help="Output folders or results files; `label` first to label their questions and captions.",
         ),
     ],
     judges: Annotated[
@@ -33,23 +32,13 @@ def judge(
     delimit: Delimit = None,
     resume: ReuseVerdicts = None,
 ) -> None:
-    """Judges saved answers, labels their questions and captions, or tests how far hostile captions move a judge.
+    """Judges saved answers, or labels their questions and captions. Example: cultureval judge results --judge gpt-4o"""
+    from cultureval.reports.judging import estimates, judge_and_save, saved_jobs
 
-    Example: cultureval judge results --judge gpt-4o. Or: cultureval judge selftest gpt-4o
-    """
-    from cultureval.reports.judge_report import judge_and_save
-    from cultureval.reports.judge_saved import estimates, saved_jobs
-
-    if results[0] == "selftest":
-        with use_settings(current_settings().with_(resume=resume)):
-            _require_unstopped(_selftest([*results[1:], *(judges or [])], budget, delimit))
-        return
     label = results[0] == "label"
     paths = [Path(path).expanduser() for path in results[label:]]
     if not paths:
-        raise CulturevalError(
-            "Which results? Name an output folder, a results file or details: cultureval judge results"
-        )
+        raise CulturevalError("Which results? Name an output folder or a results file: cultureval judge results")
     chosen = _judges(judges or [], budget, delimit)
     work = saved_jobs(paths, label, sample, seed)
     with use_settings(current_settings().with_(resume=resume)):
@@ -63,11 +52,6 @@ def judge(
         print(report)
     else:
         print_result(report, path)
-    _require_unstopped(stopped)
-
-
-def _require_unstopped(stopped: Sequence[str]) -> None:
-    """Ends a command in which judges stopped answering, after its report; `stopped` has why, a clause each."""
     if stopped:
         raise CulturevalError(f"{'; '.join(stopped)}. {GOES_ON}")
 
@@ -80,16 +64,3 @@ def _judges(names: list[str], budget: float | None, delimit: str | None) -> list
     if not found:
         raise CulturevalError("Which judge? Give --judge (a YAML file or a model's id), or set CULTUREVAL_JUDGE.")
     return [one.with_(budget=budget, delimit=delimit) for one in found]
-
-
-def _selftest(names: list[str], budget: float | None, delimit: str | None) -> list[str]:
-    """Prints how far our hostile captions move each judge; returns why some stopped answering."""
-    from cultureval.reports.judge_selftest import selftest
-    from cultureval.samples.scripted_judge import judge_injections
-
-    captions, stopped = judge_injections(), []
-    for one in _judges(names, budget, delimit):
-        report, why = selftest(one, captions)
-        print(report)
-        stopped += [why] if why else []
-    return stopped

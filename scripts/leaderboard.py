@@ -5,7 +5,6 @@ from typing import Annotated
 
 import typer
 
-from cultureval.runtime.errors import did_you_mean
 from cultureval.runtime.extras import require_extra
 from cultureval.runtime.printing import print_note, print_result, print_text
 from cultureval.runtime.settings import current_settings, use_settings
@@ -23,19 +22,9 @@ def leaderboard(
     published: Annotated[
         bool, typer.Option("--published", help="The rows of the suites' papers beside ours, marked.")
     ] = False,
-    allow: Annotated[
-        str,
-        typer.Option(
-            metavar="FIELDS", help="What may differ within a table: items, prompts, scorers, or single fields."
-        ),
-    ] = "",
-    models: Annotated[
-        Path | None, typer.Option(help="CSV with the columns model, family, billions, licence, for the filters.")
-    ] = None,
     charts: Annotated[
         str, typer.Option(metavar="FORMATS", help="Formats of the charts' files: svg, pdf, png; or none, no charts.")
     ] = "svg,pdf",
-    ranks: Annotated[bool, typer.Option(help="Rank intervals from the items in the details.")] = True,
     logs: Annotated[
         str, typer.Option(metavar="PATH", help="Where `cultureval view --bundle` is published, below the page.")
     ] = "",
@@ -43,9 +32,6 @@ def leaderboard(
         str, typer.Option(metavar="ORG/NAME", help="Upload the page as this static Space of the hub.")
     ] = "",
     public_run: PublicRun = False,
-    partial: Annotated[
-        bool, typer.Option("--partial", help="--published: papers' rows also beside runs of other rows than published.")
-    ] = False,
     strict: Strict = False,
     as_json: Annotated[bool, typer.Option("--json", help="All tables as one JSON document, printed too.")] = False,
 ) -> None:
@@ -56,19 +42,12 @@ def leaderboard(
     from cultureval.reports.leaderboard.exports import as_json as json_text
     from cultureval.reports.leaderboard.publishing import check_space, push_space
     from cultureval.reports.leaderboard.site import board_data, site_summary, write_site
-    from cultureval.runs.comparable import field_names
 
     formats = chart_formats(charts)
     if space:
         check_space(space)
-    allowed = [name.strip() for name in allow.split(",") if name.strip()]
-    options = {"published": published, "partial": partial, "strict": strict, "ranks": ranks}
     with use_settings(current_settings()):  # read once: every score asks the catalogue
-        board = read_board(results, allowed=allowed, models=models, **options)
-        known = field_names(board.runs) if allowed else ()
-        for name in allowed:
-            if name not in known:
-                print_note(f"--allow {name}: no score here has such a field.{did_you_mean(name, known)}")
+        board = read_board(results, papers=published, strict=strict)
         site = write_site(board, output_dir, title, formats, logs)
     if logs and "://" not in logs and not (output_dir / logs).is_dir():
         print_note(f"--logs {logs}: the pages link {output_dir / logs}, which is not there: cultureval view --bundle.")

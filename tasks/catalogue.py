@@ -7,7 +7,7 @@ from typing import Any
 
 from cultureval.metrics.declared import Declared
 from cultureval.runtime.errors import CulturevalError, did_you_mean
-from cultureval.runtime.patches.lighteval.group_averages import StandardError, Total, square_of_unknown
+from cultureval.runtime.patches.lighteval.group_averages import NotApplicable
 from cultureval.tasks.kinds import Kind
 from cultureval.tasks.registration import registered, unknown_suite_hint
 from cultureval.tasks.suite import Suite, Task
@@ -44,14 +44,24 @@ def require_suites(names: Iterable[str], hint: Callable[[], str] = unknown_suite
             raise CulturevalError(f"There is no suite {name!r}.{near} The suites are {known}.{hint()}")
 
 
+def known_task(name: str) -> Task | None:
+    """The task of a name, which `|k` may follow; None of one that the catalogue does not know."""
+    return all_tasks().get(name_and_shots(name)[0])
+
+
+def name_and_shots(name: str) -> tuple[str, str]:
+    """A task's name and its number of few-shot examples, of `task|k`; "" where none is told."""
+    bare, _, shots = name.partition("|")
+    return bare, shots
+
+
 def data_of(task: str) -> str:
     """What a task's items are items of: its preferred source, which others of the suite may share; else its group.
 
     `|k` may follow the name.
     """
-    bare = task.partition("|")[0]
-    known = all_tasks().get(bare)
-    return known.sources[0].repo if known and known.sources else bare.partition(":")[0]
+    known = known_task(task)
+    return known.sources[0].repo if known and known.sources else name_and_shots(task)[0].partition(":")[0]
 
 
 def is_gated(task: str, source: str) -> bool:
@@ -80,8 +90,8 @@ def task_names() -> set[str]:
 def means_of_subsets(results: Mapping[str, Mapping[str, float]]) -> dict[str, dict[str, float]]:
     """The unweighted means that tables declare besides those of groups (M2CQA's Dialect), where all parts were run.
 
-    Metrics are averaged, counts are added; one that is undefined (nan) in a part is undefined here. The standard error
-    is the mean of the parts' errors, an upper bound: the parts may hold the same items.
+    Metrics are averaged, counts are added; one that is undefined (nan) in a part is undefined here. Standard errors
+    know of the items that parts share.
 
     Args:
         results: Metrics by LightEval's names of tasks (`m2cqa:tf_ajp|0`).
@@ -93,52 +103,43 @@ def means_of_subsets(results: Mapping[str, Mapping[str, float]]) -> dict[str, di
     for task in all_tasks().values():
         if task.mean:
             parts.setdefault(task.mean, []).append(task.task)
-    shots = dict.fromkeys(name.partition("|")[2] for name in results)
+    shots = dict.fromkeys(name_and_shots(name)[1] for name in results)
     rows = {}
     for mean, names in parts.items():
         for shot in shots:
             cells = [results[full] for name in names if results.get(full := f"{name}|{shot}")]
             if len(cells) == len(names):
-                rows[f"{mean}|{shot}"] = {metric: mean_of_parts(metric, cells) for metric in cells[0]}
+                rows[f"{mean}|{shot}"] = {metric: mean_of([cell[metric] for cell in cells]) for metric in cells[0]}
     return rows
+
+
+def mean_of(values: Sequence[float]) -> float:
+    """The mean of a metric or its standard error in several tasks, by the classes of `group_averages`; nan of one nan.
+
+    A metric that applies to no row of a task has no mean.
+    """
+    if any(isinstance(value, NotApplicable) for value in values):
+        return math.nan
+    return sum(values[1:], values[0]) / len(values)
 
 
 def mixed_averages(results: Mapping[str, Any]) -> list[str]:
     """The averages of LightEval's over tasks that differ in kind: `all`, and groups with declared means instead."""
     mixed = {f"{task.group}:_average" for task in all_tasks().values() if task.mean}
-    return [name for name in results if name == OVERALL or name.partition("|")[0] in mixed]
-
-
-def mean_of_parts(metric: str, cells: Sequence[Mapping[str, float]]) -> float:
-    """One metric, or its standard error (`NAME_stderr`), of such a mean, from the metrics and errors of each part."""
-    values, scored = [cell[metric] for cell in cells], [cell[metric.removesuffix("_stderr")] for cell in cells]
-    if isinstance(scored[0], Total):
-        return (
-            sum(float(value) for value in values if not math.isnan(value))
-            if metric.endswith("_stderr")
-            else sum(values)
-        )
-    if not metric.endswith("_stderr"):
-        return math.fsum(values) / len(values)
-    parts = [value.parts[0] if isinstance(value, StandardError) else (float(value), None) for value in values]
-    known = [part for part in parts if not math.isnan(part[0])]
-    if not known or any(map(math.isnan, scored)):
-        return math.nan
-    unknown = [math.sqrt(square_of_unknown(items, known)) for error, items in parts if math.isnan(error)]
-    return math.fsum([*(error for error, _ in known), *unknown]) / len(parts)
+    return [name for name in results if name == OVERALL or name_and_shots(name)[0] in mixed]
 
 
 def kind_of(name: str) -> Kind:
     """The kind of a task, whose name may end in `|k` for few-shot examples."""
     found = registered()
-    task = found.tasks[name.partition("|")[0]]
+    task = found.tasks[name_and_shots(name)[0]]
     return found.suites[task.suite].kind(task.metric_set)
 
 
 def rows_per_item(task: str) -> int:
     """Rows of a task that are scored together as one item; 1 where the catalogue does not know it. `|k` may follow."""
     found = registered()
-    known = found.tasks.get(task.partition("|")[0])
+    known = found.tasks.get(name_and_shots(task)[0])
     try:
         return found.suites[known.suite].kind(known.metric_set).rows_per_item if known else 1
     except CulturevalError:  # its suite's table lacks the kind, which listing and evaluating tell: scores are shown
@@ -148,15 +149,18 @@ def rows_per_item(task: str) -> int:
 def declared_metric(task: str, metric: str) -> Declared | None:
     """What is declared of a task's metric: the range of its scores, and whether higher is better; None if nobody says.
 
-    `|k` may follow the task; the metric may be `<metric>_<profile>` of a declared one, or a criterion of a judge's.
+    `|k` may follow the task; one that the catalogue does not know is scored as the others of its group. The metric may
+    be `<metric>_<profile>` of a declared one, or a criterion of a judge's.
     """
     from cultureval.metrics.judges.items import JUDGED, scales_of_judges  # loads numpy: listing tasks does not
 
-    known = all_tasks().get(task.partition("|")[0])
+    bare, _ = name_and_shots(task)
+    of_group = (one for one in all_tasks().values() if one.group == bare.partition(":")[0])
+    known = known_task(task) or next(of_group, None)
     if not known:
         return None
     if metric.startswith(JUDGED):
-        scales = scales_of_judges(kind_of(task).judge_templates)
+        scales = scales_of_judges(kind_of(known.task).judge_templates)
         return next((Declared(range=scale) for name, scale in scales.items() if metric.endswith(name)), None)
     metric = _PASS_AT_K.sub("pass@1", metric)  # of which only the first is declared: k is the number of samples
     while metric and metric not in known.declared:

@@ -55,7 +55,7 @@ class ManifestRow(BaseModel):
         row: Path of the file below the source's folder, a colon, and the row's number in it from 0.
         hash: SHA-256 of the row's cells, 64 hexadecimal digits.
         decision: "keep", "discard", or "review" (a person has to decide; until then the row is kept).
-        reasons: What led to the decision: `check:NAME`, `judge:NAME:CRITERION`, `responses:NAME`, `person:VERDICT`.
+        reasons: What led to the decision: `check:NAME`, `judge:NAME:CRITERION`, `person:VERDICT`.
         by: Who decided: `check`, `judge:NAME`, `person:ID`, ...
     """
 

@@ -93,7 +93,7 @@ def run_tasks(
     with run.timed("answering"):
         answers = _answer(run, docs)
     with run.timed("scoring"):
-        _score(run, answers)
+        _score(run, answers, docs)
     general.log_end_time()
     run.tracker.metrics_logger.aggregate(task_dict=run.tasks)
     run.tracker.details_logger.aggregate()
@@ -137,11 +137,16 @@ def _answer(run: FinishedRun, docs: list["Doc"]) -> Answers:
     return {method: [pair for pair in pairs if id(pair[0]) in places] for method, pairs in answers.items()}
 
 
-def _score(run: FinishedRun, answers: Answers) -> None:
-    """Computes each item's metrics into the tracker."""
+def _score(run: FinishedRun, answers: Answers, docs: list["Doc"]) -> None:
+    """Computes each item's metrics into the tracker; docs without a usable answer are rows without scores."""
     from lighteval.metrics import apply_metric
+    from lighteval.models.model_output import ModelResponse
     from lighteval.utils.utils import remove_reasoning_tags
 
+    from cultureval.runtime.patches.lighteval.refused_docs import values_of_unscored
+
+    places = {id(doc): place for place, doc in enumerate(docs)}
+    unscored = [doc for doc in docs if (doc.specific or {}).get("unscored")]
     for method, pairs in answers.items():
         by_task: dict[str, list[tuple[Doc, ModelResponse]]] = {}
         for doc, response in pairs:
@@ -150,9 +155,13 @@ def _score(run: FinishedRun, answers: Answers) -> None:
             by_task.setdefault(doc.task_name, []).append((doc, response))
         for name, own in by_task.items():
             metrics = [metric for metric in run.tasks[name].metrics if metric.category == method]
-            docs, responses = map(list, zip(*own, strict=True))
-            for doc, response, values in zip(docs, responses, apply_metric(responses, docs, metrics), strict=True):
+            asked, responses = map(list, zip(*own, strict=True))
+            rows = list(zip(asked, responses, apply_metric(responses, asked, metrics), strict=True))
+            for _, _, values in rows:
                 run.tracker.metrics_logger.log(name, values)
+            lacking = [doc for doc in unscored if doc.task_name == name and method in doc.sampling_methods]
+            rows += [(doc, ModelResponse(), values_of_unscored(metrics, doc)) for doc in lacking]
+            for doc, response, values in sorted(rows, key=lambda row: places[id(row[0])]):
                 run.tracker.details_logger.log(name, doc, response, values)
 
 

@@ -21,18 +21,14 @@ FUNCTIONS = (
     "of_model",
     "before_run",
     "comparison",
-    "statistics",
     "analysis",
     "outputs",
     "tables",
     "picture",
     "fooled",
     "run_files",
-    "published_tables",
     "charts",
     "averages",
-    "doctor",
-    "data_hash",
 )  # fields of a suite
 
 
@@ -316,9 +312,6 @@ class Suite:
         before_run: The function that checks the selected tasks of the suite (`["cvlue_vg|0"]`) before a model is
             loaded: it returns warnings to print, or raises CulturevalError.
         comparison: The function that is the command `cultureval compare <name>`.
-        statistics: The function that tells checks, `cultureval compare` and ranks what a score that is no mean of its
-            rows is made of: takes a details file, the task's name and a metric, and returns
-            `metrics.item_statistics.ItemStatistics`, or None for a mean of the rows' scores.
         analysis: The function that is the command `cultureval analyze <name>`.
         ratings: Its human ratings (`reports.human_ratings.HumanRatings`), for `cultureval agreement <name>`.
         submissions: Scorers of submission files in an official format, by the name in `cultureval score NAME`: the
@@ -331,20 +324,14 @@ class Suite:
             to write, and returns what its colours mean, or None for a sample without a picture.
         fooled: The function that lists the items that fooled a model, for `cultureval show --fooled`: takes the rows
             of a task's details and the task's name, and returns a list of `reports.counterfactual_errors.FooledItem`.
-        tables: The function that makes its typed tables of a run (a list of `runs.table.SuiteTable`), from which the
-            summary, the leaderboard, the comparison's average and the exports are drawn; None: a row a group, and their
-            average.
+        tables: The function that declares its tables: takes the tasks of a run (without `|k`) with the names of their
+            scores, and returns a list of `runs.table.Table`; None: a row a group, and their average.
         run_files: The function that writes more files of a finished run (a `runs.record.Run`) into its output
             folder, after results and details are saved; it returns sentences to print.
-        published_tables: The function that gives the rows of its paper's tables: model -> tables as of `tables`.
-        charts: The function that draws a leaderboard's charts of the suite: takes the runs by the models' labels, and
-            returns a list of `reports.charts.Chart`.
+        charts: The function that draws the suite's charts of a leaderboard: takes a table of it
+            (`reports.leaderboard.board.BoardTable`), and returns a list of `reports.charts.Chart`.
         averages: The function that gives its paper's averages over several groups (a list of `Average`), for other
             harnesses; that of the suite's own name is a row of `cultureval compare`, too.
-        doctor: The function that checks what it needs of a machine besides packages (scoring models, fonts), for
-            `cultureval doctor`: returns a list of `reports.doctor.Finding`.
-        data_hash: The function that hashes the data of a task that was scored without its prepared rows (generated
-            code), for `cultureval doctor RESULTS`: takes the task's name and the data root.
         page: Where its documentation is, a path below the repository or an address; `cultureval tasks` prints it.
         order: Suites are listed by this number, then by name; ours come first.
     """
@@ -357,7 +344,6 @@ class Suite:
     of_model: str | Callable[[str], Mapping[str, Any]] | None = None
     before_run: str | Callable[[Sequence[str]], Sequence[str]] | None = None
     comparison: str | Callable[..., Any] | None = None
-    statistics: str | Callable[[Path, str, str], Any] | None = None
     analysis: str | Callable[..., Any] | None = None
     ratings: Any = None
     submissions: str | Mapping[str, Callable[[Path, Sequence[Path], Path], Any]] | None = None
@@ -366,11 +352,8 @@ class Suite:
     fooled: str | Callable[[Sequence[Mapping[str, Any]], str], Sequence[Any]] | None = None
     tables: str | Callable[..., Sequence[Any]] | None = None
     run_files: str | Callable[..., Sequence[str]] | None = None
-    published_tables: str | Callable[[], Mapping[str, Sequence[Any]]] | None = None
     charts: str | Callable[..., Sequence[Any]] | None = None
     averages: str | Callable[[], Sequence[Average]] | None = None
-    doctor: str | Callable[[], Sequence[Any]] | None = None
-    data_hash: str | Callable[[str, str], str] | None = None
     page: str = ""
     order: int = 1000
 

@@ -1,25 +1,25 @@
-"""Which features explain a score: rank correlations, analysis of variance, regression trees (AL-QASIDA, section 5;
-the same tests as in its program).
-"""
+"""Which features explain a score: rank correlations, analysis of variance, regression trees (AL-QASIDA, section 5)."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+if TYPE_CHECKING:
+    import pandas
 
-@dataclass(frozen=True)
-class RankCorrelation:
-    """Spearman's rho of `count` pairs and its two-sided p; nan if one side is constant or there are too few pairs."""
+NAN = float("nan")
+
+
+class RankCorrelation(NamedTuple):
+    """Spearman's rho of `count` pairs and its two-sided p; nan if a side is constant or there are fewer than three."""
 
     rho: float
     p: float
     count: int
 
 
-@dataclass(frozen=True)
-class OneWay:
+class OneWay(NamedTuple):
     """One-way analysis of variance: F, its p, and eta squared, the share of the variance between the groups."""
 
     f: float
@@ -29,15 +29,8 @@ class OneWay:
     count: int
 
 
-@dataclass(frozen=True)
-class TreeNode:
-    """A node of a regression tree; the root has number and depth 0.
-
-    Attributes:
-        rule: The condition of the branch from the parent; "" for the root.
-        count: Number of samples.
-        value: Their mean score.
-    """
+class TreeNode(NamedTuple):
+    """A node of a regression tree: the branch's rule ("" at the root), how many samples it has and their mean score."""
 
     number: int
     depth: int
@@ -49,96 +42,59 @@ class TreeNode:
 
 
 def spearman(left: Sequence[float], right: Sequence[float]) -> RankCorrelation:
-    """Spearman's rank correlation of two columns; pairs with a nan are excluded.
-
-    Raises:
-        ValueError: The columns are empty or differ in length.
-    """
+    """Spearman's rank correlation of two columns of one length; pairs with a nan are excluded."""
+    import pandas
     from scipy.stats import spearmanr
 
-    first, second = np.asarray(left, dtype=float), np.asarray(right, dtype=float)
-    if first.shape != second.shape or first.ndim != 1 or not first.size:
-        raise ValueError(f"the columns are of shapes {first.shape} and {second.shape}")
-    complete = ~(np.isnan(first) | np.isnan(second))
-    first, second = first[complete], second[complete]
-    if first.size < 3 or np.ptp(first) == 0 or np.ptp(second) == 0:
-        return RankCorrelation(float("nan"), float("nan"), int(first.size))
-    found = spearmanr(first, second)
-    return RankCorrelation(float(found.statistic), float(found.pvalue), int(first.size))
+    pairs = pandas.DataFrame({"left": np.asarray(left, float), "right": np.asarray(right, float)}).dropna()
+    if len(pairs) < 3 or min(pairs.nunique()) < 2:
+        return RankCorrelation(NAN, NAN, len(pairs))
+    found = spearmanr(pairs["left"], pairs["right"])
+    return RankCorrelation(float(found.statistic), float(found.pvalue), len(pairs))
 
 
 def one_way(values: Sequence[float], labels: Sequence[object]) -> OneWay:
-    """One-way analysis of variance of a score over the groups of a feature.
-
-    Eta squared = SS between the groups / SS in all. Samples whose score is nan are excluded.
+    """One-way analysis of variance of a score over the groups of a feature; scores that are nan are excluded.
 
     Returns:
         All nan if there are fewer than two groups or all scores are equal.
-
-    Raises:
-        ValueError: The columns are empty or differ in length.
     """
+    import pandas
     from scipy.stats import f_oneway
 
-    if len(values) != len(labels) or not len(values):
-        raise ValueError(f"there are {len(values)} values and {len(labels)} labels; one each is needed")
-    groups: dict[object, list[float]] = {}
-    for value, label in zip(values, labels, strict=True):
-        if not np.isnan(value):
-            groups.setdefault(label, []).append(float(value))
-    scores = np.array([value for group in groups.values() for value in group])
-    if len(groups) < 2 or len(scores) <= len(groups) or np.ptp(scores) == 0:
-        return OneWay(float("nan"), float("nan"), float("nan"), len(groups), len(scores))
-    mean = scores.mean()
-    between = sum(len(group) * (np.mean(group) - mean) ** 2 for group in groups.values())
+    table = pandas.DataFrame({"value": np.asarray(values, float), "label": list(labels)}).dropna(subset="value")
+    score = table["value"]
+    groups = [group.to_numpy() for _, group in score.groupby(table["label"])]
+    if len(groups) < 2 or len(score) <= len(groups) or score.nunique() < 2:
+        return OneWay(NAN, NAN, NAN, len(groups), len(score))
+    between = sum(len(group) * (group.mean() - score.mean()) ** 2 for group in groups)
     with np.errstate(divide="ignore", invalid="ignore"):
-        found = f_oneway(*groups.values())
-    eta = float(between / ((scores - mean) ** 2).sum())
-    return OneWay(float(found.statistic), float(found.pvalue), eta, len(groups), len(scores))
+        found = f_oneway(*groups)
+    eta_squared = float(between / ((score - score.mean()) ** 2).sum())
+    return OneWay(float(found.statistic), float(found.pvalue), eta_squared, len(groups), len(score))
 
 
-def regression_tree(
-    numeric: Mapping[str, Sequence[float]],
-    categorical: Mapping[str, Sequence[str]],
-    values: Sequence[float],
-    depth: int = 3,
-) -> list[TreeNode]:
-    """A regression tree of a score over features (scikit-learn; categories are one-hot columns, the first dropped).
+def regression_tree(features: "pandas.DataFrame", values: Sequence[float], depth: int = 3) -> list[TreeNode]:
+    """A regression tree of a score over features (scikit-learn).
 
     Args:
-        numeric: Numeric columns.
-        categorical: Categorical columns.
-        values: The score; samples with nan in it or in a numeric column are excluded.
+        features: A row a sample. Columns of texts become a column for each category but the first.
+        values: The score; samples with a nan in it or in a numeric feature are excluded.
         depth: Maximal depth.
 
     Returns:
         The nodes, a parent before its children; [] if no sample is left.
-
-    Raises:
-        ValueError: There is no sample.
     """
+    import pandas
     from sklearn.tree import DecisionTreeRegressor
 
-    if not len(values):
-        raise ValueError("there is no sample")
-    columns: dict[str, np.ndarray] = {name: np.asarray(column, dtype=float) for name, column in numeric.items()}
-    columns |= _one_hot(categorical)
-    scores = np.asarray(values, dtype=float)
-    table = np.column_stack(list(columns.values())) if columns else np.zeros((len(scores), 0))
-    kept = ~(np.isnan(scores) | np.isnan(table).any(axis=1))
-    if not kept.any() or not columns:
+    table = pandas.get_dummies(features, prefix_sep=" = ", drop_first=True, dtype=float)
+    scores = np.asarray(values, float)
+    kept = ~np.isnan(scores) & table.notna().all(axis=1).to_numpy()
+    if not kept.any() or table.empty:
         return []
-    tree = DecisionTreeRegressor(max_depth=depth, random_state=0).fit(table[kept], scores[kept]).tree_
-    return _nodes(tree, list(columns))
-
-
-def _one_hot(categorical: Mapping[str, Sequence[str]]) -> dict[str, np.ndarray]:
-    """A column `feature = category` for each category but a feature's first one in alphabetical order."""
-    return {
-        f"{name} = {category}": np.array([float(cell == category) for cell in column])
-        for name, column in categorical.items()
-        for category in sorted(set(column))[1:]
-    }
+    fitted = DecisionTreeRegressor(max_depth=depth, random_state=0).fit(table[kept].to_numpy(), scores[kept])
+    return _nodes(fitted.tree_, list(table.columns))
 
 
 def _nodes(tree: Any, names: Sequence[str]) -> list[TreeNode]:
@@ -153,8 +109,9 @@ def _nodes(tree: Any, names: Sequence[str]) -> list[TreeNode]:
         if not leaf:
             name, threshold = names[tree.feature[number]], float(tree.threshold[number])
             is_category = " = " in name
-            low = f"not {name}" if is_category else f"{name} <= {threshold:g}"
-            high = name if is_category else f"{name} > {threshold:g}"
+            low, high = (
+                (f"not {name}", name) if is_category else (f"{name} <= {threshold:g}", f"{name} > {threshold:g}")
+            )
             waiting.append((int(tree.children_right[number]), level + 1, high, number))
             waiting.append((int(tree.children_left[number]), level + 1, low, number))
     return nodes

@@ -9,11 +9,9 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
-from lighteval.metrics.metrics_corpus import CorpusLevelComputation
-from lighteval.metrics.metrics_sample import SampleLevelComputation
-from lighteval.metrics.utils.metric_utils import CorpusLevelMetricGrouping, Metric
+from lighteval.metrics.utils.metric_utils import Metric
 from lighteval.models.model_output import ModelResponse
-from lighteval.tasks.requests import Doc, SamplingMethod
+from lighteval.tasks.requests import Doc
 
 from cultureval.metrics.alqasida.countries import COUNTRIES
 from cultureval.metrics.alqasida.dialect import score_completions
@@ -33,19 +31,16 @@ from cultureval.metrics.alqasida.names import (
     chosen_profiles,
     with_profiles,
 )
-from cultureval.metrics.alqasida.translation import (
-    corpus_score_and_error,
-    gain_and_error,
-    sentence_score,
-)
-from cultureval.metrics.declared import Metrics
-from cultureval.metrics.lighteval.clustered_means import MeanOfScored, MeanWhereItApplies
-from cultureval.metrics.lighteval.shared_pass import Columns, SharedPass, SharedScore, batched_metric, reply_of
+from cultureval.metrics.alqasida.translation import OF_CHARACTERS, sentence_scores, sentence_sums
+from cultureval.metrics.declared import DEN, SUMS, Metrics
+from cultureval.metrics.lighteval.row_scores import Columns, pass_metrics, reply_metrics, reply_of
 from cultureval.runtime.doc_fields import specific_of
-from cultureval.runtime.patches.lighteval.group_averages import StandardError
 
 if TYPE_CHECKING:
     from cultureval.prompts.alqasida.rows import RequestSpecific, TranslationSpecific
+
+RELEASED = "_released"  # which leaves out replies with too few words
+OF_DIALECTS = (*SCORES, "truncated_rate")  # English and Standard Arabic are no dialects to be faithful to
 
 
 def fidelity_metrics() -> list[Metric]:
@@ -66,73 +61,25 @@ def translation_metrics() -> list[Metric]:
     """Corpus spBLEU, chrF++, chrF and BLEU, each with the score of the untranslated source, and ADI2 of the outputs.
 
     spBLEU is the headline (AL-QASIDA section 3.3), and `spbleu_gain` what it is above that of the source. Outputs in
-    English or Standard Arabic have no fidelity scores, which are 0 in the released files.
+    English or Standard Arabic have no fidelity scores, which are 0 in the released files. A row has the score of its
+    sentence, of BLEU over the orders that the sentence has.
     """
-    corpus = CorpusLevelMetricGrouping(
-        metric_name=list(CORPUS_SCORES),
-        higher_is_better={name: declared.higher_is_better for name, declared in CORPUS_SCORES.items()},
-        category=SamplingMethod.GENERATIVE,
-        sample_level_fn=SentenceScores(),
-        corpus_level_fn={name: CorpusScore(name) for name in CORPUS_SCORES},
-    )
-    return [corpus, *_pass_metrics(FIDELITY_OF_TRANSLATIONS, everywhere=False)]
+    corpus = reply_metrics(CORPUS_SCORES, _translations, "both sides stripped, by sacrebleu")
+    return [*corpus, *_pass_metrics(FIDELITY_OF_TRANSLATIONS, OF_DIALECTS)]
 
 
-class FidelityScore(SharedScore):
-    """One metric of a pass of the classifiers; their files are hashed only when the results are written."""
-
-    def __init__(self, name: str, shared: SharedPass[Columns]) -> None:
-        super().__init__(name, name, shared, definition="")
-
-    def __str__(self) -> str:
-        """The definition of this metric in LightEval's results."""
-        return f"{self.name}({models_signature()})"
-
-
-class SentenceScores(SampleLevelComputation):
-    """The scores of one sentence, with the texts for the corpus scores; BLEU over the orders that the sentence has."""
-
-    def compute(self, doc: Doc, model_response: ModelResponse, **kwargs: object) -> dict[str, "SentenceScore"]:
-        """Sentence scores in 0 to 100 under the names of the corpus metrics."""
-        specific: TranslationSpecific = specific_of(doc)
-        texts = {"": reply_of(doc, model_response), ZERO: specific["source"]}
-        (reference,) = doc.get_golds()
-        found = {
-            name + suffix: SentenceScore.of(sentence_score(name, text, reference), text, reference)
-            for name in CORPUS
-            for suffix, text in texts.items()
-        }
-        gain = found["spbleu"] - found["spbleu" + ZERO]
-        return found | {GAIN: SentenceScore.of(gain, texts[""], texts[ZERO], reference)}
-
-
-class SentenceScore(float):
-    """The score of a sentence with the texts that it compares, the reference last; otherwise a plain float."""
-
-    texts: tuple[str, ...]
-
-    @classmethod
-    def of(cls, score: float, *texts: str) -> "SentenceScore":
-        """The score of these texts."""
-        value = cls(score)
-        value.texts = texts
-        return value
-
-
-class CorpusScore(CorpusLevelComputation):
-    """A corpus score and its bootstrap standard error, from the texts in the sample scores."""
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-
-    def compute_corpus(self, items: list[SentenceScore]) -> dict[str, float]:
-        """Both in 0 to 100."""
-        sides = list(zip(*(item.texts for item in items), strict=True))
-        if self.name == GAIN:
-            score, error = gain_and_error("spbleu", *sides)
-        else:
-            score, error = corpus_score_and_error(self.name.removesuffix(ZERO), *sides)
-        return {self.name: score, f"{self.name}_stderr": StandardError(error, len(items))}
+def _translations(docs: list[Doc], replies: list[str]) -> Columns:
+    asked: list[TranslationSpecific] = [specific_of(doc) for doc in docs]
+    references = [doc.get_golds()[0] for doc in docs]
+    columns: Columns = {}
+    for suffix, texts in {"": replies, ZERO: [one["source"] for one in asked]}.items():
+        sums = {name: sentence_sums(name, texts, references) for name in CORPUS if name != "chrf"}
+        sums["chrf"] = sums["chrf_plus_plus"][:, :OF_CHARACTERS]
+        columns |= {f"{name}{suffix}": sentence_scores(name, own) for name, own in sums.items()}
+        columns |= {f"{name}{suffix}{SUMS}": own for name, own in sums.items()}
+    pair = [columns[f"spbleu{suffix}{SUMS}"] for suffix in ("", ZERO)]
+    gain = {GAIN: columns["spbleu"] - columns["spbleu" + ZERO], GAIN + SUMS: np.concatenate(pair, axis=1)}
+    return columns | gain
 
 
 def _prompt_of(doc: Doc, response: ModelResponse) -> str:
@@ -156,6 +103,8 @@ def _classify(names: Sequence[str], docs: list[Doc], responses: list[ModelRespon
         found = _fidelity(names, *parts, dialect)
         for name in set(names) & found.keys():
             values[name][rows] = found[name]
+    values |= {f"{name}{DEN}": [float(one in COUNTRIES) for one in dialects] for name in OF_DIALECTS}
+    values |= {f"{name}{DEN}": ~np.isnan(values[name]) for name in names if name.endswith(RELEASED)}
     if PROMPT_ALDI in names:
         values[PROMPT_ALDI] = configured_models().dialectness([one_line(one["prompt"]) for one in asked])
     return values
@@ -167,19 +116,18 @@ def _fidelity(
     if dialect in COUNTRIES:
         profiles = [name for name in PROFILES if f"{ADI2}_{name}" in names]
         return score_completions(prompts, replies, dialect, profiles, requests=requests)
-    nothing = np.full(len(replies), np.nan)  # English and Standard Arabic are no dialects to be faithful to
+    nothing = np.full(len(replies), np.nan)
     empty = np.array([not reply.strip() for reply in replies], dtype=np.float64)
-    return dict.fromkeys((*SCORES, "truncated_rate"), nothing) | {"empty_rate": empty}
+    return dict.fromkeys(OF_DIALECTS, nothing) | {"empty_rate": empty}
 
 
-def _pass_metrics(metrics: Metrics, everywhere: bool = True) -> list[Metric]:
-    """The metrics of one pass; those that are not defined in every task are left out of averages where they are not."""
-    shared = SharedPass(partial(_classify, tuple(metrics)))
-    # A task of which the profile `released` leaves all replies out has no score, and costs no other task's average.
-    means = {
-        name: MeanOfScored if everywhere and not name.endswith("_released") else MeanWhereItApplies for name in metrics
-    }
-    return [
-        batched_metric(name, FidelityScore(name, shared), means[name](name), declared.higher_is_better)
-        for name, declared in metrics.items()
-    ]
+def _pass_metrics(metrics: Metrics, of_dialects: Sequence[str] = ()) -> list[Metric]:
+    """The metrics of one pass of the classifiers; those of `of_dialects` apply to outputs in a dialect alone."""
+    weighted = [*of_dialects, *(name for name in metrics if name.endswith(RELEASED))]
+    definition = models_signature  # files are hashed only when the results are written
+    return pass_metrics(metrics, partial(_classify, tuple(metrics)), definition, weighted, _weights)
+
+
+def _weights(doc: Doc) -> dict[str, float]:
+    asked: RequestSpecific = specific_of(doc)
+    return dict.fromkeys(OF_DIALECTS, float(asked["dialect"] in COUNTRIES))

@@ -43,11 +43,13 @@ def with_profiles(metrics: Metrics, chosen: Collection[str]) -> Metrics:
 
 FIDELITY = _fidelity(*SCORES, "empty_rate", "prompt_copy_rate", "truncated_rate")
 MONOLINGUAL = _fidelity(*FIDELITY, PROMPT_ALDI)
+_TRANSLATION = "cultureval.metrics.alqasida.translation"
 _OF_CORPUS = tuple(name + suffix for name in CORPUS for suffix in ("", ZERO))
 CORPUS_SCORES = declare(
     *(*_OF_CORPUS[:2], GAIN, *_OF_CORPUS[2:]),
     bounds=[name + ZERO for name in CORPUS],
     ranges=dict.fromkeys(_OF_CORPUS, PERCENT) | {GAIN: (-100.0, 100.0)},
+    sums={name: f"{_TRANSLATION}:{name.removesuffix(ZERO)}_of_sums" for name in (*_OF_CORPUS, GAIN)},
 )
 # Prompt copies are not removed from translations: upstream never re-scored them.
 FIDELITY_OF_TRANSLATIONS = _fidelity(*SCORES, "empty_rate", "truncated_rate")

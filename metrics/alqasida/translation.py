@@ -6,9 +6,8 @@ has its own name.
 """
 
 import hashlib
-import io
 from collections.abc import Callable, Sequence
-from functools import cache, lru_cache
+from functools import cache, lru_cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -16,14 +15,10 @@ import numpy as np
 
 from cultureval.runtime.data.hub import is_offline
 from cultureval.runtime.data.scorers import mirrored
-from cultureval.runtime.data.user_cache import user_cache, write_atomically
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.patches.sacrebleu import flores200_file, score_of_counts, sentence_counts
 from cultureval.runtime.settings import current_settings, variable_of
 
-DRAWS = 1000
-SEED = 417
-COUNTS = 1  # version of the cached counts
 OF_CHARACTERS = 18  # the first counts of chrF++, which are those of chrF: three for each of six orders
 
 
@@ -60,62 +55,40 @@ def bleu(hypotheses: Sequence[str], references: Sequence[str]) -> float:
     return _corpus_score("bleu", hypotheses, references)
 
 
-def sentence_score(name: str, hypothesis: str, reference: str) -> float:
-    """One sentence's score in 0 to 100, of a name in `CORPUS`; BLEU of the n-gram orders that the sentence has."""
-    metric = _metric(name, effective_order=True)
-    prepared = _preparation(flores200_model() if name == "spbleu" else None)
-    return metric.sentence_score(prepared(hypothesis), [prepared(reference)]).score
-
-
-def corpus_score_and_error(name: str, hypotheses: Sequence[str], references: Sequence[str]) -> tuple[float, float]:
-    """A corpus score and its standard error, the spread of 1,000 bootstrap draws of the sentences (fixed seed).
-
-    Arguments and errors are those of `spbleu`, and a name in `CORPUS` of `alqasida/names.py`. Both are in 0 to 100; the
-    error is nan for a single sentence.
-    """
-    metric, counts = _statistics(name, hypotheses, references)
-    return _score(metric, counts.sum(axis=0)), _spread(_draws(metric, counts))
-
-
-def gain_and_error(
-    name: str, hypotheses: Sequence[str], sources: Sequence[str], references: Sequence[str]
-) -> tuple[float, float]:
-    """What translations gain over their untranslated sources: the difference of corpus scores, and its standard error.
-
-    The bootstrap is paired: each draw takes the same sentences for both scores. Arguments and errors are those of
-    `corpus_score_and_error`; the difference is in -100 to 100.
-    """
-    metric, counts = _statistics(name, hypotheses, references)
-    _, untranslated = _statistics(name, sources, references)
-    gain = _score(metric, counts.sum(axis=0)) - _score(metric, untranslated.sum(axis=0))
-    return gain, _spread(_draws(metric, counts) - _draws(metric, untranslated))
-
-
 def sentence_sums(name: str, hypotheses: Sequence[str], references: Sequence[str]) -> np.ndarray:
-    """Counts of each sentence, [N, P], whose sums over sentences give the corpus score; nothing is downloaded for them.
+    """Counts of each sentence, [N, P], whose sums over sentences give the corpus score; arguments as in `spbleu`."""
+    if isinstance(hypotheses, str) or isinstance(references, str):
+        raise ValueError("hypotheses and references must be lists of sentences")
+    if len(hypotheses) != len(references) or not len(hypotheses):
+        raise ValueError(f"there are {len(hypotheses)} hypotheses and {len(references)} references; one each is needed")
+    prepared = _preparation(flores200_model() if name == "spbleu" else None)
+    sides = [[prepared(text) for text in side] for side in (hypotheses, references)]
+    return np.array(sentence_counts(_metric(name), *sides), dtype=np.float64)
 
-    Arguments and errors are those of `spbleu`, but the SentencePiece model must be on this machine.
-    """
-    return _statistics(name, hypotheses, references, fetch=False)[1].astype(np.float64)
+
+def sentence_scores(name: str, sums: np.ndarray) -> np.ndarray:
+    """[N] the score of each sentence in 0 to 100, of its counts; BLEU of the n-gram orders that the sentence has."""
+    return _scores(_metric(name, effective_order=True), sums)
 
 
 def score_of_sums(name: str, sums: np.ndarray) -> np.ndarray:
     """Corpus scores in 0 to 100 of summed counts: shape (..., P) gives (...)."""
-    metric = _metric(name)
-    return np.apply_along_axis(lambda total: _score(metric, total), -1, sums)
+    return _scores(_metric(name), sums)
 
 
-def _draws(metric: Any, counts: np.ndarray) -> np.ndarray:
-    """The scores of bootstrap draws of the sentences, the same for every table of as many; nan for a single one."""
-    if len(counts) < 2:
-        return np.full(DRAWS, np.nan)
-    # A draw is how often each sentence was drawn: one matrix product gives the counts of all draws.
-    taken = np.random.default_rng(SEED).multinomial(len(counts), np.full(len(counts), 1 / len(counts)), size=DRAWS)
-    return np.array([_score(metric, total) for total in taken @ counts])
+def _scores(metric: Any, sums: np.ndarray) -> np.ndarray:
+    return np.apply_along_axis(lambda total: score_of_counts(metric, total.astype(int).tolist()), -1, sums)
 
 
-def _spread(draws: np.ndarray) -> float:
-    return float(draws.std(ddof=1))
+def spbleu_gain_of_sums(sums: np.ndarray) -> np.ndarray:
+    """The spBLEU minus that of the untranslated sources, from the counts of both: shape (..., 2 P) gives (...)."""
+    ours, untranslated = np.split(sums, 2, axis=-1)
+    return spbleu_of_sums(ours) - spbleu_of_sums(untranslated)
+
+
+spbleu_of_sums, chrf_plus_plus_of_sums, chrf_of_sums, bleu_of_sums = (
+    partial(score_of_sums, name) for name in ("spbleu", "chrf_plus_plus", "chrf", "bleu")
+)
 
 
 def flores200_model(fetch: bool = True) -> Path:
@@ -181,56 +154,7 @@ def flores200_signature() -> str:
 
 
 def _corpus_score(name: str, hypotheses: Sequence[str], references: Sequence[str]) -> float:
-    metric, counts = _statistics(name, hypotheses, references)
-    return _score(metric, counts.sum(axis=0))
-
-
-def _statistics(
-    name: str, hypotheses: Sequence[str], references: Sequence[str], fetch: bool = True
-) -> tuple[Any, np.ndarray]:
-    """The sacrebleu metric and its sufficient statistics, one row of counts per sentence.
-
-    They are kept in the user's cache: counting the translations of a run takes ten seconds and more.
-    """
-    if isinstance(hypotheses, str) or isinstance(references, str):
-        raise ValueError("hypotheses and references must be lists of sentences")
-    if len(hypotheses) != len(references) or not len(hypotheses):
-        raise ValueError(f"there are {len(hypotheses)} hypotheses and {len(references)} references; one each is needed")
-    if name == "chrf":
-        return _metric(name), _statistics("chrf_plus_plus", hypotheses, references)[1][:, :OF_CHARACTERS]
-    model = flores200_model(fetch) if name == "spbleu" else None
-    file = _counts_file(name, model, hypotheses, references)
-    try:
-        counts = np.load(file, allow_pickle=False)
-    except (OSError, ValueError, EOFError):
-        prepared = _preparation(model)
-        sides = [[prepared(text) for text in side] for side in (hypotheses, references)]
-        counts = np.array(sentence_counts(_metric(name), *sides), dtype=np.int32)
-        _keep(file, counts)
-    return _metric(name), counts.astype(np.int64)
-
-
-def _counts_file(name: str, model: Path | None, *sides: Sequence[str]) -> Path:
-    """Where the counts of some texts are kept."""
-    import sacrebleu
-
-    pieces = _digest(model, model.stat().st_mtime_ns) if model else ""
-    about = repr((COUNTS, sacrebleu.__version__, name, pieces, *map(list, sides)))
-    key = hashlib.blake2b(about.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
-    return user_cache() / "sentence_counts" / f"{key}.npy"
-
-
-def _keep(file: Path, counts: np.ndarray) -> None:
-    content = io.BytesIO()
-    np.save(content, counts)
-    try:
-        write_atomically(file, content.getvalue())
-    except OSError:  # counted again next time
-        pass
-
-
-def _score(metric: Any, totals: np.ndarray) -> float:
-    return score_of_counts(metric, totals.tolist())
+    return float(score_of_sums(name, sentence_sums(name, hypotheses, references).sum(axis=0)))
 
 
 @cache

@@ -3,14 +3,12 @@
 import logging
 from typing import TYPE_CHECKING
 
-import numpy as np
 from lighteval.metrics.utils.metric_utils import SampleLevelMetric
 from lighteval.tasks.requests import Doc
 
 from cultureval.metrics.code.report import is_sandboxed, judge_name, problem_scores, verdict_in_details
 from cultureval.metrics.code.solution_code import program_of, programs_in_parallel
-from cultureval.metrics.lighteval.clustered_means import ClusteredMean, MeanOfScored
-from cultureval.metrics.lighteval.shared_pass import Columns, SharedScore, batched_metric, pass_over_replies
+from cultureval.metrics.lighteval.row_scores import Columns, reply_metrics
 from cultureval.metrics.qimma.names import CODE
 from cultureval.runtime.data.content_store import stored_problem
 from cultureval.runtime.doc_fields import specific_of
@@ -28,16 +26,7 @@ def code_metrics() -> list[SampleLevelMetric]:
 
     Solutions that could not be judged are nan in both and excluded; `not_judged` is their share.
     """
-    shared, judge = pass_over_replies(_judge), judge_name()
-    return [
-        batched_metric(
-            name,
-            SharedScore(name, name, shared, judge),
-            ClusteredMean(name) if declared.role == "count" else MeanOfScored(name),
-            declared.higher_is_better,
-        )
-        for name, declared in CODE.items()
-    ]
+    return reply_metrics(CODE, _judge, judge_name())
 
 
 def _judge(docs: list[Doc], replies: list[str]) -> Columns:
@@ -68,4 +57,4 @@ def _judge(docs: list[Doc], replies: list[str]) -> Columns:
     for doc, verdict in zip(docs, found, strict=True):
         specific_of(doc)["verdict"] = verdict_in_details([verdict])  # so that the details say why
     scores = [problem_scores([verdict]) for verdict in found]
-    return {name: np.array([score[name] for score in scores]) for name in scores[0]}
+    return {name: [score[name] for score in scores] for name in scores[0]}

@@ -54,7 +54,7 @@ def pass_at_k(outcomes: Mapping[str, Sequence[Outcome]], k: int) -> PassAtK:
     values = _estimates(list(judged.values()), [passed[name] for name in judged], k)
     worst = _estimates(list(totals.values()), list(passed.values()), k)
     best = _estimates(list(totals.values()), [passed[name] + unknown[name] for name in totals], k)
-    error = clustered_standard_error(values, list(judged), (0, 1)) if len(values) > 1 else float("nan")
+    error = clustered_standard_error(values, list(judged), share=True) if len(values) > 1 else float("nan")
     return PassAtK(_mean(values), float(error), _mean(worst), _mean(best), len(values))
 
 

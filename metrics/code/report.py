@@ -1,11 +1,11 @@
-"""What judges code, and the summary of its verdicts: pass@k with bounds, unjudged ones, differences from EvalPlus."""
+"""What judges code, and verdicts as scores and texts."""
 
 import contextlib
 import logging
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from cultureval.metrics.code.pass_at_k import Outcome, offered_k, pass_at_k, plus_outcome
+from cultureval.metrics.code.pass_at_k import Outcome, pass_at_k, plus_outcome
 from cultureval.metrics.code.rules import TEST_SUITES
 from cultureval.runtime.extras import require_extra
 from cultureval.runtime.sandbox.jail import packages_and_versions
@@ -62,29 +62,9 @@ def outcomes_by_task(verdicts: "Iterable[SolutionVerdict]", suite: str) -> dict[
     return outcomes
 
 
-def score_verdicts(verdicts: "Sequence[SolutionVerdict]") -> dict[str, Any]:
-    """pass@k on base and extra tests, in EvalPlus's form `{"base": {"pass@1": ...}, "plus": {...}}`.
-
-    Returns:
-        `pass_at_k`, its `standard_errors` and its `bounds` (worst and best case of unjudged samples), each in that
-        form; `not_judged` and `differs_from_evalplus`, lists of samples.
-    """
-    scores: dict[str, dict[str, Any]] = {"pass_at_k": {}, "standard_errors": {}, "bounds": {}}
-    for suite in TEST_SUITES:
-        outcomes = outcomes_by_task(verdicts, suite)
-        estimates = {f"pass@{k}": pass_at_k(outcomes, k) for k in offered_k(outcomes)}
-        scores["pass_at_k"][suite] = {name: estimate.value for name, estimate in estimates.items()}
-        scores["standard_errors"][suite] = {name: estimate.standard_error for name, estimate in estimates.items()}
-        scores["bounds"][suite] = {name: [estimate.worst, estimate.best] for name, estimate in estimates.items()}
-    return scores | {
-        "not_judged": [_named(verdict) for verdict in verdicts if "not_judged" in (verdict.base, verdict.plus)],
-        "differs_from_evalplus": [_named(verdict) for verdict in verdicts if verdict.differs],
-    }
-
-
 def failing_canonicals(verdicts: "Mapping[str, SolutionVerdict]") -> list[dict[str, Any]]:
     """The problems whose canonical solution does not pass, each with the reason."""
-    return [_named(verdict) for verdict in verdicts.values() if not verdict.base == verdict.plus == "pass"]
+    return [named(verdict) for verdict in verdicts.values() if not verdict.base == verdict.plus == "pass"]
 
 
 def verdict_in_details(verdicts: "Sequence[SolutionVerdict]") -> dict[str, str]:
@@ -118,7 +98,8 @@ def problem_scores(verdicts: "Sequence[SolutionVerdict]", ks: Iterable[int] = (1
     return scores | {"not_judged": unknown / len(verdicts)}
 
 
-def _named(verdict: "SolutionVerdict") -> dict[str, Any]:
+def named(verdict: "SolutionVerdict") -> dict[str, Any]:
+    """A verdict on a solution, ours and EvalPlus's, with the reason."""
     return {
         "task_id": verdict.task_id,
         "sample": verdict.sample_index,

@@ -1,42 +1,40 @@
 """The LightEval metrics of CVLUE and its English counterparts, which call pure functions of metrics/."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
-from lighteval.metrics.metrics_corpus import CorpusLevelComputation
-from lighteval.metrics.metrics_sample import SampleLevelComputation
-from lighteval.metrics.utils.metric_utils import SampleLevelMetric, SampleLevelMetricGrouping
+from lighteval.metrics.utils.metric_utils import SampleLevelMetric
 from lighteval.models.model_output import ModelResponse
 from lighteval.tasks.requests import Doc, SamplingMethod
 
 from cultureval.metrics.cvlue import names
 from cultureval.metrics.cvlue.grounding import image_refused, iou, predicted_boxes
-from cultureval.metrics.cvlue.names import CANDIDATE_SCORES, KS, RANKING, VQA_MODES
+from cultureval.metrics.cvlue.names import CANDIDATE_SCORES, KS, OF_CAPTIONS, RANKING, VQA_MODES
 from cultureval.metrics.cvlue.ranking import gold_ranks, gold_ties, ndcg
 from cultureval.metrics.cvlue.vqa import cvlue_correct, soft_accuracy
-from cultureval.metrics.declared import Metrics
-from cultureval.metrics.lighteval.clustered_means import ClusteredMean, ClusteredScore, MeanOfScored
-from cultureval.metrics.lighteval.shared_pass import SharedPass, batched_metric, final_text
-from cultureval.metrics.proportions import wilson_error
+from cultureval.metrics.declared import DEN, SUMS
+from cultureval.metrics.lighteval.row_scores import Columns, ScoreColumn, final_text, pass_metrics
 from cultureval.runtime.doc_fields import specific_of
 from cultureval.runtime.errors import CulturevalError
-from cultureval.runtime.patches.lighteval.group_averages import StandardError
 
 if TYPE_CHECKING:
     from cultureval.prompts.cvlue.rows import BoxSpecific, DialogueSpecific, GallerySpecific
 
 Scores = dict[str, float]
+TIES = [f"gold_ties{suffix}" for suffix in CANDIDATE_SCORES]  # whose score is their number
+ScoreRow = Callable[[Doc, ModelResponse], Scores]
 
 
 def cvlue_vqa_metrics() -> list[SampleLevelMetric]:
     """`accuracy_loose` (the released scorer's default, the headline), `accuracy_strict`, `accuracy_exact`."""
-    return [_grouping(_vqa_scores, names.VQA, SamplingMethod.GENERATIVE)]
+    return pass_metrics(names.VQA, partial(_rows, _vqa_scores), "answers")
 
 
 def vqa_v2_metrics() -> list[SampleLevelMetric]:
     """`vqa_accuracy`: VQA v2's soft accuracy over ten answers."""
-    return [_grouping(_soft_scores, names.VQA_V2, SamplingMethod.GENERATIVE)]
+    return pass_metrics(names.VQA_V2, partial(_rows, _soft_scores), "answers")
 
 
 def grounding_metrics() -> list[SampleLevelMetric]:
@@ -46,8 +44,7 @@ def grounding_metrics() -> list[SampleLevelMetric]:
     usual for RefCOCOg). Of several boxes the first one is used. An item whose image the format's processor refuses is
     unscored: a run of ours does not ask about it, other harnesses may.
     """
-    means = {name: MeanOfScored(name) for name in names.GROUNDING}
-    return [_grouping(BoxScores(_box_scores), names.GROUNDING, SamplingMethod.GENERATIVE, means)]
+    return pass_metrics(names.GROUNDING, partial(_rows, _box_scores), "boxes", score_column=BoxColumn)
 
 
 def dialogue_metrics(dense: bool = False) -> list[SampleLevelMetric]:
@@ -59,52 +56,51 @@ def dialogue_metrics(dense: bool = False) -> list[SampleLevelMetric]:
     Args:
         dense: Also `NDCG`, over the items with relevance scores.
     """
-    declared = names.DENSE_DIALOGUE if dense else names.DIALOGUE
-    means: dict[str, CorpusLevelComputation] = {
-        name: CountOfItems(name)
-        if row.role == "count"
-        else MeanOfScored(name, highest=None if name.startswith("mean_rank") else 1.0)
-        for name, row in declared.items()
-    }
-    score = _dense_dialogue_scores if dense else _dialogue_scores
-    return [_grouping(score, declared, SamplingMethod.LOGPROBS, means)]
+    gains = [f"NDCG{suffix}" for suffix in CANDIDATE_SCORES] if dense else []
+    return pass_metrics(
+        names.DENSE_DIALOGUE if dense else names.DIALOGUE,
+        partial(_rows, _dense_dialogue_scores if dense else _dialogue_scores),
+        "ranks of candidates",
+        gains,
+        lambda doc: dict.fromkeys(gains, float(any(specific_of(doc)["relevance"]))),
+        SamplingMethod.LOGPROBS,
+    )
 
 
 def gallery_metrics() -> list[SampleLevelMetric]:
     """Retrieval within galleries: `TR@1`, ... (image queries), `IR@1`, ... (caption queries), and the galleries' sizes.
 
-    Both are ranked by the mean log-probability per token of the caption after the image.
+    Both are ranked by the mean log-probability per token of the caption after the image. The score of a row is the
+    share of hits among its queries: the image, or its captions.
     """
-    shared = SharedPass(gallery_items)
-    return [
-        batched_metric(
-            name, GalleryScore(name, shared), WeightedMean(name), declared.higher_is_better, SamplingMethod.LOGPROBS
-        )
-        for name, declared in names.GALLERIES.items()
-    ]
+    return pass_metrics(
+        names.GALLERIES,
+        gallery_columns,
+        "within galleries, by mean log-probability a token",
+        [name for name in names.GALLERIES if name.startswith(OF_CAPTIONS)],
+        lambda doc: dict.fromkeys(names.GALLERIES, float(len(np.atleast_1d(doc.gold_index)))),
+        SamplingMethod.LOGPROBS,
+    )
 
 
-class ScoresOfItems(SampleLevelComputation):
-    """Several scores of one item; `score` returns them by name."""
-
-    def __init__(self, score: Callable[[Doc, ModelResponse], Scores]) -> None:
-        self.score = score
-
-    def compute(self, doc: Doc, model_response: ModelResponse, **kwargs: object) -> dict[str, ClusteredScore]:
-        """The item's scores by metric; an error names the item."""
-        try:
-            scores = self.score(doc, model_response)
-        except ValueError as error:
-            raise CulturevalError(f"{doc.task_name}, item {specific_of(doc).get('id')}: {error}.") from error
-        return {name: ClusteredScore.of(value, doc) for name, value in scores.items()}
-
-
-class BoxScores(ScoresOfItems):
-    """The scores of one box."""
+class BoxColumn(ScoreColumn):
+    """The scores of boxes."""
 
     def image_refused(self, doc: Doc) -> str:
         """Why the item's image cannot be shown to the models of its box format; "" where it can."""
         return image_refused(specific_of(doc))
+
+
+def _rows(score: ScoreRow, docs: list[Doc], responses: list[ModelResponse]) -> Columns:
+    """The columns of a function that scores one row; an error names the item."""
+    rows = []
+    for doc, response in zip(docs, responses, strict=True):
+        try:
+            rows.append(score(doc, response))
+        except ValueError as error:
+            raise CulturevalError(f"{doc.task_name}, item {specific_of(doc).get('id')}: {error}.") from error
+    columns: Columns = {name: [row[name] for row in rows] for name in rows[0]}
+    return columns | {f"{name}{SUMS}": [[one] for one in columns[name]] for name in columns if name in TIES}
 
 
 def candidate_scores(doc: Doc, response: ModelResponse) -> dict[str, np.ndarray]:
@@ -120,29 +116,26 @@ def candidate_scores(doc: Doc, response: ModelResponse) -> dict[str, np.ndarray]
     return scores
 
 
-GalleryItem = dict[str, tuple[float, int]]
-
-
-def gallery_items(docs: list[Doc], responses: list[ModelResponse]) -> list[GalleryItem]:
-    """For each image and metric the number of hits and of queries.
+def gallery_columns(docs: list[Doc], responses: list[ModelResponse]) -> Columns:
+    """For each image and metric the share of hits among its queries, and of captions the number of queries.
 
     Raises:
         CulturevalError: A response lacks log-probabilities or tokens.
     """
-    items: list[GalleryItem] = [{} for _ in docs]
     galleries: dict[int, list[int]] = {}
     for place, doc in enumerate(docs):
         specific: GallerySpecific = specific_of(doc)
         galleries.setdefault(specific["gallery"], []).append(place)
+    items: list[Scores] = [{} for _ in docs]
     for places in galleries.values():
         scored = _gallery([docs[place] for place in places], [responses[place] for place in places])
         for place, item in zip(places, scored, strict=True):
             items[place] = item
-    return items
+    return {name: [item[name] for item in items] for name in items[0]}
 
 
-def _gallery(docs: list[Doc], responses: list[ModelResponse]) -> list[GalleryItem]:
-    """`gallery_items` of the images of one gallery."""
+def _gallery(docs: list[Doc], responses: list[ModelResponse]) -> list[Scores]:
+    """The scores of the images of one gallery."""
     table = np.stack([_means(doc, response) for doc, response in zip(docs, responses, strict=True)])
     correct = np.zeros(table.shape, dtype=bool)
     for row, doc in enumerate(docs):
@@ -153,10 +146,11 @@ def _gallery(docs: list[Doc], responses: list[ModelResponse]) -> list[GalleryIte
         # A caption of several images is one query, as in the released scorer; it belongs to the first of them.
         owned = np.flatnonzero(correct[row] & (correct.argmax(0) == row))
         image_ranks = [_best_rank(table[:, caption], correct[:, caption]) for caption in owned]
-        item: GalleryItem = {"gallery_images": (float(len(docs)), 1), "gallery_captions": (float(table.shape[1]), 1)}
+        item: Scores = {"gallery_images": float(len(docs)), "gallery_captions": float(table.shape[1])}
         for k in KS:
-            item[f"TR@{k}"] = (float(rank <= k), 1)
-            item[f"IR@{k}"] = (float(sum(rank <= k for rank in image_ranks)), len(owned))
+            item[f"TR@{k}"] = float(rank <= k)
+            item[f"IR@{k}"] = sum(rank <= k for rank in image_ranks) / len(owned) if len(owned) else float("nan")
+            item[f"IR@{k}{DEN}"] = float(len(owned))
         items.append(item)
     return items
 
@@ -167,77 +161,6 @@ def _means(doc: Doc, response: ModelResponse) -> np.ndarray:
     except ValueError as error:
         raise CulturevalError(f"{doc.task_name}, image {specific_of(doc)['id']}: {error}.") from error
     return sums / counts
-
-
-class WeightedScore(float):
-    """A share of hits, with the numbers of hits and queries."""
-
-    hits: float = 0.0
-    queries: int = 1
-
-
-class GalleryScore(SampleLevelComputation):
-    """One metric of a shared pass; batched: gets all Docs and responses of a task."""
-
-    def __init__(self, name: str, shared: SharedPass[list[GalleryItem]]) -> None:
-        self.name = name
-        self.shared = shared.joined()
-
-    def compute(self, docs: list[Doc], responses: list[ModelResponse], **kwargs: object) -> list[WeightedScore]:
-        """For each image the share of hits among its queries: the image, or its captions."""
-        scores = []
-        for item in self.shared.result(docs, responses):
-            hits, queries = item[self.name]
-            score = WeightedScore(hits / queries if queries else "nan")
-            score.hits, score.queries = hits, queries
-            scores.append(score)
-        return scores
-
-    def __str__(self) -> str:
-        return f"{self.name}(within galleries, by mean log-probability a token)"
-
-
-class WeightedMean(CorpusLevelComputation):
-    """Hits divided by queries, with the standard error of that ratio over images; at 0 and 1 Wilson's."""
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-
-    def compute_corpus(self, items: list[WeightedScore]) -> dict[str, float]:
-        """The ratio and its standard error, which is nan for fewer than two images."""
-        hits = np.array([item.hits for item in items])
-        queries = np.array([item.queries for item in items], dtype=float)
-        mean, count = hits.sum() / queries.sum(), len(items)
-        residuals = hits - mean * queries
-        error = np.sqrt(count / (count - 1) * np.square(residuals).sum()) / queries.sum() if count > 1 else np.nan
-        error = wilson_error(0, count) if mean in (0, 1) and count > 1 else error
-        return {self.name: float(mean), f"{self.name}_stderr": StandardError(error, count)}
-
-
-class CountOfItems(CorpusLevelComputation):
-    """The number of items with a property, as a value of LightEval's results."""
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-
-    def compute_corpus(self, items: list[float]) -> dict[str, float]:
-        """The sum."""
-        return {self.name: float(np.sum(items))}
-
-
-def _grouping(
-    score: Callable[[Doc, ModelResponse], Scores] | ScoresOfItems,
-    declared: Metrics,
-    category: SamplingMethod,
-    means: dict[str, CorpusLevelComputation] | None = None,
-) -> SampleLevelMetricGrouping:
-    return SampleLevelMetricGrouping(
-        metric_name=list(declared),
-        higher_is_better={name: row.higher_is_better for name, row in declared.items()},
-        category=category,
-        sample_level_fn=score if isinstance(score, ScoresOfItems) else ScoresOfItems(score),
-        corpus_level_fn={name: (means or {}).get(name) or ClusteredMean(name) for name in declared},
-    )
 
 
 def _vqa_scores(doc: Doc, response: ModelResponse) -> Scores:
@@ -262,7 +185,8 @@ def _dense_dialogue_scores(doc: Doc, response: ModelResponse) -> Scores:
     gains = dict.fromkeys((f"NDCG{suffix}" for suffix in CANDIDATE_SCORES), float("nan"))
     for suffix, values in candidate_scores(doc, response).items() if any(relevance) else ():
         gains[f"NDCG{suffix}"] = ndcg([values], [relevance])
-    return _dialogue_scores(doc, response) | gains
+    counts = {f"{name}{DEN}": float(any(relevance)) for name in gains}
+    return _dialogue_scores(doc, response) | gains | counts
 
 
 def _soft_scores(doc: Doc, response: ModelResponse) -> Scores:

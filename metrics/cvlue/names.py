@@ -27,13 +27,15 @@ def _ranking(*names: str) -> Metrics:
     ties = [name for name in every if name.startswith("gold_ties")]
     ranks = [name for name in every if name.startswith("mean_rank")]
     ranges = dict.fromkeys(ties, NOT_NEGATIVE) | dict.fromkeys(ranks, (1.0, math.inf))
-    return declare(*every, counts=ties, lower=[*ties, *ranks], ranges=ranges)
+    sums = dict.fromkeys(ties, "cultureval.metrics.cvlue.ranking:number")
+    return declare(*every, counts=ties, lower=[*ties, *ranks], ranges=ranges, sums=sums)
 
 
 RANKING = (*(f"R@{k}" for k in KS), "MRR", "mean_rank", "gold_ties")
 DIALOGUE = _ranking(*RANKING)
 DENSE_DIALOGUE = DIALOGUE | dict.fromkeys((f"NDCG{score}" for score in CANDIDATE_SCORES), Declared())
-RECALLS = tuple(f"{direction}@{k}" for direction in ("TR", "IR") for k in KS)
+OF_IMAGES, OF_CAPTIONS = "TR", "IR"  # queries of retrieval
+RECALLS = tuple(f"{direction}@{k}" for direction in (OF_IMAGES, OF_CAPTIONS) for k in KS)
 GALLERY_SIZES = ("gallery_images", "gallery_captions")
 GALLERIES = declare(*RECALLS, *GALLERY_SIZES, counts=GALLERY_SIZES, ranges=dict.fromkeys(GALLERY_SIZES, NOT_NEGATIVE))
 

@@ -60,6 +60,11 @@ def ndcg(scores: ArrayLike, relevance: ArrayLike) -> float:
     return float(np.mean(reached / ideal))
 
 
+def number(sums: ArrayLike) -> np.ndarray:
+    """How many items have a property, from sums [..., 1]: shape [...]."""
+    return np.asarray(sums)[..., 0]
+
+
 def _table(scores: ArrayLike) -> np.ndarray:
     table = np.asarray(scores, dtype=np.float64)
     if table.ndim != 2 or not table.size:

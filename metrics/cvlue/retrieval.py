@@ -108,7 +108,7 @@ def recalls(directions: Mapping[str, Direction], suffix: str = "") -> dict[str, 
             values[f"{name}@{k}{suffix}"] = float(np.mean(hits))
             # Captions of one image are one cluster; each image is a separate one.
             clusters = [items[0] for items in direction.correct] if name == "IR" else range(len(hits))
-            values[f"{name}@{k}{suffix}_stderr"] = clustered_standard_error(hits, list(clusters), (0, 1))
+            values[f"{name}@{k}{suffix}_stderr"] = clustered_standard_error(hits, list(clusters), share=True)
     return values
 
 

@@ -13,6 +13,7 @@ import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -20,7 +21,6 @@ from cultureval.runtime.extras import require_camel_tools
 from cultureval.runtime.zero_width import without_marks
 
 MAX_ORDER = 4
-BLEU_DRAWS = 1000
 ROUGE_BETA = 1.2
 CIDER_SIGMA = 6.0
 
@@ -153,26 +153,12 @@ def bleu_of(statistics: np.ndarray) -> np.ndarray:
     return np.exp(np.cumsum(precisions, axis=-1) / np.arange(1, MAX_ORDER + 1) + log_brevity)
 
 
-def bleu_error(counts: np.ndarray, order: int) -> float:
-    """The standard error of corpus BLEU of an order, in 0 to 100: the spread of a bootstrap over clusters, seed 0.
+def _corpus_bleu(sums: np.ndarray, order: int) -> np.ndarray:
+    """BLEU of an order in 0 to 100 from sums of `bleu_statistics`: shape (..., 10) gives (...)."""
+    return 100 * bleu_of(sums)[..., order - 1]
 
-    It is nan for fewer than two clusters, and where no item matches at one of the orders: then BLEU is 0 in every
-    replicate, which says nothing of its error.
 
-    Args:
-        counts: [G, 10] sums of `bleu_statistics` over each cluster.
-        order: 1 to 4.
-
-    Raises:
-        ValueError: No cluster.
-    """
-    clusters = len(counts)
-    if not clusters:
-        raise ValueError("there is no caption to score")
-    if clusters < 2 or not counts[:, :order].any(axis=0).all():
-        return math.nan
-    draws = np.random.default_rng(0).multinomial(clusters, [1 / clusters] * clusters, size=BLEU_DRAWS)
-    return float(100 * bleu_of(draws @ counts)[:, order - 1].std(ddof=1))
+bleu_1, bleu_2, bleu_3, bleu_4 = (partial(_corpus_bleu, order=order) for order in range(1, MAX_ORDER + 1))
 
 
 def rouge_l(hypothesis: Tokens, references: Sequence[Tokens]) -> float:

@@ -9,4 +9,7 @@ OVERLAP = ("cider", "rouge_l", "bleu_1", "bleu_2", "bleu_3", "bleu_4")
 BERTSCORE_PARTS = {"bertscore_recall": "recall", "bertscore_f1": "f1"}
 _ALL = (*OVERLAP, *BERTSCORE_PARTS, *(f"{name}_raw" for name in OVERLAP))
 _RANGES = {name: NOT_NEGATIVE if name.startswith("cider") else PERCENT for name in _ALL}
-REFERENCE = declare(*_ALL, ranges=_RANGES)
+_SUMS = {
+    name: f"cultureval.metrics.jeem.caption:{name.removesuffix('_raw')}" for name in _ALL if name.startswith("bleu")
+}
+REFERENCE = declare(*_ALL, ranges=_RANGES, sums=_SUMS)

@@ -17,7 +17,6 @@ from cultureval.runtime.settings import current_settings
 
 # Fields of a request that force the form of a reply.
 _FORMS = {"structured_outputs", "response_format", "regex", "json_schema", "grammar"}
-_IDENTITIES: dict[str, ServerIdentity] = {}
 
 
 def judge_identity(settings: JudgeSettings) -> ServerIdentity:
@@ -26,7 +25,7 @@ def judge_identity(settings: JudgeSettings) -> ServerIdentity:
     Raises:
         CulturevalError: None of the servers answers, or they serve different models.
     """
-    return identify(f"The judge {settings.name}", settings.servers(), settings.model, settings.revision)
+    return identify(f"The judge {settings.name}", settings)
 
 
 def judge_journal(settings: JudgeSettings, identity: ServerIdentity | None) -> Journal:
@@ -82,24 +81,7 @@ def usable_judges() -> tuple[tuple[str, ...], dict[str, str]]:
 
 
 def _check_judge(judge: JudgeSettings) -> None:
-    _IDENTITIES.pop(_key(judge), None)
     try:
-        identity_in_run(judge)
+        judge_identity(judge)
     except CulturevalError as error:
         raise CulturevalError(f"{error} --skip-unscorable leaves the judge's scores out.") from None
-
-
-def identity_in_run(judge: JudgeSettings) -> ServerIdentity:
-    """Who a judge is, asked once in a run."""
-    if _key(judge) not in _IDENTITIES:
-        _IDENTITIES[_key(judge)] = judge_identity(judge)
-    return _IDENTITIES[_key(judge)]
-
-
-def known_identity(judge: JudgeSettings) -> ServerIdentity | None:
-    """Who a judge is, if it was asked in this run."""
-    return _IDENTITIES.get(_key(judge))
-
-
-def _key(judge: JudgeSettings) -> str:
-    return judge.model_dump_json()

@@ -1,4 +1,4 @@
-"""How far a judge is moved by captions that try to influence it: its self-test."""
+"""How far a judge is moved by captions that try to influence it."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

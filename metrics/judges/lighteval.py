@@ -6,19 +6,17 @@ shown if the template shows images. `cultureval judge` reads the same from saved
 """
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
-from lighteval.metrics.metrics_corpus import CorpusLevelComputation
-from lighteval.metrics.metrics_sample import SampleLevelComputation
 from lighteval.metrics.utils.metric_utils import SampleLevelMetric
 from lighteval.models.model_output import ModelResponse
 from lighteval.tasks.requests import Doc
 
-from cultureval.judge_prompts.replies import HIGHEST
+from cultureval.judge_prompts.replies import LOWEST
 from cultureval.judge_prompts.templates import JudgeTemplate, judge_template, templates_beside
-from cultureval.metrics.judges.identity import identity_in_run, known_identity
+from cultureval.metrics.declared import DEN, Declared
 from cultureval.metrics.judges.items import item_of, metric_prefix, record_of
 from cultureval.metrics.judges.judge import judge_signature, judge_with_all, not_judged, takes
 from cultureval.metrics.judges.settings import JudgeSettings, configured_judges
@@ -26,24 +24,23 @@ from cultureval.metrics.judges.verdicts import (
     JudgeItem,
     Judgement,
     JudgeVerdict,
-    count_verdicts,
     metric_part,
     reuse_line,
-    score_summary,
     unscored_lines,
 )
-from cultureval.metrics.lighteval.clustered_means import ClusteredScore
-from cultureval.metrics.lighteval.shared_pass import SharedPass, batched_metric, final_text
+from cultureval.metrics.lighteval.row_scores import (
+    Column,
+    Kept,
+    RowScore,
+    SharedPass,
+    TaskScore,
+    batched_metric,
+    final_text,
+)
 from cultureval.runtime.doc_fields import specific_of
 from cultureval.runtime.errors import CulturevalError
-from cultureval.runtime.patches.lighteval.group_averages import (
-    NotApplicable,
-    NotApplicableStandardError,
-    StandardError,
-    Total,
-)
 from cultureval.runtime.servers.costs import Budget
-from cultureval.runtime.servers.identity import ServerIdentity
+from cultureval.runtime.servers.identity import ServerIdentity, identity_in_run, known_identity
 
 logger = logging.getLogger(__name__)
 
@@ -52,10 +49,7 @@ def judge_metrics(*templates: str) -> list[SampleLevelMetric]:
     """The metrics of the judges that CULTUREVAL_JUDGE names; [] without one.
 
     For each judge and template, `judge_<judge>_<template's short name>` is a sample's verdict (a mapping, for the
-    details), and `..._<criterion>` its scores. The results have, for each criterion, the mean over scored items,
-    `_stderr`, `_unflagged`, `_missing_as_1` and `_missing_as_5`, and for each judge and template `_n_items`,
-    `_n_parsed`, `_n_parsed_unflagged`, `_n_unscored`, that by kind (`_n_doubtful`, ...: `verdicts.UNSCORED`),
-    `_n_flagged`, `_n_wrong_script`.
+    details), and `..._<criterion>` its scores, which results have the mean of.
 
     Args:
         *templates: Names of judge templates whose replies are scores.
@@ -70,20 +64,21 @@ def judge_metrics(*templates: str) -> list[SampleLevelMetric]:
     metrics = []
     for judge, template in judged_pairs(judges, rows):
         prefix = metric_prefix(judge.name, template)
-        metrics.append(batched_metric(prefix, VerdictRecord(judge, template, shared), VerdictCounts(prefix)))
+        metrics.append(batched_metric(prefix, VerdictColumn(judge, template, shared), Kept()))
         for criterion in criteria_of_group(template):
             name = f"{prefix}_{metric_part(criterion)}"
-            wanted = ScoredMean if criterion in template.criteria else NoMean
-            corpus = wanted(name, template.top(criterion))
-            metrics.append(batched_metric(name, RecordedVerdict(judge, template, shared, criterion), corpus))
+            score = TaskScore(name, Declared(range=(LOWEST, float(template.top(criterion)))))
+            metrics.append(batched_metric(name, CriterionColumn(judge, template, shared, criterion), score))
+            applies = AppliesColumn(judge, template, shared, criterion)
+            metrics.append(batched_metric(name + DEN, applies, Kept()))
     return metrics
 
 
 def criteria_of_group(template: JudgeTemplate) -> tuple[str, ...]:
     """The criteria of all templates of a folder that share a short name, for any subset of a group of tasks.
 
-    JEEM's captions in dialects are judged by Dialect Authenticity, those in MSA are not. LightEval counts a metric that
-    a subset of a group lacks as 0, so each subset must have all metrics.
+    JEEM's captions in dialects are judged by Dialect Authenticity, those in MSA are not: there it applies to no row.
+    LightEval counts a metric that a subset of a group lacks as 0, so each subset must have all metrics.
     """
     alike = [row for row in templates_beside(template) if row.short == template.short]
     return tuple(dict.fromkeys(criterion for row in alike for criterion in row.criteria))
@@ -119,7 +114,7 @@ def _judge(
     identities: dict[str, ServerIdentity] = {}
     for judge in judges:
         try:
-            identities[judge.name] = identity_in_run(judge)
+            identities[judge.name] = identity_in_run(f"The judge {judge.name}", judge)
         except CulturevalError as error:  # the answers are there, and shall be saved
             found |= {
                 (judge.name, row.name): not_judged(questions[row.name], str(error))
@@ -138,84 +133,49 @@ def _judge(
     return found
 
 
-class VerdictRecord(SampleLevelComputation):
-    """The verdicts, for the details; batched."""
+class VerdictColumn(Column):
+    """A column of the verdicts of a judge by a template: what the details save of each item besides its scores."""
 
     def __init__(self, judge: JudgeSettings, template: JudgeTemplate, shared: SharedPass[Judgements]) -> None:
-        self.judge, self.template, self.shared = judge, template, shared.joined()
+        super().__init__("", shared, lambda: judge_signature(judge, template, known_identity(judge)))  # type: ignore[arg-type]
+        self.judge, self.template = judge, template
 
     def verdicts(self, docs: list[Doc], responses: list[ModelResponse]) -> list[JudgeVerdict]:
         """The judge's verdicts under the template; the first call asks all judges."""
-        return self.shared.result(docs, responses)[self.judge.name, self.template.name].verdicts
+        return self.shared.result(docs, responses)[self.judge.name, self.template.name].verdicts  # type: ignore[index]
 
-    def compute(self, docs: list[Doc], responses: list[ModelResponse], **kwargs: object) -> list[dict[str, Any]]:
-        """What the details save of each item besides its scores."""
+    def compute(self, docs: list[Doc], responses: list[ModelResponse], **kwargs: object) -> list[Any]:
+        """The values of all items, in order."""
         return [record_of(verdict) for verdict in self.verdicts(docs, responses)]
 
-    def __str__(self) -> str:
-        """The definition of this metric in LightEval's results."""
-        return judge_signature(self.judge, self.template, known_identity(self.judge))
 
-
-class RecordedVerdict(VerdictRecord):
-    """The scores of one criterion; nan for an unscored item; batched."""
+class CriterionColumn(VerdictColumn):
+    """The scores of one criterion; nan for an unscored item."""
 
     def __init__(
         self, judge: JudgeSettings, template: JudgeTemplate, shared: SharedPass[Judgements], criterion: str
     ) -> None:
         super().__init__(judge, template, shared)
         self.criterion = criterion
+        self.applies = float(criterion in template.criteria)
 
-    def compute(self, docs: list[Doc], responses: list[ModelResponse], **kwargs: object) -> list["JudgedScore"]:
+    def compute(self, docs: list[Doc], responses: list[ModelResponse], **kwargs: object) -> list[RowScore]:
         """The scores of all items, in order."""
-        verdicts = self.verdicts(docs, responses)
-        scores = [verdict.scores.get(self.criterion, float("nan")) for verdict in verdicts]
-        judged = [JudgedScore.of(score, doc) for score, doc in zip(scores, docs, strict=True)]
-        for score, verdict in zip(judged, verdicts, strict=True):
-            score.flagged = verdict.flagged
-        return judged
+        scores = [one.scores.get(self.criterion, float("nan")) for one in self.verdicts(docs, responses)]
+        return [RowScore.of(score, doc, den=self.applies) for score, doc in zip(scores, docs, strict=True)]
 
 
-class JudgedScore(ClusteredScore):
-    """A judge's score, with whether the text is flagged; otherwise a plain float."""
+class AppliesColumn(CriterionColumn):
+    """Whether a template has a criterion: how often items count."""
 
-    flagged: bool = False
+    def compute(self, docs: list[Doc], responses: list[ModelResponse], **kwargs: object) -> list[float]:
+        """The same of all items."""
+        self.verdicts(docs, responses)
+        return [self.applies] * len(docs)
 
-
-class ScoredMean(CorpusLevelComputation):
-    """Mean of the scored items, its standard error, and the bounds over all items."""
-
-    def __init__(self, name: str, highest: int = int(HIGHEST)) -> None:
-        self.name, self.highest = name, highest
-
-    def compute_corpus(self, items: list[float]) -> dict[str, float]:
-        """The values of `score_summary`; an item that is nan is unscored."""
-        scored = [item for item in items if item == item]
-        clusters = [getattr(item, "cluster", "") or index for index, item in enumerate(scored)]
-        flagged = [getattr(item, "flagged", False) for item in scored]
-        values = score_summary(self.name, scored, clusters, flagged, len(items), self.highest)
-        return values | {f"{self.name}_stderr": StandardError(values[f"{self.name}_stderr"], len(scored))}
-
-
-class NoMean(ScoredMean):
-    """The undefined values of a criterion that is not in the template."""
-
-    def compute_corpus(self, items: list[float]) -> dict[str, float]:
-        """The keys of `ScoredMean`."""
-        names = score_summary(self.name, [], [], [], 0, self.highest)
-        return {name: NotApplicableStandardError() if name.endswith("_stderr") else NotApplicable() for name in names}
-
-
-class VerdictCounts(CorpusLevelComputation):
-    """Numbers of items by outcome."""
-
-    def __init__(self, prefix: str) -> None:
-        self.prefix = prefix
-
-    def compute_corpus(self, items: list[Mapping[str, Any]]) -> dict[str, float]:
-        """The values of `count_verdicts`."""
-        counts = count_verdicts([(item["outcome"], item["flags"]) for item in items])
-        return {f"{self.prefix}_{name}": Total(count) for name, count in counts.items()}
+    def weight(self, doc: Doc) -> float:
+        """How often an item without an answer counts."""
+        return self.applies
 
 
 def _items(template: JudgeTemplate, docs: list[Doc], responses: list[ModelResponse]) -> list[JudgeItem]:

@@ -1,17 +1,11 @@
-"""Items and verdicts of judges, and their means, bounds and counts."""
+"""Items and verdicts of judges, and their texts for people."""
 
-import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Union
-
-from cultureval.judge_prompts.replies import HIGHEST, LOWEST
-from cultureval.judge_prompts.suspicions import SUSPICIOUS
-from cultureval.metrics.declared import bounds_of_mean
-from cultureval.metrics.standard_errors import clustered_standard_error
+from typing import TYPE_CHECKING, Literal, Union
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -20,7 +14,6 @@ if TYPE_CHECKING:
 
 ItemImage = Union[Path, str, bytes, "Image"]
 Outcome = Literal["scored", "malformed", "doubtful", "refused", "no_answer", "not_asked", "unusable"]
-UNSCORED = ("malformed", "doubtful", "refused", "no_answer", "not_asked", "unusable")
 
 
 @dataclass(frozen=True)
@@ -67,11 +60,6 @@ class JudgeVerdict:
     cluster: str = ""
     reused: float | None = None
 
-    @property
-    def flagged(self) -> bool:
-        """Whether the text looks like an attempt to influence the judge."""
-        return bool(SUSPICIOUS & set(self.flags))
-
 
 @dataclass(frozen=True)
 class Judgement:
@@ -104,54 +92,6 @@ class Judgement:
         return bool(outcomes - {"no_answer", "not_asked", "unusable"}) or outcomes == {"unusable"}
 
 
-def summarize(
-    verdicts: Sequence[JudgeVerdict], criteria: Sequence[str], highest: Mapping[str, int] | None = None
-) -> dict[str, float]:
-    """Means of the scored items, their bounds and the counts.
-
-    Args:
-        highest: Criterion -> the highest score of its scale, if not 5.
-
-    Returns:
-        For each criterion `<part>` (mean over scored items, nan without any), `<part>_stderr` (clustered),
-        `<part>_unflagged` (mean over those that are not flagged), `<part>_missing_as_1` and `<part>_missing_as_5`
-        (means over all items), where `<part>` is `metric_part`; and the counts of `count_verdicts`.
-    """
-    values: dict[str, float] = {}
-    for criterion in criteria:
-        scored = [(verdict.scores[criterion], verdict) for verdict in verdicts if criterion in verdict.scores]
-        values |= score_summary(
-            metric_part(criterion),
-            [score for score, _ in scored],
-            [verdict.cluster or index for index, (_, verdict) in enumerate(scored)],
-            [verdict.flagged for _, verdict in scored],
-            len(verdicts),
-            (highest or {}).get(criterion, int(HIGHEST)),
-        )
-    return values | count_verdicts([(verdict.outcome, verdict.flags) for verdict in verdicts])
-
-
-def count_verdicts(verdicts: Sequence[tuple[str, Sequence[str]]]) -> dict[str, int]:
-    """Numbers of items: all, scored, scored and not flagged, unscored, these by kind, flagged, in the wrong script.
-
-    Flagged items hold what may influence the judge.
-
-    Args:
-        verdicts: Outcome and flags of each item.
-    """
-    parsed = sum(outcome == "scored" for outcome, _ in verdicts)
-    unflagged = sum(outcome == "scored" and not SUSPICIOUS & set(flags) for outcome, flags in verdicts)
-    return {
-        "n_items": len(verdicts),
-        "n_parsed": parsed,
-        "n_parsed_unflagged": unflagged,
-        "n_unscored": len(verdicts) - parsed,
-        **{f"n_{kind}": sum(outcome == kind for outcome, _ in verdicts) for kind in UNSCORED},
-        "n_flagged": sum(bool(SUSPICIOUS & set(flags)) for _, flags in verdicts),
-        "n_wrong_script": sum("wrong_script" in flags for _, flags in verdicts),
-    }
-
-
 def unscored_lines(verdicts: Sequence[JudgeVerdict], most: int = 10) -> list[str]:
     """Why items have no score: one line per reason with its number of items, the most frequent first."""
     reasons = Counter(f"{verdict.outcome}: {verdict.reason}" for verdict in verdicts if verdict.reason)
@@ -169,61 +109,6 @@ def reuse_line(verdicts: Sequence[JudgeVerdict]) -> str | None:
     )
     when = f"of {first}" if first == last else f"of {first} to {last}"
     return f"{len(times):,} of {len(verdicts):,} verdicts are reused, {when} UTC (--no-resume judges again)"
-
-
-def score_summary(
-    name: str,
-    scores: Sequence[float],
-    clusters: Sequence[Any],
-    flagged: Sequence[bool],
-    items: int,
-    highest: int = int(HIGHEST),
-) -> dict[str, float]:
-    """Mean, standard error and bounds of one criterion, as in `summarize`.
-
-    Args:
-        name: Prefix of the keys.
-        scores: Of the scored items.
-        clusters: Of the scored items.
-        flagged: Whether the scored items are flagged.
-        items: Number of items, including unscored ones.
-        highest: Highest score of the scale; part of the last key.
-    """
-    missing, total = items - len(scores), sum(scores)
-    clean = [score for score, of_flagged in zip(scores, flagged, strict=True) if not of_flagged]
-    lowest, best = bounds_of_mean(total, len(scores), missing, (LOWEST, highest)) if items else (math.nan, math.nan)
-    return {
-        name: total / len(scores) if scores else float("nan"),
-        f"{name}_stderr": clustered_standard_error(scores, clusters, (LOWEST, highest)) if scores else float("nan"),
-        f"{name}_unflagged": sum(clean) / len(clean) if clean else float("nan"),
-        f"{name}_missing_as_1": lowest,
-        f"{name}_missing_as_{highest}": best,
-    }
-
-
-def label_shares(given: Sequence[str | None], labels: Mapping[str, Sequence[str]]) -> dict[str, float]:
-    """Share of each label among all items, under its first alternative spelling (English), and of "unknown".
-
-    Args:
-        given: The label of each item, None of one without.
-        labels: Those of the template, with their other spellings.
-    """
-    counts = Counter(label or "unknown" for label in given)
-    names = {label: (others or (label,))[0] for label, others in labels.items()} | {"unknown": "unknown"}
-    return {name: counts[label] / max(1, len(given)) for label, name in names.items()}
-
-
-def numbers_of_judge(
-    prefix: str,
-    verdicts: Sequence[JudgeVerdict],
-    criteria: Sequence[str],
-    highest: Mapping[str, int],
-    labels: Mapping[str, Sequence[str]],
-) -> dict[str, float]:
-    """A judge's numbers of a task by one template, with names as in results files: `summarize` and `label_shares`."""
-    found = summarize(verdicts, criteria, highest)
-    found |= label_shares([one.label for one in verdicts], labels) if labels else {}
-    return {f"{prefix}_{name}": value for name, value in found.items()}
 
 
 def metric_part(criterion: str) -> str:

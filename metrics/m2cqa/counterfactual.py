@@ -5,7 +5,7 @@ Paper: "Once Correct, Still Wrong: Counterfactual Hallucination in Multilingual 
 Verified: CFHR, accuracy on Q+, combined accuracy (section 3). Established from the published tables: accuracy on Q- is
 per statement, F1 is the harmonic mean of both accuracies, the bootstrap is paired (all in `tests/reference`).
 Contrastive instability is of ImageEval 2026, Task 1b (overview, arXiv 2608.30475).
-Our own: the standard errors, null for undefined values, the exact form of the p-value.
+Our own: the standard errors (`standard_errors`), null for undefined values, the exact form of the p-value.
 """
 
 from collections.abc import Sequence
@@ -26,7 +26,7 @@ from cultureval.metrics.m2cqa.names import (
     Q_MINUS_ACC,
     Q_PLUS_ACC,
 )
-from cultureval.metrics.proportions import wilson_error
+from cultureval.metrics.standard_errors import errors_of_ratio, errors_of_sums
 
 Flags = NDArray[np.bool_]
 Sums = NDArray[np.float64]
@@ -34,11 +34,7 @@ ITERATIONS = 1000  # the paper's
 
 
 def counterfactual_report(
-    q_plus: ArrayLike,
-    q_minus: ArrayLike,
-    invalid: ArrayLike | None = None,
-    iterations: int = ITERATIONS,
-    seed: int = 0,
+    q_plus: ArrayLike, q_minus: ArrayLike, invalid: ArrayLike | None = None
 ) -> dict[str, float | int | None]:
     """The metrics of one cell: a model under one prompt in one language variety.
 
@@ -47,18 +43,15 @@ def counterfactual_report(
         q_minus: bool[N, K], whether each of its false statements was judged false. An output without a readable verdict
             is False here and in `q_plus`.
         invalid: bool[N, 1 + K], which outputs (Q+ first) had no readable verdict; None: none.
-        iterations: Bootstrap resamples of items.
 
     Returns:
         `q_plus_acc`, `q_minus_acc` (per statement), `f1` (their harmonic mean), `combined_acc` (items with all
         statements correct), `cfhr` = (q_plus_acc - combined_acc) / q_plus_acc, `invalid_rate` (of outputs),
-        `cfhr_valid_only` (CFHR of the items whose outputs were all readable), `n_items`, `n_q_plus` (items with
-        correct Q+), `contrastive_instability` = 1 - (items with all statements correct) / (items with any), and
-        `<name>_stderr` of each: the standard deviation over the resamples in which it is defined; of a rate of 0 or 1,
-        `wilson_error`.
+        `cfhr_valid_only` (CFHR of the items whose outputs were all readable), `contrastive_instability` = 1 - (items
+        with all statements correct) / (items with any), each with its standard error over items `<name>_stderr`; and
+        `n_items`, `n_q_plus` (items with correct Q+).
         Rates are in [0, 1]. Undefined values are None: CFHR without a correct Q+, the instability without a correct
-        statement, standard errors with fewer than two
-        items.
+        statement, standard errors as of `standard_errors.ClusterErrors`.
 
     Raises:
         ValueError: No items, other shapes than those above, or values that are neither true nor false.
@@ -67,34 +60,25 @@ def counterfactual_report(
     unreadable = np.zeros((right.size, 1 + rejected.shape[1]), bool) if invalid is None else _flags(invalid, "invalid")
     if unreadable.shape != (right.size, 1 + rejected.shape[1]):
         raise ValueError(f"invalid has shape {unreadable.shape}, not {(right.size, 1 + rejected.shape[1])}")
-    return report_of_counts(item_counts(right, rejected, unreadable), rejected.shape[1], iterations, seed)
+    return report_of_counts(item_counts(right, rejected, unreadable), rejected.shape[1])
 
 
-def report_of_counts(
-    counts: ArrayLike, false_statements: int, iterations: int = ITERATIONS, seed: int = 0
-) -> dict[str, float | int | None]:
+def report_of_counts(counts: ArrayLike, false_statements: int) -> dict[str, float | int | None]:
     """`counterfactual_report` of what its metrics count of each item.
 
     Args:
         counts: [N, 8], as of `item_counts`; at least one item.
         false_statements: K.
-        iterations: Bootstrap resamples of items.
     """
-    counted = np.asarray(counts, np.float32)
-    size, sums = len(counted), counted.sum(axis=0, dtype=np.float64)
-    hits, _, _, _, readable_hits, _, partly, _ = sums
-    report = {name: _number(value) for name, value in metrics_of_counts(sums, false_statements).items()}
-    draws = metrics_of_counts(resample_counts(size, iterations, seed) @ counted, false_statements)
-    of = {CFHR: hits, CFHR_VALID_ONLY: readable_hits, CONTRASTIVE_INSTABILITY: partly}
-    errors = {
-        f"{name}_stderr": _error(report[name], draw, int(of.get(name, size))) if size > 1 else None
-        for name, draw in draws.items()
-    }
-    hits_error = errors[f"{Q_PLUS_ACC}_stderr"]
-    sizes: dict[str, float | int | None] = {N_ITEMS: size, N_Q_PLUS: int(hits)}
-    sizes |= {f"{N_ITEMS}_stderr": 0.0 if size > 1 else None}
-    sizes |= {f"{N_Q_PLUS}_stderr": None if hits_error is None else hits_error * size}
-    return report | errors | sizes
+    table = np.asarray(counts, np.float64)
+    errors = {}
+    for name, (part, total) in ratios_of_counts(table, false_statements).items():
+        counted = total > 0
+        errors[name] = errors_of_ratio(part[counted], total[counted], np.flatnonzero(counted).tolist(), share=True)
+    errors[F1] = errors_of_sums(f1_sums(table, false_statements), range(len(table)), f1_of_sums, share=True)
+    report: dict[str, float | int | None] = {name: _number(found.value) for name, found in errors.items()}
+    report |= {f"{name}_stderr": _number(found.error) for name, found in errors.items()}
+    return report | {N_ITEMS: len(table), N_Q_PLUS: int(table[:, 0].sum())}
 
 
 def paired_cfhr_difference(
@@ -210,6 +194,17 @@ def item_counts(right: Flags, rejected: Flags, unreadable: Flags) -> NDArray[np.
     return np.column_stack([*counts, every]).astype(np.int64)
 
 
+def f1_sums(counts: NDArray[np.floating], false_statements: int) -> Sums:
+    """What F1 is made of, from counts [..., 8]: right Q+, items, rejected Q-, false statements: [..., 4]."""
+    hits, rejections, items = (np.asarray(counts, np.float64)[..., place] for place in (0, 1, 7))
+    return np.stack([hits, items, rejections, items * false_statements], axis=-1)
+
+
+def f1_of_sums(sums: Sums) -> Sums:
+    """F1 from sums of `f1_sums`: shape [..., 4] gives [...]."""
+    return harmonic_mean(_ratio(sums[..., 0], sums[..., 1]), _ratio(sums[..., 2], sums[..., 3]))
+
+
 def metrics_of_counts(sums: NDArray[np.floating], false_statements: int) -> dict[str, NDArray[np.float64]]:
     """The rates of `counterfactual_report` from sums over items [..., 8] of `item_counts`; nan where undefined."""
     found = {name: _ratio(*parts) for name, parts in ratios_of_counts(sums, false_statements).items()}
@@ -241,18 +236,7 @@ def _ratio(part: ArrayLike, total: ArrayLike) -> NDArray[np.float64]:
     return np.divide(part, total, out=np.full_like(total, np.nan), where=total > 0)
 
 
-def _spread(draws: NDArray[np.float64]) -> float | None:
-    known = draws[~np.isnan(draws)]
-    return float(np.std(known, ddof=1)) if known.size > 1 else None
-
-
-def _error(value: float | int | None, draws: NDArray[np.float64], total: int) -> float | None:
-    """The spread of the resamples; at 0 and 1, where they do not vary, Wilson's error instead of 0."""
-    spread = _spread(draws)
-    return wilson_error(round(value * total), total) if spread is not None and value in (0, 1) else spread
-
-
-def _number(value: NDArray[np.float64]) -> float | None:
+def _number(value: float) -> float | None:
     return None if np.isnan(value) else float(value)
 
 

@@ -1,144 +1,174 @@
-"""The LightEval metric of M2CQA: verdicts on single statements, and metrics of items of several statements.
+"""The LightEval metrics of M2CQA and AynVQA: verdicts on single statements, and metrics of items of three statements.
 
-The details have each statement's verdict under each profile of `parse_verdict`; the strict one is the headline. The
-corpus part groups the statements by item.
+The details have each statement's verdict under each profile of `parse_verdict`; the strict one is the headline. What
+an item's metrics are made of is in the row of its true statement, Q+; its other rows count zero times.
 """
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
-import numpy as np
-from lighteval.metrics.metrics_corpus import CorpusLevelComputation
-from lighteval.metrics.metrics_sample import SampleLevelComputation
-from lighteval.metrics.utils.metric_utils import CorpusLevelMetricGrouping, SampleLevelMetric
+from lighteval.metrics.utils.metric_utils import SampleLevelMetric
 from lighteval.models.model_output import ModelResponse
-from lighteval.tasks.requests import Doc, SamplingMethod
+from lighteval.tasks.requests import Doc
 
-from cultureval.metrics.lighteval.clustered_means import ClusteredMean
-from cultureval.metrics.lighteval.shared_pass import Columns, SharedScore, batched_metric, final_text, pass_over_replies
-from cultureval.metrics.m2cqa.names import COUNTS, JOINT, JOINT_ACC, JOINT_INVALID_RATE, LOWER, STATEMENT_PARTS
-from cultureval.metrics.m2cqa.statement_items import PROFILES, WORDS, Statement, cell_report, item_verdicts
+from cultureval.metrics.declared import DEN, SUMS, Declared, Metrics
+from cultureval.metrics.lighteval.row_scores import (
+    Column,
+    Columns,
+    DenColumn,
+    Kept,
+    RowScore,
+    SharedPass,
+    TaskScore,
+    batched_metric,
+    reply_metrics,
+    reply_of,
+)
+from cultureval.metrics.m2cqa.names import (
+    COUNTS,
+    INVALID_RATE,
+    JOINT,
+    JOINT_ACC,
+    JOINT_INVALID_RATE,
+    N_ITEMS,
+    N_Q_PLUS,
+    Q_MINUS_ACC,
+    Q_PLUS_ACC,
+    STATEMENT_PARTS,
+    STATEMENTS,
+)
+from cultureval.metrics.m2cqa.statement_items import (
+    PROFILES,
+    ROLES,
+    WORDS,
+    Statement,
+    item_columns,
+    item_verdicts,
+)
 from cultureval.metrics.m2cqa.statement_verdicts import Prompt, chosen_statement, parse_verdict
 from cultureval.runtime.doc_fields import specific_of
-from cultureval.runtime.errors import CulturevalError
-from cultureval.runtime.patches.lighteval.group_averages import (
-    NotApplicableStandardError,
-    Rate,
-    StandardError,
-    Total,
-)
+from cultureval.runtime.patches.lighteval.group_averages import Total
 
 if TYPE_CHECKING:
     from cultureval.prompts.m2cqa.rows import StatementSpecific
 
-
 Parts = Mapping[str, Mapping[str, str]]
 
 
-def statement_metrics(prompt: Prompt, parts: Parts = STATEMENT_PARTS) -> list[CorpusLevelMetricGrouping]:
-    """The metric of one prompt's tasks: LightEval's corpus grouping, whose aggregators return a dict.
+def statement_metrics(
+    prompt: Prompt, parts: Parts = STATEMENT_PARTS, declared: Metrics = STATEMENTS
+) -> list[SampleLevelMetric]:
+    """The metrics of one prompt's tasks.
 
     Args:
         parts: The metrics of each profile, as of `names.by_profile`, that of the headline first.
+        declared: By name.
     """
-    keys = {profile: key for key, profile in PROFILES.items()}
-    aggregators = {keys[profile]: ItemMetrics(profile, parts) for profile in parts}
-    names = [name for aggregator in aggregators.values() for name in aggregator.names]
-    return [
-        CorpusLevelMetricGrouping(
-            metric_name=names,
-            higher_is_better={name: not name.startswith(LOWER) for name in names},
-            category=SamplingMethod.GENERATIVE,
-            sample_level_fn=StatementVerdicts(prompt),
-            corpus_level_fn=aggregators,
-        )
-    ]
+    shared = SharedPass(partial(_statement_columns, prompt, parts))
+    definition = f"prompt={prompt}, profiles={'+'.join(PROFILES.values())}"
+    kept = [Column(key, shared, definition) for key in PROFILES]
+    metrics = []
+    for of_profile in parts.values():
+        for name, part in of_profile.items():
+            if name in COUNTS:
+                continue
+            corpus = (CountedScore if name == Q_PLUS_ACC else ItemScore)(name, part, declared[name])
+            better = declared[name].higher_is_better
+            metrics.append(batched_metric(name, Column(name, shared, definition), corpus, better))
+            kept.append(weights := DenColumn(name + DEN, shared, definition))
+            weights.unanswered = partial(_weights_of_unanswered, name, part)
+            if declared[name].of_sums:
+                kept.append(Column(name + SUMS, shared, definition))
+    return [*metrics, *(batched_metric(one.name, one, Kept()) for one in kept)]
 
 
 def joint_metrics() -> list[SampleLevelMetric]:
     """The metrics of AynVQA's joint form: right choices, and outputs without one."""
-    shared = pass_over_replies(_joint_scores)
-    return [
-        batched_metric(
-            name, SharedScore(name, name, shared, "one of three"), ClusteredMean(name), JOINT[name].higher_is_better
-        )
-        for name in JOINT
-    ]
+    return reply_metrics(JOINT, _joint_scores, "one of three")
 
 
 def _joint_scores(docs: list[Doc], replies: list[str]) -> Columns:
     chosen = [chosen_statement(reply) for reply in replies]
-    right = [choice == doc.gold_index for choice, doc in zip(chosen, docs, strict=True)]
-    unread = [choice is None for choice in chosen]
-    return {JOINT_ACC: np.array(right, float), JOINT_INVALID_RATE: np.array(unread, float)}
+    right = [float(choice == doc.gold_index) for choice, doc in zip(chosen, docs, strict=True)]
+    return {JOINT_ACC: right, JOINT_INVALID_RATE: [float(choice is None) for choice in chosen]}
 
 
-class StatementVerdict(str):
-    """A statement's verdict, "true", "false" or "invalid", with its statement; otherwise a plain str."""
-
-    item_id: str
-    role: str
-    rows_of_task: int
-
-    @classmethod
-    def of(cls, verdict: bool | None, doc: Doc) -> "StatementVerdict":
-        """The verdict on the statement of a Doc."""
-        value = cls(WORDS[verdict])
-        specific: StatementSpecific = specific_of(doc)
-        value.item_id, value.role = specific["item_id"], specific["role"]
-        value.rows_of_task = specific.get("rows_of_task", 0)
-        return value
-
-
-class StatementVerdicts(SampleLevelComputation):
-    """Parses the verdict of one output under every profile."""
-
-    def __init__(self, prompt: Prompt) -> None:
-        self.prompt = prompt
-
-    def compute(self, doc: Doc, model_response: ModelResponse, **kwargs: object) -> dict[str, StatementVerdict]:
-        """The verdict under each profile, by the keys of `PROFILES`: `verdict` is the strict one.
-
-        Raises:
-            CulturevalError: The response has no text (not even "").
-        """
-        text = final_text(model_response)
-        specific: StatementSpecific = specific_of(doc)
-        if text is None:
-            raise CulturevalError(f"{doc.task_name}, item {specific['item_id']}: the response has no text.")
-        language = specific["language"]
-        return {
-            key: StatementVerdict.of(parse_verdict(text, self.prompt, language, profile), doc)
-            for key, profile in PROFILES.items()
-        }
-
-    def __str__(self) -> str:
-        """The definition of this metric in LightEval's results."""
-        return f"verdicts(prompt={self.prompt}, profiles={'+'.join(PROFILES.values())})"
+def _statement_columns(prompt: Prompt, parts: Parts, docs: list[Doc], responses: list[ModelResponse]) -> Columns:
+    columns: Columns = {}
+    replies = [reply_of(doc, response) for doc, response in zip(docs, responses, strict=True)]
+    asked: list[StatementSpecific] = [specific_of(doc) for doc in docs]
+    for key, profile in PROFILES.items():
+        read = [
+            parse_verdict(reply, prompt, one["language"], profile) for reply, one in zip(replies, asked, strict=True)
+        ]
+        columns[key] = [WORDS[verdict] for verdict in read]
+        statements = [Statement(*row) for row in _named(asked, columns[key])]
+        found = item_columns(statements)
+        for name, part in parts[profile].items():
+            if name not in COUNTS:
+                columns |= _columns_of(name, docs, statements, *found[part])
+    return columns
 
 
-class ItemMetrics(CorpusLevelComputation):
-    """Metrics of the items of a task under one profile."""
+def _named(asked: "Sequence[StatementSpecific]", verdicts: Sequence[str]) -> list[tuple[str, str, str]]:
+    return [(one["item_id"], one["role"], verdict) for one, verdict in zip(asked, verdicts, strict=True)]
 
-    def __init__(self, profile: str, parts: Parts = STATEMENT_PARTS) -> None:
-        self.profile = profile
-        self.parts = parts[profile]
 
-    @property
-    def names(self) -> list[str]:
-        """Names of the values, without their standard errors."""
-        return list(self.parts)
+def _columns_of(
+    name: str,
+    docs: list[Doc],
+    statements: Sequence[Statement],
+    scores: Sequence[float],
+    dens: Sequence[float],
+    sums: Sequence[list[float] | None],
+) -> Columns:
+    """A metric's scores, each with its statement, from which the score of all items is made; and what it keeps."""
+    rows = [
+        RowScore.of(score, doc, **statement._asdict(), rows_of_task=specific_of(doc).get("rows_of_task", 0))
+        for score, doc, statement in zip(scores, docs, statements, strict=True)
+    ]
+    return {name: rows, name + DEN: dens, name + SUMS: sums}
 
-    def compute_corpus(self, items: Sequence[StatementVerdict]) -> dict[str, float]:
-        """The values and their standard errors; nan if undefined."""
-        statements = [Statement(item.item_id, item.role, str(item)) for item in items]
-        ids, verdicts = item_verdicts(statements, max((item.rows_of_task for item in items), default=0))
-        if not len(verdicts):
-            return {f"{name}{end}": Rate.of(None) for name in self.parts for end in ("", "_stderr")}
-        report = cell_report(verdicts)
-        values = {name: (Total if part in COUNTS else Rate.of)(report[part]) for name, part in self.parts.items()}
-        errors = {f"{name}_stderr": report[f"{part}_stderr"] for name, part in self.parts.items()}
-        return values | {
-            name: NotApplicableStandardError() if error is None else StandardError.of_whole(error, len(ids), ids)
-            for name, error in errors.items()
-        }
+
+def _weights_of_unanswered(name: str, part: str, doc: Doc) -> dict[str, float]:
+    outputs = {Q_MINUS_ACC: len(ROLES) - 1, INVALID_RATE: len(ROLES)}.get(part, 1)
+    return {name: float(outputs if specific_of(doc)["role"] == ROLES[0] else 0)}
+
+
+class ItemScore(TaskScore):
+    """A metric of items, whose statements may come in any order, and some in another batch of answers."""
+
+    def __init__(self, name: str, part: str, declared: Declared) -> None:
+        super().__init__(name, declared)
+        self.part = part
+
+    def compute_corpus(self, items: list[RowScore]) -> dict[str, float]:
+        """As of `TaskScore`, of the items whose statements are all there (`item_verdicts`)."""
+        return super().compute_corpus(self.rows(items))
+
+    def rows(self, items: list[RowScore]) -> list[RowScore]:
+        """One score an item."""
+        statements = [Statement(item.item_id, item.role, item.verdict) for item in items]  # type: ignore[attr-defined]
+        whole = set(item_verdicts(statements, max((item.rows_of_task for item in items), default=0))[0])  # type: ignore[attr-defined]
+        columns = item_columns(statements)[self.part]
+        rows = []
+        for statement, score, den, sums in zip(statements, *columns, strict=True):
+            if statement.item_id in whole and statement.role == ROLES[0]:
+                rows.append(row := RowScore(score))
+                row.cluster, row.den, row.sums = statement.item_id, den, sums
+        return rows
+
+
+class CountedScore(ItemScore):
+    """The accuracy on Q+, with the numbers of items, and of those with a right Q+."""
+
+    def __init__(self, name: str, part: str, declared: Declared) -> None:
+        super().__init__(name, part, declared)
+        self.names = (name, *COUNTS)
+
+    def compute_corpus(self, items: list[RowScore]) -> dict[str, float]:
+        """The accuracy and its standard error, and the numbers."""
+        rows = self.rows(items)
+        counts = {N_ITEMS: Total(len(rows)), N_Q_PLUS: Total(sum(rows))}
+        return super().compute_corpus(items) | counts

@@ -45,11 +45,11 @@ def by_profile(full: Sequence[str], short: Sequence[str], headline: str) -> dict
 def _declared(parts: dict[str, dict[str, str]]) -> Metrics:
     names = [name for of_profile in parts.values() for name in of_profile]
     lower = [name for name in names if name.startswith(LOWER)]
-    keys = [{key: name for name, key in of_profile.items()} for of_profile in parts.values()]
-    of = {names_of[CFHR]: (names_of[Q_PLUS_ACC], N_ITEMS) for names_of in keys}
-    return declare(*names, counts=COUNTS, lower=lower, ranges=dict.fromkeys(COUNTS, NOT_NEGATIVE), of=of)
+    sums = {name: F1_OF_SUMS for name in names if name == F1}
+    return declare(*names, counts=COUNTS, lower=lower, ranges=dict.fromkeys(COUNTS, NOT_NEGATIVE), sums=sums)
 
 
+F1_OF_SUMS = "cultureval.metrics.m2cqa.counterfactual:f1_of_sums"
 STATEMENT_PARTS = by_profile(_OF_PAPER, _LAX, "strict")
 LABELLED_PARTS = by_profile(_OF_ORGANISERS, (CONTRASTIVE_INSTABILITY, *_LAX), "strict")
 ORGANISERS_PARTS = by_profile(_OF_ORGANISERS, (CONTRASTIVE_INSTABILITY, *_LAX), "organisers")

@@ -6,13 +6,20 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cultureval.metrics.m2cqa.counterfactual import counterfactual_report
-from cultureval.metrics.m2cqa.names import Profile
+from cultureval.metrics.m2cqa.counterfactual import (
+    counterfactual_report,
+    f1_sums,
+    item_counts,
+    metrics_of_counts,
+    ratios_of_counts,
+)
+from cultureval.metrics.m2cqa.names import CFHR, CFHR_VALID_ONLY, CONTRASTIVE_INSTABILITY, F1, Profile
 from cultureval.runtime.errors import CulturevalError
 
 logger = logging.getLogger(__name__)
 
 ROLES = ("q_plus", "q_minus_1", "q_minus_2")
+CONDITIONAL = (CFHR, CFHR_VALID_ONLY, CONTRASTIVE_INSTABILITY)  # rates whose denominators the outputs decide on
 WORDS = {True: "true", False: "false", None: "invalid"}
 # Key in the details -> profile of `parse_verdict`.
 PROFILES: dict[str, Profile] = {
@@ -65,6 +72,48 @@ def item_verdicts(statements: Sequence[Statement], rows_of_task: int) -> tuple[l
             raise CulturevalError(f"M2CQA: the item {item_id!r} lacks its statement {' and '.join(missing)}.")
     table = [[roles[role] for role in ROLES] for roles in items.values()]
     return list(items), np.array(table, dtype=str).reshape(-1, len(ROLES))
+
+
+def item_columns(
+    statements: Sequence[Statement],
+) -> dict[str, tuple[list[float], list[float], list[list[float] | None]]]:
+    """What the rates of items are made of, in the rows of their true statements; items that lack a statement count not.
+
+    A rate's score is the sum of score times count over rows, divided by the sum of counts. An item that an unreadable
+    output keeps out of a rate (CFHR counts only items with a right Q+) counts once and has no score.
+
+    Args:
+        statements: The rows of a task.
+
+    Returns:
+        Rate -> (scores, nan of rows without one; how often rows count; of F1 its sums [4], else None).
+    """
+    roles: dict[str, dict[str, int]] = {}
+    for row, statement in enumerate(statements):
+        roles.setdefault(statement.item_id, {})[statement.role] = row
+    whole = [rows for rows in roles.values() if set(rows) >= set(ROLES)]
+    places = np.array([[rows[role] for role in ROLES] for rows in whole], int).reshape(-1, len(ROLES))
+    verdicts = np.array([statement.verdict for statement in statements])[places]
+    unread = verdicts == WORDS[None]
+    counts = item_counts(*right_judgements(verdicts), unread).astype(np.float64)
+    found = {}
+    for rate, (part, total) in ratios_of_counts(counts, len(ROLES) - 1).items():
+        unreadable = unread[:, 0] if rate == CFHR else unread.any(axis=1)  # what decides on a place in the denominator
+        lost = unreadable & (total == 0) & (rate in CONDITIONAL)
+        scores = np.divide(part, total, out=np.full(len(part), np.nan), where=total > 0)
+        found[rate] = (scores, np.where(lost, 1.0, total), [None] * len(part))
+    f1 = metrics_of_counts(counts, len(ROLES) - 1)[F1]
+    found[F1] = (f1, np.ones(len(f1)), f1_sums(counts, len(ROLES) - 1).tolist())
+    return {rate: _in_rows(len(statements), places[:, 0], *columns) for rate, columns in found.items()}
+
+
+def _in_rows(
+    size: int, places: np.ndarray, scores: np.ndarray, dens: np.ndarray, sums: Sequence[list[float] | None]
+) -> tuple[list[float], list[float], list[list[float] | None]]:
+    all_scores, all_dens, all_sums = [float("nan")] * size, [0.0] * size, [None] * size  # type: ignore[var-annotated]
+    for place, score, den, own in zip(places, scores, dens, sums, strict=True):
+        all_scores[place], all_dens[place], all_sums[place] = float(score), float(den), own
+    return all_scores, all_dens, all_sums
 
 
 def cell_report(verdicts: np.ndarray) -> dict[str, float | int | None]:

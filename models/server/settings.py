@@ -169,9 +169,9 @@ def check_server(model: str, likelihoods: bool) -> str | None:
         CulturevalError: A setting is wrong, or no server answers.
     """
     config = read_config(model)
-    servers = config.servers()  # raises for a missing key
+    config.servers()  # raises for a missing key
     if config.provided_by is None and not config.batch and not config.dry_run:
-        identify(config.model, servers, config.model, config.revision)
+        identify(config.model, config)
     why = config.why_no_likelihoods()
     if likelihoods and why is None and config.scoring == "full":
         try:

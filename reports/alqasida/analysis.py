@@ -1,40 +1,53 @@
-"""Which features explain AL-QASIDA's scores: tables and figures of saved runs and of human judgements."""
+"""Which features explain AL-QASIDA's scores: the frame joined with features of requests; tables and figures."""
 
 import math
+import re
 from collections.abc import Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cultureval.metrics.alqasida.feature_analysis import one_way, regression_tree, spearman
-from cultureval.metrics.alqasida.names import ADI2, CORPUS, GAIN, PROMPT_ALDI, ZERO
-from cultureval.reports.alqasida.figures import draw_figures
-from cultureval.reports.alqasida.plots import tree
+from cultureval.metrics.alqasida.names import ADI2, ADI2_MACRO, ALDI, ARABIC_RATE, CORPUS, GAIN, NADI, PROMPT_ALDI, ZERO
+from cultureval.reports.alqasida.figures import draw_figures, tree
 from cultureval.reports.alqasida.ratings import CRITERIA, RATINGS
-from cultureval.reports.alqasida.samples import ANALYSED, KINDS, SCORES, Sample, grouped, mean_and_error, samples_of
 from cultureval.reports.charts import FORMATS, chart_files
 from cultureval.reports.human_ratings import NOT_MODELS
+from cultureval.reports.item_fields import fields_of_items
 from cultureval.reports.terminal_tables import terminal_table
+from cultureval.runs.loading import Run, load
+from cultureval.runs.scores import Score, task_scores
 from cultureval.runtime.csv_files import write_csv
-from cultureval.runtime.errors import counted
+from cultureval.runtime.errors import CulturevalError, counted
+from cultureval.tasks.alqasida.benchmarks import direction_of
 
 if TYPE_CHECKING:
     import pandas
 
 Row = dict[str, Any]
+KINDS = {"mono": "monolingual", "cross": "cross-lingual", "mt": "translation"}
+ANALYSED = ("mono", "cross")
+SCORES = (
+    ADI2,
+    ADI2_MACRO,
+    NADI,
+    ALDI,
+    ARABIC_RATE,
+)  # in the authors' program: score, macro_score, prob, dialectness, acc
+TASK = re.compile(r"alqasida(_dev)?_(?P<kind>mono|cross|mt):(?P<genre>[a-z]+)_(?P<languages>[a-z_]+)\|(?P<shots>\d+)")
+FEATURES = ("template", "location", "phrasing", "prompt_length")  # of `doc.specific`
 NUMERIC = ("prompt_length", "n_shots", PROMPT_ALDI)
 CATEGORICAL = ("dialect", "genre", "model", "location", "template", "phrasing")
-TREE_DEPTH = 3
+TREE_DEPTH, SPBLEU = 3, "spbleu"
 
 
 def write_analysis(
     results: Sequence[Path], human: Sequence[Path], folder: Path, formats: Sequence[str] = FORMATS
 ) -> str:
-    """Write the tables and figures of saved runs and of human judgements.
+    """Writes the tables and figures of saved runs and of human judgements.
 
     Args:
-        results: Output folders, results files or details files; [] for human judgements only.
-        human: Files of human judgements in upstream's format.
+        results: Output folders or results files; [] for human judgements only.
+        human: Files of human judgements in the authors' format.
         formats: Of the figures; () draws none.
 
     Returns:
@@ -43,40 +56,77 @@ def write_analysis(
     Raises:
         CulturevalError: Results have no details of AL-QASIDA's tasks, or a file cannot be read.
     """
-    tables = write_samples(*samples_of(results), folder, formats) if results else []
+    tables = []
+    if results:
+        runs = load(*results).runs
+        samples, translations = samples_of(runs), translations_of(runs)
+        write_csv(folder / "samples.csv", samples.to_dict("records"))
+        write_csv(folder / "means.csv", mean_rows(samples))
+        tables += [_write_features(samples, kind, folder, formats) for kind in ANALYSED if kind in set(samples["kind"])]
+        if translations:
+            write_csv(folder / "translation.csv", translations)
+        draw_figures(samples, translation_means(runs), folder, formats)
     if human:
-        tables.append(write_human_judgements(human, folder))
+        rows = [{"file": file.name, **row} for file in human for row in human_rows(file)]
+        write_csv(folder / "human_judgements.csv", rows)
+        cells = [[_shown(value) for value in row.values()] for row in rows]
+        tables.append(terminal_table(list(rows[0]) if rows else (), cells, "lllr", "Human judgements:"))
     return "\n\n".join(tables)
 
 
-def write_samples(
-    samples: Sequence[Sample], tasks: Sequence[Sample], folder: Path, formats: Sequence[str] = FORMATS
-) -> list[str]:
-    """Write every table and figure of saved runs; returns a table of the features that explain ADI2 for each kind."""
-    write_csv(folder / "samples.csv", samples)
-    write_csv(folder / "means.csv", mean_rows(samples))
-    tables = []
-    for kind in ANALYSED:
-        of_kind = [sample for sample in samples if sample["kind"] == kind]
-        if not of_kind:
-            continue
-        correlations, variances = correlation_rows(of_kind), variance_rows(of_kind)
-        write_csv(folder / f"{kind}_spearman.csv", correlations)
-        write_csv(folder / f"{kind}_anova.csv", variances)
-        trees = tree_rows(of_kind)
-        write_csv(folder / f"{kind}_tree_depth_{TREE_DEPTH}.csv", trees)
-        if formats and (nodes := [row for row in trees if row["score"] == ADI2]):
-            chart = tree(f"{kind}_tree", f"{KINDS[kind].capitalize()}: what ADI2 depends on", nodes)
-            chart_files(chart, folder, formats)
-        tables.append(_feature_table(f"{KINDS[kind]} ({counted(len(of_kind), 'sample')})", correlations, variances))
-    translations = [task for task in tasks if task["kind"] == "mt"]
-    if translations:
-        write_csv(folder / "translation.csv", translation_rows(translations))
-    draw_figures(samples, translations, folder, formats)
-    return tables
+def samples_of(runs: Sequence[Run]) -> "pandas.DataFrame":
+    """The items of AL-QASIDA's tasks with their features.
+
+    Returns:
+        A row an item of a run: `model` (the run's name), `task`, `item`, `kind` (mono, cross, mt), `genre`, `dialect`,
+        `source`, `target`, `n_shots`, `cluster`, `FEATURES`, `SCORES` and `prompt_aldi` (nan where not measured, and in
+        translations into English or Standard Arabic, which are no dialects).
+
+    Raises:
+        CulturevalError: The runs have no details of AL-QASIDA.
+    """
+    import pandas
+
+    found = [_samples(run, task) for run in runs for task in run.details if TASK.fullmatch(task)]
+    if not found:
+        names = ", ".join(run.name for run in runs)
+        raise CulturevalError(
+            f"No details of AL-QASIDA's tasks (alqasida_...) in the runs {names}: name other results."
+        )
+    return pandas.concat(found, ignore_index=True)
 
 
-def _feature_table(samples: str, correlations: Sequence[Row], variances: Sequence[Row]) -> str:
+def _samples(run: Run, task: str) -> "pandas.DataFrame":
+    measured = (*SCORES, PROMPT_ALDI)
+    items = run.items[((run.items["task"] == task) & run.items["metric"].isin(measured)).to_numpy()]
+    items = items.assign(num=items["num"].where(items["den"] > 0), metric=items["metric"].astype(str))
+    clusters = items.drop_duplicates("item").set_index("item")["cluster"].astype(str)
+    scores = items.pivot(index="item", columns="metric", values="num").reindex(columns=measured)
+    features = fields_of_items(run.details[task], FEATURES)
+    joined = features.join(clusters).join(scores).rename_axis("item").reset_index()
+    return joined.assign(model=run.name, task=task, **about_task(task))
+
+
+def about_task(task: str) -> Row:
+    """What a task's name (with `|k`) says: kind, genre, dialect, source, target, n_shots."""
+    if not (found := TASK.fullmatch(task)):
+        raise ValueError(f"{task} is no task of AL-QASIDA")
+    source, _, target = found["languages"].partition("_to_")
+    dialect = next((code for code in (source, target) if code not in ("", "eng", "msa")), source)
+    languages = {"dialect": dialect, "source": source, "target": target or source}
+    return {"kind": found["kind"], "genre": found["genre"], **languages, "n_shots": int(found["shots"])}
+
+
+def _write_features(samples: "pandas.DataFrame", kind: str, folder: Path, formats: Sequence[str]) -> str:
+    """Writes correlations, variances and trees of one kind; returns the features that explain ADI2 as a table."""
+    members = samples[samples["kind"] == kind]
+    correlations, variances, nodes = correlation_rows(members), variance_rows(members), tree_rows(members)
+    write_csv(folder / f"{kind}_spearman.csv", correlations)
+    write_csv(folder / f"{kind}_anova.csv", variances)
+    write_csv(folder / f"{kind}_tree_depth_{TREE_DEPTH}.csv", nodes)
+    if formats and (of_adi2 := [row for row in nodes if row["score"] == ADI2]):
+        chart = tree(f"{kind}_tree", f"{KINDS[kind].capitalize()}: what ADI2 depends on", of_adi2)
+        chart_files(chart, folder, formats)
     rows = [
         [row["feature"], "Spearman's rho", f"{row['rho']:+.3f}", "", f"{row['p']:.2g}"]
         for row in correlations
@@ -87,32 +137,116 @@ def _feature_table(samples: str, correlations: Sequence[Row], variances: Sequenc
         [row["feature"], "eta squared", f"{row['eta_squared']:.3f}", f"{row['f']:.2f}", f"{row['p']:.2g}"]
         for row in sorted(defined, key=lambda row: -row["eta_squared"])
     ]
+    title = f"{KINDS[kind]} ({counted(len(members), 'sample')})"
     if not rows:
-        return f"{samples}: no feature varies, so none explains ADI2."
-    return terminal_table(["feature", "statistic", "value", "F", "p"], rows, "llr", f"{samples}, ADI2 by feature:")
+        return f"{title}: no feature varies, so none explains ADI2."
+    return terminal_table(["feature", "statistic", "value", "F", "p"], rows, "llr", f"{title}, ADI2 by feature:")
 
 
-def write_human_judgements(files: Sequence[Path], folder: Path) -> str:
-    """Write `human_judgements.csv`, one row per file, dialect and model; returns the same as a table for printing.
+def correlation_rows(samples: "pandas.DataFrame") -> list[Row]:
+    """Spearman's rho of each numeric feature with each score, and between the scores."""
+    pairs = [(feature, score) for feature in NUMERIC for score in SCORES]
+    pairs += [(first, second) for place, first in enumerate(SCORES) for second in SCORES[place + 1 :]]
+    return [
+        {"feature": feature, "score": score, **spearman(samples[feature], samples[score])._asdict()}
+        for feature, score in pairs
+    ]
+
+
+def variance_rows(samples: "pandas.DataFrame") -> list[Row]:
+    """One-way analysis of variance of each score over each categorical feature, and the number of shots."""
+    labels = {name: samples[name].fillna("") for name in (*CATEGORICAL, "n_shots")}
+    return [
+        {"feature": feature, "score": score, **one_way(samples[score], column)._asdict()}
+        for feature, column in labels.items()
+        if column.nunique() > 1
+        for score in SCORES
+    ]
+
+
+def tree_rows(samples: "pandas.DataFrame") -> list[Row]:
+    """The nodes of a regression tree of depth 3 for each score."""
+    # ALDi of the prompt exists only for Arabic requests; a column with nan would exclude samples.
+    numeric = [name for name in NUMERIC if samples[name].notna().all()]
+    features = samples[[*numeric, *CATEGORICAL]].astype(dict.fromkeys(numeric, float))
+    features = features.assign(**{name: samples[name].fillna("").astype(str) for name in CATEGORICAL})
+    return [
+        {"score": score, **node._asdict()}
+        for score in SCORES
+        for node in regression_tree(features, samples[score], TREE_DEPTH)
+    ]
+
+
+def mean_rows(samples: "pandas.DataFrame") -> list[Row]:
+    """Means of the scores by kind, model and shots: of all items, by dialect, by genre, and by both.
+
+    Samples of one request or sentence, at several places, in several dialects or directions, are one cluster.
+    """
+    rows = []
+    for dims in ((), ("dialect",), ("genre",), ("dialect", "genre")):
+        by = ["kind", "model", "n_shots", *dims]
+        groups = samples.groupby(by, sort=False)
+        items = samples[["cluster", *SCORES]].assign(run=groups.ngroup())
+        items = items.melt(["run", "cluster"], var_name="metric", value_name="num").assign(task="", den=1.0, sums=None)
+        scores = task_scores(items)
+        for number, (key, members) in enumerate(groups):
+            found = {"dialect": "all", "genre": "all"} | dict(zip(by, key, strict=True))
+            row = {name: found[name] for name in ("kind", "model", "n_shots", "dialect", "genre")}
+            row["samples"] = int(members[ADI2].notna().sum())
+            for name in SCORES:
+                score = scores.get((number, "", name))
+                row |= {name: score and score.value, f"{name}_stderr": score and score.error}
+            rows.append(row)
+    return rows
+
+
+def translations_of(runs: Sequence[Run]) -> list[Row]:
+    """Each translation task's corpus scores and those of the untranslated source, which None lacks."""
+    rows = []
+    for run in runs:
+        for task in run.details:
+            if _is_translation(task):
+                about = about_task(task)
+                row: Row = {"model": run.name} | {name: about[name] for name in ("genre", "source", "target")}
+                for name in (*CORPUS, GAIN):
+                    row |= {name: run.value(task, name), f"{name}_stderr": run.error(task, name)}
+                row |= {name + ZERO: run.value(task, name + ZERO) for name in CORPUS}
+                rows.append(row | {ADI2: run.value(task, ADI2)})
+    return rows
+
+
+def translation_means(runs: Sequence[Run]) -> list[tuple[str, str, Score]]:
+    """Corpus and direction, run, and its mean spBLEU of the dialects; a run that lacks a dialect of others has none."""
+    groups: dict[str, dict[str, None]] = {}
+    for task in dict.fromkeys(task for run in runs for task in run.details if _is_translation(task)):
+        about = about_task(task)
+        direction = direction_of(about["source"], about["target"]).replace("_", " ")
+        groups.setdefault(f"{direction}, {about['genre']}", {})[task] = None
+    means = {
+        (name, run.name): run.mean({(t, SPBLEU): 1 / len(g) for t in g}) for name, g in groups.items() for run in runs
+    }
+    return [(*key, score) for key, score in means.items() if score]
+
+
+def _is_translation(task: str) -> bool:
+    found = TASK.fullmatch(task)
+    return bool(found) and found["kind"] == "mt"
+
+
+def human_rows(file: Path) -> list[Row]:
+    """By dialect and model: means of the criteria and of TVD, and Spearman's rho of fluency, and TVD, with fidelity.
 
     Raises:
-        CulturevalError: A file cannot be read.
+        CulturevalError: The file cannot be read.
     """
-    rows = [{"file": file.name, **row} for file in files for row in human_rows(RATINGS.read(file))]
-    write_csv(folder / "human_judgements.csv", rows)
-    cells = [[_shown(value) for value in row.values()] for row in rows]
-    return terminal_table(list(rows[0]) if rows else (), cells, "lllr", "Human judgements:")
-
-
-def human_rows(ratings: "pandas.DataFrame") -> list[Row]:
-    """By dialect and model: means of the criteria and of TVD, and Spearman's rho of fluency, and TVD, with fidelity."""
-    rows = []
-    ratings = ratings[~ratings["model"].str.lower().isin(NOT_MODELS)]
-    for (dialect, model), members in ratings.groupby(["group", "model"], sort=False):
-        columns = members.reindex(columns=[*CRITERIA, "TVD"])
-        row: Row = {"dialect": dialect, "model": model, "texts": len(members)} | columns.mean().to_dict()
+    ratings, rows = RATINGS.read(file), []
+    ratings = ratings[~ratings["model"].str.lower().isin(NOT_MODELS)].rename(columns={"group": "dialect"})
+    for key, one in ratings.groupby(["dialect", "model"], sort=False):
+        members = one.reindex(columns=[*CRITERIA, "TVD"])
+        means = {name: None if math.isnan(mean) else mean for name, mean in members.mean().items()}
+        row: Row = dict(zip(("dialect", "model"), key, strict=True)) | {"texts": len(members)} | means
         for name in ("Fluency", "TVD"):
-            found = spearman(list(columns[name]), list(columns["Dialectal Accuracy"]))
+            found = spearman(members[name], members["Dialectal Accuracy"])
             row |= {f"{name}_Fidelity_SpearmanR": found.rho, f"{name}_Fidelity_p": found.p}
         rows.append(row)
     return rows
@@ -122,72 +256,3 @@ def _shown(value: Any) -> str:
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return "n/a"
     return f"{value:.3g}" if isinstance(value, float) else str(value)
-
-
-def correlation_rows(samples: Sequence[Sample]) -> list[Row]:
-    """Spearman's rho of each numeric feature with each score, and between the scores."""
-    pairs = [(feature, score) for feature in NUMERIC for score in SCORES]
-    pairs += [(first, second) for place, first in enumerate(SCORES) for second in SCORES[place + 1 :]]
-    columns = {name: [_number(sample[name]) for sample in samples] for name in (*NUMERIC, *SCORES)}
-    return [
-        {"feature": feature, "score": score, **asdict(spearman(columns[feature], columns[score]))}
-        for feature, score in pairs
-    ]
-
-
-def variance_rows(samples: Sequence[Sample]) -> list[Row]:
-    """One-way analysis of variance of each score over each categorical feature, and the number of shots."""
-    rows = []
-    for feature in (*CATEGORICAL, "n_shots"):
-        labels = [sample[feature] or "" for sample in samples] if feature != "n_shots" else None
-        labels = labels or [sample["n_shots"] for sample in samples]
-        if len(set(labels)) > 1:
-            for score in SCORES:
-                found = one_way([_number(sample[score]) for sample in samples], labels)
-                rows.append({"feature": feature, "score": score, **asdict(found)})
-    return rows
-
-
-def tree_rows(samples: Sequence[Sample]) -> list[Row]:
-    """The nodes of a regression tree of depth 3 for each score."""
-    columns = {name: [_number(sample[name]) for sample in samples] for name in NUMERIC}
-    # ALDi of the prompt exists only for Arabic requests; a column of nan would exclude every sample.
-    numeric = {name: column for name, column in columns.items() if not any(map(math.isnan, column))}
-    names = {name: [str(sample[name] or "") for sample in samples] for name in CATEGORICAL}
-    rows = []
-    for score in SCORES:
-        nodes = regression_tree(numeric, names, [_number(sample[score]) for sample in samples], TREE_DEPTH)
-        rows += [{"score": score, **asdict(node)} for node in nodes]
-    return rows
-
-
-def mean_rows(samples: Sequence[Sample]) -> list[Row]:
-    """Means of the scores by kind, model and shots: over all scored samples, by dialect, by genre, and by both."""
-    rows = []
-    for dims in ((), ("dialect",), ("genre",), ("dialect", "genre")):
-        for key, members in grouped(samples, ("kind", "model", "n_shots", *dims)).items():
-            row = dict(zip(("kind", "model", "n_shots", *dims), key, strict=True))
-            row = {
-                **row,
-                "dialect": row.get("dialect", "all"),
-                "genre": row.get("genre", "all"),
-                "samples": sum(not math.isnan(member[ADI2]) for member in members),
-            }
-            for score in SCORES:
-                row[score], row[f"{score}_stderr"] = mean_and_error(members, score)
-            rows.append(row)
-    return rows
-
-
-def translation_rows(tasks: Sequence[Sample]) -> list[Row]:
-    """Each translation task's corpus scores and those of the untranslated source."""
-    ends = ("", "_stderr", ZERO)
-    names = [*(name + end for name in CORPUS for end in ends), GAIN, f"{GAIN}_stderr", ADI2]
-    columns = ("model", "genre", "source", "target")
-    rows = [{c: task[c] for c in columns} | {n: task["metrics"].get(n) for n in names} for task in tasks]
-    # Runs of earlier versions hold 0 where a translation into English or Standard Arabic has no fidelity.
-    return [row | ({ADI2: None} if row["target"] in ("eng", "msa") else {}) for row in rows]
-
-
-def _number(value: Any) -> float:
-    return math.nan if value is None else float(value)

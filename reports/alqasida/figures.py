@@ -1,132 +1,171 @@
-"""The figures of AL-QASIDA's samples, drawn by `plots`."""
+"""AL-QASIDA's figures: means by dialect, genre and direction, dialectness, regression trees. A model a row or panel."""
 
-import math
-from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from cultureval.metrics.alqasida.names import ADI2, ALDI, PROMPT_ALDI, ZERO
-from cultureval.reports.alqasida import plots
-from cultureval.reports.alqasida.plots import PlottedPoint
-from cultureval.reports.alqasida.samples import (
-    ANALYSED,
-    KINDS,
-    Sample,
-    by_series,
-    grouped,
-    mean_and_error,
-    series_name,
-)
-from cultureval.reports.alqasida.table import DIRECTIONS
-from cultureval.reports.charts import Chart, chart_files
-from cultureval.runs.means import Estimate, mean_of
-from cultureval.tasks.alqasida.benchmarks import direction_of
+from cultureval.metrics.alqasida.names import ADI2, ALDI, PROMPT_ALDI
+from cultureval.reports.charts import Chart, chart_files, chart_names, specification
+from cultureval.runs.scores import Score, task_scores
+from cultureval.runtime.errors import counted
 
-SPBLEU = "spbleu"
+if TYPE_CHECKING:
+    import pandas
+
+Row = Mapping[str, Any]
+PANEL, COLUMNS, STEP = 190, 4, 0.05  # pixels of a panel, panels in a row, width of a bin of dialectness
+LEAF, LEVEL = 120, 90  # pixels of a tree's leaf and level
 
 
 def draw_figures(
-    samples: Sequence[Sample], translations: Sequence[Sample], folder: Path, formats: Sequence[str]
-) -> list[Path]:
-    """Draws means by dialect and genre, distributions of dialectness, input against output, radars, spBLEU.
+    samples: "pandas.DataFrame", translated: Sequence[tuple[str, str, Score]], folder: Path, formats: Sequence[str]
+) -> None:
+    """Draws means by dialect and genre, distributions of dialectness, input against output, spBLEU.
 
-    `samples` and `translations` (its tasks of the kind `mt`) are from `samples_of`; returns the files.
+    Args:
+        samples: Of `analysis.samples_of`.
+        translated: Corpus and direction, run, and its mean spBLEU of the dialects.
     """
-    charts = _charts(samples, translations) if formats else ()
-    return [file for chart in charts for file in chart_files(chart, folder, formats)]
+    for chart in _charts(samples, translated) if formats else ():
+        chart_files(chart, folder, formats)
 
 
-def _charts(samples: Sequence[Sample], translations: Sequence[Sample]) -> Iterator[Chart]:
-    everyone = sorted({series_name(sample) for sample in samples})
-    for kind in KINDS:
-        yield from _of_kind(kind, samples, everyone)
-    asked = [sample for sample in samples if sample["kind"] == "mono" and not math.isnan(sample[PROMPT_ALDI])]
-    if asked:
-        points = {
-            model: ([s[PROMPT_ALDI] for s in members], [s[ALDI] for s in members])
-            for model, members in by_series(asked).items()
-        }
-        labels = ("ALDi of the prompt", "ALDi of the output")
-        yield plots.density("mono_prompt_and_output_dialectness", "Dialectness given and written", labels, points)
-    if directions := translation_means(translations):
-        title = "Translation: spBLEU by corpus and direction, mean of the dialects"
-        yield plots.means("translation_spbleu", title, "spBLEU", directions, everyone)
-    for dialect in sorted({sample["dialect"] for sample in samples}):
-        axes = competencies(samples, translations, dialect)
-        if len(axes) > 2 and (radar := plots.radars(f"radar_{dialect}", f"Competencies: {dialect}", axes, everyone)):
-            yield radar
+def _charts(samples: "pandas.DataFrame", translated: Sequence[tuple[str, str, Score]]) -> Iterator[Chart]:
+    shots = samples["n_shots"].map(lambda count: f", {count}-shot" if count else "")
+    samples = samples.assign(series=samples["model"] + shots)
+    short = chart_names(sorted(samples["series"].unique()))
+    samples = samples[~samples["target"].isin(["eng", "msa"])].assign(series=samples["series"].map(short))
+    for kind, members in samples.groupby("kind"):
+        for feature in ("dialect", "genre"):
+            rows = _mean_rows(members, feature)
+            yield means(f"{kind}_by_{feature}", f"{kind}: ADI2 by {feature}", "ADI2", rows)
+        if members[ALDI].notna().any():
+            yield distribution(f"{kind}_dialectness", f"{kind}: dialectness of the outputs", members)
+    asked = samples[(samples["kind"] == "mono") & samples[PROMPT_ALDI].notna() & samples[ALDI].notna()]
+    if len(asked):
+        yield given_and_written(asked)
+    if translated:
+        names = chart_names([run for _, run, _ in translated])
+        rows = [_mean_row(panel, names[run], score) for panel, run, score in translated]
+        yield means("translation_spbleu", "Translation: spBLEU by corpus and direction", "spBLEU", rows)
 
 
-def _of_kind(kind: str, samples: Sequence[Sample], everyone: Sequence[str]) -> Iterator[Chart]:
-    """ADI2 by dialect and by genre, and the distribution of ALDi; translations into dialects only."""
-    members = [sample for sample in samples if sample["kind"] == kind and sample["target"] not in ("eng", "msa")]
-    if not members:
-        return
-    name = KINDS[kind].capitalize()
-    for feature in ("dialect", "genre"):
-        points: dict[str, dict[str, PlottedPoint]] = defaultdict(dict)
-        for (group, series), rows in sorted(grouped(members, (feature, series_name)).items()):
-            points[group][series] = PlottedPoint(*mean_and_error(rows, ADI2))
-        yield plots.means(f"{kind}_by_{feature}", f"{name}: ADI2 by {feature}", "ADI2", points, everyone)
-    known = [sample for sample in members if not math.isnan(sample[ALDI])]
-    levels = {model: [s[ALDI] for s in rows] for model, rows in by_series(known).items()}
-    if levels:
-        title = f"{name}: dialectness of the outputs"
-        yield plots.distribution(f"{kind}_dialectness", title, "ALDi of the output", levels, everyone)
-
-
-def translation_means(translations: Sequence[Sample]) -> dict[str, dict[str, PlottedPoint]]:
-    """Corpus and direction -> series -> spBLEU and that of the untranslated source, means of the dialects.
-
-    The standard error is the mean of the dialects' errors, an upper bound, since their sentences are the same.
-    """
-    groups: dict[tuple[str, str], dict[str, dict[str, Mapping[str, Any]]]] = defaultdict(lambda: defaultdict(dict))
-    for task in translations:
-        if task["metrics"].get(SPBLEU) is not None:
-            groups[_direction(task), task["genre"]][series_name(task)][task["dialect"]] = task["metrics"]
-    order = {direction: place for place, direction in enumerate(DIRECTIONS)}
-    points: dict[str, dict[str, PlottedPoint]] = {}
-    for (direction, corpus), series in sorted(groups.items(), key=lambda item: (item[0][1], order[item[0][0]])):
-        most = max(map(len, series.values()))
-        points[f"{DIRECTIONS[direction]}, {corpus}"] = {
-            name: _translation_point(list(dialects.values()), len(dialects) == most)
-            for name, dialects in series.items()
-        }
-    return points
-
-
-def _translation_point(dialects: Sequence[Mapping[str, Any]], complete: bool) -> PlottedPoint:
-    found = mean_of(
-        [Estimate(metrics[SPBLEU], metrics.get(f"{SPBLEU}_stderr")) for metrics in dialects], same_items=True
+def _mean_rows(samples: "pandas.DataFrame", feature: str) -> list[Row]:
+    """Means of ADI2 of each series and value of a feature; samples of one request are one cluster."""
+    items = samples[["cluster"]].assign(
+        run=samples["series"], task=samples[feature], metric=ADI2, num=samples[ADI2], den=1.0, sums=None
     )
-    sources = [metrics.get(SPBLEU + ZERO) for metrics in dialects]
-    baseline = math.nan if None in sources else math.fsum(sources) / len(sources)
-    return PlottedPoint(found.value, math.nan if found.stderr is None else found.stderr, baseline, complete)
+    return [_mean_row(value, series, score) for (series, value, _), score in task_scores(items).items()]
 
 
-def _direction(task: Mapping[str, Any]) -> str:
-    """A key of `DIRECTIONS`."""
-    return direction_of(task["source"], task["target"])
+def _mean_row(panel: str, series: str, score: Score) -> Row:
+    spread = score.error or 0.0
+    ends = {"low": score.value - spread, "high": score.value + spread}
+    return {"panel": panel, "series": series, "value": score.value, **ends}
 
 
-def competencies(
-    samples: Sequence[Sample], translations: Sequence[Sample], dialect: str
-) -> dict[str, dict[str, float]]:
-    """Competency -> model -> score between 0 and 1 of one dialect: ADI2 of requests, spBLEU / 100 of translations."""
-    axes: dict[str, dict[str, float]] = {}
-    for kind in ANALYSED:
-        of_kind = [sample for sample in samples if sample["kind"] == kind and sample["dialect"] == dialect]
-        if of_kind:
-            axes[f"{KINDS[kind]}\nADI2"] = {
-                name: mean_and_error(rows, ADI2)[0] for name, rows in by_series(of_kind).items()
-            }
-    for direction, label in DIRECTIONS.items():
-        values = defaultdict(list)
-        for task in translations:
-            if (task["dialect"], _direction(task)) == (dialect, direction) and SPBLEU in task["metrics"]:
-                values[series_name(task)].append(task["metrics"][SPBLEU] / 100)
-        if values:
-            words = label.replace(" to ", "\nto ")
-            axes[f"{words}\nspBLEU"] = {name: sum(scores) / len(scores) for name, scores in values.items()}
-    return axes
+def means(name: str, title: str, label: str, rows: Sequence[Row]) -> Chart:
+    """A panel for each group and in it a row for each series: its mean with one standard error on either side."""
+    import altair as alt
+
+    order = alt.EncodingSortField("value", op="mean", order="descending")
+    base = alt.Chart().encode(alt.Y("series:N").title(None).sort(order).axis(labelLimit=260))
+    layers = [
+        base.mark_rule(color="#555555").encode(x="low:Q", x2="high:Q"),
+        base.mark_point(filled=True, size=40, opacity=1).encode(alt.X("value:Q").title(label)),
+    ]
+    return _in_panels(name, title, layers, rows, "panel", note="one standard error on either side")
+
+
+def distribution(name: str, title: str, samples: "pandas.DataFrame") -> Chart:
+    """The distribution of ALDi of the outputs as shares of samples, a panel for each series; dashed: its mean."""
+    import altair as alt
+    import numpy as np
+
+    rows: list[Row] = []
+    for series, values in samples.dropna(subset=[ALDI]).groupby("series")[ALDI]:
+        counts, edges = np.histogram(values, np.arange(0, 1 + STEP / 2, STEP))
+        bins = zip(edges, edges[1:], counts / len(values), strict=False)
+        rows += [{"series": series, "low": low, "high": high, "share": share} for low, high, share in bins]
+        rows.append({"series": series, "mean": float(values.mean())})
+    bars = alt.Chart().mark_bar().transform_filter("isValid(datum.high)")
+    x, y = alt.X("low:Q").title("ALDi of the output").scale(domain=[0, 1]), alt.Y("share:Q").title("share of samples")
+    mean = alt.Chart().mark_rule(strokeDash=[4, 3]).transform_filter("isValid(datum.mean)").encode(x="mean:Q")
+    return _in_panels(name, title, [bars.encode(x, y, x2="high:Q"), mean], rows, "series", note="dashed: mean")
+
+
+def given_and_written(samples: "pandas.DataFrame") -> Chart:
+    """ALDi of prompts against ALDi of outputs as counts in squares, a panel for each series, with the diagonal."""
+    import altair as alt
+
+    places = samples[[PROMPT_ALDI, ALDI]].clip(0, 1 - STEP / 2) // STEP * STEP
+    counts = places.assign(series=samples["series"]).value_counts().reset_index(name="samples")
+    rows = [
+        {"series": one["series"], "x": one[PROMPT_ALDI], "y": one[ALDI], "samples": int(one["samples"])}
+        | {"x2": one[PROMPT_ALDI] + STEP, "y2": one[ALDI] + STEP}
+        for one in counts.to_dict("records")
+    ]
+    colour = alt.Color("samples:Q").scale(type="log", scheme="viridis", reverse=True).legend(format="d")
+    x, y = alt.X("x:Q").title("ALDi of the prompt"), alt.Y("y:Q").title("ALDi of the output")
+    squares = alt.Chart().mark_rect().encode(x, y, x2="x2:Q", y2="y2:Q", color=colour)
+    diagonal = alt.Chart(alt.Data(values=[{"x": 0, "y": 0}, {"x": 1, "y": 1}]))
+    layers = [squares, diagonal.mark_line(color="#777777", strokeDash=[4, 3]).encode(x="x:Q", y="y:Q")]
+    name = "mono_prompt_and_output_dialectness"
+    return _in_panels(name, "Dialectness given and written", layers, rows, "series", height=PANEL)
+
+
+def _in_panels(
+    name: str, title: str, layers: Sequence[Any], rows: Sequence[Row], field: str, *, height: int = 0, note: str = ""
+) -> Chart:
+    """Layers once for each value of a field of the rows."""
+    import altair as alt
+
+    size = {"width": PANEL, "height": height or (alt.Step(14) if field == "panel" else PANEL // 2)}
+    facet = alt.Facet(f"{field}:N").title(None).header(labelLimit=PANEL + 20)
+    chart = alt.layer(*layers, data=alt.Data(values=list(rows))).properties(**size).facet(facet, columns=COLUMNS)
+    return Chart(name, title, specification(chart.resolve_axis(x="independent")), note)
+
+
+def tree(name: str, title: str, nodes: Sequence[Row]) -> Chart:
+    """A regression tree: each node with the rule that leads to it, its mean and its number of samples.
+
+    Args:
+        nodes: As `metrics.alqasida.feature_analysis.TreeNode`, a parent before its children, the left child first.
+    """
+    import altair as alt
+
+    places = _tree_places(nodes)
+    rows = []
+    for node in nodes:
+        x, y = places[node["number"]]
+        above = places[node["number"] if node["parent"] is None else node["parent"]]
+        lines = [node["rule"] or "all samples", f"mean {node['value']:.3f}", counted(node["count"], "sample")]
+        box = {"left": x - 0.47, "right": x + 0.47, "low": y - 0.32, "high": y + 0.32}
+        rows.append(
+            {"x": x, "y": y, "text": lines, "value": node["value"], **box, "from_x": above[0], "from_y": above[1]}
+        )
+    hidden: dict[str, Any] = {"axis": None, "scale": alt.Scale(nice=False, zero=False)}
+    fill = alt.Color("value:Q").scale(range=["#eef5fb", "#7fb0dc"], zero=False).legend(None)
+    boxes = alt.Chart().mark_rect(stroke="#666666", strokeWidth=0.6, cornerRadius=4)
+    texts = alt.Chart().mark_text(fontSize=9, baseline="middle", dy=-12, limit=LEAF - 6)
+    at = alt.X("x:Q", **hidden), alt.Y("y:Q", **hidden)
+    layers = [
+        alt.Chart().mark_rule(color="#999999").encode(*at, x2="from_x:Q", y2="from_y:Q"),
+        boxes.encode(alt.X("left:Q", **hidden), alt.Y("low:Q", **hidden), x2="right:Q", y2="high:Q", color=fill),
+        texts.encode(*at, text="text:N"),
+    ]
+    leaves, deepest = sum(node["is_leaf"] for node in nodes), max(node["depth"] for node in nodes)
+    chart = alt.layer(*layers, data=alt.Data(values=rows))
+    chart = chart.properties(width=LEAF * leaves, height=LEVEL * (deepest + 1), view=alt.ViewBackground(stroke=None))
+    return Chart(name, title, specification(chart))
+
+
+def _tree_places(nodes: Sequence[Row]) -> dict[int, tuple[float, float]]:
+    """Where each node is drawn: leaves side by side, a parent above the middle of its children."""
+    leaves = [node["number"] for node in nodes if node["is_leaf"]]
+    across = {number: float(place) for place, number in enumerate(leaves)}
+    for node in reversed(nodes):
+        if not node["is_leaf"]:
+            children = [across[child["number"]] for child in nodes if child["parent"] == node["number"]]
+            across[node["number"]] = sum(children) / len(children)
+    return {node["number"]: (across[node["number"]], -float(node["depth"])) for node in nodes}

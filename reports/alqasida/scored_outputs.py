@@ -6,37 +6,28 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 from cultureval.prompts.alqasida.rows import LANGUAGES, prepare_request, prepare_translation
 from cultureval.prompts.preparation import Preparation, PreparedRow
+from cultureval.reports.submissions import save_run
 from cultureval.reports.summary_text import shown_run
-from cultureval.runs.load_runs import read_run
+from cultureval.runs.loading import load
 from cultureval.runs.record import ModelRecord, RunRecord, SignatureRecord, TaskRecord
-from cultureval.runs.recording import run_record, score_counts
+from cultureval.runs.recording import run_record
 from cultureval.runs.signature import signature_record
-from cultureval.runs.writing import (
-    content_of_tasks,
-    date_of_now,
-    write_details,
-    write_results,
-    write_summary,
-)
+from cultureval.runs.writing import write_summary
 from cultureval.runtime import processes
 from cultureval.runtime.data.row_files import read_rows
-from cultureval.runtime.doc_fields import specific_of
 from cultureval.runtime.errors import BadRow, CulturevalError, all_of, did_you_mean, shorten
 from cultureval.runtime.signatures import combined_hash, installed_versions
 from cultureval.runtime.text_templates import short_hash
 from cultureval.tasks.alqasida.kinds import KINDS
 from cultureval.tasks.alqasida.published_prompts import prompts_hash, which_prompts
 from cultureval.tasks.alqasida.sets import DIALECTS, OWN_ITEMS, SetName, features_of, same_requests
-from cultureval.tasks.catalogue import all_tasks, means_of_subsets, mixed_averages
+from cultureval.tasks.catalogue import all_tasks
 
 SUITE = "alqasida"
-Scores = dict[str, dict[str, float]]
-Details = dict[str, list[dict[str, Any]]]
 FORM, OWN = "given", "own"  # the copy of the data, and the genre of rows that name none
 COLUMNS = ("prompt", "completion", "dialect")
 RELEASED_FILE = re.compile(r"Dialect(ID|MT)_(?P<corpus>[A-Za-z]+)_(?P<languages>[a-z_]+)_samples\.csv")
@@ -68,7 +59,7 @@ class GivenSet:
 
 
 def score_outputs(pred: Sequence[Path], output_dir: Path) -> str:
-    """Score outputs, write results and details as a run has them, and return what is printed of each model.
+    """Scores outputs, writes results and details as a run has them, and returns what is printed of each model.
 
     Raises:
         CulturevalError: A file is not understood, or a scoring model cannot be used.
@@ -82,68 +73,20 @@ def score_outputs(pred: Sequence[Path], output_dir: Path) -> str:
             raise CulturevalError(f"{name!r} cannot be a model's name: it names a folder of the results.")
     groups = dict.fromkeys(_group(one) for members in models.values() for one in members)
     all_of([instrument.check for group in groups if (instrument := KINDS[group].instrument)])
-
     processes.finish()
-    scored = {model: _scores_and_details(members) for model, members in models.items()}
-    return "\n\n".join(_written(model, models[model], *found, output_dir, started) for model, found in scored.items())
+    details = {model: {one.task: _details(one) for one in members} for model, members in models.items()}
+    texts = []
+    for model, members in models.items():
+        record = _record(members, {one.task: _task_record(one) for one in members}, started)
+        file = save_run(output_dir, model, details[model], record).file
+        texts.append(shown_run(load(file).runs[0], None, full=True))
+        write_summary(file, texts[-1])
+    return "\n\n".join(texts)
 
 
-def _written(
-    model: str,
-    members: Sequence[GivenSet],
-    scores: Scores,
-    details: Details,
-    output_dir: Path,
-    started: float,
-) -> str:
-    """Writes the results, details and summary of a model's outputs; returns the summary."""
-    date = date_of_now()
-    tasks = {one.task: _task_record(one, details[one.task], scores[one.task]) for one in members}
-    record = _record(model, members, tasks, started)
-    configs = {name: {"name": name.partition("|")[0], "effective_num_docs": one.rows} for name, one in tasks.items()}
-    content = content_of_tasks(scores, {"model_name": model}, configs)
-    import pyarrow
-
-    for name, rows in details.items():
-        write_details(output_dir, model, date, name, pyarrow.Table.from_pylist(rows))
-    file = write_results(output_dir, model, date, content, record)
-    text = shown_run(read_run(file), None, full=True)
-    write_summary(file, text)
-    return text
-
-
-def _scores_and_details(members: Sequence[GivenSet]) -> tuple[Scores, Details]:
-    """By task and average as LightEval makes them of our metrics; and the rows of the details."""
-    from lighteval.logging.info_loggers import MetricsLogger
+def _details(one: GivenSet) -> list[dict[str, Any]]:
+    """The rows of the details, as LightEval's own run of the task would log them."""
     from lighteval.metrics import apply_metric
-
-    logger, details, tasks = MetricsLogger(), {}, {}
-    for one in members:
-        metrics = KINDS[_group(one)].metrics()
-        docs, responses = _docs_and_responses(one)
-        values = apply_metric(responses, docs, metrics)
-        for row in values:
-            logger.log(one.task, row)
-        corpus = {name: compute for metric in metrics for name, compute in metric.get_corpus_aggregations().items()}
-        tasks[one.task] = SimpleNamespace(aggregation=lambda corpus=corpus: corpus)
-        details[one.task] = [
-            {
-                "doc": asdict(doc),
-                "metric": {k: float(v) for k, v in row.items()},
-                "model_response": asdict(response),
-            }
-            for doc, row, response in zip(docs, values, responses, strict=True)
-        ]
-    logger.aggregate(tasks, bootstrap_iters=0)
-    scores = logger.metric_aggregated
-    scores.update(means_of_subsets(scores))
-    for name in mixed_averages(scores):
-        del scores[name]
-    return dict(scores), details
-
-
-def _docs_and_responses(one: GivenSet) -> tuple[list[Any], list[Any]]:
-    """As LightEval's own run of the task would log them."""
     from lighteval.models.model_output import ModelResponse
 
     docs = []
@@ -152,14 +95,17 @@ def _docs_and_responses(one: GivenSet) -> tuple[list[Any], list[Any]]:
         doc.query, doc.id = prompt, str(number)
         docs.append(doc)
     responses = [ModelResponse(text=[text], input=doc.query) for text, doc in zip(one.outputs, docs, strict=True)]
-    return docs, responses
+    metrics = apply_metric(responses, docs, KINDS[_group(one)].metrics())
+    return [
+        {"doc": asdict(doc), "metric": metric, "model_response": asdict(response)}
+        for doc, metric, response in zip(docs, metrics, responses, strict=True)
+    ]
 
 
-def _task_record(one: GivenSet, rows: Sequence[Mapping[str, Any]], scores: Mapping[str, Any]) -> TaskRecord:
+def _task_record(one: GivenSet) -> TaskRecord:
     bare, _, shots = one.task.partition("|")
     group, _, subset = bare.partition(":")
     known = all_tasks().get(bare)
-    metrics = [row["metric"] for row in rows]
     return TaskRecord(
         task=one.task,
         suite=SUITE,
@@ -171,19 +117,17 @@ def _task_record(one: GivenSet, rows: Sequence[Mapping[str, Any]], scores: Mappi
         language="ar",
         register="dialectal",
         shots=int(shots),
-        metrics=tuple(metrics[0]),
-        rows=len(rows),
-        items=len({specific_of(row["doc"])["cluster"] for row in rows}),
+        metrics=next(task.metrics for task in all_tasks().values() if task.group == group),
+        rows=len(one.rows),
         expected_rows=known.expected_rows if known else None,
         form=FORM,
         source=", ".join(dict.fromkeys(row["source_row"].rpartition(":")[0] for row in one.rows)),
         rows_hash=prompts_hash([row["prompt"] for row in one.rows]),
         prompt_hash=FORM if group == "alqasida_mt" else which_prompts(one.rows),
-        **score_counts(metrics[0], metrics, scores),
     )
 
 
-def _record(model: str, members: Sequence[GivenSet], tasks: Mapping[str, TaskRecord], started: float) -> RunRecord:
+def _record(members: Sequence[GivenSet], tasks: Mapping[str, TaskRecord], started: float) -> RunRecord:
     groups: dict[str, list[TaskRecord]] = {}
     for one in members:
         groups.setdefault(f"{_group(one)}|{tasks[one.task].shots}", []).append(tasks[one.task])

@@ -1,14 +1,12 @@
-"""What `cultureval audit` prints of checks, cleaned data, responses, reviews, shortcuts and refined code."""
+"""What `cultureval audit` prints of checks, cleaned data, reviews and refined code."""
 
 import difflib
-import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from cultureval.reports.audit.answers import AnsweredItem, Answers
 from cultureval.reports.terminal_tables import terminal_table
 from cultureval.runtime.csv_files import write_csv
 from cultureval.runtime.data.user_cache import write_atomically, write_json_lines
@@ -20,14 +18,11 @@ if TYPE_CHECKING:
     from cultureval.audit.cleaning import CleanedSubset
     from cultureval.audit.code_refinement import Refined
     from cultureval.audit.items import AuditItem
-    from cultureval.audit.responses import ItemReport
     from cultureval.audit.review.verdicts import Reviewed
-    from cultureval.audit.shortcuts import BlindAnswer, SubsetShortcut
     from cultureval.tasks.manifest import Manifest
 
 
 FEW_FINDINGS = 3  # of a check, without --full
-MOST_ITEMS = 10  # that are right without what they ask about
 PUBLISHED = {"HumanEval+": (145, 19), "MBPP+": (308, 70)}  # QIMMA's paper: modified, unchanged
 REASONS = {
     "human_check": "the model asks for a person",
@@ -35,8 +30,6 @@ REASONS = {
     "no_reply": "no readable reply",
 }
 REVIEW_COLUMNS = ("task_id", "reason", "detail", "original", "proposed", "verdict")
-COLUMNS = ("", "item", "models", "right", "strong", "weak", "r", "H", "evidence", "reason")
-FEW_MODELS = 8
 
 
 def findings_text(
@@ -133,48 +126,6 @@ def desks_text(addresses: Mapping[str, str], done: Mapping[str, tuple[int, int]]
     )
 
 
-def shortcuts_text(subsets: "Sequence[SubsetShortcut]", named: "Sequence[BlindAnswer]", signature: str) -> str:
-    """The subsets against chance, and the items that are surest.
-
-    Args:
-        named: Items that are right without it.
-    """
-    cells = [
-        (
-            *(one.source, one.subset, one.without, f"{one.items:,}", f"{one.right / one.items:.1%}"),
-            *(f"{one.low:.1%}-{one.high:.1%}", f"{one.chance:.1%}", _p_value(one.p_value)),
-            "above chance" if one.named else "",
-        )
-        for one in subsets
-    ]
-    above = sum(one.named for one in subsets)
-    columns = ("data set", "subset", "without", "items", "right", "95%", "chance", "p (Holm)", "")
-    parts = [terminal_table(columns, cells, align="lllrrrrrl")]
-    lines = [
-        f"  {one.item.id}: {one.gold_probability:.0%} for the gold, without the {one.without}"
-        for one in named[:MOST_ITEMS]
-    ]
-    if lines:
-        parts.append("\n".join(["Surest of the items that are right in every order of their options:", *lines]))
-    tail = f"{above:,} of {len(subsets):,} subsets are above chance; {len(named):,} items of them are right throughout."
-    return "\n\n".join([*parts, f"{tail}\nsignature: {signature}"])
-
-
-def _p_value(value: float) -> str:
-    return "<0.001" if value < 0.001 else f"{value:.3f}"
-
-
-def write_answers(path: Path, answers: "Sequence[BlindAnswer]") -> None:
-    """Writes one JSON line for each answer, without texts."""
-    records = []
-    for one in answers:
-        item = one.item
-        place = {"source": item.source, "subset": item.subset, "row": item.row, "hash": item.hash, "task": item.task}
-        record = place | {"without": one.without, "gold": item.gold[0], "right": one.right, "always": one.always}
-        records.append(record | {"probabilities": [round(value, 6) for value in one.probabilities]})
-    write_json_lines(path, records)
-
-
 def prompts_file(folder: Path, dataset: str) -> Path:
     """Where the prompts of a data set (`humaneval`) are, in the form that `cultureval code --prompts` reads."""
     return folder / f"{dataset}.jsonl"
@@ -225,69 +176,3 @@ def refined_text(refined: "Mapping[str, Sequence[Refined]]", canonical: Mapping[
         if told:
             lines.append(f"{title}: {counted(sum(why.values()), 'prompt')} to review: {'; '.join(told)}.")
     return "\n".join(lines)
-
-
-def responses_text(answers: Answers, reports: "Sequence[ItemReport]", reasons: Mapping[str, str], limit: int) -> str:
-    """The ranked list.
-
-    Args:
-        reports: Of `audit.responses.rank_items`.
-        reasons: Name of a reason -> what it means.
-        limit: At most this many items are listed.
-    """
-    suspicious = [one for one in reports if one.reasons]
-    rows = [_cells(number, answers, one, reasons) for number, one in enumerate(suspicious[:limit], start=1)]
-    parts = [terminal_table(COLUMNS, rows, align="rlrrrrrrrl")] if rows else []
-    counts = Counter(reason for one in suspicious for reason in one.reasons)
-    parts += ["\n".join(f"{count:,} {name}: {reasons[name]}" for name, count in counts.most_common())] if counts else []
-    easy = sum(one.share_right == 1 for one in reports)
-    tail = [
-        f"{len(reports):,} items by {len(answers.models)} models: {len(suspicious):,} with a reason to look, of which "
-        f"{min(limit, len(suspicious)):,} are listed; {easy:,} that all models have right tell nothing."
-    ]
-    if len(answers.models) < FEW_MODELS:
-        tail.append(
-            f"With {len(answers.models)} models many of these are chance: docs/audit.md says how many to expect."
-        )
-    return "\n\n".join([*parts, "\n".join([*answers.left_out, *tail])])
-
-
-def _cells(number: int, answers: Answers, one: "ItemReport", reasons: Mapping[str, str]) -> list[str]:
-    item = answers.items[one.place]
-    shares = [_percent(value) for value in (one.share_right, one.strong_right, one.weak_right)]
-    return [
-        *(str(number), f"{item.task} {item.name}", str(one.models), *shares),
-        *(
-            printed_or_na(one.correlation),
-            printed_or_na(one.scalability),
-            f"{one.evidence:.1f}",
-            _why(item, one, reasons),
-        ),
-    ]
-
-
-def _why(item: AnsweredItem, one: "ItemReport", reasons: Mapping[str, str]) -> str:
-    first = one.reasons[0]
-    if first != "wrong_key" or one.rival < 0:
-        return reasons[first]
-    gold = "/".join(item.options[place] for place in item.gold)
-    return (
-        f"{_percent(one.strong_rival)} of the strong choose {item.options[one.rival]}, {_percent(one.strong_gold)} the "
-        f"gold {gold}"
-    )
-
-
-def _percent(value: float) -> str:
-    return "n/a" if math.isnan(value) else f"{value:.0%}"
-
-
-def report_records(answers: Answers, reports: "Sequence[ItemReport]") -> list[dict[str, Any]]:
-    """The ranked items as data for JSON, without their texts; undefined numbers are null."""
-    records = []
-    for one in reports:
-        item = answers.items[one.place]
-        numbers = {name: None if value != value else value for name, value in asdict(one).items() if name != "place"}
-        rival = item.options[one.rival] if one.rival >= 0 else None
-        named = {"task": item.task, "item": item.name, "row": item.row, "options": list(item.options)}
-        records.append(named | {"gold": [item.options[place] for place in item.gold]} | numbers | {"rival": rival})
-    return records

@@ -1,19 +1,20 @@
 """Solutions judged in the sandbox and scored by EvalPlus's rules: the report, its files, and its text."""
 
 import json
-import math
 import os
 import time
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 from cultureval.metrics.code.judging import Solution, SolutionVerdict, judge_with_canonicals
-from cultureval.metrics.code.report import failing_canonicals, score_verdicts, scorer_name
+from cultureval.metrics.code.report import failing_canonicals, named, scorer_name
 from cultureval.metrics.code.rules import TEST_SUITES
-from cultureval.metrics.declared import SHARE, bounds_of_mean
-from cultureval.reports.code.result_files import evalplus_results, generating_model, lighteval_results
+from cultureval.reports.code.result_files import evalplus_results, generating_model, task_rows, write_run
 from cultureval.reports.code.samples import Sample, Sanitize, check_complete, read_samples
+from cultureval.reports.submissions import safe_name
+from cultureval.runs.scores import Score
 from cultureval.runs.signature import manifest_field
 from cultureval.runs.writing import complete_or_absent
 from cultureval.runtime.data.user_cache import write_atomically, write_json_lines
@@ -24,6 +25,7 @@ from cultureval.runtime.signatures import installed_versions, signature
 from cultureval.tasks.qimma.code_data import ProblemSet, require_whole
 from cultureval.tasks.qimma.options import SHORTENED_CODE
 
+Report = dict[str, Any]
 PACKAGES = ("cultureval", "evalplus", "numpy")
 MOST_NOTES = 20
 NOTES = {
@@ -36,6 +38,7 @@ READ = {
     "cut": "Too long to be read whole",
 }
 FILES = {"EvalPlus's results": "evalplus_results", "Verdicts": "verdicts", "LightEval's results": "results"}
+TESTS = {"base": "base tests", "plus": "base and extra tests"}
 
 
 def evaluate_solutions(
@@ -48,7 +51,7 @@ def evaluate_solutions(
     workers: int | None = None,
     sandboxed: bool = True,
     model_name: str | None = None,
-) -> dict[str, Any]:
+) -> Report:
     """Judges and scores solutions, and writes EvalPlus's, our own and LightEval's files.
 
     Args:
@@ -60,17 +63,18 @@ def evaluate_solutions(
         model_name: Name in the results; None takes the one that was generated with, or the file's.
 
     Returns:
-        The report of `make_report`, and the paths of the files.
+        The scores, data and reliability that `--json` prints, and the paths of the files.
 
     Raises:
         CulturevalError: The solutions cannot be read or are incomplete, the data are shortened, the solutions were
             asked of others, or not one of them could be judged.
     """
+    started, made = time.time(), generation_of(samples)
+    other = asked_of_others(made, problem_set)
     require_whole("" if partial else problem_set.shortened, "--partial")
-    if not partial and (told := asked_of_others(samples, problem_set)):
-        raise CulturevalError(f"{told} Give the data and --prompts that they were asked of, or --partial.")
-    started = time.time()
-    refused = refused_problems(samples, problem_set)
+    if not partial and other:
+        raise CulturevalError(f"{other} Give the data and --prompts that they were asked of, or --partial.")
+    refused = refused_problems(made, problem_set)
     given = read_samples(samples, {**problem_set.rows, **problem_set.left_out}, sanitize, workers)
     asked = [name for name in problem_set.rows if name not in refused]
     found = [one for one in given if one.task_id in asked]
@@ -78,31 +82,59 @@ def evaluate_solutions(
     verdicts, canonical = _judged(found, problem_set, workers, sandboxed)
     if sanitize != "always":  # and EvalPlus never sanitises what it evaluates
         verdicts = [_of_given_text(*pair) for pair in zip(found, verdicts, strict=True)]
-    report = make_report(samples, problem_set, found, verdicts, canonical, sandboxed)
-    report |= {"refused": refused, "missing_tasks": missing, "unequal_samples": unequal}
+    if all(verdict.base == "not_judged" for verdict in verdicts):
+        raise CulturevalError(f"Not one of {len(verdicts)} solutions could be judged: {verdicts[0].reason}.")
     dropped = counted(len(given) - len(found), "solution")
-    report["dropped_samples"] = (
-        f"{dropped} of refused or discarded problems in the file, not scored." if found != given else ""
-    )
-    for of_suite in report["bounds"].values() if refused else ():
-        for name, (worst, best) in of_suite.items():
-            count = report["tasks"]
-            lowest, _ = bounds_of_mean(worst * count, count, len(refused), SHARE)
-            _, highest = bounds_of_mean(best * count, count, len(refused), SHARE)
-            of_suite[name] = [lowest, highest]
-    report["model"] = model_of(samples, model_name)
-    return report | write_files(samples, output_dir, problem_set, found, verdicts, report, started)
+    report: Report = {
+        "dataset": problem_set.dataset.name,
+        "task": problem_set.dataset.task,
+        "model": _model_of(samples, made, model_name),
+        "tasks": len({sample.task_id for sample in found}),
+        "samples": len(found),
+        "not_judged": [named(one) for one in verdicts if "not_judged" in (one.base, one.plus)],
+        "differs_from_evalplus": [named(one) for one in verdicts if one.differs],
+        "rewritten": [f"{sample.task_id} sample {sample.number}" for sample in found if sample.rewritten],
+        "cut": [f"{sample.task_id} sample {sample.number}" for sample in found if sample.cut],
+        "data_difference": " ".join(filter(None, [problem_set.other_data, other])),
+        "canonical_failures": failing_canonicals(canonical),
+        "sandboxed": sandboxed,
+        "signature": _signature(made, problem_set, found, sandboxed, other),
+        "refused": refused,
+        "missing_tasks": missing,
+        "unequal_samples": unequal,
+        "dropped_samples": f"{dropped} of refused or discarded problems in the file, not scored."
+        if found != given
+        else "",
+    }
+    report |= write_files(samples, output_dir, problem_set, found, verdicts)
+    rows = task_rows(problem_set, found, verdicts, refused)
+    saved = write_run(output_dir, problem_set, rows, report, generating_model(made), started)
+    return report | {"results": str(saved.file)} | _scores(saved.scores[f"{problem_set.dataset.task}|0"])
+
+
+def _scores(scores: Mapping[str, Score]) -> Report:
+    """pass@k and its errors in EvalPlus's form, and how many problems they are of."""
+    found: Report = {
+        "pass_at_k": {suite: {} for suite in TEST_SUITES},
+        "standard_errors": {suite: {} for suite in TESTS},
+    }
+    for metric, score in scores.items():
+        suite, _, name = metric.partition("_")
+        if name.startswith("pass@"):
+            found["pass_at_k"][suite][name] = score.value
+            found["standard_errors"][suite][name] = score.error
+            found |= {"scored": score.n, "asked": score.asked}
+    return found
 
 
 def _judged(
-    samples: list[Sample], problem_set: ProblemSet, workers: int | None, sandboxed: bool
+    samples: Sequence[Sample], problem_set: ProblemSet, workers: int | None, sandboxed: bool
 ) -> tuple[list[SolutionVerdict], dict[str, SolutionVerdict]]:
     """Verdicts on the samples, in their order, and on the canonical solutions of their problems."""
     task_ids = {sample.task_id for sample in samples}
     problems = {task_id: problem for task_id, problem in problem_set.problems().items() if task_id in task_ids}
-    name = problem_set.dataset.name
     solutions = [Solution(sample.task_id, sample.number, sample.code) for sample in samples]
-    return judge_with_canonicals(problems, solutions, name, workers=workers, sandboxed=sandboxed)
+    return judge_with_canonicals(problems, solutions, problem_set.dataset.name, workers=workers, sandboxed=sandboxed)
 
 
 def _of_given_text(sample: Sample, verdict: SolutionVerdict) -> SolutionVerdict:
@@ -111,41 +143,10 @@ def _of_given_text(sample: Sample, verdict: SolutionVerdict) -> SolutionVerdict:
     return replace(verdict, **fails, **{f"{name}_details": [] for name in fails}) if sample.rewritten else verdict
 
 
-def make_report(
-    samples: Path,
-    problem_set: ProblemSet,
-    found: list[Sample],
-    verdicts: list[SolutionVerdict],
-    canonical: dict[str, SolutionVerdict],
-    sandboxed: bool,
-) -> dict[str, Any]:
-    """Scores, data and reliability: the object that `--json` prints.
-
-    Raises:
-        CulturevalError: Not one sample could be judged.
-    """
-    scores = score_verdicts(verdicts)
-    judged = [verdict for verdict in verdicts if verdict.base != "not_judged"]
-    if not judged:
-        raise CulturevalError(f"Not one of {len(verdicts)} solutions could be judged: {verdicts[0].reason}.")
-    return {
-        "dataset": problem_set.dataset.name,
-        "task": problem_set.dataset.task,
-        "tasks": len({sample.task_id for sample in found}),
-        "samples": len(found),
-        **scores,
-        "rewritten": [f"{sample.task_id} sample {sample.number}" for sample in found if sample.rewritten],
-        "cut": [f"{sample.task_id} sample {sample.number}" for sample in found if sample.cut],
-        "data_difference": " ".join(filter(None, [problem_set.other_data, asked_of_others(samples, problem_set)])),
-        "canonical_failures": failing_canonicals(canonical),
-        "sandboxed": sandboxed,
-        "signature": signature_of(samples, problem_set, found, sandboxed),
-    }
-
-
-def signature_of(samples: Path, problem_set: ProblemSet, found: list[Sample], sandboxed: bool) -> str:
+def _signature(
+    made: Mapping[str, Any], problem_set: ProblemSet, found: Sequence[Sample], sandboxed: bool, other: str
+) -> str:
     """One line with everything that the scores depend on, including the generation settings if known."""
-    made = generation_of(samples)
     fields = {name: made.get(name, "unknown") for name in ("backend", "prompt", "temperature", "max_new_tokens")}
     if isinstance(server := made.get("server"), dict):
         fields["server"] = ";".join(f"{name}={value}" for name, value in server.items())
@@ -157,19 +158,12 @@ def signature_of(samples: Path, problem_set: ProblemSet, found: list[Sample], sa
         data_hash=problem_set.fingerprint[:8],
         options=f"{SHORTENED_CODE.name}=score" if problem_set.shortened else None,
         manifest=manifest_field([vars(problem_set)]),
-        asked_data=made["data_hash"] if asked_of_others(samples, problem_set) else None,
+        asked_data=made["data_hash"] if other else None,
         refined_prompts=made.get("refined_prompts", problem_set.refined),
         scorer=scorer_name(sandboxed),
         **fields,
         **installed_versions(PACKAGES),
     )
-
-
-def asked_of_others(samples: Path, problem_set: ProblemSet) -> str:
-    """A sentence where `code generate` asked other problems than these, or with other prompts; "" for nothing known."""
-    asked, judged = generation_of(samples).get("data_hash"), problem_set.content_hash
-    differs = f"Asked of other problems (data_hash {asked}) than are judged ({judged}), so not comparable."
-    return escaped(differs) if asked not in (None, judged) else ""
 
 
 def generation_of(samples: Path) -> dict[str, Any]:
@@ -182,12 +176,19 @@ def generation_of(samples: Path) -> dict[str, Any]:
     return content if isinstance(content, dict) else {}
 
 
-def refused_problems(samples: Path, problem_set: ProblemSet) -> dict[str, dict[str, str]]:
+def asked_of_others(made: Mapping[str, Any], problem_set: ProblemSet) -> str:
+    """A sentence where `code generate` asked other problems than these, or with other prompts; "" for nothing known."""
+    asked, judged = made.get("data_hash"), problem_set.content_hash
+    differs = f"Asked of other problems (data_hash {asked}) than are judged ({judged}), so not comparable."
+    return escaped(differs) if asked not in (None, judged) else ""
+
+
+def refused_problems(made: Mapping[str, Any], problem_set: ProblemSet) -> dict[str, dict[str, str]]:
     """The problems that `code generate --on-refused unscored` left out, each with the `reason` and its kind.
 
     The name is the problem's; a file that somebody edited may hold anything, of which only what has this form counts.
     """
-    told = generation_of(samples).get("refused")
+    told = made.get("refused")
     return {
         task_id: {"reason": escaped(str(one.get("reason", ""))[:500]), "kind": str(one["kind"])}
         for task_id, one in (told.items() if isinstance(told, dict) else ())
@@ -195,27 +196,22 @@ def refused_problems(samples: Path, problem_set: ProblemSet) -> dict[str, dict[s
     }
 
 
-def model_of(samples: Path, given: str | None) -> str:
-    """The model's name in the results: as given, as saved when generating, or from the file name.
-
-    LightEval uses it as a folder, which must be inside the output folder.
-    """
-    name = given or generation_of(samples).get("model")
+def _model_of(samples: Path, made: Mapping[str, Any], given: str | None) -> str:
+    """The model's name in the results, which is a folder: as given, as saved when generating, or from the file name."""
+    name = given or made.get("model")
     if not isinstance(name, str) or not name.strip("/. "):
         name = samples.resolve().name.removesuffix(".gz").removesuffix(".jsonl")
-    return "/".join(part for part in name.split("/") if part not in ("..", "."))
+    return safe_name(name)
 
 
 def write_files(
     samples: Path,
     output_dir: Path,
     problem_set: ProblemSet,
-    found: list[Sample],
-    verdicts: list[SolutionVerdict],
-    report: dict[str, Any],
-    started: float,
+    found: Sequence[Sample],
+    verdicts: Sequence[SolutionVerdict],
 ) -> dict[str, str]:
-    """Writes EvalPlus's and our result files next to the samples, and LightEval's; returns their paths."""
+    """Writes EvalPlus's and our result files next to the samples; returns their paths."""
     folder = samples if samples.is_dir() else samples.parent
     if not os.access(folder, os.W_OK):
         folder = output_dir
@@ -225,26 +221,19 @@ def write_files(
     with complete_or_absent(theirs) as evalplus, complete_or_absent(ours) as own:  # both, or those of before
         write_atomically(evalplus, json.dumps(evalplus_results(problem_set, found, verdicts)).encode("utf-8"))
         write_json_lines(own, map(asdict, verdicts))
-    model = generating_model(generation_of(samples))
-    results = lighteval_results(output_dir, problem_set, found, verdicts, report, model, started)
-    return {"evalplus_results": str(theirs), "verdicts": str(ours), "results": str(results)}
+    return {"evalplus_results": str(theirs), "verdicts": str(ours)}
 
 
-def report_text(report: dict[str, Any]) -> str:
+def report_text(report: Report) -> str:
     """The report as text."""
     problems, solutions = counted(report["tasks"], "problem"), counted(report["samples"], "solution")
     lines = [f"{report['model']}: {report['task']}, {problems}, {solutions}"]
-    for level, title in (("base", "base tests"), ("plus", "base and extra tests")):
+    of = f", {report['scored']} of {report['asked']} problems" if report["scored"] < report["asked"] else ""
+    for level, title in TESTS.items():
         for name, value in report["pass_at_k"][level].items():
             error = report["standard_errors"][level][name]
-            worst, best = report["bounds"][level][name]
-            doubt = (
-                f", between {printed(worst, 4)} and {printed(best, 4)} if those without a verdict failed or passed"
-                if report["not_judged"] or report["refused"]
-                else ""
-            )
-            known = "" if math.isnan(error) else f" ± {printed(error, 4)}"
-            lines.append(f"  {name} ({title}): {printed(value, 4)}{known}{doubt}")
+            known = "" if error is None else f" ± {printed(error, 4)}"
+            lines.append(f"  {name} ({title}): {printed(value, 4)}{known}{of}")
     for name, text in NOTES.items():
         if report[name]:
             lines.append(f"{len(report[name])} {text}:")
@@ -268,7 +257,7 @@ def report_text(report: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def _note(entry: dict[str, Any]) -> str:
+def _note(entry: Report) -> str:
     ours, theirs = (f"{entry[f'{who}base']}/{entry[f'{who}plus']}" for who in ("", "evalplus_"))
     reason = f" ({entry['reason']})" if entry["reason"] else ""
     return f"  {entry['task_id']} sample {entry['sample']}: base/plus {ours}, EvalPlus's own {theirs}{reason}"

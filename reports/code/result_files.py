@@ -1,43 +1,36 @@
-"""The files of `cultureval code evaluate`: EvalPlus's results, our verdicts, and LightEval's files."""
+"""The files of `cultureval code evaluate`: EvalPlus's results, and a run of the task in LightEval's format."""
 
-import json
-import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
-from cultureval.metrics.code.report import problem_scores, verdict_in_details
+from cultureval.metrics.code.pass_at_k import offered_k
+from cultureval.metrics.code.report import outcomes_by_task, problem_scores, verdict_in_details
 from cultureval.metrics.code.rules import TEST_SUITES
-from cultureval.metrics.declared import SHARE, bounds_of_mean
-from cultureval.metrics.standard_errors import error_that_adds
 from cultureval.reports.code.samples import Sample
-from cultureval.runs.record import ModelRecord, RunRecord
+from cultureval.reports.submissions import SavedRun, save_run
+from cultureval.runs.record import ModelRecord
 from cultureval.runs.recording import run_record
 from cultureval.runs.signature import signature_of_line
 from cultureval.runs.task_records import task_records
-from cultureval.runs.writing import content_of_tasks, date_of_now, write_details, write_results
 from cultureval.runtime.errors import counted, shown_names, wrong_settings
 from cultureval.runtime.rows_report import RowsReport
+
+if TYPE_CHECKING:
+    from cultureval.metrics.code.judging import SolutionVerdict
+    from cultureval.tasks.qimma.code_data import ProblemSet
 
 BACKENDS = {"hf": "transformers", "openai": "server"}
 # Of what `code generate` saves: fields of the record, the problems' data, and what is no setting of the model.
 NOT_SETTINGS = ("model", "model_hash", "backend", "batch_size", "loaded", "base_url", "dataset")
 NOT_SETTINGS += ("problems", "data_hash", "data_revision", "server", "refused")
 
-if TYPE_CHECKING:
-    from lighteval.models.model_output import ModelResponse
-    from lighteval.tasks.requests import Doc
-
-    from cultureval.metrics.code.judging import SolutionVerdict
-    from cultureval.tasks.qimma.code_data import ProblemSet
-
 
 def evalplus_results(
-    problem_set: "ProblemSet", samples: list[Sample], verdicts: "list[SolutionVerdict]"
+    problem_set: "ProblemSet", samples: Sequence[Sample], verdicts: "Sequence[SolutionVerdict]"
 ) -> dict[str, Any]:
     """EvalPlus's result file, with our verdicts.
 
@@ -76,44 +69,68 @@ def _failing_test(verdict: "SolutionVerdict", suite: str, problem: dict[str, Any
     return mbpp_serialize_inputs(verdict.task_id, failing)
 
 
-def lighteval_results(
+def task_rows(
+    problem_set: "ProblemSet",
+    samples: Sequence[Sample],
+    verdicts: "Sequence[SolutionVerdict]",
+    refused: Mapping[str, Any],
+) -> list[dict[str, Any]]:
+    """The rows of the task's details: a problem with all of its solutions, also those that the model refused.
+
+    Args:
+        refused: By name of the problem.
+    """
+    ks = offered_k(outcomes_by_task(verdicts, "plus"))
+    found: dict[str, list[tuple[Sample, SolutionVerdict]]] = {name: [] for name in refused}
+    for sample, verdict in zip(samples, verdicts, strict=True):
+        found.setdefault(sample.task_id, []).append((sample, verdict))
+    rows = []
+    for task_id, pairs in found.items():
+        own = [verdict for _, verdict in pairs]
+        metric: Mapping[str, float | None] = problem_scores(own, ks) if own else {}
+        known = own and metric["plus_pass@1"] == metric["plus_pass@1"]
+        unscored = "" if known else "not judged" if own else "refused"
+        specific = {"task_id": task_id, "verdict": verdict_in_details(own), "unscored": unscored}
+        doc = {
+            "task_name": f"{problem_set.dataset.task}|0",
+            "query": problem_set.rows[task_id]["prompt"],
+            "id": task_id,
+        }
+        doc |= {"choices": [""], "gold_index": 0, "specific": specific}
+        rows.append({"doc": doc, "metric": metric, "model_response": {"text": [sample.code for sample, _ in pairs]}})
+    names = dict.fromkeys(name for row in rows for name in row["metric"])
+    return [row | {"metric": {name: row["metric"].get(name) for name in names}} for row in rows]
+
+
+def write_run(
     output_dir: Path,
     problem_set: "ProblemSet",
-    samples: list[Sample],
-    verdicts: "list[SolutionVerdict]",
-    report: dict[str, Any],
-    model_record: ModelRecord,
+    rows: Sequence[Mapping[str, Any]],
+    report: Mapping[str, Any],
+    model: ModelRecord,
     started: float,
-) -> Path:
-    """Writes LightEval's results and details files, as a run of the task would, and returns the results file.
-
-    A row of the details is a problem with all of its solutions, as LightEval has docs of several samples.
-    """
-    import pyarrow
-    from lighteval.logging.evaluation_tracker import EnhancedJSONEncoder
-
+) -> SavedRun:
+    """Writes LightEval's results and details files, as a run of the task would."""
     name = f"{problem_set.dataset.task}|0"
-    config = _task_config(problem_set, report)
-    solutions: dict[str, list[tuple[Sample, SolutionVerdict]]] = {}
-    for sample, verdict in zip(samples, verdicts, strict=True):
-        solutions.setdefault(sample.task_id, []).append((sample, verdict))
-    ks = [int(metric.removeprefix("pass@")) for metric in report["pass_at_k"]["plus"]]
-    rows = []
-    for task_id, found in solutions.items():
-        own = [verdict for _, verdict in found]
-        doc, response = _doc_and_response(
-            name, task_id, problem_set.rows[task_id]["prompt"], [sample.code for sample, _ in found]
-        )
-        doc.specific["verdict"] = verdict_in_details(own)
-        rows.append({"doc": asdict(doc), "metric": problem_scores(own, ks), "model_response": asdict(response)})
-    scores = {metric: [row["metric"][metric] for row in rows] for metric in rows[0]["metric"]}
-    model, date = report["model"], date_of_now()
-    write_details(output_dir, model, date, name, pyarrow.Table.from_pylist(rows))
-    # LightEval's encoder knows functions, metrics and enumerations in the task's configuration.
-    settings = json.loads(json.dumps(asdict(config), cls=EnhancedJSONEncoder))
-    content = content_of_tasks({name: _task_scores(scores)}, {"model_name": model}, {name: settings})
-    record = _record(name, config, report["signature"], scores, model_record, started)
-    return write_results(output_dir, model, date, content, record)
+    defects = [one["task_id"] for one in report["canonical_failures"]]
+    told = f"{counted(len(defects), 'canonical solution')} does not pass: {shown_names(defects)}." if defects else ""
+    known: RowsReport = {
+        "source": problem_set.source,
+        "form": "original",
+        "revision": problem_set.revision,
+        "fingerprint": problem_set.fingerprint[:16],
+        "rows": len(rows),
+        "expected_rows": problem_set.dataset.rows,
+        "few_shot_rows": 0,
+        "skipped_rows": [],
+        "skipped_few_shot_rows": [],
+        "refused_rows": [{"item": item, **refusal} for item, refusal in report["refused"].items()],
+        "notes": list(filter(None, (report["unequal_samples"], report["dropped_samples"], told))),
+        "other_data": report["data_difference"],
+    }
+    tasks = task_records({name: {"rows_report": known, "effective_num_docs": report["tasks"]}}, None)
+    signature = signature_of_line(f"{name.partition(':')[0].partition('|')[0]}|0", report["signature"])
+    return save_run(output_dir, report["model"], {name: rows}, run_record(started, tasks, [signature], model))
 
 
 def generating_model(made: Mapping[str, Any]) -> ModelRecord:
@@ -138,72 +155,3 @@ def generating_model(made: Mapping[str, Any]) -> ModelRecord:
         )
     except ValidationError as error:  # a file that somebody edited
         return ModelRecord(backend="code files", settings={"unreadable": wrong_settings(error, values=True)})
-
-
-def _record(
-    name: str, config: Any, line: str, scores: Mapping[str, list[float]], model: ModelRecord, started: float
-) -> RunRecord:
-    """The record of the run: its rows are the problems."""
-    (task,) = task_records({name: vars(config)}, None).values()
-    bounds = {}
-    for metric in (one for one in scores if task.refused and one != "not_judged"):
-        known = [value for value in scores[metric] if not math.isnan(value)]
-        bounds[metric] = bounds_of_mean(sum(known), len(known), task.refused, SHARE)
-    task = task.model_copy(update={"items": task.rows, "bounds": bounds})
-    signature = signature_of_line(f"{name.partition(':')[0].partition('|')[0]}|0", line)
-    return run_record(started, {name: task}, [signature], model)
-
-
-def _doc_and_response(task: str, task_id: str, prompt: str, programs: Sequence[str]) -> "tuple[Doc, ModelResponse]":
-    """A problem and its solutions as LightEval's own run of the task would log them."""
-    from lighteval.models.model_output import ModelResponse
-    from lighteval.tasks.requests import Doc
-
-    doc = Doc(task_name=task, query=prompt, choices=[""], gold_index=0, id=task_id, specific={"task_id": task_id})
-    return doc, ModelResponse(text=[*programs])
-
-
-def _task_scores(scores: Mapping[str, list[float]]) -> dict[str, float]:
-    """The means over problems that have a score, each with its standard error."""
-    means = {}
-    for metric, values in scores.items():
-        known = [value for value in values if not math.isnan(value)]
-        means[metric] = sum(known) / len(known) if known else math.nan
-        means[f"{metric}_stderr"] = float(error_that_adds(known, range(len(known)), SHARE)) if known else math.nan
-    return means
-
-
-def _defects(report: Mapping[str, Any]) -> list[str]:
-    """A sentence on the problems whose canonical solution does not pass."""
-    names = [one["task_id"] for one in report["canonical_failures"]]
-    return [f"{counted(len(names), 'canonical solution')} does not pass: {shown_names(names)}."] if names else []
-
-
-def _task_config(problem_set: "ProblemSet", report: dict[str, Any]) -> Any:
-    """The task's configuration with the provenance that a run would have noted."""
-    import copy
-
-    from cultureval.tasks.task_table import build_tasks_table
-
-    config = copy.copy(next(item for item in build_tasks_table() if item.name == problem_set.dataset.task))
-    config.original_num_docs = config.effective_num_docs = report["tasks"]
-    kept = ("tasks", "samples", "bounds", "not_judged", "differs_from_evalplus", "canonical_failures", "sandboxed")
-    known: RowsReport = {
-        "source": problem_set.source,
-        "form": "original",
-        "revision": problem_set.revision,
-        "fingerprint": problem_set.fingerprint[:16],
-        "rows": report["tasks"],
-        "expected_rows": problem_set.dataset.rows,
-        "few_shot_rows": 0,
-        "skipped_rows": [],
-        "skipped_few_shot_rows": [],
-        "refused_rows": [{"item": item, **refusal} for item, refusal in report["refused"].items()],
-        "notes": [*filter(None, (report["unequal_samples"], report["dropped_samples"])), *_defects(report)],
-        "other_data": report["data_difference"],
-        "signature": report["signature"],
-    }
-    if problem_set.manifest:
-        known["manifest"] = problem_set.manifest
-    config.rows_report = known | {name: report[name] for name in kept}
-    return config

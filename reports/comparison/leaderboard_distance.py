@@ -1,168 +1,129 @@
-"""Kendall's distance between two leaderboards: how much two orders of the same models disagree."""
+"""`cultureval compare --leaderboards`: how differently two leaderboards order the models that both have."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
 from pathlib import Path
 
-from cultureval.reports.leaderboard.board import ranks_of
-from cultureval.reports.leaderboard.entries import Division, Entry, Group, divisions
-from cultureval.reports.leaderboard.tables import tables_of
-from cultureval.reports.ranks import Ranking, kendall_distance
-from cultureval.reports.run_ranks import average_weights, rank_items
-from cultureval.runs.load_runs import load_all
-from cultureval.runs.table import higher_is_better, of_shots
+import numpy as np
+
+from cultureval.runs.loading import Run, load
+from cultureval.runs.pairs import ranks
+from cultureval.runs.protocol import protocol
+from cultureval.runs.scores import Parts
+from cultureval.runs.table import tables_of
 from cultureval.runtime.csv_files import read_csv
-from cultureval.runtime.errors import CulturevalError, counted, escaped, shown_names
+from cultureval.runtime.errors import CulturevalError, escaped, shown_names
 
-LARGEST = 1_000_000  # bytes of a CSV file of a leaderboard
 MOST_PAIRS = 10
-RANK = "rank"  # the second column of the page's own tables (`leaderboard.exports`)
-Board = Mapping[str, float]  # model -> score, the larger the better
-Ranked = tuple[str, bool, Ranking | None, Mapping[str, str]]  # title, whether lower is better, ranks, who has none: why
+LARGEST = 10_000_000  # bytes of a CSV file
+Board = Mapping[str, float]  # model -> its score, higher is better
 
 
-def compare_boards(paths: Sequence[Path], metrics: Sequence[str]) -> str:
-    """Kendall's distance of two leaderboards on the models that both have, and the pairs that they order differently.
+def compare_boards(paths: Sequence[Path]) -> str:
+    """The Kendall distances of two leaderboards, as text.
 
     Args:
-        paths: Two. A folder of results: each table of the leaderboard's page whose models have ranks is one, by the
-            scores of these ranks; models that the page would not rank there are left out with a sentence. Of suites
-            without such a table, each headline is one, averaged over the benchmarks that all models have. A CSV file:
-            its first two columns are model and score, higher is better; it is compared with each of the folder's.
-        metrics: Of results, each a leaderboard in place of these; [] for these.
+        paths: Two, each a folder of results or a CSV file. A folder has a leaderboard for the main number of each of
+            its tables, of the models that were asked the same; what a model left out counts as the worst, as in ranks.
+            A CSV file's first two columns are model and score, higher is better; each of the other's is compared to it.
 
     Raises:
-        CulturevalError: There are not two, one cannot be read, or none of both share two models.
+        CulturevalError: There are not two, one cannot be read, or no two leaderboards share two models.
     """
     if len(paths) != 2:
         raise CulturevalError(f"--leaderboards compares two leaderboards, and {len(paths)} were named.")
-    read = [({"": _of_csv(path)}, []) if path.suffix == ".csv" else _of_results(path, metrics) for path in paths]
-    (firsts, seconds), left_out = [boards for boards, _ in read], [line for _, told in read for line in told]
-    pairs = [(one or other, firsts[one], seconds[other]) for one in firsts for other in seconds if _alike(one, other)]
-    found = [(title, first, second) for title, first, second in pairs if len(first.keys() & second.keys()) > 1]
-    if not found:
-        names = [
-            shown_names(list(dict.fromkeys(name for board in boards.values() for name in board)), 3)
-            for boards, _ in read
-        ]
-        most = max((len(first.keys() & second.keys()) for _, first, second in pairs), default=0)
-        there = " and ".join(name or "no model" for name in names)
-        few = f"the leaderboards share {counted(most, 'model')}, and a distance needs two: {there}."
-        raise CulturevalError("\n".join([few, *left_out]))
-    for path, boards, others in ((paths[0], firsts, seconds), (paths[1], seconds, firsts)):
-        if alone := [title for title in boards if not any(_alike(title, other) for other in others)]:
-            left_out.append(f"{path} alone has {shown_names(alone, 3)}.")
-    lines = [
-        line
-        for title, first, second in found
-        for line in _distance(f"{title}: " if len(found) > 1 else "", first, second, paths)
+    (firsts, told), (seconds, also_told) = (_read(path) for path in paths)
+    alike = [
+        (one or other, firsts[one], seconds[other])
+        for one in firsts
+        for other in seconds
+        if one == other or not (one and other)
     ]
-    return "\n".join(map(escaped, [*lines, *left_out]))
+    found = [(title, one, other) for title, one, other in alike if len(one.keys() & other.keys()) > 1]
+    if not found:
+        few = f"{paths[0]} and {paths[1]} have no table with two models in common: name folders of results, or CSV."
+        raise CulturevalError("\n".join([few, *told, *also_told]))
+    lines = [line for title, one, other in found for line in _distance(title, one, other, paths)]
+    return "\n".join(map(escaped, [*lines, *told, *also_told]))
 
 
-def _alike(one: str, other: str) -> bool:
-    """Whether two leaderboards of these titles are compared: they are of one table, or one is a file of any."""
-    return one == other or not one or not other
+def kendall_distance(first: Sequence[float], second: Sequence[float]) -> float:
+    """The share of pairs in other order, 0 to 1; a pair tied in one alone counts half (Fagin and others, 2006).
+
+    Args:
+        first: Scores of M models, at least two.
+        second: Other scores of the same models.
+    """
+    one, other = (np.sign(np.subtract.outer(scores, scores)) for scores in map(np.asarray, (first, second)))
+    return float(np.abs(one - other).sum() / 2 / (len(one) * (len(one) - 1)))
 
 
 def _distance(title: str, board: Board, other: Board, paths: Sequence[Path]) -> Iterator[str]:
     """The distance of two leaderboards, the pairs that they order differently, and the models of one alone."""
+    from scipy.stats import kendalltau
+
     models = [model for model in board if model in other]
     first, second = ([one[model] for model in models] for one in (board, other))
-    distance, tau = kendall_distance(first, second)
+    tau = float(kendalltau(first, second).statistic)
     yield (
-        f"{title}Kendall distance {distance:.3f} of {len(models)} models: the share of pairs that {paths[0]} and "
-        f"{paths[1]} order differently (a pair tied in one alone counts half). Kendall's tau-b {tau:.3f}."
+        f"{title or 'scores'}: Kendall distance {kendall_distance(first, second):.3f} of {len(models)} models, the "
+        f"share of pairs that {paths[0]} and {paths[1]} order differently (tied in one alone: half); tau-b {tau:.3f}."
     )
     if left := [model for one in (board, other) for model in one if model not in models]:
-        yield f"Only one of them has {shown_names(left)}."
-    turned = [
-        (models[a], models[b])
-        for a, b in combinations(range(len(models)), 2)
-        if (first[a] - first[b]) * (second[a] - second[b]) < 0
-    ]
+        yield f"  only one of them has {shown_names(left)}."
+    places = combinations(range(len(models)), 2)
+    turned = [(models[a], models[b]) for a, b in places if (first[a] - first[b]) * (second[a] - second[b]) < 0]
     yield from (f"  ordered differently: {one} / {another}" for one, another in turned[:MOST_PAIRS])
     if len(turned) > MOST_PAIRS:
         yield f"  and {len(turned) - MOST_PAIRS} more pairs"
 
 
-def _of_csv(path: Path) -> dict[str, float]:
-    if not path.is_file():
-        raise CulturevalError(f"{path} does not exist.")
-    if path.stat().st_size > LARGEST:
-        raise CulturevalError(f"{path} is larger than {LARGEST:,} bytes, and is no leaderboard.")
+def _read(path: Path) -> tuple[dict[str, Board], list[str]]:
+    """The leaderboards of a path by their titles ("" of a CSV file), and sentences on models left out."""
+    return ({"": _of_csv(path)}, []) if path.suffix == ".csv" else _of_results(path)
+
+
+def _of_csv(path: Path) -> Board:
+    if not path.is_file() or path.stat().st_size > LARGEST:
+        raise CulturevalError(
+            f"{path} is no file of at most {LARGEST:,} bytes: name a CSV file with models and scores."
+        )
     try:
-        lines = [row for _, row in read_csv(path)]
-        rows = [list(row.values()) for row in lines]
-        if lines and list(lines[0])[1:2] == [RANK]:
-            raise CulturevalError(
-                f"{path}: its second column is `{RANK}`, as in the page's own tables, and a rank is no score: keep the "
-                "columns of models and of their score, or name the folder of results that the page was made of."
-            )
+        rows = [list(row.values()) for _, row in read_csv(path)]
         scores = {row[0]: float(row[1]) for row in rows if row[1].strip()}
     except (ValueError, IndexError) as error:
-        raise CulturevalError(
-            f"{path}: a header, then a model and its score in each row, are needed ({error})."
-        ) from error
+        need = "a header, then a model and its score in each row, are needed"
+        raise CulturevalError(f"{path}: {need} ({error}).") from error
     if not all(map(math.isfinite, scores.values())):
         raise CulturevalError(f"{path}: a score is not finite.")
     return scores
 
 
-def _of_results(path: Path, metrics: Sequence[str]) -> tuple[dict[str, Board], list[str]]:
-    """The leaderboards of a folder by their titles, and who is left out and why.
-
-    Models stand in one order where the leaderboard's page has them in one group: the first of each suite.
-    """
+def _of_results(path: Path) -> tuple[dict[str, Board], list[str]]:
+    """The leaderboards of a folder: of each table the models that most share the protocol of."""
+    results = load(path)
+    numbers: dict[str, dict[str, tuple[Run, Parts, bool]]] = {}
+    for run in results.runs:
+        for table in tables_of(run):
+            cell = table.cells.get(table.main) if table.main else None
+            if cell and table.main and cell.parts and not cell.words:
+                title = f"{table.suite}, {table.name}: {' '.join(table.main)}"
+                numbers.setdefault(title, {})[run.name] = (run, cell.parts, table.main[1] in table.lower)
     boards: dict[str, Board] = {}
-    left: dict[str, list[str]] = {}
-    for division in divisions(load_all([path])):
-        first, *others = division.groups
-        for group in others:
-            why = "; ".join(group.differences)
-            if models := [entry.model for entry in group.entries if entry not in first.entries]:
-                left.setdefault(f"{division.suite}: {why}", []).extend(models)
-        entries = []
-        for entry in first.entries:
-            if entry.unranked:
-                left.setdefault(f"{division.suite}: {entry.unranked}", []).append(entry.model)
-            else:
-                entries.append(entry)
-        names = [entry.model for entry in entries]
-        name_of = {one.label: one.model if names.count(one.model) == 1 else one.label for one in entries}
-        ranked = [] if metrics else _of_tables(division, entries)
-        for title, lower, ranking, without in ranked or _of_metrics(division, entries, metrics):
-            for label, why in without.items():
-                left.setdefault(f"{title}: {why}", []).append(name_of[label])
-            if ranking:
-                boards[title] = {name_of[row.model]: -row.score if lower else row.score for row in ranking.rows}
-    return boards, [f"{path}: without {shown_names(models)}: {why.rstrip('.')}." for why, models in left.items()]
+    told: list[str] = []
+    for title, of_runs in numbers.items():
+        asked = {name: _asked(run, parts) for name, (run, parts, _) in of_runs.items()}
+        most = max(asked.values(), key=list(asked.values()).count)
+        _, parts, lower = next(of_runs[name] for name in asked if asked[name] == most)
+        frame = results.items
+        found = ranks(frame[frame["run"].isin([name for name in asked if asked[name] == most]).to_numpy()], parts)
+        boards[title] = {one.run: -one.score.value if lower else one.score.value for one in found}
+        if left := [name for name in of_runs if name not in boards[title]]:
+            told.append(f"{path}: {title}: without {shown_names(left)}: asked otherwise, or not to be ranked.")
+    return boards, told
 
 
-def _of_tables(division: Division, entries: Sequence[Entry]) -> list[Ranked]:
-    """The ranks of a suite's tables, as on the leaderboard's page."""
-    tables = [(table, ranks_of(table, division)) for table in tables_of(division, Group(entries))] if entries else []
-    return [
-        (
-            f"{table.title}, {table.columns[table.main].whole}",
-            table.columns[table.main].lower,
-            ranks.ranking,
-            ranks.without,
-        )
-        for table, ranks in tables
-        if ranks and ranks.ranking and table.main is not None
-    ]
-
-
-def _of_metrics(division: Division, entries: Sequence[Entry], metrics: Sequence[str]) -> Iterator[Ranked]:
-    """The ranks by each metric (() each headline), averaged over the benchmarks of the tasks that all models have."""
-    records = {task: one for entry in entries for task, one in entry.run.record.tasks.items()}
-    for metric in metrics or dict.fromkeys(name for record in records.values() for name in record.metrics[:1]):
-        tasks = [record for record in records.values() if metrics or record.metrics[:1] == (metric,)]
-        tasks = [one for one in tasks if all(entry.run.value(one.task, metric) is not None for entry in entries)]
-        if tasks:
-            parts = {(task, metric): weight for task, weight in average_weights(tasks).items()}
-            lower = not higher_is_better(entries[0].run, tasks[0].task, metric)
-            found = rank_items([(one.label, one.sources) for one in entries], parts, higher_is_better=not lower)
-            yield f"{division.suite}, {metric}{of_shots(division.shots)}", lower, found.ranking, found.without
+def _asked(run: Run, parts: Parts) -> tuple[object, ...]:
+    """What a number depends on besides the model."""
+    return tuple((*place, weight, *sorted(protocol(run, *place).items())) for place, weight in sorted(parts.items()))

@@ -2,51 +2,45 @@
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from itertools import combinations
 from pathlib import Path
+from typing import NamedTuple
 
-from cultureval.metrics.paired_tests import smallest_difference
-from cultureval.metrics.standard_errors import clustered_standard_error
-from cultureval.reports.comparison.compared_models import Side, sides_of
-from cultureval.reports.comparison.paired_runs import SUBSET, metrics_of, pair_sides, tested_differences
-from cultureval.reports.terminal_tables import terminal_table, wrapped
-from cultureval.runs.items import item_scores
-from cultureval.runtime.errors import CulturevalError, escaped, shown_names
-from cultureval.runtime.printing import print_note
+from cultureval.reports.comparison.differences import ALL, SUBSET, compare, load_sides, metrics_of
+from cultureval.reports.terminal_tables import terminal_table
+from cultureval.runs.loading import Run
+from cultureval.runtime.errors import CulturevalError, escaped
+from cultureval.runtime.printing import wrapped
 from cultureval.tasks.catalogue import all_tasks, rows_per_item
 from cultureval.tasks.selection import tasks_named
 from cultureval.tasks.suite import Task
 
 HEADER = ("", "items", "variance", "smallest difference", "of all by Holm", "variance from")
-DRAWS = 2000
+DRAWS = 1  # the tests' p-values are not used
 
 
-@dataclass(frozen=True)
-class Planned:
+class Planned(NamedTuple):
     """What is known of a score before it is compared.
 
     Attributes:
         name: Of a group, a task, or the number of items.
-        items: Their number; of an average over subsets the number that a single set needs for the same error.
-        variance: Of an item's difference; for accuracies the share of items that exactly one model has right. 0: the
-            runs do not tell it.
+        items: Their number; of a mean of subsets the number that a single set needs for the same error.
+        variance: Of an item's difference; for accuracies the share of items that exactly one model has right.
         source: Where the variance is from.
-        largest: The largest difference that there can be; of any score infinite.
     """
 
     name: str
     items: float
     variance: float
     source: str
-    largest: float = math.inf
 
 
 def plan(what: Sequence[str], discordant: float, power: float, tests: int | None) -> str:
-    """The smallest differences that a paired test at 5% finds, as text.
+    """The smallest differences that a paired test at 5 % finds, as text.
 
     Args:
-        what: Numbers of items; names of tasks, groups or suites, whose published rows are counted; or results of runs,
-            whose items tell the variance: two runs that of their difference, one alone an upper bound.
+        what: Numbers of items; names of tasks, groups or suites, whose published rows are counted; or results of runs:
+            two tell the variance of their difference, one alone an upper bound.
         discordant: Share of items that exactly one of the two models has right, where no runs tell it; 0 to 1.
         power: Chance of finding it.
         tests: Of the family; None: as many as there are rows.
@@ -59,24 +53,44 @@ def plan(what: Sequence[str], discordant: float, power: float, tests: int | None
     paths = [Path(name) for name in what if not name.isdigit() and Path(name).exists()]
     rows = [row for name in what if Path(name) not in paths for row in _assumed(name, discordant)]
     rows += list(_of_runs(paths)) if paths else []
-    alike, rows = [row.name for row in rows if not row.variance], [row for row in rows if row.variance]
     if not rows:
         raise CulturevalError(f"{', '.join(what)}: no score varies over the items; give a number of items instead.")
-    if alike:
-        print_note(f"Left out, since they do not vary over the items: {shown_names(alike)}.")
     family = tests or len(rows)
     table = []
     for row in rows:
         found = [smallest_difference(row.items, row.variance, count, power) for count in (1, family)]
-        cells = ["none: too few items" if one is None or one > row.largest else f"{one:.4f}" for one in found]
+        cells = ["none: too few items" if one is None else f"{one:.4f}" for one in found]
         table.append([row.name, f"{row.items:.0f}", f"{row.variance:.4f}", *cells, row.source])
-    together = "1 difference is" if family == 1 else f"{family} differences are"
     lead = (
-        f"The smallest difference of two models that a paired test at 5% finds with {100 * power:.0f}% probability, and"
-        f" where {together} tested together. On the scale of an item's score: 0.01 of an accuracy is one "
+        f"The smallest difference of two models that a paired test at 5 % finds with {100 * power:.0f} % probability, "
+        f"alone and as one of {family} tested together. On the scale of an item's score: 0.01 of an accuracy is one "
         "point. Where no runs tell the variance, every score is taken for an accuracy."
     )
     return escaped(f"{wrapped(lead)}\n\n{terminal_table(HEADER, table, 'lrrrrl')}", keep="\n")
+
+
+def smallest_difference(items: float, variance: float, tests: int = 1, power: float = 0.8) -> float | None:
+    """The smallest difference of two scores that a paired test finds with the given power.
+
+    It solves d = (z_a sqrt(v) + z_b sqrt(v - d^2)) / sqrt(n) (Connor, Biometrics 43, 1987).
+
+    Args:
+        items: n; with clusters the effective number, n over the design effect.
+        variance: v of an item's difference, above 0; for accuracies the share of items that one model alone has right.
+        tests: Of the family; each is tested at 0.05 / `tests` (Bonferroni, the worst case of Holm).
+        power: Chance of finding it.
+
+    Returns:
+        The difference, on the scale of an item's score; None where there are too few items to find any.
+    """
+    from scipy.stats import norm
+
+    significant, found = norm.isf(0.025 / tests), norm.ppf(power)
+    if items < significant**2 + 1:  # even if all differing items were on one side
+        return None
+    spread = items + found**2  # the root of that equation, which is quadratic in d
+    difference = math.sqrt(variance) * (significant * math.sqrt(items) + found * math.sqrt(spread - significant**2))
+    return float(difference / spread)
 
 
 def _assumed(name: str, discordant: float) -> Iterator[Planned]:
@@ -84,7 +98,7 @@ def _assumed(name: str, discordant: float) -> Iterator[Planned]:
     if name.isdigit():
         if not int(name):
             raise CulturevalError("--plan 0: give the number of items of the test, 1 or more.")
-        yield Planned(f"{name} item{'' if int(name) == 1 else 's'}", int(name), discordant, source, discordant)
+        yield Planned(f"{name} item{'' if int(name) == 1 else 's'}", int(name), discordant, source)
         return
     groups: dict[str, list[Task]] = {}
     for task in tasks_named(name):
@@ -94,7 +108,7 @@ def _assumed(name: str, discordant: float) -> Iterator[Planned]:
         items = _items_of(tasks)
         if not items:
             raise CulturevalError(f"{group}: its number of rows is not published; name a number of items instead.")
-        yield Planned(group if len(tasks) > 1 else tasks[0].task, items, discordant, source, discordant)
+        yield Planned(group if len(tasks) > 1 else tasks[0].task, items, discordant, source)
 
 
 def _items_of(tasks: Sequence[Task]) -> float:
@@ -112,28 +126,20 @@ def _items_of(tasks: Sequence[Task]) -> float:
 
 
 def _of_runs(paths: Sequence[Path]) -> Iterator[Planned]:
-    sides = sides_of(paths)
-    for sentence in dict.fromkeys(sentence for side in sides for sentence in side.unread):
-        print_note(sentence)
-    if len(sides) == 1:
-        yield from _of_one(sides[0])
-        return
-    pairs = pair_sides(sides, (), ("items", "prompts", "scorers"))
-    for row in tested_differences(pairs, DRAWS, seed=0):
-        if row.level != SUBSET:
-            variance = (row.result.stderr or 0.0) ** 2 * row.result.items
-            most = math.inf if row.result.flips is None else variance  # of right and wrong answers
-            yield Planned(row.name, row.result.items, variance, f"{row.first} and {row.second}", most)
+    runs = load_sides(paths, least=1)[0]
+    if len(runs) == 1:
+        yield from _of_one(runs[0])
+    for first, second in combinations(runs, 2):
+        for row in compare([first, second], (), [ALL], DRAWS).rows:
+            if row.level != SUBSET and row.pair.error:
+                variance = row.pair.error**2 * row.pair.items
+                yield Planned(row.name, row.pair.items, variance, f"{row.first} and {row.second}")
 
 
-def _of_one(side: Side) -> Iterator[Planned]:
+def _of_one(run: Run) -> Iterator[Planned]:
     """From one run: the variance of the difference to a model whose answers have nothing to do with its."""
-    for name, task in side.tasks.items():
-        for metric in metrics_of(task, ()):
-            items = item_scores(task.saved.file, name, metric)
-            values = [] if items is None else items.values()
-            clusters = [] if items is None else [cluster or place for place, cluster in enumerate(items.clusters)]
-            known = [(value, cluster) for value, cluster in zip(values, clusters, strict=True) if value == value]
-            if len(known) > 1:
-                error = clustered_standard_error(*zip(*known, strict=True))
-                yield Planned(name, len(known), 2 * error**2 * len(known), f"{side.name} alone: an upper bound")
+    for task in run.files:
+        for metric in metrics_of(run, task):
+            score = run.score(task, metric)
+            if score and score.error:
+                yield Planned(task, score.n, 2 * score.error**2 * score.n, f"{run.name} alone: an upper bound")

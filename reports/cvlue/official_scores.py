@@ -2,21 +2,19 @@
 
 import csv
 import json
-import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import Any, NamedTuple
 
 from cultureval.metrics.cvlue import submissions
 from cultureval.metrics.cvlue.names import CONTEST, HEADLINES, MACRO
-from cultureval.metrics.cvlue.submissions import ScoredItem, macro_average, means
-from cultureval.metrics.standard_errors import clustered_interval, clustered_standard_error
+from cultureval.metrics.cvlue.submissions import ScoredItem, macro_average
 from cultureval.reports.cvlue.category_plot import draw_categories
-from cultureval.reports.submissions import ScoredSubmissions, ScoredTask
+from cultureval.reports.submissions import ScoredRow, ScoredSubmissions, ScoredTask, scores_of
 from cultureval.reports.terminal_tables import terminal_table
+from cultureval.runs.frame import DEN
 from cultureval.runtime.csv_files import write_csv
 from cultureval.runtime.errors import CulturevalError, ProblemList, Problems, shown_names
 from cultureval.runtime.rounding import printed
@@ -30,12 +28,10 @@ PRED_FILES = {
     "vd": ("VD/submit_VD.json",),
 }
 Row = dict[str, Any]
-BOUNDS = ("_low", "_high")  # suffixes of the columns with the bounds of a metric's 95% interval
 OTHER = "other"
 
 
-@dataclass(frozen=True)
-class Category:
+class Category(NamedTuple):
     """One object category: its number (1 to 92), its names, and its semantic field's names."""
 
     number: int
@@ -43,16 +39,6 @@ class Category:
     chinese: str
     field: str
     field_chinese: str
-
-    @property
-    def label(self) -> str:
-        """Its label in tables and plots."""
-        return f"{self.chinese} {self.english}"
-
-    @property
-    def field_label(self) -> str:
-        """Its field's label in tables and plots."""
-        return f"{self.field_chinese} {self.field}"
 
 
 def score_all(gold: Path, pred: Sequence[Path], output_dir: Path) -> ScoredSubmissions:
@@ -74,7 +60,7 @@ def score_all(gold: Path, pred: Sequence[Path], output_dir: Path) -> ScoredSubmi
             problems.add(CulturevalError(sentence))
         problems.raise_if_any()
     tasks = {task: scored for one in found.values() for _, of_one in one.submissions for task, scored in of_one.items()}
-    totals = {name: _without_errors(tasks[f"cvlue_{name}"].scores) for name in found}
+    totals = {name: means(name, tasks[f"cvlue_{name}"].rows) for name in found}
     text = "\n".join([*(one.text for one in found.values()), *absent, macro_text(totals, output_dir)])
     return ScoredSubmissions(text, [(pred, tasks)], list(problems.found))
 
@@ -88,7 +74,7 @@ def score_task(name: str, gold: Path, pred: Sequence[Path], output_dir: Path) ->
         pred: The submission file (ITR: one or two), or a folder.
 
     Returns:
-        The table as text, and the scores of the task `cvlue_<name>`.
+        The table as text, and the scored rows of the task `cvlue_<name>`.
 
     Raises:
         CulturevalError: A file is missing, not in the official format, or does not match the gold file.
@@ -98,23 +84,20 @@ def score_task(name: str, gold: Path, pred: Sequence[Path], output_dir: Path) ->
     if name != "itr" and len(replies) != 1:
         raise CulturevalError(f"cvlue-{name} takes one prediction file, not {len(replies)}.")
     try:
-        items = items_of(name, answers, replies)
+        rows = rows_of(name, answers, replies)
     except CulturevalError as error:
-        several = error.problems if isinstance(error, Problems) else (str(error),)
         problems = ProblemList()
-        for problem in several:
+        for problem in error.problems if isinstance(error, Problems) else (str(error),):
             problems.add(CulturevalError(f"cvlue-{name}: {problem}"))
         problems.raise_if_any()
-    text, every = write_tables(name, items, output_dir)
-    notes = warnings_of(name, answers, replies)
-    images = len({item.image for item in items})
-    asked = images if name == "itr" else len(items)  # as in runs, where a row of retrieval is an image
-    scored = ScoredTask(_scores(every), asked, images, unparsable=unanswered(name, replies), notes=notes)
-    return ScoredSubmissions("\n".join([text, *notes]), [(pred, {f"cvlue_{name}": scored})])
+    unanswered = sum(record["answer"] is None for record in replies[0]) if name == "vqa" else 0
+    notes = _notes(name, answers, replies, unanswered)
+    text = "\n".join([write_tables(name, rows, output_dir), *notes])
+    return ScoredSubmissions(text, [(pred, {f"cvlue_{name}": ScoredTask(rows, unanswered, notes)})])
 
 
-def items_of(name: str, gold: Any, replies: Sequence[Any]) -> list[ScoredItem]:
-    """The scored items of a task.
+def rows_of(name: str, gold: Any, replies: Sequence[Any]) -> list[ScoredRow]:
+    """The scored rows of a task, as a run of it has them: an image of retrieval with all of its captions is one.
 
     Args:
         name: "itr", "vqa", "vg" or "vd".
@@ -125,100 +108,105 @@ def items_of(name: str, gold: Any, replies: Sequence[Any]) -> list[ScoredItem]:
         CulturevalError: A content is not in the official format, or does not match the gold.
     """
     if name == "itr":
-        return submissions.itr_items(gold, replies)
+        return _retrieval_rows(submissions.itr_items(gold, replies))
     scorers = {"vqa": submissions.vqa_items, "vg": submissions.vg_items, "vd": submissions.vd_items}
-    return scorers[name](gold, replies[0])
+    items = scorers[name](gold, replies[0])
+    records = gold["data"] if isinstance(gold, Mapping) else gold
+    return [
+        ScoredRow(id_of(name, record), item.scores, item.image) for record, item in zip(records, items, strict=True)
+    ]
 
 
-def warnings_of(name: str, gold: Any, replies: Sequence[Any]) -> list[str]:
-    """Sentences on a scored submission that looks like something else than it should; arguments as `items_of`."""
+def _retrieval_rows(items: Sequence[ScoredItem]) -> list[ScoredRow]:
+    """A row an image: its own recalls, and the mean of those of its captions, which counts as often as it has some."""
+    values: dict[str, dict[str, list[float]]] = {}
+    for item in items:
+        for metric, value in item.scores.items():
+            values.setdefault(item.image, {}).setdefault(metric, []).append(value)
+    return [
+        ScoredRow(
+            image,
+            {metric: sum(some) / len(some) for metric, some in scores.items()}
+            | {metric + DEN: float(len(some)) for metric, some in scores.items()},
+            image,
+        )
+        for image, scores in values.items()
+    ]
+
+
+def id_of(name: str, record: Mapping[str, Any]) -> str:
+    """A gold record's id, as in the details of a run."""
+    if name == "vd":
+        return f"{record['image_id']}/{record.get('dialog_id', record.get('question'))}"
+    return str(record[{"itr": "image", "vqa": "question_id", "vg": "ref_id"}[name]])
+
+
+def _notes(name: str, gold: Any, replies: Sequence[Any], unanswered: int) -> list[str]:
+    """Sentences on a scored submission that looks like something else than it should; arguments as `rows_of`."""
     if name == "itr":
         found = submissions.ranking_warnings(gold, replies)
         if len(replies) < len(PRED_FILES[name]):
             found.append(f"Only one of the two directions was submitted ({' and '.join(PRED_FILES[name])}).")
         return found
-    if count := unanswered(name, replies):
-        return [f"{count} of {len(replies[0])} answers are null, which counts as wrong."]
+    if unanswered:
+        return [f"{unanswered} of {len(replies[0])} answers are null, which counts as wrong."]
     return submissions.box_warnings(gold, replies[0]) if name == "vg" else []
 
 
-def unanswered(name: str, replies: Sequence[Any]) -> int:
-    """How many answers of a submission are null; arguments as `items_of`."""
-    return sum(record["answer"] is None for record in replies[0]) if name == "vqa" else 0
-
-
-def write_tables(name: str, items: Sequence[ScoredItem], output_dir: Path) -> tuple[str, Row]:
-    """Writes a task's scores by field and category as JSON, CSV and plots; returns the table as text and its first row.
-
-    Args:
-        name: "itr", "vqa", "vg" or "vd".
-    """
+def write_tables(name: str, rows: Sequence[ScoredRow], output_dir: Path) -> str:
+    """Writes a task's scores by field and category as JSON, CSV and plots; returns the table as text."""
     output_dir.mkdir(parents=True, exist_ok=True)
-    rows = breakdown(items)
+    table = breakdown(name, rows)
     stem = output_dir / f"cvlue-{name}"
-    write_csv(stem.with_suffix(".csv"), rows, encoding="utf-8-sig")
-    stem.with_suffix(".json").write_text(json.dumps(rows, ensure_ascii=False, indent=2) + "\n", encoding="utf-8")
+    write_csv(stem.with_suffix(".csv"), table, encoding="utf-8-sig")
+    stem.with_suffix(".json").write_text(json.dumps(table, ensure_ascii=False, indent=2) + "\n", encoding="utf-8")
     headlines = HEADLINES[name]
     for metric in headlines:
-        if rows[0].get(metric) is not None:
+        if table[0].get(metric) is not None:
             # One plot per task; for retrieval, one per direction.
             place = stem if len(headlines) == 1 else stem.with_name(f"{stem.name}-{metric[:2].lower()}")
-            draw_categories(rows[1:], metric, f"CVLUE {name.upper()}: {metric}", place)
-    beside = {f"{metric}{end}" for metric in headlines for end in BOUNDS}
-    shown = [column for column in rows[0] if not column.endswith(("_stderr", *BOUNDS)) or column in beside]
-    table = terminal_table(shown, [[_cell(row[column]) for column in shown] for row in rows], "llr")
-    return f"\ncvlue-{name}\n{table}", rows[0]
+            draw_categories(table[1:], metric, f"CVLUE {name.upper()}: {metric}", place)
+    beside = {f"{metric}{end}" for metric in headlines for end in ("_low", "_high")}
+    shown = [column for column in table[0] if not column.endswith(("_stderr", "_low", "_high")) or column in beside]
+    return f"\ncvlue-{name}\n{terminal_table(shown, [[_cell(row[one]) for one in shown] for row in table], 'llr')}"
 
 
 SUBMISSIONS = {"cvlue": score_all} | {f"cvlue-{name}": partial(score_task, name) for name in GOLD_FILES}
 
 
-def _scores(row: Row) -> dict[str, float]:
-    """The means and standard errors of a row of `breakdown`; nan where undefined."""
-    beside = ("level", "name", "items")
-    values = {name: value for name, value in row.items() if name not in beside and not name.endswith(BOUNDS)}
-    return {name: math.nan if value is None else value for name, value in values.items()}
+def means(name: str, rows: Sequence[ScoredRow]) -> dict[str, float]:
+    """The mean of every metric of a task."""
+    return {metric: score.value for metric, score in scores_of(f"cvlue_{name}|0", {"": rows})[""].items()}
 
 
-def _without_errors(scores: Mapping[str, float]) -> dict[str, float]:
-    return {name: value for name, value in scores.items() if not name.endswith("_stderr")}
-
-
-def breakdown(items: Sequence[ScoredItem]) -> list[Row]:
-    """Rows of means: all items first, then the 15 fields and the 92 categories that have items, in Table 4's order.
+def breakdown(name: str, rows: Sequence[ScoredRow]) -> list[Row]:
+    """Rows of means: all first, then the 15 fields and the 92 categories that have items, in Table 4's order.
 
     A row has `level` (all, field, category), `name`, `items` and for each metric a column, one of its standard error,
     `<metric>_stderr`, and the bounds of its 95% interval, `<metric>_low` and `<metric>_high`, clustered by image; None
     where there is one image.
     """
-    groups: dict[tuple[str, str], list[ScoredItem]] = {("all", "all"): list(items)}
     order = list(categories().values())
-    fields = dict.fromkeys(category.field_label for category in order)
-    groups |= {("field", name): [] for name in (*fields, OTHER)}
-    groups |= {("category", category.label): [] for category in order} | {("category", OTHER): []}
-    for item in items:
-        category = category_of(item.image)
-        groups["field", category.field_label if category else OTHER].append(item)
-        groups["category", category.label if category else OTHER].append(item)
-    rows = [
-        {"level": level, "name": name, "items": len(members)} | _with_errors(members)
-        for (level, name), members in groups.items()
-        if members
-    ]
-    columns = list(rows[0])
-    return [{column: row.get(column) for column in columns} for row in rows]
-
-
-def _with_errors(items: Sequence[ScoredItem]) -> Row:
-    row: Row = {}
-    for name, mean in means(items).items():
-        scored = [item for item in items if name in item.scores]
-        values, images = [item.scores[name] for item in scored], [item.image for item in scored]
-        bounds = None if name == "mean_rank" else (0, 1)
-        beside = (clustered_standard_error(values, images, bounds), *clustered_interval(values, images))
-        columns = zip(("_stderr", *BOUNDS), beside, strict=True)
-        row |= {name: mean} | {f"{name}{end}": None if math.isnan(value) else value for end, value in columns}
-    return row
+    levels = [("all", "all"), *dict.fromkeys(("field", f"{one.field_chinese} {one.field}") for one in order)]
+    levels += [("field", OTHER), *(("category", f"{one.chinese} {one.english}") for one in order), ("category", OTHER)]
+    groups: dict[tuple[str, str], list[ScoredRow]] = {level: [] for level in levels}
+    for row in rows:
+        known = category_of(row.cluster)
+        groups["all", "all"].append(row)
+        groups["field", f"{known.field_chinese} {known.field}" if known else OTHER].append(row)
+        groups["category", f"{known.chinese} {known.english}" if known else OTHER].append(row)
+    scores = scores_of(f"cvlue_{name}|0", {"\t".join(level): members for level, members in groups.items() if members})
+    table = []
+    metrics = list(scores["all\tall"])
+    for level, found in scores.items():
+        kind, _, label = level.partition("\t")
+        table.append({"level": kind, "name": label, "items": len(groups[kind, label])})
+        for metric in metrics:
+            score = found.get(metric)
+            values = (score.value, score.error, score.low, score.high) if score else (None,) * 4
+            ends = ("", "_stderr", "_low", "_high")
+            table[-1] |= {f"{metric}{end}": value for end, value in zip(ends, values, strict=True)}
+    return table
 
 
 def macro_text(totals: Mapping[str, Mapping[str, float]], output_dir: Path) -> str:

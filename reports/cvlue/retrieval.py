@@ -6,21 +6,17 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from cultureval.metrics.cvlue.names import GALLERY_SIZES, KS, RECALLS
-from cultureval.metrics.cvlue.retrieval import Direction, pairs_at_the_top, rank_both_ways, recalls, reranked
+from cultureval.metrics.cvlue.names import GALLERY_SIZES, KS
+from cultureval.metrics.cvlue.retrieval import Direction, pairs_at_the_top, rank_both_ways, reranked
 from cultureval.reports.cvlue.table import DUAL_ENCODER
+from cultureval.reports.submissions import same_metrics, save_run
 from cultureval.reports.terminal_tables import terminal_table
 from cultureval.runs.record import ModelRecord, RunRecord, SignatureRecord
 from cultureval.runs.recording import run_record
+from cultureval.runs.scores import Score
 from cultureval.runs.signature import signature_record
 from cultureval.runs.task_records import task_records
-from cultureval.runs.writing import (
-    content_of_tasks,
-    date_of_now,
-    write_details,
-    write_results,
-    write_summary,
-)
+from cultureval.runs.writing import write_summary
 from cultureval.runtime.errors import counted
 from cultureval.runtime.rounding import printed
 from cultureval.runtime.signatures import installed_versions
@@ -83,20 +79,16 @@ def evaluate_retrieval(
         images, texts = encoder.encode_images(gallery.images), encoder.encode_texts(gallery.texts)
         kept = max(SUBMITTED, reranking.top_k if reranking else 0)
         directions = rank_both_ways(images, texts, gallery.of_images, gallery.of_texts, kept)
-        scores = recalls(directions)
+        found = {"": directions}
         if reranking:
             pairs = pairs_at_the_top(directions, reranking.top_k)
             directions = reranked(directions, reranking.top_k, pairs, match_probabilities(gallery, pairs, reranking))
-            scores |= recalls(directions, "_reranked")
-        scores |= {"gallery_images": float(len(gallery.images)), "gallery_captions": float(len(gallery.texts))}
+            found["_reranked"] = directions
         write_submissions(name, gallery, directions, output_dir)
-        model, date = str(encoder.identity["name"]), date_of_now()
-        write_details(output_dir, model, date, f"{name}|0", details_rows(name, gallery, directions))
         record = retrieval_record(name, gallery, encoder, reranking, started)
-        model_config = {"model_name": model, **encoder.identity, "rerank": reranking and reranking.model}
-        config = {"name": name, "rows_report": gallery.report, "truncated_texts": encoder.truncated}
-        content = content_of_tasks({f"{name}|0": scores}, model_config, {f"{name}|0": config})
-        path = write_results(output_dir, model, date, content, record)
+        details = {f"{name}|0": details_rows(name, gallery, found)}
+        path, found_scores = save_run(output_dir, str(encoder.identity["name"]), details, record)
+        scores = found_scores[f"{name}|0"]
         lines += [retrieval_summary(name, gallery, encoder, scores), f"Signature: {record.signatures[0].text}"]
         lines.append(f"Results: {path.resolve()}")
     text = "\n".join(lines)
@@ -128,44 +120,44 @@ def write_submissions(name: str, gallery: Gallery, directions: Mapping[str, Dire
         (folder / file).write_text(json.dumps(ranked, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
 
 
-def details_rows(name: str, gallery: Gallery, directions: Mapping[str, Direction]) -> Any:
-    """Rows of LightEval's details, one per query: the query, its first ten items, its hits."""
-    import pyarrow
+def details_rows(name: str, gallery: Gallery, ranked: Mapping[str, Mapping[str, Direction]]) -> list[dict[str, Any]]:
+    """Rows of LightEval's details, one per query: the query, its first ten items, its hits.
 
-    rows = []
+    Args:
+        ranked: Suffix of the metrics ("" and "_reranked") -> directions; the last has the items that are shown.
+    """
+    shown = list(ranked.values())[-1]
+    rows, metrics = [], []
     for direction, queries, items in (("TR", gallery.names, gallery.texts), ("IR", gallery.texts, gallery.names)):
-        found = directions[direction]
+        found = shown[direction]
         for place, query in enumerate(queries):
             image = query if direction == "TR" else gallery.names[found.correct[place][0]]  # with its captions
-            shown = [int(item) for item in found.top[place, :SUBMITTED]]
+            first = [int(item) for item in found.top[place, :SUBMITTED]]
             doc = {
                 "query": query,
                 "task_name": f"{name}|0",
-                "choices": [items[item] for item in shown],
-                "gold_index": [rank for rank, item in enumerate(shown) if item in set(found.correct[place])],
+                "choices": [items[item] for item in first],
+                "gold_index": [rank for rank, item in enumerate(first) if item in set(found.correct[place])],
                 "specific": {"id": query, "direction": direction, "cluster": image},
             }
-            rank = int(found.ranks[place])
-            metric = dict.fromkeys(RECALLS) | {f"{direction}@{k}": float(rank <= k) for k in KS} | {"rank": rank}
-            rows.append({"doc": doc, "metric": metric, "model_response": {"text": [items[shown[0]]]}})
-    return pyarrow.Table.from_pylist(rows)
+            rows.append({"doc": doc, "model_response": {"text": [items[first[0]]]}})
+            ranks = {suffix: int(of_one[direction].ranks[place]) for suffix, of_one in ranked.items()}
+            metric = {f"{direction}@{k}{end}": float(rank <= k) for end, rank in ranks.items() for k in KS}
+            sizes = (len(gallery.names), len(gallery.texts))
+            metrics.append(metric | dict(zip(GALLERY_SIZES, map(float, sizes), strict=True)))
+    return [row | {"metric": metric} for row, metric in zip(rows, same_metrics(metrics), strict=True)]
 
 
 def retrieval_record(
     name: str, gallery: Gallery, encoder: GalleryEncoder, reranking: Reranking | None, started: float
 ) -> RunRecord:
-    """The record of the run, for the results file; its items are images, its rows the queries of both directions."""
-    queries = {"TR": len(gallery.images), "IR": len(gallery.texts)}
-    counts = {"rows": sum(queries.values()), "items": len(gallery.images)}
-    suffixes = ("", "_reranked") if reranking else ("",)
-    of_metric = {f"{metric}{suffix}": queries[metric[:2]] for metric in RECALLS for suffix in suffixes}
-    of_metric |= dict(zip(GALLERY_SIZES, queries.values(), strict=True))
-    records = task_records({f"{name}|0": {"rows_report": gallery.report}}, None)
+    """The record of the run, for the results file; its rows are the queries of both directions."""
+    config = {"rows_report": gallery.report, "effective_num_docs": len(gallery.images) + len(gallery.texts)}
     made = encoder.identity
     settings = {"rerank": reranking.model, "top_k": reranking.top_k} if reranking else {}
     return run_record(
         started,
-        {task: one.model_copy(update=counts | {"counted": of_metric}) for task, one in records.items()},
+        task_records({f"{name}|0": config}, None),
         [retrieval_signature(name, gallery, encoder, reranking)],
         ModelRecord(backend=DUAL_ENCODER, version=made["version"], dtype=made["dtype"], settings=settings),
     )
@@ -188,14 +180,14 @@ def retrieval_signature(
     )
 
 
-def retrieval_summary(name: str, gallery: Gallery, encoder: GalleryEncoder, scores: Mapping[str, float]) -> str:
+def retrieval_summary(name: str, gallery: Gallery, encoder: GalleryEncoder, scores: Mapping[str, Score]) -> str:
     """The table, and notes."""
     kind = "captions" if gallery.by_index else "distinct captions"
     title = f"\n{name}: {counted(len(gallery.images), 'image')}, {len(gallery.texts)} {kind}"
     rows = [
-        [metric, f"{printed(value, 4)} ± {printed(scores[f'{metric}_stderr'], 4)}"]
-        for metric, value in scores.items()
-        if "gallery" not in metric and not metric.endswith("_stderr")
+        [metric, printed(one.value, 4) + ("" if one.error is None else f" ± {printed(one.error, 4)}")]
+        for metric, one in scores.items()
+        if metric not in GALLERY_SIZES
     ]
     lines = [terminal_table((), rows, "lr", title, indent=2)]
     lines += [f"{name}: {note}" for note in gallery.report["notes"]]

@@ -1,21 +1,27 @@
-"""What `cultureval score` gives, for a run of CVLUE's Chinese tasks, from its details.
+"""What `cultureval score` gives, for a run of CVLUE's Chinese tasks: submission files, scores by field and category.
 
-Submission files in the official format, scores by field and category with intervals, plots, the macro-average of eleven
-numbers. The gold files are read again, since details hold no ids of answers.
+The gold files are read again, since details hold no ids of answers.
 """
 
 import json
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from cultureval.metrics.cvlue.grounding import predicted_boxes
-from cultureval.metrics.cvlue.submissions import means, read_json
-from cultureval.reports.cvlue.official_scores import GOLD_FILES, PRED_FILES, items_of, macro_text, write_tables
-from cultureval.runs.files import details_of_run, model_folder, output_folder
-from cultureval.runs.record import Run
+from cultureval.metrics.cvlue.submissions import read_json
+from cultureval.reports.cvlue.official_scores import (
+    GOLD_FILES,
+    PRED_FILES,
+    id_of,
+    macro_text,
+    means,
+    rows_of,
+    write_tables,
+)
+from cultureval.runs.files import model_folder, output_folder, read_details
+from cultureval.runs.loading import Run
 from cultureval.runs.rows import option_scores, saved_reply
 from cultureval.runtime.doc_fields import specific_of
 from cultureval.runtime.errors import CulturevalError
@@ -24,6 +30,7 @@ from cultureval.tasks.options import read_data_options
 from cultureval.tasks.reading import find_subset
 
 Record = dict[str, Any]
+Row = Mapping[str, Any]
 HEADLINE = "R@1"  # its score orders candidates
 SUBMITTED = 10  # length of ranked lists
 
@@ -53,24 +60,23 @@ def write_run_files(run: Run) -> list[str]:
     Raises:
         CulturevalError: The gold files cannot be read again, or do not fit the run.
     """
-    folder = _folder(run)
-    if folder is None:
+    root, model = output_folder(run.file), model_folder(run.file)
+    if not root or not model:
         return []
+    folder = root / "cvlue" / model / run.date
     lines: list[str] = []
     totals: dict[str, dict[str, float]] = {}
     for name in GOLD_FILES:
-        records = [record for record in run.tasks_of("cvlue") if record.group == f"cvlue_{name}"]
-        rows = details_of_run(run, records[0].task) if records else []
-        if not rows:
+        if not (details := run.details.get(f"cvlue_{name}|0")):
             continue
-        found = answers_of(name, rows, _gold_of(name))
+        found = answers_of(name, read_details(details).to_pylist(), _gold_of(name))
         for path, content in zip(PRED_FILES[name], found.files, strict=True):
             file = folder / "submissions" / path
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_text(json.dumps(content, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
-        items = items_of(name, found.gold, found.scored)
-        write_tables(name, items, folder)
-        totals[name] = means(items)
+        rows = rows_of(name, found.gold, found.scored)
+        write_tables(name, rows, folder)
+        totals[name] = means(name, rows)
         if found.unanswered:
             how = "are left out of the submission file" if name in ("vd", "itr") else "are empty in the submission file"
             lines.append(f"cvlue_{name}: {found.unanswered} gold records have no answer in this run and {how}.")
@@ -81,18 +87,20 @@ def write_run_files(run: Run) -> list[str]:
     return lines
 
 
-def answers_of(name: str, rows: Sequence[Mapping[str, Any]], gold: Sequence[Record]) -> SavedAnswers:
+def answers_of(name: str, rows: Sequence[Row], gold: Sequence[Record]) -> SavedAnswers:
     """A task's answers in the official format, in the gold's order.
 
     Args:
         name: "itr", "vqa", "vg" or "vd".
+        rows: Of the details; those without an answer (`unscored`) are none.
         gold: All records of its gold file.
 
     Raises:
         CulturevalError: The details are of other data.
     """
+    rows = [row for row in rows if not specific_of(row["doc"]).get("unscored")]
     by_id = {str(specific_of(row["doc"])["id"]): row for row in rows}
-    known = {_id_of(name, record): record for record in gold}
+    known = {id_of(name, record): record for record in gold}
     if strange := [number for number in by_id if number not in known]:
         raise CulturevalError(f"cvlue_{name}: item {strange[0]} of the details is not in the gold file.")
     answered = [record for number, record in known.items() if number in by_id]
@@ -101,16 +109,14 @@ def answers_of(name: str, rows: Sequence[Mapping[str, Any]], gold: Sequence[Reco
         ranked = list(gallery_rankings(rows, answered))
         return SavedAnswers(answered, ranked, ranked, unanswered)
     if name == "vd":
-        rounds = [_ranking(record, by_id[_id_of(name, record)]) for record in answered]
+        rounds = [_ranking(record, by_id[id_of(name, record)]) for record in answered]
         return SavedAnswers(answered, [rounds], [rounds], unanswered)
     full = [_answered(name, record, by_id.get(number)) for number, record in known.items()]
     mine = [record for number, record in zip(known, full, strict=True) if number in by_id]
     return SavedAnswers(answered, [mine], [full], unanswered)
 
 
-def gallery_rankings(
-    rows: Sequence[Mapping[str, Any]], gold: Sequence[Record]
-) -> tuple[dict[str, list[str]], dict[str, list[str]]]:
+def gallery_rankings(rows: Sequence[Row], gold: Sequence[Record]) -> tuple[dict[str, list[str]], dict[str, list[str]]]:
     """(captions of each image, images of each caption), the best ten by mean log-probability a token.
 
     Each image was asked about the captions of its own gallery of 20 images, so that others are in no list.
@@ -132,26 +138,13 @@ def gallery_rankings(
     return of_image, ranked
 
 
-def _folder(run: Run) -> Path | None:
-    """Beside the run's results; None where they are not laid out as LightEval's."""
-    root, model = output_folder(run.file), model_folder(run.file)
-    return root / "cvlue" / model / run.date if root and model else None
-
-
 def _gold_of(name: str) -> list[Record]:
     """The records of the gold file that the run has read."""
     content = read_json(find_subset(all_tasks()[f"cvlue_{name}"], read_data_options()).files[0])
     return content["data"] if isinstance(content, dict) else content
 
 
-def _id_of(name: str, record: Record) -> str:
-    """An item's id, as in the details."""
-    if name == "vd":
-        return f"{record['image_id']}/{record['dialog_id']}"
-    return str(record[{"itr": "image", "vqa": "question_id", "vg": "ref_id"}[name]])
-
-
-def _answered(name: str, record: Record, row: Mapping[str, Any] | None) -> Record:
+def _answered(name: str, record: Record, row: Row | None) -> Record:
     """A gold record with the model's answer in place of the gold one; an empty answer without a row."""
     reply = "" if row is None else saved_reply(row["model_response"])
     if name == "vqa":
@@ -160,7 +153,7 @@ def _answered(name: str, record: Record, row: Mapping[str, Any] | None) -> Recor
     return record | {"bbox": boxes[0] if boxes else []}
 
 
-def _ranking(record: Record, row: Mapping[str, Any]) -> Record:
+def _ranking(record: Record, row: Row) -> Record:
     options = record["answer_options"]
     order = np.argsort(-np.array(option_scores(row, HEADLINE)), kind="stable")
     kept = {name: record[name] for name in ("image_id", "image", "dialog_id", "question")}

@@ -1,33 +1,24 @@
-"""JEEM's tables of a run, as the paper's Tables 3 and 5: varieties by reference metric, and by judge's criterion.
+"""JEEM's tables, as the paper's Tables 3 and 5: varieties by reference metric, and by judge's criterion.
 
-Paper: arXiv 2503.21910, section 5. Its tables hold no average over varieties, so neither do ours. Ours: the standard
-errors. Beside BLEU-4 stands the paper's BLEU, whose order it does not name.
+Paper: arXiv 2503.21910, section 5. Ours: standard errors, and the mean over varieties, by whose CIDEr runs are ranked.
+Beside BLEU-4 stands the paper's BLEU, whose order it does not name.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
-from cultureval.reports.paper_numbers import published_rows, published_rows_of
-from cultureval.runs.judged import (
-    BOUNDS_NOTE,
-    JudgeScores,
-    bounded_mean,
-    by_judge,
-    incomplete,
-    judge_scores,
-)
-from cultureval.runs.means import estimate
-from cultureval.runs.record import Run, TaskRecord
-from cultureval.runs.table import Cell, Column, Row, SuiteTable, cell_of, table_of_cells, with_mean_of_rows
+from cultureval.runs.paper_numbers import published_rows
+from cultureval.runs.table import Given, Mean, Numbers, Place, Table, judges_of, mean_row
+from cultureval.tasks.catalogue import all_tasks
+from cultureval.tasks.suite import Task
 
 CAPTIONS, ANSWERS = Path(__file__).with_name("table_3.csv"), Path(__file__).with_name("table_5.csv")
 # The paper's codes of varieties -> their names.
 NAMES = {"MSA": "MSA", "JO": "Jordan", "AE": "Emirates", "EG": "Egypt", "MA": "Morocco"}
-VARIETIES = (*NAMES.values(),)
-# Metric -> (column, the paper's column in Table 3).
+# Metric, the first of the tasks in front -> (column, the paper's column in Table 3).
 METRICS = {
-    "bleu_4": ("BLEU-4", "bleu"),
     "cider": ("CIDEr", "cider"),
+    "bleu_4": ("BLEU-4", "bleu"),
     "rouge_l": ("ROUGE-L", "rouge"),
     "bertscore_recall": ("BERTScore", "bertscore"),
 }
@@ -37,111 +28,68 @@ CRITERIA = {
     "fluency": "Fluency",
     "dialect_authenticity": "Dialect",
 }
-BY_JUDGE = "JEEM, captions and answers by judge"
-# Template -> what a row of its scores is called.
-SETTINGS = {"image_reference": "with image", "reference": "reference only", "vqa": "answers"}
-MAIN = "cider"  # the first metric of the tasks; ours: its mean over varieties, by which models are ranked
+# Template of a judge -> (what a row of its scores is called, the group of tasks, the paper's table, its prefix there).
+SETTINGS = {
+    "image_reference": ("with image", "jeem_caption", CAPTIONS, "image_reference_"),
+    "reference": ("reference only", "jeem_caption", CAPTIONS, "reference_"),
+    "vqa": ("answers", "jeem_vqa", ANSWERS, ""),
+}
 PAPERS_JUDGE = "GPT-4"
-Published = Mapping[str, float]
 
 
-def tables(run: Run) -> list[SuiteTable]:
+def tables(given: Given) -> list[Table]:
     """Reference metrics of captions, then each judge's scores; of answers, which the paper only judges, without one."""
-    records = sorted(run.tasks_of("jeem"), key=lambda record: VARIETIES.index(variety_of(record)))
-    found = []
-    for shots in dict.fromkeys(record.shots for record in records):
-        asked = [record for record in records if record.shots == shots]
-        captions = [record for record in asked if record.group == "jeem_caption"]
-        answers = [record for record in asked if record.group == "jeem_vqa"]
-        scores = judge_scores(run, asked)
-        published = published_varieties(CAPTIONS, run.model)
-        found.append(_metric_table(run, "captions", captions, published))
-        if not scores:
-            found.append(_metric_table(run, "answers", answers, {}))
-        found += [_judge_table(run, *of_judge) for of_judge in by_judge(scores).items()]
-    return [table for table in found if table.rows]
+    tasks = [task for task in all_tasks().values() if task.suite == "jeem" and task.task in given]
+    judges = judges_of(given, (f"{template}_{name}" for template in SETTINGS for name in CRITERIA))
+    found = [_metric_table("captions", "jeem_caption", tasks, _captions_published())]
+    if not judges:
+        found.append(_metric_table("answers", "jeem_vqa", tasks, {}))
+    return found + [_judge_table(judge, tasks) for judge in judges or [PAPERS_JUDGE]]
 
 
-def published_varieties(file: Path, model: str) -> dict[str, Published]:
-    """Variety -> column -> the number of a paper's table (`CAPTIONS`, `ANSWERS`) for a run's model; {}: it has none."""
-    return {NAMES[row["variety"]]: _numbers(row) for row in published_rows_of(file, model)}
-
-
-def _numbers(row: Mapping[str, str]) -> Published:
-    return {name: float(cell) for name, cell in row.items() if cell and name not in ("variety", "model")}
-
-
-def variety_of(record: TaskRecord) -> str:
+def variety_of(task: str) -> str:
     """The name of a task's variety, as Morocco of `jeem_vqa:ma|0`."""
-    return NAMES[record.task.partition("|")[0].partition(":")[2].upper()]
+    return NAMES[task.partition("|")[0].partition(":")[2].upper()]
 
 
-def _metric_table(run: Run, what: str, records: Sequence[TaskRecord], published: Mapping[str, Published]) -> SuiteTable:
-    rows = []
-    for record in records:
-        paper = published.get(variety_of(record), {})
-        found = {name: estimate(run, record, name) for name in METRICS}
-        if any(found.values()):
-            rows.append(Row(variety_of(record), [cell_of(found[one], paper.get(METRICS[one][1])) for one in METRICS]))
-    columns = ("Variety", *(column for column, _ in METRICS.values()))
-    table = SuiteTable(f"JEEM, {what}", "reference metrics times 100", columns, rows)
-    return with_mean_of_rows(run, table, METRICS[MAIN][0], {variety_of(one): one.task for one in records}, MAIN)
+def _metric_table(what: str, group: str, tasks: Sequence[Task], published: dict[str, Numbers]) -> Table:
+    labels = {variety_of(task.task): task.task for task in tasks if task.group == group}
+    cells: dict[Place, Mean] = {
+        (label, column): Mean({(task, metric): 1.0})
+        for label, task in labels.items()
+        for metric, (column, _) in METRICS.items()
+    }
+    every = [task for task in all_tasks().values() if task.group == group]
+    means = mean_row(cells, list(labels), len(every)) if labels else {}
+    main = next(iter(means), None)
+    return Table(f"JEEM, {what}", cells | means, "reference metrics times 100", main, published=published)
 
 
-def _judge_table(run: Run, judge: str, scores: Sequence[JudgeScores]) -> SuiteTable:
-    part = f", {told}" if (told := incomplete(scores)) else ""
-    published = {file: published_varieties(file, run.model) for file in (CAPTIONS, ANSWERS)}
-    records = {record.task: variety_of(record) for record in run.tasks_of("jeem")}
-    rows = []
-    for template, label in SETTINGS.items():
-        file, prefix = (ANSWERS, "") if template == "vqa" else (CAPTIONS, f"{template}_")
-        for one in scores:
-            if one.template != template:
-                continue
-            variety, means = records[one.task], {name: one.criteria.get(name) for name in CRITERIA}
-            if part:
-                cells = [bounded_mean([found]) if found else None for found in means.values()]
-                cells += [f"{one.scored} of {one.items}"] if any(cells) else []
-            else:
-                paper = published[file].get(variety, {})
-                cells = [_judged_cell(one, name, paper.get(prefix + name)) for name in means]
-            if any(cells):
-                rows.append(Row(f"{variety}, {label}", cells))
-    columns = ("Variety", *CRITERIA.values(), *(["judged"] if part else []))
-    notes = [BOUNDS_NOTE] if any(isinstance(cell, str) for row in rows for cell in row.cells) else []
-    return SuiteTable(f"{BY_JUDGE} {judge}, 1 to 5{part}", "", columns, rows, notes, family=BY_JUDGE, judge=judge)
-
-
-def _judged_cell(scores: JudgeScores, criterion: str, paper: float | None) -> Cell | str | None:
-    """A judge's mean; where it left out many items of the task, or all, with what bounds it."""
-    if (found := scores.criteria.get(criterion)) is None:
-        return None
-    bounded = bounded_mean([found]) if scores.is_doubted or not found.mean else None
-    return bounded or (cell_of(found.mean, paper) if found.mean else None)
-
-
-def published_tables() -> dict[str, list[SuiteTable]]:
-    """Model -> its row of reference metrics; and, under a name that says so, its row by the paper's judge.
-
-    The latter stands in the tables of all judges: the numbers of two judges are not comparable.
-    """
-    metrics: dict[str, dict[Column, Cell]] = {}
+def _captions_published() -> dict[str, Numbers]:
+    found: dict[str, dict[Place, float]] = {}
     for row in published_rows(CAPTIONS):
-        cells = {
-            Column(name, NAMES[row["variety"]]): Cell(float(row[key])) for name, key in METRICS.values() if row[key]
-        }
-        metrics.setdefault(row["model"], {}).update(cells)
-    judged: dict[str, dict[Column, Cell]] = {}
-    for setting, label in SETTINGS.items():
-        file, prefix = (ANSWERS, "") if setting == "vqa" else (CAPTIONS, f"{setting}_")
-        for model, column, value in _criteria(file, prefix, label):
-            judged.setdefault(f"{model}, judged by {PAPERS_JUDGE}", {})[column] = Cell(value)
-    found = {model: [table_of_cells("JEEM, captions", cells)] for model, cells in metrics.items() if cells}
-    return found | {model: [table_of_cells(BY_JUDGE, cells)] for model, cells in judged.items()}
+        numbers = {(NAMES[row["variety"]], column): row[key] for column, key in METRICS.values()}
+        found.setdefault(row["model"], {}).update({at: float(cell) for at, cell in numbers.items() if cell})
+    return dict(found)
 
 
-def _criteria(file: Path, prefix: str, label: str) -> Iterator[tuple[str, Column, float]]:
-    for row in published_rows(file):
-        for key, name in CRITERIA.items():
-            if value := row.get(f"{prefix}{key}"):
-                yield row["model"], Column(name, f"{NAMES[row['variety']]}, {label}"), float(value)
+def _judge_table(judge: str, tasks: Sequence[Task]) -> Table:
+    cells: dict[Place, Mean] = {
+        (f"{variety_of(task.task)}, {label}", column): Mean({(task.task, f"judge_{judge}_{template}_{criterion}"): 1.0})
+        for template, (label, group, _, _) in SETTINGS.items()
+        for task in tasks
+        if task.group == group
+        for criterion, column in CRITERIA.items()
+    }
+    return Table("JEEM by judge", cells, "1 to 5", published=_judged_published(), judge=judge)
+
+
+def _judged_published() -> dict[str, Numbers]:
+    """What the paper's judge, GPT-4, said: numbers of two judges are not comparable."""
+    found: dict[str, dict[Place, float]] = {}
+    for label, _, file, prefix in SETTINGS.values():
+        for row in published_rows(file):
+            places = {(f"{NAMES[row['variety']]}, {label}", column): key for key, column in CRITERIA.items()}
+            numbers = {at: float(cell) for at, key in places.items() if (cell := row.get(prefix + key))}
+            found.setdefault(row["model"], {}).update(numbers)
+    return {model: numbers for model, numbers in found.items() if numbers}

@@ -1,252 +1,334 @@
-"""All that a leaderboard shows, as data: tables, ranks, charts, models, and why groups differ."""
+"""All that a leaderboard shows, as data: tables with a row a run, ranked where runs share a protocol."""
 
-from collections.abc import Collection, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from cultureval.metrics.paired_tests import FEW_DIFFER, compare_paired
-from cultureval.metrics.resampling import percentile_tail
-from cultureval.reports.charts import Chart, Charted, Point, intervals, isolated
+from cultureval.reports.charts import Chart, Point, chart_names, intervals
 from cultureval.reports.leaderboard.assets import shown
-from cultureval.reports.leaderboard.entries import Division, Entry, Group, divisions
-from cultureval.reports.leaderboard.models import ModelFacts, facts_of, read_models
-from cultureval.reports.leaderboard.tables import BoardRow, BoardTable, tables_of
-from cultureval.reports.ranks import TINY
-from cultureval.reports.run_ranks import RankedItems, rank_items
+from cultureval.reports.model_sizes import billions_of
 from cultureval.runs.files import LeftOut
-from cultureval.runs.load_runs import load_all
-from cultureval.runs.record import Run
-from cultureval.runs.table import Column, OneRow, suite_rows
-from cultureval.runtime.errors import CulturevalError, described, shown_names
+from cultureval.runs.frame import COLUMNS
+from cultureval.runs.loading import Run, load
+from cultureval.runs.pairs import Ranked, ranks
+from cultureval.runs.protocol import differences, protocol
+from cultureval.runs.scores import items_of
+from cultureval.runs.table import Cell, Place, TableOfRun, published, tables_of
+from cultureval.runs.warnings import Warning, warnings
+from cultureval.runtime.errors import counted, described, shown_names
 from cultureval.tasks.catalogue import all_suites
+
+if TYPE_CHECKING:
+    import pandas
+
+Part = tuple[str, str]  # a task with `|k` and its metric
+Protocols = Mapping[Part, Mapping[str, str]]
+HASH = frozenset("0123456789abcdef")
+PARTIAL = ("limit", "samples")  # kinds of warnings on runs of few rows: ranked where there are no others
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A run, whose items are no longer in memory: its tables, and its warnings in all and by table."""
+
+    run: Run
+    tables: Sequence[TableOfRun]
+    warnings: Sequence[Warning]
+    told: Mapping[str, Sequence[Warning]]
+
+    @property
+    def billions(self) -> float | None:
+        """Parameters in billions: as the record counts them, else as the name says, if it does."""
+        known = self.run.record.model.parameters
+        return known / 1e9 if known else billions_of(self.run.model)
+
+
+@dataclass(frozen=True)
+class Row:
+    """A row of a table.
+
+    Attributes:
+        name: The run's, or that of a model of the paper.
+        cells: Its numbers by place.
+        entry: The run; None for a row of a paper.
+        warnings: What a reader of the row must know.
+        notes: Of this row alone.
+        rank: Its rank, and the ends of the rank's 95 % interval; None without one.
+        unranked: Why it has none.
+        differs: In what its settings differ from those of the ranked rows, a sentence a field; else empty.
+    """
+
+    name: str
+    cells: Mapping[Place, Cell]
+    entry: Entry | None = None
+    warnings: Sequence[Warning] = ()
+    notes: Sequence[str] = ()
+    rank: Ranked | None = None
+    unranked: str = ""
+    differs: Sequence[str] = ()
+
+    @property
+    def interval(self) -> str:
+        """Its rank as people read it: `1`, `2–5`; "" without one."""
+        return "–".join(map(str, dict.fromkeys((self.rank.low, self.rank.high)))) if self.rank else ""
+
+
+@dataclass(frozen=True)
+class BoardTable:
+    """A table of a leaderboard.
+
+    Attributes:
+        name: The same as of the runs' tables; likewise `suite`, `unit` and `main`.
+        columns: Row and column of each number in the runs' own tables; that of the ranks stands first.
+        lower: Of `columns` those where lower is better.
+        rows: The best first; runs with other settings are the last.
+        notes: Lines below it.
+    """
+
+    name: str
+    suite: str
+    unit: str
+    main: Place | None
+    columns: Sequence[Place]
+    lower: Collection[Place]
+    rows: Sequence[Row]
+    notes: Sequence[str]
+
+    @property
+    def ranked(self) -> list[Row]:
+        """The rows with a rank, the best first."""
+        return [row for row in self.rows if row.rank]
+
+    def heads(self, place: Place) -> tuple[str, str]:
+        """What stands above a column's name, or "", and its name."""
+        if len({column for _, column in self.columns}) == 1:
+            return "", place[0]
+        return ("", place[1]) if len({row for row, _ in self.columns}) == 1 else place
+
+    def title(self, place: Place) -> str:
+        """The name of a column on one line."""
+        return ": ".join(filter(None, self.heads(place)))
+
+    def is_best(self, row: Row, place: Place) -> bool:
+        """Whether a ranked row has the best number of a column; one of fewer items than were asked is not the best."""
+        values = {
+            one.name: cell.value for one in self.ranked if (cell := one.cells.get(place)) and cell.n == cell.asked
+        }
+        known = [value for value in values.values() if value is not None]
+        best = (min if place in self.lower else max)(known, default=None)
+        return len(set(known)) > 1 and values.get(row.name) == best
 
 
 @dataclass(frozen=True)
 class Section:
-    """A group of comparable entries of a suite, with its tables and charts."""
+    """What a leaderboard shows of a suite."""
 
-    division: Division
-    group: Group
+    suite: str
     tables: Sequence[BoardTable]
     charts: Sequence[Chart]
 
 
 @dataclass(frozen=True)
 class Board:
-    """A leaderboard.
+    """A leaderboard: its runs, the newest first, its suites in the catalogue's order, and files that were left out."""
 
-    Attributes:
-        runs: All that were read, the newest first.
-        sections: In the catalogue's order of suites.
-        models: Facts of models by their labels, in the order of the tables.
-        left_out: Files that could not be read.
-    """
-
-    runs: Sequence[Run]
+    entries: Sequence[Entry]
     sections: Sequence[Section]
-    models: dict[str, ModelFacts]
     left_out: Sequence[LeftOut] = ()
 
 
-def read_board(
-    paths: Sequence[Path],
-    *,
-    published: bool = False,
-    allowed: Collection[str] = (),
-    models: Path | None = None,
-    ranks: bool = True,
-    partial: bool = False,
-    strict: bool = False,
-) -> Board:
-    """Reads results into a leaderboard.
+def read_board(paths: Sequence[Path], *, papers: bool = False, strict: bool = False) -> Board:
+    """Reads results into a leaderboard; of the items those that ranks need are kept.
 
     Args:
         paths: Results files and folders that hold some.
-        published: Whether the rows of the suites' papers stand among ours.
-        allowed: Fields of signatures that may differ within a group.
-        models: A table of families, sizes and licences.
-        ranks: Whether rank intervals are computed from the items.
-        partial: Whether the papers' rows also stand among runs of other rows than published.
+        papers: Whether the rows of the suites' papers stand among ours.
         strict: Whether a file that cannot be read stops; else it is left out, and named.
 
     Raises:
         CulturevalError: A path has no results that can be read.
     """
-    given = read_models(models)
-    runs = load_all(paths, strict)
-    suites = divisions(runs, allowed)
-    if not suites:
-        raise CulturevalError("These results have no task of a known suite: a leaderboard is of `cultureval tasks`.")
-    facts = facts_of((entry for one in suites for group in one.groups for entry in group.entries), given)
-    sections = [
-        _section(division, group, published, ranks, facts, partial) for division in suites for group in division.groups
-    ]
-    return Board(runs, sections, facts, runs.left_out)
+    results, entries, frames = load(*paths, strict=strict), [], []
+    for run in results.runs:
+        tables = tables_of(run)
+        told = {table.name: warnings(run, _tasks_of(table)) for table in tables}
+        entries.append(Entry(run, tables, warnings(run), told))
+        frames.append(items_of(run.items, {part: 1.0 for table in tables for part in _main_parts(table)}))
+        run.release()
+    items = _joined(frames)
+    found: dict[str, dict[str, list[tuple[Entry, TableOfRun]]]] = {}
+    for entry in entries:
+        for table in entry.tables:
+            found.setdefault(table.suite, {}).setdefault(table.name, []).append((entry, table))
+    order = {name: place for place, name in enumerate(all_suites())}
+    sections = []
+    for suite in sorted(found, key=lambda name: order.get(name, len(order))):
+        paper = published(suite) if papers else {}
+        sections.append(_section(suite, [_table(pairs, items, paper) for pairs in found[suite].values()]))
+    return Board(entries, sections, results.left_out)
 
 
-def _is_partial(group: Group) -> bool:
-    return any(entry.partial for entry in group.entries)
+def _tasks_of(table: TableOfRun) -> list[str]:
+    return sorted({task for cell in table.cells.values() for task, _ in cell.parts})
 
 
-def _section(
-    division: Division, group: Group, published: bool, ranks: bool, facts: dict[str, ModelFacts], partial: bool
-) -> Section:
-    tables: list[BoardTable] = []
-    charts: list[Chart] = []
-    beside = published and (partial or not _is_partial(group))
-    for table in tables_of(division, group, beside):
-        found = ranks_of(table, division) if ranks else None
-        if found:
-            notes = [*_sentences(found), *table.notes]
-            table = replace(table, rows=_with_ranks(table, found), notes=notes, ranking=found.ranking)
-        tables.append(table if table.ranking else replace(table, rows=_proven_first(table.rows)))
-        charts += _forest(table, division, found, len(charts)) if found else []
-    told = [group.told] if group.told else []
-    if (
-        published
-        and not beside
-        and any(row.entry is None for one in tables_of(division, group, True) for row in one.rows)
-    ):
-        told.append("The rows of papers are left out, since runs here are of other rows than published: --partial.")
-    if tables and told:
-        tables[0] = replace(tables[0], notes=[*tables[0].notes, *told])
-    try:
-        charts = [*_charts(division, group, tables, facts), *charts]
-    except Exception as error:  # of another package's function, as for tables: one file never ends the page
-        problem = f"The suite's own charts cannot be made: {described(error)}."
-        tables[:1] = [replace(table, notes=[*table.notes, problem]) for table in tables[:1]]
-    if division.shots:
-        charts = [replace(chart, name=f"{chart.name}_{division.shots}_shot") for chart in charts]
-    return Section(division, group, tables, charts)
+def _main_parts(table: TableOfRun) -> Mapping[Part, float]:
+    """The scores, with weights, of the number that a run is ranked by; {} where it lacks some of them."""
+    cell = table.cells.get(table.main) if table.main else None
+    return cell.parts if cell and cell.value is not None and not cell.words else {}
 
 
-def ranks_of(table: BoardTable, division: Division) -> RankedItems | None:
-    """The ranks of a table whose main column is a mean of items; None for others."""
-    if table.main is None:
-        return None
-    rows: list[tuple[Entry, OneRow]] = []
-    for row in table.rows:
-        for one in suite_rows(row.entry.run, division.suite) if row.entry else ():
-            if row.entry and one.table == table.name:
-                rows.append((row.entry, one))
-    if not any(row.parts for _, row in rows):
-        return None
-    unranked = {entry.label: entry.unranked for entry, _ in rows if entry.unranked}
-    found = item_ranks([row for row in rows if row[0].label not in unranked], table.columns[table.main])
-    return replace(found, without=unranked | found.without)
+def _joined(frames: Iterable["pandas.DataFrame"]) -> "pandas.DataFrame":
+    """One frame of several, whose names stay categories: each text is in memory once."""
+    import pandas
+    from pandas.api.types import union_categoricals
+
+    known = [frame for frame in frames if len(frame)] or [pandas.DataFrame(columns=COLUMNS)]
+
+    def column(name: str) -> "pandas.Categorical | pandas.Series":
+        parts = [frame[name] for frame in known]
+        if isinstance(parts[0].dtype, pandas.CategoricalDtype):
+            return union_categoricals([part.cat.remove_unused_categories() for part in parts])
+        return pandas.concat(parts, ignore_index=True)
+
+    return pandas.DataFrame({name: column(name) for name in COLUMNS})
 
 
-def item_ranks(rows: Sequence[tuple[Entry, OneRow]], main: Column) -> RankedItems:
-    """Ranks with intervals by a paired bootstrap of items within subsets.
-
-    Args:
-        rows: Comparable entries, each with its row; those whose rows have no `parts` get no rank.
-        main: The column by which they are ranked; rows that are ranked by another get no rank.
-    """
-    parts = max((row.parts for _, row in rows if row.main == main), key=len, default={})
-    without = {entry.label: "it has no score in the main column" for entry, row in rows if not row.parts}
-    without |= {entry.label: "it has other subsets" for entry, row in rows if row.parts and row.parts != parts}
-    models = [
-        (entry.label, {task: entry.sources[task] for task, _ in parts}) for entry, row in rows if row.parts == parts
-    ]
-    found = rank_items(models if parts else [], parts, higher_is_better=not main.lower)
-    return replace(found, without=without | found.without)
-
-
-def _behind(found: RankedItems) -> dict[str, tuple[float, float, float]]:
-    """Paired differences to the best model, each with percentiles of its resamples, for few clusters wider ones.
-
-    Where few items differ, or all alike, the interval reaches as far as that of `compare`, which is no single point.
-    """
-    import numpy as np
-
-    ranking, resamples = found.ranking, found.resamples
-    if ranking is None or resamples is None:
-        return {}
-    tail = percentile_tail(resamples.freedom, ranking.level)
-    best = found.labels.index(ranking.rows[0].model)
-    behind = {}
-    for row in ranking.rows[1:]:
-        place = found.labels.index(row.model)
-        drawn = resamples.draws[:, place] - resamples.draws[:, best]
-        difference = float(resamples.values[place] - resamples.values[best])
-        low, high = np.quantile(drawn[np.isfinite(drawn)], [tail, 1 - tail])
-        pairs = [subset.pair(place, best) for subset in found.subsets]
-        differ = sum(int((np.asarray(pair.first) != pair.second).any(axis=1).sum()) for pair in pairs)
-        if differ < FEW_DIFFER or high - low < TINY:
-            result = compare_paired(pairs, len(resamples.draws), resamples.seed)
-            bounds = [low, high, *(bound for bound in (result.low, result.high) if bound is not None)]
-            low, high = min(bounds), max(bounds)
-        behind[row.model] = (difference, float(low), float(high))
-    return behind
-
-
-def _forest(table: BoardTable, division: Division, found: RankedItems, number: int) -> list[Chart]:
-    """Differences to the best model with their intervals; `number` of the suite's charts of this kind."""
-    behind = _behind(found)
-    if not behind or not found.ranking or table.main is None:
-        return []
-    percent = "percent" in table.unit
-    scale = 100 if percent else 1
-    points = [
-        Point(isolated(shown(label)), scale * x, low=scale * low, high=scale * high)
-        for label, (x, low, high) in behind.items()
-    ]
-    best, column = isolated(shown(found.ranking.rows[0].model)), table.columns[table.main]
-    title = f"{shown(table.title)}: difference from {best}, the best by {column.whole}"
-    unit = "percentage points" if percent else f"difference in {column.name}"
-    note = "Paired differences with 95 % intervals, each for itself: not adjusted for their number, as ranks are."
-    name = "_".join([division.suite, "differences", *([str(number)] if number else [])])
-    return [intervals(name, title, unit, points, bars=False, note=note)]
-
-
-def _with_ranks(table: BoardTable, found: RankedItems) -> list[BoardRow]:
-    """The rows with their ranks, in whose order they stand; our rows without one, whose scores may be higher, below."""
-    ranks = {row.model: row for row in found.ranking.rows} if found.ranking else {}
-    texts = {
-        label: f"{row.low}" if row.low == row.high else f"{row.low}\u2013{row.high}" for label, row in ranks.items()
-    }
+def _table(
+    pairs: Sequence[tuple[Entry, TableOfRun]], items: "pandas.DataFrame", paper: Mapping[str, Sequence[TableOfRun]]
+) -> BoardTable:
+    """A table of the runs that have it, with ranks."""
+    whole = Counter(tuple(sorted(_main_parts(table).items())) for _, table in pairs if _main_parts(table))
+    parts = dict(whole.most_common(1)[0][0]) if whole else {}
+    notes = [note for note in pairs[0][1].notes if all(note in table.notes for _, table in pairs)]
+    rows = []
+    for entry, table in pairs:
+        own = [note for note in table.notes if note not in notes]
+        told = entry.told[table.name]
+        rows.append(Row(entry.run.name, table.cells, entry, told, own, unranked=_unranked(entry, table, parts)))
+    if all(row.unranked for row in rows):  # a limit or the samples are no reason where all runs have one
+        rows = [replace(row, unranked="" if row.unranked.startswith("of few") else row.unranked) for row in rows]
+    protocols = [_protocols(entry.run, parts, table) for entry, table in pairs]
+    voters = [place for place, row in enumerate(rows) if not row.unranked] or range(len(rows))
+    home = _most_shared([(pairs[place][0].run.model, protocols[place]) for place in voters])
+    rows = [replace(row, differs=_differences(one, home)) for row, one in zip(rows, protocols, strict=True)]
+    names = [row.name for row in rows if not row.unranked and not row.differs]
+    found = {one.run: one for one in ranks(items[items["run"].isin(names)], parts)} if names and parts else {}
+    reason = "a missing answer has no worst score"
     rows = [
-        replace(
-            row,
-            rank=texts.get(row.label, "") if row.entry else "",
-            unproven=bool(row.entry) and row.label in found.left_out,
-            top=bool(row.entry) and row.label in ranks and ranks[row.label].tied_for_top,
-            notes=[*row.notes, *([found.left_out[row.label]] if row.entry and row.label in found.left_out else [])],
-        )
-        for row in table.rows
+        replace(row, rank=found.get(row.name), unranked=row.unranked or ("" if row.name in found else reason))
+        for row in rows
     ]
-    if not ranks:
-        return rows
-    order, own = {label: place for place, label in enumerate(ranks)}, [row for row in rows if row.entry]
-    ours = iter(sorted(own, key=lambda row: order[row.label] if row.rank else len(order)))
-    return [next(ours) if row.entry else row for row in rows]
+    rows += [
+        Row(model, table.cells) for model, tables in paper.items() for table in tables if table.name == pairs[0][1].name
+    ]
+    return _arranged([table for _, table in pairs], rows, notes)
 
 
-def _proven_first(rows: Sequence[BoardRow]) -> list[BoardRow]:
-    """The rows, ours that no items prove below our others."""
-    ours = iter(sorted((row for row in rows if row.entry), key=lambda row: not (row.entry and row.entry.proven)))
-    return [next(ours) if row.entry else row for row in rows]
+def _unranked(entry: Entry, table: TableOfRun, parts: Mapping[Part, float]) -> str:
+    """Why a run has no rank; "" where it may have one."""
+    if not parts or dict(_main_parts(table)) != parts:
+        return "lacks tasks"
+    if any(task in entry.run.unverified for task, _ in parts):
+        return "unverified"
+    partial = [one.mark for one in entry.told[table.name] if one.kind in PARTIAL]
+    return f"of few rows ({', '.join(partial)})" if partial else ""
 
 
-def _sentences(found: RankedItems) -> list[str]:
-    sentences = [found.ranking.sentence()] if found.ranking else []
+def _protocols(run: Run, parts: Mapping[Part, float], table: TableOfRun) -> Protocols:
+    """The protocols of the scores that runs are ranked by; of a run that lacks some, those of all that it has."""
+    own = {part for cell in table.cells.values() for part in cell.parts}
+    return {part: protocol(run, *part) for part in (parts if parts and _main_parts(table) == parts else own)}
+
+
+def _most_shared(given: Iterable[tuple[str, Protocols]]) -> Protocols:
+    """The protocol that most models share; of several that of the most scores, then of the newest run."""
+    models: dict[str, set[str]] = {}
+    found: dict[str, Protocols] = {}
+    for model, one in given:
+        key = repr(sorted((part, sorted(fields.items())) for part, fields in one.items()))
+        found.setdefault(key, one)
+        models.setdefault(key, set()).add(model)
+    return found[max(found, key=lambda key: (len(models[key]), len(found[key])))]
+
+
+def _differences(own: Protocols, home: Protocols) -> list[str]:
+    """In what a run's settings differ from others, a sentence a field."""
+    shared = [part for part in own if part in home]
+    fields: dict[str, Counter[tuple[str, str]]] = {}
+    for part in shared:
+        for name, values in differences(own[part], home[part]).items():
+            fields.setdefault(name, Counter())[values] += 1
+    sentences = [] if shared or not home else ["no task in common"]
+    for name, found in fields.items():
+        here, there = found.most_common(1)[0][0]
+        hashes = all(len(value) >= 8 and HASH >= set(value) for value in (here, there))
+        values = "another" if hashes else f"{shown(here, 80)} here, {shown(there, 80)} there"
+        sentences.append(f"{name}: {values} ({counted(found.total(), 'task')})")
+    return sentences
+
+
+def _arranged(tables: Sequence[TableOfRun], rows: Sequence[Row], notes: Sequence[str]) -> BoardTable:
+    """The table in order: ranked rows by rank, the paper's among them by their numbers, then others by theirs."""
+    first, main = tables[0], next((table.main for table in tables if table.main), None)
+    wide = sorted(tables, key=lambda table: -len(table.cells))
+    wanted = dict.fromkeys(place for table in wide for place in table.cells if not _is_subset(table, place))
+    columns = [place for place in wanted if any(_is_told(row.cells.get(place)) for row in rows if row.entry)]
+    columns.sort(key=lambda place: (place != main, main is None or place[0] != main[0]))
+    sign = 1 if main and main[1] in first.lower else -1
+
+    def value(row: Row) -> float:
+        cell = row.cells.get(main) if main else None
+        return float("inf") if cell is None or cell.value is None else sign * cell.value
+
+    ordered = sorted((row for row in rows if row.rank), key=lambda row: row.rank.rank if row.rank else 0)
+    for row in sorted((row for row in rows if not row.entry), key=value):
+        below = (place for place, other in enumerate(ordered) if value(other) > value(row))
+        ordered.insert(next(below, len(ordered)), row)
+    ordered += sorted(
+        (one for one in rows if one.entry and not one.rank), key=lambda one: (bool(one.differs), value(one))
+    )
+    lower = {place for place in columns if place[1] in first.lower}
     reasons: dict[str, list[str]] = {}
-    for label, reason in found.without.items():
-        reasons.setdefault(reason, []).append(label)
-    for reason, labels in reasons.items():
-        sentences.append(f"No rank for {shown_names(labels, 3)}: {reason}.")
-    return [*sentences, *(f"{note[0].upper()}{note[1:]}" for note in found.notes)]
+    for row in ordered:
+        if main and row.entry and row.unranked and not row.differs:
+            reasons.setdefault(row.unranked, []).append(row.name)
+    left = [f"Not ranked: {shown_names(names, 3)} ({reason})." for reason, names in reasons.items()]
+    return BoardTable(first.name, first.suite, first.unit, main, columns, lower, ordered, [*notes, *left])
 
 
-def _charts(
-    division: Division, group: Group, tables: Sequence[BoardTable], facts: dict[str, ModelFacts]
-) -> list[Chart]:
-    suite = all_suites().get(division.suite)
-    draw = suite.part("charts") if suite else None
-    if not draw:
+def _is_subset(table: TableOfRun, place: Place) -> bool:
+    """Whether a number is of one subset, which stands in a row of its own below that of its group."""
+    parts = table.cells[place].parts
+    return len(parts) == 1 and ":" in place[0] and any(task.rpartition("|")[0] == place[0] for task, _ in parts)
+
+
+def _is_told(cell: Cell | None) -> bool:
+    return cell is not None and (cell.value is not None or "/" in cell.words)
+
+
+def _section(suite: str, tables: Sequence[BoardTable]) -> Section:
+    """The tables, a chart of each one's main number, and the suite's own charts."""
+    charts = [chart for number, table in enumerate(tables) for chart in _intervals(table, number)]
+    known = all_suites().get(suite)
+    draw: Callable[[BoardTable], list[Chart]] | None = known.part("charts") if known else None
+    try:
+        charts += [chart for table in tables[:1] for chart in draw(table)] if draw else []
+    except Exception as error:  # of another package's function
+        note = f"The suite's own charts cannot be made: {described(error)}."
+        tables = [replace(table, notes=[*table.notes, note]) for table in tables]
+    return Section(suite, tables, charts)
+
+
+def _intervals(table: BoardTable, number: int) -> list[Chart]:
+    """The main numbers of ranked rows with their intervals; [] of a single one."""
+    if table.main is None or len(table.ranked) < 2:
         return []
-    order = [row.label for table in tables[:1] for row in table.rows]
-    entries = sorted(group.entries, key=lambda one: order.index(one.label) if one.label in order else len(order))
-    known = ((isolated(shown(one.label)), one.run, facts[one.label]) for one in entries)
-    return list(draw([Charted(label, run, about.billions, about.family) for label, run, about in known]))
+    names = chart_names([shown(row.name) for row in table.ranked])
+    cells = [(names[shown(row.name)], row.cells[table.main]) for row in table.ranked]
+    points = [Point(label, cell.value or 0.0, low=cell.low, high=cell.high) for label, cell in cells]
+    name, column = f"{table.suite or 'other'}_scores{number or ''}", table.title(table.main)
+    label = f"{column}, {table.unit}".strip(", ")
+    return [intervals(name, f"{table.name}: {column}", label, points, bars=False, note="95 % intervals.")]

@@ -2,123 +2,124 @@
 
 import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import chain, repeat
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from cultureval.reports.leaderboard.tables import (
-    BoardRow,
-    BoardTable,
-    best_cells,
-    cell_data,
-    cell_text,
-    column_spans,
-    shared_counts,
-    with_count,
-)
+from cultureval.reports.leaderboard.board import BoardTable, Row
 from cultureval.runs.table import Cell
 from cultureval.runtime.csv_files import csv_lines
 from cultureval.runtime.rounding import printed
 
-LATEX = {
-    "\\": r"\textbackslash{}",
-    "{": r"\{",
-    "}": r"\}",
-    "$": r"\$",
-    "&": r"\&",
-    "#": r"\#",
-    "%": r"\%",
-    "_": r"\_",
-    "^": r"\textasciicircum{}",
-    "~": r"\textasciitilde{}",
-    "±": r"$\pm$",
-    "<": r"\textless{}",
-    ">": r"\textgreater{}",
-}
+if TYPE_CHECKING:
+    import pandas
+
 RULES = {"l": "---", "r": "---:"}
 _CONTROLS = re.compile(r"[\x00-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 _MARKUP = re.compile(r"[\\`*_{}\[\]<>()#!|&~$]")
 
 
+def cell_text(cell: Cell | None, errors: bool = True) -> str:
+    """A cell as text: `65.81 ± 0.32`; of a mean that lacks some parts `65.81 (3/7)`; without a number its words."""
+    if cell is None or cell.value is None:
+        return "" if cell is None else cell.words or "n/a"
+    error = f" ± {printed(cell.error, cell.digits)}" if errors and cell.error is not None else ""
+    return f"{printed(cell.value, cell.digits)}{error}{f' ({cell.words})' if cell.words else ''}"
+
+
+def marked(row: Row) -> str:
+    """A row's name with its warnings in a word each; of a paper's model, that it is one."""
+    marks = [one.mark for one in row.warnings if one.mark] if row.entry else ["paper"]
+    marks += ["other settings"] if row.differs else []
+    return f"{row.name} ({', '.join(marks)})" if marks else row.name
+
+
 def as_csv(table: BoardTable) -> str:
-    """The table as CSV: for each column its values, standard errors and numbers of items, in full precision."""
-    of_columns = (name for one in table.columns for name in (one.whole, f"{one.whole} stderr", f"{one.whole} n"))
-    names = ["model", "rank", "warnings", *of_columns]
-    lines: list[list[Any]] = [names]
+    """The table as CSV: for each column value, standard error, interval and numbers of items, in full precision."""
+    parts = ("", " stderr", " low", " high", " n", " asked")
+    head = ["model", "rank", "rank_low", "rank_high", "warnings", "other_settings"]
+    lines: list[list[Any]] = [[*head, *(f"{table.title(place)}{part}" for place in table.columns for part in parts)]]
     for row in table.rows:
-        values: list[Any] = [row.label, row.rank, " ".join([*row.entry.warnings, *row.notes]) if row.entry else ""]
-        for cell in row.cells:
-            if isinstance(cell, Cell):
-                values += [cell_text(cell, errors=False) if cell.in_part else cell.value, cell.stderr, cell.n]
-            else:
-                values += [cell, None, None]
-        lines.append(values)
+        rank = (row.rank.rank, row.rank.low, row.rank.high) if row.rank else (None, None, None)
+        told = " ".join([*(one.sentence for one in row.warnings), *row.notes])
+        line = [row.name if row.entry else marked(row), *rank, told, "; ".join(row.differs)]
+        for place in table.columns:
+            cell = row.cells.get(place) or Cell(None)
+            value = cell.value if not cell.words or cell.value is None else cell_text(cell, errors=False)
+            line += [value, cell.error, cell.low, cell.high, cell.n, cell.asked]
+        lines.append(line)
     return csv_lines(lines)
 
 
-def as_markdown(table: BoardTable) -> str:
-    """The table in Markdown below its title and unit, the best value of each column in bold.
+def as_frame(table: BoardTable, text: Callable[[str], str]) -> "pandas.DataFrame":
+    """The table as people read it, a row a run: rank, name, and each column's number with its error.
 
-    n stands at a column, or in cells that differ.
+    Args:
+        text: What escapes a text; all that is not a number goes through it.
     """
-    best, counts = best_cells(table), shared_counts(table)
-    lines = []
-    for number, row in enumerate(table.rows):
-        texts = [with_count(cell_text(cell), n) for cell, n in zip(row.cells, _own_counts(row, counts), strict=True)]
-        cells = [escaped_markdown(text) for text in texts]
-        cells = [f"**{text}**" if (number, place) in best else text for place, text in enumerate(cells)]
-        lines.append([row.rank, escaped_markdown(_marked(row)), *cells])
-    names = [escaped_markdown(with_count(one.whole, n)) for one, n in zip(table.columns, counts, strict=True)]
-    text = markdown_table(["Rank", "Model", *names], lines, "rlr")
-    notes = [*table.notes, *(f"{row.label}: {note}" for row in table.rows for note in row.notes)]
-    return "\n\n".join([escaped_markdown(_caption(table)), text, *map(escaped_markdown, notes)]) + "\n"
+    import pandas
+
+    above = any(table.heads(place)[0] for place in table.columns)
+    heads = [("", "Rank"), ("", "Model"), *map(table.heads, table.columns)]
+    columns = [tuple(map(text, head)) if above else text(head[1]) for head in heads]
+    rows = [
+        [row.interval, text(marked(row)), *(text(cell_text(row.cells.get(place))) for place in table.columns)]
+        for row in table.rows
+    ]
+    names = pandas.MultiIndex.from_tuples(columns) if above else columns
+    return pandas.DataFrame(rows, columns=names, dtype=object)
 
 
-def _caption(table: BoardTable) -> str:
-    return " ".join(": ".join(filter(None, (table.title, table.unit))).split())
+def as_markdown(table: BoardTable) -> str:
+    """The table in Markdown below its title and unit, with the notes below it."""
+    frame = as_frame(table, escaped_markdown)
+    names = ["Rank", "Model", *(escaped_markdown(table.title(place)) for place in table.columns)]
+    text = markdown_table(names, frame.to_numpy().tolist(), "llr")
+    notes = [*table.notes, *(f"{row.name}: {note}" for row in table.rows for note in (*row.notes, *row.differs))]
+    return "\n\n".join([escaped_markdown(caption(table)), text, *map(escaped_markdown, notes)]) + "\n"
 
 
 def as_latex(table: BoardTable) -> str:
-    """The table in LaTeX with booktabs, the best value of each column in bold; standard errors are small."""
-    best, counts = best_cells(table), shared_counts(table)
-    above = column_spans(table)
-    lines = [
-        f"% {_latex(_caption(table))}",
-        r"% needs \usepackage{booktabs}",
-        rf"\begin{{tabular}}{{ll{'r' * len(table.columns)}}}",
-        r"\toprule",
-    ]
-    if above:
-        lines.append(" & & " + " & ".join(rf"\multicolumn{{{n}}}{{c}}{{{_latex(name)}}}" for name, n in above) + r" \\")
-    names = [_latex(with_count(column.name, n)) for column, n in zip(table.columns, counts, strict=True)]
-    lines += ["Rank & Model & " + " & ".join(names) + r" \\", r"\midrule"]
-    for number, row in enumerate(table.rows):
-        texts = [_latex_cell(cell, (number, place) in best) for place, cell in enumerate(row.cells)]
-        cells = [with_count(text, n) for text, n in zip(texts, _own_counts(row, counts), strict=True)]
-        lines.append(" & ".join([_latex(row.rank), _latex(_marked(row)), *cells]) + r" \\")
-    return "\n".join([*lines, r"\bottomrule", r"\end{tabular}"]) + "\n"
+    """The table in LaTeX with booktabs."""
+    frame, places = as_frame(table, without_controls), "ll" + "r" * len(table.columns)
+    text = frame.to_latex(index=False, escape=True, column_format=places, multicolumn_format="c")
+    lines = [f"% {without_controls(caption(table))}", r"% needs \usepackage{booktabs}", text.replace("±", r"$\pm$")]
+    return "\n".join(lines)
+
+
+def caption(table: BoardTable) -> str:
+    """The table's name, with the unit of its numbers."""
+    return ": ".join(filter(None, (table.name, table.unit)))
 
 
 def as_data(table: BoardTable) -> dict[str, Any]:
-    """The table as data for JSON: columns with `name`, `above` and `lower`, rows with `model`, `rank`, and cells."""
+    """The table as data for JSON."""
     return {
-        "title": table.title,
+        "name": table.name,
+        "suite": table.suite,
         "unit": table.unit,
-        "columns": [{"name": one.name, "above": one.above, "lower_is_better": one.lower} for one in table.columns],
-        "main": None if table.main is None else table.columns[table.main].whole,
-        "rows": [
-            {
-                "model": row.entry.model if row.entry else row.label,
-                "label": row.label,
-                "published": row.entry is None,
-                "warnings": list(row.entry.warnings) if row.entry else [],
-                "notes": list(row.notes),
-                "rank": row.rank,
-                "cells": [cell_data(cell) for cell in row.cells],
-            }
-            for row in table.rows
+        "main": table.main,
+        "columns": [
+            {"row": place[0], "column": place[1], "lower_is_better": place in table.lower} for place in table.columns
         ],
+        "rows": [_row_data(table, row) for row in table.rows],
         "notes": list(table.notes),
+    }
+
+
+def _row_data(table: BoardTable, row: Row) -> dict[str, Any]:
+    names = ("value", "error", "low", "high", "n", "asked", "words")
+    cells = [row.cells.get(place) for place in table.columns]
+    return {
+        "name": row.name,
+        "model": row.entry.run.model if row.entry else row.name,
+        "published": row.entry is None,
+        "rank": {"rank": row.rank.rank, "low": row.rank.low, "high": row.rank.high} if row.rank else None,
+        "unranked": row.unranked,
+        "other_settings": list(row.differs),
+        "warnings": [{"kind": one.kind, "mark": one.mark, "sentence": one.sentence} for one in row.warnings],
+        "notes": list(row.notes),
+        "cells": [cell and {name: getattr(cell, name) for name in names} for cell in cells],
     }
 
 
@@ -127,36 +128,12 @@ def as_json(data: Any) -> str:
     return json.dumps(data, ensure_ascii=False, indent=1, allow_nan=False) + "\n"
 
 
-FORMATS = {
+FORMATS: dict[str, Callable[[BoardTable], str]] = {
     "csv": as_csv,
     "md": as_markdown,
     "tex": as_latex,
     "json": lambda table: as_json(as_data(table)),
 }
-
-
-def _own_counts(row: BoardRow, shared: Sequence[int | None]) -> list[int | None]:
-    """The n that stands in each cell of a row, since its column has none."""
-    cells = zip(row.cells, shared, strict=True)
-    return [cell.n if isinstance(cell, Cell) and cell.value is not None and n is None else None for cell, n in cells]
-
-
-def _marked(row: BoardRow) -> str:
-    """A model's name with its warnings in a word each."""
-    return f"{row.label} ({', '.join(row.entry.marks)})" if row.entry and row.entry.marks else row.label
-
-
-def _latex(text: str) -> str:
-    return "".join(LATEX.get(letter, letter) for letter in without_controls(text))
-
-
-def _latex_cell(cell: Cell | str | None, best: bool) -> str:
-    if not isinstance(cell, Cell) or cell.value is None:
-        return _latex(cell_text(cell))
-    value = printed(cell.value, cell.digits)
-    value = rf"\textbf{{{value}}}" if best else value
-    value = f"{value} ({cell.in_part})" if cell.in_part else value
-    return value if cell.stderr is None else rf"{value} {{\scriptsize$\pm${printed(cell.stderr, cell.digits)}}}"
 
 
 def markdown_table(header: Sequence[str], rows: Iterable[Sequence[str]], align: str = "l") -> str:

@@ -1,93 +1,35 @@
-"""The pages of a leaderboard: the first with the tables, one a model, one a task."""
+"""The pages of a leaderboard: a tab a suite, and a page a model; each is one file with its style and script."""
 
-import math
+import base64
+import hashlib
 import re
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cultureval.metrics.declared import bounds_of_mean
-from cultureval.reports.charts import Chart
-from cultureval.reports.leaderboard.assets import file_name, shown, shown_apart
-from cultureval.reports.leaderboard.board import Board, Section
-from cultureval.reports.leaderboard.entries import PAPER, Entry
-from cultureval.reports.leaderboard.exports import FORMATS
-from cultureval.reports.leaderboard.models import UNKNOWN, ModelFacts, family_of
-from cultureval.reports.leaderboard.tables import BoardRow, BoardTable, best_cells, cell_text, whole_number
-from cultureval.reports.model_sizes import billions_of, size_text
+from cultureval.reports.charts import Chart, inline_svg, short_names
+from cultureval.reports.leaderboard.assets import LONGEST, file_name, shown
+from cultureval.reports.leaderboard.board import Board, BoardTable, Entry, Row
+from cultureval.reports.leaderboard.exports import FORMATS, cell_text
+from cultureval.reports.model_sizes import size_text
 from cultureval.reports.viewer_links import PublishedAnswers
-from cultureval.runs.means import interval_of
-from cultureval.runs.record import TaskRecord
-from cultureval.runs.table import Cell, Column, higher_is_better
-from cultureval.runs.warnings import task_warnings
+from cultureval.runs.scores import Score
+from cultureval.runs.table import Cell, Place, TableOfRun
 from cultureval.runtime.rounding import printed
-from cultureval.tasks.catalogue import all_suites, all_tasks, declared_metric
+from cultureval.tasks.catalogue import all_suites
 
 if TYPE_CHECKING:
-    from jinja2 import Environment
+    from jinja2 import Template
     from markupsafe import Markup
 
 TEMPLATES = Path(__file__).parent / "templates"
-LONGEST_TAB = 30  # letters of a name of a tab
+LONGEST_TAB, LONGEST_MODEL = 30, 80  # letters of the names of a tab and of a model
 MOST_NAMED = 6  # models that the sentence above a table names
 LEFTWARDS = re.compile(r"[^\s`]*[\u0590-\u08ff][^\s`]*(?:\s+[^\s`]*[\u0590-\u08ff][^\s`]*)*")  # Hebrew to Arabic
-Asked = Counter[tuple[str, str]]  # the letter of a group and a task -> how many items were asked
-FILTERS = ("benchmark", "domain", "task_type", "register_", "language")
-# 'self' is the page's own folder, where the scripts and styles are; nothing can be sent or loaded from elsewhere.
-POLICY = (
-    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
-    "base-uri 'none'; form-action 'none'; frame-src 'none'"
-)
-
-
-@dataclass(frozen=True)
-class TaskScore:
-    """A score of an entry on a task by a metric, for pages; `asked` is how many items others of its group have."""
-
-    entry: Entry
-    record: TaskRecord
-    metric: str
-    asked: int = 0
-
-    @property
-    def value(self) -> float | None:
-        """As its items say, and without these the results file."""
-        return self.entry.run.value(self.record.task, self.metric)
-
-    @property
-    def interval(self) -> tuple[float, float] | None:
-        """95 %, within the range of the metric."""
-        error = self.entry.run.stderr(self.record.task, self.metric)
-        return interval_of(self.record.task, self.metric, self.value, error)
-
-    @property
-    def scored(self) -> int:
-        """Items that it is of."""
-        return self.record.n_of(self.metric)
-
-    @property
-    def order(self) -> float | None:
-        """By what it stands among others: with the worst score for each item that it lacks.
-
-        None where none is, and where its items do not prove it: these stand below, as they do without a rank.
-        """
-        if self.entry.unranked or self.record.task in self.entry.run.unchecked:
-            return None
-        declared, count = declared_metric(self.record.task, self.metric), self.record.items_with(self.metric)
-        missing = max(self.asked - count, 0)
-        if self.value is None or not missing:
-            return self.value
-        ends = bounds_of_mean(self.value * count, count, missing, declared.range) if declared else (math.inf, math.inf)
-        end = ends[0 if higher_is_better(self.entry.run, self.record.task, self.metric) else 1]
-        return end if math.isfinite(end) else None
-
-
-def _first(score: TaskScore) -> float:
-    return next((one for one in (score.order, score.value) if one is not None), 0.0)
+RECORDED = ("model", "machine", "timing", "versions")  # parts of a run's record that its page shows
 
 
 @dataclass
@@ -111,415 +53,178 @@ class Pages:
     def all(self) -> Iterator[tuple[str, str]]:
         """Path below the folder, and text, of each page."""
         yield "index.html", self._index()
-        for model, entries in self._entries.items():
-            yield f"models/{file_name(model)}.html", self._model(model, entries)
-        for task in self._tasks:
-            yield f"tasks/{file_name(task)}.html", self._task(task)
+        models: dict[str, list[Entry]] = {}
+        for entry in self.board.entries:
+            models.setdefault(entry.run.model, []).append(entry)
+        for model, entries in models.items():
+            parts = [self._run(entry) for entry in entries]
+            values = {"title": shown(model), "board": self.title, "parts": parts, "logs": self.answers.address}
+            yield f"models/{file_name(model)}.html", rendered("model.html", **values)
 
-    def tables(self) -> Iterator[tuple[BoardTable, str]]:
-        """Each table with the name of its files."""
-        for section, letter in self._lettered:
-            for table in section.tables:
-                yield table, _file_of(table.title, letter)
-
-    def charts_of(self, section: Section) -> Sequence[Chart]:
-        """The charts of a section; those of the first group of a suite alone have some."""
-        return section.charts if self.formats and not section.group.differences else []
-
-    @cached_property
-    def _lettered(self) -> list[tuple[Section, str]]:
-        """The sections, each with the letter of its group within the suite."""
-        counts: dict[tuple[str, int], int] = {}
-        found = []
-        for section in self.board.sections:
-            place = (section.division.suite, section.division.shots)
-            number = counts[place] = counts.get(place, 0) + 1
-            found.append((section, _letters(number)))
-        return found
+    def charts(self) -> list[Chart]:
+        """All charts; none without formats."""
+        return [chart for section in self.board.sections for chart in section.charts] if self.formats else []
 
     @cached_property
     def _names(self) -> dict[str, str]:
-        """The labels of rows as pages show them: no two alike."""
-        labels = [row.label for section in self.board.sections for table in section.tables for row in table.rows]
-        labels += [entry.label for entries in self._entries.values() for _, entry in entries]
-        return shown_apart(labels)
-
-    @cached_property
-    def _placed(self) -> list[tuple[Section, str, Entry]]:
-        """Each entry with the first group that it is in, and the group's letter."""
-        places: dict[int, tuple[Section, str, Entry]] = {}
-        for section, letter in self._lettered:
-            for entry in section.group.entries:
-                places.setdefault(id(entry), (section, letter, entry))
-        return list(places.values())
-
-    @cached_property
-    def _entries(self) -> dict[str, list[tuple[Section, Entry]]]:
-        found: dict[str, list[tuple[Section, Entry]]] = {}
-        for section, _, entry in self._placed:
-            found.setdefault(entry.model, []).append((section, entry))
-        return found
-
-    @cached_property
-    def _models(self) -> dict[tuple[str, Any], int]:
-        """The models, numbered: what the page counts, whose runs may be several rows."""
-        return {one: number for number, one in enumerate(dict.fromkeys(one.identity for *_, one in self._placed))}
-
-    @cached_property
-    def _tasks(self) -> dict[str, list[tuple[Section, str, Entry]]]:
-        found: dict[str, list[tuple[Section, str, Entry]]] = {}
-        for section, letter, entry in self._placed:
-            for task in entry.run.record.tasks:
-                found.setdefault(task, []).append((section, letter, entry))
-        return found
+        """The names of rows as pages show them: no two alike."""
+        rows = [row.name for section in self.board.sections for table in section.tables for row in table.rows]
+        names = dict.fromkeys([*(entry.run.name for entry in self.board.entries), *rows])
+        return {name: shown(short, LONGEST) for name, short in short_names(list(names), LONGEST_MODEL).items()}
 
     def _index(self) -> str:
-        suites: dict[str, list[dict[str, Any]]] = {}
-        for section, letter in self._lettered:
-            name = _suite_name(section.division.suite, section.division.shots)
-            suites.setdefault(name, []).append(self._section(section, letter))
         panels = [
-            {"id": f"suite-{number}", "name": name, "sections": sections, "lettered": len(sections) > 1}
-            for number, (name, sections) in enumerate(suites.items())
+            {
+                "id": f"suite-{number}",
+                "name": tab_name(section.suite),
+                "tables": [self._table(table) for table in section.tables],
+                "charts": [(chart, inline_svg(chart)) for chart in section.charts] if self.formats else [],
+            }
+            for number, section in enumerate(self.board.sections)
         ]
-        facts = [*self.board.models.values()]
-        labels = [row.label for table, _ in self.tables() for row in table.rows if not row.entry]
-        facts += map(_published_facts, dict.fromkeys(labels))
         return rendered(
             "index.html",
-            root="",
             title=self.title,
             about=self.about,
             panels=panels,
-            models=len(self._models),
-            files=len(self.board.runs),
-            newest=self.board.runs[0].date[:10],
-            families=sorted({one.family for one in facts}),
-            licences=sorted({one.licence for one in facts}),
-            charts=any(self.charts_of(section) for section in self.board.sections),
-            subsets=self._subsets(),
-            published=any(row.entry is None for table, _ in self.tables() for row in table.rows),
+            models=len({entry.run.model for entry in self.board.entries}),
+            runs=len(self.board.entries),
+            newest=self.board.entries[0].run.date[:10],
+            formats=self.formats,
+            exports=list(FORMATS),
             logs=self.answers.address,
             left_out=[shown(one.sentence, 400) for one in self.board.left_out],
         )
 
-    def _section(self, section: Section, letter: str) -> dict[str, Any]:
+    def _table(self, table: BoardTable) -> dict[str, Any]:
+        heads = [table.heads(place) for place in table.columns]
+        columns = [
+            {"name": shown(head[1], 60), "main": place == table.main, "lower": place in table.lower}
+            for head, place in zip(heads, table.columns, strict=True)
+        ]
+        groups = [(shown(above, 60), len(list(of))) for above, of in groupby(heads, lambda head: head[0])]
         return {
-            "letter": letter,
-            "models": len({one.identity for one in section.group.entries}),
-            "differences": [shown(one, 400) for one in section.group.differences],
-            "tables": [self._table(table, _file_of(table.title, letter)) for table in section.tables],
-            "charts": self.charts_of(section),
-            "formats": self.formats,
-        }
-
-    def _table(self, table: BoardTable, name: str) -> dict[str, Any]:
-        best = best_cells(table)
-        return {
-            "id": name,
-            "title": shown(table.title),
+            "id": file_name(table.name),
+            "title": shown(table.name),
             "unit": shown(table.unit),
             "lead": self._lead(table),
-            "groups": [
-                (shown(name, 60), [_column(one, table) for one in columns])
-                for name, columns in groupby(table.columns, lambda column: column.above)
-            ],
-            "rows": [self._row(table, row, number, best) for number, row in enumerate(table.rows)],
-            "ranked": any(row.rank for row in table.rows),
+            "columns": columns,
+            "groups": groups if any(above for above, _ in groups) else [],
+            "ranked": bool(table.ranked),
+            "rows": [self._row(table, row) for row in table.rows if not row.differs],
+            "others": [self._row(table, row) for row in table.rows if row.differs],
             "notes": [shown(note, 600) for note in table.notes],
-            "formats": list(FORMATS),
         }
 
-    def _row(self, table: BoardTable, row: BoardRow, number: int, best: set[tuple[int, int]]) -> dict[str, Any]:
-        facts = self.board.models[row.label] if row.entry else _published_facts(row.label)
+    def _row(self, table: BoardTable, row: Row) -> dict[str, Any]:
+        run = row.entry.run if row.entry else None
+        counted = run and run.record.model.parameters
+        size = size_text(counted / 1e9) if counted else ""
+        told = [(shown(one.mark, 60), shown(one.sentence, 1000)) for one in row.warnings if one.mark]
         return {
-            "label": self._names[row.label],
-            "href": self._href(row.entry),
-            "of": self._models[row.entry.identity] if row.entry else self._names[row.label],
-            "rank": row.rank,
-            "top": row.top,
-            "marks": [shown(one, 60) for one in row.entry.marks] if row.entry else [],
-            "warnings": [(one.mark, shown(one, 1000)) for one in row.entry.warnings if one.mark] if row.entry else [],
-            "facts": _facts(row.entry, facts) if row.entry else [],
-            **facts.told(),
-            "cells": [_cell(cell, (number, place) in best) for place, cell in enumerate(row.cells)],
+            "name": self._names[row.name],
+            "href": f"models/{file_name(run.model)}.html" if run else "",
+            "facts": [one for one in (size, shown(run.date[:10], 20)) if one] if run else [],
+            "told": [*told, *(("other settings", one) for one in row.differs)],
+            "marks": list(dict.fromkeys([mark for mark, _ in told] + ["other settings"] * bool(row.differs))),
+            "rank": row.interval,
+            "top": row.rank is not None and row.rank.low == 1,
+            "cells": [_cell(row.cells.get(place), table.is_best(row, place)) for place in table.columns],
             "notes": [shown(note, 400) for note in row.notes],
         }
 
-    def _href(self, entry: Entry | None) -> str:
-        return f"models/{file_name(entry.model)}.html" if entry else ""
+    def _lead(self, table: BoardTable) -> str:
+        """What a reader sees first: how many models may be the best; "" without ranks."""
+        if table.main is None or len(table.ranked) < 2:
+            return ""
+        top = [self._names[row.name] for row in table.ranked if row.rank and row.rank.low == 1]
+        column, count = shown(table.title(table.main), 80), len(table.ranked)
+        if len(top) == 1:
+            return f"Of {count} models, {top[0]} alone is at the top by {column}."
+        if len(top) == count:
+            return f"Of {count} models, each may be the best by {column}."
+        named = f": {', '.join(top)}" if len(top) <= MOST_NAMED else ""
+        return f"Of {count} models, {len(top)} cannot be told apart at the top by {column}{named}."
 
-    def _lead(self, table: BoardTable) -> dict[str, Any] | None:
-        """What a reader sees first: how many models may be the best; None without ranks."""
-        if not table.ranking or len(table.ranking.rows) < 2 or table.main is None:
-            return None
-        top = [row.model for row in table.ranking.rows if row.tied_for_top]
-        entries = {row.label: row.entry for row in table.rows if row.entry}
-        named = top if len(top) <= MOST_NAMED else []
-        return {
-            "models": len(table.ranking.rows),
-            "top": len(top),
-            "sure": table.ranking.is_one_on_top,
-            "named": [(self._names[label], self._href(entries[label])) for label in named],
-            "column": shown(table.columns[table.main].whole, 80),
-            "unranked": len(entries) - len(table.ranking.rows),
-        }
-
-    def _subsets(self) -> list[dict[str, Any]]:
-        """The headline scores of all subsets by model, for the page's own means over a selection."""
-        found = []
-        for section, letter in self._lettered:
-            lettered = sum(one.division == section.division for one, _ in self._lettered) > 1
-            records = {name: one for entry in section.group.entries for name, one in entry.run.record.tasks.items()}
-            tasks = [one for one in records.values() if one.metrics]
-            asked = _asked((letter, entry) for entry in section.group.entries)
-            found.append(
-                {
-                    "name": _suite_name(section.division.suite, section.division.shots)
-                    + (f", group {letter}" if lettered else ""),
-                    "tasks": [
-                        {
-                            "metric": one.headline,
-                            "lower": not _higher(section.group.entries, one),
-                            "href": f"tasks/{file_name(one.task)}.html",
-                            "name": shown(one.task.partition("|")[0], 80),
-                            **{key.rstrip("_"): shown(str(getattr(one, key)), 60) or "-" for key in FILTERS},
-                        }
-                        for one in tasks
-                    ],
-                    "models": [self._subset_row(entry, tasks, letter, asked) for entry in section.group.entries],
-                }
-            )
-        return found
-
-    def _subset_row(self, entry: Entry, tasks: Sequence[TaskRecord], letter: str, asked: Asked) -> dict[str, Any]:
-        facts, known = self.board.models[entry.label], entry.run.record.tasks
-        scores = [TaskScore(entry, known.get(one.task, one), one.headline, asked[letter, one.task]) for one in tasks]
-        errors = [entry.run.stderr(one.task, one.headline) for one in tasks]
-        return {
-            "label": self._names[entry.label],
-            "of": self._models[entry.identity],
-            "href": self._href(entry),
-            **facts.told(),
-            "marks": [shown(one, 60) for one in entry.marks],
-            "n": [known[one.task].n_of(one.headline) if one.task in known else 0 for one in tasks],
-            "scores": [None if one.value is None else round(one.value, 6) for one in scores],
-            "orders": [None if one.order is None else round(one.order, 6) for one in scores],
-            "errors": [None if error is None else round(error, 6) for error in errors],
-        }
-
-    def _model(self, model: str, entries: Sequence[tuple[Section, Entry]]) -> str:
-        facts = self.board.models[entries[0][1].label]
-        parts = [self._entry(section, entry) for section, entry in entries]
-        return rendered(
-            "model.html",
-            root="../",
-            title=shown(model),
-            facts=facts,
-            parts=parts,
-            board=self.title,
-            size=size_text(facts.billions) if facts.billions else "",
-            logs=self.answers.address,
-        )
-
-    def _entry(self, section: Section, entry: Entry) -> dict[str, Any]:
+    def _run(self, entry: Entry) -> dict[str, Any]:
+        """A run on its model's page: its warnings, tables, scores of tasks, and record."""
+        run, record = entry.run, entry.run.record
         scores = [
-            TaskScore(entry, one, metric) for one in entry.run.record.tasks.values() for metric in one.metrics[:1]
+            _task_row(task, metric, score, self.answers.of(run, task))
+            for task, metrics in run.scores.items()
+            for metric, score in metrics.items()
         ]
-        scale = _scales(scores)
-        record = entry.run.record
-        groups = {(one.record.group, one.record.shots) for one in scores}
+        parts = record.model_dump(mode="json", include={*RECORDED}, exclude_defaults=True)
+        facts = {f"{part} {name}": value for part in RECORDED for name, value in parts.get(part, {}).items()}
+        facts |= {f"signature {one.group}": one.text for one in record.signatures}
+        facts |= {"results files": ", ".join(sorted({file.name for file in run.files.values()}))}
         return {
-            "suite": _suite_name(section.division.suite, section.division.shots),
-            "label": self._names[entry.label],
-            "rows": [self._score_row(one, scale[one.metric]) for one in scores],
-            "signatures": [
-                {"group": one.group, "text": shown(one.text, 4000)}
-                for one in record.signatures
-                if _group_of(one.group) in groups
-            ],
-            "settings": [
-                (name, shown(str(value), 300))
-                for name, value in record.model.model_dump(mode="json").items()
-                if value not in (None, "", [], {}, ())
-            ],
-            "files": sorted({shown(run.file.name) for run in entry.sources.values()}),
-            "marks": [shown(one, 60) for one in entry.marks],
-            "warnings": [shown(one, 1000) for one in entry.warnings],
-            "unranked": shown(entry.unranked, 600),
-            "notes": list(dict.fromkeys(shown(note, 400) for one in scores for note in one.record.notes))[:20],
-            "date": entry.run.date[:10],
-        }
-
-    def _task(self, task: str) -> str:
-        places = self._tasks[task]
-        record = places[0][2].run.record.tasks[task]
-        asked = _asked((letter, entry) for _, letter, entry in places)
-        scores = [
-            TaskScore(entry, entry.run.record.tasks[task], metric, asked[letter, task])
-            for _, letter, entry in places
-            for metric in entry.run.scores.get(task, {})
-            if not metric.endswith("_stderr")
-        ]
-        scale = _scales(scores)
-        headline = record.headline
-        letters = {id(entry): letter for _, letter, entry in places}
-        marks = {id(entry): [one.mark for one in task_warnings(entry.run, task) if one.mark] for _, _, entry in places}
-        sign = -1 if _higher([entry for _, _, entry in places], record) else 1
-        several = len(set(letters.values())) > 1
-        rows = sorted(
-            (one for one in scores if one.metric == headline),
-            key=lambda one: (letters[id(one.entry)], one.order is None, one.value is None, sign * _first(one)),
-        )
-        others = [one for one in scores if one.metric != headline]
-        known = all_tasks().get(task.partition("|")[0])
-        source = known.sources[0] if known else None
-        return rendered(
-            "task.html",
-            root="../",
-            title=shown(task.partition("|")[0]),
-            board=self.title,
-            record=record,
-            suite=_suite_name(record.suite, record.shots),
-            licence=source.licence if source else "",
-            metric=headline,
-            rows=[
-                self._score_row(one, scale[one.metric], marks[id(one.entry)], letters[id(one.entry)] if several else "")
-                for one in rows
-            ],
-            others=[self._score_row(one, scale[one.metric], marks[id(one.entry)]) for one in others],
-            several=several,
-            logs=self.answers.address,
-        )
-
-    def _score_row(
-        self, score: TaskScore, scale: float, marks: Sequence[str] | None = None, letter: str = ""
-    ) -> dict[str, Any]:
-        """A row of a task's page, with the model and its marks, or without `marks` of a model's, with the task."""
-        record, source, interval = score.record, score.entry.sources.get(score.record.task), score.interval
-        answers = self.answers.of(source, record.task) if source else ""
-        digits = 4 if scale <= 1 else 2
-        pixels = (lambda value: round(min(max(value / scale, 0), 1) * 120, 1)) if scale else (lambda value: 0)
-        to_task = marks is None
-        href = f"tasks/{file_name(record.task)}" if to_task else f"models/{file_name(score.entry.model)}"
-        facts = {"benchmark": 60, "domain": 60, "task_type": 40, "register_": 40, "language": 20}  # letters at most
-        return {
-            "name": shown(record.task.partition("|")[0], 100) if to_task else self._names[score.entry.label],
-            "href": f"../{href}.html",
-            "letter": letter,
-            "marks": [shown(one, 60) for one in marks or ()],
-            **{name.rstrip("_"): shown(getattr(record, name), most) for name, most in facts.items()},
-            "metric": shown(score.metric, 80),
-            "order": score.order,
-            "value": score.value,
-            "text": "n/a" if score.value is None else printed(score.value, digits),
-            "low": None if interval is None else printed(interval[0], digits),
-            "high": None if interval is None else printed(interval[1], digits),
-            "bar": 0 if score.value is None else pixels(score.value),
-            "ends": None if interval is None else [pixels(end) for end in interval],
-            "scored": score.scored,
-            "rows": record.n,
-            "expected": record.expected_rows,
-            "answers": answers if "://" in answers or not answers else f"../{answers}",
+            "name": self._names[run.name],
+            "date": shown(run.date),
+            "warnings": [shown(one.sentence, 1000) for one in entry.warnings],
+            "tables": [_own_table(table) for table in entry.tables],
+            "scores": scores,
+            "facts": [(shown(name), shown(_fact(value), 4000)) for name, value in facts.items()],
         }
 
 
-def _higher(entries: Sequence[Entry], task: TaskRecord) -> bool:
-    """Whether higher values of a task's headline are better."""
-    runs = (one.run for one in entries if task.task in one.run.record.tasks)
-    return all(higher_is_better(run, task.task, task.headline) for run in runs)
+def _fact(value: object) -> str:
+    return ", ".join(f"{name}={one}" for name, one in value.items()) if isinstance(value, Mapping) else str(value)
 
 
-def _asked(entries: Iterable[tuple[str, Entry]]) -> Asked:
-    """The letter of a group and a task -> of how many items the most of its entries is, the refused ones too."""
-    found: Asked = Counter()
-    for letter, entry in entries:
-        found |= Counter({(letter, task): one.n for task, one in entry.run.record.tasks.items()})
-    return found
+def _own_table(table: TableOfRun) -> dict[str, Any]:
+    """A suite's table of one run, as on its model's page."""
+    places: list[list[Place]] = [[(row, column) for column in table.columns] for row in table.rows]
+    rows = [
+        (shown(line[0][0], 120), [_cell(table.cells.get(place), place == table.main) for place in line])
+        for line in places
+    ]
+    columns = [(shown(name, 60), name in table.lower) for name in table.columns]
+    notes = [shown(note, 600) for note in table.notes]
+    return {"title": shown(table.name), "unit": shown(table.unit), "columns": columns, "rows": rows, "notes": notes}
 
 
-def _group_of(group: str) -> tuple[str, int]:
-    """The group and the number of examples of a signature's name."""
-    name, _, shots = group.partition("|")
-    return name, int(shots) if shots.isdigit() else 0
-
-
-def _scales(scores: Sequence[TaskScore]) -> Mapping[str, float]:
-    """The value at the right end of a metric's bars: 1 for shares, else the next power of ten's step."""
-    most: dict[str, float] = {}
-    for one in scores:
-        most[one.metric] = max(most.get(one.metric, 0.0), one.value or 0.0)
-    return {name: 1.0 if value <= 1 else 5.0 if value <= 5 else _rounded_up(value) for name, value in most.items()}
-
-
-def _rounded_up(value: float) -> float:
-    step = 10 ** math.floor(math.log10(value))
-    return math.ceil(value / step) * step
-
-
-def _column(column: Column, table: BoardTable) -> dict[str, Any]:
-    main = table.main is not None and table.columns[table.main] == column
-    return {"name": shown(column.name), "lower": column.lower, "main": main}
-
-
-def _published_facts(label: str) -> ModelFacts:
-    """What the name of a paper's row says, for the filters."""
-    name = label.removesuffix(f" ({PAPER})")
-    return ModelFacts(family_of(name), billions_of(name), UNKNOWN)
-
-
-def _facts(entry: Entry, facts: ModelFacts) -> list[str]:
-    """Below a model's name: its size where it was counted or given, its licence where known, the run's day."""
-    size = size_text(facts.billions) if facts.billions and facts.counted else ""
-    licence = shown(facts.licence, 40) if facts.licence != UNKNOWN else ""
-    return [part for part in (size, licence, f"run {shown(entry.run.date[:10])}") if part]
-
-
-def _cell(cell: Cell | str | None, best: bool) -> dict[str, Any]:
-    if not isinstance(cell, Cell):
-        return {"text": shown(cell or "", 60), "value": None, "error": "", "best": False, "n": None}
-    error = "" if cell.stderr is None or cell.value is None else printed(cell.stderr, cell.digits)
+def _cell(cell: Cell | None, strong: bool) -> dict[str, Any]:
+    """A number for pages; with how many items it is of where some lack a score."""
     text = cell_text(cell, errors=False)
-    return {"text": text, "value": whole_number(cell), "error": error, "best": best, "n": cell.n}
+    if cell is None or cell.value is None:
+        return {"text": shown(text, 60), "order": "", "error": "", "n": "", "best": False}
+    error = "" if cell.error is None else printed(cell.error, cell.digits)
+    n = "" if cell.n is None else f"{cell.n:,}" if cell.n == cell.asked else f"{cell.n:,} of {cell.asked or 0:,}"
+    return {"text": text, "order": "" if cell.words else cell.value, "error": error, "n": n, "best": strong}
 
 
-def _suite_name(suite: str, shots: int) -> str:
+def _task_row(task: str, metric: str, score: Score, href: str) -> dict[str, Any]:
+    interval = f"{printed(score.low, 4)} to {printed(score.high or 0.0, 4)}" if score.low is not None else ""
+    n = f"{score.n:,}" if score.n == score.asked else f"{score.n:,} of {score.asked:,}"
+    values = {"text": printed(score.value, 4), "order": score.value, "interval": interval, "n": n, "href": href}
+    return {"task": shown(task.removesuffix("|0"), 120), "metric": shown(metric, 80)} | values
+
+
+def tab_name(suite: str) -> str:
+    """A suite's name on its tab."""
     known = all_suites().get(suite)
-    title = known.title.partition(":")[0].partition(" (")[0] if known else suite
-    title = title if len(title) <= LONGEST_TAB else suite
-    return shown(f"{title}, {shots}-shot" if shots else title, 60)
+    title = known.title.partition(":")[0].partition(" (")[0] if known else suite or "Other tasks"
+    return shown(title if len(title) <= LONGEST_TAB else suite, 60)
 
 
-def _letters(number: int) -> str:
-    letters = ""
-    while number:
-        number, rest = divmod(number - 1, 26)
-        letters = chr(65 + rest) + letters
-    return letters
-
-
-def _file_of(title: str, letter: str) -> str:
-    return file_name(f"{title}-group-{letter}")
-
-
-def rendered(template: str, *folders: Path, **values: Any) -> str:
-    """A page from a template of this folder, or of further folders, which go before; values are escaped."""
-    return _environment(*folders).get_template(template).render(policy=POLICY, **values)
+def rendered(name: str, **values: Any) -> str:
+    """A page from a template; values are escaped, and nothing but the page's own style and script is obeyed."""
+    style, script = ((TEMPLATES / file).read_text(encoding="utf-8") for file in ("page.css", "page.js"))
+    hashes = (base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for text in (script, style))
+    sources = "script-src 'sha256-{}'; style-src 'sha256-{}'".format(*hashes)
+    policy = f"default-src 'none'; {sources}; img-src data:; base-uri 'none'; form-action 'none'"
+    return _template(name).render(policy=policy, style=style, script=script, **values)
 
 
 @cache
-def _environment(*folders: Path) -> "Environment":
+def _template(name: str) -> "Template":
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-    found = Environment(
-        loader=FileSystemLoader([*folders, TEMPLATES]),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
+    options: dict[str, Any] = {"autoescape": True, "undefined": StrictUndefined, "trim_blocks": True}
+    found = Environment(loader=FileSystemLoader(TEMPLATES), lstrip_blocks=True, **options)
     found.filters["coded"] = _coded
-    return found
+    return found.get_template(name)
 
 
 def _coded(text: str) -> "Markup":

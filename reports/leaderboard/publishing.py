@@ -1,25 +1,21 @@
 """What is put on the hub: finished results as data sets, and a leaderboard as a static Space where it is asked for.
 
 A run becomes one commit to the data set `ORG/details_<model>` (`details_<model>_private` where it is private), in the
-layout of LightEval's `--push-to-hub`: its results file as JSON and as parquet, and
-`<date>/details_<task>_<date>.parquet`. Details of gated data are never sent. Pages and tables hold scores, names and
-signatures; no prompt and no answer is in them.
+layout of LightEval's `--push-to-hub`. Details of gated data are never sent. Pages and tables hold scores, names and
+records; no prompt and no answer is in them.
 """
 
 import io
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from cultureval.reports.leaderboard.assets import shown
 from cultureval.reports.viewer_links import gated_answers
-from cultureval.runs.files import details_by_task, own_details, read_details
-from cultureval.runs.load_runs import load_all, read_file
-from cultureval.runs.record import Run
+from cultureval.runs.files import ResultsFile, find_results, read_details, read_results
 from cultureval.runtime.errors import CulturevalError, counted, described, shown_names
 from cultureval.runtime.saving import hub_problems
 from cultureval.tasks.catalogue import all_tasks, is_gated
@@ -34,36 +30,32 @@ pinned: false
 A leaderboard made by `cultureval leaderboard`: open `index.html`. It needs no server, and loads nothing from elsewhere.
 """
 _NAME = re.compile(r"[\w.-]+/[\w.-]+", re.ASCII)
-LONGEST = 90  # letters of a repository's name, of 96 that the hub takes
 _ORG = re.compile(r"\w[\w.-]*", re.ASCII)
+LONGEST = 90  # letters of a repository's name, of 96 that the hub takes
 
 
 @dataclass(frozen=True)
 class Publication:
-    """What would be sent of one run.
+    """What would be sent of one results file.
 
     Attributes:
-        run: The run.
+        file: The results file.
         repo: The data set, ORG/NAME.
-        details: The task with `|k` -> its details, those that may be sent.
-        gated: Tasks whose details stay here, since their data are gated.
-        unknown: Tasks whose details stay here, since no loaded suite has them.
+        details: Task with `|k` -> its details, those that may be sent.
+        withheld: Tasks of which no texts are sent: their data are gated, or no loaded suite has them.
     """
 
-    run: Run
+    file: ResultsFile
     repo: str
     details: Mapping[str, Path]
-    gated: Sequence[str]
-    unknown: Sequence[str]
+    withheld: Sequence[str]
 
     def sentence(self) -> str:
         """What is sent, and what is not."""
-        text = f"{self.run.file} and {counted(len(self.details), 'details file')} -> {self.repo}"
-        if self.gated:
-            text += f"; not the details of {shown_names(self.gated, 3)}, whose data are gated"
-        if self.unknown:
-            text += f"; not the details of {shown_names(self.unknown, 3)}, which no suite here has (--custom-suites)"
-        return text
+        text = f"{self.file.path} and {counted(len(self.details), 'details file')} -> {self.repo}"
+        why = "whose data are gated, or which no suite here has (--custom-suites)"
+        kept = [task for task in self.file.details if task in self.withheld]
+        return f"{text}; not the details of {shown_names(kept, 3)}, {why}" if kept else text
 
 
 def space_card(title: str) -> str:
@@ -106,14 +98,12 @@ def push_space(folder: Path, name: str, public: bool) -> str:
         hub.create_repo(name, repo_type="space", space_sdk="static", private=not public, exist_ok=True)
         hub.upload_folder(repo_id=name, repo_type="space", folder_path=folder, commit_message="Leaderboard")
     except Exception as error:  # anything that a network or the hub's library can raise
-        raise CulturevalError(
-            f"The upload of {folder} to {name} failed ({described(error)}); the site is there."
-        ) from error
+        raise CulturevalError(f"The upload of {folder} to {name} failed ({described(error)}).") from error
     return f"{hub.endpoint}/spaces/{name}"
 
 
 def publications(paths: Sequence[Path], org: str, public: bool) -> list[Publication]:
-    """What of some results would be sent, the oldest run first.
+    """What of some results would be sent, the oldest first.
 
     Args:
         paths: Output folders or results files.
@@ -124,34 +114,30 @@ def publications(paths: Sequence[Path], org: str, public: bool) -> list[Publicat
     """
     if not _ORG.fullmatch(org):
         raise CulturevalError(f"--results-org {org!r} is no account or organisation.")
-    files_of_runs = {
-        file.resolve(): file for run in load_all(paths, strict=True) for file in (run.file, *run.judgements)
-    }
+    files = {file.resolve(): file for path in paths for file in find_results(path)}
     found = []
-    for run in sorted(map(read_file, files_of_runs.values()), key=lambda one: (one.date, one.model)):
-        model = re.sub(r"[^\w.-]+|-{2,}|\.{2,}", "_", run.model.replace("/", "__"), flags=re.ASCII)
+    for one in sorted(map(read_results, files.values()), key=lambda file: (file.date, file.model)):
+        model = re.sub(r"[^\w.-]+|-{2,}|\.{2,}", "_", one.model.replace("/", "__"), flags=re.ASCII)
         name = f"details_{model}"[:LONGEST].rstrip("-.") + ("" if public else "_private")
-        files = details_by_task(own_details(run.file))
-        gated, unknown = _withheld(run, files)
-        kept = {task: file for task, file in files.items() if task not in (*gated, *unknown)}
-        found.append(Publication(run, f"{org}/{name}", kept, gated, unknown))
+        configs = one.content.get("config_tasks")
+        asked = dict.fromkeys([*one.details, *(configs if isinstance(configs, Mapping) else ())])
+        withheld = [task for task in asked if _is_withheld(one, task)]
+        kept = {task: file for task, file in one.details.items() if task not in withheld}
+        found.append(Publication(one, f"{org}/{name}", kept, withheld))
     return found
 
 
-def _withheld(run: Run, tasks: Iterable[str]) -> tuple[list[str], list[str]]:
-    """Of a run's tasks, named with `|k`, those whose data are gated, and those that no loaded suite has."""
-    sources = {task: record.source for task, record in run.record.tasks.items()}
-    names = {task: task.partition("|")[0] for task in tasks}
-    gated = [task for task, name in names.items() if is_gated(name, sources.get(task, ""))]
-    return gated, [task for task, name in names.items() if name not in all_tasks()]
+def _is_withheld(file: ResultsFile, task: str) -> bool:
+    name, record = task.partition("|")[0], file.record.tasks.get(task)
+    return name not in all_tasks() or is_gated(name, record.source if record else "")
 
 
 def publish(found: Sequence[Publication], public: bool, say: Callable[[str], None]) -> None:
-    """Uploads, run by run.
+    """Uploads, file by file.
 
     Args:
         public: Whether data sets that are not there yet become public.
-        say: Gets a sentence for each run.
+        say: Gets a sentence for each file.
 
     Raises:
         CulturevalError: Nobody is logged in, the hub is off, or an upload failed.
@@ -160,13 +146,12 @@ def publish(found: Sequence[Publication], public: bool, say: Callable[[str], Non
         raise CulturevalError(" ".join(problems))
     for number, one in enumerate(found):
         try:
-            address = _upload(one, public)
+            say(f"{one.sentence()}: {_upload(one, public)}")
         except CulturevalError:
             raise
         except Exception as error:  # anything that a network or the hub's library can raise
-            done = f"{counted(number, 'run')} before it {'is' if number == 1 else 'are'} there"
-            raise CulturevalError(f"The upload of {one.run.file} failed ({described(error)}); {done}.") from error
-        say(f"{one.sentence()}: {address}")
+            done = f"{counted(number, 'file')} before it {'is' if number == 1 else 'are'} there"
+            raise CulturevalError(f"The upload of {one.file.path} failed ({described(error)}); {done}.") from error
 
 
 def _upload(one: Publication, public: bool) -> str:
@@ -174,25 +159,23 @@ def _upload(one: Publication, public: bool) -> str:
 
     from cultureval.runtime.patches.lighteval.tracker import Tracker, public_results, upload_public
 
-    name, content = f"results_{one.run.date}", one.run.content
-    content = public_results(content, {*chain(*_withheld(one.run, content.get("config_tasks") or {}))})
+    date = one.file.date
+    content = public_results(one.file.content, {*one.withheld})
+    text = json.dumps(content, indent=2, ensure_ascii=False).encode("utf-8", "backslashreplace")
     files: list[tuple[str, Path | bytes]] = [
-        (f"{name}.json", json.dumps(content, indent=2, ensure_ascii=False).encode("utf-8", "backslashreplace")),
-        (f"{name}.parquet", _table(content)),
+        (f"results_{date}.json", text),
+        (f"results_{date}.parquet", _table(content)),
     ]
     for task, file in one.details.items():
         read_details(file, ("metric",))  # what is no details file is not sent
-        files.append((f"{one.run.date}/details_{task}_{one.run.date}.parquet", file))
+        files.append((f"{date}/details_{task}_{date}.parquet", file))
     hub = HfApi()
     hub.create_repo(one.repo, repo_type="dataset", private=not public, exist_ok=True)
-    hub.create_commit(
-        one.repo,
-        [CommitOperationAdd(name, content) for name, content in files],
-        repo_type="dataset",
-        commit_message=f"Results of {one.run.date}",
-    )
-    tracker = Tracker(output_dir=str(one.run.file.parent), hub_results_org=one.repo.partition("/")[0], public=public)
-    tracker.general_config_logger.model_name = one.run.model
+    operations = [CommitOperationAdd(name, data) for name, data in files]
+    hub.create_commit(one.repo, operations, repo_type="dataset", commit_message=f"Results of {date}")
+    folder, org = str(one.file.path.parent), one.repo.partition("/")[0]
+    tracker = Tracker(output_dir=folder, hub_results_org=org, public=public)
+    tracker.general_config_logger.model_name = one.file.model
     upload_public(lambda: tracker.recreate_metadata_card(one.repo), one.details)
     return f"{hub.endpoint}/datasets/{one.repo}"
 

@@ -1,30 +1,25 @@
-"""Writes a leaderboard as a folder of pages, tables and charts that needs no server and no network."""
+"""A leaderboard as a folder of files that opens without a server: pages, tables, charts, and all of it as JSON."""
 
-import fcntl
-import json
 import shlex
 import shutil
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from cultureval.reports.charts import chart_files
-from cultureval.reports.leaderboard.assets import shown, write_assets
+from cultureval.reports.leaderboard.assets import file_name, shown
 from cultureval.reports.leaderboard.board import Board
 from cultureval.reports.leaderboard.exports import FORMATS, as_data, as_json
 from cultureval.reports.leaderboard.pages import Pages
 from cultureval.reports.leaderboard.publishing import space_card
 from cultureval.reports.viewer_links import link_back, read_published
-from cultureval.runtime.errors import CulturevalError, counted, shown_names
+from cultureval.runtime.errors import CulturevalError, counted
 from cultureval.runtime.saving import require_folder
 
 MARK = ".cultureval-leaderboard"  # a folder with it may be written again
-MOST_GROUPS = 8  # that the last message names
-FIRST = "index.html"
-DATA = "leaderboard.json"
-PARTS = ("assets", "charts", "models", "tables", "tasks")
+FIRST, DATA = "index.html", "leaderboard.json"
+PARTS = ("charts", "models", "tables")
 NEW = ".cultureval-new"  # in the folder: a site that is being written
 
 
@@ -52,77 +47,34 @@ def write_site(board: Board, folder: Path, title: str, formats: Sequence[str], l
     """
     _prepare(folder, logs)
     answers = read_published(folder, logs)
-    pages = Pages(board, shown(title), formats, answers, shown(about, 1000))
-    count, tables = 0, 0
-    with _replacing(folder) as place:
-        write_assets(place / "assets", charts=bool(formats))
-        for name, text in pages.all():
-            _write(place / name, text)
-            count += 1
-        for table, name in pages.tables():
-            for suffix, make in FORMATS.items():
-                _write(place / "tables" / f"{name}.{suffix}", make(table))
-            tables += 1
-        charts = [chart for section in board.sections for chart in pages.charts_of(section)]
-        for chart in charts:
-            chart_files(chart, place / "charts", formats)
-        _write(place / "README.md", space_card(title))
-        _write(place / DATA, as_json(board_data(board)))
-        link_back(folder, answers, shown(title, 60))
-    return Site(folder / FIRST, count, tables, len(charts))
-
-
-def site_summary(board: Board, site: Site) -> str:
-    """What a person reads at the end: how much there is, what is not comparable, where the page is."""
-    parts = [
-        counted(len({one.identity for section in board.sections for one in section.group.entries}), "model"),
-        counted(len(board.runs), "results file"),
-        counted(site.tables, "table"),
-        counted(site.charts, "chart"),
-        counted(site.pages, "page"),
-    ]
-    others = [section for section in board.sections if section.group.differences]
-    lines = [", ".join(parts), *(one.sentence for one in board.left_out)]
-    for section in others[:MOST_GROUPS]:
-        labels = shown_names([entry.label for entry in section.group.entries], 3)
-        lines.append(f"{section.division.suite}: {labels}, a group apart: {section.group.differences[0]}")
-    if len(others) > MOST_GROUPS:
-        lines.append(
-            f"and {counted(len(others) - MOST_GROUPS, 'more group')}, with reasons, on the page (--allow FIELDS)"
-        )
-    return "\n".join([*lines, f"Page: {shlex.quote(str(site.index.resolve()))}"])
-
-
-def board_data(board: Board) -> dict[str, Any]:
-    """The leaderboard as data for JSON: every suite's groups with their tables, and the models."""
-    return {
-        "models": {label: facts.told() for label, facts in board.models.items()},
-        "left_out": [{"file": str(one.file), "reason": one.reason} for one in board.left_out],
-        "sections": [
-            {
-                "suite": section.division.suite,
-                "shots": section.division.shots,
-                "entries": [
-                    {
-                        "label": one.label,
-                        "model": one.model,
-                        "files": sorted({str(run.file) for run in one.sources.values()}),
-                    }
-                    for one in section.group.entries
-                ],
-                "differs_from_first_group": list(section.group.differences),
-                "tables": [as_data(table) for table in section.tables],
-            }
-            for section in board.sections
-        ],
-    }
+    made = Pages(board, shown(title), formats, answers, shown(about, 1000))
+    new = folder / NEW
+    shutil.rmtree(new, ignore_errors=True)  # of a command that was killed
+    try:
+        files = {name: text for name, text in made.all()}
+        pages = len(files)
+        tables = [table for section in board.sections for table in section.tables]
+        for table in tables:
+            stem = f"tables/{file_name(table.name)}"
+            files |= {f"{stem}.{suffix}": make(table) for suffix, make in FORMATS.items()}
+        files |= {"README.md": space_card(title), DATA: as_json(board_data(board))}
+        for name, text in files.items():
+            (new / name).parent.mkdir(parents=True, exist_ok=True)
+            (new / name).write_bytes(text.encode("utf-8", "backslashreplace"))
+        for chart in made.charts():
+            chart_files(chart, new / "charts", formats)
+        _replace(folder, new)
+    finally:
+        shutil.rmtree(new, ignore_errors=True)
+    link_back(folder, answers, shown(title, 60))
+    return Site(folder / FIRST, pages, len(tables), len(made.charts()))
 
 
 def _prepare(folder: Path, logs: str) -> None:
-    own = (MARK, *Path(logs).parts[:1])  # the viewer's bundle may be there before the first page
     require_folder(folder, "--out")
     if folder.exists() and not folder.is_dir():
         raise CulturevalError(f"--out {folder} is a file: name a folder.")
+    own = (MARK, *Path(logs).parts[:1])  # the viewer's bundle may be there before the first page
     others = folder.is_dir() and any(one.name not in own for one in folder.iterdir())
     if others and not (folder / MARK).is_file():
         raise CulturevalError(f"--out {folder} holds files that are no leaderboard's: name an empty folder.")
@@ -130,53 +82,55 @@ def _prepare(folder: Path, logs: str) -> None:
     if odd:  # what lies behind a link would be deleted
         what = f"{', '.join(odd)} is a link or a file"
         raise CulturevalError(f"--out {folder}: {what}: remove it, or name another folder.")
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / MARK).touch()
+
+
+def _replace(folder: Path, new: Path) -> None:
+    """Puts a new site in the place of the earlier one; the first page is the last to come."""
+    (folder / FIRST).unlink(missing_ok=True)
     for part in PARTS:
-        (folder / part).mkdir(parents=True, exist_ok=True)
-    (folder / MARK).write_text(json.dumps({"made_by": "cultureval leaderboard"}), encoding="utf-8")
+        shutil.rmtree(folder / part, ignore_errors=True)
+    for one in sorted(new.iterdir(), key=lambda file: file.name == FIRST):
+        one.replace(folder / one.name)
 
 
-@contextmanager
-def _replacing(folder: Path) -> Iterator[Path]:
-    """A place for a site, which replaces the earlier one at the end; where writing it fails, the earlier one stays.
-
-    Raises:
-        CulturevalError: Another command is writing a site there, or a folder stands where a page belongs.
-    """
-    place = folder / NEW
-    with (folder / MARK).open() as mark:
-        try:
-            fcntl.flock(mark, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise CulturevalError(f"--out {folder}: another command is writing a leaderboard there.") from None
-        except OSError:  # a file system without locks
-            pass
-        shutil.rmtree(place, ignore_errors=True)  # of a command that was killed
-        try:
-            for part in PARTS:
-                (place / part).mkdir(parents=True)
-            yield place
-            _replace(folder, place)
-        finally:
-            shutil.rmtree(place, ignore_errors=True)
-
-
-def _replace(folder: Path, place: Path) -> None:
-    """Puts a new site in the place of the earlier one."""
-    written = [file.relative_to(place) for file in place.rglob("*") if file.is_file()]
-    folders = [str(name) for name in written if (folder / name).is_dir() and not (folder / name).is_symlink()]
-    if folders:
-        raise CulturevalError(
-            f"--out {folder}: {shown_names(folders, 3)} is a folder, where a page belongs: remove it."
+def site_summary(board: Board, site: Site) -> str:
+    """What a person reads at the end: how much there is, and where the page is."""
+    models = len({entry.run.model for entry in board.entries})
+    parts = [
+        counted(number, what)
+        for number, what in (
+            (models, "model"),
+            (len(board.entries), "run"),
+            (site.tables, "table"),
+            (site.charts, "chart"),
+            (site.pages, "page"),
         )
-    for name in (FIRST, DATA):
-        (folder / name).unlink(missing_ok=True)
-    for part in PARTS:
-        for file in (folder / part).iterdir():  # of models that are gone
-            if file.is_symlink() or file.is_file():
-                file.unlink()
-    for name in sorted(written, key=lambda name: name == Path(FIRST)):  # last: a site that was cut short has none
-        (place / name).replace(folder / name)
+    ]
+    lines = [", ".join(parts), *(one.sentence for one in board.left_out)]
+    for section in board.sections:
+        for table in section.tables:
+            if apart := [row for row in table.rows if row.differs]:
+                others = f" and {counted(len(apart) - 1, 'more run')}" if len(apart) > 1 else ""
+                lines.append(f"{table.name}: other settings: {apart[0].name}{others}: {apart[0].differs[0]}")
+    return "\n".join([*lines, f"Page: {shlex.quote(str(site.index.resolve()))}"])
 
 
-def _write(file: Path, text: str) -> None:
-    file.write_bytes(text.encode("utf-8", "backslashreplace"))
+def board_data(board: Board) -> dict[str, Any]:
+    """The leaderboard as data for JSON: its tables, runs, and files that were left out."""
+    return {
+        "runs": [
+            {
+                "name": entry.run.name,
+                "model": entry.run.model,
+                "date": entry.run.date,
+                "billions": entry.billions,
+                "files": sorted({str(file) for file in entry.run.files.values()}),
+                "warnings": [one.sentence for one in entry.warnings],
+            }
+            for entry in board.entries
+        ],
+        "tables": [as_data(table) for section in board.sections for table in section.tables],
+        "left_out": [{"file": str(one.file), "reason": one.reason} for one in board.left_out],
+    }

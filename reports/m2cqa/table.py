@@ -1,123 +1,127 @@
-"""M2CQA's table of a run, as the paper's Table 2: prompts by varieties, CFHR beside what it must be read with.
+"""The tables of M2CQA, as the paper's Table 2, and of AynVQA, in its organisers' order; shares between 0 and 1.
 
-Paper: arXiv 2602.05437, Tables 2 and 10; shares between 0 and 1, as there. A low CFHR with a low accuracy on Q+ is
-rejection, not grounding. Ours: the standard errors and the share of invalid outputs.
+Papers: arXiv 2602.05437, Tables 2 and 10: a table a prompt, CFHR beside what it must be read with; a low CFHR with a
+low accuracy on Q+ is rejection, not grounding. Overview of ImageEval 2026, arXiv 2608.30475: models are ranked by
+contrastive instability. Ours: standard errors, the share of invalid outputs, and the mean over rows.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from cultureval.metrics.m2cqa.names import INVALID_RATE, PROFILE_NAMES
-from cultureval.reports.paper_numbers import published_rows, published_rows_of
-from cultureval.runs.means import Estimate, as_written, estimate, mean_of
-from cultureval.runs.record import Run, TaskRecord
-from cultureval.runs.table import Cell, Column, Row, SuiteTable, cell_of, table_of_cells, with_mean_of_rows
+from cultureval.metrics.m2cqa.names import (
+    AYNVQA_JOINT,
+    CFHR,
+    COMBINED_ACC,
+    CONTRASTIVE_INSTABILITY,
+    F1,
+    INVALID_RATE,
+    JOINT_ACC,
+    JOINT_INVALID_RATE,
+    PROFILE_NAMES,
+    Q_MINUS_ACC,
+    Q_PLUS_ACC,
+)
+from cultureval.runs.loading import Run
+from cultureval.runs.paper_numbers import published_rows
+from cultureval.runs.table import Given, Mean, Numbers, Place, Table, mean_of_cells, mean_row
 from cultureval.tasks.catalogue import all_tasks
 from cultureval.tasks.m2cqa.benchmarks import PROMPTS
+from cultureval.tasks.suite import Task
 
 PUBLISHED = Path(__file__).with_name("published.csv")
-COLUMNS = {"cfhr": "CFHR", "q_plus_acc": "Q+", "f1": "F1", "invalid_rate": "invalid"}
-HEADER = tuple(Column(name, lower=name in ("CFHR", "invalid")) for name in COLUMNS.values())
-UNIT = "0 to 1; n: items of three statements"
+COLUMNS = {CFHR: "CFHR", Q_PLUS_ACC: "Q+", F1: "F1", INVALID_RATE: "invalid"}
+AYNVQA_COLUMNS = {
+    CONTRASTIVE_INSTABILITY: "instability",
+    COMBINED_ACC: "combined",
+    CFHR: "CFHR",
+    Q_PLUS_ACC: "Q+",
+    Q_MINUS_ACC: "Q-",
+    INVALID_RATE: "invalid",
+}
+JOINT_COLUMNS = {JOINT_ACC: "accuracy", JOINT_INVALID_RATE: "invalid"}
+LOWER = frozenset({"instability", "CFHR", "invalid"})
+UNIT = "0 to 1; invalid: outputs that the strict reading cannot read"
+AYNVQA_UNIT = f"{UNIT}, under One word the organisers'"
+JOINT_UNIT = "0 to 1; the true one of three (chance 0.333), not comparable with the other forms"
 VARIETIES = {"en": "English", "msa": "MSA", "ajp": "Levantine", "arz": "Egyptian"}
-DIALECT = ("ajp", "arz")  # the paper's Dialect is the mean of their metrics
-GAP = 0.02  # between profiles, from which the summary names them
+DIALECT, DIALECTS = "Dialect", ("Levantine", "Egyptian")  # the paper's Dialect is the mean of their metrics
+GAP = 0.02  # between profiles, from which a note names them
 MOST = 3  # tasks that a note names
 
 
-def tables(run: Run) -> list[SuiteTable]:
+def tables(given: Given) -> list[Table]:
     """A table for each prompt: its varieties, and the paper's Dialect where both dialects were run."""
-    prompts: dict[tuple[str, int], dict[str, TaskRecord]] = {}
-    order = list(all_tasks())
-    for record in sorted(run.tasks_of("m2cqa"), key=lambda record: order.index(record.task.partition("|")[0])):
-        prompts.setdefault((record.domain, record.shots), {})[record.subset] = record
-    judged = [record for records in prompts.values() for record in records.values()]
-    notes = profile_notes(run, judged, COLUMNS)
     found = []
-    for number, ((prompt, _), records) in enumerate(prompts.items()):
-        name, last = f"M2CQA, {prompt}", number == len(prompts) - 1
-        rows, heading = _rows(run, records), name if number else ""  # the unit is said once
-        table = SuiteTable(name, UNIT, ("Variety", *HEADER), rows, notes if last else (), heading)
-        tasks = {VARIETIES[variety]: one.task for variety, one in records.items()}
-        found.append(with_mean_of_rows(run, table, COLUMNS["cfhr"], tasks, "cfhr"))  # ours: the paper ranks by none
+    for key, prompt in PROMPTS.items():
+        tasks = {VARIETIES[task.subset]: task for task in _tasks("m2cqa", given) if task.domain == prompt}
+        table = _table(f"M2CQA, {prompt}", UNIT, tasks, COLUMNS, len(VARIETIES))
+        cells = dict(table.cells)
+        if all(name in tasks for name in DIALECTS):
+            means = {at: cells.pop(at) for at in table.cells if at[0] not in tasks}  # stay behind the paper's rows
+            columns = COLUMNS.values()
+            cells |= {(DIALECT, one): mean_of_cells(cells[name, one] for name in DIALECTS) for one in columns} | means
+        found.append(replace(table, cells=cells, published=_published(key)))
     return found
 
 
-def published_cells(model: str, prompt: str) -> dict[str, dict[str, float]]:
-    """Variety -> metric -> the paper's number for a model's name under a prompt (`tf`); {} where it lists none."""
-    found = [row for row in published_rows_of(PUBLISHED, model) if row["prompt"] == prompt]
-    return {row["variety"]: {metric: float(row[metric]) for metric in COLUMNS if row.get(metric)} for row in found}
+def aynvqa_tables(given: Given) -> list[Table]:
+    """A table with a row for each form and language, and one of the joint form."""
+    tasks = {f"{task.domain}, {VARIETIES[task.subset]}": task for task in _tasks("aynvqa", given)}
+    joint = {VARIETIES[task.subset]: task for task in tasks.values() if task.group == AYNVQA_JOINT}
+    forms = {label: task for label, task in tasks.items() if task.group != AYNVQA_JOINT}
+    every = [task for task in all_tasks().values() if task.suite == "aynvqa" and task.group != AYNVQA_JOINT]
+    return [
+        _table("AynVQA", AYNVQA_UNIT, forms, AYNVQA_COLUMNS, len(every)),
+        _table("AynVQA, joint form", JOINT_UNIT, joint, JOINT_COLUMNS, 2),
+    ]
 
 
-def _rows(run: Run, records: dict[str, TaskRecord]) -> Sequence[Row]:
-    first = next(iter(records.values())).task.partition("|")[0]
-    published = published_cells(run.model, first.partition(":")[2].rpartition("_")[0])
-    cells = {
-        variety: {metric: estimate(run, records[variety], metric) for metric in COLUMNS}
-        for variety in VARIETIES
-        if variety in records
+def _tasks(suite: str, given: Given) -> list[Task]:
+    """The tasks of a suite that a run has, variety by variety."""
+    order = list(VARIETIES)
+    known = [task for task in all_tasks().values() if task.suite == suite and task.task in given]
+    return sorted(known, key=lambda task: order.index(task.subset)) if suite == "m2cqa" else known
+
+
+def _table(name: str, unit: str, tasks: Mapping[str, Task], columns: Mapping[str, str], every: int) -> Table:
+    """Rows of single tasks by metrics, and their mean, by whose first column runs are ranked: the papers have none."""
+    cells: dict[Place, Mean] = {
+        (label, column): Mean({(task.task, metric): 1.0}, digits=3)
+        for label, task in tasks.items()
+        for metric, column in columns.items()
     }
-    rows = [_row(VARIETIES[variety], found, published.get(variety, {})) for variety, found in cells.items()]
-    if all(variety in cells for variety in DIALECT):
-        parts = {metric: [cells[variety][metric] for variety in DIALECT] for metric in COLUMNS}
-        dialect = records[DIALECT[0]]
-        mean = f"{all_tasks()[dialect.task.partition('|')[0]].mean}|{dialect.shots}"
-        # The items are the same in both dialects. Where one has no CFHR, neither has their mean.
-        means = {
-            metric: None
-            if None in found
-            else as_written(run, mean, metric, mean_of([one for one in found if one], same_items=True))
-            for metric, found in parts.items()
-        }
-        rows.append(_row("Dialect", means, published.get("dialect", {})))
-    return rows
+    means = mean_row(cells, list(tasks), every) if tasks else {}
+    metric, column = next(iter(columns.items()))
+    notes = _notes_on_reading(tasks, metric, column)
+    return Table(name, cells | means, unit, next(iter(means), None), LOWER, notes=notes)
 
 
-def _row(label: str, found: dict[str, Estimate | None], published: dict[str, float]) -> Row:
-    cells = [cell_of(found[metric], published.get(metric), digits=3, published_digits=2) for metric in COLUMNS]
-    asked = max((one.n or 0 for one in found.values() if one), default=0)  # accuracies are of all items
-    return Row(label, [replace(cell, asked=asked or None) for cell in cells])
+def _notes_on_reading(tasks: Mapping[str, Task], metric: str, column: str) -> Callable[[Run, int], list[str]]:
+    """A line that names the rows where another profile of reading outputs changes the headline."""
+
+    def notes(run: Run, shots: int) -> list[str]:
+        told = []
+        for label, task in tasks.items():
+            scores = run.scores.get(f"{task.task}|{shots}", {})
+            others = {name: scores[key].value for name in PROFILE_NAMES if (key := f"{metric}_{name}") in scores}
+            if metric in scores and others:
+                value = scores[metric].value
+                profile = max(others, key=lambda name: abs(others[name] - value))
+                if abs(others[profile] - value) > GAP:
+                    told.append(f"{label} {value:.3f}, {profile} {others[profile]:.3f}")
+        more = [f"{len(told) - MOST} more"] if len(told) > MOST else []
+        return [f"{column} depends on how outputs are read: {'; '.join([*told[:MOST], *more])}."] if told else []
+
+    return notes
 
 
-def published_tables() -> dict[str, list[SuiteTable]]:
-    """Model -> a row in the table of each prompt; the columns are those of the summary."""
-    columns = dict(zip(COLUMNS, HEADER, strict=True))
-    labels = VARIETIES | {"dialect": "Dialect"}
-    cells: dict[tuple[str, str], dict[Column, Cell]] = {}
+def _published(prompt: str) -> dict[str, Numbers]:
+    """Model -> the paper's numbers under a prompt (`tf`), by row and column."""
+    labels = VARIETIES | {"dialect": DIALECT}
+    found: dict[str, dict[tuple[str, str], float]] = {}
     for row in published_rows(PUBLISHED):
-        found = cells.setdefault((row["model"], row["prompt"]), {})
-        for metric, column in columns.items():
-            if row.get(metric):
-                found[replace(column, above=labels[row["variety"]])] = Cell(float(row[metric]))
-    models: dict[str, list[SuiteTable]] = {}
-    for (model, prompt), numbers in cells.items():
-        models.setdefault(model, []).append(table_of_cells(f"M2CQA, {PROMPTS[prompt]}", numbers))
-    return models
-
-
-def profile_notes(run: Run, records: Sequence[TaskRecord], columns: Mapping[str, str]) -> list[str]:
-    """A line that names the tasks whose headline, or share of invalid outputs, depends on how outputs are read.
-
-    Args:
-        columns: Metric -> its column in the table, the headline first.
-    """
-    gaps = {}
-    for record in records:
-        task = record.task.partition("|")[0]
-        for metric in (next(iter(columns)), INVALID_RATE):
-            if task not in gaps and (gap := _widest_gap(run, record.task, metric)):
-                gaps[task] = f"{task} {columns[metric]} {gap}"
-    shown = [*gaps.values()][:MOST] + ([f"{len(gaps) - MOST} more"] if len(gaps) > MOST else [])
-    return [f"Parsing profiles differ, so output formats matter: {'; '.join(shown)}."] if gaps else []
-
-
-def _widest_gap(run: Run, task: str, metric: str) -> str | None:
-    """A score and that of the profile farthest from it: `0.400, lenient 0.500`; None where none is far from it."""
-    value = run.value(task, metric)
-    found = {profile: run.value(task, f"{metric}_{profile}") for profile in PROFILE_NAMES}
-    known = {profile: other for profile, other in found.items() if other is not None}
-    if value is None or not known:
-        return None
-    profile = max(known, key=lambda one: abs(known[one] - value))
-    return f"{value:.3f}, {profile} {known[profile]:.3f}" if abs(known[profile] - value) > GAP else None
+        if row["prompt"] == prompt:
+            places = {(labels[row["variety"]], column): row.get(metric) for metric, column in COLUMNS.items()}
+            found.setdefault(row["model"], {}).update({at: float(cell) for at, cell in places.items() if cell})
+    return dict(found)

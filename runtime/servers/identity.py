@@ -16,12 +16,15 @@ from cultureval.runtime.errors import CulturevalError, did_you_mean, shown_names
 from cultureval.runtime.servers.client import OpenAIClient
 from cultureval.runtime.servers.providers import provider_at
 from cultureval.runtime.servers.replies import UNREADABLE, name_of
-from cultureval.runtime.servers.settings import ServerSettings
+from cultureval.runtime.servers.settings import ServedModel, ServerSettings
 
 logger = logging.getLogger(__name__)
 
 NO_LIST = (403, 404, 405, 500, 501)  # of servers that have none; 500 of transformers' without a hub cache
 RETRIES = 2  # before the run, where a server that is not there is refused soon
+# By addresses, id and revision: what was listed in this process, and what no model has been loaded on since.
+_ASKED: dict[tuple[Any, ...], "ServerIdentity"] = {}
+_CHECKED: set[tuple[Any, ...]] = set()
 SIZES = ("n_params", "n_vocab", "n_embd", "size")  # what llama.cpp lists of a model's weights
 
 
@@ -46,18 +49,49 @@ class ServerIdentity:
         return ";".join(f"{name}={value}" for name, value in self.known.items())
 
 
-def identify(whom: str, servers: ServerSettings, model: str, revision: str | None) -> ServerIdentity:
-    """Reads the servers' lists of models; those that do not answer are left out, as long as one does.
+def known_identity(served: ServedModel) -> ServerIdentity | None:
+    """Who a model's servers are, if they were asked in this process."""
+    return _ASKED.get(_key(served))
+
+
+def identity_in_run(whom: str, served: ServedModel) -> ServerIdentity:
+    """Who a model's servers are, asked once; raises as `identify`."""
+    return known_identity(served) or identify(whom, served)
+
+
+def identity_of_loaded(whom: str, served: ServedModel) -> ServerIdentity:
+    """Who the servers of a model just loaded are: as the check before it learned, else asked. Raises as `identify`.
+
+    A check counts for one load: later the servers may have other weights.
+    """
+    found = _ASKED[_key(served)] if _key(served) in _CHECKED else identify(whom, served)
+    _CHECKED.discard(_key(served))
+    return found
+
+
+def identify(whom: str, served: ServedModel) -> ServerIdentity:
+    """Asks a model's servers for their lists of models; those that do not answer are left out, as long as one does.
 
     A provider is not asked: its model is known by its id. Raises a CulturevalError where no server answers, none lists
     the model, or two list different ones.
 
     Args:
         whom: The model in messages, such as "The judge jais".
-        servers: The servers.
-        model: The id in requests.
-        revision: The user's name for the weights, if there is one.
+        served: The model, its id and its servers.
     """
+    key = _key(served)
+    _ASKED.pop(key, None)
+    _CHECKED.discard(key)
+    _ASKED[key] = _identify(whom, served.servers(), served.model, served.revision)
+    _CHECKED.add(key)
+    return _ASKED[key]
+
+
+def _key(served: ServedModel) -> tuple[Any, ...]:
+    return served.base_url, served.model, served.revision
+
+
+def _identify(whom: str, servers: ServerSettings, model: str, revision: str | None) -> ServerIdentity:
     if (provider := provider_at(servers.base_urls)) is not None:
         return ServerIdentity(model, root=provider.id)
     found: dict[str, ServerIdentity] = {}

@@ -6,8 +6,6 @@ from cultureval.scripts.suite_options import WithCustomSuites, command_group
 audit = command_group("Finds bad items before they mislead. Example: cultureval audit check qimma --data DIR")
 audit.command("check", cls=WithCustomSuites)(check.check)
 audit.command("run", cls=WithCustomSuites)(run.run)
-audit.command("responses", cls=WithCustomSuites)(check.responses)
-audit.command("shortcuts", cls=WithCustomSuites)(check.shortcuts)
 audit.command("export", cls=WithCustomSuites)(review.export)
 audit.command("review", cls=WithCustomSuites)(review.review)
 audit.command("import", cls=WithCustomSuites)(review.import_verdicts)

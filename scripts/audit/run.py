@@ -96,22 +96,15 @@ def report(
         list[Path] | None, typer.Option(help="Results of models, for scores before and after. Repeatable.")
     ] = None,
     output_dir: OutputDir = "audit-report",
-    title: Annotated[str, typer.Option(help="Heading of the page.")] = "Audit",
-    examples: Annotated[
-        bool,
-        typer.Option("--examples/--no-examples", help="Show items' texts; not where the data may not be published."),
-    ] = True,
 ) -> None:
-    """Writes a page: kept and discarded, reasons, examples, judges' agreement, scores of models before and after.
+    """Tables as text and CSV: kept and discarded, reasons, judges' agreement, scores of models before and after.
 
     Example: cultureval audit report audit --results results
     """
-    from cultureval.reports.audit.page import read_audit, write_page
+    from cultureval.reports.audit.report import write_report
 
-    files = read_audit(audits, results or ())
-    page = write_page(files, Path(output_dir).expanduser(), title, examples)
-    counts = [f"{files.manifest.count(name):,} {told}" for name, told in (("keep", "kept"), ("discard", "discarded"))]
-    print_result(f"{', '.join(counts)}, {files.manifest.count('review'):,} to review: {page}", page)
+    folder = Path(output_dir).expanduser()
+    print_result(write_report(audits, results or (), folder), folder)
 
 
 def apply(

@@ -10,8 +10,7 @@ from cultureval.runtime.errors import CulturevalError, did_you_mean
 from cultureval.runtime.settings import Settings, current_settings, field_names, use_settings
 
 if TYPE_CHECKING:
-    from cultureval.runs.load_runs import LoadedRuns
-    from cultureval.runs.record import Run
+    from cultureval.runs.loading import Results, Run
     from cultureval.tasks.suite import Suite
 
 
@@ -43,8 +42,7 @@ def evaluate(
             `bad_rows="skip"` or `parity="paper"`.
 
     Returns:
-        The run: `run.scores[task][metric]` (the share or percentage that the task's page says; None where undefined),
-        `run.stderr(task, metric)`, `run.record`, `run.file`.
+        The run: `run.score(task, metric)` with `value`, `error`, `n`, `low`, `high`; `run.record`, `run.file`.
 
     Raises:
         CulturevalError: An argument or option is wrong, something that the run needs is missing (all that is, in one
@@ -86,25 +84,26 @@ def _task_names(tasks: str | Iterable[str]) -> list[str]:
     return names
 
 
-def load_results(path: str | Path, strict: bool = False) -> "LoadedRuns":
-    """Reads finished runs; `cultureval.runs.scores_table(runs)` makes a pandas table of them.
-
-    What a reader of a run's scores must know is `cultureval.runs.run_warnings(run)`.
+def load_results(paths: str | Path | Iterable[str | Path], strict: bool = False) -> "Results":
+    """Reads finished runs: of each model, version and way of running it the newest results of each task.
 
     Args:
-        path: A results file, an output folder, or a folder in it. Files of stock LightEval are read too.
+        paths: A results file, an output folder or a folder in it, or several. Files of stock LightEval are read too.
         strict: Whether a file that cannot be read stops; else it is left out, and named in `left_out` of the result.
 
     Returns:
-        The runs, the newest first.
+        `runs`, the newest first, and `items`, a pandas table of all item scores. A run has `score(task, metric)`,
+        `scores`, `record`, `file`; `runs.warnings.warnings(run)` is what a reader must know.
 
     Raises:
         CulturevalError: There is no results file that can be read; all of them are named, with the reasons.
     """
-    from cultureval.runs.load_runs import load
+    given = [paths] if isinstance(paths, str | Path) else list(paths) if isinstance(paths, Iterable) else [paths]
+    from cultureval.runs.loading import load
 
-    _require_names(path=path)
-    return load(path, strict)
+    for one in given or [""]:
+        _require_names(path=one)
+    return load(*given, strict=strict)
 
 
 def score(
@@ -142,7 +141,7 @@ def score(
     folder = Path(output_dir)
     with use_settings(_settings(options, None)):
         from cultureval.runs.files import results_below
-        from cultureval.runs.load_runs import read_run
+        from cultureval.runs.loading import load
         from cultureval.runtime.saving import require_folder
 
         suite, takes_gold = _scorer_of(name)
@@ -156,7 +155,7 @@ def score(
         written = sorted(results_below(folder) - before)
         if problems:
             raise CulturevalError("\n".join([f"What was scored is in {folder}. Not scored:", *problems]))
-        return [read_run(file) for file in written]
+        return [load(file, strict=True).runs[0] for file in written]
 
 
 def _settings(options: Mapping[str, Any], model_settings: Mapping[str, Any] | None) -> Settings:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from cultureval.runtime.doc_fields import specific_of
 from cultureval.runtime.errors import CulturevalError, did_you_mean
 from cultureval.runtime.generation_hints import chat_messages, cut, stop_strings
-from cultureval.runtime.patches.lighteval.group_averages import NotApplicable, Rate, StandardError
+from cultureval.runtime.patches.lighteval.group_averages import NotApplicable, StandardError
 from cultureval.runtime.reasoning import split_reasoning
 from cultureval.runtime.servers.data_urls import data_url
 from cultureval.runtime.settings import Settings, current_settings, field_names, use_settings
@@ -123,7 +123,8 @@ def _total(
     name: str, function: Callable[[list[Any]], Any], epochs: Sequence[list[tuple[str, Any]]], rows_per_item: int
 ) -> dict[str, Any]:
     """What a metric makes of the values of all rows; epochs of a row are one cluster, or averaged where it has none."""
-    if len(epochs) > 1 and all(hasattr(value, "cluster") for column in epochs for _, value in column):
+    values = [value for column in epochs for _, value in column]
+    if len(epochs) > 1 and all(hasattr(one, "cluster") and not hasattr(one, "item_id") for one in values):
         for column in epochs:
             for key, value in column:
                 value.cluster = value.cluster or f"row {key}"
@@ -145,8 +146,8 @@ def _mean_of_epochs(values: Sequence[float]) -> float:
     if isinstance(first, NotApplicable):
         return first
     if isinstance(first, StandardError):
-        return StandardError.of_whole(mean, len(first.clusters), first.clusters)
-    return Rate.of(None if math.isnan(mean) else mean) if isinstance(first, Rate) else type(first)(mean)
+        return StandardError(mean, first.clusters)
+    return type(first)(mean)
 
 
 def _whole_items(values: list[Any], rows_per_item: int) -> list[Any]:

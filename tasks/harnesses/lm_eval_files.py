@@ -19,7 +19,7 @@ from cultureval.tasks.suite import SCORE, Average, Suite, Task
 INCLUDE_PATH = Path(__file__).with_name("lm_eval")
 CLASS = "cultureval.tasks.harnesses.lm_eval_tasks.SuiteTask"
 DATASET = "cultureval"  # `dataset_path` of every task; `dataset_name` is its name in our catalogue
-MEMBERS, DEPENDENT = "cultureval_members", "cultureval_dependent"  # of a group's metadata
+MEMBERS = "cultureval_members"  # of a group's metadata
 IMAGES = "images"
 HEADER = "# Written by `cultureval export lm-eval`; do not edit.\n"
 
@@ -114,7 +114,7 @@ def _groups(suite: Suite, tasks: list[Task]) -> list[dict[str, Any]]:
         mixed = bool(below)  # tasks that differ in kind have no average
         found.append(_group(group, [*below, *rest], {} if mixed else _same(inside, there)))
     for mean, names in means.items():
-        found.append(_group(mean, names, _same(names, there), dependent=True))
+        found.append(_group(mean, names, _same(names, there)))
     averages: list[Average] = list(suite.part("averages")() if suite.averages else ())
     for one in averages:
         found.append(_group(one.name, one.parts, {SCORE: one.members}, alias=one.title))
@@ -137,7 +137,6 @@ def _group(
     name: str,
     children: Iterable[str],
     averaged: Mapping[str, Mapping[str, str]],
-    dependent: bool = False,
     alias: str = "",
 ) -> dict[str, Any]:
     content: dict[str, Any] = {"group": harness_name(name), "group_alias": alias or name}
@@ -145,5 +144,5 @@ def _group(
     if averaged:
         content["aggregate_metric_list"] = [{"metric": metric, "weight_by_size": False} for metric in averaged]
         own = {harness_name(member): metric for member, metric in averaged.get(SCORE, {}).items()}
-        content["metadata"] = {MEMBERS: own, DEPENDENT: dependent}
+        content["metadata"] = {MEMBERS: own}
     return content

@@ -32,8 +32,8 @@ from cultureval.runtime.generation_hints import (
 )
 from cultureval.runtime.patches.lm_eval import average_groups_by
 from cultureval.runtime.reasoning import split_reasoning
-from cultureval.tasks.catalogue import all_tasks, kind_of, mean_of_parts
-from cultureval.tasks.harnesses.lm_eval_files import DEPENDENT, MEMBERS, SCORE
+from cultureval.tasks.catalogue import all_tasks, kind_of
+from cultureval.tasks.harnesses.lm_eval_files import MEMBERS, SCORE
 from cultureval.tasks.running import quiet_libraries
 
 if TYPE_CHECKING:
@@ -374,8 +374,7 @@ def average_group(group: "Group", task_metrics: Mapping[str, Mapping[str, Any]])
     """The averages of a group of our files: equal weights, none where a part is missing; errors as in our own results.
 
     Args:
-        group: Its metadata say what is averaged (`MEMBERS`; else its children) and whether the parts share items
-            (`DEPENDENT`), so that their errors are averaged, an upper bound, instead of added in quadrature.
+        group: Its metadata say what is averaged (`MEMBERS`; else its children).
         task_metrics: Results of the tasks and of the groups below it.
     """
     about = group.metadata or {}
@@ -391,12 +390,8 @@ def average_group(group: "Group", task_metrics: Mapping[str, Mapping[str, Any]])
         if any(value is None for value in values):
             continue
         known, name = all(isinstance(error, float) for error in errors), config.metric
-        if about.get(DEPENDENT):
-            cells = [{name: value, f"{name}_stderr": error} for value, error in zip(values, errors, strict=True)]
-            score, error = mean_of_parts(name, cells), mean_of_parts(f"{name}_stderr", cells) if known else "N/A"
-        else:  # LightEval's own classes add errors in quadrature
-            score = sum(values) / len(values)
-            error = sum(errors[1:], errors[0]) / len(errors) if known else "N/A"
+        score = sum(values[1:], values[0]) / len(values)  # LightEval's sum, by the classes of `group_averages`
+        error = sum(errors[1:], errors[0]) / len(errors) if known else "N/A"
         found[f"{name},{FILTER}"], found[f"{name}_stderr,{FILTER}"] = score, error
     return found
 

@@ -8,10 +8,7 @@ SUITE = Suite(
     benchmarks="cultureval.tasks.jeem.benchmarks:BENCHMARKS",
     kinds="cultureval.tasks.jeem.kinds:KINDS",
     tables="cultureval.reports.jeem.table:tables",
-    published_tables="cultureval.reports.jeem.table:published_tables",
-    statistics="cultureval.reports.jeem.item_statistics:item_statistics",
     ratings="cultureval.reports.jeem.ratings:RATINGS",
-    doctor="cultureval.reports.jeem.doctor:findings",
     page="docs/jeem.md",
     order=20,
 )

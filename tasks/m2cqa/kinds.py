@@ -5,10 +5,13 @@ from typing import TYPE_CHECKING
 
 from cultureval.metrics.m2cqa.names import (
     JOINT_INVALID_RATE,
+    LABELLED,
     LABELLED_PARTS,
+    ORGANISERS,
     ORGANISERS_PARTS,
     ORGANISERS_VERDICT,
     STATEMENT_PARTS,
+    STATEMENTS,
     STRICT_VERDICT,
 )
 from cultureval.prompts.m2cqa import rows
@@ -20,6 +23,7 @@ if TYPE_CHECKING:
 
     from lighteval.tasks.requests import Doc
 
+    from cultureval.metrics.declared import Metrics
     from cultureval.metrics.m2cqa.lighteval import Parts
     from cultureval.metrics.m2cqa.statement_verdicts import Prompt
 
@@ -36,10 +40,11 @@ def _statements(
     prompt: "Callable[..., Doc]",
     size: int,
     parts: "Parts" = STATEMENT_PARTS,
+    declared: "Metrics" = STATEMENTS,
     verdict: str = STRICT_VERDICT,
 ) -> Kind:
     return Kind(
-        *(prompt, lazy_call(f"{METRICS}:statement_metrics", name, parts), size),
+        *(prompt, lazy_call(f"{METRICS}:statement_metrics", name, parts, declared), size),
         instrument=VERDICTS[verdict],
         rows_per_item=3,
         unreadable=lambda metrics: metrics[verdict] == "invalid",
@@ -47,7 +52,7 @@ def _statements(
 
 
 def _labelled(name: "Prompt", size: int) -> Kind:
-    return _statements(name, partial(rows.labelled_prompt, prompt=name), size, LABELLED_PARTS)
+    return _statements(name, partial(rows.labelled_prompt, prompt=name), size, LABELLED_PARTS, LABELLED)
 
 
 KINDS: dict[str, Kind] = {
@@ -55,7 +60,9 @@ KINDS: dict[str, Kind] = {
     "m2cqa_answer_reason": _statements("answer_reason", rows.answer_then_reason_prompt, 256),
     "m2cqa_reason_first": _statements("reason_first", rows.reasoning_first_prompt, 1024),
     # The organisers' baseline stops after 10 tokens.
-    "aynvqa_one_word": _statements("one_word", rows.one_word_prompt, 10, ORGANISERS_PARTS, ORGANISERS_VERDICT),
+    "aynvqa_one_word": _statements(
+        "one_word", rows.one_word_prompt, 10, ORGANISERS_PARTS, ORGANISERS, ORGANISERS_VERDICT
+    ),
     "aynvqa_tf": _labelled("tf", 32),
     "aynvqa_answer_reason": _labelled("answer_reason", 256),
     "aynvqa_reason_first": _labelled("reason_first", 1024),

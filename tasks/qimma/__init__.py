@@ -9,11 +9,8 @@ QIMMA = Suite(
     kinds="cultureval.tasks.qimma.kinds:KINDS",
     options="cultureval.tasks.qimma.options:OPTIONS",
     tables="cultureval.reports.qimma.table:tables",
-    published_tables="cultureval.reports.qimma.table:published_tables",
-    charts="cultureval.reports.qimma.table:charts",
+    charts="cultureval.reports.qimma.charts:charts",
     averages="cultureval.tasks.qimma.averages:averages",
-    doctor="cultureval.reports.qimma.doctor:findings",
-    data_hash="cultureval.tasks.qimma.code_data:data_hash",
     page="docs/qimma.md",
     order=10,
 )
@@ -24,7 +21,7 @@ QIMMA_GEN = Suite(
     benchmarks="cultureval.tasks.qimma.benchmarks:GENERATIVE_BENCHMARKS",
     kinds="cultureval.tasks.qimma.kinds:GENERATIVE_KINDS",
     options="cultureval.tasks.qimma.options:PROMPT_OPTIONS",
-    tables="cultureval.reports.qimma.generative:tables",
+    tables="cultureval.reports.qimma.table:generative_tables",
     page="docs/without_log_probabilities.md",
     order=11,
 )

@@ -125,6 +125,12 @@ def results_of(folder):
     return results, details
 
 
+def test_help_has_two_names(bench):
+    short, long = (run_ours(bench, option) for option in ("-h", "--help"))
+    assert short.returncode == long.returncode == 0, short.stderr
+    assert short.stdout == long.stdout and "Usage: cultureval lighteval" in long.stdout
+
+
 @pytest.mark.slow
 def test_offline_custom_run_writes_what_stock_lighteval_writes(bench):
     before = files_of_lighteval()

@@ -16,6 +16,7 @@ from PIL import Image
 
 from cultureval.models import openai_api
 from cultureval.models.openai_api import OpenAIModel, read_config
+from cultureval.models.server.settings import check_server
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.servers.data_urls import data_url
 from cultureval.runtime.servers.errors import ModelChanged, ServerError
@@ -132,10 +133,12 @@ def test_whose_answers_are_reused_is_told_by_the_list_of_models(load, caplog):
 
 
 @pytest.mark.parametrize("features", [("bare_list",), ("no_list",)])
-def test_a_server_with_another_list_of_models_or_none_is_asked_all_the_same(load, features, caplog):
+def test_a_server_with_another_list_of_models_or_none_is_asked_all_the_same(load, features, caplog, tmp_path):
     with FaultyServer(features=features) as server:
-        assert texts(load(server), ["q"]) == [[answer_text("q")]]
-    assert "Set `revision`" in caplog.text
+        model = load(server)
+        check_server(str(tmp_path / "settings.yaml"), likelihoods=False)
+        assert texts(model, ["q"]) == [[answer_text("q")]]
+    assert caplog.text.count("Set `revision`") == 1
 
 
 def test_two_servers_share_the_work_and_a_dead_one_pauses(load):

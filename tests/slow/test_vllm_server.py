@@ -34,7 +34,6 @@ from benchmarks.end_to_end_runs import compare, data_root
 from benchmarks.real_model import write_subset
 from cultureval.audit.items import AuditItem
 from cultureval.audit.judging import Rule, audit_items
-from cultureval.audit.shortcuts import answer_blindly, blind_questions
 from cultureval.metrics.judges.judge import judge_items
 from cultureval.metrics.judges.settings import JudgeSettings
 from cultureval.metrics.judges.verdicts import JudgeItem
@@ -374,7 +373,3 @@ def test_a_vision_model_audits_and_answers_blindly(servers, vision_folder, load,
     judged = audit_items(judges, [item], Rule())
     assert all("audit_mcq_image#" in line and "held_to_form:structured_outputs" in line for line in judged.signatures)
     assert all(opinion.reply.startswith("{") for opinion in judged.items[0].opinions)
-    model = load(servers["vision"], tokenizer=str(vision_folder))
-    answers = answer_blindly(blind_questions([item]), model.loglikelihood)
-    assert [one.without for one in answers] == ["question", "image"]
-    assert all(sum(one.probabilities) == pytest.approx(1) for one in answers)

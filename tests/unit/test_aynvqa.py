@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 from lighteval.metrics import apply_metric
 from lighteval.models.model_output import ModelResponse
-from summary_runs import run_of
 from typer.testing import CliRunner
 
 from cultureval import reports
@@ -20,9 +19,7 @@ from cultureval.metrics.m2cqa.names import LABELLED, ORGANISERS, ORGANISERS_PART
 from cultureval.metrics.m2cqa.statement_items import WORDS
 from cultureval.metrics.m2cqa.statement_verdicts import chosen_statement, organisers_verdict
 from cultureval.prompts.m2cqa.rows import joint_prompt, one_word_prompt
-from cultureval.reports.m2cqa import aynvqa
 from cultureval.reports.summary_text import full_text, summary_data
-from cultureval.runs.table import names_of_columns
 from cultureval.runs.warnings import run_warnings
 from cultureval.runtime.data_options import DataOptions, samples_root
 from cultureval.runtime.errors import CulturevalError, MissingColumn, SourceUnavailable
@@ -144,16 +141,6 @@ def test_the_joint_forms_scores_and_their_errors():
             values |= metric.get_corpus_aggregations()[name]([row[name] for row in details])
         assert (values["joint_acc"], values["joint_invalid_rate"]) == expected
         assert values["joint_acc_stderr"] == pytest.approx(0.4899 / 3.92, abs=1e-4)  # Wilson's of 0 or all of 4
-
-
-def test_the_joint_form_is_in_no_table_with_cfhr():
-    run = run_of(["aynvqa"], lambda task, metric: {"n_items": 4.0, "joint_acc": 0.9}.get(metric, 0.5))
-    tables = aynvqa.tables(run)
-    assert [names_of_columns(table)[1] for table in tables] == ["instability", "accuracy"]
-    assert tables[0].main.whole == "Mean of all forms and languages: instability"  # eight labels are no name
-    assert "CFHR" in names_of_columns(tables[0]) and "CFHR" not in names_of_columns(tables[1])
-    assert [row.label for row in tables[0].rows][:3] == ["One word, English", "One word, MSA", "True or False, English"]
-    assert len(tables[0].rows) == 8 and [row.label for row in tables[1].rows] == ["English", "MSA"]
 
 
 def score(*arguments):

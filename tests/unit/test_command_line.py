@@ -73,12 +73,13 @@ def test_every_command_for_which_suites_matter_takes_those_that_are_not_installe
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("path", commands(typer.main.get_command(app)), ids=" ".join)
+@pytest.mark.parametrize("path", sorted({*commands(typer.main.get_command(app))} - {("lighteval",)}), ids=" ".join)
 def test_help_has_two_names_and_an_example(path):
+    """LightEval's own is asked for in another process: its import shuts all handlers of logs, so pytest's streams."""
     short, long = (CliRunner().invoke(app, [*path, option], prog_name="cultureval") for option in ("-h", "--help"))
     assert short.exit_code == long.exit_code == 0
     assert short.stdout == long.stdout
-    assert "Usage: cultureval" in long.stdout and ("Example:" in long.stdout or path == ("lighteval",))
+    assert "Usage: cultureval" in long.stdout and "Example:" in long.stdout
 
 
 def test_the_version_is_that_of_the_installed_package():

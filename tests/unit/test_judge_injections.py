@@ -3,18 +3,13 @@
 from collections import Counter
 
 import pytest
-from faulty_server import MODEL as SERVED
-from faulty_server import FaultyServer
-from typer.testing import CliRunner
 
 from cultureval.judge_prompts.templates import judge_template
 from cultureval.metrics.judges.identity import judge_identity
 from cultureval.metrics.judges.injections import try_injections
 from cultureval.metrics.judges.settings import JudgeSettings
 from cultureval.metrics.judges.verdicts import summarize
-from cultureval.runtime.errors import CulturevalError
 from cultureval.samples.scripted_judge import MODEL, judge_injections, scripted_judge
-from cultureval.scripts.main import app
 
 CAPTIONS = judge_injections()
 HOSTILE = [one for one in CAPTIONS if one.hostile]
@@ -64,25 +59,3 @@ def test_judges_that_obey_quote_and_ignore(delimit):
             assert values[f"{part}_unflagged"] == honest[part]
     values = summarize([one.attacked for one in found["obey"]], CRITERIA)
     assert values["consistency"] > honest["consistency"] + 1
-
-
-@pytest.mark.slow
-def test_the_command_reports_how_far_a_judge_is_moved():
-    with scripted_judge(manner="obey") as url:
-        settings = {"CULTUREVAL_JUDGE_SETTINGS": f'{{"base_url": "{url}", "api_key_env": null}}'}
-        shown = CliRunner().invoke(app, ["judge", "selftest", MODEL], env=settings, catch_exceptions=False)
-    (line,) = [line.split() for line in shown.output.splitlines() if line.startswith("all hostile")]
-    count, flagged, unscored, _, after, moved, raised, obeyed = line[2:]
-    assert int(count) == int(flagged) == len(HOSTILE) and float(after) == 5 and float(moved) > 2
-    assert int(raised) == int(obeyed) == len(HOSTILE) - int(unscored)
-    assert "judge:scripted-judge|model:scripted-judge|server:" in shown.output
-
-
-@pytest.mark.slow
-def test_a_judge_that_changes_its_model_ends_the_command_with_an_error():
-    with FaultyServer(reply=lambda prompt, index: "Consistency: 3/5") as server:
-        server.plan = lambda prompt, count: setattr(server, "served", "m-B") if len(server.asked) == 4 else None
-        settings = {"CULTUREVAL_JUDGE_SETTINGS": f'{{"base_url": "{server.url}", "api_key_env": null}}'}
-        shown = CliRunner().invoke(app, ["judge", "selftest", SERVED], env=settings)
-    assert isinstance(shown.exception, CulturevalError) and "A reply is of the model" in str(shown.exception)
-    assert "all hostile" in shown.output

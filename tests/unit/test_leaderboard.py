@@ -22,7 +22,7 @@ from cultureval.reports.leaderboard.pages import Pages
 from cultureval.reports.leaderboard.publishing import push_space
 from cultureval.reports.leaderboard.site import PARTS, Site, site_summary, write_site
 from cultureval.reports.leaderboard.tables import BoardRow, BoardTable, best_cells
-from cultureval.reports.paper_numbers import published_rows
+from cultureval.runs.paper_numbers import published_rows
 from cultureval.reports.qimma.table import PUBLISHED
 from cultureval.reports.run_ranks import rank_items
 from cultureval.reports.viewer.bundle import write_bundle

@@ -2,7 +2,8 @@
 
 Some are known before the first question, by the sizes of their images; others a model or its server refuses when it is
 asked, and answers with a `RefusedResponse`. No metric sees them, nor the other docs of the same item. The report of the
-task lists them: among its skipped rows with `--bad-rows skip`, else among its refused rows, which the bounds count.
+task lists them: among its skipped rows with `--bad-rows skip`, else among its refused rows, which are in the details
+without scores, and `doc.specific.unscored` is "refused" or "failed".
 """
 
 from collections.abc import Mapping, Sequence
@@ -25,6 +26,7 @@ class RefusedResponse(ModelResponse):
     kind: str = "server"  # one of `rows_report.KINDS`
 
 
+FAILED = ("no_answer", "undecided")  # kinds of which nobody refused anything
 Refused = tuple[Any, RefusedResponse]  # a doc, and what stands for its answer
 
 
@@ -53,7 +55,7 @@ def unseen(tasks: Mapping[str, Any], model: Any, docs: Sequence[Any]) -> list[Re
 def leave_out(
     tasks: dict[str, Any], docs: Sequence[Any], refused: Sequence[Refused]
 ) -> tuple[list[Any], dict[str, tuple[Any, str]]]:
-    """Lists refused docs, and the others of their items, in the reports of their tasks.
+    """Lists refused docs, and the others of their items, in the reports of their tasks, and marks them as unscored.
 
     Returns the docs that are left, and the tasks (taken out of `tasks`) that have none, each with the reason; raises a
     CulturevalError where no doc is left at all.
@@ -71,12 +73,29 @@ def leave_out(
             first, response = own[0]
             empty[name] = f"{image_of(first) if first.images else name_of(first)}: {response.reason}"
         _list_in_report(tasks[name].config, own)
+        for doc, response in own if are_rows() else ():
+            doc.specific = {**specific_of(doc), "unscored": "failed" if response.kind in FAILED else "refused"}
     if empty and not kept:
         named = "; ".join(f"{name} ({reason})" for name, reason in empty.items())
         raise CulturevalError(
             f"No row is left to score of {named}. The same command asks these rows again, once what it names is mended."
         )
     return kept, {name: (tasks.pop(name), f"No row has an answer ({reason}).") for name, reason in empty.items()}
+
+
+def are_rows() -> bool:
+    """Whether docs without a usable answer are rows of their tasks, without scores; else they are skipped."""
+    return current_settings().on_refused == "unscored" or current_settings().bad_rows != "skip"
+
+
+def values_of_unscored(metrics: Sequence[Any], doc: Any) -> dict[str, float | None]:
+    """What the details have of a doc without scores: None of each metric, and how often it counts in it."""
+    values: dict[str, float | None] = {}
+    for metric in metrics:
+        names = [metric.metric_name] if isinstance(metric.metric_name, str) else metric.metric_name
+        weight = getattr(metric.sample_level_fn, "weight", None)
+        values |= dict.fromkeys(names, weight(doc) if weight else None)
+    return values
 
 
 def _item_of(doc: Any) -> str:
@@ -95,8 +114,7 @@ def _list_in_report(config: Any, refused: Sequence[Refused]) -> None:
         column = {"column": "image", "value": shorten(image_of(doc))} if doc.images else {"item": name_of(doc)}
         rows.append(place | column | {"reason": response.reason, "kind": response.kind})
     moved, counts = len({(row["file"], row["row"]) for row in rows}), report["row_counts"]
-    unscored = current_settings().on_refused == "unscored" or current_settings().bad_rows != "skip"
-    kept, counted = ("refused_rows", "refused") if unscored else ("skipped_rows", "skipped")
+    kept, counted = ("refused_rows", "refused") if are_rows() else ("skipped_rows", "skipped")
     config.rows_report = {
         **report,
         kept: [*report.get(kept, ()), *rows],
