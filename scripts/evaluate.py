@@ -35,7 +35,7 @@ from cultureval.scripts.suite_options import WithSuiteOptions
 from cultureval.tasks.cvlue.gallery import TASKS, read_gallery
 
 if TYPE_CHECKING:
-    from cultureval.runs.record import Run
+    from cultureval.runs.loading import Run
 
 
 # What the plan itself says, what nobody would read, and runs without scores.
@@ -153,7 +153,7 @@ def print_run(run: "Run", path: Path, full: bool = False, as_json: bool = False)
     """Prints a run that is on the disk, and the path of its file: a summary, all scores (`full`) or JSON."""
     from cultureval.reports.summary_text import shown_run, summaries_json
 
-    print_result(summaries_json([("", run)]) if as_json else shown_run(run, terminal_width(), full), path)
+    print_result(summaries_json([run]) if as_json else shown_run(run, terminal_width(), full), path)
 
 
 def retrieval(

@@ -67,8 +67,8 @@ def _distance(title: str, board: Board, other: Board, paths: Sequence[Path]) -> 
     first, second = ([one[model] for model in models] for one in (board, other))
     tau = float(kendalltau(first, second).statistic)
     yield (
-        f"{title}: Kendall distance {kendall_distance(first, second):.3f} of {len(models)} models (the share of pairs that "
-        f"{paths[0]} and {paths[1]} order differently; a pair tied in one alone counts half), Kendall's tau-b {tau:.3f}."
+        f"{title or 'scores'}: Kendall distance {kendall_distance(first, second):.3f} of {len(models)} models, the "
+        f"share of pairs that {paths[0]} and {paths[1]} order differently (tied in one alone: half); tau-b {tau:.3f}."
     )
     if left := [model for one in (board, other) for model in one if model not in models]:
         yield f"  only one of them has {shown_names(left)}."

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cultureval.reports.charts import Chart, Point, intervals, isolated
+from cultureval.reports.charts import Chart, Point, chart_names, intervals
 from cultureval.reports.leaderboard.assets import shown
 from cultureval.reports.model_sizes import billions_of
 from cultureval.runs.files import LeftOut
@@ -326,7 +326,8 @@ def _intervals(table: BoardTable, number: int) -> list[Chart]:
     """The main numbers of ranked rows with their intervals; [] of a single one."""
     if table.main is None or len(table.ranked) < 2:
         return []
-    cells = [(isolated(shown(row.name, 60)), row.cells[table.main]) for row in table.ranked]
+    names = chart_names([shown(row.name) for row in table.ranked])
+    cells = [(names[shown(row.name)], row.cells[table.main]) for row in table.ranked]
     points = [Point(label, cell.value or 0.0, low=cell.low, high=cell.high) for label, cell in cells]
     name, column = f"{table.suite or 'other'}_scores{number or ''}", table.title(table.main)
     label = f"{column}, {table.unit}".strip(", ")
