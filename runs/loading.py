@@ -176,7 +176,7 @@ class Run:
 
     @cached_property
     def _inapplicable(self) -> set[tuple[str, str]]:
-        """The metrics that apply to no item of their task, such as dialectal fidelity of English; averages lack them."""
+        """The metrics that apply to no item of their task (dialectal fidelity of English): no average has them."""
         most = self.items.groupby(["task", "metric"], observed=True)["den"].max()
         return set(most.index[most == 0])
 
