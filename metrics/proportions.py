@@ -42,37 +42,6 @@ def wilson_error(successes: int, total: int) -> float:
     return (high - low) / (2 * NORMAL_95)
 
 
-def newcombe_interval(first: tuple[int, int], second: tuple[int, int]) -> tuple[float, float]:
-    """The 95% interval of the difference of two proportions from Wilson's intervals (Newcombe 1998, method 10).
-
-    Each is its successes and total. For independent samples; on the same items it is too wide rather than too narrow,
-    where the verdicts agree.
-    """
-    (low_a, high_a), (low_b, high_b) = (wilson_interval(*counts) for counts in (first, second))
-    a, b = first[0] / first[1], second[0] / second[1]
-    return a - b - math.hypot(a - low_a, high_b - b), a - b + math.hypot(high_a - a, b - low_b)
-
-
-def paired_interval(only_first: float, only_second: float, pairs: float) -> tuple[float, float, float]:
-    """Difference of two proportions of the same items: the adjusted Wald interval (Bonett and Price 2012).
-
-    Journal of Educational and Behavioral Statistics 37, 479-488: one pair that differs is added each way, so that the
-    95% interval has a width even where no item differs.
-
-    Args:
-        only_first: Items that only the first has right.
-        only_second: Items that only the second has right.
-        pairs: All items, at least 1.
-
-    Returns:
-        Low and high between -1 and 1, and the adjusted standard error.
-    """
-    first, second = (only_first + 1) / (pairs + 2), (only_second + 1) / (pairs + 2)
-    error = math.sqrt((first + second - (first - second) ** 2) / (pairs + 2))
-    reach = NORMAL_95 * error
-    return max(-1.0, first - second - reach), min(1.0, first - second + reach), error
-
-
 def holm(p_values: Sequence[float]) -> list[float]:
     """P-values adjusted for their number, so that their family is tested at one level (Holm 1979).
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from cultureval.runs.frame import ends, of_sums
+from cultureval.runs.frame import SCORE, ends, of_sums
 from cultureval.runs.scores import TINY, Floats, Parts, Score, average, fill, influence, items_of, mean, wide
 
 if TYPE_CHECKING:
@@ -22,13 +22,14 @@ class Pair(NamedTuple):
 
     Attributes:
         difference: Of the first minus the second.
-        error: Its standard error; None where no item differs.
+        error: Its standard error; None where no item differs, or the clusters do not tell it.
         low: Lower end of the 95% interval; `high` its upper end; None without an error.
         p: Two-sided p-value.
         test: "McNemar mid-p", "permutation", "jackknife" (corpus scores) or "identical".
-        items: Items that both have been asked.
+        items: Items that either was asked, and that count in either's score.
         clusters: Clusters of these items.
         differ: Clusters on which the runs differ.
+        missing: Items that each of the two has no score of, which count as the worst.
     """
 
     difference: float
@@ -40,6 +41,7 @@ class Pair(NamedTuple):
     items: int
     clusters: int
     differ: int
+    missing: tuple[int, int]
 
 
 class Ranked(NamedTuple):
@@ -52,53 +54,100 @@ class Ranked(NamedTuple):
     high: int
 
 
+class PairItems(NamedTuple):
+    """The items of two runs, with missing ones filled: what `difference` computes from.
+
+    Attributes:
+        a: The first run; `b` the second.
+        found: (task, metric) -> `influence` of its clusters in both runs.
+        asked: (task, metric) -> items that count in either run's score.
+        missing: (task, metric) -> items that each run has no score of.
+    """
+
+    a: str
+    b: str
+    found: dict[tuple[str, str], "pandas.DataFrame"]
+    asked: dict[tuple[str, str], int]
+    missing: dict[tuple[str, str], tuple[int, int]]
+
+
 def pair(items: "pandas.DataFrame", a: str, b: str, parts: Parts, draws: int = DRAWS, seed: int = 0) -> Pair | None:
-    """Run `a` minus run `b` in an average of scores, on the items that either was asked.
+    """`difference` of two runs of a frame."""
+    return difference(pair_items(items_of(items, parts), a, b), parts, draws, seed)
+
+
+def pair_items(items: "pandas.DataFrame", a: str, b: str) -> PairItems:
+    """The items of two runs in all scores that both have, those that either was asked."""
+    own = items[items["run"].isin([a, b])]
+    places = own[["task", "metric", "run"]].drop_duplicates().groupby(["task", "metric"], observed=True).size()
+    filled = fill(items_of(own, dict.fromkeys(places[places == 2].index, 1.0)))
+    rows = filled.groupby(["task", "metric"], observed=True).size() // 2
+    asked = filled[(filled["den"] > 0).to_numpy()].groupby(["task", "metric"], observed=True)["item"].nunique()
+    scored = own[(own["num"].notna() | (own["den"] == 0)).to_numpy()].groupby(SCORE, observed=True).size().to_dict()
+    missing = {place: (n - scored.get((a, *place), 0), n - scored.get((b, *place), 0)) for place, n in rows.items()}
+    found = influence(filled, at_ends=False).groupby(["task", "metric"], observed=True)
+    return PairItems(a, b, dict(iter(found)), asked.to_dict(), missing)
+
+
+def difference(items: PairItems, parts: Parts, draws: int = DRAWS, seed: int = 0) -> Pair | None:
+    """The first run minus the second in an average of scores.
 
     The variance is that of the clusters' differences times 1 + 2 / k, of k clusters that differ: for right and wrong
     answers Bonett and Price's (2012), one more pair each way. p is McNemar's mid-p for right and wrong answers of one
     task without clusters, else of a permutation that swaps the runs on random clusters; of corpus scores Student's.
 
     Args:
-        items: The frame with both runs.
+        items: Of both runs.
         parts: The scores and their weights.
         draws: Random swaps of the permutation test.
 
     Returns:
         None where a run lacks a part, or a missing item has no worst score.
     """
-    from scipy.special import stdtr, stdtrit
+    import pandas
+    from scipy.special import stdtr
 
-    chosen = fill(items_of(items[items["run"].isin([a, b])], parts))
-    present = chosen[["task", "metric"]].drop_duplicates()
-    if len(present) < len(parts) or chosen["run"].nunique() < 2:
+    a, b = items.a, items.b
+    if any(place not in items.found for place in parts):
         return None
-    table, found = average(influence(chosen, at_ends=False), parts)
-    if not np.isfinite(table["value"].reindex([a, b])).all():
+    table, found = average(pandas.concat([items.found[place] for place in parts], ignore_index=True), parts)
+    values = table["value"].reindex([a, b]).to_numpy()
+    if not np.isfinite(values).all():
         return None
-    gap = float(table.loc[a, "value"] - table.loc[b, "value"])
+    gap = float(values[0] - values[1])
     num, den = (wide(found, name, CELL, [a, b]) for name in ("num", "den"))
     cells = found.drop_duplicates(CELL).sort_values(CELL)
     cluster = np.unique(cells["cluster"].astype(str), return_inverse=True)[1]
     unlike = (np.abs(num[:, 0] - num[:, 1]) > TINY) | (den[:, 0] != den[:, 1])
-    differ, clusters, size = len(np.unique(cluster[unlike])), int(cluster.max()) + 1, len(chosen) // 2
+    differ, asked = len(np.unique(cluster[unlike])), sum(items.asked[place] for place in parts)
+    missing = (sum(items.missing[place][0] for place in parts), sum(items.missing[place][1] for place in parts))
+    clusters = int(cluster.max()) + 1
     if not differ:
-        return Pair(gap, None, None, None, 1.0, "identical", size, clusters, 0)
+        return Pair(gap, None, None, None, 1.0, "identical", asked, clusters, 0, missing)
     adds = wide(found, "add", ["cluster"], [a, b])
     error = math.sqrt(float(((adds[:, 0] - adds[:, 1]) ** 2).sum()) * (1 + 2 / differ))
     df = _least_df(table)
-    reach = float(stdtrit(df, 0.975)) * error
+    pair_of = Pair(gap, *_interval(gap, error, df, parts), 1.0, "jackknife", asked, clusters, differ, missing)
     if any(of_sums(*place) for place in parts):
-        p, test = float(2 * stdtr(df, -abs(gap) / error)) if error > 0 else 1.0, "jackknife"
-    elif len(parts) == 1 and len(num) == size and np.isin(num, (0, 1)).all() and (den == 1).all():
-        p, test = mcnemar(int((num[:, 0] > num[:, 1]).sum()), int((num[:, 0] < num[:, 1]).sum())), "McNemar mid-p"
-    else:
-        scores = list(cells.groupby(["task", "metric"], observed=True, sort=False).indices.values())
-        weights = cells["weight"].to_numpy()
-        p, test = permutation(np.stack([num, den]), cluster, scores, weights, gap, draws, seed), "permutation"
-    if math.isnan(error):  # a score of a single cluster has none
-        return Pair(gap, None, None, None, p, test, size, clusters, differ)
-    return Pair(gap, error, gap - reach, gap + reach, p, test, size, clusters, differ)
+        return pair_of._replace(p=float(2 * stdtr(df, -abs(gap) / error)) if error > TINY else 1.0)
+    if len(parts) == 1 and len(num) == asked and np.isin(num, (0, 1)).all() and (den == 1).all():
+        first, second = (int((sign * (num[:, 0] - num[:, 1]) > 0).sum()) for sign in (1, -1))
+        return pair_of._replace(p=mcnemar(first, second), test="McNemar mid-p")
+    scores = list(cells.groupby(["task", "metric"], observed=True, sort=False).indices.values())
+    p = permutation(np.stack([num, den]), cluster, scores, cells["weight"].to_numpy(), gap, draws, seed)
+    return pair_of._replace(p=p, test="permutation")
+
+
+def _interval(gap: float, error: float, df: float, parts: Parts) -> tuple[float | None, float | None, float | None]:
+    """Error, low and high of a difference within what scores can differ; None where the clusters do not tell them."""
+    if not error > TINY:  # a score of a single cluster has none; clusters that all differ alike do not vary
+        return None, None, None
+    from scipy.special import stdtrit
+
+    reach = float(stdtrit(df, 0.975)) * error
+    worst, best = ends(*next(iter(parts)))
+    widest = abs(best - worst) if np.isfinite(best - worst) else math.inf
+    return error, max(gap - reach, -widest), min(gap + reach, widest)
 
 
 def _least_df(table: "pandas.DataFrame") -> float:
@@ -127,7 +176,7 @@ def permutation(
     draws: int,
     seed: int,
 ) -> float:
-    """The two-sided p-value of swapping two runs on random clusters; ties count half.
+    """The two-sided p-value of swapping two runs on random clusters; ties count half, and no difference is 1.
 
     Args:
         sums: [2, cells, 2] num and den of each cell (a cluster of one score) in each run.
@@ -136,6 +185,8 @@ def permutation(
         weight: [cells] of its score in the average.
         gap: The difference that was seen.
     """
+    if abs(gap) <= 1e-9:
+        return 1.0
     generator = np.random.default_rng(seed)
     further = alike = 0
     for start in range(0, draws, AT_ONCE):
@@ -175,6 +226,8 @@ def ranks(
         return []
     table, found = average(influence(chosen, at_ends=False), parts)
     table = table[table["value"].notna()]
+    if table.empty:
+        return []
     runs = list(table.index)
     found = found[found["run"].isin(runs)]
     adds = wide(found, "add", ["cluster"], runs)

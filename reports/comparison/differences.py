@@ -3,13 +3,14 @@
 from collections import Counter
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from cultureval.metrics.proportions import holm
 from cultureval.runs.loading import Run, facts_of, load, name_apart
-from cultureval.runs.pairs import DRAWS, Pair, pair
+from cultureval.runs.pairs import DRAWS, Pair, difference, pair_items
 from cultureval.runs.protocol import differences, protocol
 from cultureval.runs.scores import Parts, Score
 from cultureval.runs.table import tables_of
@@ -38,8 +39,7 @@ class Row:
         first: Name of the first run; likewise `second`.
         parts: The scores that it is the mean of.
         scores: What every view shows of both runs: of the items that have a score; None: no item has one.
-        missing: Items without a score in the first run, and in the second; the difference counts them as the worst.
-        pair: The difference and its test.
+        pair: The difference and its test; items without a score count as the worst.
         p_holm: The p-value by Holm among the rows of the level; averages are tested with groups.
     """
 
@@ -50,7 +50,6 @@ class Row:
     second: str
     parts: Parts
     scores: tuple[Score | None, Score | None]
-    missing: tuple[int, int]
     pair: Pair
     p_holm: float = 1.0
 
@@ -196,30 +195,11 @@ def items_by_place(frames: Sequence["pandas.DataFrame"]) -> dict[Place, "pandas.
     return {(task, metric): rows for (task, metric), rows in frame.groupby(["task", "metric"], observed=True)}
 
 
-def tested(items: Items, names: tuple[str, str], parts: Parts, draws: int, seed: int) -> Pair | None:
-    """`pair` of two runs of these names; None where it cannot be tested."""
-    import pandas
-
-    frame = pandas.concat([items[place] for place in parts], ignore_index=True)
-    return pair(frame, *names, parts, draws, seed)
-
-
-def missing_of(items: Items, names: tuple[str, str], parts: Parts) -> tuple[int, int]:
-    """The items that each of two runs has no score of, whether a row says so or the other run alone has the item."""
-    counts = [0, 0]
-    for place in parts:
-        frame = items[place]
-        asked = frame["item"].nunique()
-        for side, name in enumerate(names):
-            counts[side] += asked - int(((frame["run"] == name) & (frame["num"].notna() | (frame["den"] == 0))).sum())
-    return counts[0], counts[1]
-
-
 def two_runs(first: Run, second: Run, metrics: Sequence[str] = (), suite: str = "") -> TwoRuns:
     """What two runs have in common; arguments as of `compare`."""
     notes: list[str] = []
     tasks = [_tasks_of(run, suite) for run in (first, second)]
-    for run, other, own, theirs in ((first, second, *tasks), (second, first, *tasks[::-1])):
+    for run, other, own, theirs in ((first, second, tasks[0], tasks[1]), (second, first, tasks[1], tasks[0])):
         if unread := [f"{task} ({run.unverified[task]})" for task in own if task in run.unverified]:
             notes.append(f"not compared, since {run.name} is unverified: {shown_names(unread, 3)}.")
         if alone := [task for task in own if task not in theirs]:
@@ -232,9 +212,8 @@ def two_runs(first: Run, second: Run, metrics: Sequence[str] = (), suite: str = 
     for place, frame in items_by_place(frames).items():
         if frame["run"].nunique() < 2:
             continue
-        differ = differences(protocol(first, *place), protocol(second, *place))
-        if set(ROW_FIELDS) & set(differ):
-            frame = _of_both(frame)
+        if asked_otherwise((first, place), (second, place)):
+            frame = of_both(frame)
         if frame.empty:
             notes.append(f"not compared: {place[0]}: the runs share no item that the data name.")
         else:
@@ -244,12 +223,16 @@ def two_runs(first: Run, second: Run, metrics: Sequence[str] = (), suite: str = 
 
 def _tasks_of(run: Run, suite: str) -> list[str]:
     """The tasks of a run, or those of one suite."""
-    return [
-        task for task in run.files if not suite or task in run.record.tasks and run.record.tasks[task].suite == suite
-    ]
+    return [task.task for task in run.tasks_of(suite) if task.task in run.files] if suite else list(run.files)
 
 
-def _of_both(frame: "pandas.DataFrame") -> "pandas.DataFrame":
+def asked_otherwise(one: tuple[Run, Place], other: tuple[Run, Place]) -> bool:
+    """Whether two runs were asked other items in their tasks."""
+    (first, place), (second, another) = one, other
+    return bool(set(ROW_FIELDS) & set(differences(protocol(first, *place), protocol(second, *another))))
+
+
+def of_both(frame: "pandas.DataFrame") -> "pandas.DataFrame":
     """The items that two runs of other rows were both asked; a row's place (`row 3`) names no item then."""
     runs = frame.groupby("item", observed=True)["run"].transform("nunique")
     return frame[((runs == 2) & ~frame["item"].astype(str).str.match(r"row \d+$")).to_numpy()]
@@ -272,16 +255,21 @@ def metrics_of(run: Run, task: str, wanted: Sequence[str] = ()) -> list[str]:
 
 
 def _rows(two: TwoRuns, metrics: Sequence[str], draws: int, seed: int) -> Iterator[Row]:
+    import pandas
+
     names = (two.first.name, two.second.name)
+    if not two.items:
+        return
+    items = pair_items(pandas.concat(list(two.items.values()), ignore_index=True), *names)
     for level, name, metric, parts in [*_of_groups(two, metrics), *_of_suites(two)]:
-        found = tested(two.items, names, parts, draws, seed)
+        found = difference(items, parts, draws, seed)
         if found is None:
             two.notes.append(
                 f"not compared: {name}, {metric}: no score, or nothing bounds the scores of missing items."
             )
             continue
         scores = (two.first.mean(parts), two.second.mean(parts))
-        yield Row(level, name, metric, *names, parts, scores, missing_of(two.items, names, parts), found)
+        yield Row(level, name, metric, *names, parts, scores, found)
 
 
 def _of_groups(two: TwoRuns, metrics: Sequence[str]) -> Iterator[tuple[str, str, str, Parts]]:
@@ -318,9 +306,12 @@ def _of_suites(two: TwoRuns) -> Iterator[tuple[str, str, str, Parts]]:
             yield AVERAGE, name, metric, parts
 
 
-def _main_numbers(run: Run) -> Iterator[tuple[str, str, Parts]]:
+@lru_cache(maxsize=64)
+def _main_numbers(run: Run) -> list[tuple[str, str, Parts]]:
     """Name of the table and the row, column, and parts of each table's main number."""
+    found = []
     for table in tables_of(run):
         cell = table.cells.get(table.main) if table.main else None
         if cell and table.main and cell.parts and not cell.words:
-            yield f"{table.name}: {table.main[0]}", table.main[1], cell.parts
+            found.append((f"{table.name}: {table.main[0]}", table.main[1], cell.parts))
+    return found

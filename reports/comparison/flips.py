@@ -47,10 +47,8 @@ def with_texts(two: TwoRuns, flips: Sequence[Flip]) -> list[Flip]:
         firsts, seconds = (_rows(run, task, metric, items) for run in (two.first, two.second))
         for place, one, other in zip(places, firsts, seconds, strict=True):
             texts = {"prompt": one.get("doc", {}).get("query"), "gold": _or_none(gold_of, one)}
-            texts |= {
-                "first_answer": _or_none(answer_of, one, metric),
-                "second_answer": _or_none(answer_of, other, metric),
-            }
+            answers = [_or_none(answer_of, row, metric) for row in (one, other)]
+            texts |= dict(zip(("first_answer", "second_answer"), answers, strict=True))
             found[place] = flips[place] | texts
     return found
 

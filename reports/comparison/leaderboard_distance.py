@@ -67,8 +67,8 @@ def _distance(title: str, board: Board, other: Board, paths: Sequence[Path]) -> 
     first, second = ([one[model] for model in models] for one in (board, other))
     tau = float(kendalltau(first, second).statistic)
     yield (
-        f"{title}: Kendall distance {kendall_distance(first, second):.3f} of {len(models)} models (the share of pairs that "
-        f"{paths[0]} and {paths[1]} order differently; a pair tied in one alone counts half), Kendall's tau-b {tau:.3f}."
+        f"{title or 'scores'}: Kendall distance {kendall_distance(first, second):.3f} of {len(models)} models, the "
+        f"share of pairs that {paths[0]} and {paths[1]} order differently (tied in one alone: half); tau-b {tau:.3f}."
     )
     if left := [model for one in (board, other) for model in one if model not in models]:
         yield f"  only one of them has {shown_names(left)}."
@@ -90,7 +90,10 @@ def _of_csv(path: Path) -> Board:
             f"{path} is no file of at most {LARGEST:,} bytes: name a CSV file with models and scores."
         )
     try:
-        rows = [list(row.values()) for _, row in read_csv(path)]
+        lines = [row for _, row in read_csv(path)]
+        if lines and list(lines[0])[1].lower() == "rank":
+            raise CulturevalError(f"{path}: its second column is a rank, which is no score: keep model and score.")
+        rows = [list(row.values()) for row in lines]
         scores = {row[0]: float(row[1]) for row in rows if row[1].strip()}
     except (ValueError, IndexError) as error:
         need = "a header, then a model and its score in each row, are needed"

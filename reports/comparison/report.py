@@ -17,11 +17,12 @@ from cultureval.reports.comparison.differences import (
     load_sides,
 )
 from cultureval.reports.comparison.flips import flips_of, shown_flips, with_texts
-from cultureval.reports.terminal_tables import terminal_table, wrapped
+from cultureval.reports.terminal_tables import terminal_table
 from cultureval.runs.loading import Run
 from cultureval.runs.pairs import DRAWS
 from cultureval.runtime.csv_files import write_csv
 from cultureval.runtime.errors import CulturevalError, escaped
+from cultureval.runtime.printing import wrapped
 from cultureval.runtime.rounding import printed_or_na, without_nan
 
 HEADER = ("", "metric", "items", "first", "second", "difference", "95% interval", "p", "p (Holm)")
@@ -156,11 +157,18 @@ def forest_plots(number: int, first: str, second: str, rows: Sequence[Row]) -> l
 
 def row_record(row: Row) -> dict[str, Any]:
     """A row of differences.csv; what is unknown is None."""
-    found = {"level": row.level, "name": row.name, "metric": row.metric, "first": row.first, "second": row.second}
-    for side, score, missing in zip(("first", "second"), row.scores, row.missing, strict=True):
+    found: dict[str, Any] = {
+        "level": row.level,
+        "name": row.name,
+        "metric": row.metric,
+        "first": row.first,
+        "second": row.second,
+    }
+    for side, score, missing in zip(("first", "second"), row.scores, row.pair.missing, strict=True):
         found |= {f"{side}_score": score and score.value, f"{side}_error": score and score.error}
         found |= {f"{side}_n": score.n if score else 0, f"{side}_missing": missing}
-    return without_nan(found | row.pair._asdict() | {"p_holm": row.p_holm})
+    tested = {name: value for name, value in row.pair._asdict().items() if name != "missing"}
+    return without_nan(found | tested | {"p_holm": row.p_holm})
 
 
 def p_text(p_value: float) -> str:
@@ -172,7 +180,7 @@ def items_text(row: Row) -> str:
     """Of how many items a row is: `900 in 300 clusters, 9 and 0 missing`."""
     found = row.pair
     text = f"{found.items}" if found.clusters == found.items else f"{found.items} in {found.clusters}"
-    return text + (f", {' and '.join(map(str, row.missing))} missing" if any(row.missing) else "")
+    return text + (f", {' and '.join(map(str, found.missing))} missing" if any(found.missing) else "")
 
 
 def _table(two: TwoRuns, rows: Sequence[Row]) -> str:
@@ -188,16 +196,8 @@ def _cells(row: Row) -> list[str]:
     bounds = "identical" if found.test == "identical" else "n/a" if found.low is None else f"[{low}, {high}]"
     scores = [printed_or_na(value, digits) for value in values]
     change = printed_or_na(found.difference, digits, True)
-    return [
-        escaped(row.name),
-        escaped(row.metric),
-        items_text(row),
-        *scores,
-        change,
-        bounds,
-        p_text(found.p),
-        p_text(row.p_holm),
-    ]
+    names = [escaped(row.name), escaped(row.metric), items_text(row)]
+    return [*names, *scores, change, bounds, p_text(found.p), p_text(row.p_holm)]
 
 
 def _of_pair(two: TwoRuns, rows: Iterable[Row]) -> list[Row]:

@@ -39,9 +39,9 @@ def draw_categories(rows: Sequence[Mapping[str, Any]], metric: str, title: str, 
         for heading, members in shown.items()
     ]
     spec = panels[0] | {"hconcat": panels, "resolve": {"scale": {"x": "shared"}}}
-    spec = {name: spec[name] for name in ("$schema", "config", "usermeta", "hconcat", "resolve")}
+    spec = {name: spec[name] for name in ("$schema", "config", "hconcat", "resolve")}
     for panel in panels:
-        for name in ("$schema", "config", "usermeta"):
+        for name in ("$schema", "config"):
             panel.pop(name)
     chart = Chart(stem.name, title, spec, "One standard error on either side.")
     return chart_files(chart, stem.parent, FORMATS if draws(CHINESE) else ("svg",))

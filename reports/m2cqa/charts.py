@@ -4,15 +4,19 @@ A row of panels for each variety, a column for each prompt; a model or a family 
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from cultureval.metrics.m2cqa.names import CFHR, Q_PLUS_ACC
-from cultureval.reports.charts import Chart, Charted, Point, chart_names, scatter, without_size
+from cultureval.reports.charts import Chart, Point, chart_names, scatter, without_size
+from cultureval.reports.m2cqa.table import COLUMNS
+from cultureval.reports.m2cqa.table import VARIETIES as LABELS
 from cultureval.reports.model_sizes import family
 from cultureval.tasks.m2cqa.benchmarks import PROMPTS
 
+if TYPE_CHECKING:
+    from cultureval.reports.leaderboard.board import BoardTable
+
 Cell = Mapping[str, Any]  # of `comparison.cells_of`
-SUITE = "m2cqa"
 BORDERS = (0.5, 0.5)  # of the leaderboard, between the regimes, which the paper only names
 VARIETIES = {
     "en": "English · الإنجليزية",
@@ -32,17 +36,17 @@ LIMITS = (-0.15, 1.15)
 Q_PLUS, LOW_IS_BETTER = "accuracy on Q+", "CFHR (lower is better)"
 
 
-def charts(models: Sequence[Charted]) -> list[Chart]:
-    """The regimes of comparable models, for the leaderboard."""
-    cells = [
-        {"model": model.label, "prompt": prompt, "variety": task.subset}
-        | {name: model.run.value(task.task, name) for name in (Q_PLUS_ACC, CFHR)}
-        | {f"{name}_error": model.run.error(task.task, name) for name in (Q_PLUS_ACC, CFHR)}
-        for model in models
-        for task in model.run.tasks_of(SUITE)
-        for prompt, name in PROMPTS.items()
-        if task.domain == name
-    ]
+def charts(table: "BoardTable") -> list[Chart]:
+    """The regimes of a leaderboard's ranked rows, under the prompt of its table."""
+    prompt = next(key for key, name in PROMPTS.items() if name in table.name)
+    cells: list[Cell] = []
+    for row in table.ranked:
+        for variety, label in LABELS.items():
+            known = {name: row.cells.get((label, COLUMNS[name])) for name in (Q_PLUS_ACC, CFHR)}
+            cell: dict[str, Any] = {"model": row.name, "prompt": prompt, "variety": variety}
+            for name, found in known.items():
+                cell |= {name: found and found.value, f"{name}_error": found and found.error}
+            cells.append(cell)
     return regimes(cells, BORDERS, "m2cqa_regimes")
 
 

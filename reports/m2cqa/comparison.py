@@ -12,15 +12,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from cultureval.metrics.m2cqa.names import CFHR, COMBINED_ACC, F1, INVALID_RATE, Q_MINUS_ACC, Q_PLUS_ACC, Profile
 from cultureval.reports.charts import FORMATS, chart_files
 from cultureval.reports.comparison.differences import (
-    ROW_FIELDS,
     Row,
     TwoRuns,
+    asked_otherwise,
     items_by_place,
     load_sides,
-    missing_of,
+    of_both,
     require_equal_protocols,
-    tested,
-    two_runs,
     warnings_of,
     with_holm,
 )
@@ -29,9 +27,8 @@ from cultureval.reports.m2cqa.charts import regimes, size_charts
 from cultureval.reports.model_sizes import model_sizes
 from cultureval.reports.terminal_tables import terminal_table
 from cultureval.runs.loading import Run
-from cultureval.runs.pairs import DRAWS
-from cultureval.runs.protocol import differences, protocol
-from cultureval.runs.scores import Parts
+from cultureval.runs.pairs import DRAWS, difference, pair_items
+from cultureval.runs.scores import Parts, items_of
 from cultureval.runtime.csv_files import write_csv
 from cultureval.runtime.errors import CulturevalError, escaped
 from cultureval.runtime.rounding import printed_or_na
@@ -63,6 +60,9 @@ class Borders(NamedTuple):
         return "frequent hallucination" if cfhr >= self.cfhr else "conservative rejection"
 
 
+BORDERS = Borders(0.8, 0.3)
+
+
 class Side(NamedTuple):
     """A run under one prompt: its tasks, by variety."""
 
@@ -84,7 +84,7 @@ def compare_m2cqa(
     draws: int = DRAWS,
     seed: int = 0,
     sizes: Sequence[str] = (),
-    borders: Borders = Borders(0.8, 0.3),
+    borders: Borders = BORDERS,
     allowed: Sequence[str] = (),
     formats: Sequence[str] = FORMATS,
 ) -> tuple[str, list[Path]]:
@@ -164,10 +164,8 @@ def cells_of(side: Side, profile: Profile, borders: Borders) -> Iterator[dict[st
 
 def _right(run: Run, parts: Parts) -> float:
     """The items of a CFHR: those whose true statement was accepted."""
-    items = run.items[run.items["task"].isin([task for task, _ in parts]).to_numpy()]
-    return float(
-        items["den"][(items["metric"].isin([name for _, name in parts]) & items["num"].notna()).to_numpy()].sum()
-    )
+    items = items_of(run.items, parts)
+    return float(items["den"][items["num"].notna().to_numpy()].sum())
 
 
 def differences_of(
@@ -175,8 +173,8 @@ def differences_of(
 ) -> list[tuple[str, Row]]:
     """The differences of a metric, variety by variety, each with what both sides share: a model, or a prompt.
 
-    They are of every two prompts of a model, and of every two models under a prompt; p-values are adjusted by Holm among
-    the differences of prompts, and among those of models.
+    They are of every two prompts of a model, and of every two models under a prompt. The p-values of prompts are
+    adjusted by Holm among themselves, as are those of models.
 
     Args:
         notes: Gets sentences on what is not compared.
@@ -184,28 +182,27 @@ def differences_of(
     Raises:
         CulturevalError: Two models under a prompt differ in a field of the protocol that is not allowed.
     """
+    import pandas
+
     found: list[tuple[str, Row]] = []
     for level, one, other in _pairs(sides):
         held = one.run.name if level == OF_PROMPTS else one.prompt
         tasks = {variety: one.tasks[variety] for variety in one.tasks if variety in other.tasks}
-        if level == OF_MODELS:
-            two = two_runs(one.run, other.run, [metric], SUITE)
-            items = {(task, name): frame for (task, name), frame in two.items.items() if task in tasks.values()}
-            require_equal_protocols([TwoRuns(one.run, other.run, items, [])], allowed)
-        else:
-            tasks = {
-                variety: task for variety, task in tasks.items() if _same_rows(one.run, task, other.tasks[variety])
-            }
         items = items_by_place([_as(side, tasks, metric) for side in (one, other)])
+        if level == OF_MODELS:
+            require_equal_protocols([TwoRuns(one.run, other.run, items, [])], allowed)
+        for variety, task in tasks.items():
+            if asked_otherwise((one.run, (task, metric)), (other.run, (other.tasks[variety], metric))):
+                items[task, metric] = of_both(items[task, metric])
         names = (one.name, other.name)
+        both = pair_items(pandas.concat(list(items.values()), ignore_index=True), *names) if items else None
         for variety, parts in parts_by_variety(tasks, metric).items():
-            result = tested(items, names, parts, draws, seed) if all(place in items for place in parts) else None
+            result = difference(both, parts, draws, seed) if both else None
             if result is None:
                 notes.append(f"not compared: {one.name} / {other.name}, {variety}: a side has no item with a score.")
                 continue
             scores = (one.run.mean(parts), other.run.mean(parts_by_variety(other.tasks, metric)[variety]))
-            missing = missing_of(items, names, parts)
-            found.append((held, Row(level, variety, metric, *names, parts, scores, missing, result)))
+            found.append((held, Row(level, variety, metric, *names, parts, scores, result)))
     adjusted = with_holm([row for _, row in found], [row.level for _, row in found])
     return [(held, row) for (held, _), row in zip(found, adjusted, strict=True)]
 
@@ -216,11 +213,6 @@ def _pairs(sides: Sequence[Side]) -> Iterator[tuple[str, Side, Side]]:
             yield OF_PROMPTS, one, other
         elif one.run is not other.run and (one.prompt, one.shots) == (other.prompt, other.shots):
             yield OF_MODELS, one, other
-
-
-def _same_rows(run: Run, task: str, other: str) -> bool:
-    """Whether two prompts asked the same statements."""
-    return not set(ROW_FIELDS) & set(differences(protocol(run, task), protocol(run, other)))
 
 
 def _as(side: Side, tasks: Mapping[str, str], metric: str) -> "pandas.DataFrame":
