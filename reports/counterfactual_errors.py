@@ -6,11 +6,10 @@ from html import escape
 from pathlib import Path
 
 from cultureval.reports.item_view import shown_text
-from cultureval.runs.files import find_details
-from cultureval.runs.rows import rows_of
+from cultureval.runs.rows import find_task, rows_of
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.servers.data_urls import data_url
-from cultureval.tasks.catalogue import all_suites, all_tasks
+from cultureval.tasks.catalogue import all_suites, known_task
 
 SAID = {"true": "accepted", "invalid": "no readable verdict"}
 PAGE = """<!doctype html><meta charset="utf-8"><title>{title}</title>
@@ -58,18 +57,18 @@ class FooledItem:
 
 
 def find_fooled(results: Path, task: str) -> tuple[list[FooledItem], str]:
-    """The items of the newest details of a task that fooled the model, and the run's name and date.
+    """The items of the newest details of a task that fooled the model, and the task's, run's and date's names.
 
     Raises:
         CulturevalError: There are no such details, or the task's suite does not say what fools.
     """
-    saved = find_details(results, task)
-    known = all_tasks().get(task.partition("|")[0])
+    run, name = find_task(results, task)
+    known = known_task(name)
     listed = all_suites()[known.suite].part("fooled") if known else None
     if listed is None:
         able = ", ".join(name for name, suite in all_suites().items() if suite.fooled)
         raise CulturevalError(f"{task}: nothing is known of what fools a model there; --fooled is for {able}.")
-    return listed(rows_of(saved.file), task), saved.run_name
+    return listed(rows_of(run.details[name]), name), f"{name}, {run.name}, {run.date}"
 
 
 def fooled_text(items: Sequence[FooledItem], isolate: bool = False) -> str:

@@ -1,144 +1,139 @@
-"""Check what is installed on this machine, and what is impossible without the rest."""
+"""What `cultureval doctor` finds on this machine: which suites can run and be scored, and how what lacks is got."""
 
-import contextlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from cultureval.reports.terminal_tables import terminal_table
 from cultureval.runtime.data.hub import cached_file, go_offline_if_unreachable, is_offline
 from cultureval.runtime.data.scorers import local_copy
-from cultureval.runtime.data_options import DataOptions, samples_root
+from cultureval.runtime.data_options import DataOptions
 from cultureval.runtime.errors import CulturevalError, shown_names
 from cultureval.runtime.extras import PARTS, install_command, missing_packages, requirements_of
-from cultureval.runtime.printing import folded, terminal_width
 from cultureval.runtime.settings import variable_of
-from cultureval.runtime.smollm2 import SHORT, gguf_file
 from cultureval.tasks.catalogue import all_suites, all_tasks, kind_of
 from cultureval.tasks.kinds import Instrument
 from cultureval.tasks.options import read_data_options
+from cultureval.tasks.reading import find_subset
 from cultureval.tasks.registration import mirror_arguments, registered
-from cultureval.tasks.suite import Suite, Task
+from cultureval.tasks.suite import Task
 
-WIDTH = 80  # cells, where standard output is no terminal
 MOST_NAMED = 3  # groups of which tasks cannot run
-STATES = ("wrong", "missing", "optional", "untried", "ok")
-MIRROR = "`mirror` needs internet, here or elsewhere; runs then take --data DIR."
-REST = "Why, all versions and patches: cultureval doctor --all"
 
 
-@dataclass(frozen=True)
-class Finding:
-    """One line of the report.
+class Finding(NamedTuple):
+    """One thing that was looked for.
 
     Attributes:
-        state: "ok", or what is the matter; "optional" is what a user chooses to do without.
-        what: What was checked, and what was found.
-        cost: What does not work unless the state is "ok".
-        needed: What was checked in a few words, where a suite's tasks cannot be scored without it.
-        get: How it is got, where `cultureval mirror` does not fetch it.
-        tasks: Those that cannot run or be scored without it; empty: all of the suite.
+        state: "wrong" is what lets a run fail; "optional" what a user chooses to do without.
+        what: What was looked for.
+        how: What to do, or what does not work, unless the state is "ok".
+        tasks: Those that cannot run or be scored without it.
     """
 
-    state: Literal["ok", "missing", "optional", "untried", "wrong"]
+    state: Literal["wrong", "missing", "optional", "ok"]
     what: str
-    cost: str = ""
-    needed: str = ""
-    get: str = ""
+    how: str = ""
     tasks: tuple[str, ...] = ()
 
 
 def machine_report(everything: bool = False) -> tuple[str, bool]:
-    """A line a suite, then what does not work, in the terminal's width.
+    """A line a suite, then what lacks and how it is got.
 
     Args:
-        everything: Whether what was found in order (versions, patches) is listed, too.
+        everything: Whether what was found in order (versions) is listed, too.
 
     Returns:
-        (report, fits): the text for people, and whether no check found something wrong.
+        The text for people, and whether nothing is wrong.
     """
-    before = [finding for check in CHECKS for finding in check()]  # whether the hub answers, for the suites' data
-    of_suites = {name: suite_findings(suite) for name, suite in all_suites().items()}
-    data = {name: _data_of(name) for name in of_suites}
-    suites = [_suite_row(name, [data[name], *findings]) for name, findings in of_suites.items()]
-    findings = list(dict.fromkeys([*(one for found in of_suites.values() for one in found), *before]))
-    findings.sort(key=lambda one: STATES.index(one.state))
-    told = [one for one in findings if everything or not (one.state == "ok" or one.needed)]  # needed: told of suites
-    rows = [(one.state, one.what if one.state == "ok" else f"{one.what} -> {one.cost}") for one in told]
-    parts = [
-        _table(suites),
-        *([_lines(MIRROR)] if any("cultureval mirror" in what for _, _, what in suites) else []),
-        *_samples_line([name for name, one in data.items() if (one.state, one.needed) == ("missing", "data")]),
-        *([_table(rows)] if rows else []),
-        *([] if everything else [_lines(REST)]),
-    ]
-    return "\n\n".join(parts), all(finding.state != "wrong" for finding in findings)
+    machine = [finding for check in CHECKS for finding in check()]  # whether the hub answers, for the suites' data
+    of_suites = {name: suite_findings(name) for name in all_suites()}
+    rows = [(name, *_state(name, found)) for name, found in of_suites.items()]
+    lines = [terminal_table(("suite", "", "tasks"), rows), ""]
+    for name, found in of_suites.items():
+        lines += [f"{name} lacks {one.what}: {one.how}" for one in found if one.state != "ok"]
+    told = [one for one in machine if everything or one.state != "ok"]
+    lines += [f"{one.state}: {one.what}{f': {one.how}' if one.how else ''}" for one in told]
+    return "\n".join(dict.fromkeys(lines)), all(one.state != "wrong" for one in machine)
 
 
-def _table(rows: Sequence[Sequence[str]]) -> str:
-    return terminal_table((), rows, width=terminal_width() or WIDTH)
+def _state(suite: str, findings: Sequence[Finding]) -> tuple[str, str]:
+    """("ready", "partly" or "missing", how many tasks can run and in which groups others cannot)."""
+    tasks = [task for task in all_tasks().values() if task.suite == suite]
+    lacking = {name for one in findings if one.state != "ok" for name in one.tasks}
+    without = Counter(task.group for task in tasks if task.task in lacking)
+    count = f"{len(tasks) - without.total()} of {len(tasks)}"
+    if not without:
+        return "ready", count
+    named = shown_names([group if n == 1 else f"{n} of {group}" for group, n in without.items()], MOST_NAMED)
+    return ("missing", count) if without.total() == len(tasks) else ("partly", f"{count}, not {named}")
 
 
-def _lines(text: str) -> str:
-    return folded(text, terminal_width() or WIDTH)
+def suite_findings(suite: str) -> list[Finding]:
+    """What a suite needs: data, the extra of images, and what scores its tasks."""
+    tasks = [task for task in all_tasks().values() if task.suite == suite]
+    images = tuple(task.task for task in tasks if task.images)
+    found = [_data_of(suite, tasks)]
+    if images and missing_packages("vision"):
+        found.append(Finding("missing", "the extra `vision`", install_command("vision"), images))
+    try:
+        scored: dict[Instrument, list[str]] = {}
+        for task in tasks:
+            instrument = kind_of(task.task).instrument
+            if instrument and instrument.needs:
+                scored.setdefault(instrument, []).append(task.task)
+    except CulturevalError as error:
+        return [*found, Finding("missing", "its kinds", str(error), tuple(task.task for task in tasks))]
+    return [*found, *(_instrument(suite, one, tuple(names)) for one, names in scored.items())]
 
 
-def _samples_line(without_data: Sequence[str]) -> list[str]:
-    """How the first suite that has samples is tried at once; [] where none has."""
-    for name in without_data:
-        tasks = [task for task in all_tasks().values() if task.suite == name]
-        if len(tasks_without_data(tasks, DataOptions(root=samples_root()))) < len(tasks):
-            command = f"cultureval eval {SHORT if gguf_file() else 'MODEL'} {name} --data samples --skip-unscorable"
-            return [_lines(f"To try it now, on a few rows that we made up (other suites have some, too):\n  {command}")]
-    return []
-
-
-def _suite_row(name: str, findings: Sequence[Finding]) -> tuple[str, str, str]:
-    """("ready", "partly" or "missing", the suite, where its data are or what is missing and below it the commands).
-
-    Args:
-        findings: Of its data, then of all else that it needs.
-    """
-    lacking = [one for one in findings if one.needed and one.state != "ok"]
-    if not lacking:
-        return "ready", name, findings[0].what
-    mirror = f"cultureval mirror {mirror_arguments(name)} --output-dir DIR"
-    fetched = ", ".join(one.needed for one in lacking if not one.get)
-    told = [f"{fetched}\n  {mirror}"] if fetched else []
-    told += [f"{one.needed}\n  {one.get}" for one in lacking if one.get]
-    tasks = [task for task in all_tasks().values() if task.suite == name]
-    without = [task for task in tasks if any(not one.tasks or task.task in one.tasks for one in lacking)]
-    if len(without) == len(tasks):
-        return "missing", name, "\n".join(told)
-    groups = Counter(task.group for task in without)
-    named = [group if count == 1 else f"{count} of {group}" for group, count in groups.items()]
-    what = f"{len(tasks) - len(without)} of {len(tasks)} tasks can run, not {shown_names(named, MOST_NAMED)}"
-    return "partly", name, "\n".join([what, *told])
-
-
-def _data_of(suite: str) -> Finding:
-    """Where the data of a suite are, or of which of its tasks they are missing."""
+def _data_of(suite: str, tasks: Sequence[Task]) -> Finding:
     try:
         options = read_data_options()
     except CulturevalError as error:
-        return Finding("wrong", "", needed="data", get=str(error).rstrip("."))
-    tasks = [task for task in all_tasks().values() if task.suite == suite]
-    if options.root is None and not is_offline():
-        without = tuple(task.task for task in tasks if not any(source.on_hub for source in task.sources))
-        terms = ", whose terms you accept there" if any(task.sources[0].gated for task in tasks) else ""
-        place = f"data come from the hub{terms}"
-    else:
-        without = tasks_without_data(tasks, options)
-        place = f"data in {options.root or 'the cache of the hub'}"
-    needed = "data" if len(without) == len(tasks) else f"data of {len(without)} of {len(tasks)} tasks"
-    get = ""
+        return Finding("missing", "data", str(error), tuple(task.task for task in tasks))
+    without = tasks_without_data(tasks, options)
     if suite in registered().installed | registered().custom:  # its author knows where they are
-        folders = sorted({task.sources[0].repo for task in tasks})
-        get = f"--data DIR, with {shown_names(folders, MOST_NAMED)} inside"
-    return Finding("missing" if without else "ok", place, needed=needed, get=get, tasks=without)
+        how = f"--data DIR, with {shown_names(sorted({task.sources[0].repo for task in tasks}), MOST_NAMED)} inside"
+    else:
+        how = f"cultureval mirror {mirror_arguments(suite)} --output-dir DIR, then --data DIR"
+    return Finding("missing" if without else "ok", f"data of {len(without)} of {len(tasks)} tasks", how, without)
+
+
+def tasks_without_data(tasks: Iterable[Task], options: DataOptions) -> tuple[str, ...]:
+    """The tasks without data on this machine, and on the hub where no root is named and it is not offline."""
+    without = []
+    for task in tasks:
+        if options.root is None and not is_offline() and any(source.on_hub for source in task.sources):
+            continue
+        try:
+            find_subset(task, options)
+        except CulturevalError:
+            without.append(task.task)
+    return tuple(without)
+
+
+def _instrument(suite: str, instrument: Instrument, tasks: tuple[str, ...]) -> Finding:
+    """Whether what scores some tasks works; a model is loaded only where it is on this machine."""
+    lacking = [name for name in instrument.sources() if not _on_machine(name)]
+    if lacking and not is_offline():
+        return Finding("ok", f"{instrument.needs}: the first task that needs it fetches {shown_names(lacking)}")
+    if lacking:
+        how = f"{shown_names(lacking)}: cultureval mirror {mirror_arguments(suite)} --output-dir DIR"
+        return Finding("missing", instrument.needs, how, tasks)
+    try:
+        instrument.check()
+    except CulturevalError as error:
+        return Finding("missing", instrument.needs, str(error), tasks)
+    return Finding("ok", instrument.needs)
+
+
+def _on_machine(name: str) -> bool:
+    """Whether a scoring model or file is in a folder or in the hub's cache; loads no library of models."""
+    place = Path(local_copy(name)).expanduser()
+    return place.exists() or "://" not in name and any(cached_file(name, file) for file in ("config.json", "model.bin"))
 
 
 def check_versions() -> list[Finding]:
@@ -152,44 +147,20 @@ def check_versions() -> list[Finding]:
             if requirement in core:
                 findings.append(Finding("wrong", f"{requirement.name} is not installed", "install cultureval with pip"))
             continue
-        if requirement.specifier.contains(found, prereleases=True):
-            findings.append(Finding("ok", f"{requirement.name} {found}"))
-        else:
-            cost = f"tested with {requirement.specifier}; other versions are known to fail or untried"
-            findings.append(Finding("wrong", f"{requirement.name} {found}", cost))
+        fits = requirement.specifier.contains(found, prereleases=True)
+        how = "" if fits else f"tested with {requirement.specifier}"
+        findings.append(Finding("ok" if fits else "wrong", f"{requirement.name} {found}", how))
     return findings
 
 
 def check_extras() -> list[Finding]:
     """Which parts of the package are installed."""
-    return [check_extra(extra) for extra in PARTS]
-
-
-def check_extra(extra: str) -> Finding:
-    """Whether one of `extras.PARTS` is installed."""
-    if missing := missing_packages(extra):
-        what, get = f"extra {extra} ({', '.join(missing)})", install_command(extra)
-        return Finding("missing", what, f"{PARTS[extra]} need it: {get}", f"extra {extra}", get)
-    return Finding("ok", f"extra {extra}")
-
-
-def check_sandbox() -> list[Finding]:
-    """Whether generated code can be judged: EvalPlus, bubblewrap, and its permission to create namespaces."""
-    if missing_packages("code"):
-        return [check_extra("code")]
-    from cultureval.runtime.sandbox.jail import SandboxLimits, control_group, shown_packages
-    from cultureval.runtime.sandbox.sandbox import Sandbox
-
-    try:
-        with contextlib.closing(Sandbox()) as probe:
-            probe.start()
-    except CulturevalError as error:
-        how = str(error).rstrip(".")
-        return [Finding("missing", f"sandbox: {how}", "generated code cannot be scored", "sandbox", how)]
-    grouped = control_group(SandboxLimits())
-    bound = "a control group (systemd)" if grouped else "the system-call filter, without a control group"
-    text = f"sandbox: bubblewrap runs generated code, which sees {', '.join(shown_packages())}"
-    return [Finding("ok", f"{text}; its kernel memory is bounded by {bound}")]
+    return [
+        Finding("missing", f"extra {extra} ({', '.join(missing)})", f"{PARTS[extra]} need it: {install_command(extra)}")
+        if (missing := missing_packages(extra))
+        else Finding("ok", f"extra {extra}")
+        for extra in PARTS
+    ]
 
 
 def check_gpu() -> list[Finding]:
@@ -207,84 +178,8 @@ def check_hub() -> list[Finding]:
     if is_offline():
         return [Finding("optional", "hub (HF_HUB_OFFLINE is set)", "data and models come from folders only")]
     if problem := go_offline_if_unreachable():
-        cost = "use folders: `cultureval mirror` on a connected machine, then --data DIR"
-        return [Finding("missing", f"hub ({problem})", cost)]
+        return [Finding("missing", f"hub ({problem})", "`cultureval mirror` on a connected machine, then --data DIR")]
     return [Finding("ok", "hub answers")]
-
-
-def check_data_root() -> list[Finding]:
-    """The data root, and how many tasks it holds."""
-    try:
-        options = read_data_options()
-    except CulturevalError as error:
-        return [Finding("wrong", f"data options: {error}", "no task can be read")]
-    if options.root is None:
-        return [Finding("optional", f"data root ({variable_of('data_root')} is not set)", "data come from the hub")]
-    without, tasks = tasks_without_data(all_tasks().values(), options), len(all_tasks())
-    what = f"data root {options.root} has {tasks - len(without)} of {tasks} tasks"
-    return [Finding("missing" if without else "ok", what, "the other tasks cannot be run from it")]
-
-
-def tasks_without_data(tasks: Iterable[Task], options: DataOptions) -> tuple[str, ...]:
-    """The tasks without data on this machine, and on the hub where no root is named and it is not offline."""
-    from cultureval.tasks.reading import find_subset
-
-    without = []
-    for task in tasks:
-        try:
-            find_subset(task, options)
-        except CulturevalError:
-            without.append(task.task)
-    return tuple(without)
-
-
-def suite_findings(suite: Suite) -> list[Finding]:
-    """What a suite needs besides the core and data: an extra, and its `Suite.doctor`, or what scores its tasks."""
-    tasks = [task for task in all_tasks().values() if task.suite == suite.name]
-    images = tuple(task.task for task in tasks if task.images)
-    lacking = [replace(check_extra("vision"), tasks=images)] if images and missing_packages("vision") else []
-    if suite.doctor:
-        return [*lacking, *suite.part("doctor")()]
-    try:
-        kinds = {kind_of(task.task) for task in tasks}
-    except CulturevalError as error:
-        return [Finding("missing", str(error), "its tasks cannot be run", "its kinds", str(error).rstrip("."))]
-    scorers = dict.fromkeys(kind.instrument for kind in kinds if kind.instrument and kind.instrument.needs)
-    cost = f"tasks of {suite.name} cannot be scored"
-    return [*lacking, *(tried(one.needs, one.check, cost, scored_by(suite.name, one)) for one in scorers)]
-
-
-def scored_by(suite: str, instrument: Instrument) -> tuple[str, ...]:
-    """The tasks of a suite whose answers an instrument scores."""
-    tasks = (task for task in all_tasks().values() if task.suite == suite)
-    return tuple(task.task for task in tasks if kind_of(task.task).instrument == instrument)
-
-
-def tried(needed: str, check: Callable[[], object], cost: str, tasks: tuple[str, ...] = (), name: str = "") -> Finding:
-    """What a check tells that raises CulturevalError where something is missing.
-
-    Args:
-        cost: What does not work without it.
-        tasks: Those that cannot be scored without it; empty: all of the suite.
-        name: The hub id or folder of a scoring model: it is loaded only where it is on this machine.
-    """
-    what = f"{needed} {name}".strip()
-    if name and not _on_machine(name):
-        if not is_offline():
-            return Finding("missing", f"{what}: not on this machine yet", "the first task that needs it fetches it")
-        cost = f"{cost}; its variable (docs/settings.md) may name a folder"
-        return Finding("missing", f"{what}: not on this machine", cost, needed, tasks=tasks)
-    try:
-        check()
-    except CulturevalError as error:
-        return Finding("missing", f"{what}: {error}", cost, needed, tasks=tasks)
-    return Finding("ok", what, needed=needed)
-
-
-def _on_machine(name: str) -> bool:
-    """Whether a scoring model is in a folder or in the hub's cache; loads no library of models."""
-    cached = (cached_file(name, file) for file in ("config.json", "model.bin"))
-    return Path(local_copy(name)).expanduser().exists() or any(cached)
 
 
 def check_judges() -> list[Finding]:
@@ -292,15 +187,15 @@ def check_judges() -> list[Finding]:
     from cultureval.metrics.judges.optional_judges import judges_wanted
 
     if not judges_wanted():
-        cost = "judged tasks have reference metrics alone; `cultureval judge` can judge saved answers later"
-        return [Finding("optional", f"judge ({variable_of('judges')} is not set)", cost)]
+        how = "judged tasks have reference metrics alone; `cultureval judge` can judge saved answers later"
+        return [Finding("optional", f"judge ({variable_of('judges')} is not set)", how)]
     from cultureval.metrics.judges.identity import judge_identity
     from cultureval.metrics.judges.settings import configured_judges
 
     try:
         judges = [judge for judge in configured_judges() if judge.servers()]  # which raises for a missing key
     except CulturevalError as error:
-        return [Finding("wrong", f"judge: {error}", "a run with judged tasks does not start")]
+        return [Finding("wrong", "judge", str(error))]
     findings = []
     for judge in judges:
         what = f"judge {judge.name} ({judge.model})"
@@ -308,15 +203,8 @@ def check_judges() -> list[Finding]:
             judge_identity(judge.with_(max_retries=0))
             findings.append(Finding("ok", f"{what} answers at {', '.join(judge.base_url)}"))
         except CulturevalError as error:
-            findings.append(Finding("missing", f"{what}: {error}", "unscored"))
+            findings.append(Finding("missing", what, str(error)))
     return findings
 
 
-CHECKS: tuple[Callable[[], list[Finding]], ...] = (
-    check_hub,
-    check_data_root,
-    check_gpu,
-    check_judges,
-    check_extras,
-    check_versions,
-)
+CHECKS: tuple[Callable[[], list[Finding]], ...] = (check_hub, check_gpu, check_judges, check_extras, check_versions)

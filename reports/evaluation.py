@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from cultureval.reports.summary_text import shown_run
-from cultureval.runs.load_runs import read_run
-from cultureval.runs.record import Run, RunRecord
+from cultureval.runs.loading import Run, load
+from cultureval.runs.record import RunRecord
 from cultureval.runs.recording import record_of
 from cultureval.runs.writing import complete_results
 from cultureval.runtime.errors import ProblemList, described
@@ -74,7 +74,7 @@ def evaluate_tasks(
             finished = run_tasks(model, plan.model.file, plan.tasks, limit, output_dir, saving)
         save_run(finished, record_of(finished, plan.missing, started, plan.unscorable, plan.unjudged))
         tracker = finished.tracker
-        run = read_run(tracker.results_file)
+        run = load(tracker.results_file).runs[0]
         problems = [*tracker.failed_uploads, *write_files_of_suites(run)]
     try:
         return SavedRun(run, tracker.save_summary(shown_run(run, None, full=True)), problems)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from cultureval.runs.frame import DEN, read_items
+from cultureval.runs.frame import DEN, frame_of, read_items
 from cultureval.runs.record import ModelRecord, RunRecord, TaskRecord
 from cultureval.runs.recording import run_record
 from cultureval.runs.scores import Score, task_scores
@@ -101,7 +101,7 @@ def save_run(
     for task, given in details.items():
         table = given if isinstance(given, pyarrow.Table) else pyarrow.Table.from_pylist([dict(row) for row in given])
         file = write_details(root, model, date, task, table)
-        found = task_scores(read_items(file, task).assign(run=model))
+        found = task_scores(frame_of([read_items(file, task)], model))
         scores[task], rows[task] = {metric: score for (*_, metric), score in found.items()}, table.num_rows
     written = {task: dict(pair for one in of_task.items() for pair in _named(*one)) for task, of_task in scores.items()}
     configs = {task: {"name": task.partition("|")[0], "effective_num_docs": count} for task, count in rows.items()}

@@ -1,297 +1,219 @@
-"""The summary of a run as text: what a reader must know, the tables of its suites, where the files are.
-
-The tables come last, since the end of the output is what people read; in full (`--full`) every score stands above them.
-
-Tables are never wider than the terminal: where one does not fit, first its counts and then its standard errors are
-left out, and a line says so; `--json` has them at any width.
-"""
+"""The summary of a run as text or data: what a reader must know, where the files are, and last the suites' tables."""
 
 import json
 import shlex
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, TypeGuard
+from typing import Any
 
-from cultureval.metrics.judges.items import JUDGED
+from cultureval.metrics.proportions import NORMAL_95
 from cultureval.reports.terminal_tables import terminal_table
 from cultureval.runs.files import output_folder
-from cultureval.runs.judged import judge_scores
-from cultureval.runs.means import count_of
-from cultureval.runs.record import Run
-from cultureval.runs.table import (
-    MOST_LINES,
-    Cell,
-    Column,
-    Content,
-    Coverage,
-    SuiteTable,
-    names_of_columns,
-    suite_tables,
-)
-from cultureval.runs.warnings import run_notes, run_warnings
-from cultureval.runtime.errors import counted, escaped
+from cultureval.runs.loading import Run
+from cultureval.runs.scores import Score
+from cultureval.runs.table import Cell, TableOfRun, tables_of
+from cultureval.runs.warnings import warnings
+from cultureval.runtime.errors import escaped
 from cultureval.runtime.printing import folded
-from cultureval.runtime.rounding import printed, printed_or_na
-from cultureval.tasks.catalogue import OVERALL
+from cultureval.runtime.rounding import printed, without_nan
 
-STANDARD_ERRORS, COUNTS = "standard errors", "n"
-DETAILS = ((STANDARD_ERRORS, COUNTS), (STANDARD_ERRORS,), (COUNTS,), ())  # shown beside the values, the most first
-UNDEFINED = "n/a"
+MOST_LINES = 25  # of a suite
 PLAIN_WIDTH = 120  # where standard output is no terminal
+ERRORS = f"±: {NORMAL_95:.2f} standard errors; n: items with a score, of those that were asked."
+PUBLISHED = "[ ]: the paper's number for a model of this name."
 
 
-def shown_run(run: Run, width: int | None, full: bool = False, name: str = "", untold: Collection[str] = ()) -> str:
-    """What people read of a run: the summary, which comes last, after all scores, notes and signatures where `full`."""
-    summary = summary_text(run, width or PLAIN_WIDTH, full, name, untold)
-    return escaped(f"{full_text(run, width)}\n\n{summary}" if full else summary, keep="\n")
-
-
-def summary_text(run: Run, width: int, full: bool = False, name: str = "", untold: Collection[str] = ()) -> str:
-    """The summary of a run.
+def shown_run(run: Run, width: int | None, full: bool = False, untold: Collection[str] = ()) -> str:
+    """What people read of a run; the tables of its suites come last.
 
     Args:
-        width: Width of the terminal in cells.
-        full: Whether all scores and notes stand above it.
-        name: The model's, with what tells it from others of the name; "": as in the file.
+        width: Of the terminal in cells; None: standard output is none.
+        full: Whether all scores, notes on the data and signatures stand above.
         untold: Kinds of warnings that are left out.
-
-    Returns:
-        The lines, joined. The tables of each suite have at most `MOST_LINES`.
     """
-    lines = _wrapped(f"{name or run.model}, {run.date}", width)
-    lines += listed([warning for warning in run_warnings(run) if warning.kind not in untold], width)
-    published, suites = False, suite_tables(run)
-    if not suites:
-        lines += _wrapped("None of its tasks is of a suite that is known here: --full has all scores.", width)
-    for suite, tables in suites.items():
-        lines += ["", *suite_lines(suite, tables, width)]
-        published |= any(cell.published is not None for table in tables for cell in _cells(table))
-    if published:
-        lines += _wrapped("[ ] is the paper's number for a model of this name.", width)
-    lines += _unbroken("Results:", shlex.quote(str(_shortest(run.file))), width)
+    limit = width or PLAIN_WIDTH
+    lines = [*(full_lines(run, width) if full else ()), *folded(f"{run.name}, {run.date}", limit).splitlines()]
+    lines += listed([one.sentence for one in warnings(run) if one.kind not in untold], limit)
+    lines += filter(None, [_cost(run)])
+    lines += [f"Results: {shlex.quote(str(_shortest(run.file)))}"]
     if not full:
-        notes = run_notes(run)
-        also = f", {counted(len(notes), 'note')} on the data" if notes else ""
-        lines += _unbroken(f"All scores, signatures{also}:", f"cultureval show {_folder(run)} --full", width)
-    return "\n".join(lines)
+        lines += [f"All scores and signatures: cultureval show {_folder(run)} --full"]
+    tables: dict[str, list[TableOfRun]] = {}
+    for table in tables_of(run):
+        tables.setdefault(table.suite, []).append(table)
+    cells = [cell for some in tables.values() for table in some for cell in table.cells.values()]
+    lines += [ERRORS] if any(cell.error is not None for cell in cells) else []
+    lines += [PUBLISHED] if any(cell.published is not None for cell in cells) else []
+    lines += [line for suite in tables.values() for line in ("", *suite_lines(suite, limit))]
+    return escaped("\n".join(lines), keep="\n")
 
 
-def suite_lines(suite: str, tables: Sequence[SuiteTable], width: int) -> list[str]:
-    """The lines of a suite's tables, at most `MOST_LINES`; a line says how many are left out."""
+def suite_lines(tables: Sequence[TableOfRun], width: int) -> list[str]:
+    """The lines of a suite's tables, at most `MOST_LINES`: where they are more, first notes and then rows go."""
+    rows = {table.name: table.rows for table in tables}
     lines = [line for table in tables for line in table_lines(table, width)]
     if len(lines) <= MOST_LINES:
         return lines
-    kept = lines[: MOST_LINES - 1]
-    return [*kept, *_wrapped(f"({len(lines) - len(kept)} more lines of {suite}: --full)", width)]
+    lines = [line for table in tables for line in table_lines(table, width, notes=False)]
+    over = len(lines) - MOST_LINES + 1
+    while over > 0 and any(len(some) > 1 for some in rows.values()):
+        longest = max(tables, key=lambda table: len(rows[table.name]))
+        kept = rows[longest.name]
+        last = next(row for row in reversed(kept) if not longest.main or row != longest.main[0])
+        rows[longest.name], over = [row for row in kept if row != last], over - 1
+    lines = [line for table in tables for line in table_lines(table, width, rows[table.name], notes=False)]
+    return [*lines, "(more rows and notes: --full or --json)"]
 
 
-def table_lines(table: SuiteTable, width: int) -> list[str]:
-    """The lines of a table: title, header, rows and notes.
+def table_lines(table: TableOfRun, width: int, rows: Sequence[str] | None = None, notes: bool = True) -> list[str]:
+    """The lines of a table: title, header, rows and notes, no wider than `width`; errors are left out before it folds.
 
     Args:
-        width: No line is wider, in cells.
+        rows: Those that are shown; None: all.
+        notes: Whether its notes stand below.
     """
     from rich.cells import cell_len
 
-    title, lines, shown = _wrapped(table.title, width), [], DETAILS[0]
-    for shown in DETAILS:
-        header, rows, align = _grid(table, shown)
-        lines = terminal_table(header, rows, align, indent=2).splitlines()
-        if max(map(cell_len, lines), default=0) <= width:
+    lower = ", ".join(name for name in table.columns if name in table.lower)
+    told = "; ".join(filter(None, (table.unit, lower and f"lower is better: {lower}")))
+    shown = table.rows if rows is None else rows
+    header = ["", *table.columns, "n"]
+    for errors in (True, False):
+        cells = [[row, *_texts(table, row, errors), _count(table, row)] for row in shown]
+        lines = terminal_table(header, cells, "lr", indent=2, width=10_000).splitlines()
+        if max(map(cell_len, lines)) <= width:
             break
     else:
-        lines = terminal_table(header, rows, align, indent=2, width=width, cut_words=True).splitlines()
-    left_out = [detail for detail in _details_of(table) if detail not in shown]
-    notes = [*table.notes, *([f"Left out for lack of width: {', '.join(left_out)}."] if left_out else [])]
-    return [*title, *lines, *(f"  {line}" for note in notes for line in _wrapped(note, width - 2))]
+        lines = terminal_table(header, cells, "lr", indent=2, width=width).splitlines()
+    said = [line for note in table.notes for line in folded(note, width - 2).splitlines()] if notes else []
+    return [
+        *folded(f"{table.name}: {told}" if told else table.name, width).splitlines(),
+        *lines,
+        *(f"  {one}" for one in said),
+    ]
 
 
-def summary_data(run: Run, name: str = "") -> dict[str, Any]:
-    """The summary as data for JSON: model (`name`, where it has others of its name), date, path of the results file,
-    warnings, numbers that the file states otherwise, notes, each suite's tables.
-    """
+def _texts(table: TableOfRun, row: str, errors: bool) -> list[str]:
+    return [_text(table.cells.get((row, column)), errors) for column in table.columns]
+
+
+def _text(cell: Cell | None, errors: bool) -> str:
+    """A number with its error, the parts it is of, and the paper's; words alone where there is no number."""
+    if cell is None:
+        return ""
+    parts = [] if cell.value is None else [printed(cell.value, cell.digits)]
+    if errors and cell.value is not None and cell.error is not None:
+        parts.append(f"±{printed(NORMAL_95 * cell.error, cell.digits)}")
+    parts += [f"({cell.words})" if parts else cell.words] if cell.words else []
+    parts += [f"[{printed(cell.published, cell.digits)}]"] if cell.published is not None else []
+    return " ".join(parts)
+
+
+def _count(table: TableOfRun, row: str) -> str:
+    """The items of a row's cells: `980 of 1,000`, or the least and the most where cells differ."""
+    cells = [cell for column in table.columns if (cell := table.cells.get((row, column))) and cell.n is not None]
+    counts = sorted({(cell.n or 0, cell.asked or cell.n or 0) for cell in cells})
+    if len(counts) == 1:
+        return of_asked(*counts[0])
+    return f"{counts[0][0]:,}-{counts[-1][0]:,}" if counts else ""
+
+
+def of_asked(n: int, asked: int) -> str:
+    """How many items a score is of: `980 of 1,000`, or one number where all have a score."""
+    return f"{n:,}" if n == asked else f"{n:,} of {asked:,}"
+
+
+def summary_data(run: Run) -> dict[str, Any]:
+    """The summary as data for JSON: model, date, results file, warnings, scores that files state otherwise, tables."""
+    tables: dict[str, list[dict[str, Any]]] = {}
+    for table in tables_of(run):
+        tables.setdefault(table.suite, []).append(_table_data(table))
     return {
-        "model": name or run.model,
+        "model": run.name,
         "date": run.date,
         "results": str(run.file.resolve()),
-        "warnings": run_warnings(run),
-        "claims": [one.sentence for one in run.claims],
-        "notes": run_notes(run),
-        "suites": {suite: [_table_data(table) for table in tables] for suite, tables in suite_tables(run).items()},
+        "warnings": [one._asdict() for one in warnings(run)],
+        "differs": [one._asdict() for one in run.differs],
+        "notes": notes_of(run),
+        "suites": tables,
     }
 
 
-def summaries_json(runs: Iterable[tuple[str, Run]]) -> str:
-    """The `summary_data` of runs with their models' names as one JSON document: {"runs": [...]}."""
-    data = {"runs": [summary_data(run, name) for name, run in runs]}
-    return json.dumps(data, ensure_ascii=False, indent=2, allow_nan=False)
+def summaries_json(runs: Iterable[Run]) -> str:
+    """The `summary_data` of runs as one JSON document: {"runs": [...]}."""
+    data = {"runs": [summary_data(run) for run in runs]}
+    return json.dumps(without_nan(data), ensure_ascii=False, indent=2, allow_nan=False)
 
 
-def _table_data(table: SuiteTable) -> dict[str, Any]:
-    def data(cell: Content) -> Any:
-        if not isinstance(cell, Cell):
-            return str(cell) if isinstance(cell, Coverage) else cell
-        return {"value": cell.value, "stderr": cell.stderr, "n": cell.n, "published": cell.published}
-
-    rows = [[row.label, *map(data, row.cells)] for row in table.rows]
-    columns = [column.whole if isinstance(column, Column) else column for column in table.columns]
-    return {"title": table.title, "columns": columns, "rows": rows, "notes": list(table.notes)}
-
-
-def _cells(table: SuiteTable) -> Iterable[Cell]:
-    return (cell for row in table.rows for cell in row.cells if isinstance(cell, Cell))
+def _table_data(table: TableOfRun) -> dict[str, Any]:
+    numbers = ("value", "error", "low", "high", "n", "asked", "published", "words")
+    cells = [
+        {"row": row, "column": column} | {name: getattr(cell, name) for name in numbers}
+        for (row, column), cell in table.cells.items()
+    ]
+    main = list(table.main) if table.main else None
+    told = {"name": table.name, "unit": table.unit, "main": main, "lower": sorted(table.lower)}
+    return told | {"cells": cells, "notes": table.notes}
 
 
-def _details_of(table: SuiteTable) -> list[str]:
-    """What the table has beside its values."""
-    cells = list(_cells(table))
-    found = {
-        STANDARD_ERRORS: any(cell.stderr is not None for cell in cells),
-        COUNTS: any(cell.n is not None for cell in cells),
-    }
-    return [detail for detail, present in found.items() if present]
+def notes_of(run: Run) -> list[str]:
+    """The notes on the data, each once, after the first task that has it."""
+    notes = {note: task.task for task in list(run.record.tasks.values())[::-1] for note in task.notes}
+    return [f"{task}: {note}" for note, task in list(notes.items())[::-1]]
 
 
-def _grid(table: SuiteTable, details: Sequence[str]) -> tuple[list[str], list[list[str]], str]:
-    """Header, rows and alignment of a table as texts; counts are a last column of their own."""
-    columns = [[row.label for row in table.rows]]
-    columns += [_column([row.cells[place] for row in table.rows], details) for place in range(len(table.columns) - 1)]
-    header, align = names_of_columns(table), "l" * len(columns)
-    if COUNTS in details and COUNTS in _details_of(table):
-        own = [[cell for cell in row.cells if isinstance(cell, Cell) and not cell.spans] for row in table.rows]
-        columns.append([_counts([cell.n for cell in cells]) for cells in own])
-        header, align = [*header, "n"], align + "r"
-    return header, [list(row) for row in zip(*columns, strict=True)], align
+def full_lines(run: Run, width: int | None) -> list[str]:
+    """Every score of a run, on the scale of its metric, the notes on its data, and its signatures."""
+    rows = list(_score_rows(run))
+    lines = terminal_table(("Task", "metric", "value", "±", "n"), rows, "llrrr", width=width).splitlines()
+    lines += notes_of(run)
+    lines += [f"{task}: not verified: {why}" for task, why in run.unverified.items()]
+    lines += [f"{one.task}: {one.metric} is {one.in_file:.6g} in the file" for one in run.differs]
+    return [
+        *lines,
+        *("Signatures:" for _ in run.record.signatures[:1]),
+        *(f"  {one.text}" for one in run.record.signatures),
+        "",
+    ]
 
 
-def _column(cells: Sequence[Content], details: Sequence[str]) -> list[str]:
-    """The texts of a column: values, standard errors and published values below each other."""
-    cells = [cell.words if _is_words(cell) else cell for cell in cells]
-    parts = [_parts(cell, details) if isinstance(cell, Cell) else None for cell in cells]
-    widths = [max((len(part[place]) for part in parts if part), default=0) for place in range(3)]
-    texts = []
-    for cell, part in zip(cells, parts, strict=True):
-        if part is None:
-            texts.append(f"{cell.words}{cell}" if isinstance(cell, Coverage) else cell if isinstance(cell, str) else "")
-        else:
-            value, *beside = (text.ljust(size) for text, size in zip(part, widths, strict=True) if size)
-            texts.append(" ".join([value.strip().rjust(widths[0]), *beside]).rstrip())
-    return texts
+def _score_rows(run: Run) -> Iterator[tuple[str, str, str, str, str]]:
+    for task, scores in run.scores.items():
+        shown = task
+        for metric, score in scores.items():
+            yield shown, metric, *_score_texts(score)
+            shown = ""
 
 
-def _is_words(cell: Content) -> TypeGuard[Cell]:
-    """Whether words stand in place of a number, with nothing beside them."""
-    return isinstance(cell, Cell) and cell.value is None and cell.words != UNDEFINED and cell.published is None
+def _score_texts(score: Score) -> tuple[str, str, str]:
+    error = "" if score.error is None else printed(NORMAL_95 * score.error, 4)
+    return printed(score.value, 4), error, of_asked(score.n, score.asked)
 
 
-def _parts(cell: Cell, details: Sequence[str]) -> tuple[str, str, str]:
-    value = UNDEFINED if cell.value is None else printed(cell.value, cell.digits)
-    error = STANDARD_ERRORS in details and cell.stderr is not None
-    digits = cell.digits if cell.published_digits is None else cell.published_digits
-    published = "" if cell.published is None else f"[{printed(cell.published, digits)}]"
-    return value, f"±{printed(cell.stderr, cell.digits)}" if error else "", published
-
-
-def _counts(counts: Sequence[int | None]) -> str:
-    """The number of items of a row's cells, or its range."""
-    known = sorted({count for count in counts if count is not None})
-    return "-".join(f"{count:,}" for count in (known if len(known) < 2 else (known[0], known[-1])))
-
-
-def _wrapped(text: str, width: int) -> list[str]:
-    """A sentence, or what a file names, in lines of the width; a line break in it starts no line of its own."""
-    return folded(escaped(text), max(width, 1)).splitlines()
-
-
-def _unbroken(words: str, rest: str, width: int) -> list[str]:
-    """Words and a path or command, which has a line of its own rather than parts on two."""
-    from rich.cells import cell_len
-
-    line = escaped(f"{words} {rest}")
-    return [line] if cell_len(line) <= width else [*_wrapped(words, width), escaped(rest)]
+def _cost(run: Run) -> str:
+    """What all answers of a server with prices cost, and their tokens."""
+    took = run.record.timing
+    if not took.cost:
+        return ""
+    tokens = f"{took.tokens_paid_in or 0:,} tokens of prompts, {took.tokens_paid_out or 0:,} of answers"
+    return f"Cost: {took.cost:.4g} for {tokens}. The provider's bill counts."
 
 
 def listed(sentences: Iterable[str], width: int) -> list[str]:
     """The lines of a list of sentences, each indented where it goes on."""
     lines = []
     for sentence in sentences:
-        first, *others = _wrapped(sentence, max(width - 2, 1)) or [""]
+        first, *others = folded(escaped(sentence), max(width - 2, 1)).splitlines() or [""]
         lines += [f"- {first}", *(f"  {line}" for line in others)]
     return lines
 
 
 def _folder(run: Run) -> str:
     """The output folder of a run, quoted for a shell; the file itself where it is in none."""
-    return shlex.quote(_shortest(output_folder(run.file.resolve()) or run.file))
+    return shlex.quote(str(_shortest(output_folder(run.file.resolve()) or run.file)))
 
 
-def _shortest(file: Path) -> str:
+def _shortest(file: Path) -> Path:
     """The path as one would type it: relative below the current folder."""
     path = file.resolve()
-    return str(path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path)
-
-
-def full_text(run: Run, width: int | None) -> str:
-    """The long table of a run and everything below it.
-
-    Args:
-        width: Of the terminal in cells; None: no limit.
-    """
-    cut = width is not None
-    header = ("Task", "metric", "value", "±", "n")
-    title = "Scores as in the results file, on the scale of each metric (shares from 0 to 1):"
-    lines = [terminal_table(header, _score_rows(run), "llrrr", title, width=width, cut_words=cut)]
-    lines += [*left_out_of_means(run), *judges_means(run), *run_notes(run)]
-    told = {"Numbers that the file states otherwise:": [one.sentence for one in run.claims]}
-    told |= {"Not checked against items:": [f"{task}: {why}" for task, why in run.unchecked.items()]}
-    told |= {"Scores that no metric gives:": [f"{task}: {why}" for task, why in run.impossible.items()]}
-    lines += [line for title, some in told.items() if some[1:] for line in (title, *(f"  {one}" for one in some))]
-    if run.record.signatures:
-        lines += ["Signatures:", *(f"  {signature.text}" for signature in run.record.signatures)]
-    return "\n".join(filter(None, lines))
-
-
-def left_out_of_means(run: Run) -> list[str]:
-    """For each task, how many rows some metrics exclude from their means, because they have no value there.
-
-    Judges' metrics have separate counts (`judges_means`).
-    """
-    lines = []
-    for task in run.record.tasks.values():
-        metrics_of: dict[int, list[str]] = {}
-        for metric, count in task.scored.items():
-            if count < task.rows and not metric.startswith(JUDGED):
-                metrics_of.setdefault(task.rows - count, []).append(metric)
-        for count, metrics in metrics_of.items():
-            who = metrics[0] if len(metrics) == 1 else f"{metrics[0]} and {len(metrics) - 1} more"
-            lines.append(f"{task.task}: {who} exclude {count} of {task.rows} answered rows.")
-    return lines
-
-
-def judges_means(run: Run) -> list[str]:
-    """Judges' scores of a run: a line for each judge and task with the mean of each criterion."""
-    lines = []
-    for one in sorted(judge_scores(run), key=lambda one: one.task):
-        cells = [f"{name} {printed_or_na(found.mean and found.mean.value)}" for name, found in one.criteria.items()]
-        if not cells:
-            continue
-        name = f"judge_{one.judge}_{one.template}"
-        lines.append("  ".join([f"  {one.task}  {name}", *cells, f"scored {one.scored}/{one.items}"]))
-        if one.flagged:
-            cells = [f"{name} {printed_or_na(found.unflagged)}" for name, found in one.criteria.items()]
-            lines.append("  ".join(["    without flagged texts:", *cells, f"{one.scored_unflagged} scored"]))
-    return ["Judges' means, from 1 to 5 (the table above has their bounds and errors):", *lines] if lines else []
-
-
-def _score_rows(run: Run) -> Iterator[tuple[str, str, str, str, str]]:
-    for task in sorted(run.scores):
-        values, shown = run.scores[task], task
-        for metric, value in values.items():
-            if task == OVERALL or metric.endswith("_stderr"):
-                continue
-            error, (n, _) = run.stderr(task, metric), count_of(run, task, metric)
-            told = "" if error is None else printed(error, 4), "" if n is None else f"{n:,}"
-            yield shown, metric, printed_or_na(value, 4), *told
-            shown = ""
-        for metric in run.record.tasks[task].left_out if task in run.record.tasks else ():
-            yield "", metric, "left out", "", ""
+    return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path

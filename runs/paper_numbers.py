@@ -24,24 +24,10 @@ def published_model(name: str, listed: Iterable[str]) -> str | None:
     return next((model for model in listed if _plain(model) == wanted), None)
 
 
-def published_scores(file: Path, name: str) -> dict[str, float]:
-    """A model's numbers in a CSV with a column `model`: column -> number, without empty cells; {} without it."""
-    rows = {row.pop("model"): row for row in published_rows(file)}
-    model = published_model(name, rows)
-    return {column: float(cell) for column, cell in rows[model].items() if cell} if model else {}
-
-
 def published_rows(file: Path) -> list[dict[str, str]]:
     """The rows of a paper's table, a CSV with a header, as texts; lines that start with "#" name its source."""
     lines = [line for line in file.read_text(encoding="utf-8").splitlines() if not line.startswith("#")]
     return list(csv.DictReader(lines))
-
-
-def published_rows_of(file: Path, name: str) -> list[dict[str, str]]:
-    """The rows of a paper's table, by its column `model`, that are of a run's model; [] where it lists none."""
-    rows = published_rows(file)
-    model = published_model(name, dict.fromkeys(row["model"] for row in rows))
-    return [row for row in rows if row["model"] == model]
 
 
 def _plain(name: str) -> str:

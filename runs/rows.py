@@ -11,10 +11,11 @@ from typing_extensions import TypedDict
 
 from cultureval.runs.files import read_details
 from cultureval.runs.frame import FIELDS, NAMES, row_names
+from cultureval.runs.loading import Run, load
 from cultureval.runtime.data.image_store import stored_image
 from cultureval.runtime.doc_fields import specific_of
-from cultureval.runtime.errors import CulturevalError, described, shorten, shown_names
-from cultureval.tasks.catalogue import known_task
+from cultureval.runtime.errors import CulturevalError, described, did_you_mean, shorten, shown_names
+from cultureval.tasks.catalogue import known_task, name_and_shots
 
 ROWS_AT_ONCE = 64
 NOT_READ = ("input_tokens", "argmax_logits_eq_gold", "unconditioned_logprobs", "logits", "input_images")
@@ -37,6 +38,27 @@ class _Row(TypedDict):
 
 
 _ROWS = TypeAdapter(list[_Row])
+
+
+def find_task(path: Path, name: str) -> tuple[Run, str]:
+    """The newest run of a path with saved answers to a task, and the task's name with `|k`.
+
+    Args:
+        path: An output folder, a folder in it, or a results file.
+        name: With `|k`, or without: then with the fewest few-shot examples.
+
+    Raises:
+        CulturevalError: Nothing can be read, or no run has details of the task.
+    """
+    runs, there = load(path).runs, []
+    for run in runs:
+        found = sorted(task for task in run.details if name in (task, name_and_shots(task)[0]))
+        if found:
+            return run, found[0]
+        there += run.details
+    known = list(dict.fromkeys(name_and_shots(task)[0] for task in there))
+    near = did_you_mean(name, known)
+    raise CulturevalError(f"{path} has no details of {name}.{near} It has {shown_names(known) or 'none at all'}.")
 
 
 def rows_of(file: Path, judgements: Iterable[Path] = ()) -> list[Row]:

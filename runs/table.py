@@ -9,19 +9,21 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from cultureval.metrics.declared import SHARE
+from cultureval.runs.frame import ends
 from cultureval.runs.loading import Run
 from cultureval.runs.paper_numbers import published_model
 from cultureval.runs.record import TaskRecord
 from cultureval.runs.scores import Parts
 from cultureval.runtime.errors import described
 from cultureval.tasks import catalogue
-from cultureval.tasks.catalogue import all_suites, all_tasks, declared_metric
+from cultureval.tasks.catalogue import all_suites, all_tasks
 from cultureval.tasks.suite import SCORE
 
 if TYPE_CHECKING:
     from cultureval.tasks.suite import Suite
 
-AVERAGE = "Average"
+AVERAGE, OTHERS = "Average", "other tasks"
 MOST_SUBSETS = 12  # of a mean that have rows of their own
 JUDGED_IN_PART = 0.02  # share of a judge's scores that are missing, from which a note says so
 JUDGE = "judge_"
@@ -130,31 +132,32 @@ class TableOfRun:
 def tables_of(run: Run) -> list[TableOfRun]:
     """The tables of a run, suite by suite, one of each kind for each number of few-shot examples.
 
-    A suite without `tables` of its own has a row a group and their averages (`group_table`). Tasks of other packages
-    that no record describes stand in a table of their own.
+    A suite without `tables` of its own has a row a group and their averages (`group_table`).
     """
-    records = run.record.tasks
+    tasks = [
+        *run.record.tasks.values(),
+        *(_unrecorded(run, task) for task in run.files if task not in run.record.tasks),
+    ]
+    known = list(all_suites())
+    unknown = [task.suite for task in tasks if task.suite not in known]
     found: list[TableOfRun] = []
-    for suite in _in_order(task.suite for task in records.values()):
-        tasks = run.tasks_of(suite)
-        for shots in dict.fromkeys(task.shots for task in tasks):
-            given = {
-                task.task.partition("|")[0]: run.scores.get(task.task, {}) for task in tasks if task.shots == shots
-            }
-            tables, notes = _declared(run, suite, given, shots)
+    for suite in dict.fromkeys([*known, *unknown]):
+        own = [task for task in tasks if task.suite == suite]
+        for shots in dict.fromkeys(task.shots for task in own):
+            tables, notes = _declared(run, suite, [task for task in own if task.shots == shots])
             made = [one for table in tables if (one := _filled(run, table, suite, shots)).cells]
             found += [replace(one, notes=[*one.notes, *notes]) for one in made]
-    others = [task for task in run.files if task not in records]
-    for shots in dict.fromkeys(_shots_of(task) for task in others):
-        cells = {
-            (task, metric): Mean({(task.rpartition("|")[0] or task, metric): 1.0}, digits=4)
-            for task in others
-            if _shots_of(task) == shots
-            for metric in run.scores.get(task, {})
-        }
-        lower = frozenset(metric for task, metric in cells if not higher_is_better(run, task, metric))
-        found.append(_filled(run, Table("Other tasks", cells, lower=lower), "", shots))
     return found
+
+
+def _unrecorded(run: Run, name: str) -> TaskRecord:
+    """A task that no record describes, of stock LightEval or another package."""
+    bare, _, shots = name.rpartition("|")
+    group = bare.partition(":")[0]
+    names = tuple(run.scores[name])
+    return TaskRecord(
+        task=name, suite=OTHERS, benchmark=group, group=group, subset=bare, shots=int(shots), metrics=names
+    )
 
 
 def published(suite: str) -> dict[str, list[TableOfRun]]:
@@ -165,34 +168,33 @@ def published(suite: str) -> dict[str, list[TableOfRun]]:
     found: dict[str, list[TableOfRun]] = {}
     for table in tables:
         for model, numbers in table.published.items():
-            cells = {
-                place: Cell(number, digits=mean.digits)
-                for place, mean in table.cells.items()
-                if (number := _paper(numbers, place, mean, mean.parts)) is not None
-            }
+            cells = {place: _printed(numbers, place, mean) for place, mean in table.cells.items()}
+            cells = {place: cell for place, cell in cells.items() if cell.value is not None}
             if cells:
                 found.setdefault(model, []).append(_of_cells(table, suite, table.name, cells, []))
     return found
 
 
-def _in_order(suites: Iterable[str]) -> list[str]:
-    """Suites in the catalogue's order, others behind them."""
-    known = list(all_suites())
-    return sorted(dict.fromkeys(suites), key=lambda name: known.index(name) if name in known else len(known))
+def _printed(numbers: Numbers, place: Place, mean: Mean) -> Cell:
+    """The paper's number, of those parts that it has."""
+    parts = {part: weight for part, weight in mean.parts.items() if part in numbers} if mean.of_present else mean.parts
+    words = f"{len(parts)}/{len(mean.parts)}" if len(parts) < len(mean.parts) else ""
+    return Cell(_paper(numbers, place, mean, parts), digits=mean.digits, words=words)
 
 
-def _shots_of(task: str) -> int:
-    shots = task.rpartition("|")[2]
-    return int(shots) if shots.isdigit() else 0
-
-
-def _declared(run: Run, suite: str, given: Given, shots: int) -> tuple[Sequence[Table], list[str]]:
+def _declared(run: Run, suite: str, tasks: Sequence[TaskRecord]) -> tuple[Sequence[Table], list[str]]:
     """A suite's tables; an error in its function costs a finished run nothing: the table of groups, and a note."""
-    known, tasks = all_suites().get(suite), [task for task in run.tasks_of(suite) if task.shots == shots]
+    known = all_suites().get(suite)
     try:
-        return (known.part("tables")(given) if known and known.tables else [group_table(run, suite, tasks)]), []
+        if known and known.tables:
+            return known.part("tables")({_bare(task): run.scores.get(task.task, {}) for task in tasks}), []
     except Exception as error:  # of another package's function, on a run that may be of another version
-        return [group_table(run, suite, tasks)], [f"The suite's own tables cannot be made: {described(error)}."]
+        return [group_table(suite, tasks)], [f"The suite's own tables cannot be made: {described(error)}."]
+    return [group_table(suite, tasks)], []
+
+
+def _bare(task: TaskRecord) -> str:
+    return task.task.rpartition("|")[0]
 
 
 def _filled(run: Run, table: Table, suite: str, shots: int) -> TableOfRun:
@@ -209,7 +211,13 @@ def _filled(run: Run, table: Table, suite: str, shots: int) -> TableOfRun:
 
 
 def _has_part(run: Run, mean: Mean, shots: int) -> bool:
-    return any(metric in run.scores.get(f"{task}|{shots}", {}) for task, metric in mean.parts)
+    """Whether a run has one of a mean's scores, or a task that has this metric without a score."""
+    records = run.record.tasks
+    for task, metric in mean.parts:
+        record = records.get(name := f"{task}|{shots}")
+        if metric in run.scores.get(name, {}) or (record and metric in record.metrics):
+            return True
+    return False
 
 
 def _of_cells(table: Table, suite: str, name: str, cells: dict[Place, Cell], notes: list[str]) -> TableOfRun:
@@ -251,11 +259,8 @@ def _judged_in_part(judge: str, cells: Mapping[Place, Cell]) -> list[str]:
     counts = [(cell.n, cell.asked) for cell in cells.values() if cell.n is not None and cell.asked]
     asked = sum(of for _, of in counts)
     missing = asked - sum(n for n, _ in counts)
-    return (
-        [f"Judged in part ({missing} of {asked} scores are missing)."]
-        if judge and missing > JUDGED_IN_PART * asked
-        else []
-    )
+    told = [f"Judged in part ({missing} of {asked} scores are missing)."]
+    return told if judge and missing > JUDGED_IN_PART * asked else []
 
 
 def equal(parts: Iterable[tuple[str, str]]) -> dict[tuple[str, str], float]:
@@ -297,7 +302,7 @@ def judges_of(given: Given, criteria: Iterable[str]) -> list[str]:
     return [judge for judge in dict.fromkeys(found) if judge]
 
 
-def group_table(run: Run, suite: str, tasks: Sequence[TaskRecord]) -> Table:
+def group_table(suite: str, tasks: Sequence[TaskRecord]) -> Table:
     """The table of a suite without one of its own: its groups by their first metric, and its averages.
 
     An average is one that the suite declares (`Suite.averages`); without one it is that of the groups with equal
@@ -305,19 +310,19 @@ def group_table(run: Run, suite: str, tasks: Sequence[TaskRecord]) -> Table:
     """
     groups: dict[tuple[str, str], list[str]] = {}
     for task in tasks:
-        groups.setdefault((task.group, task.headline), []).append(task.task.partition("|")[0])
+        groups.setdefault((task.group, task.headline), []).append(_bare(task))
     known = catalogue.groups(suite)
     cells: dict[Place, Mean] = {}
     for (group, metric), present in groups.items():
         members = dict.fromkeys([*known.get(group, ()), *present])
         cells[group, metric] = Mean(equal((task, metric) for task in members), digits=4, of_present=True)
-    lower = frozenset(
-        metric for (_, metric), members in groups.items() if not higher_is_better(run, members[0], metric)
-    )
+    lower = frozenset(metric for (_, metric), own in groups.items() if not higher_is_better(own[0], metric))
     averages = _averages(suite, known, cells)
     main = next(reversed(averages), None) or (next(iter(cells)) if len(cells) == 1 else None)
-    given = {task.task.partition("|")[0]: task.metrics for task in tasks}
-    return Table(suite, with_subsets(cells, given) | averages, main=main, lower=lower)
+    given = {_bare(task): task.metrics for task in tasks}
+    shares = all(sorted(ends(own[0], metric)) == sorted(SHARE) for (_, metric), own in groups.items())
+    unit = "0 to 1" if shares else "on the scales of the metrics"
+    return Table(suite, with_subsets(cells, given) | averages, unit, main, lower)
 
 
 def _averages(suite: str, groups: Mapping[str, Sequence[str]], cells: Mapping[Place, Mean]) -> dict[Place, Mean]:
@@ -330,7 +335,7 @@ def _averages(suite: str, groups: Mapping[str, Sequence[str]], cells: Mapping[Pl
         }
     metrics = {metric for _, metric in cells}
     names = dict.fromkeys([*groups, *(group for group, _ in cells)])
-    if len(names) < 2 or len(metrics) > 1:
+    if len(names) < 2 or len(metrics) > 1 or suite == OTHERS:
         return {}
     (metric,) = metrics
     wanted = [cells.get((name, metric)) or Mean(equal((task, metric) for task in groups[name])) for name in names]
@@ -346,20 +351,10 @@ def parts_of_average(suite: "Suite", name: str, metric: str = SCORE) -> dict[tup
     return dict(mean_of_cells(Mean(parts) for parts in members).parts)
 
 
-def higher_is_better(run: Run, task: str, metric: str) -> bool:
-    """Whether higher values of a metric are better: as it is declared, else as the results file says, else True."""
-    if declared := declared_metric(task, metric):
-        return declared.higher_is_better
-    configs = run.content.get("config_tasks")
-    config = configs.get(task) if isinstance(configs, Mapping) else None
-    metrics = config.get("metrics") if isinstance(config, Mapping) else None
-    for one in metrics if isinstance(metrics, Sequence) else ():
-        told = one.get("higher_is_better") if isinstance(one, Mapping) else None
-        if isinstance(told, Mapping) and metric in told:
-            return bool(told[metric])
-        if isinstance(told, bool) and one.get("metric_name") == metric:
-            return told
-    return True
+def higher_is_better(task: str, metric: str) -> bool:
+    """Whether higher values of a metric are better: as it is declared, else True."""
+    worst, best = ends(task, metric)
+    return worst < best
 
 
 def of_shots(count: int | str) -> str:

@@ -54,7 +54,10 @@ def is_partial(found: Iterable[Warning]) -> bool:
 
 def _unverified(run: Run, tasks: Tasks) -> str:
     found = {task.task: run.unverified[task.task] for task in tasks if task.task in run.unverified}
-    return f"Not verified, so not ranked: {_first(found)}: {next(iter(found.values()))}." if found else ""
+    if not found:
+        return ""
+    task, why = next(iter(found.items()))
+    return f"Not verified, so not ranked: {_first(found)}: {why.replace(str(run.details.get(task)), 'its details')}."
 
 
 def _differs(run: Run, tasks: Tasks) -> str:

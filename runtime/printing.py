@@ -72,6 +72,11 @@ def folded(text: str, width: int) -> str:
     return "\n".join(line if COMMAND.match(line) else textwrap.fill(line, width, **how) for line in lines)
 
 
+def wrapped(text: str) -> str:
+    """A paragraph in lines of the terminal's width, else of 100 letters."""
+    return folded(text, terminal_width() or 100)
+
+
 @contextmanager
 def steady_streams() -> Iterator[None]:
     """A context of a whole command: terminals are `TerminalStream`s, and an encoding may lack letters.

@@ -4,20 +4,16 @@ import json
 import re
 import shlex
 import sys
-from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from cultureval.runtime.errors import CulturevalError, counted, shorten
+from cultureval.runtime.errors import CulturevalError, counted
 from cultureval.runtime.printing import print_note, print_result, terminal_width
 from cultureval.runtime.progress import working
 from cultureval.scripts.options import AsJson, Full, Strict
-
-if TYPE_CHECKING:
-    from cultureval.runs.files import SavedTask
 
 
 def show(
@@ -25,7 +21,7 @@ def show(
     task: Annotated[str | None, typer.Argument(metavar="[TASK]", help="A task of a run, such as cvlue_vg.")] = None,
     item: Annotated[
         str | None,
-        typer.Argument(metavar="[ITEM]", help="Its id in the data, or '#N' (quoted), the Nth from 0."),
+        typer.Argument(metavar="[ITEM]", help="Its id in the data, or 'row N' (quoted), the Nth from 1."),
     ] = None,
     full: Full = False,
     as_json: AsJson = False,
@@ -51,46 +47,34 @@ def show(
 
 
 def _show_runs(results: Path, full: bool, as_json: bool, strict: bool) -> None:
-    """The newest run of each model in each output folder."""
+    """The runs of a path, the newest last."""
     from cultureval.reports.summary_text import shown_run, summaries_json
-    from cultureval.runs.load_runs import load, newest_runs
+    from cultureval.runs.loading import load
 
-    runs = load(results, strict)
-    for one in runs.left_out:
+    found = load(results, strict=strict)
+    for one in found.left_out:
         print_note(one.sentence)
-    newest = newest_runs(runs)
     if as_json:
-        print(summaries_json(newest))
+        print(summaries_json(found.runs))
     else:
-        print("\n\n".join(shown_run(run, terminal_width(), full, name) for name, run in newest))
+        print("\n\n".join(shown_run(run, terminal_width(), full) for run in found.runs[::-1]))
 
 
 def _show_items(results: Path, task: str, limit: int, as_json: bool) -> None:
     from cultureval.reports.item_view import item_data, items_table
     from cultureval.reports.summary_text import PLAIN_WIDTH, listed
-    from cultureval.runs.files import find_details
-    from cultureval.runs.load_runs import runs_of
-    from cultureval.runs.rows import rows_with_judgements
-    from cultureval.runs.warnings import task_warnings
+    from cultureval.runs.rows import find_task, rows_of
+    from cultureval.runs.warnings import warnings
 
-    saved = find_details(results, task)
-    rows = rows_with_judgements(saved)
-    try:
-        run = runs_of([saved]).get(saved.results_file)
-    except CulturevalError as error:  # the items can be read without it
-        print_note(str(error))
-        run = None
-    record = run and run.record.tasks.get(saved.task)
-    warnings = task_warnings(run, saved.task) if run else []
-    refused = record.refused if record else 0
+    run, name = find_task(results, task)
+    rows, told = rows_of(run.details[name], run.judgements.get(name, ())), warnings(run, [name])
     if as_json:
-        items = [item_data(place, rows, saved.task) for place in range(min(limit, len(rows)))]
-        content = {"task": task, "run": saved.run_name, "warnings": warnings, "rows": len(rows), "refused": refused}
-        content |= {"items": items}
-        print(json.dumps(content, ensure_ascii=False, indent=2))
+        items = [item_data(place, rows, name) for place in range(min(limit, len(rows)))]
+        content = {"task": name, "run": run.name, "date": run.date, "warnings": [one._asdict() for one in told]}
+        print(json.dumps(content | {"rows": len(rows), "items": items}, ensure_ascii=False, indent=2))
     else:
-        table = items_table(rows, task, saved.run_name, terminal_width(), limit, refused, results)
-        print("\n".join([*listed(warnings, terminal_width() or PLAIN_WIDTH), table]))
+        table = items_table(rows, name, f"{run.name}, {run.date}", terminal_width(), limit, str(results))
+        print("\n".join([*listed([one.sentence for one in told], terminal_width() or PLAIN_WIDTH), table]))
 
 
 def _show_fooled(results: Path, task: str | None, limit: int, output: Path | None, as_json: bool) -> None:
@@ -98,14 +82,14 @@ def _show_fooled(results: Path, task: str | None, limit: int, output: Path | Non
 
     if task is None:
         raise CulturevalError("--fooled is of one task: cultureval show RESULTS m2cqa:tf_en --fooled")
-    items, run = find_fooled(results, task)
+    items, named = find_fooled(results, task)
     if output:
-        write_gallery(items, f"{task}, {run}: {counted(len(items), 'item')} fooled the model", output)
+        write_gallery(items, f"{named}: {counted(len(items), 'item')} fooled the model", output)
     if as_json:
-        content = {"task": task, "run": run, "fooled": [asdict(item) for item in items]}
+        content = {"run": named, "fooled": [asdict(item) for item in items]}
         print(json.dumps(content, ensure_ascii=False, indent=2))
         return
-    print(f"{task}, {run}: {counted(len(items), 'item')} right on Q+ and fooled on Q-")
+    print(f"{named}: {counted(len(items), 'item')} right on Q+ and fooled on Q-")
     print(fooled_text(items[:limit], sys.stdout.isatty()))
     if len(items) > limit:
         print(f"{len(items) - limit} more items: --limit N, or all of them in a page: --output FILE.html")
@@ -114,42 +98,26 @@ def _show_fooled(results: Path, task: str | None, limit: int, output: Path | Non
 
 
 def _show_item(results: Path, task: str, item: str, output: Path | None, as_json: bool) -> None:
-    from cultureval.reports.item_view import describe, item_data, names_of, save_picture
-    from cultureval.runs.files import find_details
-    from cultureval.runs.rows import headline_of, places_of, rows_with_judgements
+    from cultureval.reports.item_view import describe, item_data, save_picture
+    from cultureval.runs.files import output_folder
+    from cultureval.runs.rows import find_task, headline_of, names_of, places_of, rows_of
 
-    saved = find_details(results, task)
-    rows = rows_with_judgements(saved)
-    try:
-        places = places_of(item, rows, task)
-    except CulturevalError as error:
-        raise CulturevalError(_why_unscored(saved, item) or str(error)) from None
+    run, name = find_task(results, task)
+    rows = rows_of(run.details[name], run.judgements.get(name, ()))
+    places = places_of(item, rows, name)
     if as_json:
-        found = [item_data(place, rows, task) for place in places]
+        found = [item_data(place, rows, name) for place in places]
         print(json.dumps(found[0] if len(found) == 1 else {"items": found}, ensure_ascii=False, indent=2))
         return
     names = names_of(rows)
     for place in places:
         if len(places) > 1:
             print(f"{names[place]}:")
-        print(describe(rows[place], headline_of(task), isolate=sys.stdout.isatty()))
-        name = re.sub(r"[^\w.-]+", "_", f"{task}-{names[place]}").strip("_")
-        path = output or saved.root / "pictures" / f"{name}.svg"
-        if colours := save_picture(rows[place], task, path):
+        print(describe(rows[place], headline_of(name), isolate=sys.stdout.isatty()))
+        file = re.sub(r"[^\w.-]+", "_", f"{task}-{names[place]}").strip("_")
+        path = output or (output_folder(run.file) or run.file.parent) / "pictures" / f"{file}.svg"
+        if colours := save_picture(rows[place], name, path):
             print(f"Picture ({colours}): {path.resolve()}")
-
-
-def _why_unscored(saved: "SavedTask", item: str) -> str:
-    """Why an item of a task is not in its details, as a sentence; "" where the run's results do not name it."""
-    from cultureval.runs.load_runs import runs_of
-
-    with suppress(CulturevalError, LookupError, TypeError, AttributeError):
-        config = runs_of([saved])[saved.results_file].content["config_tasks"][saved.task]
-        for row in config["rows_report"]["refused_rows"]:
-            names = f"{row['file']}:{row['row']}", row.get("value"), str(row.get("item")).rpartition(", item ")[2]
-            if item in names:
-                return f"{saved.task}, item {item}, has no score: {shorten(str(row['reason']))} ({row['kind']})."
-    return ""
 
 
 def view(

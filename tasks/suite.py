@@ -29,8 +29,6 @@ FUNCTIONS = (
     "run_files",
     "charts",
     "averages",
-    "doctor",
-    "data_hash",
 )  # fields of a suite
 
 
@@ -334,10 +332,6 @@ class Suite:
             (`reports.leaderboard.board.BoardTable`), and returns a list of `reports.charts.Chart`.
         averages: The function that gives its paper's averages over several groups (a list of `Average`), for other
             harnesses; that of the suite's own name is a row of `cultureval compare`, too.
-        doctor: The function that checks what it needs of a machine besides packages (scoring models, fonts), for
-            `cultureval doctor`: returns a list of `reports.doctor.Finding`.
-        data_hash: The function that hashes the data of a task that was scored without its prepared rows (generated
-            code), for `cultureval doctor RESULTS`: takes the task's name and the data root.
         page: Where its documentation is, a path below the repository or an address; `cultureval tasks` prints it.
         order: Suites are listed by this number, then by name; ours come first.
     """
@@ -360,8 +354,6 @@ class Suite:
     run_files: str | Callable[..., Sequence[str]] | None = None
     charts: str | Callable[..., Sequence[Any]] | None = None
     averages: str | Callable[[], Sequence[Average]] | None = None
-    doctor: str | Callable[[], Sequence[Any]] | None = None
-    data_hash: str | Callable[[str, str], str] | None = None
     page: str = ""
     order: int = 1000
 

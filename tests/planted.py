@@ -137,7 +137,7 @@ def judge(results: Path, task: str, rows: Rows, date: str = "2026-11-02T10-00-00
 def means(rows: Rows) -> dict[str, float | None]:
     """The scores of rows as their metrics state them: sum(value den) / sum(den), without corpus scores."""
     names = dict.fromkeys(
-        name for row in rows for name, value in row["metric"].items() if not isinstance(value, dict | list)
+        name for row in rows for name, value in row["metric"].items() if not isinstance(value, dict | list | str)
     )
     found: dict[str, float | None] = {}
     for name in names:

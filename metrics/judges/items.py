@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from cultureval.judge_prompts.replies import LOWEST
-from cultureval.judge_prompts.templates import JudgeTemplate, judge_template, own_templates
+from cultureval.judge_prompts.templates import JudgeTemplate, judge_template
 from cultureval.metrics.declared import Range
 from cultureval.metrics.judges.verdicts import JudgeItem, JudgeVerdict, metric_part
 
@@ -22,13 +22,6 @@ def metrics_of_judge(judge: str, templates: Iterable[str]) -> tuple[str, ...]:
     return tuple(f"{metric_prefix(judge, row)}_{metric_part(one)}" for row in rows for one in row.criteria)
 
 
-def suite_templates(suite: str) -> list[str]:
-    """The parts of metrics' names that are a suite's judge templates: of its folder, or registered under its name."""
-    folder = suite.removesuffix("_dev")
-    found = [row for row in own_templates().values() if row.name.startswith(f"{folder}_")]
-    return list(dict.fromkeys(row.short for row in found))
-
-
 def short_names(templates: Iterable[str]) -> list[str]:
     """What templates are called in the names of metrics."""
     rows = map(judge_template, templates)
@@ -39,12 +32,6 @@ def scales_of_judges(templates: Iterable[str]) -> dict[str, Range]:
     """How the metrics of any judge end, one for each criterion of each template -> the lowest and the highest score."""
     rows = map(judge_template, templates)
     return {f"_{row.short}_{metric_part(one)}": (LOWEST, float(row.top(one))) for row in rows for one in row.criteria}
-
-
-def labels_of(prefix: str) -> Mapping[str, Sequence[str]]:
-    """The labels, with their other spellings, of our template whose metrics begin so; {} where it gives none."""
-    known = [row for row in own_templates().values() if row.form == "label" and prefix.endswith(f"_{row.short}")]
-    return max(known, key=lambda row: len(row.short)).labels if known else {}
 
 
 def item_of(

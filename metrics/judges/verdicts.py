@@ -1,4 +1,4 @@
-"""Items and verdicts of judges, and their means and counts."""
+"""Items and verdicts of judges, and their texts for people."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -7,9 +7,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Union
 
-from cultureval.judge_prompts.suspicions import SUSPICIOUS
-from cultureval.metrics.standard_errors import errors_of_ratio
-
 if TYPE_CHECKING:
     from PIL.Image import Image
 
@@ -17,7 +14,6 @@ if TYPE_CHECKING:
 
 ItemImage = Union[Path, str, bytes, "Image"]
 Outcome = Literal["scored", "malformed", "doubtful", "refused", "no_answer", "not_asked", "unusable"]
-UNSCORED = ("malformed", "doubtful", "refused", "no_answer", "not_asked", "unusable")
 
 
 @dataclass(frozen=True)
@@ -64,11 +60,6 @@ class JudgeVerdict:
     cluster: str = ""
     reused: float | None = None
 
-    @property
-    def flagged(self) -> bool:
-        """Whether the text looks like an attempt to influence the judge."""
-        return bool(SUSPICIOUS & set(self.flags))
-
 
 @dataclass(frozen=True)
 class Judgement:
@@ -101,44 +92,6 @@ class Judgement:
         return bool(outcomes - {"no_answer", "not_asked", "unusable"}) or outcomes == {"unusable"}
 
 
-def summarize(verdicts: Sequence[JudgeVerdict], criteria: Sequence[str]) -> dict[str, float]:
-    """Means of the scored items (`means_of_criteria`), and the counts of `count_verdicts`."""
-    counts = count_verdicts([(verdict.outcome, verdict.flags) for verdict in verdicts])
-    return means_of_criteria(verdicts, criteria) | counts
-
-
-def means_of_criteria(verdicts: Sequence[JudgeVerdict], criteria: Sequence[str]) -> dict[str, float]:
-    """For each criterion `<part>` (`metric_part`), the mean over scored items, nan without any, and `<part>_stderr`."""
-    values: dict[str, float] = {}
-    for criterion in criteria:
-        scored = [(verdict.scores[criterion], verdict) for verdict in verdicts if criterion in verdict.scores]
-        scores, clusters = [score for score, _ in scored], [one.cluster or at for at, (_, one) in enumerate(scored)]
-        found = errors_of_ratio(scores, [1.0] * len(scores), clusters)
-        values |= {metric_part(criterion): found.value, f"{metric_part(criterion)}_stderr": found.error}
-    return values
-
-
-def count_verdicts(verdicts: Sequence[tuple[str, Sequence[str]]]) -> dict[str, int]:
-    """Numbers of items: all, scored, scored and not flagged, unscored, these by kind, flagged, in the wrong script.
-
-    Flagged items hold what may influence the judge.
-
-    Args:
-        verdicts: Outcome and flags of each item.
-    """
-    parsed = sum(outcome == "scored" for outcome, _ in verdicts)
-    unflagged = sum(outcome == "scored" and not SUSPICIOUS & set(flags) for outcome, flags in verdicts)
-    return {
-        "n_items": len(verdicts),
-        "n_parsed": parsed,
-        "n_parsed_unflagged": unflagged,
-        "n_unscored": len(verdicts) - parsed,
-        **{f"n_{kind}": sum(outcome == kind for outcome, _ in verdicts) for kind in UNSCORED},
-        "n_flagged": sum(bool(SUSPICIOUS & set(flags)) for _, flags in verdicts),
-        "n_wrong_script": sum("wrong_script" in flags for _, flags in verdicts),
-    }
-
-
 def unscored_lines(verdicts: Sequence[JudgeVerdict], most: int = 10) -> list[str]:
     """Why items have no score: one line per reason with its number of items, the most frequent first."""
     reasons = Counter(f"{verdict.outcome}: {verdict.reason}" for verdict in verdicts if verdict.reason)
@@ -156,30 +109,6 @@ def reuse_line(verdicts: Sequence[JudgeVerdict]) -> str | None:
     )
     when = f"of {first}" if first == last else f"of {first} to {last}"
     return f"{len(times):,} of {len(verdicts):,} verdicts are reused, {when} UTC (--no-resume judges again)"
-
-
-def label_shares(given: Sequence[str | None], labels: Mapping[str, Sequence[str]]) -> dict[str, float]:
-    """Share of each label among all items, under its first alternative spelling (English), and of "unknown".
-
-    Args:
-        given: The label of each item, None of one without.
-        labels: Those of the template, with their other spellings.
-    """
-    counts = Counter(label or "unknown" for label in given)
-    names = {label: (others or (label,))[0] for label, others in labels.items()} | {"unknown": "unknown"}
-    return {name: counts[label] / max(1, len(given)) for label, name in names.items()}
-
-
-def numbers_of_judge(
-    prefix: str,
-    verdicts: Sequence[JudgeVerdict],
-    criteria: Sequence[str],
-    labels: Mapping[str, Sequence[str]],
-) -> dict[str, float]:
-    """A judge's numbers of a task by one template, with names as in results files: means, and `label_shares`."""
-    found = means_of_criteria(verdicts, criteria)
-    found |= label_shares([one.label for one in verdicts], labels) if labels else {}
-    return {f"{prefix}_{name}": value for name, value in found.items()}
 
 
 def metric_part(criterion: str) -> str:

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 from cultureval.metrics.alqasida.feature_analysis import one_way, regression_tree, spearman
 from cultureval.metrics.alqasida.names import ADI2, ADI2_MACRO, ALDI, ARABIC_RATE, CORPUS, GAIN, NADI, PROMPT_ALDI, ZERO
 from cultureval.reports.alqasida.figures import draw_figures, tree
-from cultureval.reports.alqasida.ratings import CRITERIA, read_alqasida_ratings
+from cultureval.reports.alqasida.ratings import CRITERIA, RATINGS
 from cultureval.reports.charts import FORMATS, chart_files
+from cultureval.reports.human_ratings import NOT_MODELS
 from cultureval.reports.item_fields import fields_of_items
 from cultureval.reports.terminal_tables import terminal_table
 from cultureval.runs.loading import Run, load
@@ -177,28 +178,26 @@ def tree_rows(samples: "pandas.DataFrame") -> list[Row]:
 
 
 def mean_rows(samples: "pandas.DataFrame") -> list[Row]:
-    """Means of the scores by kind, model and shots: of all items, by dialect, by genre, and by both."""
-    rows = []
-    for dims in ((), ("dialect",), ("genre",), ("dialect", "genre")):
-        by = ["kind", "model", "n_shots", *dims]
-        for key, members in samples.groupby(by, sort=False):
-            found = {"dialect": "all", "genre": "all"} | dict(zip(by, key, strict=True))
-            row = {name: found[name] for name in ("kind", "model", "n_shots", "dialect", "genre")}
-            row["samples"] = int(members[ADI2].notna().sum())
-            for score in SCORES:
-                row[score], row[f"{score}_stderr"] = mean_of(members, score)
-            rows.append(row)
-    return rows
-
-
-def mean_of(samples: "pandas.DataFrame", score: str) -> tuple[float | None, float | None]:
-    """The mean of a score and its standard error over the samples that have it; None where undefined.
+    """Means of the scores by kind, model and shots: of all items, by dialect, by genre, and by both.
 
     Samples of one request or sentence, at several places, in several dialects or directions, are one cluster.
     """
-    items = samples[["cluster"]].assign(run="", task="", metric=score, num=samples[score], den=1.0, sums=None)
-    found = task_scores(items).get(("", "", score))
-    return (found.value, found.error) if found else (None, None)
+    rows = []
+    for dims in ((), ("dialect",), ("genre",), ("dialect", "genre")):
+        by = ["kind", "model", "n_shots", *dims]
+        groups = samples.groupby(by, sort=False)
+        items = samples[["cluster", *SCORES]].assign(run=groups.ngroup())
+        items = items.melt(["run", "cluster"], var_name="metric", value_name="num").assign(task="", den=1.0, sums=None)
+        scores = task_scores(items)
+        for number, (key, members) in enumerate(groups):
+            found = {"dialect": "all", "genre": "all"} | dict(zip(by, key, strict=True))
+            row = {name: found[name] for name in ("kind", "model", "n_shots", "dialect", "genre")}
+            row["samples"] = int(members[ADI2].notna().sum())
+            for name in SCORES:
+                score = scores.get((number, "", name))
+                row |= {name: score and score.value, f"{name}_stderr": score and score.error}
+            rows.append(row)
+    return rows
 
 
 def translations_of(runs: Sequence[Run]) -> list[Row]:
@@ -240,15 +239,10 @@ def human_rows(file: Path) -> list[Row]:
     Raises:
         CulturevalError: The file cannot be read.
     """
-    import pandas
-
-    names = (*CRITERIA, "TVD")
-    ratings = [(one.group, one.model, one.scores | one.metrics) for one in read_alqasida_ratings(file)[0]]
-    table = pandas.DataFrame([scores for *_, scores in ratings], columns=names)
-    rows = []
-    for key, members in table.groupby(
-        [[group for group, *_ in ratings], [model for _, model, _ in ratings]], sort=False
-    ):
+    ratings, rows = RATINGS.read(file), []
+    ratings = ratings[~ratings["model"].str.lower().isin(NOT_MODELS)].rename(columns={"group": "dialect"})
+    for key, one in ratings.groupby(["dialect", "model"], sort=False):
+        members = one.reindex(columns=[*CRITERIA, "TVD"])
         means = {name: None if math.isnan(mean) else mean for name, mean in members.mean().items()}
         row: Row = dict(zip(("dialect", "model"), key, strict=True)) | {"texts": len(members)} | means
         for name in ("Fluency", "TVD"):

@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 from cultureval.reports.comparison.differences import ALL, SUBSET, compare, load_sides, metrics_of
-from cultureval.reports.terminal_tables import terminal_table, wrapped
+from cultureval.reports.terminal_tables import terminal_table
 from cultureval.runs.loading import Run
 from cultureval.runtime.errors import CulturevalError, escaped
+from cultureval.runtime.printing import wrapped
 from cultureval.tasks.catalogue import all_tasks, rows_per_item
 from cultureval.tasks.selection import tasks_named
 from cultureval.tasks.suite import Task

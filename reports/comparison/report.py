@@ -17,11 +17,12 @@ from cultureval.reports.comparison.differences import (
     load_sides,
 )
 from cultureval.reports.comparison.flips import flips_of, shown_flips, with_texts
-from cultureval.reports.terminal_tables import terminal_table, wrapped
+from cultureval.reports.terminal_tables import terminal_table
 from cultureval.runs.loading import Run
 from cultureval.runs.pairs import DRAWS
 from cultureval.runtime.csv_files import write_csv
 from cultureval.runtime.errors import CulturevalError, escaped
+from cultureval.runtime.printing import wrapped
 from cultureval.runtime.rounding import printed_or_na, without_nan
 
 HEADER = ("", "metric", "items", "first", "second", "difference", "95% interval", "p", "p (Holm)")

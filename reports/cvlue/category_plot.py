@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 from cultureval.reports.charts import FORMATS, Chart, Point, chart_files, draws, intervals
-from cultureval.reports.doctor import Finding
 from cultureval.runtime.extras import MissingExtra, missing_packages
 from cultureval.runtime.printing import print_note
 
@@ -40,9 +39,9 @@ def draw_categories(rows: Sequence[Mapping[str, Any]], metric: str, title: str, 
         for heading, members in shown.items()
     ]
     spec = panels[0] | {"hconcat": panels, "resolve": {"scale": {"x": "shared"}}}
-    spec = {name: spec[name] for name in ("$schema", "config", "usermeta", "hconcat", "resolve")}
+    spec = {name: spec[name] for name in ("$schema", "config", "hconcat", "resolve")}
     for panel in panels:
-        for name in ("$schema", "config", "usermeta"):
+        for name in ("$schema", "config"):
             panel.pop(name)
     chart = Chart(stem.name, title, spec, "One standard error on either side.")
     return chart_files(chart, stem.parent, FORMATS if draws(CHINESE) else ("svg",))
@@ -66,13 +65,3 @@ def _columns(rows: Sequence[Mapping[str, Any]]) -> dict[str, Sequence[Mapping[st
         return {"by field": fields, "by category": members}
     half = -(-len(members) // 2)
     return {"by field": fields, "by category": members[:half], "by category, continued": members[half:]}
-
-
-def findings() -> list[Finding]:
-    """What CVLUE needs besides packages, for `cultureval doctor`: a font with Chinese letters."""
-    if missing_packages("page"):
-        return []  # of which doctor has a line
-    if draws(CHINESE):
-        return [Finding("ok", "a font with Chinese letters")]
-    cost = "CVLUE's plots are SVG only, whose letters the viewer draws: install a font such as fonts-noto-cjk"
-    return [Finding("missing", "a font with Chinese letters", cost)]

@@ -34,7 +34,7 @@ ROWS: Shown = {
     "TR, recall": ("itr", RECALLS["TR"]),
     "IR, recall": ("itr", RECALLS["IR"]),
 }
-ENGLISH_ROWS: Shown = ROWS | {"VQA, accuracy": ("vqa", {"vqa_accuracy": "score"})}
+ENGLISH_ROWS: Shown = {**ROWS, "VQA, accuracy": ("vqa", {"vqa_accuracy": "score"})}
 OTHER_SPLITS = {
     "cvlue": "The paper's numbers are of a test split that was not released.",
     "cvlue_en": "The paper's numbers for VQA v2 and VisDial are of their test splits.",

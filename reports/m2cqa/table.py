@@ -58,10 +58,9 @@ def tables(given: Given) -> list[Table]:
         table = _table(f"M2CQA, {prompt}", UNIT, tasks, COLUMNS, len(VARIETIES))
         cells = dict(table.cells)
         if all(name in tasks for name in DIALECTS):
-            cells |= {
-                (DIALECT, column): mean_of_cells(cells[name, column] for name in DIALECTS)
-                for column in COLUMNS.values()
-            }
+            means = {at: cells.pop(at) for at in table.cells if at[0] not in tasks}  # stay behind the paper's rows
+            columns = COLUMNS.values()
+            cells |= {(DIALECT, one): mean_of_cells(cells[name, one] for name in DIALECTS) for one in columns} | means
         found.append(replace(table, cells=cells, published=_published(key)))
     return found
 

@@ -1,6 +1,6 @@
 """QIMMA's charts of a leaderboard: the average against parameters, and the domains with their intervals."""
 
-from cultureval.reports.charts import Chart, Interval, Point, dots, isolated, scatter, short_names, without_size
+from cultureval.reports.charts import Chart, Interval, Point, chart_names, dots, scatter, without_size
 from cultureval.reports.leaderboard.assets import shown
 from cultureval.reports.leaderboard.board import BoardTable
 from cultureval.reports.model_sizes import family
@@ -11,8 +11,8 @@ from cultureval.tasks.suite import SCORE
 
 def charts(table: BoardTable) -> list[Chart]:
     """The charts that the ranked models' scores allow."""
-    names = {row.name: isolated(shown(row.name)) for row in table.ranked}
-    names |= {name: isolated(shown(short)) for name, short in short_names(list(names)).items()}
+    shorter = chart_names([shown(row.name) for row in table.ranked])
+    names = {row.name: shorter[shown(row.name)] for row in table.ranked}
     points, unknown = [], []
     for row in table.ranked:
         cell = row.cells.get((AVERAGE, SCORE))

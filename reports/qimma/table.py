@@ -6,17 +6,26 @@ paper's benchmark scores give its 14 averages and 98 domain scores. Inferred: Me
 (accuracy of three, BERTScore of two), as the others are of theirs.
 """
 
-from collections import defaultdict
-from collections.abc import Iterable
+from collections import Counter, defaultdict
 from pathlib import Path
 
 from cultureval.runs.loading import Run
 from cultureval.runs.paper_numbers import published_rows
-from cultureval.runs.table import AVERAGE, MOST_SUBSETS, Given, Mean, Numbers, Place, Table, equal, mean_of_cells
-from cultureval.runs.table import with_subsets as and_subsets
+from cultureval.runs.table import (
+    AVERAGE,
+    MOST_SUBSETS,
+    Given,
+    Mean,
+    Numbers,
+    Place,
+    Table,
+    equal,
+    mean_of_cells,
+    with_subsets,
+)
 from cultureval.runtime.doc_fields import FIRST_TOKEN, PAPER, SOUND
 from cultureval.tasks.catalogue import all_tasks
-from cultureval.tasks.qimma.averages import SUITE, benchmark_of, benchmark_tasks
+from cultureval.tasks.qimma.averages import SUITE, benchmark_tasks
 from cultureval.tasks.suite import SCORE
 
 PUBLISHED = Path(__file__).with_name("published.csv")
@@ -35,7 +44,7 @@ def tables(given: Given) -> list[Table]:
         benchmarks[name] = Mean(equal((task.task, task.metrics[0]) for task in tasks), 100, of_present=True)
         domains[tasks[0].domain].append(benchmarks[name])
     cells: dict[Place, Mean] = {(name, SCORE): mean for name, mean in benchmarks.items()}
-    cells = and_subsets(cells, given) if len(given) <= MOST_SUBSETS else cells
+    cells = with_subsets(cells, given) if len(given) <= MOST_SUBSETS else cells
     cells |= {(name, SCORE): mean_of_cells(own) for name, own in domains.items()}
     main = (AVERAGE, SCORE)
     cells[main] = mean_of_cells(benchmarks.values())
@@ -77,17 +86,6 @@ def published_numbers() -> dict[str, Numbers]:
 def _notes(run: Run, shots: int) -> list[str]:
     """The form of the data, and how prompts became tokens, where the run says so."""
     tasks = [task for task in run.tasks_of(SUITE) if task.shots == shots]
-    forms: dict[str, dict[str, None]] = {}
-    for task in tasks:
-        form = f"{task.form} for" if task.form else "not told for"
-        forms.setdefault(form, {})[benchmark_of(task.group, task.benchmark, task.subset)] = None
-    *fewer, most = sorted(forms, key=lambda form: len(forms[form]))
-    told = [
-        *(f"{form} {_names(forms[form])}" for form in fewer),
-        most.removesuffix(" for") + " for the others" * bool(fewer),
-    ]
-    return [f"Data: {'; '.join(told)}.", *(PARITY[name] for name in PARITY if name in {task.parity for task in tasks})]
-
-
-def _names(names: Iterable[str]) -> str:
-    return ", ".join(names)
+    forms = Counter(task.form or "not told" for task in tasks)
+    told = ", ".join(f"{form} ({count} subsets)" if len(forms) > 1 else form for form, count in sorted(forms.items()))
+    return [f"Data: {told}.", *(PARITY[name] for name in PARITY if name in {task.parity for task in tasks})]

@@ -42,8 +42,7 @@ def evaluate(
             `bad_rows="skip"` or `parity="paper"`.
 
     Returns:
-        The run: `run.scores[task][metric]` (the share or percentage that the task's page says; None where undefined),
-        `run.stderr(task, metric)`, `run.record`, `run.file`.
+        The run: `run.score(task, metric)` with `value`, `error`, `n`, `low`, `high`; `run.record`, `run.file`.
 
     Raises:
         CulturevalError: An argument or option is wrong, something that the run needs is missing (all that is, in one
@@ -85,22 +84,26 @@ def _task_names(tasks: str | Iterable[str]) -> list[str]:
     return names
 
 
-def load_results(*paths: str | Path, strict: bool = False) -> "Results":
-    """Reads finished runs: `.runs`, the newest first, each with `.score(task, metric)`; `.items` is one pandas table.
+def load_results(paths: str | Path | Iterable[str | Path], strict: bool = False) -> "Results":
+    """Reads finished runs: of each model, version and way of running it the newest results of each task.
 
     Args:
-        *paths: Results files, output folders, or folders in them. Files of stock LightEval are read too.
+        paths: A results file, an output folder or a folder in it, or several. Files of stock LightEval are read too.
         strict: Whether a file that cannot be read stops; else it is left out, and named in `left_out` of the result.
+
+    Returns:
+        `runs`, the newest first, and `items`, a pandas table of all item scores. A run has `score(task, metric)`,
+        `scores`, `record`, `file`; `runs.warnings.warnings(run)` is what a reader must know.
 
     Raises:
         CulturevalError: There is no results file that can be read; all of them are named, with the reasons.
     """
+    given = [paths] if isinstance(paths, str | Path) else list(paths) if isinstance(paths, Iterable) else [paths]
     from cultureval.runs.loading import load
 
-    found = [one for path in paths for one in (path if isinstance(path, list | tuple) else [path])]
-    for path in found:
-        _require_names(path=path)
-    return load(*found, strict=strict)
+    for one in given or [""]:
+        _require_names(path=one)
+    return load(*given, strict=strict)
 
 
 def score(

@@ -14,7 +14,6 @@ TEST = Suite(
     ratings="cultureval.reports.alqasida.ratings:RATINGS",
     outputs="cultureval.reports.alqasida.scored_outputs:score_outputs",
     tables="cultureval.reports.alqasida.table:tables",
-    doctor="cultureval.reports.alqasida.doctor:findings",
     page="docs/alqasida.md",
     order=50,
 )

@@ -15,7 +15,6 @@ SUITE = Suite(
     before_run="cultureval.tasks.cvlue.options:assumed_box_format",
     submissions="cultureval.reports.cvlue.official_scores:SUBMISSIONS",
     picture="cultureval.reports.cvlue.boxes:draw_sample",
-    doctor="cultureval.reports.cvlue.category_plot:findings",
     page="docs/cvlue.md",
     order=40,
 )

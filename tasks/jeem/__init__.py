@@ -9,7 +9,6 @@ SUITE = Suite(
     kinds="cultureval.tasks.jeem.kinds:KINDS",
     tables="cultureval.reports.jeem.table:tables",
     ratings="cultureval.reports.jeem.ratings:RATINGS",
-    doctor="cultureval.reports.jeem.doctor:findings",
     page="docs/jeem.md",
     order=20,
 )

@@ -11,8 +11,6 @@ QIMMA = Suite(
     tables="cultureval.reports.qimma.table:tables",
     charts="cultureval.reports.qimma.charts:charts",
     averages="cultureval.tasks.qimma.averages:averages",
-    doctor="cultureval.reports.qimma.doctor:findings",
-    data_hash="cultureval.tasks.qimma.code_data:data_hash",
     page="docs/qimma.md",
     order=10,
 )

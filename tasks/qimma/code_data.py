@@ -165,11 +165,6 @@ def problems_of(task: str, data: str) -> ProblemSet:
     return load_problems(next(name for name, known in CODE_DATASETS.items() if known.task == task), data)
 
 
-def data_hash(task: str, data: str) -> str:
-    """The fingerprint of a task's problems, as of `problems_of`."""
-    return problems_of(task, data).fingerprint
-
-
 def load_problems(
     dataset: str,
     data: str | None = None,

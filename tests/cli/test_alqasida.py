@@ -9,7 +9,7 @@ import pytest
 from result_files import details_of, results_of
 
 from cultureval.reports import load
-from cultureval.reports.alqasida.table import tables
+from cultureval.runs.table import tables_of
 from cultureval.runtime.data_options import samples_root
 from cultureval.samples.tiny_models.language_models import build_tiny_causal_lm
 from cultureval.tasks.catalogue import all_tasks
@@ -105,14 +105,13 @@ def test_further_profiles_are_chosen_and_translations_out_of_dialect_have_no_fid
         assert all(np.isnan(row["metric"]["adi2"]) != applies for row in details[name])
         assert scores[name]["spbleu_gain"] == pytest.approx(scores[name]["spbleu"] - scores[name]["spbleu_zero"])
     assert not {"all", "alqasida_mt:_average|0"} & set(scores)  # directions differ in kind
-    requests, directions = tables(*load(tmp_path / "out"))
-    (egy,) = [row.cells for row in requests.rows if row.label == "Egypt"]
-    assert [cell.value for cell in egy[::2]] == pytest.approx([100 * scores[name]["adi2"] for name in (mono, cross)])
-    assert egy[0].n == len(details[mono]) and list(map(str, egy[1::2])) == ["1/4", "1/3"]
-    shown = {row.label: row.cells[:2] for row in directions.rows if row.cells[0]}
-    assert list(shown) == ["dialect to English", "dialect to MSA", "MSA to dialect"]
-    gain = shown["MSA to dialect"][1]
-    assert (gain.value, gain.stderr) == tuple(scores[translations[2]][f"spbleu_gain{end}"] for end in ("", "_stderr"))
+    requests, directions = tables_of(load(tmp_path / "out").runs[0])
+    egy = [requests.cells["Egypt", column] for column in requests.columns]
+    assert [cell.value for cell in egy] == pytest.approx([100 * scores[name]["adi2"] for name in (mono, cross)])
+    assert egy[0].n == len(details[mono]) and [cell.words for cell in egy] == ["1/4", "1/3"]
+    assert directions.rows == ["dialect to English", "dialect to MSA", "MSA to dialect"]
+    gain = directions.cells["MSA to dialect", "BTEC gain"]
+    assert gain.value == pytest.approx(scores[translations[2]]["spbleu_gain"]) and gain.error
     (record,) = [row for row in means_of(cultureval, tmp_path) if (row["kind"], row["dialect"]) == ("mt", "all")]
     assert float(record["adi2"]) == pytest.approx(scores[translations[2]]["adi2"])
     assert int(record["samples"]) == len(details[translations[2]])

@@ -11,7 +11,7 @@ from result_files import details_of, results_of
 
 from cultureval.prompts.templates import render
 from cultureval.reports import load
-from cultureval.reports.m2cqa.table import tables
+from cultureval.runs.table import tables_of
 from cultureval.runtime.data_options import samples_root
 from cultureval.tasks.m2cqa.benchmarks import PROMPTS, VARIETIES
 
@@ -102,10 +102,11 @@ def test_always_true_always_false_and_perfect(evaluate, cultureval, refusal, tmp
             assert values["n_q_plus"] == (0 if cfhr is None else 6)
         assert not {"m2cqa:_average|0", "all"} & set(scores)  # prompts and varieties differ in kind
         assert scores[dialects[0]]["n_items"] == 2 * items  # counts are added
-        for table in tables(*load(tmp_path / name)):
-            assert [row.label for row in table.rows] == ["English", "MSA", "Levantine", "Egyptian", "Dialect"]
-            assert [row.cells[0].value for row in table.rows] == [cfhr] * 5
-            assert {row.cells[3].value for row in table.rows} == {0} and table.rows[0].cells[1].n == items
+        for table in tables_of(load(tmp_path / name).runs[0]):
+            assert table.rows == ["English", "MSA", "Levantine", "Egyptian", "Dialect", "Mean"]
+            assert [table.cells[row, "CFHR"].value for row in table.rows] == [cfhr] * 6
+            assert {table.cells[row, "invalid"].value for row in table.rows} == {0}
+            assert table.cells["English", "Q+"].n == items
         (file,) = (tmp_path / name).glob("results/**/results_*.json")
         assert "NaN" not in file.read_text(encoding="utf-8")
         assert ("n/a" in done.stdout) == (cfhr is None) and "_dialect_reason_first" in done.stdout

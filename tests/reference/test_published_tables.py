@@ -4,15 +4,18 @@ import csv
 from pathlib import Path
 
 import pytest
-from summary_runs import run_of
+from planted import plant, text_row
 
 from cultureval.reports.alqasida import table as alqasida
+from cultureval.reports.cvlue import table as cvlue
 from cultureval.reports.jeem import table as jeem
 from cultureval.reports.m2cqa import table as m2cqa
-from cultureval.runs.paper_numbers import published_rows, published_scores
+from cultureval.runs.loading import load
+from cultureval.runs.paper_numbers import published_rows
+from cultureval.runs.table import published, tables_of
 
 RELEASED = sorted((Path(__file__).parents[2] / "../shared/data/alqasida/llm_outputs").glob("*/*_metrics.csv"))
-MODELS = [row["model"] for row in published_rows(alqasida.PUBLISHED)]
+ALQASIDA = alqasida.published_numbers()
 HALF = 0.005 + 1e-9  # of a unit of the last digit
 VARIETIES = {"EN": "en", "MSA": "msa", "Dialect": "dialect", "AJP": "ajp", "ARZ": "arz"}
 PROMPTS = ("tf", "answer_reason", "reason_first")
@@ -51,33 +54,47 @@ def rows(table):
             yield (language, model), [float(number) for number in numbers]
 
 
-def cells_of(table):
-    return [cell for row in table.rows for cell in row.cells if hasattr(cell, "published")]
+def run_with(folder, numbers, model):
+    """A run whose results file says a model's numbers: by task and metric."""
+    tasks = {}
+    for (task, metric), value in numbers.items():
+        tasks.setdefault(f"{task}|0", {})[metric] = value
+    plant(folder, {task: [text_row(0, scores)] for task, scores in tasks.items()}, model, details=False)
+    return load(folder).runs[0]
 
 
-@pytest.mark.parametrize("model", MODELS)
-def test_a_run_with_alqasidas_published_scores_shows_them_as_its_own(model):
-    published = published_scores(alqasida.PUBLISHED, model)
-    scores = {name: value / 100 for name, value in published.items() if "_mt:" not in name} | {
-        name: value for name, value in published.items() if "_mt:" in name
+@pytest.mark.parametrize("model", ALQASIDA)
+def test_a_run_with_alqasidas_published_scores_shows_them_as_its_own(model, tmp_path):
+    scores = {place: value / 100 if place[1] == "adi2" else value for place, value in ALQASIDA[model].items()}
+    tables = tables_of(run_with(tmp_path, scores, model))
+    known = [cell for table in tables for cell in table.cells.values() if cell.published is not None]
+    assert len(known) > 20 and all(cell.value == pytest.approx(cell.published) for cell in known)
+    requests = tables[0]
+    assert all(requests.cells["Average", kind].words == "" for kind in requests.columns)
+    # The means of the paper's own rows are those of the same sets.
+    papers = {
+        (table.name, place): cell.value for table in published("alqasida")[model] for place, cell in table.cells.items()
     }
-    run = run_of(published, lambda task, metric: scores[task.task] if metric in ("adi2", "spbleu") else 0.0, model)
-    tables = alqasida.tables(run)
-    for cell in (cell for table in tables for cell in cells_of(table) if cell.published is not None):
-        assert cell.value == pytest.approx(cell.published)
-    requests = {row.label: row.cells for row in tables[0].rows}
-    assert list(map(str, requests["Average"][1::2])) == ["28/28", "24/24"]
+    assert papers == pytest.approx(
+        {
+            (table.name, at): cell.published
+            for table in tables
+            for at, cell in table.cells.items()
+            if cell.published is not None
+        }
+    )
     # Section 4.1: only GPT-4o exceeds 13 % in cross-lingual requests.
-    cross = [value for name, value in published.items() if "_cross:" in name]
+    cross = [value for (name, _), value in ALQASIDA[model].items() if "_cross:" in name]
     assert (max(cross) > 13) == (model == "gpt-4o")
 
 
 def test_llama_writes_most_dialect_in_egyptian_tweets():
-    best = {model: published_scores(alqasida.PUBLISHED, model)["alqasida_mono:tweet_egy"] for model in MODELS}
+    egypt = "alqasida_mono:tweet_egy", "adi2"
+    best = {model: numbers[egypt] for model, numbers in ALQASIDA.items()}
     assert best["Llama-3.1-8B-Instruct"] == max(best.values()) == pytest.approx(51.8, abs=0.05)
-    over = [(m, name) for m in MODELS for name, v in published_scores(alqasida.PUBLISHED, m).items() if v > 50]
+    over = [(model, place) for model, numbers in ALQASIDA.items() for place, value in numbers.items() if value > 50]
     # Section 4.1: almost all are below 50 %.
-    assert [(m, name) for m, name in over if "_mono:" in name] == [("Llama-3.1-8B-Instruct", "alqasida_mono:tweet_egy")]
+    assert [one for one in over if one[1][1] == "adi2"] == [("Llama-3.1-8B-Instruct", egypt)]
 
 
 @pytest.mark.skipif(not RELEASED, reason="the released files are not here")
@@ -94,8 +111,8 @@ def test_alqasidas_published_scores_are_the_released_metrics(path):
     with path.open(encoding="utf-8", newline="") as file:
         (metrics,) = csv.DictReader(file)
     score = float(metrics["SpBLEU_corpus_score" if group == "mt" else "score"])
-    published = published_scores(alqasida.PUBLISHED, names[folder])
-    assert published[f"alqasida_{group}:{corpus.lower()}_{languages}"] == pytest.approx(100 * score, abs=HALF)
+    place = f"alqasida_{group}:{corpus.lower()}_{languages}", "spbleu" if group == "mt" else "adi2"
+    assert ALQASIDA[names[folder]][place] == pytest.approx(100 * score, abs=HALF)
 
 
 def test_m2cqas_table_is_that_of_the_paper():
@@ -112,23 +129,33 @@ def test_m2cqas_table_is_that_of_the_paper():
 
 
 @pytest.mark.parametrize("model", ["Qwen3-VL-32B", "Gemma-3-27B", "FanarOryx-v1", "AIN"])
-def test_table_10s_dialects_give_table_2s_dialect(model):
+def test_table_10s_dialects_give_table_2s_dialect(model, tmp_path):
     """A run with the paper's AJP and ARZ has its Dialect, within the rounding of the parts and the mean."""
-    rows_of_prompt = {prompt: m2cqa.published_cells(model, prompt) for prompt in PROMPTS}
+    numbers = {
+        (f"m2cqa:{row['prompt']}_{row['variety']}", metric): float(row[metric])
+        for row in published_rows(m2cqa.PUBLISHED)
+        for metric in m2cqa.COLUMNS
+        if row["model"] == model and row["variety"] != "dialect" and row.get(metric)
+    }
+    tables = tables_of(run_with(tmp_path, numbers, model))
+    cells = [cell for table in tables for (row, _), cell in table.cells.items() if row == "Dialect" and cell.value]
+    assert len(cells) == 3 + 3 + 1
+    assert all(cell.value == pytest.approx(cell.published, abs=2 * HALF) for cell in cells)
+    assert [len(table.cells) for table in published("m2cqa")[model]] == [15, 15, 11]
 
-    def score(task, metric):
-        prompt = task.task.partition(":")[2].rpartition("_")[0]
-        return rows_of_prompt[prompt].get(task.subset, {}).get(metric)
 
-    tables = m2cqa.tables(run_of(["m2cqa"], score, model=model))
-    checked = 0
-    for table in tables:
-        (dialect,) = [row for row in table.rows if row.label == "Dialect"]
-        for cell in dialect.cells:
-            if cell.value is not None and cell.published is not None:
-                assert cell.value == pytest.approx(cell.published, abs=2 * HALF)
-                checked += 1
-    assert checked == 3 + 3 + 1
+def test_cvlues_table_10_has_every_printed_number(tmp_path):
+    numbers = cvlue.published_numbers()
+    assert [len(row) for row in numbers.values()] == [22, 22, 10, 10, 8]
+    assert numbers["X2VLM"]["cvlue_vd", "R@1"] == 5.4 and ("cvlue_vg", "iou") not in numbers["mPLUG-Owl2"]
+    shown = published("cvlue")["X2VLM"]
+    assert sum(len(table.cells) for table in shown) == 22 and shown[0].main is None, "the paper has no macro-average"
+    run = run_with(tmp_path, {place: value / 100 for place, value in numbers["X2VLM"].items()}, "X2VLM")
+    chinese, english = tables_of(run)
+    every = [*chinese.cells.values(), *english.cells.values()]
+    assert all(cell.value == pytest.approx(cell.published) for cell in every if cell.published is not None)
+    of_chinese = [value for (task, _), value in numbers["X2VLM"].items() if "_en_" not in task]
+    assert chinese.cells[cvlue.MAIN].value == pytest.approx(sum(of_chinese) / 11)
 
 
 def test_jeems_tables_have_every_printed_row():
@@ -140,3 +167,10 @@ def test_jeems_tables_have_every_printed_row():
     # Section 5.2: GPT-4o scores best overall, and is worst in the Emirati dialect.
     best = {row["variety"]: float(row["dialect_authenticity"]) for row in answers if row["model"] == "GPT-4o"}
     assert min(best, key=best.get) == "AE"
+    tables = published("jeem")["AIN"]
+    assert [table.judge for table in tables] == ["", "GPT-4"]
+    assert tables[0].cells["Egypt", "BERTScore"].value == 79.60
+    assert (
+        tables[1].cells["Jordan, answers", "Dialect"].value == 3.04
+        and ("MSA, with image", "Dialect") not in tables[1].cells
+    )

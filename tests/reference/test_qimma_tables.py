@@ -3,53 +3,55 @@
 Table 3's fourteen benchmark scores of each of fourteen models give its averages and all of Table 4.
 """
 
-import csv
-
 import pytest
+from planted import plant, text_row
 
-from cultureval.reports.qimma.table import AVERAGE, PUBLISHED, average, benchmark_scores, domain_scores
-from cultureval.runs.means import Estimate
+from cultureval.reports.qimma.table import PUBLISHED
+from cultureval.runs.loading import load
+from cultureval.runs.paper_numbers import published_rows
+from cultureval.runs.table import AVERAGE, published, tables_of
 from cultureval.runtime.rounding import printed
 from cultureval.tasks.qimma.averages import benchmark_tasks
 
+ROWS = published_rows(PUBLISHED)
+JAIS = "inceptionai/Jais-2-70B-Chat"
 
-def published_rows():
-    lines = PUBLISHED.read_text(encoding="utf-8").splitlines()
-    assert lines[0].startswith("# Percent.") and "arXiv 2604.03395" in lines[0]
-    return list(csv.DictReader(lines[1:]))
+
+def cells(model):
+    (table,) = published("qimma")[model]
+    return {row: cell.value for (row, _), cell in table.cells.items()}
 
 
 def test_table_3_gives_its_averages_and_table_4():
-    rows, checked = published_rows(), {"averages": 0, "domains": 0}
-    assert len(rows) == 14
-    for row in rows:
-        benchmarks = {name: Estimate(float(row[name])) for name in benchmark_tasks()}
-        assert average(benchmarks).value == pytest.approx(float(row[AVERAGE]), abs=0.0051), row["model"]
-        checked["averages"] += 1
-        for domain, mean in domain_scores(benchmarks).items():
-            assert mean.value == pytest.approx(float(row[domain]), abs=0.0051), (row["model"], domain)
-            checked["domains"] += 1
-        # A benchmark of equal subsets has their score.
-        subsets = {task.task: benchmarks[name] for name, tasks in benchmark_tasks().items() for task in tasks}
-        again = {name: score.value for name, score in benchmark_scores(subsets).items()}
-        assert again == pytest.approx({name: score.value for name, score in benchmarks.items()})
-    assert checked == {"averages": 14, "domains": 98}
+    checked = {"benchmarks": 0, "domains": 0, "averages": 0}
+    for row in ROWS:
+        found = cells(row["model"])
+        for name, value in found.items():
+            kind = "benchmarks" if name in benchmark_tasks() else "averages" if name == AVERAGE else "domains"
+            tolerance = 1e-9 if kind == "benchmarks" else 0.0051
+            assert value == pytest.approx(float(row[name]), abs=tolerance), (row["model"], name)
+            checked[kind] += 1
+    assert checked == {"benchmarks": 14 * 14, "domains": 98, "averages": 14}
 
 
 def test_all_but_three_are_printed_as_the_paper_prints_them():
     """Those three lie in the middle between two numbers; the paper rounds what its benchmark scores no longer tell."""
-    others = []
-    for row in published_rows():
-        benchmarks = {name: Estimate(float(row[name])) for name in benchmark_tasks()}
-        means = domain_scores(benchmarks) | {AVERAGE: average(benchmarks)}
-        others += [(mean.value, row[name]) for name, mean in means.items() if printed(mean.value, 2) != row[name]]
-    assert sorted(others) == [(pytest.approx(25.965), "25.96"), (pytest.approx(59.705), "59.70"), (67.115, "67.11")]
+    pairs = [(value, row[name]) for row in ROWS for name, value in cells(row["model"]).items()]
+    others = sorted(pair for pair in pairs if printed(pair[0], 2) != pair[1])
+    assert others == [(pytest.approx(25.965), "25.96"), (pytest.approx(59.705), "59.70"), (67.115, "67.11")]
 
 
-def test_the_average_is_of_fourteen_benchmarks_and_not_of_seven_domains():
-    (jais,) = (row for row in published_rows() if row["model"] == "inceptionai/Jais-2-70B-Chat")
-    benchmarks = {name: Estimate(float(jais[name])) for name in benchmark_tasks()}
-    domains = domain_scores(benchmarks)
-    assert len(benchmarks) == 14 and len(domains) == 7
-    assert sum(domain.value for domain in domains.values()) / 7 == pytest.approx(65.15, abs=0.01)
-    assert average(benchmarks).value == pytest.approx(65.81, abs=0.0051)
+def test_a_results_file_with_the_papers_numbers_has_its_tables(tmp_path):
+    (row,) = (row for row in ROWS if row["model"] == JAIS)
+    scores = {
+        f"{task.task}|0": [text_row(0, {task.metrics[0]: float(row[name]) / 100})]
+        for name, tasks in benchmark_tasks().items()
+        for task in tasks
+    }
+    plant(tmp_path, scores, JAIS, details=False)
+    (table,) = tables_of(load(tmp_path).runs[0])
+    assert {label: cell.value for (label, _), cell in table.cells.items()} == pytest.approx(cells(JAIS))
+    assert all(cell.value == pytest.approx(cell.published) for cell in table.cells.values())
+    average = table.cells[table.main]
+    assert average.value == pytest.approx(65.81, abs=0.0051), "of fourteen benchmarks, not of seven domains (65.15)"
+    assert len(average.parts) == 109 and sum(average.parts.values()) == pytest.approx(1)

@@ -8,8 +8,8 @@ import yaml
 from result_files import details_of
 from typer.testing import CliRunner
 
-from cultureval.reports.jeem.table import tables
-from cultureval.runs.load_runs import read_run
+from cultureval.runs.loading import load
+from cultureval.runs.table import tables_of
 from cultureval.samples.scripted_judge import MODEL, scripted_judge
 from cultureval.samples.tiny_models.language_models import build_tiny_vision_lm
 from cultureval.scripts.main import app
@@ -43,13 +43,12 @@ def test_criteria_per_dialect(cultureval, no_network, tiny_bert, tmp_path):
     assert scores["jeem_caption:_average|0"][authenticity] == scores["jeem_caption:jo|0"][authenticity]
     assert scores["jeem_caption:msa|0"]["judge_script_reference_n_parsed"] == 2
     assert 1 <= scores["jeem_vqa:eg|0"]["judge_script_vqa_fluency"] <= 5
-    metrics, table = tables(read_run(files[0]))
-    assert [row.label for row in metrics.rows] == ["MSA", "Jordan"]
-    rows = {row.label: row.cells for row in table.rows}
+    metrics, table = tables_of(load(files[0]).runs[0])
+    assert metrics.rows == ["MSA", "Jordan", "Mean of MSA, Jordan"]
     captions = [f"{variety}, {shown}" for shown in ("with image", "reference only") for variety in ("MSA", "Jordan")]
-    assert list(rows) == [*captions, "Egypt, answers"] and rows["MSA, with image"][3] is None
-    assert rows["Jordan, reference only"][3].value == scores["jeem_caption:jo|0"][authenticity]
-    assert "judge script, 1 to 5" in table.title and rows["Egypt, answers"][2].n == 2
+    assert table.rows == [*captions, "Egypt, answers"] and table.cells["MSA, with image", "Dialect"].value is None
+    assert table.cells["Jordan, reference only", "Dialect"].value == scores["jeem_caption:jo|0"][authenticity]
+    assert table.judge == "script" and table.cells["Egypt, answers", "Fluency"].n == 2
     assert labelled.returncode == 0, labelled.stderr[-3000:]
     labels = json.loads(files[1].read_text())["results"]
     assert labels["jeem_vqa:eg|0"]["judge_script_question_type_unknown"] == 0

@@ -7,11 +7,8 @@ import pytest
 from growth import grows_slowly
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
-from summary_runs import run_of
 
 from cultureval.metrics.choice_replies import parse_labels
-from cultureval.reports.qimma.generative import tables
-from cultureval.runs.table import one_row
 from cultureval.runtime.data_options import DataOptions, samples_root
 from cultureval.runtime.errors import CulturevalError
 from cultureval.tasks.catalogue import all_tasks, kind_of
@@ -304,15 +301,3 @@ def test_the_question_is_the_task_s_and_the_signature_has_the_instruction(name):
     assert doc.choices == ["الإجابة النهائية: ب"] and doc.specific["right"] == [1] and doc.specific["cluster"] == "k"
     assert parse_labels(doc.choices[0], doc.specific["labels"], several="mizan" in name) == (1,)
     assert parse_labels(doc.query, doc.specific["labels"], row["choices"], "lenient") is None  # an echo is no answer
-
-
-def test_the_table_has_both_readings_and_says_that_it_is_another_form():
-    run = run_of(["qimma_gen"], lambda task, metric: {"acc_strict": 0.4, "acc_lenient": 0.5}.get(metric, 0.25))
-    (table,) = tables(run)
-    average = table.rows[-1]
-    assert average.label == "Average" and [cell.value for cell in average.cells[:3]] == pytest.approx([40, 50, 25])
-    assert "not comparable with QIMMA's own table" in table.notes[0]
-    standing = one_row(table)
-    assert standing.main.name == "strict" and sum(standing.parts.values()) == pytest.approx(1)
-    (part,) = tables(run_of(["qimma_gen_aratrust"], lambda task, metric: 0.5))
-    assert part.rows[-1].cells[0].words == "no average" and not one_row(part).parts

@@ -133,7 +133,7 @@ def test_a_disk_that_fills_leaves_the_results_of_before(tmp_path, monkeypatch):
     monkeypatch.setattr(evaluation, "write_json_lines", full)
     with pytest.raises(OSError, match="No space"):
         problems = load_problems("humaneval", "samples")
-        evaluation.write_files(tmp_path / "x.jsonl", tmp_path, problems, [], [], {}, 0.0)
+        evaluation.write_files(tmp_path / "x.jsonl", tmp_path, problems, [], [])
     assert {file.name: file.read_text() for file in tmp_path.iterdir()} == {
         "x_eval_results.json": "of before",
         "x_verdicts.jsonl": "of before",

@@ -32,13 +32,11 @@ def test_a_cell_by_hand():
     invalid = np.zeros((4, 3), bool)
     invalid[2, 1] = True
     report = counterfactual_report(q_plus, q_minus, invalid)
-    assert set(report) == NAMES | {f"{name}_stderr" for name in NAMES}
+    assert set(report) == NAMES | {f"{name}_stderr" for name in RATES}
     expected = {"q_plus_acc": 0.75, "q_minus_acc": 5 / 8, "combined_acc": 0.25, "cfhr": 2 / 3, "invalid_rate": 1 / 12}
     expected |= {"f1": 2 * 0.75 * 0.625 / 1.375, "cfhr_valid_only": 0.5, "n_items": 4, "n_q_plus": 3}
     expected |= {"contrastive_instability": 3 / 4}  # of four items with a right verdict, one is wholly right
     assert {name: report[name] for name in expected} == pytest.approx(expected)
-    assert report["n_items_stderr"] == 0
-    assert report["n_q_plus_stderr"] == pytest.approx(4 * report["q_plus_acc_stderr"])
 
 
 @pytest.mark.parametrize(
@@ -72,7 +70,7 @@ def test_standard_errors_are_those_of_theory():
 def test_bounds_and_identities(items, false_statements, seed):
     draw = np.random.default_rng(seed)
     q_plus, q_minus = draw.random(items) < 0.6, draw.random((items, false_statements)) < 0.6
-    report = counterfactual_report(q_plus, q_minus, iterations=20)
+    report = counterfactual_report(q_plus, q_minus)
     assert all(report[name] is None or 0 <= report[name] <= 1 for name in RATES)
     assert (report["cfhr"] is None) == (not q_plus.any())
     if report["cfhr"] is not None:

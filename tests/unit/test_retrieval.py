@@ -1,24 +1,15 @@
 import numpy as np
-import pyarrow
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from cultureval.metrics.cvlue.retrieval import (
-    Direction,
     correct_items,
     list_ranks,
     rank_both_ways,
     ranked,
     reranked_ranks,
 )
-from cultureval.reports.cvlue.retrieval import details_rows, evaluate_retrieval
-from cultureval.reports.cvlue.table import tables
-from cultureval.reports.judge_saved import saved_jobs
-from cultureval.runs.load_runs import load, scores_table
-from cultureval.runs.writing import write_details
-from cultureval.runtime.errors import CulturevalError
-from cultureval.tasks.cvlue.gallery import Gallery
 
 
 def dense_ranks(queries, gallery, correct):
@@ -94,49 +85,3 @@ def test_the_new_order_of_the_first_items(queries, gallery, k, seed):
         expected = [*(row[place] for place in order), *row[top.shape[1] :]]
         assert anew[query].tolist() == expected[: top.shape[1]]
         assert ranks[query] == expected.index(correct[query][0]) + 1
-
-
-class Random:
-    """An encoder that knows nothing."""
-
-    identity, truncated = {"name": "lab/encoder", "version": "0" * 8, "dtype": "float32"}, 0
-
-    def encode_images(self, paths):
-        vectors = np.random.default_rng(len(paths)).normal(size=(len(paths), 8))
-        return (vectors / np.linalg.norm(vectors, axis=1, keepdims=True)).astype(np.float32)
-
-    encode_texts = encode_images
-
-
-def test_a_recall_is_of_its_direction_s_queries_in_every_view(tmp_path):
-    names = [f"{number}.png" for number in range(7)]
-    owners = [number // 5 for number in range(35)]
-    of_images = [[place for place, owner in enumerate(owners) if owner == image] for image in range(7)]
-    texts, report = [f"text {place}" for place in range(35)], {"notes": [], "source": "cvlue", "fingerprint": "a" * 16}
-    gallery = Gallery(names, names, texts, of_images, [[owner] for owner in owners], report)
-    evaluate_retrieval({"cvlue_itr": gallery}, Random(), tmp_path, None)
-    (run,) = load(tmp_path)
-    wanted = {"TR@1": 7, "TR@10": 7, "IR@1": 35, "IR@10": 35, "gallery_images": 7, "gallery_captions": 35}
-    record = run.record.tasks["cvlue_itr|0"]
-    assert {metric: record.n_of(metric) for metric in wanted} == wanted and record.rows_with("TR@1") == 42
-    written = {row.metric: row.n for row in scores_table([run]).itertuples()}
-    assert {metric: written[metric] for metric in wanted} == wanted
-    rows = {row.label: row.cells[1].n for table in tables(run) for row in table.rows if row.label in ("TR", "IR")}
-    assert rows == {"TR": 7, "IR": 35}
-
-
-def test_details_of_retrieval_beside_answers_for_judges(tmp_path):
-    """Retrieval's rows hold nothing to judge, and a folder that has them as well is judged."""
-    gallery = Gallery(["a.png"], ["images/a"], ["caption"], [[0]], [[0]], {"source": "s"})
-    one = Direction(np.array([1]), np.array([[0]]), [[0]])
-    rows = details_rows("cvlue_itr", gallery, {"TR": one, "IR": one})
-    assert [row["doc"]["specific"]["cluster"] for row in rows.to_pylist()] == ["images/a"] * 2
-    write_details(tmp_path, "m", "2026-01-01", "cvlue_itr|0", rows)
-    with pytest.raises(CulturevalError, match="no answers that a judge can score"):
-        saved_jobs([tmp_path], label=False, sample=1, seed=0)
-    slots = {"question": "ما هذا؟", "reference": "قلعة"}
-    doc = {"id": "7", "query": "?", "specific": {"judge": {"templates": ["jeem_vqa"], "slots": slots}}}
-    row = {"doc": doc, "metric": {"x": 1.0}, "model_response": {"text": ["قلعة"]}}
-    write_details(tmp_path, "m", "2026-01-01", "jeem_vqa:jo|0", pyarrow.Table.from_pylist([row]))
-    (job,) = saved_jobs([tmp_path], label=False, sample=1, seed=0)
-    assert [item.id for item in job.questions["jeem_vqa"]] == ["jeem_vqa:jo|0/7"]
