@@ -141,7 +141,7 @@ def means(rows: Rows) -> dict[str, float | None]:
     )
     found: dict[str, float | None] = {}
     for name in names:
-        if name.endswith("_den") or any(f"{name}_sums" in row["metric"] for row in rows):
+        if name.endswith(("_den", "_sums")) or any(f"{name}_sums" in row["metric"] for row in rows):
             continue
         pairs = [(row["metric"].get(name), row["metric"].get(f"{name}_den", 1.0)) for row in rows]
         known = [(value, den) for value, den in pairs if value is not None and den]
