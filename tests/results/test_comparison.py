@@ -104,6 +104,16 @@ def test_runs_of_other_rows_are_compared_on_those_of_both_where_allowed(tmp_path
     assert (rows[GROUP, TRUST].pair.items, rows[GROUP, TRUST].pair.missing) == (30, (0, 0))
 
 
+def test_the_same_rows_of_files_of_other_names_are_joined_by_their_places(tmp_path):
+    for name, file in (("a", "test.csv"), ("b", "data.jsonl")):
+        rows = answers(3, 0.6)
+        for at, row in enumerate(rows):
+            row["doc"]["specific"] = {"source_row": f"{file}:{at + 2}"}
+        plant(tmp_path / name, {TRUST: rows}, model=f"lab/{name}")
+    (row,) = rows_of(tmp_path / "a", tmp_path / "b")[1].rows
+    assert (row.pair.test, row.pair.items, row.pair.missing) == ("identical", 80, (0, 0))
+
+
 def test_nobody_gains_by_leaving_items_or_subsets_out(tmp_path):
     whole = {task: answers(at, 0.6) for at, task in enumerate(TASKS)}
     less = {
