@@ -194,7 +194,7 @@ def save_submissions(
 def _record(task: str, one: ScoredTask, gold: Path) -> TaskRecord:
     (known,) = task_records({f"{task}|0": {"effective_num_docs": len(one.rows)}}, None).values()
     changed = {"unparsable": one.unparsable, "notes": (*known.notes, *one.notes)}
-    return known.model_copy(update=changed | {"form": "gold file", "source": str(gold)})
+    return known.model_copy(update=changed | {"source": str(gold)})
 
 
 def _details(task: str, rows: Sequence[ScoredRow]) -> list[Row]:

@@ -195,9 +195,8 @@ def _cost(run: Run) -> str:
     took = run.record.timing
     if not took.cost:
         return ""
-    estimated = f" ({took.missing_usage:,} answers estimated)" if took.missing_usage else ""
     tokens = f"{took.tokens_paid_in or 0:,} tokens of prompts, {took.tokens_paid_out or 0:,} of answers"
-    return f"Cost: {took.cost:.4g} for {tokens}{estimated}. The provider's bill counts."
+    return f"Cost: {took.cost:.4g} for {tokens}. The provider's bill counts."
 
 
 def listed(sentences: Iterable[str], width: int) -> list[str]:

@@ -199,7 +199,7 @@ def two_runs(first: Run, second: Run, metrics: Sequence[str] = (), suite: str = 
     """What two runs have in common; arguments as of `compare`."""
     notes: list[str] = []
     tasks = [_tasks_of(run, suite) for run in (first, second)]
-    for run, other, own, theirs in ((first, second, *tasks), (second, first, *tasks[::-1])):
+    for run, other, own, theirs in ((first, second, tasks[0], tasks[1]), (second, first, tasks[1], tasks[0])):
         if unread := [f"{task} ({run.unverified[task]})" for task in own if task in run.unverified]:
             notes.append(f"not compared, since {run.name} is unverified: {shown_names(unread, 3)}.")
         if alone := [task for task in own if task not in theirs]:
@@ -258,7 +258,9 @@ def _rows(two: TwoRuns, metrics: Sequence[str], draws: int, seed: int) -> Iterat
     import pandas
 
     names = (two.first.name, two.second.name)
-    items = pair_items(pandas.concat(list(two.items.values()), ignore_index=True), *names) if two.items else None
+    if not two.items:
+        return
+    items = pair_items(pandas.concat(list(two.items.values()), ignore_index=True), *names)
     for level, name, metric, parts in [*_of_groups(two, metrics), *_of_suites(two)]:
         found = difference(items, parts, draws, seed)
         if found is None:

@@ -4,7 +4,10 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from cultureval.reports.charts import Chart, Point, chart_names, intervals
 from cultureval.reports.leaderboard.assets import shown
@@ -150,14 +153,14 @@ def read_board(paths: Sequence[Path], *, papers: bool = False, strict: bool = Fa
     Raises:
         CulturevalError: A path has no results that can be read.
     """
-    results, entries, frames = load(*paths, strict=strict), [], []
+    results, entries, kept = load(*paths, strict=strict), [], _Items()
     for run in results.runs:
         tables = tables_of(run)
         told = {table.name: warnings(run, _tasks_of(table)) for table in tables}
         entries.append(Entry(run, tables, warnings(run), told))
-        frames.append(items_of(run.items, {part: 1.0 for table in tables for part in _main_parts(table)}))
+        kept.add(items_of(run.items, {part: 1.0 for table in tables for part in _main_parts(table)}))
         run.release()
-    items = _joined(frames)
+    items = kept.frame()
     found: dict[str, dict[str, list[tuple[Entry, TableOfRun]]]] = {}
     for entry in entries:
         for table in entry.tables:
@@ -180,20 +183,32 @@ def _main_parts(table: TableOfRun) -> Mapping[Part, float]:
     return cell.parts if cell and cell.value is not None and not cell.words else {}
 
 
-def _joined(frames: Iterable["pandas.DataFrame"]) -> "pandas.DataFrame":
-    """One frame of several, whose names stay categories: each text is in memory once."""
-    import pandas
-    from pandas.api.types import union_categoricals
+class _Items:
+    """The frames of many runs as one, in which each name is in memory once."""
 
-    known = [frame for frame in frames if len(frame)] or [pandas.DataFrame(columns=COLUMNS)]
+    def __init__(self) -> None:
+        self.names: dict[str, dict[str, int]] = {}
+        self.columns: dict[str, list[NDArray[Any]]] = {name: [] for name in COLUMNS}
 
-    def column(name: str) -> "pandas.Categorical | pandas.Series":
-        parts = [frame[name] for frame in known]
-        if isinstance(parts[0].dtype, pandas.CategoricalDtype):
-            return union_categoricals([part.cat.remove_unused_categories() for part in parts])
-        return pandas.concat(parts, ignore_index=True)
+    def add(self, frame: "pandas.DataFrame") -> None:
+        """Adds the items of a run."""
+        for name in COLUMNS if len(frame) else ():
+            values = frame[name]
+            if hasattr(values, "cat"):
+                kept, known = values.cat.remove_unused_categories().cat, self.names.setdefault(name, {})
+                place = np.array([known.setdefault(text, len(known)) for text in kept.categories], np.int32)
+                self.columns[name].append(place[kept.codes])
+            else:
+                self.columns[name].append(values.to_numpy())
 
-    return pandas.DataFrame({name: column(name) for name in COLUMNS})
+    def frame(self) -> "pandas.DataFrame":
+        """All of them; names are categories."""
+        import pandas
+
+        found = {name: np.concatenate(parts) if parts else [] for name, parts in self.columns.items()}
+        for name, known in self.names.items():
+            found[name] = pandas.Categorical.from_codes(found[name], categories=list(known))
+        return pandas.DataFrame(found)
 
 
 def _table(

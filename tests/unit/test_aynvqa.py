@@ -1,26 +1,26 @@
 """AynVQA: its data and splits, the joint form, the organisers' metrics, submissions read and written."""
 
-import csv
 import json
-import random
 import shutil
-from operator import is_
-from pathlib import Path
 
 import pytest
 from lighteval.metrics import apply_metric
 from lighteval.models.model_output import ModelResponse
 from typer.testing import CliRunner
 
-from cultureval import reports
 from cultureval.metrics.m2cqa.counterfactual import counterfactual_report
 from cultureval.metrics.m2cqa.lighteval import joint_metrics, statement_metrics
 from cultureval.metrics.m2cqa.names import LABELLED, ORGANISERS, ORGANISERS_PARTS
 from cultureval.metrics.m2cqa.statement_items import WORDS
 from cultureval.metrics.m2cqa.statement_verdicts import chosen_statement, organisers_verdict
 from cultureval.prompts.m2cqa.rows import joint_prompt, one_word_prompt
+<<<<<<< HEAD
+from cultureval.reports.m2cqa import aynvqa
+from cultureval.runs.table import names_of_columns
+=======
 from cultureval.reports.summary_text import full_text, summary_data
 from cultureval.runs.warnings import run_warnings
+>>>>>>> 4360c0064ad77355be72c3aa7a470d0e567a4e88
 from cultureval.runtime.data_options import DataOptions, samples_root
 from cultureval.runtime.errors import CulturevalError, MissingColumn, SourceUnavailable
 from cultureval.scripts.main import app
@@ -143,6 +143,16 @@ def test_the_joint_forms_scores_and_their_errors():
         assert values["joint_acc_stderr"] == pytest.approx(0.4899 / 3.92, abs=1e-4)  # Wilson's of 0 or all of 4
 
 
+<<<<<<< HEAD
+def test_the_joint_form_is_in_no_table_with_cfhr():
+    run = run_of(["aynvqa"], lambda task, metric: {"n_items": 4.0, "joint_acc": 0.9}.get(metric, 0.5))
+    tables = aynvqa.tables(run)
+    assert [names_of_columns(table)[1] for table in tables] == ["instability", "accuracy"]
+    assert tables[0].main.whole == "Mean of all forms and languages: instability"  # eight labels are no name
+    assert "CFHR" in names_of_columns(tables[0]) and "CFHR" not in names_of_columns(tables[1])
+    assert [row.label for row in tables[0].rows][:3] == ["One word, English", "One word, MSA", "True or False, English"]
+    assert len(tables[0].rows) == 8 and [row.label for row in tables[1].rows] == ["English", "MSA"]
+=======
 def score(*arguments):
     done = CliRunner().invoke(app, ["score", "aynvqa", *map(str, arguments)], catch_exceptions=False)
     assert done.exit_code == 0, done.output
@@ -209,6 +219,7 @@ def test_what_is_no_submission_or_no_gold_file_is_told(tmp_path):
     blind.write_text('{"id": "a", "statements": ["x", "y", "z"]}', encoding="utf-8")
     with pytest.raises(CulturevalError, match="Give a split with labels"):
         score("--gold", blind, "--pred", file, "--output-dir", tmp_path / "out")
+>>>>>>> 4360c0064ad77355be72c3aa7a470d0e567a4e88
 
 
 def save_run(root, reply_to):
@@ -258,19 +269,3 @@ def test_show_lists_the_items_that_fooled_a_model(tmp_path):
     ):
         with pytest.raises(CulturevalError, match=message):
             CliRunner().invoke(app, [*wrong, "--fooled"], catch_exceptions=False)
-
-
-def test_a_run_becomes_a_submission(tmp_path):
-    """English statements are no submission for the MSA gold file."""
-    said = {True: "Yes.", False: "no"}
-    save_run(tmp_path / "run", lambda place, doc: "I like it" if place == 0 else said[doc.gold_index == 0])
-    printed = score("--gold", GOLD, "--pred", tmp_path / "run", "--output-dir", tmp_path / "out")
-    written = Path(printed.split("Submission of a run: ")[1].split("\n")[0])
-    with written.open(encoding="utf-8") as stream:
-        content = list(csv.DictReader(stream))
-    assert sorted({line["prediction"] for line in content}) == ["", "false", "true"] and len(content) == 12
-    assert "1 of 12 predictions hold no verdict" in printed
-    again = score("--gold", GOLD, "--pred", written, "--output-dir", tmp_path / "again")
-    assert again.split("AynVQA")[1].split("\n")[2] == printed.split("AynVQA")[1].split("\n")[2]
-    with pytest.raises(CulturevalError, match="Is it the same split and language"):
-        score("--gold", FOLDER / "task1b/test_msa.jsonl", "--pred", tmp_path / "run", "--output-dir", tmp_path / "o")

@@ -236,7 +236,7 @@ SUITE = replace(SUITE, before_run=refuse)
 """
 
 COMMANDS = """
-from cultureval.reports.submissions import ScoredSubmissions, ScoredTask
+from cultureval.reports.submissions import ScoredRow, ScoredSubmissions, ScoredTask
 
 
 def compare(results: list[str]) -> None:
@@ -245,7 +245,8 @@ def compare(results: list[str]) -> None:
 
 
 def score(gold, pred, output_dir):
-    tasks = {"persian_culture:fars": ScoredTask({"acc": 0.5, "acc_stderr": 0.25}, rows=5, items=4)}
+    rows = [ScoredRow(str(number), {"acc": float(number % 2)}) for number in range(4)]
+    tasks = {"persian_culture:fars": ScoredTask(rows)}
     return ScoredSubmissions(f"scored {gold} {len(pred)} {output_dir}", [(pred, tasks)])
 
 
