@@ -147,26 +147,3 @@ def clustered_interval(values: Sequence[float], clusters: Sequence[Hashable]) ->
         return interval_of_error(mean, error)
     half = float(stats.t.ppf(0.975, len(set(clusters)) - 1)) * error
     return mean - half, mean + half
-
-
-def bootstrap_interval(replicates: np.ndarray, clusters: int) -> tuple[float, float]:
-    """95% percentile interval of a statistic's replicates from a bootstrap over clusters.
-
-    Percentiles 2.5 and 97.5 are too narrow for few clusters (15 rated texts: about 88% coverage of kappa). They are
-    expanded to those of Student's distribution with G - 1 degrees of freedom and of the factor sqrt(G / (G - 1))
-    (Hesterberg, The American Statistician 69, 2015, section 5.3): 1.3 and 98.7 for G = 15, 2.3 and 97.7 for G = 100.
-
-    Args:
-        replicates: Finite values, at least one.
-        clusters: G, at least 2.
-
-    Raises:
-        ValueError: There is no replicate, or a single cluster.
-    """
-    from scipy import stats
-
-    if not len(replicates) or clusters < 2:
-        raise ValueError("an interval needs replicates of at least two clusters")
-    tail = float(stats.norm.cdf(-math.sqrt(clusters / (clusters - 1)) * stats.t.ppf(0.975, clusters - 1)))
-    low, high = np.quantile(replicates, [tail, 1 - tail])
-    return float(low), float(high)
