@@ -186,7 +186,11 @@ def details_of(out: Path) -> dict[str, list[dict[str, Any]]]:
     from cultureval.runs.loading import load
 
     (run,) = load(out).runs
-    return {task.partition("|")[0]: read_details(run.details[task]).to_pylist() for task, one in run.record.tasks.items() if one.rows}
+    return {
+        task.partition("|")[0]: read_details(run.details[task]).to_pylist()
+        for task, one in run.record.tasks.items()
+        if one.rows
+    }
 
 
 def samples_of(out: Path, task: str) -> Iterator[dict[str, Any]]:
