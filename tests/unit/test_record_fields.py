@@ -7,7 +7,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "docs"))
 
-from record_fields import PARTS, record_fields  # noqa: E402
+from record_fields import PARTS, record_fields
 
 
 @pytest.mark.parametrize("part", PARTS, ids=lambda part: part.__name__)
