@@ -47,11 +47,6 @@ def warnings(run: Run, tasks: Collection[str] | None = None) -> list[Warning]:
     return [Warning(kind, said, limits if kind == "limit" else kind) for kind, said in told.items() if said]
 
 
-def is_partial(found: Iterable[Warning]) -> bool:
-    """Whether a run is of other rows than published, so that it does not stand among the papers' models."""
-    return any(one.kind in ("samples", "limit", "tasks missing", "other rows") for one in found)
-
-
 def _unverified(run: Run, tasks: Tasks) -> str:
     found = {task.task: run.unverified[task.task] for task in tasks if task.task in run.unverified}
     if not found:

@@ -212,8 +212,7 @@ def two_runs(first: Run, second: Run, metrics: Sequence[str] = (), suite: str = 
     for place, frame in items_by_place(frames).items():
         if frame["run"].nunique() < 2:
             continue
-        if asked_otherwise((first, place), (second, place)):
-            frame = of_both(frame)
+        frame = of_both(frame) if asked_otherwise((first, place), (second, place)) else _by_place(frame, first.name)
         if frame.empty:
             notes.append(f"not compared: {place[0]}: the runs share no item that the data name.")
         else:
@@ -304,6 +303,23 @@ def _of_suites(two: TwoRuns) -> Iterator[tuple[str, str, str, Parts]]:
         groups = {(group_of(two.first, task), metric) for task, metric in parts}
         if theirs.get((name, metric)) == parts and len(groups) > 1 and all(place in two.items for place in parts):
             yield AVERAGE, name, metric, parts
+
+
+def _by_place(frame: "pandas.DataFrame", first: str) -> "pandas.DataFrame":
+    """Rows of the same content in files of other names (csv, shards), joined by their places as the first run has them.
+
+    Names that both have join rows already; without any, and with other numbers of rows, nothing is left.
+    """
+    own = (frame["run"] == first).to_numpy()
+    names, others = frame["item"][own].astype(str), frame["item"][~own].astype(str)
+    if set(names) & set(others):
+        return frame
+    if len(names) != len(others):
+        return frame[:0]
+    columns = {name: frame[name].astype(object).to_numpy().copy() for name in ("item", "cluster")}
+    for column in columns.values():
+        column[~own] = column[own]
+    return frame.assign(**columns)
 
 
 @lru_cache(maxsize=64)
