@@ -144,7 +144,7 @@ def _without_score(run: Run, wanted: Callable[[str, str], bool]) -> str:
     rows = items[(items["num"].isna() & (items["den"] > 0)).to_numpy()]
     sizes = rows.groupby(["task", "metric", "reason"], observed=True).size()
     why: Counter[str] = Counter()
-    for (task, metric, reason), count in sizes.items():
+    for task, metric, reason, count in sizes.reset_index().itertuples(index=False, name=None):
         why[reason] += int(count) if (task, metric) in lacking else 0
     reasons = ", ".join(f"{count:,} {reason}" for reason, count in why.most_common() if count)
     return f"{lacking.total() / asked:.1%} of {_groups(task for task, _ in lacking)} ({reasons})"
