@@ -147,7 +147,7 @@ def _without_score(run: Run, wanted: Callable[[str, str], bool]) -> str:
     for task, metric, reason, count in sizes.reset_index().itertuples(index=False, name=None):
         why[reason] += int(count) if (task, metric) in lacking else 0
     reasons = ", ".join(f"{count:,} {reason}" for reason, count in why.most_common() if count)
-    return f"{lacking.total() / asked:.1%} of {_groups(task for task, _ in lacking)} ({reasons})"
+    return f"{lacking.total() / asked:.1%} of {_groups(str(place[0]) for place in lacking)} ({reasons})"
 
 
 def _mixed(run: Run, tasks: Tasks) -> str:
