@@ -202,13 +202,13 @@ class _Items:
                 self.columns[name].append(values.to_numpy())
 
     def frame(self) -> "pandas.DataFrame":
-        """All of them; names are categories."""
+        """All of them, once; names are categories."""
         import pandas
 
-        found = {name: np.concatenate(parts) if parts else [] for name, parts in self.columns.items()}
+        found = {name: np.concatenate(self.columns.pop(name) or [[]]) for name in COLUMNS}
         for name, known in self.names.items():
             found[name] = pandas.Categorical.from_codes(found[name], categories=list(known))
-        return pandas.DataFrame(found)
+        return pandas.DataFrame(found, copy=False)
 
 
 def _table(
