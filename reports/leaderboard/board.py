@@ -196,7 +196,7 @@ class _Items:
             values = frame[name]
             if hasattr(values, "cat"):
                 kept, known = values.cat.remove_unused_categories().cat, self.names.setdefault(name, {})
-                place = np.array([known.setdefault(text, len(known)) for text in kept.categories], np.int32)
+                place = np.array([known.setdefault(text, len(known)) for text in kept.categories.tolist()], np.int32)
                 self.columns[name].append(place[kept.codes])
             else:
                 self.columns[name].append(values.to_numpy())
