@@ -1,14 +1,24 @@
 """Agreement of metrics with people: Kendall's tau-c, by which JEEM (arXiv 2503.21910) Table 3 correlates them."""
 
 import math
-from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Hashable, Sequence
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-from cultureval.metrics.standard_errors import bootstrap_interval, finite_numbers
+from cultureval.metrics.standard_errors import finite_numbers
 
-DRAWS = 1000
+GROUPS = 50  # at most so many groups of items are left out, one after the other
+
+
+class Coefficient(NamedTuple):
+    """A coefficient in -1 to 1 with its 95% interval (`with_interval`); nan where it is undefined."""
+
+    value: float
+    low: float
+    high: float
+    items: int
 
 
 def kendall_tau_c(x: Sequence[float], y: Sequence[float]) -> float:
@@ -21,7 +31,7 @@ def kendall_tau_c(x: Sequence[float], y: Sequence[float]) -> float:
         y: n finite numbers.
 
     Returns:
-        The correlation in -1 to 1; nan, which tables print as n/a, if x or y is constant, as a single pair is.
+        The correlation in -1 to 1; nan if x or y is constant, as a single pair is.
 
     Raises:
         ValueError: There is no pair, the lengths differ, or a number is not finite.
@@ -36,71 +46,36 @@ def kendall_tau_c(x: Sequence[float], y: Sequence[float]) -> float:
     return float(kendalltau(first, second, variant="c").statistic)
 
 
-@dataclass(frozen=True)
-class Correlation:
-    """A correlation of pairs with its 95% interval over resampled items (`bootstrap_interval`); nan where undefined."""
-
-    value: float
-    low: float
-    high: float
-    pairs: int
-    items: int
+def tau_c_with_interval(x: Sequence[float], y: Sequence[float], items: Sequence[Hashable] | None = None) -> Coefficient:
+    """`kendall_tau_c` with an interval over items (`with_interval`)."""
+    first, second = np.asarray(x, float), np.asarray(y, float)
+    return with_interval(
+        lambda rows: kendall_tau_c(first[rows].tolist(), second[rows].tolist()), items or range(len(x))
+    )
 
 
-def tau_c_with_interval(
-    x: Sequence[float], y: Sequence[float], items: Sequence[Hashable] | None = None, draws: int = DRAWS, seed: int = 0
-) -> Correlation:
-    """Kendall's tau-c with a percentile interval of a bootstrap over items.
-
-    Items are drawn with replacement, each with all its pairs (several captions of one image are not independent). A
-    draw in which x or y is constant has no correlation and is excluded from the percentiles.
+def with_interval(coefficient: Callable[[NDArray[np.int64]], float], items: Sequence[Hashable]) -> Coefficient:
+    """A coefficient with its interval of the jackknife that leaves out groups of items (Kott 2001), with Student's t.
 
     Args:
-        x: n finite numbers.
-        y: n finite numbers.
-        items: The item of each pair; None: one item per pair.
-        draws: Number of resamples.
-        seed: Random seed of the resampling.
+        coefficient: From the numbers of rows to its value on these, nan where it is undefined.
+        items: The item of each row: rows of one item (several captions of one image) are left out together.
 
-    Raises:
-        ValueError: As in `kendall_tau_c`; or the number of items differs.
+    Returns:
+        The ends are nan for a single item, where no group changes the value (all raters agree on all), or where a
+        group leaves it undefined.
     """
-    value = kendall_tau_c(x, y)
-    names = list(range(len(x))) if items is None else list(items)
-    if len(names) != len(x):
-        raise ValueError(f"there are {len(x)} pairs but {len(names)} items")
-    numbers: dict[Hashable, int] = {}
-    members = np.array([numbers.setdefault(name, len(numbers)) for name in names], dtype=np.int64)
-    low = high = math.nan
-    if not math.isnan(value) and len(numbers) > 1:
-        drawn = np.random.default_rng(seed).multinomial(len(numbers), [1 / len(numbers)] * len(numbers), size=draws)
-        replicates = _tau_c_of_draws(np.asarray(x, float), np.asarray(y, float), members, drawn)
-        kept = replicates[np.isfinite(replicates)]
-        low, high = bootstrap_interval(kept, len(numbers)) if kept.size else (math.nan, math.nan)
-    return Correlation(value, low, high, len(names), len(numbers))
+    numbers = {item: number for number, item in enumerate(dict.fromkeys(items))}
+    count, groups = len(numbers), min(len(numbers), GROUPS)
+    value = coefficient(np.arange(len(items)))
+    if math.isnan(value) or groups < 2:
+        return Coefficient(value, math.nan, math.nan, count)
+    from scipy.special import stdtrit
 
-
-def _tau_c_of_draws(x: np.ndarray, y: np.ndarray, members: np.ndarray, drawn: np.ndarray) -> np.ndarray:
-    """Tau-c of each draw, shape (draws,), from how often each item was drawn, shape (draws, items).
-
-    P - Q of a draw is a quadratic form: two pairs count as often as their items were drawn together.
-    """
-    order = np.argsort(members, kind="stable")
-    x, y, members = x[order], y[order], members[order]
-    starts = np.flatnonzero(np.diff(members, prepend=-1))
-    # A pair against itself is a tie; the sum over ordered pairs counts each pair twice.
-    signs = np.sign(x[:, None] - x).astype(np.int8) * np.sign(y[:, None] - y).astype(np.int8)
-    between = np.add.reduceat(np.add.reduceat(signs, starts, axis=1, dtype=np.int32), starts, axis=0, dtype=np.float64)
-    difference = ((drawn @ between) * drawn).sum(axis=1) / 2
-    sizes = drawn @ np.bincount(members)
-    distinct = np.minimum(*(_distinct_values(values, members, drawn) for values in (x, y)))
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return np.where(distinct > 1, 2 * difference / (sizes**2 * (distinct - 1) / distinct), math.nan)
-
-
-def _distinct_values(values: np.ndarray, members: np.ndarray, drawn: np.ndarray) -> np.ndarray:
-    """Number of distinct values in each draw, shape (draws,)."""
-    unique, numbers = np.unique(values, return_inverse=True)
-    has_value = np.zeros((drawn.shape[1], len(unique)), dtype=np.float32)
-    has_value[members, numbers] = 1
-    return ((drawn > 0).astype(np.float32) @ has_value > 0).sum(axis=1)
+    group = (np.random.default_rng(0).permutation(count) % groups)[[numbers[item] for item in items]]
+    left = np.array([coefficient(np.flatnonzero(group != one)) for one in range(groups)])
+    error = math.sqrt((groups - 1) * float(np.var(left)))
+    if math.isnan(error) or error < 1e-12:
+        return Coefficient(value, math.nan, math.nan, count)
+    reach = float(stdtrit(groups - 1, 0.975)) * error
+    return Coefficient(value, max(value - reach, -1.0), min(value + reach, 1.0), count)

@@ -1,23 +1,18 @@
-"""Agreement of raters on categories: raw agreement, Gwet's AC1 and AC2, Krippendorff's alpha, weighted kappa.
+"""Agreement of raters on categories: raw agreement, Gwet's AC1, Krippendorff's alpha, weighted kappa.
 
-M2CQA (arXiv 2602.05437) Table 1 states AC1 and the raw agreement of its annotators; the other coefficients are for
-ordered scales. Gwet's are as in his Handbook of Inter-Rater Reliability (4th edition, 2014), which no installable
-package has (irrCAC needs an old scipy); alpha is Krippendorff's (2011), kappa Cohen's with quadratic weights (1968).
-
-All of them are functions of sums over items, so that a bootstrap over items is one matrix product: its intervals cost
-no more than the coefficients.
+M2CQA (arXiv 2602.05437) Table 1 states AC1 and the raw agreement of its annotators; the others are for ordered scales.
+AC1 is as in Gwet's Handbook of Inter-Rater Reliability (4th edition, 2014), which no installable package has (irrCAC
+needs an old scipy); alpha is by the package krippendorff, kappa by scikit-learn.
 """
 
 import math
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass
-from functools import lru_cache
+from functools import partial
 
 import numpy as np
 
-from cultureval.metrics.standard_errors import bootstrap_interval
+from cultureval.metrics.agreement import Coefficient, with_interval
 
-DRAWS = 1000
 Ratings = Sequence[Sequence[Hashable]]
 Categories = Sequence[Hashable]
 
@@ -40,196 +35,98 @@ def gwet_ac1(ratings: Ratings, categories: Categories) -> float:
         ValueError: Ratings are not a table of at least two raters, fewer than two categories, or a rating that is not
             one of them.
     """
-    return _value(_gwet, rating_counts(ratings, categories))
+    return _ac1(rating_counts(ratings, categories))
 
 
 def krippendorff_alpha(ratings: Ratings, categories: Categories) -> float:
     """Krippendorff's alpha for ordered categories (Computing Krippendorff's Alpha-Reliability, 2011, section D).
 
-    1 - observed / expected disagreement of pairs of ratings of one item. Arguments and errors are those of `gwet_ac1`;
-    the categories must be in their order.
+    Arguments and errors are those of `gwet_ac1`; the categories must be in their order.
 
     Returns:
         The coefficient, at most 1; nan if no item has two ratings, or all ratings are of one category.
     """
-    return _value(_alpha, rating_counts(ratings, categories))
-
-
-@dataclass(frozen=True)
-class Coefficient:
-    """A coefficient with its 95% interval (`bootstrap_interval` over resampled items); nan where it is undefined.
-
-    The ends are nan where all resamples have one value (all raters agree on all).
-    """
-
-    value: float
-    low: float
-    high: float
+    return _alpha(rating_counts(ratings, categories))
 
 
 def rater_agreement(
-    ratings: Ratings,
-    categories: Categories,
-    items: Sequence[Hashable] | None = None,
-    draws: int = DRAWS,
-    seed: int = 0,
+    ratings: Ratings, categories: Categories, items: Sequence[Hashable] | None = None
 ) -> dict[str, Coefficient]:
-    """All coefficients with percentile intervals of a bootstrap over items.
+    """All coefficients with their intervals (`agreement.with_interval`).
 
     Args:
         ratings: As of `gwet_ac1`.
         categories: All categories in their order.
-        items: The item of each row (its image); rows of one item are drawn together. None: a row is an item.
-        draws: Number of resamples; those in which a coefficient is undefined are left out of its interval.
+        items: The item of each row (its image); None: a row is an item.
 
     Returns:
-        "raw", "AC1", "AC2", "alpha" and, of two raters, "kappa".
+        "raw", "AC1", "alpha" and, of two raters, "kappa" (Cohen's, with quadratic weights).
 
     Raises:
-        ValueError: As in `gwet_ac1`; or the number of items differs.
+        ValueError: As of `gwet_ac1`.
     """
     counts = rating_counts(ratings, categories)
-    if items is not None and len(items) != len(counts):
-        raise ValueError(f"there are {len(counts)} rows of ratings but {len(items)} items")
-    numbers: dict[Hashable, int] = {}
-    members = [numbers.setdefault(item, len(numbers)) for item in (items or range(len(counts)))]
-    found = {
-        "raw": _with_interval(_raw, counts, members, draws, seed),
-        "AC1": _with_interval(_gwet, counts, members, draws, seed),
-        "AC2": _with_interval(_gwet, counts, members, draws, seed, weighted=True),
-        "alpha": _with_interval(_alpha, counts, members, draws, seed),
-    }
+    of_counts: dict[str, Callable[[np.ndarray], float]] = {"raw": _raw, "AC1": _ac1, "alpha": _alpha}
+    known = items or range(len(counts))
+    found = {name: with_interval(partial(_of_rows, of, counts), known) for name, of in of_counts.items()}
     if len(ratings[0]) == 2:
-        found["kappa"] = _with_interval(_kappa, _pair_counts(ratings, categories), members, draws, seed)
+        place = {category: number for number, category in enumerate(categories)}
+        both = np.array([[place.get(rating, -1) for rating in row] for row in ratings])
+        found["kappa"] = with_interval(partial(_of_rows, partial(_kappa, size=len(place)), both), known)
     return found
-
-
-# Each of the functions below takes an array of counts and returns (statistics per item, shape (N, F); the coefficient
-# of sums of these over items, from shape (B, F) to (B,)).
-Formula = tuple[np.ndarray, Callable[[np.ndarray], np.ndarray]]
-
-
-def _raw(counts: np.ndarray) -> Formula:
-    return _observed(counts, np.eye(counts.shape[1])), lambda sums: _over(sums[:, 0], sums[:, 1])
-
-
-def _observed(counts: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """For each item its (weighted) share of agreeing pairs, and whether it has two ratings; shape (N, 2)."""
-    sizes = counts.sum(axis=1)
-    several = sizes > 1
-    agreeing = (counts * (counts @ weights - 1)).sum(axis=1)
-    return np.column_stack([np.where(several, _over(agreeing, sizes * (sizes - 1)), 0.0), several])
-
-
-def _gwet(counts: np.ndarray, weighted: bool = False) -> Formula:
-    """AC1; weighted, AC2, where near categories agree in part.
-
-    Its weights are Gwet's ordinal ones: 1 - c(|k - l|) / c(q - 1) for the categories numbered in their order, with
-    c(d) = d (d + 1) / 2.
-    """
-    size = counts.shape[1]
-    distances = np.abs(np.subtract.outer(np.arange(size), np.arange(size)))
-    weights = 1 - distances * (distances + 1) / (size * (size - 1)) if weighted else np.eye(size)
-    rated = counts.sum(axis=1)
-    shares = np.where(rated[:, None] > 0, _over(counts, rated[:, None]), 0.0)
-    statistics = np.column_stack([_observed(counts, weights), shares, rated > 0])
-
-    def coefficient(sums: np.ndarray) -> np.ndarray:
-        agreement, prevalence = _over(sums[:, 0], sums[:, 1]), _over(sums[:, 2:-1], sums[:, -1:])
-        chance = weights.sum() / (size * (size - 1)) * (prevalence * (1 - prevalence)).sum(axis=1)
-        return _over(agreement - chance, 1 - chance)
-
-    return statistics, coefficient
-
-
-def _alpha(counts: np.ndarray) -> Formula:
-    size = counts.shape[1]
-    rated = counts.sum(axis=1)
-    pairs = counts[:, :, None] * (counts[:, None, :] - np.eye(size))
-    pairs = np.where((rated > 1)[:, None, None], _over(pairs, (rated - 1)[:, None, None]), 0.0)
-
-    def coefficient(sums: np.ndarray) -> np.ndarray:
-        coincidences = sums.reshape(-1, size, size)
-        totals = coincidences.sum(axis=2)
-        # The ordinal distance: ratings between two categories, half of those in either.
-        middle = np.cumsum(totals, axis=1) - totals / 2
-        distances = (middle[:, :, None] - middle[:, None, :]) ** 2
-        expected = totals[:, :, None] * (totals[:, None, :] - np.eye(size))
-        observed, by_chance = ((table * distances).sum(axis=(1, 2)) for table in (coincidences, expected))
-        return 1 - _over((totals.sum(axis=1) - 1) * observed, by_chance)
-
-    return pairs.reshape(len(counts), -1), coefficient
-
-
-def _kappa(pairs: np.ndarray) -> Formula:
-    size = math.isqrt(pairs.shape[1])
-    distances = np.subtract.outer(np.arange(size), np.arange(size)) ** 2.0
-
-    def coefficient(sums: np.ndarray) -> np.ndarray:
-        table = sums.reshape(-1, size, size)
-        expected = table.sum(axis=2)[:, :, None] * table.sum(axis=1)[:, None, :]
-        observed, by_chance = ((one * distances).sum(axis=(1, 2)) for one in (table, expected))
-        return 1 - _over(observed * table.sum(axis=(1, 2)), by_chance)
-
-    return pairs, coefficient
-
-
-def _value(formula: Callable[..., Formula], counts: np.ndarray) -> float:
-    statistics, coefficient = formula(counts)
-    return float(coefficient(statistics.sum(axis=0, keepdims=True))[0])
-
-
-def _with_interval(
-    formula: Callable[..., Formula], counts: np.ndarray, members: Sequence[int], draws: int, seed: int, **options: bool
-) -> Coefficient:
-    statistics, coefficient = formula(counts, **options)
-    clusters = np.zeros((max(members) + 1, statistics.shape[1]))
-    np.add.at(clusters, np.asarray(members), statistics)
-    value = float(coefficient(clusters.sum(axis=0, keepdims=True))[0])
-    replicates = coefficient(_drawn(len(clusters), draws, seed) @ clusters)
-    known = replicates[np.isfinite(replicates)]
-    if math.isnan(value) or not known.size or np.ptp(known) < 1e-12:
-        return Coefficient(value, math.nan, math.nan)
-    return Coefficient(value, *bootstrap_interval(known, len(clusters)))
-
-
-@lru_cache(maxsize=4)
-def _drawn(items: int, draws: int, seed: int) -> np.ndarray:
-    """How often each item is drawn in each resample, shape (draws, items)."""
-    return np.random.default_rng(seed).multinomial(items, [1 / items] * items, size=draws).astype(np.float64)
-
-
-def _over(part: np.ndarray, total: np.ndarray) -> np.ndarray:
-    """Quotients; nan where the divisor is 0."""
-    part, total = np.broadcast_arrays(part, total)
-    return np.divide(part, total, out=np.full(part.shape, math.nan), where=np.abs(total) > 1e-12)
-
-
-def _pair_counts(ratings: Ratings, categories: Categories) -> np.ndarray:
-    """Which pair of categories each item got, shape (N, q * q); an item without both ratings has none."""
-    first, second = (rating_counts([(row[rater], None) for row in ratings], categories) for rater in (0, 1))
-    return (first[:, :, None] * second[:, None, :]).reshape(len(first), -1)
 
 
 def rating_counts(ratings: Ratings, categories: Categories) -> np.ndarray:
     """How many raters gave each item each category, shape (N, q); arguments and errors are those of `gwet_ac1`."""
-    rows = [list(row) for row in ratings]
-    if not rows or len({len(row) for row in rows}) != 1 or len(rows[0]) < 2:
+    if len({len(row) for row in ratings}) != 1 or len(ratings[0]) < 2:
         raise ValueError("ratings must be a table of items by at least two raters")
-    used = list(dict.fromkeys(rating for row in rows for rating in row if not _is_missing(rating)))
-    known = list(dict.fromkeys(categories))
-    if len(known) < 2:
-        raise ValueError(f"there must be at least two categories, not {len(known)}")
-    if strange := [rating for rating in used if rating not in known]:
-        raise ValueError(f"the rating {strange[0]!r} is not one of the {len(known)} categories")
-    numbers = {category: number for number, category in enumerate(known)}
-    counts = np.zeros((len(rows), len(known)))
-    for item, row in enumerate(rows):
+    numbers = {category: number for number, category in enumerate(categories)}
+    if len(numbers) < 2:
+        raise ValueError(f"there must be at least two categories, not {len(numbers)}")
+    counts = np.zeros((len(ratings), len(numbers)))
+    for item, row in enumerate(ratings):
         for rating in row:
-            if not _is_missing(rating):
+            if rating in numbers:
                 counts[item, numbers[rating]] += 1
+            elif rating is not None and rating == rating:
+                raise ValueError(f"the rating {rating!r} is not one of the {len(numbers)} categories")
     return counts
 
 
-def _is_missing(rating: Hashable) -> bool:
-    return rating is None or (isinstance(rating, float) and math.isnan(rating))
+def _of_rows(coefficient: Callable[[np.ndarray], float], table: np.ndarray, rows: np.ndarray) -> float:
+    return coefficient(table[rows])
+
+
+def _raw(counts: np.ndarray) -> float:
+    """The mean share of agreeing pairs of ratings of an item that has two or more."""
+    sizes = counts.sum(axis=1)
+    several, pairs = counts[sizes > 1], (sizes * (sizes - 1))[sizes > 1]
+    return float(((several * (several - 1)).sum(axis=1) / pairs).mean()) if len(several) else math.nan
+
+
+def _ac1(counts: np.ndarray) -> float:
+    rated = counts[counts.sum(axis=1) > 0]
+    if not len(rated):
+        return math.nan
+    shares = (rated / rated.sum(axis=1, keepdims=True)).mean(axis=0)
+    chance = float((shares * (1 - shares)).sum()) / (counts.shape[1] - 1)
+    return (_raw(counts) - chance) / (1 - chance)
+
+
+def _alpha(counts: np.ndarray) -> float:
+    import krippendorff
+
+    several = counts[counts.sum(axis=1) > 1]
+    if (several.sum(axis=0) > 0).sum() < 2:
+        return math.nan
+    return float(krippendorff.alpha(value_counts=several, level_of_measurement="ordinal"))
+
+
+def _kappa(pairs: np.ndarray, size: int) -> float:
+    """Kappa of pairs of numbers of categories, of which -1 is not rated."""
+    from sklearn.metrics import cohen_kappa_score
+
+    rated = pairs[(pairs >= 0).all(axis=1)]
+    if len(np.unique(rated)) < 2:
+        return math.nan
+    return float(cohen_kappa_score(*rated.T, labels=range(size), weights="quadratic"))

@@ -1,315 +1,169 @@
-"""Human ratings of models' texts in one file, and the saved texts that they are of with judges' scores."""
+"""Human ratings of models' texts: a CSV file, joined with the texts and scores of saved runs by model and item."""
 
-import math
-from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import re
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from cultureval.metrics.judges.items import JUDGED
 from cultureval.metrics.judges.verdicts import metric_part
-from cultureval.runs.files import SavedTask
-from cultureval.runs.rows import rows_with_judgements, saved_reply
+from cultureval.runs.loading import Run
+from cultureval.runs.rows import names_of, rows_of, saved_reply
 from cultureval.runtime.data.row_files import read_rows
-from cultureval.runtime.errors import CulturevalError
+from cultureval.runtime.errors import CulturevalError, shorten
 
-MEAN = "mean"  # of a text's criteria, if it has all scores
+if TYPE_CHECKING:
+    import pandas
+
+MEAN = "mean"  # of the criteria
 NOT_MODELS = ("human", "reference")
-
-
-@dataclass
-class RatedText:
-    """A rated text with the scores of people and of metrics.
-
-    Attributes:
-        group: The dialect.
-        item: The input of all models.
-        human: Criterion -> mean over annotators; `MEAN` if all criteria are scored.
-        annotators: Annotator -> criterion -> score; "#1", "#2" in the order of rows where the file names nobody.
-        metrics: Metric -> score.
-    """
-
-    group: str
-    item: str
-    human: dict[str, float]
-    annotators: dict[str, dict[str, float]] = field(default_factory=dict)
-    metrics: dict[str, float] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class SavedText:
-    """A text of a saved run: the model's reply and its finite metrics."""
-
-    reply: str
-    metrics: dict[str, float]
-
-
-Key = tuple[str, str]  # the model's name in the results, the item
-
-
-@dataclass(frozen=True)
-class Rating:
-    """One person's scores of one text.
-
-    Attributes:
-        group: The dialect.
-        item: The input of all models: country and image (`JO/image id`), or a prompt.
-        model: The model whose text it is; "" if the file names none.
-        annotator: The annotator; "" if the file names none.
-        text: The rated text, if the file has it.
-        scores: Criterion -> score; criteria without a score are missing.
-        metrics: Automatic scores in the file.
-    """
-
-    group: str
-    item: str
-    model: str
-    annotator: str
-    text: str | None
-    scores: dict[str, float]
-    metrics: dict[str, float] = field(default_factory=dict)
+TEXTS = ("group", "item", "model", "annotator", "text")
+KEY = ["model", "item"]
 
 
 @dataclass(frozen=True)
 class HumanRatings:
     """The human ratings of a suite's texts (`Suite.ratings`).
 
+    Columns are named in lower case with `_` between words; a criterion has the column of its name.
+
     Attributes:
         criteria: Criterion -> highest score of people's scale; the lowest is 1.
-        read: From a file to the ratings of models' texts, and the number of excluded ratings of human references.
+        columns: Column of the file -> `group` (dialect), `item`, `model`, `annotator` or `text` (the rated one).
+        needed: Columns that a file must have.
         tasks: Beginnings of the names of the tasks whose texts people rate.
-        item_of: The item of a saved Doc, spelled as in `Rating.item`.
+        item_of: The item of a saved Doc.
+        item: The item of a row of the file, of its `{group}` and `{item}`, spelled as by `item_of`.
+        group_of: From a cell to the group; None where it names none.
         headline: The human score of the table by dialect: a criterion, or `MEAN` where all have one scale.
-        judge_templates: The judge templates that score these criteria.
-        judges_names: Criterion of people -> of the judge templates, where the names differ.
+        metrics: Columns with automatic scores from 0 to 1.
+        judges_names: Criterion of people -> of judges on the same scale, where the names differ.
     """
 
     criteria: Mapping[str, int]
-    read: Callable[[Path], tuple[list[Rating], int]]
+    columns: Mapping[str, str]
+    needed: tuple[str, ...]
     tasks: tuple[str, ...]
     item_of: Callable[[Mapping[str, Any]], str]
+    item: str = "{item}"
+    group_of: Callable[[str], str | None] = str
     headline: str = MEAN
-    judge_templates: tuple[str, ...] = ()
+    metrics: tuple[str, ...] = ()
     judges_names: Mapping[str, str] = field(default_factory=dict)
 
-    def of_judges(self, criterion: str) -> str:
-        """The judge templates' name of a criterion."""
-        return self.judges_names.get(criterion, criterion)
+    def judge_metrics(self, names: Sequence[str], criterion: str) -> dict[str, str]:
+        """Judge and template -> its metric, of some, that scores a criterion of people."""
+        ending = "_" + metric_part(self.judges_names.get(criterion, criterion))
+        return {
+            name.removesuffix(ending): name for name in names if name.startswith("judge_") and name.endswith(ending)
+        }
 
-
-def split_ratings(path: Path, ratings: Sequence[Rating]) -> tuple[list[Rating], int]:
-    """Ratings of models' texts, and the number of ratings of human references.
-
-    Args:
-        path: The file, for messages.
-        ratings: One of each row, in order.
-
-    Raises:
-        CulturevalError: An annotator has duplicated ratings of a text.
-    """
-    seen: dict[tuple[str, ...], int] = {}
-    for line, rating in enumerate(ratings, 1):
-        key = (rating.model, rating.group, rating.item, rating.annotator)
-        if rating.annotator and key in seen:
-            raise CulturevalError(
-                f"{path}, row {line}: {rating.annotator!r} has rated the same text in row {seen[key]}."
-            )
-        seen[key] = line
-    of_models = [rating for rating in ratings if rating.model.lower() not in NOT_MODELS]
-    return of_models, len(ratings) - len(of_models)
-
-
-@dataclass(frozen=True)
-class HumanRow:
-    """A row of a CSV file, its number from 1 without the header, and our name -> the file's name of each column."""
-
-    path: Path
-    line: int
-    cells: Mapping[str, str | None]
-    names: Mapping[str, str]
-
-    def get(self, name: str) -> str:
-        """A cell's stripped text, "" if the cell or its column is missing."""
-        return (self.cells.get(self.names[name]) or "").strip() if name in self.names else ""
-
-    def text(self, name: str) -> str:
-        """As `get`, but an empty cell is an error."""
-        if value := self.get(name):
-            return value
-        raise self.wrong(name, "is empty")
-
-    def number(self, name: str, low: float, high: float) -> float:
-        """A cell's number.
+    def read(self, path: Path) -> "pandas.DataFrame":
+        """The ratings of a file, one a row: columns `TEXTS` ("" where unknown), criteria and metrics (nan).
 
         Raises:
-            CulturevalError: It is not a number, or outside the range.
+            CulturevalError: The file cannot be read, lacks a column, has a wrong cell, or rates a text twice.
         """
-        try:
-            value = float(self.get(name))
-        except ValueError:
-            value = math.nan
-        if not low <= value <= high:
-            raise self.wrong(name, f"is not a number from {low:g} to {high:g}")
-        return value
+        import pandas
 
-    def scores(self, criteria: Mapping[str, int]) -> dict[str, float]:
-        """The scores of the criteria whose cells are filled."""
-        return {name: self.number(name, 1, top) for name, top in criteria.items() if self.get(name)}
-
-    def wrong(self, name: str, reason: str) -> CulturevalError:
-        """The error of a cell."""
-        return CulturevalError(
-            f"{self.path}, row {self.line}: column {self.names[name]!r} {reason} (value {self.get(name)[:80]!r})."
-        )
-
-
-def rating_rows(
-    path: Path, columns: Mapping[str, Sequence[str]], optional: Mapping[str, Sequence[str]]
-) -> list[HumanRow]:
-    """The rows of a CSV file of ratings.
-
-    Args:
-        columns: Our name -> the spellings of a column that the file must have (lower case, `_` between words).
-        optional: The same of columns that it may have.
-
-    Raises:
-        CulturevalError: The file cannot be read, has no rows, or lacks a column.
-    """
-    rows = read_rows(path)
-    if not rows:
-        raise CulturevalError(f"The human ratings {path} have no rows.")
-    spelled: dict[str, str] = {_plain(name): name for name in rows[0]}
-    names = {
-        name: spelled[known]
-        for name, spellings in {**columns, **optional}.items()
-        for known in [next((one for one in spellings if one in spelled), None)]
-        if known
-    }
-    if missing := [name for name in columns if name not in names]:
-        raise CulturevalError(
-            f"The human ratings {path} have no column {columns[missing[0]][0]!r}; columns found: {', '.join(rows[0])}."
-        )
-    return [HumanRow(path, line, row, names) for line, row in enumerate(rows, 1)]
+        frame = pandas.DataFrame(read_rows(path)).fillna("").astype(str).map(str.strip)
+        given = {re.sub(r"[\W_]+", "_", str(name).lower()).strip("_"): str(name) for name in frame.columns}
+        if missing := [name for name in self.needed if name not in given]:
+            raise CulturevalError(f"{path} has no column {missing[0]!r}; columns found: {', '.join(given.values())}.")
+        frame.columns = list(given)
+        found = pandas.DataFrame({name: "" for name in TEXTS}, index=frame.index)
+        for name, ours in self.columns.items():
+            if name in given:
+                found[ours] = frame[name]
+        tops = dict.fromkeys(self.metrics, (0, 1)) | {name: (1, top) for name, top in self.criteria.items()}
+        for name, (low, high) in tops.items():
+            column = re.sub(r"\W+", "_", name.lower())
+            if column in given:
+                found[name] = pandas.to_numeric(frame[column], errors="coerce")
+                wrong = (frame[column] != "") & ~found[name].between(low, high)
+                _refuse(path, frame[column], wrong, given[column], f"is not a number from {low} to {high}")
+        for name, ours in self.columns.items():
+            if name in self.needed:
+                _refuse(path, frame[name], frame[name] == "", given[name], "is empty")
+            if ours == "group":
+                found["group"] = found["group"].map(self.group_of)
+                _refuse(path, frame[name], found["group"].isna(), given[name], "names no dialect of the suite")
+        found["item"] = [self.item.format(**row) for row in found[["group", "item"]].to_dict("records")]
+        twice = found.duplicated([*KEY, "annotator"]) & (found["annotator"] != "")
+        _refuse(path, found["annotator"], twice, "annotator", "has rated the same text before")
+        return found
 
 
-def _plain(name: Any) -> str:
-    return "_".join(str(name).strip().lower().replace("-", " ").replace("_", " ").split())
+def _refuse(path: Path, cells: "pandas.Series", wrong: "pandas.Series", column: str, reason: str) -> None:
+    if wrong.any():
+        place = int(wrong.to_numpy().argmax())
+        told = f"column {column!r} {reason} (value {shorten(cells.iloc[place], 80)})"
+        raise CulturevalError(f"{path}, row {place + 1}: {told}.")
 
 
-def saved_texts(tasks: Sequence[SavedTask], suite: str, rated: HumanRatings) -> dict[Key, SavedText]:
-    """The texts of the saved tasks that people rate, with their metrics, including those of later judgements.
+def saved_texts(runs: Sequence[Run], rated: HumanRatings) -> "pandas.DataFrame":
+    """The saved texts that people may have rated, one a row: model, item, reply, and the metrics of runs.
 
     Raises:
-        CulturevalError: The results have no such text.
+        CulturevalError: The runs have no such text.
     """
-    found: dict[Key, SavedText] = {}
-    for task in tasks:
-        if task.task.startswith(rated.tasks):
-            found |= {(task.model_name, item): saved for item, saved in _texts_of_task(task, rated).items()}
-    if not found:
-        names = ", ".join(f"{name}..." for name in rated.tasks)
-        raise CulturevalError(f"The results have no texts of {suite} that people rate (tasks {names}).")
-    return found
+    import pandas
 
-
-def _texts_of_task(task: SavedTask, rated: HumanRatings) -> dict[str, SavedText]:
-    texts: dict[str, SavedText] = {}
-    for row in rows_with_judgements(task):
-        item = rated.item_of(row["doc"])
-        known = texts.get(item) or SavedText(saved_reply(row["model_response"]), {})
-        texts[item] = SavedText(known.reply, known.metrics | _finite(row["metric"]))
-    return {
-        item: SavedText(text.reply, text.metrics | judge_means(text.metrics, rated)) for item, text in texts.items()
-    }
-
-
-def judge_metrics(names: Iterable[str], criterion: str, rated: HumanRatings) -> dict[str, str]:
-    """Judge and template -> the metric, of some names of metrics, that is its score of a criterion of people."""
-    ending = f"_{metric_part(rated.of_judges(criterion))}"
-    return {name.removesuffix(ending): name for name in names if name.startswith(JUDGED) and name.endswith(ending)}
-
-
-def judge_means(metrics: Mapping[str, float], rated: HumanRatings) -> dict[str, float]:
-    """The mean of each judge's criteria under each template, if all are scored; not in the papers."""
-    if rated.headline != MEAN:
-        return {}
-    found = [judge_metrics(metrics, criterion, rated) for criterion in rated.criteria]
-    complete = [judge for judge in found[0] if all(judge in scores for scores in found)]
-    return {f"{judge}_{MEAN}": sum(metrics[scores[judge]] for scores in found) / len(found) for judge in complete}
+    parts = []
+    for run in runs:
+        for task in (task for task in run.details if task.startswith(rated.tasks)):
+            rows = rows_of(run.details[task])
+            texts = pandas.DataFrame({"model": run.name}, index=names_of(rows))
+            texts["item"] = [rated.item_of(row["doc"]) for row in rows]
+            texts["reply"] = [saved_reply(row["model_response"]) for row in rows]
+            scores = run.items[(run.items["task"] == task) & (run.items["den"] > 0)]
+            scores = scores.assign(score=scores["num"] / scores["den"]).astype({"item": str, "metric": str})
+            parts.append(texts.join(scores.pivot(index="item", columns="metric", values="score")))
+    if not parts:
+        raise CulturevalError(f"The results have no texts that people rate (tasks {', '.join(rated.tasks)}).")
+    return pandas.concat(parts).groupby(KEY, sort=False, as_index=False).first()
 
 
 def join_ratings(
-    ratings: Sequence[Rating], saved: Mapping[Key, SavedText], renamed: Mapping[str, str], saved_only: bool
-) -> tuple[list[RatedText], list[str]]:
-    """Join ratings with saved texts.
+    ratings: "pandas.DataFrame", saved: "pandas.DataFrame", renamed: Mapping[str, str]
+) -> "tuple[pandas.DataFrame, list[str]]":
+    """The ratings of saved texts with the metrics of these, and sentences on the others.
 
     Args:
-        ratings: Human ratings; several of one text are averaged per criterion.
-        renamed: Model name in the ratings -> in the results.
-        saved_only: Whether to exclude ratings without a saved text.
-
-    Returns:
-        The rated texts, and notes on their number and on excluded ones.
+        ratings: As of `HumanRatings.read`.
+        saved: As of `saved_texts`.
+        renamed: Model in the ratings -> in the results, where the names differ.
 
     Raises:
-        CulturevalError: A model name in the ratings matches several in the results, or no text is left.
+        CulturevalError: A model's name fits several of the results, or no rating is left.
     """
-    known = sorted({model for model, _ in saved})
-    folders = {name: folder_of(renamed.get(name, name), known) for name in {rating.model for rating in ratings}}
-    groups: dict[Key, list[Rating]] = defaultdict(list)
-    for rating in ratings:
-        groups[rating.model, rating.item].append(rating)
-    texts, left_out = [], Counter[str]()
-    for (model, item), members in groups.items():
-        found = saved.get((folders[model] or "", item))
-        if saved_only and found is None:
-            left_out[
-                "have no text in the results" if folders[model] else f"are of {model!r}, which has no results"
-            ] += 1
-        elif found and any(member.text and member.text.strip() != found.reply.strip() for member in members):
-            left_out["differ from the text in the results"] += 1
-        else:
-            metrics = members[0].metrics | (found.metrics if found else {})
-            annotators = {one.annotator or f"#{place}": one.scores for place, one in enumerate(members, 1)}
-            texts.append(RatedText(members[0].group, item, _mean_scores(members), annotators, metrics))
-    notes = [f"{count} rated texts excluded: they {reason}." for reason, count in left_out.items()]
-    if not texts:
-        names = ", ".join(known) or "none"
-        raise CulturevalError(f"No rated text is left. {' '.join(notes)} Models of the results: {names} (see --model).")
-    return texts, [f"{len(texts)} rated texts of {len(ratings)} ratings.", *notes]
+    known = list(dict.fromkeys(saved["model"]))
+    models = {name: model_of(renamed.get(name, name), known) for name in ratings["model"].unique()}
+    rows = ratings.assign(model=ratings["model"].map(models)).merge(saved, "left", on=KEY)
+    reasons = {
+        "are of a model that has no results": rows["model"].isna(),
+        "have no text in the results": rows["model"].notna() & rows["reply"].isna(),
+        "differ from the text in the results": rows["reply"].notna()
+        & (rows["text"] != "")
+        & (rows["text"] != rows["reply"].fillna("").str.strip()),
+    }
+    notes = [f"{found.sum()} ratings excluded: they {reason}." for reason, found in reasons.items() if found.any()]
+    kept = rows[~sum(reasons.values()).astype(bool)]
+    if kept.empty:
+        named = f"Models of the ratings: {', '.join(models)}; of the results: {', '.join(known)} (see --model)."
+        raise CulturevalError(f"No rating is left. {' '.join(notes)} {named}")
+    return kept, notes
 
 
-def folder_of(name: str, known: Sequence[str]) -> str | None:
-    """The model of the results with this name or last name part, with or without what is told behind it in brackets;
-    the only model for "".
+def model_of(name: str, known: Sequence[str]) -> str | None:
+    """The model of the results with this name, with organisation or without; the only one for "".
 
     Raises:
-        CulturevalError: Several models match.
+        CulturevalError: Several fit.
     """
-    plain = name.lower()
-    fitting = [model for model in known if not plain or plain in _names(model.lower())]
+    bare = {one: one.lower().partition(" (")[0] for one in known}
+    names = {one: ("", one.lower(), whole, whole.rpartition("/")[2]) for one, whole in bare.items()}
+    fitting = [one for one in known if name.lower() in names[one]]
     if len(fitting) > 1:
-        raise CulturevalError(
-            f"The ratings' model {name!r} may be {' or '.join(fitting)}: give the results of one model, or use --model."
-        )
+        raise CulturevalError(f"The model {name!r} of the ratings may be {' or '.join(fitting)}: use --model.")
     return fitting[0] if fitting else None
-
-
-def _names(model: str) -> set[str]:
-    """How people may call a model: with organisation or without, with what is told in brackets or without."""
-    whole = {model, model.rpartition(" (")[0] or model}
-    return whole | {name.rsplit("/", 1)[-1] for name in whole}
-
-
-def _mean_scores(members: Sequence[Rating]) -> dict[str, float]:
-    means = {}
-    for name in dict.fromkeys(name for member in members for name in member.scores):
-        scores = [member.scores[name] for member in members if name in member.scores]
-        means[name] = sum(scores) / len(scores)
-    return means
-
-
-def _finite(metrics: Mapping[str, Any]) -> dict[str, float]:
-    numbers = {name: value for name, value in metrics.items() if isinstance(value, int | float)}
-    return {name: float(value) for name, value in numbers.items() if math.isfinite(value)}

@@ -48,11 +48,7 @@ def read_published(site: Path, address: str) -> PublishedAnswers:
         return PublishedAnswers(address)
     try:
         content = json.loads(file.read_text(encoding="utf-8"))
-        logs = {
-            (str(model), str(date), str(task)): str(name)
-            for name, (model, task) in content["logs"].items()
-            for date in content["dates"][name]
-        }
+        logs = {(str(model), str(date), str(task)): str(name) for name, (model, date, task) in content["logs"].items()}
     except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         raise CulturevalError(f"{file} cannot be read: write the bundle again with `cultureval view`.") from error
     return PublishedAnswers(address, logs)

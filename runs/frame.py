@@ -116,7 +116,12 @@ def _file_parts(file: Path, task: str) -> tuple[list[str], list[str], dict[str, 
     shared = [next(filter(None, of_row), None) for of_row in zip(*named, strict=True)]
     clusters = [f"{data} {name}" if name else f"{task} {item}" for name, item in zip(shared, items, strict=True)]
     unscored = np.array([reason or "" for reason in known.get("unscored", nothing)], object)
-    return items, clusters, dict(_parts(table, unscored))
+    parts = dict(_parts(table, unscored))
+    if lacking := [name for name, part in parts.items() if part.sums is None and of_sums(task, name)]:
+        raise CulturevalError(
+            f"{file} lacks {lacking[0]}{SUMS}, what {lacking[0]} is made of: score the answers again."
+        )
+    return items, clusters, parts
 
 
 def _parts(table: "pyarrow.Table", unscored: NDArray[np.object_]) -> Iterable[tuple[str, _Part]]:

@@ -145,7 +145,8 @@ class Run:
         members = members_of(name, self.files)
         if members is None:
             return self.scores.get(name, {}).get(metric)
-        return self.mean({(task, metric): 1 / len(members) for task in members}) if members else None
+        applying = [task for task in members if (task, metric) not in self._inapplicable]
+        return self.mean({(task, metric): 1 / len(applying) for task in applying}) if applying else None
 
     def value(self, name: str, metric: str) -> float | None:
         """The value of `score`; None where there is none."""
@@ -175,6 +176,12 @@ class Run:
     def _influences(self) -> dict[tuple[str, str], Influence]:
         """`_influence` of each task and metric."""
         return influences(self._influence)
+
+    @cached_property
+    def _inapplicable(self) -> set[tuple[str, str]]:
+        """The metrics that apply to no item of their task (dialectal fidelity of English): no average has them."""
+        most = self.items.groupby(["task", "metric"], observed=True)["den"].max()
+        return set(most.index[most == 0])
 
     def _counts(self, parts: Parts) -> tuple[int, int]:
         """The items with a score, and the items asked: an item with several metrics counts once."""

@@ -114,31 +114,28 @@ def difference(items: PairItems, parts: Parts, draws: int = DRAWS, seed: int = 0
     values = table["value"].reindex([a, b]).to_numpy()
     if not np.isfinite(values).all():
         return None
+    gap = float(values[0] - values[1])
     num, den = (wide(found, name, CELL, [a, b]) for name in ("num", "den"))
     cells = found.drop_duplicates(CELL).sort_values(CELL)
     cluster = np.unique(cells["cluster"].astype(str), return_inverse=True)[1]
     unlike = (np.abs(num[:, 0] - num[:, 1]) > TINY) | (den[:, 0] != den[:, 1])
-    counts = {
-        "items": sum(items.asked[place] for place in parts),
-        "clusters": int(cluster.max()) + 1,
-        "differ": len(np.unique(cluster[unlike])),
-        "missing": tuple(sum(items.missing[place][side] for place in parts) for side in (0, 1)),
-    }
-    gap = float(values[0] - values[1])
-    if not counts["differ"]:
-        return Pair(gap, None, None, None, 1.0, "identical", **counts)
+    differ, asked = len(np.unique(cluster[unlike])), sum(items.asked[place] for place in parts)
+    missing = (sum(items.missing[place][0] for place in parts), sum(items.missing[place][1] for place in parts))
+    clusters = int(cluster.max()) + 1
+    if not differ:
+        return Pair(gap, None, None, None, 1.0, "identical", asked, clusters, 0, missing)
     adds = wide(found, "add", ["cluster"], [a, b])
-    error = math.sqrt(float(((adds[:, 0] - adds[:, 1]) ** 2).sum()) * (1 + 2 / counts["differ"]))
+    error = math.sqrt(float(((adds[:, 0] - adds[:, 1]) ** 2).sum()) * (1 + 2 / differ))
     df = _least_df(table)
+    pair_of = Pair(gap, *_interval(gap, error, df, parts), 1.0, "jackknife", asked, clusters, differ, missing)
     if any(of_sums(*place) for place in parts):
-        p, test = float(2 * stdtr(df, -abs(gap) / error)) if error > TINY else 1.0, "jackknife"
-    elif len(parts) == 1 and len(num) == counts["items"] and np.isin(num, (0, 1)).all() and (den == 1).all():
-        p, test = mcnemar(int((num[:, 0] > num[:, 1]).sum()), int((num[:, 0] < num[:, 1]).sum())), "McNemar mid-p"
-    else:
-        scores = list(cells.groupby(["task", "metric"], observed=True, sort=False).indices.values())
-        weights = cells["weight"].to_numpy()
-        p, test = permutation(np.stack([num, den]), cluster, scores, weights, gap, draws, seed), "permutation"
-    return Pair(gap, *_interval(gap, error, df, parts), p, test, **counts)
+        return pair_of._replace(p=float(2 * stdtr(df, -abs(gap) / error)) if error > TINY else 1.0)
+    if len(parts) == 1 and len(num) == asked and np.isin(num, (0, 1)).all() and (den == 1).all():
+        first, second = (int((sign * (num[:, 0] - num[:, 1]) > 0).sum()) for sign in (1, -1))
+        return pair_of._replace(p=mcnemar(first, second), test="McNemar mid-p")
+    scores = list(cells.groupby(["task", "metric"], observed=True, sort=False).indices.values())
+    p = permutation(np.stack([num, den]), cluster, scores, cells["weight"].to_numpy(), gap, draws, seed)
+    return pair_of._replace(p=p, test="permutation")
 
 
 def _interval(gap: float, error: float, df: float, parts: Parts) -> tuple[float | None, float | None, float | None]:
@@ -179,7 +176,7 @@ def permutation(
     draws: int,
     seed: int,
 ) -> float:
-    """The two-sided p-value of swapping two runs on random clusters; ties count half.
+    """The two-sided p-value of swapping two runs on random clusters; ties count half, and no difference is 1.
 
     Args:
         sums: [2, cells, 2] num and den of each cell (a cluster of one score) in each run.
@@ -188,6 +185,8 @@ def permutation(
         weight: [cells] of its score in the average.
         gap: The difference that was seen.
     """
+    if abs(gap) <= 1e-9:
+        return 1.0
     generator = np.random.default_rng(seed)
     further = alike = 0
     for start in range(0, draws, AT_ONCE):
@@ -228,6 +227,8 @@ def ranks(
     scores = mean(chosen, parts)
     table, found = average(influence(chosen, at_ends=False), parts)
     table = table[table["value"].notna()]
+    if table.empty:
+        return []
     runs = list(table.index)
     found = found[found["run"].isin(runs)]
     adds = wide(found, "add", ["cluster"], runs)

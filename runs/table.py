@@ -154,8 +154,10 @@ def _unrecorded(run: Run, name: str) -> TaskRecord:
     """A task that no record describes, of stock LightEval or another package."""
     bare, _, shots = name.rpartition("|")
     group = bare.partition(":")[0]
-    about = {"suite": OTHERS, "benchmark": group, "group": group, "subset": bare}
-    return TaskRecord(task=name, **about, shots=int(shots), metrics=tuple(run.scores[name]))
+    names = tuple(run.scores[name])
+    return TaskRecord(
+        task=name, suite=OTHERS, benchmark=group, group=group, subset=bare, shots=int(shots), metrics=names
+    )
 
 
 def published(suite: str) -> dict[str, list[TableOfRun]]:

@@ -220,8 +220,10 @@ def _share_of_guesses(details: Path) -> float | None:
     except CulturevalError:
         return None
     choices, gold = leaf(table, "doc.choices"), leaf(table, "doc.gold_index")
-    if choices is None or gold is None or not pyarrow.types.is_integer(gold.type) or not len(choices):
+    if choices is None or gold is None or not len(choices):
         return None
+    if pyarrow.types.is_list(gold.type) and compute.max(compute.list_value_length(gold)).as_py() != 1:
+        return None  # several right options, of which an accuracy has another chance
     counts = compute.list_value_length(choices)
     return float(compute.mean(compute.divide(1.0, counts)).as_py()) if compute.min(counts).as_py() > 1 else None
 

@@ -67,9 +67,18 @@ def compare_runs(
     from cultureval.reports.charts import chart_formats
     from cultureval.reports.comparison.report import compare_all
 
-    shown = {"most_items": items, "subsets": subsets, "isolate": sys.stdout.isatty()}
-    formats = chart_formats(charts) if output_dir else ()
-    found = compare_all(paths, output_dir, metric or [], _fields(allow), draws, seed, **shown, charts=formats)
+    found = compare_all(
+        paths,
+        output_dir,
+        metric or [],
+        _fields(allow),
+        draws,
+        seed,
+        most_items=items,
+        subsets=subsets,
+        isolate=sys.stdout.isatty(),
+        charts=chart_formats(charts) if output_dir else (),
+    )
     print(json.dumps(found.document, ensure_ascii=False, indent=2) if as_json else found.text)
     if not as_json:
         _print_files(found.files)

@@ -1,12 +1,13 @@
 """`cultureval eval`, `run` and `retrieval`: models are evaluated, also as a plan says, and dual encoders."""
 
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
+import typer.exceptions
 
 from cultureval.runtime.data.hub import go_offline_if_unreachable
 from cultureval.runtime.errors import BatchWritten, CulturevalError, DryRun, ProblemList, counted
@@ -36,10 +37,6 @@ from cultureval.tasks.cvlue.gallery import TASKS, read_gallery
 
 if TYPE_CHECKING:
     from cultureval.runs.loading import Run
-
-
-# What the plan itself says, what nobody would read, and runs without scores.
-NOT_IN_PLANS = {"output-dir", "json", "full", "help", "custom-suites", "dry-run", "batch-out"}
 
 
 def evaluate(
@@ -193,11 +190,9 @@ def run(
     only: Annotated[list[int] | None, typer.Option(min=0, help="Run this number of --status. Repeatable.")] = None,
 ) -> None:
     """Runs models on suites as a YAML file says, unless they are finished. Example: cultureval run PLAN.yaml"""
-    from cultureval.reports.plans.plan_file import read_plan, require_suites
-    from cultureval.reports.plans.running import run_plan, status_table, write_array_job
+    from cultureval.reports.plans import read_plan, run_plan, status_table, write_array_job
 
-    content, runs = read_plan(plan, eval_options())
-    require_suites(runs, plan)
+    content, runs = read_plan(plan, check_options)
     if wrong := [number for number in only or () if number >= len(runs)]:
         raise CulturevalError(f"--only {wrong[0]}: {plan} has the runs 0 to {len(runs) - 1}.")
     if status:
@@ -206,23 +201,25 @@ def run(
     if slurm:
         print(shlex.join(["sbatch", str(write_array_job(content, runs, plan))]))
         return
-    failed = run_plan([one for one in runs if not only or one.number in only], print_note)
+    failed = run_plan([one for number, one in enumerate(runs) if not only or number in only], print_note)
     print(status_table(runs))
-    print(f"Results: {Path(content.output_dir).expanduser().resolve()} (cultureval leaderboard makes their page)")
+    print(f"Results: {content.output_dir.expanduser().resolve()} (cultureval leaderboard makes their page)")
     if failed:
         names = ", ".join(one.name for one in failed)
         print_note(f"{len(failed)} of {counted(len(runs), 'run')} failed: {names}. The same command tries them again.")
         raise SystemExit(1)
 
 
-def eval_options() -> dict[str, bool]:
-    """The options of `cultureval eval` that a plan may give, without dashes in front -> whether it is a switch."""
+def check_options(model: str, suite: str, options: Sequence[str]) -> None:
+    """Checks options of `cultureval eval` that a plan gives; CulturevalError where the command would not take them."""
     app = typer.Typer(add_completion=False, rich_markup_mode=None)
     app.command(cls=WithSuiteOptions)(evaluate)
-    command = typer.main.get_command(app)
-    found = {}
-    for parameter in command.get_params(typer.Context(command)):
-        if parameter.param_type_name == "option":
-            for name in (*parameter.opts, *parameter.secondary_opts):
-                found[name.lstrip("-")] = bool(getattr(parameter, "is_flag", False))
-    return {name: switch for name, switch in found.items() if name not in NOT_IN_PLANS and len(name) > 1}
+    told = f"`cultureval eval` does not take the options {shlex.join(options)}"
+    if {"--help", "-h", "--dry-run", "--batch-out"} & {word.partition("=")[0] for word in options}:
+        raise CulturevalError(f"{told} in a plan: they give no scores.")
+    try:
+        given = typer.main.get_command(app).make_context("eval", [*options, "--", model, suite]).params
+    except typer.exceptions.TyperException as error:
+        raise CulturevalError(f"{told}: {error.format_message()}.") from error
+    if (given["model"], given["tasks"]) != (model, [suite]):
+        raise CulturevalError(f"{told}: a word in them is no option.")

@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from cultureval.runtime.errors import CulturevalError, counted
-from cultureval.runtime.printing import print_note, print_result, terminal_width
+from cultureval.runtime.printing import print_note, print_result, print_text, terminal_width
 from cultureval.runtime.progress import working
 from cultureval.scripts.options import AsJson, Full, Strict
 
@@ -122,7 +122,7 @@ def _show_item(results: Path, task: str, item: str, output: Path | None, as_json
 
 def view(
     results: Annotated[
-        list[Path], typer.Argument(metavar="RESULTS...", help="Output folders of runs, results files or details.")
+        list[Path], typer.Argument(metavar="RESULTS...", help="Output folders of runs, or results files.")
     ],
     task: Annotated[str | None, typer.Option(help="Only this task, or this group of tasks.")] = None,
     bundle: Annotated[
@@ -135,25 +135,26 @@ def view(
     port: Annotated[int, typer.Option(min=1, max=65535, help="Of the viewer, on 127.0.0.1.")] = 7575,
 ) -> None:
     """Shows every answer with images, gold and verdicts in Inspect's viewer. Example: cultureval view results"""
-    from cultureval.reports.viewer.bundle import check_bundle, write_bundle
     from cultureval.reports.viewer.bundle import serve as open_viewer
+    from cultureval.reports.viewer.bundle import write_bundle
     from cultureval.reports.viewer.logs import write_logs
+    from cultureval.runs.files import output_folder
+    from cultureval.tasks.catalogue import name_and_shots
 
     if bundle:
-        check_bundle(bundle)
-    logs = write_logs(results, task)
-    folders = sorted({log.file.parent.parent for log in logs})
-    written = f"{counted(len(logs), 'log')}: {', '.join(str(folder.resolve()) for folder in folders)}"
-    if bundle:
-        if left_out := write_bundle(logs, bundle, gated):
-            names = ", ".join(sorted({log.task.partition("|")[0].partition(":")[0] for log in left_out}))
+        logs = write_bundle(results, bundle, task, gated)
+        if left_out := [name_and_shots(log.task)[0].partition(":")[0] for log in logs if not log.written]:
+            names = ", ".join(sorted({*left_out}))
             print_note(f"{counted(len(left_out), 'task')} left out, since their data are gated: {names}")
-        print_result(f"{written}\nViewer: {shlex.quote(str(bundle.resolve()))} (needs a web server)", bundle)
-    elif serve:
-        print_result(f"{written}\nViewer: http://127.0.0.1:{port} (Ctrl+C ends it)", folders[0])
-        open_viewer(logs, port)
-    else:
-        print_result(written, folders[0])
+        print_result(f"Viewer: {shlex.quote(str(bundle.resolve()))} (needs a web server)", bundle)
+        return
+    first = results[0]
+    folder = (first if first.is_dir() else output_folder(first) or first.parent) / "inspect"
+    logs = write_logs(results, folder, task)
+    print_result(f"{counted(len(logs), 'log')}: {folder.resolve()}", folder)
+    if serve:
+        print_text(f"Viewer: http://127.0.0.1:{port} (Ctrl+C ends it)")
+        open_viewer(folder, port)
 
 
 def doctor(

@@ -44,11 +44,10 @@ def agreement_with(suite: str) -> Callable[..., None]:
             typer.Option("--model", help="HUMAN_NAME=RESULTS_NAME, if the names of a model differ. Repeatable."),
         ] = None,
         output: Annotated[Path | None, typer.Option(help="CSV file for all correlations with their intervals.")] = None,
-        resamples: Annotated[int, typer.Option(min=100, help="Resamples of items for each interval.")] = 1000,
     ) -> None:
         from cultureval.reports.agreement import agreement_report
 
-        print(agreement_report(suite, human, results or [], dict(map(_pair, model or ())), resamples, output))
+        print(agreement_report(suite, human, results or [], dict(map(_pair, model or ())), output))
 
     return agreement
 

@@ -87,7 +87,8 @@ def plant(
             write_details(root, model, date, task, rows)
     scores = {task: means(rows) | dict((edited or {}).get(task, {})) for task, rows in tasks.items()}
     configs = {
-        task: {"rows_report": {"rows": len(rows), **(reports or {}).get(task, {})}} for task, rows in tasks.items()
+        task: {"effective_num_docs": len(rows), "rows_report": {"rows": len(rows), **(reports or {}).get(task, {})}}
+        for task, rows in tasks.items()
     }
     if stock:
         configs = {task: {} for task in tasks}
@@ -137,11 +138,11 @@ def judge(results: Path, task: str, rows: Rows, date: str = "2026-11-02T10-00-00
 def means(rows: Rows) -> dict[str, float | None]:
     """The scores of rows as their metrics state them: sum(value den) / sum(den), without corpus scores."""
     names = dict.fromkeys(
-        name for row in rows for name, value in row["metric"].items() if not isinstance(value, dict | list)
+        name for row in rows for name, value in row["metric"].items() if not isinstance(value, dict | list | str)
     )
     found: dict[str, float | None] = {}
     for name in names:
-        if name.endswith("_den") or any(f"{name}_sums" in row["metric"] for row in rows):
+        if name.endswith(("_den", "_sums")) or any(f"{name}_sums" in row["metric"] for row in rows):
             continue
         pairs = [(row["metric"].get(name), row["metric"].get(f"{name}_den", 1.0)) for row in rows]
         known = [(value, den) for value, den in pairs if value is not None and den]

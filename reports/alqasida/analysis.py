@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 from cultureval.metrics.alqasida.feature_analysis import one_way, regression_tree, spearman
 from cultureval.metrics.alqasida.names import ADI2, ADI2_MACRO, ALDI, ARABIC_RATE, CORPUS, GAIN, NADI, PROMPT_ALDI, ZERO
 from cultureval.reports.alqasida.figures import draw_figures, tree
-from cultureval.reports.alqasida.ratings import CRITERIA, read_alqasida_ratings
+from cultureval.reports.alqasida.ratings import CRITERIA, RATINGS
 from cultureval.reports.charts import FORMATS, chart_files
+from cultureval.reports.human_ratings import NOT_MODELS
 from cultureval.reports.item_fields import fields_of_items
 from cultureval.reports.terminal_tables import terminal_table
 from cultureval.runs.loading import Run, load
@@ -238,15 +239,10 @@ def human_rows(file: Path) -> list[Row]:
     Raises:
         CulturevalError: The file cannot be read.
     """
-    import pandas
-
-    names = (*CRITERIA, "TVD")
-    ratings = [(one.group, one.model, one.scores | one.metrics) for one in read_alqasida_ratings(file)[0]]
-    table = pandas.DataFrame([scores for *_, scores in ratings], columns=names)
-    rows = []
-    for key, members in table.groupby(
-        [[group for group, *_ in ratings], [model for _, model, _ in ratings]], sort=False
-    ):
+    ratings, rows = RATINGS.read(file), []
+    ratings = ratings[~ratings["model"].str.lower().isin(NOT_MODELS)].rename(columns={"group": "dialect"})
+    for key, one in ratings.groupby(["dialect", "model"], sort=False):
+        members = one.reindex(columns=[*CRITERIA, "TVD"])
         means = {name: None if math.isnan(mean) else mean for name, mean in members.mean().items()}
         row: Row = dict(zip(("dialect", "model"), key, strict=True)) | {"texts": len(members)} | means
         for name in ("Fluency", "TVD"):

@@ -5,8 +5,9 @@ errors, the average over all sets and the gain over the untranslated source.
 """
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
+from operator import itemgetter
 from pathlib import Path
 from typing import NamedTuple
 
@@ -101,37 +102,32 @@ def _set_of(task: str, genre: str) -> _Set:
     return _Set(task, genre or corpus, label)
 
 
-def _requests(sets: dict[str, list[_Set]]) -> dict[Place, Mean]:
+def _requests(sets: Mapping[str, Sequence[_Set]]) -> dict[Place, Mean]:
     """A row a dialect (the mean of its genres), the average of all sets, a row a genre."""
-    every = [one for kind in KINDS for one in sets[kind]]
-    places = [(label, "label") for label in sorted({one.label for one in every})]
-    places += [(AVERAGE, ""), *((genre, "genre") for genre in dict.fromkeys(one.genre for one in every))]
-    cells: dict[Place, Mean] = {}
-    for row, field in places:
-        for kind, column in KINDS.items():
-            members = [one.task for one in sets[kind] if not field or getattr(one, field) == row]
-            if members:
-                parts = equal((task, ADI2) for task in members)
-                cells[row, column] = Mean(parts, 100, 1, of_present=bool(field))
-    return cells
+    groups: tuple[dict[Place, list[tuple[str, str]]], ...] = ({}, {}, {})
+    for kind, column in KINDS.items():
+        for one in sets[kind]:
+            for group, row in zip(groups, (one.label, AVERAGE, one.genre), strict=True):
+                group.setdefault((row, column), []).append((one.task, ADI2))
+    dialects, average, genres = groups
+    found = {place: dialects[place] for place in sorted(dialects, key=itemgetter(0))} | average | genres
+    return {place: Mean(equal(parts), 100, 1, of_present=place[0] != AVERAGE) for place, parts in found.items()}
 
 
 def _translations(sets: Sequence[_Set]) -> dict[Place, Mean]:
     """A row a direction, and a column a corpus: means over dialects."""
     members: dict[Place, list[str]] = defaultdict(list)
-    for one in sets:
+    for one in sorted(sets, key=lambda one: list(DIRECTIONS.values()).index(one.label)):
         members[one.label, one.genre].append(one.task)
     cells: dict[Place, Mean] = {}
-    for label in DIRECTIONS.values():
-        for genre in dict.fromkeys(one.genre for one in sets):
-            if tasks := members.get((label, genre)):
-                cells[label, genre] = Mean(equal((task, SPBLEU) for task in tasks), digits=1, of_present=True)
-                gains = equal((task, GAIN) for task in tasks)
-                cells[label, f"{genre} gain"] = Mean(gains, digits=1, of_present=True, ours=True)
+    for (label, genre), tasks in members.items():
+        cells[label, genre] = Mean(equal((task, SPBLEU) for task in tasks), digits=1, of_present=True)
+        gains = equal((task, GAIN) for task in tasks)
+        cells[label, f"{genre} gain"] = Mean(gains, digits=1, of_present=True, ours=True)
     return cells
 
 
-def _judge_table(judge: str, sets: dict[str, list[_Set]], given: Given) -> Table:
+def _judge_table(judge: str, sets: Mapping[str, Sequence[_Set]], given: Given) -> Table:
     """A judge's means over the sets of each kind, on the scales of the paper's people, who rated two dialects."""
     cells: dict[Place, Mean] = {}
     for kind, label in {**KINDS, TRANSLATION: "translation"}.items():

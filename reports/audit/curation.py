@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from cultureval.audit.m2cqa.curation import Contrast
     from cultureval.audit.m2cqa.items import Outcome
     from cultureval.audit.m2cqa.people import Decided
+    from cultureval.metrics.agreement import Coefficient
     from cultureval.metrics.judges.calls import CostEstimate
-    from cultureval.metrics.rater_agreement import Coefficient
 
 MOST_DISPUTED = 10  # statements that are named
 PUBLISHED = {"statements": (0.71, 0.19), "options": (0.39, 0.16)}  # M2CQA, A.2.3: within, across
@@ -75,7 +75,7 @@ def agreement_text(found: "Mapping[tuple[str, str], Mapping[str, Coefficient]]",
         ]
         rows.append([question, role, cells[0], f"{paper[0]}", cells[1], f"{paper[1]}"])
     table = terminal_table(["question", "statement", "AC1", "[paper]", "raw", "[paper]"], rows, "llr")
-    return f"{items:,} items with labels; 95% intervals of a bootstrap over items.\n{table}"
+    return f"{items:,} items with labels; 95% intervals over items.\n{table}"
 
 
 def people_text(decided: "Mapping[str, Decided]", file: Path, root: Path) -> str:

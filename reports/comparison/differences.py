@@ -199,7 +199,7 @@ def two_runs(first: Run, second: Run, metrics: Sequence[str] = (), suite: str = 
     """What two runs have in common; arguments as of `compare`."""
     notes: list[str] = []
     tasks = [_tasks_of(run, suite) for run in (first, second)]
-    for run, other, own, theirs in ((first, second, *tasks), (second, first, *tasks[::-1])):
+    for run, other, own, theirs in ((first, second, tasks[0], tasks[1]), (second, first, tasks[1], tasks[0])):
         if unread := [f"{task} ({run.unverified[task]})" for task in own if task in run.unverified]:
             notes.append(f"not compared, since {run.name} is unverified: {shown_names(unread, 3)}.")
         if alone := [task for task in own if task not in theirs]:
@@ -212,8 +212,7 @@ def two_runs(first: Run, second: Run, metrics: Sequence[str] = (), suite: str = 
     for place, frame in items_by_place(frames).items():
         if frame["run"].nunique() < 2:
             continue
-        if asked_otherwise((first, place), (second, place)):
-            frame = of_both(frame)
+        frame = of_both(frame) if asked_otherwise((first, place), (second, place)) else _by_place(frame, first.name)
         if frame.empty:
             notes.append(f"not compared: {place[0]}: the runs share no item that the data name.")
         else:
@@ -258,7 +257,9 @@ def _rows(two: TwoRuns, metrics: Sequence[str], draws: int, seed: int) -> Iterat
     import pandas
 
     names = (two.first.name, two.second.name)
-    items = pair_items(pandas.concat(list(two.items.values()), ignore_index=True), *names) if two.items else None
+    if not two.items:
+        return
+    items = pair_items(pandas.concat(list(two.items.values()), ignore_index=True), *names)
     for level, name, metric, parts in [*_of_groups(two, metrics), *_of_suites(two)]:
         found = difference(items, parts, draws, seed)
         if found is None:
@@ -302,6 +303,23 @@ def _of_suites(two: TwoRuns) -> Iterator[tuple[str, str, str, Parts]]:
         groups = {(group_of(two.first, task), metric) for task, metric in parts}
         if theirs.get((name, metric)) == parts and len(groups) > 1 and all(place in two.items for place in parts):
             yield AVERAGE, name, metric, parts
+
+
+def _by_place(frame: "pandas.DataFrame", first: str) -> "pandas.DataFrame":
+    """Rows of the same content in files of other names (csv, shards), joined by their places as the first run has them.
+
+    Names that both have join rows already; without any, and with other numbers of rows, nothing is left.
+    """
+    own = (frame["run"] == first).to_numpy()
+    names, others = frame["item"][own].astype(str), frame["item"][~own].astype(str)
+    if set(names) & set(others):
+        return frame
+    if len(names) != len(others):
+        return frame[:0]
+    columns = {name: frame[name].astype(object).to_numpy().copy() for name in ("item", "cluster")}
+    for column in columns.values():
+        column[~own] = column[own]
+    return frame.assign(**columns)
 
 
 @lru_cache(maxsize=64)

@@ -90,7 +90,10 @@ def _of_csv(path: Path) -> Board:
             f"{path} is no file of at most {LARGEST:,} bytes: name a CSV file with models and scores."
         )
     try:
-        rows = [list(row.values()) for _, row in read_csv(path)]
+        lines = [row for _, row in read_csv(path)]
+        if lines and list(lines[0])[1].lower() == "rank":
+            raise CulturevalError(f"{path}: its second column is a rank, which is no score: keep model and score.")
+        rows = [list(row.values()) for row in lines]
         scores = {row[0]: float(row[1]) for row in rows if row[1].strip()}
     except (ValueError, IndexError) as error:
         need = "a header, then a model and its score in each row, are needed"

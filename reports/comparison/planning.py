@@ -27,12 +27,14 @@ class Planned(NamedTuple):
         items: Their number; of a mean of subsets the number that a single set needs for the same error.
         variance: Of an item's difference; for accuracies the share of items that exactly one model has right.
         source: Where the variance is from.
+        largest: The largest difference that there can be; of accuracies their variance.
     """
 
     name: str
     items: float
     variance: float
     source: str
+    largest: float = math.inf
 
 
 def plan(what: Sequence[str], discordant: float, power: float, tests: int | None) -> str:
@@ -59,7 +61,7 @@ def plan(what: Sequence[str], discordant: float, power: float, tests: int | None
     table = []
     for row in rows:
         found = [smallest_difference(row.items, row.variance, count, power) for count in (1, family)]
-        cells = ["none: too few items" if one is None else f"{one:.4f}" for one in found]
+        cells = ["none: too few items" if one is None or one > row.largest else f"{one:.4f}" for one in found]
         table.append([row.name, f"{row.items:.0f}", f"{row.variance:.4f}", *cells, row.source])
     lead = (
         f"The smallest difference of two models that a paired test at 5 % finds with {100 * power:.0f} % probability, "
@@ -98,7 +100,7 @@ def _assumed(name: str, discordant: float) -> Iterator[Planned]:
     if name.isdigit():
         if not int(name):
             raise CulturevalError("--plan 0: give the number of items of the test, 1 or more.")
-        yield Planned(f"{name} item{'' if int(name) == 1 else 's'}", int(name), discordant, source)
+        yield Planned(f"{name} item{'' if int(name) == 1 else 's'}", int(name), discordant, source, discordant)
         return
     groups: dict[str, list[Task]] = {}
     for task in tasks_named(name):
@@ -108,7 +110,7 @@ def _assumed(name: str, discordant: float) -> Iterator[Planned]:
         items = _items_of(tasks)
         if not items:
             raise CulturevalError(f"{group}: its number of rows is not published; name a number of items instead.")
-        yield Planned(group if len(tasks) > 1 else tasks[0].task, items, discordant, source)
+        yield Planned(group if len(tasks) > 1 else tasks[0].task, items, discordant, source, discordant)
 
 
 def _items_of(tasks: Sequence[Task]) -> float:
@@ -133,7 +135,8 @@ def _of_runs(paths: Sequence[Path]) -> Iterator[Planned]:
         for row in compare([first, second], (), [ALL], DRAWS).rows:
             if row.level != SUBSET and row.pair.error:
                 variance = row.pair.error**2 * row.pair.items
-                yield Planned(row.name, row.pair.items, variance, f"{row.first} and {row.second}")
+                largest = variance if row.pair.test == "McNemar mid-p" else math.inf
+                yield Planned(row.name, row.pair.items, variance, f"{row.first} and {row.second}", largest)
 
 
 def _of_one(run: Run) -> Iterator[Planned]:

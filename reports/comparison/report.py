@@ -157,7 +157,13 @@ def forest_plots(number: int, first: str, second: str, rows: Sequence[Row]) -> l
 
 def row_record(row: Row) -> dict[str, Any]:
     """A row of differences.csv; what is unknown is None."""
-    found = {"level": row.level, "name": row.name, "metric": row.metric, "first": row.first, "second": row.second}
+    found: dict[str, Any] = {
+        "level": row.level,
+        "name": row.name,
+        "metric": row.metric,
+        "first": row.first,
+        "second": row.second,
+    }
     for side, score, missing in zip(("first", "second"), row.scores, row.pair.missing, strict=True):
         found |= {f"{side}_score": score and score.value, f"{side}_error": score and score.error}
         found |= {f"{side}_n": score.n if score else 0, f"{side}_missing": missing}

@@ -45,7 +45,9 @@ def compare_cvlue(
     )
     if sum(map(bool, own.values())) < 2:
         return Compared(text, {}, [])
-    found = compare_all(paths, output_dir, METRICS, allowed, draws, seed, most_items=0, suite=SUITE)
+    there = {metric for run in runs for metric in run.items["metric"].unique()}
+    metrics = [metric for metric in METRICS if metric in there]
+    found = compare_all(paths, output_dir, metrics, allowed, draws, seed, most_items=0, suite=SUITE)
     return found._replace(text=f"{text}\n\n{found.text}")
 
 

@@ -34,7 +34,7 @@ ROWS: Shown = {
     "TR, recall": ("itr", RECALLS["TR"]),
     "IR, recall": ("itr", RECALLS["IR"]),
 }
-ENGLISH_ROWS: Shown = ROWS | {"VQA, accuracy": ("vqa", {"vqa_accuracy": "score"})}
+ENGLISH_ROWS: Shown = {**ROWS, "VQA, accuracy": ("vqa", {"vqa_accuracy": "score"})}
 OTHER_SPLITS = {
     "cvlue": "The paper's numbers are of a test split that was not released.",
     "cvlue_en": "The paper's numbers for VQA v2 and VisDial are of their test splits.",
@@ -80,7 +80,7 @@ def _notes(run: Run, shots: int, prefix: str) -> list[str]:
         notes = [f"TR, IR: retrieval in galleries of {images.value:.3g} images; the paper's is the whole test split."]
     if details := run.details.get(f"{prefix}_vg|{shots}"):
         rows = read_details(details, ["doc.specific", "model_response", "metric.iou"]).slice(0, MOST_ROWS).to_pylist()
-        notes += [f"VG: {hint}" for hint in box_hints(rows)] if rows else []
+        notes += [f"VG: {hint}" for hint in box_hints(rows)]
     model = published_model(run.model, published_numbers())
     quoted = model and any(task.startswith(f"{prefix}_v") for task, _ in published_numbers()[model])
     return [*notes, OTHER_SPLITS[prefix]] if quoted else notes
@@ -94,6 +94,9 @@ def box_hints(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     Args:
         rows: Rows of the details of a grounding task.
     """
+    rows = [row for row in rows if specific_of(row["doc"]).get("size")]  # of a submission they are not known
+    if not rows:
+        return []
     overlap = sum(row["metric"]["iou"] for row in rows) / len(rows)
     overlaps = {family: _mean_iou(rows, family) for family in TRIED} if overlap < 1 - BETTER else {}
     best = max(overlaps, key=lambda family: overlaps[family], default="")

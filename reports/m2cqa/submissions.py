@@ -6,41 +6,35 @@ Ours: standard errors; that an undefined rate is n/a, where the organisers' scor
 """
 
 import csv
-import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
-import numpy as np
-
-from cultureval.metrics.m2cqa.counterfactual import item_counts, report_of_counts
+from cultureval.metrics.declared import DEN
 from cultureval.metrics.m2cqa.names import (
     AYNVQA,
     AYNVQA_JOINT,
     CFHR,
     COMBINED_ACC,
     CONTRASTIVE_INSTABILITY,
-    COUNTS,
     INVALID_RATE,
-    N_ITEMS,
     Q_MINUS_ACC,
     Q_PLUS_ACC,
     headline_verdict,
 )
-from cultureval.metrics.m2cqa.statement_items import ROLES, WORDS, right_judgements
+from cultureval.metrics.m2cqa.statement_items import ROLES, WORDS, Statement, item_columns
 from cultureval.metrics.m2cqa.statement_verdicts import organisers_verdict
-from cultureval.reports.m2cqa.item_statistics import CONDITIONAL, statistics_of
-from cultureval.reports.submissions import ScoredSubmissions, ScoredTask
+from cultureval.reports.submissions import ScoredRow, ScoredSubmissions, ScoredTask, scores_of
 from cultureval.reports.terminal_tables import terminal_table
-from cultureval.runs.files import SavedTask, find_saved_tasks, read_details
-from cultureval.runs.items import in_denominator
+from cultureval.runs.files import read_details
+from cultureval.runs.loading import Run, load
+from cultureval.runs.scores import Score
 from cultureval.runtime.csv_files import write_csv
 from cultureval.runtime.data.row_files import read_rows
 from cultureval.runtime.doc_fields import specific_of
 from cultureval.runtime.errors import CulturevalError
-from cultureval.runtime.rounding import printed, printed_or_na
+from cultureval.runtime.rounding import printed
 
 COLUMNS = ("id", "statement_index", "prediction")
 METRICS = (CONTRASTIVE_INSTABILITY, COMBINED_ACC, CFHR, Q_PLUS_ACC, Q_MINUS_ACC)
@@ -80,19 +74,23 @@ def score_aynvqa(gold: Path, pred: Sequence[Path], output_dir: Path) -> ScoredSu
     answers = read_gold(gold)
     files = [path for path in pred if path.suffix.lower() == ".csv"]
     runs = [path for path in pred if path not in files]
-    files += write_submissions(runs, answers, output_dir) if runs else []
-    rows, notes, submissions = [], [], []
+    files += write_submissions(load(*runs).runs, answers, output_dir) if runs else []
+    rows, cells, notes, submissions = [], [], [], []
+    task = task_of(answers)
     for file in files:
         predictions, problems = read_submission(file, answers)
         scored = replace(scored_submission(answers, predictions), notes=tuple(problems))
-        known = {name: None if math.isnan(value) else value for name, value in scored.scores.items()}
-        rows.append({"submission": file.name} | {name: known[name] for name in METRICS} | {N_ITEMS: scored.items})
-        rows[-1] |= {f"{name}_stderr": known[f"{name}_stderr"] for name in METRICS}
+        found = scores_of(f"{task}|0", {"": scored.rows})[""]
+        rows.append(
+            {"submission": file.name} | {name: found[name].value if name in found else None for name in METRICS}
+        )
+        rows[-1] |= {"n_items": len(answers.true)}
+        rows[-1] |= {f"{name}_stderr": found[name].error if name in found else None for name in METRICS}
+        cells.append([file.name, *(_cell(found.get(name)) for name in METRICS), str(len(answers.true))])
         notes += [f"{file.name}: {problem}" for problem in problems]
-        submissions.append(([file], {task_of(answers): scored}))
+        submissions.append(([file], {task: scored}))
     output_dir.mkdir(parents=True, exist_ok=True)
     write_csv(output_dir / "aynvqa.csv", rows)
-    cells = [[row["submission"], *(_cell(row, name) for name in METRICS), str(row["n_items"])] for row in rows]
     header = ("Submission", *METRICS, "items")
     table = terminal_table(
         header, cells, "lr", "AynVQA, 0 to 1: ranked by contrastive instability (lower is better, as for CFHR)"
@@ -170,58 +168,57 @@ def _index(text: str) -> int | None:
 
 
 def scored_submission(gold: Gold, predictions: Mapping[tuple[str, int], str]) -> ScoredTask:
-    """The organisers' metrics of a submission and of how many items each is, as a run has them; nan where undefined.
+    """The organisers' metrics of a submission, as a run has them: an item's are in the row of its true statement.
 
     Args:
         predictions: By item and statement; those without one are wrong.
     """
-    words = []
+    statements, rows = [], []
     for item, true in gold.true.items():
-        verdicts = [WORDS[organisers_verdict(predictions.get((item, place), ""))] for place in range(3)]
-        words.append([verdicts[true], *(verdicts[place] for place in range(3) if place != true)])
-    table = np.array(words)
-    unread = table == WORDS[None]
-    counts = item_counts(*right_judgements(table), unread).astype(np.float64)
-    report, statements = report_of_counts(counts, len(ROLES) - 1), len(ROLES)
-    names = [name for metric in (*METRICS, INVALID_RATE, *COUNTS) for name in (metric, f"{metric}_stderr")]
-    found = {metric: statistics_of(counts, unread, metric) for metric in METRICS}
-    return ScoredTask(
-        {name: math.nan if report[name] is None else float(report[name]) for name in names},
-        statements * len(table),
-        len(table),
-        scored={metric: statements * int(one.scored.sum()) for metric, one in found.items()},
-        counted={metric: in_denominator(one) for metric, one in found.items() if metric in CONDITIONAL},
-        unparsable=int(unread.sum()),
-    )
+        others = iter(ROLES[1:])
+        for place in range(len(ROLES)):
+            text = predictions.get((item, place), "")
+            role = ROLES[0] if place == true else next(others)
+            statements.append(Statement(item, role, WORDS[organisers_verdict(text)]))
+            rows.append(ScoredRow(f"{item}/{place}", {}, item, text))
+    columns = {name: item_columns(statements)[name] for name in (*METRICS, INVALID_RATE)}
+    found = []
+    for place, row in enumerate(rows):
+        metric: dict[str, float | None] = {}
+        for name, (scores, dens, _) in columns.items():
+            metric |= {name: None if scores[place] != scores[place] else scores[place], name + DEN: dens[place]}
+        found.append(row._replace(metric=metric))
+    return ScoredTask(found, unparsable=sum(one.verdict == WORDS[None] for one in statements))
 
 
-def write_submissions(runs: Sequence[Path], gold: Gold, output_dir: Path) -> list[Path]:
+def write_submissions(runs: Sequence[Run], gold: Gold, output_dir: Path) -> list[Path]:
     """Submission files of runs: one a task whose statements are those of the gold file.
 
     Raises:
         CulturevalError: There is no such task.
     """
     files = []
-    for task in find_saved_tasks(runs):
-        group = task.task.partition(":")[0]
-        if group.startswith(AYNVQA) and group != AYNVQA_JOINT and (rows := _rows(task, gold)):
-            name = re.sub(r"[^\w.-]+", "_", f"{task.label}_{task.task.partition('|')[0]}")
-            output_dir.mkdir(parents=True, exist_ok=True)
-            files.append(output_dir / f"{name}.csv")
-            write_csv(files[-1], rows, COLUMNS, exact=True)
+    for run in runs:
+        for task, details in run.details.items():
+            group = task.partition(":")[0]
+            if group.startswith(AYNVQA) and group != AYNVQA_JOINT and (rows := _rows(details, task, gold)):
+                name = re.sub(r"[^\w.-]+", "_", f"{run.name}_{task.partition('|')[0]}")
+                output_dir.mkdir(parents=True, exist_ok=True)
+                files.append(output_dir / f"{name}.csv")
+                write_csv(files[-1], rows, COLUMNS, exact=True)
     if not files:
         raise CulturevalError(
-            f"{', '.join(map(str, runs))}: no run of {AYNVQA} on the statements of {gold.path}. Is it the same split "
-            "and language? The joint form has no verdicts on single statements."
+            f"{', '.join(run.name for run in runs)}: no run of {AYNVQA} on the statements of {gold.path}. Is it the "
+            "same split and language? The joint form has no verdicts on single statements."
         )
     return files
 
 
-def _rows(task: SavedTask, gold: Gold) -> list[Row]:
+def _rows(details: Path, task: str, gold: Gold) -> list[Row]:
     """The rows of a task's submission; [] where a statement is not the gold file's."""
-    key = headline_verdict(task.task)
+    key = headline_verdict(task)
     rows = []
-    for row in read_details(task.file).to_pylist():
+    for row in read_details(details).to_pylist():
         specific = specific_of(row["doc"])
         item, index = specific["item_id"], specific["statement_index"]
         if gold.statements.get(item, [])[index : index + 1] != [specific["statement"]]:
@@ -233,9 +230,10 @@ def _rows(task: SavedTask, gold: Gold) -> list[Row]:
     return sorted(rows, key=lambda row: (order[row["id"]], row["statement_index"]))
 
 
-def _cell(row: Mapping[str, Any], name: str) -> str:
-    value, error = row[name], row[f"{name}_stderr"]
-    return printed_or_na(value, 4) + ("" if value is None or error is None else f" ± {printed(error, 4)}")
+def _cell(score: Score | None) -> str:
+    if score is None:
+        return "n/a"
+    return printed(score.value, 4) + ("" if score.error is None else f" ± {printed(score.error, 4)}")
 
 
 SUBMISSIONS = {"aynvqa": score_aynvqa}

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from cultureval.metrics.code.report import verdict_lines
 from cultureval.reports.item_view import save_picture, score_text
+from cultureval.runs.frame import DEN, SUMS
 from cultureval.runs.rows import (
     Row,
     answer_of,
@@ -36,7 +37,6 @@ if TYPE_CHECKING:
     from inspect_ai.model import ChatMessage
     from inspect_ai.scorer import Score
 
-
 # Fields of `doc.specific` that are no facts about an item: how it was asked, and what is shown elsewhere.
 NOT_SHOWN = {
     *("judge", "prefixed_stops", "answer_prefix", "plain_query", "chat_query", "stop_in_chat", "thinking", "parity"),
@@ -44,15 +44,12 @@ NOT_SHOWN = {
 }
 DIGITS = 6  # decimals of a score
 MOST_FIELD = 4000  # letters of a field of the metadata
-CODE = ("plus_pass@1", "base_pass@1", "not_judged")
 LONGEST = 100_000  # letters of a text; the whole is in the details
 LINE = 200  # of a text in a table
 _MARKUP = re.compile(r"[\\`*_{}\[\]()#+\-.!|~$:=^]")  # the viewer itself writes & < > and quotes as entities
 _ISOLATE, _END = "\u2067", "\u2069"
-MOST_BYTES = 150_000  # larger files are shown smaller
-LONGEST_SIDE = 1024  # pixels
+LONGEST_SIDE = 1024  # pixels of an image
 MOST_IMAGES = 8  # of an item
-KEPT = 64  # pictures in memory, since items that share one follow each other
 
 
 @dataclass
@@ -82,21 +79,20 @@ class Maker:
         Args:
             place: Of the row in the details, from 0.
             names: Of the row, as every command names it, and for addresses.
+            row: Of the details.
             judged: Metrics that later judgements add.
         """
         from inspect_ai.log import EvalSample
         from inspect_ai.model import ModelOutput
 
-        doc = row["doc"]
-        metrics = {**row["metric"], **judged}
+        metrics = {name: value for name, value in {**row["metric"], **judged}.items() if not name.endswith((DEN, SUMS))}
         images, missing = images_of(row) if self.pictures else ([], [])
         answer = answer_of(row, self.headline)
-        gold = gold_of(row)
         return EvalSample(
             id=int(names[1]) if re.fullmatch(r"0|[1-9][0-9]{0,14}", names[1]) else names[1],
             epoch=1,
-            input=self.text(str(doc["query"])),
-            target=self.text(gold),
+            input=self.text(str(row["doc"]["query"])),
+            target=self.text(gold_of(row)),
             messages=self._messages(row, images, answer),
             output=ModelOutput(model=plain_text(self.model)),
             scores=self._scores(row, metrics, answer),
@@ -104,13 +100,7 @@ class Maker:
         )
 
     def _messages(self, row: Row, images: Sequence[str], answer: str) -> "list[ChatMessage]":
-        from inspect_ai.model import (
-            ChatMessageAssistant,
-            ChatMessageUser,
-            ContentImage,
-            ContentReasoning,
-            ContentText,
-        )
+        from inspect_ai.model import ChatMessageAssistant, ChatMessageUser, ContentImage, ContentReasoning, ContentText
 
         asked = [ContentText(text=self.text(str(row["doc"]["query"]))), *(ContentImage(image=url) for url in images)]
         replied: list[Any] = []
@@ -132,19 +122,21 @@ class Maker:
 
         scores = {}
         for name in sorted(metrics, key=lambda name: name != self.headline):
-            value = metrics[name]
+            value, shown = metrics[name], plain_text(name, LINE)
             if is_verdict(value):
                 reasons = [str(part) for part in (value.get("reply"), value.get("reason")) if part]
-                outcome = plain_text(str(value["outcome"]))
-                scores[name] = Score(value=outcome, explanation=self.text("\n\n".join(reasons)))
+                scores[shown] = Score(
+                    value=plain_text(str(value["outcome"])), explanation=self.text("\n\n".join(reasons))
+                )
             elif isinstance(value, str):
-                scores[name] = Score(value=plain_text(value, 200))
+                scores[shown] = Score(value=plain_text(value, LINE))
             elif isinstance(value, int | float) and math.isfinite(value):
-                scores[name] = Score(value=round(value, DIGITS))
-        for first in list(scores)[:1]:
-            scores[first].answer = self.text(one_line(answer))
-            scores[first].explanation = self.text("\n".join(_reasons(row, self.headline))) or scores[first].explanation
-        return {plain_text(name, 200): score for name, score in scores.items()}
+                scores[shown] = Score(value=round(value, DIGITS))
+        for first in list(scores.values())[:1]:
+            beside = choice_lines(row, self.headline) if is_choice(row) else verdict_lines(specific_of(row["doc"]))
+            first.answer = self.text(" ".join(answer[: 2 * LINE].split())[:LINE])
+            first.explanation = self.text("\n".join(beside)) or first.explanation
+        return scores
 
 
 def choice_lines(row: Row, metric: str) -> list[str]:
@@ -158,8 +150,7 @@ def choice_lines(row: Row, metric: str) -> list[str]:
         scores = option_scores(row, metric)
     except CulturevalError:  # a row of another package, or of an older backend
         return []
-    highest = max(totals)
-    weights = [math.exp(total - highest) for total in totals]
+    weights = [math.exp(total - max(totals)) for total in totals]
     golds = golds_of(row)
     lines = []
     for place in sorted(range(len(totals)), key=lambda place: -scores[place]):
@@ -169,49 +160,35 @@ def choice_lines(row: Row, metric: str) -> list[str]:
     return lines
 
 
-def _reasons(row: Row, metric: str) -> list[str]:
-    """What stands beside the headline score: the choices with their probabilities, or why a program failed."""
-    if is_choice(row):
-        return choice_lines(row, metric)
-    return verdict_lines(specific_of(row["doc"]))
-
-
 def _metadata(place: int, name: str, row: Row, metrics: Mapping[str, Any], missing: Sequence[str]) -> dict[str, Any]:
     """Facts about the item, and what its metrics left beside scores."""
     doc, response = row["doc"], row["model_response"]
-    specific = specific_of(doc)
-    facts: dict[str, Any] = {"place": place, "name in the data": plain_text(name, 200)}
+    specific, sent, raw = specific_of(doc), response.get("input"), response.get("text")
+    facts: dict[str, Any] = {"row": place + 1, "name in the data": name}
     facts |= {name: value for name, value in specific.items() if name not in NOT_SHOWN and value not in (None, "", [])}
-    sent, raw = response.get("input"), response.get("text")
     if sent and sent != doc["query"]:
         facts["prompt as sent"] = sent.replace(doc["query"], "[the prompt]") if isinstance(sent, str) else sent
-    first = raw[0] if isinstance(raw, list) and raw else None
-    if isinstance(first, str) and first != saved_reply(response):
-        facts["answer before cleaning"] = first
-    facts |= {f"{name} (details)": value for name, value in metrics.items() if not _is_score(value)}
+    if isinstance(raw, list) and raw and isinstance(raw[0], str) and raw[0] != saved_reply(response):
+        facts["answer before cleaning"] = raw[0]
+    facts |= {
+        f"{name} (details)": value
+        for name, value in metrics.items()
+        if value is not None and not isinstance(value, str | int | float) and not is_verdict(value)
+    }
     if missing:
         facts["images"] = list(missing)
-    return {plain_text(name, 200): _short(value) for name, value in facts.items()}
-
-
-def _is_score(value: Any) -> bool:
-    return value is None or isinstance(value, str | int | float) or is_verdict(value)
+    return {plain_text(name, LINE): _short(value) for name, value in facts.items()}
 
 
 def _short(value: Any) -> Any:
-    """A value of the metadata: numbers as they are, all else as a text of bounded length."""
+    """A value of the metadata: numbers as they are, all else as a text of bounded length, an entry a line."""
     if isinstance(value, bool | int) or (isinstance(value, float) and math.isfinite(value)):
         return value
-    if not isinstance(value, str):
-        value = _listed(value) if isinstance(value, list | Mapping) else score_text(value)
-    return plain_text(value, MOST_FIELD)
-
-
-def _listed(value: Any) -> str:
-    """A list or a mapping, an entry a line."""
     if isinstance(value, Mapping):
-        return "\n".join(f"{name}: {entry}" for name, entry in value.items() if entry is not None)
-    return "\n".join(str(entry) for entry in value)
+        value = "\n".join(f"{name}: {entry}" for name, entry in value.items() if entry is not None)
+    elif isinstance(value, list):
+        value = "\n".join(map(str, value))
+    return plain_text(value if isinstance(value, str) else score_text(value), MOST_FIELD)
 
 
 def plain_text(text: str, longest: int = LONGEST) -> str:
@@ -224,11 +201,6 @@ def plain_text(text: str, longest: int = LONGEST) -> str:
 def markdown_text(text: str) -> str:
     """A `plain_text` as Markdown that shows it as it is, with indentation, right-to-left lines between isolates."""
     return "\n".join(_line(line) for line in plain_text(text).split("\n"))
-
-
-def one_line(text: str) -> str:
-    """The beginning of a text in one line, for tables."""
-    return plain_text(" ".join(text[: 2 * LINE].split()), LINE).partition("\n")[0]
 
 
 def _line(line: str) -> str:
@@ -247,19 +219,14 @@ def is_right_to_left(line: str) -> bool:
 
 
 def images_of(row: Row) -> tuple[list[str], list[str]]:
-    """The images of an item.
-
-    Returns:
-        Data URLs, and a sentence for each image that cannot be shown.
-    """
+    """The images of an item: data URLs, and a sentence for each image that cannot be shown."""
     urls, missing = [], []
     entries = row["doc"].get("images") or []
     if entries:
         require_extra("vision")
     for entry in entries[:MOST_IMAGES]:
         try:
-            found = saved_image(entry)
-            urls.append(_of_bytes(found) if isinstance(found, bytes) else _of_file(str(found)))
+            urls.append(_data_url(saved_image(entry)))
         except (CulturevalError, OSError, ValueError, SyntaxError) as error:  # what Pillow raises of broken files
             missing.append(f"an image cannot be shown: {str(error) or type(error).__name__}")
     if len(entries) > MOST_IMAGES:
@@ -269,39 +236,27 @@ def images_of(row: Row) -> tuple[list[str], list[str]]:
 
 def drawing_of(row: Row, task: str) -> str | None:
     """The picture that the task's suite draws of an item (boxes on its image) as a data URL, or None."""
-    if "box" not in (row["doc"].get("specific") or {}):
+    if "box" not in specific_of(row["doc"]):
         return None
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder, "picture.png")
         try:
-            drawn = save_picture(row, task, file)
+            return _data_url(file.read_bytes()) if save_picture(row, task, file) else None
         except (CulturevalError, OSError, ValueError, TypeError, KeyError):
             return None
-        return _of_bytes(file.read_bytes()) if drawn else None
 
 
-@lru_cache(maxsize=KEPT)
-def _of_file(path: str) -> str:
-    file = Path(path)
-    if not file.is_file():
-        raise CulturevalError(f"{file.name} is not on this machine")
-    if file.stat().st_size > MAX_BYTES:
-        raise CulturevalError(f"{file.name} is larger than {MAX_BYTES >> 20} MiB")
-    return _of_bytes(file.read_bytes())
-
-
-def _of_bytes(content: bytes) -> str:
-    """A JPEG, PNG or WebP file as it is where it is small; anything else as JPEG or PNG of at most 1024 pixels."""
-    picture: Any = pillow().open(io.BytesIO(content), formats=("PNG", "JPEG", "MPO", "WEBP", "GIF", "BMP", "TIFF"))
-    if picture.format in ("PNG", "JPEG", "WEBP") and len(content) <= MOST_BYTES:
-        picture.verify()
-        return _url(f"image/{picture.format.lower()}", content)
-    shown = upright(picture)
+@lru_cache(maxsize=64)  # items that share an image follow each other
+def _data_url(image: Path | bytes) -> str:
+    """An image as JPEG of at most 1024 pixels."""
+    if isinstance(image, Path):
+        if not image.is_file():
+            raise CulturevalError(f"{image.name} is not on this machine")
+        if image.stat().st_size > MAX_BYTES:
+            raise CulturevalError(f"{image.name} is larger than {MAX_BYTES >> 20} MiB")
+        image = image.read_bytes()
+    opened = pillow().open(io.BytesIO(image), formats=("PNG", "JPEG", "MPO", "WEBP", "GIF", "BMP", "TIFF"))
+    shown, out = upright(opened), io.BytesIO()
     shown.thumbnail((LONGEST_SIDE, LONGEST_SIDE))
-    out = io.BytesIO()
     shown.convert("RGB").save(out, "JPEG", quality=85)
-    return _url("image/jpeg", out.getvalue())
-
-
-def _url(kind: str, content: bytes) -> str:
-    return f"data:{kind};base64,{base64.b64encode(content).decode('ascii')}"
+    return f"data:image/jpeg;base64,{base64.b64encode(out.getvalue()).decode('ascii')}"

@@ -59,7 +59,8 @@ def request_rows(task, random):
         metric |= {"prompt_aldi": float(random.random())} if kind == "mono" else {}
         if kind == "mt":
             metric |= {f"{name}_den": float(dialect not in ("eng", "msa")) for name in metric}
-            metric |= {"spbleu": 20.0, "spbleu_zero": 5.0}
+            sums = [9.0, 6.0, 4.0, 2.0, 10.0, 9.0, 8.0, 7.0, 10.0, 10.0 + number]
+            metric |= {"spbleu": 20.0, "spbleu_sums": sums, "spbleu_zero": 5.0, "spbleu_zero_sums": sums}
         about = {"template": f"type_{number % 8}", "location": ("beginning", "end")[number % 2], "phrasing": ""}
         rows.append(text_row(number, metric, cluster=f"r{number // 2}", prompt_length=10 + number, **about))
     return rows

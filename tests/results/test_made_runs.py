@@ -13,6 +13,7 @@ from cultureval.reports.cvlue.retrieval import evaluate_retrieval
 from cultureval.reports.judging import estimates, judge_and_save, saved_jobs
 from cultureval.reports.submissions import save_submissions
 from cultureval.runs.loading import load
+from cultureval.runs.table import tables_of
 from cultureval.runtime.errors import CulturevalError
 from cultureval.samples.scripted_judge import MODEL, scripted_judge
 from cultureval.tasks.cvlue.gallery import Gallery
@@ -47,6 +48,8 @@ def test_a_recall_is_of_its_direction_s_queries(tmp_path):
     }
     assert (scores["gallery_images"].value, scores["gallery_captions"].value) == (7, 35)
     assert not run.differs and not run.unverified
+    (table,) = tables_of(run)
+    assert [table.cells[f"{side}, recall", "@1"].n for side in ("TR", "IR")] == [7, 35]
     assert f"IR@10  {scores['IR@10'].value:.4f} ± {scores['IR@10'].error:.4f}" in text
     with pytest.raises(CulturevalError, match="no answers that a judge can score"):
         saved_jobs([tmp_path], label=False, sample=1, seed=0)

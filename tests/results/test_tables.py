@@ -20,7 +20,7 @@ ARADICE = [name for name in all_tasks() if name.startswith("qimma_aradice")]
 HALF = [0.0, 1.0]
 
 
-def tables(folder, names, score, model="lab/model-7B", shots=0, details=True, **options):
+def tables(folder, names, score, model="lab/model-7B", shots=0, details=False, **options):
     """The tables of a run of tasks whose items have the scores `score(task, metric)` (one number, or a list)."""
     tasks = {}
     for name in names:
@@ -52,7 +52,7 @@ def shown(table):
 def test_a_part_of_qimma_has_its_subsets_and_needs_all_for_a_domain(tmp_path):
     names = [*ARADICE[:5], TRUST]
     reports = {f"{TRUST}|0": {"form": "curated", "parity": "sound"}}
-    (found,) = tables(tmp_path, names, lambda name, metric: HALF, reports=reports)
+    (found,) = tables(tmp_path, names, lambda name, metric: HALF, details=True, reports=reports)
     rows = shown(found)
     assert list(rows) == ["AraDiCE-Culture", *ARADICE[:5], "AraTrust", "Cultural", "Safety", "Average"]
     benchmark = found.cells["AraDiCE-Culture", "score"]
@@ -67,6 +67,8 @@ def test_what_a_stock_file_does_not_say_is_not_told(tmp_path):
     plant(tmp_path, {f"{TRUST}|0": [choice_row(at, at % 2 == 0) for at in range(4)]}, stock=True)
     (found,) = tables_of(load(tmp_path).runs[0])
     assert found.notes == ["Data: not told."] and found.cells["AraTrust", "score"].value == 50
+    (generated,) = tables(tmp_path / "generated", ["qimma_gen_aratrust"], lambda name, metric: HALF)
+    assert generated.lower == {"invalid"} and shown(generated)["Average"] == ["1/103"] * 3
 
 
 def test_the_error_of_a_mean_follows_from_items_and_tasks_that_share_images_vary_together(tmp_path):
@@ -90,11 +92,6 @@ def test_a_run_with_and_without_examples_has_two_tables_and_one_of_them_the_pape
     assert (plain.name, few_shot.name) == ("QIMMA", "QIMMA, 3-shot")
     assert plain.cells["AraTrust", "score"].published == pytest.approx(88.51)
     assert few_shot.cells["AraTrust", "score"].published is None
-
-
-def test_generated_answers_are_another_table_of_which_lower_is_better_where_it_is(tmp_path):
-    (found,) = tables(tmp_path, ["qimma_gen_aratrust"], lambda name, metric: HALF)
-    assert found.lower == {"invalid"} and shown(found) == {"AraTrust": [50, 50, 50], "Average": ["1/103"] * 3}
 
 
 def cfhr(name, metric):
@@ -123,6 +120,8 @@ def test_m2cqa_has_prompts_by_varieties_the_papers_dialect_and_a_mean(tmp_path):
 def test_a_mean_over_some_rows_says_which_and_a_single_row_is_its_own(tmp_path):
     (two,) = tables(tmp_path / "two", ["m2cqa:tf_en", "m2cqa:tf_msa"], cfhr)
     assert two.main == ("Mean of English, MSA", "CFHR") and not any(row == "Dialect" for row in two.rows)
+    (undefined,) = tables(tmp_path / "none", ["m2cqa:tf_en"], lambda name, metric: None if "cfhr" in metric else 0.0)
+    assert undefined.cells["English", "CFHR"].words == "n/a" and undefined.main == ("English", "CFHR")
     (one,) = tables(tmp_path / "one", ["m2cqa:tf_arz"], cfhr)
     assert one.rows == ["Egyptian"] and one.main == ("Egyptian", "CFHR")
 
@@ -135,7 +134,7 @@ def test_aynvqa_is_in_the_organisers_order_and_its_joint_form_apart(tmp_path):
 
 
 def test_jeem_ranks_by_the_mean_of_cider_and_has_the_papers_numbers(tmp_path):
-    captions, answers = tables(tmp_path, of_suite("jeem"), lambda name, metric: 7.5, "my/AIN", details=False)
+    captions, answers = tables(tmp_path, of_suite("jeem"), lambda name, metric: 7.5, "my/AIN")
     assert captions.rows == ["MSA", "Jordan", "Emirates", "Egypt", "Morocco", "Mean"]
     assert captions.main == ("Mean", "CIDEr") and len(captions.cells[captions.main].parts) == 5
     assert [captions.cells["Egypt", column].published for column in captions.columns] == [0.31, 2.08, 5.20, 79.60]
@@ -166,7 +165,7 @@ def adi2(name, metric):
 
 
 def test_requests_have_means_by_dialect_and_genre_and_the_average_of_all_sets(tmp_path):
-    requests, translations = tables(tmp_path, of_suite("alqasida"), adi2, details=False)
+    requests, translations = tables(tmp_path, of_suite("alqasida"), adi2)
     rows = shown(requests)
     assert requests.columns == ["monolingual", "cross-lingual"] and list(rows)[7:9] == ["Syria", "Average"]
     assert rows["Egypt"] == [20, 20] and rows["BTEC"] == [pytest.approx((6 * 10 + 20) / 7, abs=1e-4)]
@@ -179,7 +178,7 @@ def test_requests_have_means_by_dialect_and_genre_and_the_average_of_all_sets(tm
 def test_a_part_of_the_sets_has_its_means_and_no_average(tmp_path):
     names = ["alqasida_mono:habibi_egy", "alqasida_mono:btec_egy", "alqasida_cross:okapi_egy"]
     reports = {f"{names[0]}|0": {"prompt": "not the published prompts"}}
-    (found,) = tables(tmp_path, names, adi2, "openai/gpt-4o", reports=reports)
+    (found,) = tables(tmp_path, names, adi2, "openai/gpt-4o", details=True, reports=reports)
     egypt = found.cells["Egypt", "monolingual"]
     numbers = published("alqasida")["gpt-4o"][0].cells
     assert (round(egypt.value, 6), egypt.words, egypt.n) == (20, "2/4", 4)
@@ -188,21 +187,13 @@ def test_a_part_of_the_sets_has_its_means_and_no_average(tmp_path):
     assert "without a line of five words" in found.notes[0] and "(1 of 3 sets)" in found.notes[1]
 
 
-def test_sets_of_other_prompts_have_rows_where_a_run_has_none_of_the_papers(tmp_path):
-    record = all_tasks()["alqasida_mono:btec_egy"]
-    plant(tmp_path, {"alqasida_mono:btec_egy|0": [text_row(0, {"adi2": 0.5})]})
-    run = load(tmp_path).runs[0]
-    own = run.record.tasks["alqasida_mono:btec_egy|0"].model_copy(update={"task": "alqasida_mono:own_egy|0"})
-    run.record.tasks.clear()
-    run.record.tasks[own.task] = own
-    run.scores[own.task] = run.scores["alqasida_mono:btec_egy|0"]
-    run.files[own.task] = run.files.pop("alqasida_mono:btec_egy|0")
-    (given,) = (one.part("tables")({own.task.partition("|")[0]: ["adi2"]}) for one in [all_suites()[record.suite]])
-    assert [at for at, mean in given[0].cells.items() if ("alqasida_mono:own_egy", "adi2") in mean.parts] == [
-        ("Egypt", "monolingual"),
-        ("Average", "monolingual"),
-        ("own", "monolingual"),
-    ]
+def test_sets_of_other_prompts_have_rows_where_a_run_has_none_of_the_papers():
+    def rows_of(*given):
+        (requests, *_) = all_suites()["alqasida"].part("tables")({task: ["adi2"] for task in given})
+        return [row for (row, _), mean in requests.cells.items() if ("alqasida_mono:own_egy", "adi2") in mean.parts]
+
+    assert rows_of("alqasida_mono:own_egy") == ["Egypt", "Average", "own"]
+    assert rows_of("alqasida_mono:own_egy", "alqasida_mono:btec_egy") == []
 
 
 def test_alqasidas_judges_are_means_over_the_sets_that_they_judged(tmp_path):
@@ -225,7 +216,7 @@ def test_cvlue_is_a_row_a_task_and_the_macro_average_of_the_contest(tmp_path):
     assert chinese.cells[chinese.main].words == "10/11" and english.main is None
     assert "galleries of 0.25 images" in chinese.notes[0] and "not released" in chinese.notes[-1]
     score = {"cvlue_vg": HALF}
-    (whole, *_) = tables(tmp_path / "all", of_suite("cvlue"), lambda name, metric: score.get(name, 0.25), details=False)
+    (whole, *_) = tables(tmp_path / "all", of_suite("cvlue"), lambda name, metric: score.get(name, 0.25))
     macro = whole.cells[whole.main]
     assert macro.value == pytest.approx((10 * 25 + 50) / 11) and macro.published is None
 

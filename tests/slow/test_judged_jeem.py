@@ -8,6 +8,7 @@ import yaml
 from result_files import details_of
 from typer.testing import CliRunner
 
+from cultureval.runs.loading import load
 from cultureval.runs.table import tables_of
 from cultureval.samples.scripted_judge import MODEL, scripted_judge
 from cultureval.samples.tiny_models.language_models import build_tiny_vision_lm

@@ -5,10 +5,11 @@ import re
 
 import pytest
 from browser import Visited, chromium, needs_chromium, served
-from viewer_runs import picture, row, save, save_all
+from planted import plant, write_details
+from viewer_runs import picture, plant_all, row
 
-from cultureval.reports.viewer.bundle import MARK, write_bundle
-from cultureval.reports.viewer.logs import write_logs
+from cultureval.reports.viewer.bundle import write_bundle
+from cultureval.reports.viewer_links import MARK
 
 pytestmark = needs_chromium
 HOSTILE = (
@@ -27,19 +28,24 @@ HOSTILE = (
 def site(tmp_path_factory):
     """A bundle with an answer of each kind, and hostile texts everywhere, with images and without."""
     root, folder = tmp_path_factory.mktemp("results"), tmp_path_factory.mktemp("site")
-    save_all(root)
+    plant_all(root)
     stored = [text.replace("\ud800", "") for text in HOSTILE]  # a parquet file holds no broken letters
-    for task, images in (("hostile_texts", None), ("cvlue_vqa", [picture(), "../../etc/passwd"])):
+    model, date = "<script>alert(8)<", "2026-11-01T10-00-00.000000"
+    tasks = {}
+    for task, images in (("hostile_texts|0", None), ("cvlue_vqa|0", [picture(), "../../etc/passwd"])):
         fields = [
             {"answer": text, "choices": [text], "images": images, "reasoning": text[:500], "id": f"{text[:60]}/../{n}"}
             for n, text in enumerate(stored)
         ]
-        metric = [{"m<b>": "</script>" if n else "<i>x</i>", "acc": 1.0} for n in range(len(stored))]
-        rows = [row(n, stored[n], metric[n], note=stored[n][:500], **one) for n, one in enumerate(fields)]
-        save(root, task, rows, model="<script>alert(8)<")
-    for file in root.rglob("results_*.json"):
-        file.unlink()
-    write_bundle(write_logs([root]), folder / "site", gated=True)
+        rows = [row(n, stored[n], {"acc": 1.0}, note=stored[n][:500], **one) for n, one in enumerate(fields)]
+        tasks[task] = rows
+    plant(root, tasks, model, date)
+    for task, rows in tasks.items():  # what a metric of another package may leave
+        strange = [
+            row | {"metric": {"acc": 1.0, "m<b>": "</script>" if n else "<i>x</i>"}} for n, row in enumerate(rows)
+        ]
+        write_details(root, model, date, task, strange)
+    write_bundle([root], folder / "site", gated=True)
     return folder / "site"
 
 
@@ -52,7 +58,7 @@ def visits(site):
 
 def logs_of(site):
     """The addresses of the logs by task."""
-    return {task: name for name, (_, task) in json.loads((site / MARK).read_text())["logs"].items()}
+    return {task: name for name, (*_, task) in json.loads((site / MARK).read_text())["logs"].items()}
 
 
 def is_own(message):
@@ -65,7 +71,7 @@ def test_answers_images_and_arabic_are_shown(visits, site):
     page, logs = visit.page, logs_of(site)
     page.goto(f"{address}index.html#/logs/{logs['qimma_aratrust|0']}/samples")
     page.wait_for_selector("text=ما عاصمة المغرب")
-    page.goto(f"{address}index.html#/logs/{logs['qimma_aratrust|0']}/samples/sample/a-1/1/scoring")
+    page.goto(f"{address}index.html#/logs/{logs['qimma_aratrust|0']}/samples/sample/a-row-2/1/scoring")
     page.wait_for_selector("text=ordered by")
     assert "gold" in page.inner_text("body") and page.inner_text("body").count("ordered by") == 3
     page.goto(f"{address}index.html#/logs/{logs['jeem_caption:ae|0']}/samples/sample/ae_palm/1/messages")

@@ -1,0 +1,239 @@
+"""`cultureval run`: a list of models on a list of suites, each run in a process of its own, or by a SLURM array job.
+
+A run is finished once its folder has a results file; what is not finished runs, and `cultureval eval` resumes it.
+"""
+
+import json
+import os
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints, ValidationError
+
+from cultureval.reports.terminal_tables import terminal_table
+from cultureval.runs.files import results_below
+from cultureval.runtime.errors import CulturevalError, ProblemList, counted, described, escaped, shorten, wrong_settings
+from cultureval.runtime.settings import current_settings, variable_of
+from cultureval.tasks.selection import select_tasks
+
+LOG, ASKED, ARRAY_JOB = "run.log", "run.json", "array_job.sh"
+FINISHED, UNFINISHED, CHANGED, OPEN = "finished", "not finished", "changed since", "not run"
+COMMAND = "cultureval: "  # how our own messages begin
+Text = Annotated[str, StringConstraints(min_length=1, max_length=1000, pattern=r"^[^\x00-\x1f\x7f]+$")]
+Names = Annotated[list[Text], BeforeValidator(lambda one: [one] if isinstance(one, str) else one), Field(min_length=1)]
+Options = Annotated[tuple[str, ...], BeforeValidator(lambda one: shlex.split(one) if isinstance(one, str) else one)]
+
+
+def _sbatch_option(text: str) -> str:
+    """One word of a line of the script; the jobs of the array are the plan's runs."""
+    if not re.fullmatch(r"--(?!array|wrap)[a-z-]{1,60}(=[\w.,:=/%@+-]{1,200})?", text, re.ASCII):
+        raise ValueError("write --NAME or --NAME=VALUE without spaces and quotes; not --array and --wrap")
+    return text
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class PlannedModel(_Part):
+    """A model of a plan.
+
+    Attributes:
+        model: As `cultureval eval` takes it.
+        name: Of its folder; default: made from the model.
+        settings: Settings of the model, as in a model file.
+        suites: Instead of the plan's.
+        options: Of `cultureval eval`, after the plan's.
+    """
+
+    model: Text
+    name: Text | None = None
+    settings: dict[str, Any] = {}
+    suites: Names | None = None
+    options: Options = ()
+
+
+class Plan(_Part):
+    """The content of a plan.
+
+    Attributes:
+        models: Each a `PlannedModel`, or a text, which is its `model`.
+        suites: Each is a run of every model: suites, groups or tasks.
+        output_dir: Each run has the folder MODEL/SUITE in it.
+        options: Of `cultureval eval`, for all runs, as on the command line.
+        slurm: Options of sbatch, as on the command line.
+        at_once: At most so many jobs of the array run at a time.
+    """
+
+    models: Annotated[
+        list[Annotated[PlannedModel, BeforeValidator(lambda one: {"model": one} if isinstance(one, str) else one)]],
+        Field(min_length=1),
+    ]
+    suites: Names = []
+    output_dir: Path = Path("results")
+    options: Options = ()
+    slurm: list[Annotated[str, AfterValidator(_sbatch_option)]] = []
+    at_once: Annotated[int, Field(ge=1)] | None = None
+
+
+@dataclass(frozen=True)
+class PlannedRun:
+    """One run: a model on a suite; `folder` is its output folder, `options` those of `cultureval eval`."""
+
+    model: PlannedModel
+    suite: str
+    options: tuple[str, ...]
+    folder: Path
+
+    @property
+    def name(self) -> str:
+        """For people."""
+        return f"{self.folder.parent.name} on {self.suite}"
+
+    @property
+    def asked(self) -> str:
+        """What is run, as kept in its folder."""
+        return json.dumps([self.model.model, self.suite, self.options, self.model.settings], default=str, indent=1)
+
+    @property
+    def state(self) -> str:
+        """One of the words above."""
+        asked = self.folder / ASKED
+        if not asked.is_file():
+            return OPEN
+        if asked.read_text(encoding="utf-8") != self.asked:
+            return CHANGED
+        started = asked.stat().st_mtime_ns
+        written = any(file.stat().st_mtime_ns >= started for file in results_below(self.folder))
+        return FINISHED if written else UNFINISHED
+
+
+def read_plan(file: Path, check: Callable[[str, str, Sequence[str]], None]) -> tuple[Plan, list[PlannedRun]]:
+    """A plan and its runs, in the order of models and suites.
+
+    Args:
+        file: YAML.
+        check: Called with model, suite and options of each run; a CulturevalError refuses them.
+
+    Raises:
+        CulturevalError: The file cannot be read, or something in it is wrong; all wrong options and suites are named.
+    """
+    import yaml
+
+    try:
+        plan = Plan.model_validate(yaml.safe_load(file.read_text(encoding="utf-8")))
+    except ValidationError as error:
+        raise CulturevalError(f"{file}: {shorten(wrong_settings(error), 600)}.") from error
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raise CulturevalError(f"{file} cannot be read as a plan: {shorten(described(error), 300)}") from error
+    runs: dict[Path, PlannedRun] = {}
+    problems = ProblemList()
+    for model in plan.models:
+        if not (suites := model.suites or plan.suites):
+            raise CulturevalError(f"{file}: {model.model} has no `suites`, and the plan has none.")
+        options = plan.options + model.options
+        local = model.model.startswith(("/", "~", "."))
+        label = plain(model.name or (Path(model.model).name if local else model.model))
+        for suite in suites:
+            folder = plan.output_dir.expanduser() / label / plain(suite)
+            if folder in runs:
+                raise CulturevalError(f"{file}: two runs have the folder {folder}: give each model a `name`.")
+            runs[folder] = PlannedRun(model, suite, options, folder)
+            with problems.collecting():
+                check(model.model, suite, options)
+                select_tasks([suite])
+    problems.raise_if_any()
+    return plan, list(runs.values())
+
+
+def plain(text: str) -> str:
+    """A text as a folder's name."""
+    return re.sub(r"[^\w.-]+", "_", text).strip("._-")[-100:] or "run"
+
+
+def run_plan(runs: Sequence[PlannedRun], say: Callable[[str], None]) -> list[PlannedRun]:
+    """Runs what is not finished, one after the other, and returns the runs that failed.
+
+    Args:
+        say: Called with a sentence on each run.
+    """
+    failed = []
+    for run in runs:
+        if run.state == FINISHED:
+            say(f"{run.name}: finished, left out.")
+            continue
+        say(f"{run.name}: starts; its output is in {run.folder / LOG}")
+        run.folder.mkdir(parents=True, exist_ok=True)
+        (run.folder / ASKED).write_text(run.asked, encoding="utf-8")
+        environment = dict(os.environ)
+        if run.model.settings:
+            settings = dict(current_settings().model_settings) | run.model.settings
+            environment[variable_of("model_settings")] = json.dumps(settings, default=str)
+        if suites := ",".join(current_settings().custom_suites):  # --custom-suites of this command
+            environment[variable_of("custom_suites")] = suites
+        with (run.folder / LOG).open("wb") as log:
+            status = subprocess.run(
+                command_of(run), env=environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log
+            ).returncode
+        if status or run.state != FINISHED:
+            failed.append(run)
+            say(f"{run.name}: failed with status {status}: {last_message(run)}")
+        else:
+            say(f"{run.name}: finished")
+    return failed
+
+
+def command_of(run: PlannedRun) -> list[str]:
+    """The command of a run as words, which no shell reads."""
+    words = [sys.executable, "-m", "cultureval", "eval", *run.options, f"--output-dir={run.folder}"]
+    return [*words, "--", run.model.model, run.suite]
+
+
+def last_message(run: PlannedRun) -> str:
+    """The last message of ours in a run's log, with the first problem of a list, else its last line."""
+    log = run.folder / LOG
+    text = log.read_bytes()[-4000:].decode("utf-8", "replace") if log.is_file() else ""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    ours = [place for place, line in enumerate(lines) if line.startswith(COMMAND)]
+    message = " ".join(lines[ours[-1] : ours[-1] + 1 + lines[ours[-1]].endswith(":")] if ours else lines[-1:])
+    return escaped(message.removeprefix(COMMAND))
+
+
+def write_array_job(plan: Plan, runs: Sequence[PlannedRun], file: Path) -> Path:
+    """Writes the script of an array job, a job a run, into the plan's output folder, and returns it."""
+    folder = plan.output_dir.expanduser().absolute()
+    at_once = f"%{plan.at_once}" if plan.at_once else ""
+    words = [sys.executable, "-m", "cultureval", "run", str(file.absolute())]
+    lines = [
+        "#!/bin/bash",
+        "#SBATCH --job-name=cultureval",
+        f"#SBATCH --array=0-{len(runs) - 1}{at_once}",
+        *(f"#SBATCH {option}" for option in plan.slurm),
+        "# One job a run of the plan; those that are finished end at once. Submit it again to go on.",
+        "set -euo pipefail",
+        f"cd -- {shlex.quote(str(Path.cwd()))}",
+        f'exec {shlex.join(words)} --only "${{SLURM_ARRAY_TASK_ID:?submit this script with sbatch}}"',
+    ]
+    folder.mkdir(parents=True, exist_ok=True)
+    script = folder / ARRAY_JOB
+    script.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    script.chmod(0o755)
+    return script
+
+
+def status_table(runs: Sequence[PlannedRun]) -> str:
+    """How all runs of a plan stand, as text."""
+    states = [run.state for run in runs]
+    rows = [
+        [str(number), run.folder.parent.name, run.suite, state, last_message(run)[:80] if state == UNFINISHED else ""]
+        for number, (run, state) in enumerate(zip(runs, states, strict=True))
+    ]
+    total = ", ".join(f"{states.count(word)} {word}" for word in dict.fromkeys(states))
+    table = terminal_table(("run", "model", "suite", "state", "last message"), rows, "rllll")
+    return f"{table}\n{counted(len(runs), 'run')}: {total}"

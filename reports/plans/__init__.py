@@ -1,1 +1,0 @@
-"""Plans of many runs: models with their settings by suites, what of it is finished, and what runs it."""
