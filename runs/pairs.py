@@ -224,6 +224,7 @@ def ranks(
     chosen = fill(items_of(items, parts))
     if len(chosen[["task", "metric"]].drop_duplicates()) < len(parts):
         return []
+    scores = mean(chosen, parts)
     table, found = average(influence(chosen, at_ends=False), parts)
     table = table[table["value"].notna()]
     if table.empty:
@@ -238,7 +239,6 @@ def ranks(
     nobody = np.zeros((len(runs), len(runs)), bool)
     better = told_apart(score, adds, differ, _least_df(table), level, draws, seed) if known else nobody
     rank = 1 + (score[None, :] > score[:, None] + TINY).sum(axis=1)
-    scores = mean(chosen, parts)
     low, high = 1 + better.sum(axis=0), len(runs) - better.sum(axis=1)
     found_ranks = [
         Ranked(run, scores[run], *map(int, place)) for run, *place in zip(runs, rank, low, high, strict=True)
