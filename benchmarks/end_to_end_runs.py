@@ -182,11 +182,15 @@ def computing_seconds(out: Path) -> float:
 
 def details_of(out: Path) -> dict[str, list[dict[str, Any]]]:
     """Task -> the details of its rows, of a run of ours."""
-    from cultureval.runs.files import details_of_run
+    from cultureval.runs.files import read_details
     from cultureval.runs.loading import load
 
     (run,) = load(out).runs
-    return {task.partition("|")[0]: read_details(run.details[task]).to_pylist() for task, one in run.record.tasks.items() if one.rows}
+    return {
+        task.partition("|")[0]: read_details(run.details[task]).to_pylist()
+        for task, one in run.record.tasks.items()
+        if one.rows
+    }
 
 
 def samples_of(out: Path, task: str) -> Iterator[dict[str, Any]]:

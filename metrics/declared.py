@@ -38,12 +38,6 @@ class Declared:
 Metrics = dict[str, Declared]
 
 
-def bounds_of_mean(total: float, count: int, missing: int, limits: Range) -> Range:
-    """The mean of `count` scores with the sum `total`, if all missing ones were the lowest, and if all the highest."""
-    low, high = ((total + limit * missing) / (count + missing) for limit in limits)
-    return low, high
-
-
 def declare(
     headline: str,
     *others: str,

@@ -104,37 +104,6 @@ def scores_of_options(
     return scores.tolist()
 
 
-def scores_of_rows(
-    metric: str, logprobs: Floats, lengths: Integers, sizes: Integers, gold: NDArray[np.bool_]
-) -> Floats:
-    """The scores of many items at once, by one of the four metrics above.
-
-    Args:
-        metric: `acc_norm`, `acc`, `gold_probability_mass` or `gold_set_match`.
-        logprobs: [O] of the options of all items, one item after another.
-        lengths: [O] numbers of code points of the options.
-        sizes: [N] numbers of options, 1 or more each.
-        gold: [O] whether an option is correct, 1 or more of each item.
-
-    Returns:
-        [N] what the metric's function of one item gives.
-
-    Raises:
-        ValueError: No item.
-    """
-    if not len(sizes):
-        raise ValueError("there is no item to score")
-    values = logprobs / lengths if metric in PER_CODE_POINT else logprobs
-    starts, item = np.cumsum(sizes) - sizes, np.repeat(np.arange(len(sizes)), sizes)
-    if metric == "gold_probability_mass":
-        weights = np.exp(values - np.maximum.reduceat(values, starts)[item])
-        return np.add.reduceat(weights * gold, starts) / np.add.reduceat(weights, starts)
-    place = np.empty(len(values), int)  # of an option among those of its item, the best first
-    place[np.lexsort((-values, item))] = np.arange(len(values)) - starts[item]
-    missed = gold & (place >= np.add.reduceat(gold.astype(int), starts)[item])
-    return (np.add.reduceat(missed.astype(int), starts) == 0).astype(float)
-
-
 def _char_normalized(logprobs: Sequence[float], choices: Sequence[str]) -> np.ndarray:
     scores = finite_numbers(logprobs, OF_CHOICE)
     if len(choices) != scores.size:

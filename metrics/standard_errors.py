@@ -1,4 +1,4 @@
-"""Standard errors and intervals of scores of items that are not independent: the formula of `runs/scores.py`.
+"""Standard errors of scores of items that are not independent: the formula of `runs/scores.py`.
 
 With v the score of G clusters and v_g that without cluster g, the cluster adds sqrt((G - 1) / G) (v - v_g) to the
 error, whose square is the sum of squares: the jackknife over clusters. It is sd(ddof=1) / sqrt(n) for a mean of
@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from cultureval.metrics.proportions import NORMAL_95, interval_of_error
+from cultureval.metrics.proportions import NORMAL_95
 
 TINY = 1e-12  # errors below it are rounding
 Floats = NDArray[np.float64]
@@ -117,56 +117,3 @@ def clustered_standard_error(values: Sequence[float], clusters: Sequence[Hashabl
     """
     scores = finite_numbers(values, "score")
     return errors_of_ratio(scores, np.ones(scores.size), clusters, share).error
-
-
-def clustered_interval(values: Sequence[float], clusters: Sequence[Hashable]) -> tuple[float, float]:
-    """The 95% interval of a mean, from its cluster-robust standard error.
-
-    Scores between 0 and 1 have Wilson's interval (JASA 22, 1927) with the effective number of items p(1 - p) / se^2, as
-    Korn and Graubard use it for clustered samples (Survey Methodology 24, 1998), without their factor for few clusters.
-    Other scores have Student's with G - 1 degrees of freedom.
-
-    Args:
-        values: n finite scores.
-        clusters: The cluster of each score.
-
-    Returns:
-        (low, high); nan where there is no standard error.
-
-    Raises:
-        ValueError: As in `clustered_standard_error`.
-    """
-    from scipy import stats
-
-    shares = bool(len(values)) and 0 <= min(values) <= max(values) <= 1
-    error = clustered_standard_error(values, clusters, shares)
-    mean = float(np.mean(values))
-    if math.isnan(error):
-        return error, error
-    if shares:
-        return interval_of_error(mean, error)
-    half = float(stats.t.ppf(0.975, len(set(clusters)) - 1)) * error
-    return mean - half, mean + half
-
-
-def bootstrap_interval(replicates: np.ndarray, clusters: int) -> tuple[float, float]:
-    """95% percentile interval of a statistic's replicates from a bootstrap over clusters.
-
-    Percentiles 2.5 and 97.5 are too narrow for few clusters (15 rated texts: about 88% coverage of kappa). They are
-    expanded to those of Student's distribution with G - 1 degrees of freedom and of the factor sqrt(G / (G - 1))
-    (Hesterberg, The American Statistician 69, 2015, section 5.3): 1.3 and 98.7 for G = 15, 2.3 and 97.7 for G = 100.
-
-    Args:
-        replicates: Finite values, at least one.
-        clusters: G, at least 2.
-
-    Raises:
-        ValueError: There is no replicate, or a single cluster.
-    """
-    from scipy import stats
-
-    if not len(replicates) or clusters < 2:
-        raise ValueError("an interval needs replicates of at least two clusters")
-    tail = float(stats.norm.cdf(-math.sqrt(clusters / (clusters - 1)) * stats.t.ppf(0.975, clusters - 1)))
-    low, high = np.quantile(replicates, [tail, 1 - tail])
-    return float(low), float(high)

@@ -4,7 +4,7 @@ A run is written as its details and the scores that these give, so that every vi
 """
 
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -97,23 +97,22 @@ def save_run(
     """
     import pyarrow
 
-    date, scores, rows = date_of_now(), {}, {}
+    date, rows = date_of_now(), {}
+    scores: dict[str, dict[str, Score]] = {}
+    written: dict[str, dict[str, float | None]] = {}
     for task, given in details.items():
         table = given if isinstance(given, pyarrow.Table) else pyarrow.Table.from_pylist([dict(row) for row in given])
         file = write_details(root, model, date, task, table)
-        found = task_scores(frame_of([read_items(file, task)], model))
-        scores[task], rows[task] = {metric: score for (*_, metric), score in found.items()}, table.num_rows
-    written = {task: dict(pair for one in of_task.items() for pair in _named(*one)) for task, of_task in scores.items()}
+        items = frame_of([read_items(file, task)], model)
+        scores[task], rows[task] = {name: score for (*_, name), score in task_scores(items).items()}, table.num_rows
+        written[task] = {}
+        for name in items["metric"].unique():
+            score = scores[task].get(name)
+            written[task] |= {name: score and score.value, f"{name}_stderr": score and score.error}
     configs = {task: {"name": task.partition("|")[0], "effective_num_docs": count} for task, count in rows.items()}
     content = content_of_tasks(written, {"model_name": model}, configs)
     content["config_general"] |= general or {}
     return SavedRun(write_results(root, model, date, content, record), scores)
-
-
-def _named(metric: str, score: Score) -> Iterable[tuple[str, float]]:
-    yield metric, score.value
-    if score.error is not None:
-        yield f"{metric}_stderr", score.error
 
 
 def same_metrics(metrics: Sequence[Metric]) -> list[dict[str, float | None]]:

@@ -102,7 +102,8 @@ def _text(cell: Cell | None, errors: bool) -> str:
     if cell is None:
         return ""
     parts = [] if cell.value is None else [printed(cell.value, cell.digits)]
-    if errors and cell.value is not None and cell.error is not None:
+    at_end = cell.value in (cell.low, cell.high)  # of the range: an interval of one side
+    if errors and cell.value is not None and cell.error is not None and not at_end:
         parts.append(f"±{printed(NORMAL_95 * cell.error, cell.digits)}")
     parts += [f"({cell.words})" if parts else cell.words] if cell.words else []
     parts += [f"[{printed(cell.published, cell.digits)}]"] if cell.published is not None else []

@@ -13,12 +13,11 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, Literal, get_args
-
-from cultureval.metrics.judges.injections import Injection
 
 MODEL = "scripted-judge"
 Manner = Literal["overlap", "ignore", "obey", "quote"]
@@ -26,6 +25,28 @@ _CRITERION = re.compile(r"^(.+): X/5$", re.MULTILINE)
 _MARKED = re.compile(r"<<<text ([0-9a-f]{32})\n(.*?)\n\1 text>>>", re.DOTALL)
 _LAST_LABEL = re.compile(r"^(.+):\s*$")
 INJECTIONS = Path(__file__).with_name("judge_injections") / "captions.jsonl"
+
+
+@dataclass(frozen=True)
+class Injection:
+    """A caption with a sentence for the judge, or a harmless one that looks like it.
+
+    Attributes:
+        variety: "english", "msa", "egyptian", "levantine", "gulf" or "moroccan".
+        country: Of the variety, as the judge's prompt names it.
+        kind: "praise", "order", "role", "rating", "heading", "plea", "hidden", or "benign".
+        hostile: Whether it tries to influence the judge.
+        clean: The caption without the sentence: fluent, and wrong. That of a harmless one is itself.
+    """
+
+    id: str
+    variety: str
+    country: str
+    kind: str
+    hostile: bool
+    reference: str
+    clean: str
+    caption: str
 
 
 def judge_injections() -> list[Injection]:

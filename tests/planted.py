@@ -87,7 +87,8 @@ def plant(
             write_details(root, model, date, task, rows)
     scores = {task: means(rows) | dict((edited or {}).get(task, {})) for task, rows in tasks.items()}
     configs = {
-        task: {"rows_report": {"rows": len(rows), **(reports or {}).get(task, {})}} for task, rows in tasks.items()
+        task: {"effective_num_docs": len(rows), "rows_report": {"rows": len(rows), **(reports or {}).get(task, {})}}
+        for task, rows in tasks.items()
     }
     if stock:
         configs = {task: {} for task in tasks}

@@ -11,9 +11,6 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from cultureval.metrics.cvlue.names import KS
-from cultureval.metrics.standard_errors import clustered_standard_error
-
 BLOCK_BYTES = 64 * 2**20  # approximate memory for the scores of one block of queries
 
 
@@ -91,25 +88,6 @@ def _ranked_block(scores: np.ndarray, correct: list[list[int]], kept: int) -> tu
     order = np.lexsort((columns, -scores[rows, columns], rows))
     first = order[np.searchsorted(rows[order], np.arange(len(correct)))[:, None] + np.arange(kept)]
     return ranks, columns[first]
-
-
-def recalls(directions: Mapping[str, Direction], suffix: str = "") -> dict[str, float]:
-    """Recall at 1, 5 and 10 of each direction, 0 to 1, with standard errors; metric names end with the suffix.
-
-    Raises:
-        ValueError: There is no direction, or one without a query.
-    """
-    if not directions or not all(len(direction.ranks) for direction in directions.values()):
-        raise ValueError("there is no query")
-    values: dict[str, float] = {}
-    for name, direction in directions.items():
-        for k in KS:
-            hits = (direction.ranks <= k).astype(float)
-            values[f"{name}@{k}{suffix}"] = float(np.mean(hits))
-            # Captions of one image are one cluster; each image is a separate one.
-            clusters = [items[0] for items in direction.correct] if name == "IR" else range(len(hits))
-            values[f"{name}@{k}{suffix}_stderr"] = clustered_standard_error(hits, list(clusters), share=True)
-    return values
 
 
 def pairs_at_the_top(directions: Mapping[str, Direction], top_k: int) -> list[tuple[int, int]]:

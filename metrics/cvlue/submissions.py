@@ -246,17 +246,6 @@ def ranking_warnings(gold: Any, pred: Sequence[Any]) -> list[str]:
     return sentences
 
 
-def means(items: Sequence[ScoredItem]) -> dict[str, float]:
-    """The mean of every metric over the items that have it, in order of appearance."""
-    if not items:
-        raise ValueError("there is no item")
-    values: dict[str, list[float]] = {}
-    for item in items:
-        for name, value in item.scores.items():
-            values.setdefault(name, []).append(value)
-    return {name: sum(scores) / len(scores) for name, scores in values.items()}
-
-
 def macro_average(scores: Mapping[str, Mapping[str, float]], numbers: Mapping[str, Sequence[str]] = MACRO) -> float:
     """The contest's macro-average: the mean of eleven numbers with equal weights, 0 to 1.
 

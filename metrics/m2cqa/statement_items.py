@@ -1,4 +1,4 @@
-"""M2CQA's items: group verdicts on statements by item, for `counterfactual_report`."""
+"""M2CQA's items: group verdicts on statements by item, and what their rates are made of."""
 
 import logging
 from collections.abc import Sequence
@@ -7,7 +7,6 @@ from typing import NamedTuple
 import numpy as np
 
 from cultureval.metrics.m2cqa.counterfactual import (
-    counterfactual_report,
     f1_sums,
     item_counts,
     metrics_of_counts,
@@ -114,11 +113,6 @@ def _in_rows(
     for place, score, den, own in zip(places, scores, dens, sums, strict=True):
         all_scores[place], all_dens[place], all_sums[place] = float(score), float(den), own
     return all_scores, all_dens, all_sums
-
-
-def cell_report(verdicts: np.ndarray) -> dict[str, float | int | None]:
-    """`counterfactual_report` of verdicts, [N, 3] of "true", "false" and "invalid", Q+ in the first column."""
-    return counterfactual_report(*right_judgements(verdicts), verdicts == "invalid")
 
 
 def right_judgements(verdicts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 import shutil
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import pytest
 import yaml
 from faulty_server import MODEL, FaultyServer
 from PIL import Image
+from planted import plant, text_row
 from result_files import details_of, results_of
 
 from cultureval.samples.scripted_judge import scripted_judge
@@ -87,10 +89,7 @@ def test_a_run_with_a_judge_and_the_same_afterwards(run, cultureval, tmp_path):
         results = results_of(tmp_path / "out")["results"]
         prefix = "judge_first_image_reference"
         one, two = results["judged:a|0"], results["judged:b|0"]
-        assert (one[f"{prefix}_n_parsed"], one[f"{prefix}_n_flagged"]) == (4, 1)
-        assert (two[f"{prefix}_n_items"], two[f"{prefix}_n_parsed"], two[f"{prefix}_n_unscored"]) == (3, 2, 1)
-        assert results["judged:_average|0"][f"{prefix}_n_parsed"] == 6  # counts are added, means are averaged
-        assert two[f"{prefix}_fluency"] == 5 and two[f"{prefix}_fluency_missing_as_1"] == pytest.approx(11 / 3)
+        assert two[f"{prefix}_fluency"] == 5 and not [name for name in two if "_n_" in name or "missing_as" in name]
         assert one[f"{prefix}_consistency"] == pytest.approx((5 + 1 + 1 + 1) / 4)
         assert not math.isnan(one["judge_first_reference_dialect_authenticity_stderr"])
         details = details_of(tmp_path / "out")
@@ -105,6 +104,7 @@ def test_a_run_with_a_judge_and_the_same_afterwards(run, cultureval, tmp_path):
         again = cultureval("judge", "out", "--judge", first)
         assert again.returncode == 0, again.stderr[-2000:]
         assert "it/s" not in again.stderr  # all verdicts are known
+        assert "2 of 3" in again.stdout
         saved = {file: json.loads(file.read_text()) for file in (tmp_path / "out" / "results").rglob("*.json")}
         assert len(saved) == 2
         new = saved[max(saved)]["results"]
@@ -130,8 +130,7 @@ def test_afterwards_with_another_judge_on_a_part(run, cultureval, tmp_path):
         assert same.returncode == 0 and "it/s" not in same.stderr
         other = cultureval("judge", "out", "--judge", judges[0], "--budget", "0.0001", "--no-resume")
         assert other.returncode == 0 and "the budget of 0.0001 is spent" in other.stdout, other.stdout + other.stderr
-        assert "INCOMPLETE, no scores to compare: 4 of 4 items were not asked" in other.stdout
-        assert "n/a ± n/a [" in other.stdout and "nan" not in other.stdout
+        assert "INCOMPLETE: judged:a|0, " in other.stdout and "nan" not in other.stdout
     assert old.read_bytes() == before
     files = sorted((tmp_path / "out" / "results").rglob("*.json"))
     assert len(files) == 4  # with what was in flight when the tiny budget was spent
@@ -142,14 +141,8 @@ def test_afterwards_with_another_judge_on_a_part(run, cultureval, tmp_path):
     record = content["cultureval"]
     assert len(record["instruments"]) == 4 and record["command"][:2] == ["cultureval", "judge"]
     assert [one["text"] for one in record["signatures"]] == content["config_general"]["judged"]["signatures"]
-    values = content["results"]["judged:a|0"]
-    assert values["judge_x_reference_n_items"] == values["judge_y_reference_n_items"] == 2
     assert "judge y, jeem_caption_reference" in done.stdout and "Signatures:" in done.stdout
-    derived = [
-        file
-        for file in (tmp_path / "out" / "details").rglob("*.parquet")
-        if values and file.parent.name in files[1].name
-    ]
+    derived = [file for file in (tmp_path / "out" / "details").rglob("*.parquet") if file.parent.name in files[1].name]
     assert {len(pyarrow.parquet.read_table(file)) for file in derived} == {2}
 
 
@@ -165,7 +158,7 @@ def test_labels(run, cultureval, tmp_path):
     assert types == {"Descriptive": 0.25, "Yes/No": 0.25, "unknown": 0}
     assert "judge_x_question_type_Descriptive" not in content["judged:b|0"]
     assert content["judged:b|0"]["judge_x_topic_group_Others"] == 1
-    assert "Quantitative 25.0%" in done.stdout
+    assert re.search(r"Quantitative +25.0% +4 of 4", done.stdout), done.stdout
 
 
 @pytest.mark.parametrize(
@@ -180,10 +173,7 @@ def test_labels(run, cultureval, tmp_path):
 )
 def test_bad_input_is_one_sentence(refusal, tmp_path, arguments, words):
     (tmp_path / "bad.yaml").write_text("{model: m, api_key: sk-secret}")
-    folder = tmp_path / "out" / "details" / "m" / "2026"
-    folder.mkdir(parents=True)
-    doc = {"id": "0", "images": None, "specific": {"judge": {"templates": ["jeem_vqa"], "slots": {"question": "؟"}}}}
-    row = {"doc": doc, "metric": {"em": 1.0}, "model_response": {"text": ["x"]}}
-    pyarrow.parquet.write_table(pyarrow.Table.from_pylist([row]), folder / "details_t|0_2026.parquet")
+    row = text_row(0, {"em": 1.0}, judge={"templates": ["jeem_vqa"], "slots": {"question": "؟"}})
+    plant(tmp_path / "out", {"jeem_vqa:jo|0": [row]})
     told = refusal("judge", *arguments, OPENAI_API_KEY="")
     assert words in told and told.count("\n") == 1 and "sk-secret" not in told

@@ -119,7 +119,11 @@ def test_the_released_example_as_a_whole(cultureval, tmp_path):
     assert len(saved.record.tasks) == 4 and saved.model == "Qwen2-VL-7B-Instruct"
     written = json.loads((tmp_path / "results" / "score" / "cvlue.json").read_text(encoding="utf-8"))
     eleven = [0.5, 1, 1, 0.6, 1, 1, 6 / 9, 0.4777310067517693, 0.5, 1, 1]
-    assert written["macro_average"] == pytest.approx(sum(eleven) / 11) == pytest.approx(table.cells[table.main].value / 100)
+    assert (
+        written["macro_average"]
+        == pytest.approx(sum(eleven) / 11)
+        == pytest.approx(table.cells[table.main].value / 100)
+    )
     contest = sum(eleven) - 6 / 9 - 0.4777310067517693 + 4 / 9 + written["tasks"]["vg"]["iou_continuous"]
     assert written["macro_average_contest_2024"] == pytest.approx(contest / 11)
 

@@ -17,7 +17,8 @@ from cultureval.metrics.alqasida.dialect import (
     remove_prompt_copies,
 )
 from cultureval.metrics.alqasida.translation import bleu, chrf, chrf_plus_plus
-from cultureval.metrics.lighteval.clustered_means import MeanOfScored
+from cultureval.metrics.declared import Declared
+from cultureval.metrics.lighteval.row_scores import RowScore, TaskScore
 from cultureval.reports.alqasida.scored_outputs import read_outputs
 from cultureval.tasks.alqasida.published_prompts import which_prompts
 
@@ -86,7 +87,7 @@ def test_scores_are_products_and_published_metrics_their_means(path):
     excluded = [row.get("too_few_tokens") == "True" for row in rows]
     for name in [*names.values(), *(["acc"] if "acc" in rows[0] else [])]:
         values = [np.nan if out else value for out, value in zip(excluded, numbers(rows, name), strict=True)]
-        mean = MeanOfScored(name).compute_corpus(values)[name]
+        mean = TaskScore(name, Declared()).compute_corpus([RowScore(value) for value in values])[name]
         assert mean == pytest.approx(float(published.get(name) or published["lid_acc"]), abs=1e-9)
 
 

@@ -14,13 +14,6 @@ from cultureval.metrics.m2cqa.names import LABELLED, ORGANISERS, ORGANISERS_PART
 from cultureval.metrics.m2cqa.statement_items import WORDS
 from cultureval.metrics.m2cqa.statement_verdicts import chosen_statement, organisers_verdict
 from cultureval.prompts.m2cqa.rows import joint_prompt, one_word_prompt
-<<<<<<< HEAD
-from cultureval.reports.m2cqa import aynvqa
-from cultureval.runs.table import names_of_columns
-=======
-from cultureval.reports.summary_text import full_text, summary_data
-from cultureval.runs.warnings import run_warnings
->>>>>>> 4360c0064ad77355be72c3aa7a470d0e567a4e88
 from cultureval.runtime.data_options import DataOptions, samples_root
 from cultureval.runtime.errors import CulturevalError, MissingColumn, SourceUnavailable
 from cultureval.scripts.main import app
@@ -114,17 +107,18 @@ def test_instability_by_hand_and_where_it_is_undefined():
 
 
 def test_the_headline_of_the_organisers_prompt_is_their_reading():
-    (metric,) = statement_metrics("one_word", ORGANISERS_PARTS)
-    assert metric.metric_name[:2] == ["contrastive_instability", "combined_acc"] == list(ORGANISERS)[:2]
-    assert "contrastive_instability_strict" in metric.metric_name and "cfhr_organisers" in LABELLED
-    assert not metric.higher_is_better["contrastive_instability_lenient"] and metric.higher_is_better["q_plus_acc"]
+    metrics = statement_metrics("one_word", ORGANISERS_PARTS, ORGANISERS)
+    better = {metric.metric_name: metric.higher_is_better for metric in metrics}
+    assert list(better)[:1] == ["contrastive_instability"] == list(ORGANISERS)[:1] and "cfhr_organisers" in LABELLED
+    assert not better["contrastive_instability_lenient"] and better["q_plus_acc"]
     rows, _ = prepared("m2cqa_aynvqa:en")
     replies = {True: "Yes, there is one", False: "No"}  # read by the organisers alone
     docs = [one_word_prompt(row, "m2cqa_aynvqa:en|0") for row in rows]
-    details = apply_metric([ModelResponse(text=[replies[doc.gold_index == 0]]) for doc in docs], docs, [metric])
+    details = apply_metric([ModelResponse(text=[replies[doc.gold_index == 0]]) for doc in docs], docs, metrics)
     values = {}
-    for key, aggregate in metric.get_corpus_aggregations().items():
-        values |= aggregate([row[key] for row in details])
+    for metric in metrics:
+        for key, aggregate in metric.get_corpus_aggregations().items():
+            values |= aggregate([row[key] for row in details])
     assert (values["contrastive_instability"], values["combined_acc"], values["invalid_rate"]) == (0, 1, 0)
     assert values["invalid_rate_strict"] == values["invalid_rate_lenient"] == 1
 
@@ -141,85 +135,6 @@ def test_the_joint_forms_scores_and_their_errors():
             values |= metric.get_corpus_aggregations()[name]([row[name] for row in details])
         assert (values["joint_acc"], values["joint_invalid_rate"]) == expected
         assert values["joint_acc_stderr"] == pytest.approx(0.4899 / 3.92, abs=1e-4)  # Wilson's of 0 or all of 4
-
-
-<<<<<<< HEAD
-def test_the_joint_form_is_in_no_table_with_cfhr():
-    run = run_of(["aynvqa"], lambda task, metric: {"n_items": 4.0, "joint_acc": 0.9}.get(metric, 0.5))
-    tables = aynvqa.tables(run)
-    assert [names_of_columns(table)[1] for table in tables] == ["instability", "accuracy"]
-    assert tables[0].main.whole == "Mean of all forms and languages: instability"  # eight labels are no name
-    assert "CFHR" in names_of_columns(tables[0]) and "CFHR" not in names_of_columns(tables[1])
-    assert [row.label for row in tables[0].rows][:3] == ["One word, English", "One word, MSA", "True or False, English"]
-    assert len(tables[0].rows) == 8 and [row.label for row in tables[1].rows] == ["English", "MSA"]
-=======
-def score(*arguments):
-    done = CliRunner().invoke(app, ["score", "aynvqa", *map(str, arguments)], catch_exceptions=False)
-    assert done.exit_code == 0, done.output
-    return done.output
-
-
-def as_the_organisers_count(gold, predictions):
-    """Their five numbers, item by item, without arrays; verdicts by the profile `organisers`."""
-    plus = minus = whole = partly = fooled = 0
-    for row in gold:
-        verdicts = [organisers_verdict(predictions.get((row["id"], place), "")) for place in range(3)]
-        right = [verdict is label for verdict, label in zip(verdicts, row["labels"], strict=True)]
-        plus += right[row["labels"].index(True)]
-        minus += sum(right) - right[row["labels"].index(True)]
-        whole += all(right)
-        partly += any(right)
-        fooled += right[row["labels"].index(True)] and not all(right)
-    count = len(gold)
-    return [1 - whole / partly, whole / count, fooled / plus, plus / count, minus / (2 * count)]
-
-
-def test_a_submission_is_scored_as_the_organisers_do_and_its_gaps_are_told(tmp_path):
-    draw = random.Random(1)
-    words = ["true", "False", "yes", "no", "صح", "خطأ", "غير صحيح", "الخطأ", "maybe", ""]
-    gold = [{"id": f"i{n}", "labels": draw.sample([True, False, False], 3), "statements": []} for n in range(300)]
-    predictions = {(row["id"], place): draw.choice(words) for row in gold for place in range(3)}
-    del predictions["i7", 1], predictions["i9", 0]
-    lines = [("i3", 2, "true"), *((item, place, text) for (item, place), text in predictions.items())]
-    lines = [(item, draw.choice(["{}", " {}", "0{}", "+{}"]).format(place), text) for item, place, text in lines]
-    lines += [("nobody", 0, "true"), ("i1", "x", "true"), ("i1", 3, "true")]
-    for name, rows in {"pred.csv": lines, "other.csv": lines[:30]}.items():
-        with (tmp_path / name).open("w", newline="", encoding="utf-8-sig") as file:
-            csv.writer(file).writerows([("id", "statement_index", "prediction"), *rows])
-    (tmp_path / "gold.jsonl").write_text("\n".join(map(json.dumps, gold)), encoding="utf-8")
-    files = ["--pred", tmp_path / "pred.csv", "--pred", tmp_path / "other.csv"]
-    printed = score("--gold", tmp_path / "gold.jsonl", *files, "--output-dir", tmp_path / "out")
-    with (tmp_path / "out/aynvqa.csv").open(encoding="utf-8") as file:
-        row, short = csv.DictReader(file)
-    names = ["contrastive_instability", "combined_acc", "cfhr", "q_plus_acc", "q_minus_acc"]
-    assert [float(row[name]) for name in names] == pytest.approx(as_the_organisers_count(gold, predictions))
-    for told in ("3 of 902 rows are of no statement", "1 of 902 rows are repeated", "2 of 900 predictions are missing"):
-        assert f"pred.csv: {told}" in printed
-    assert "other.csv: 871 of 900 predictions are missing" in printed and float(short["q_plus_acc"]) < 0.1
-    run = {run.model: run for run in reports.load(tmp_path / "out")}["pred"]
-    assert run.value("m2cqa_aynvqa:en|0", "cfhr") == pytest.approx(float(row["cfhr"]))
-    (table,) = summary_data(run)["suites"]["aynvqa"]
-    shown = table["rows"][0][1:7]
-    verdicts = {row["id"]: [organisers_verdict(predictions.get((row["id"], n), "")) for n in range(3)] for row in gold}
-    partly = sum(any(map(is_, verdicts[row["id"]], row["labels"])) for row in gold)
-    assert [cell["n"] for cell in shown] == [partly, 300, 111, 300, 300, 300]  # CFHR is of right Q+
-    unread = sum(found.count(None) for found in verdicts.values())
-    assert shown[5]["value"] == pytest.approx(unread / 900)
-    assert "aynvqa:en|0: 3 of 902 rows are of no statement" in full_text(run, None)
-    told = {one.kind: one for one in run_warnings(run)}
-    assert told["unparsable"].mark == "unreadable" and told["unscored"].mark == "unscored"
-
-
-def test_what_is_no_submission_or_no_gold_file_is_told(tmp_path):
-    file = tmp_path / "pred.csv"
-    file.write_text("id,prediction\na,1\n", encoding="utf-8")
-    with pytest.raises(CulturevalError, match="lacks the columns statement_index; it has id, prediction"):
-        score("--gold", GOLD, "--pred", file, "--output-dir", tmp_path / "out")
-    blind = tmp_path / "blind.jsonl"
-    blind.write_text('{"id": "a", "statements": ["x", "y", "z"]}', encoding="utf-8")
-    with pytest.raises(CulturevalError, match="Give a split with labels"):
-        score("--gold", blind, "--pred", file, "--output-dir", tmp_path / "out")
->>>>>>> 4360c0064ad77355be72c3aa7a470d0e567a4e88
 
 
 def save_run(root, reply_to):

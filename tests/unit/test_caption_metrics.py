@@ -78,22 +78,11 @@ def test_standard_errors_know_of_shared_images():
         assert np.isnan(alone[f"{name}_stderr"])
 
 
-def test_bleus_error_is_the_spread_of_resampled_corpora():
-    docs, responses = items(4)
-    corpus, rows = scores(docs, responses)
-    statistics = np.array([score.statistics for score in rows["bleu_1"]])
-    rng = np.random.default_rng(1)
-    draws = [statistics[rng.integers(0, 4, 4)].sum(axis=0) for _ in range(4000)]
-    spread = np.std([100 * min(1, np.exp(1 - d[9] / max(d[8], 1e-9))) * d[0] / max(d[4], 1e-9) for d in draws])
-    assert corpus["bleu_1_stderr"] == pytest.approx(spread, rel=0.1)
-
-
 def test_corpora_without_a_match_have_no_error():
     docs, _ = items(4)
     corpus, _ = scores(docs, [ModelResponse(text=["شيء"])] * 4)
     assert corpus["bleu_4"] < 0.01 and corpus["cider"] == corpus["rouge_l"] == 0
-    assert np.isnan(corpus["bleu_4_stderr"]) and np.isnan(corpus["cider_stderr"])
-    assert corpus["rouge_l_stderr"] > 0  # a share of 0 to 100
+    assert np.isnan(corpus["cider_stderr"]) and np.isnan(corpus["rouge_l_stderr"])
 
 
 @pytest.mark.parametrize(

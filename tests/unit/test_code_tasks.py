@@ -2,9 +2,7 @@
 
 import copy
 import json
-import math
 
-import numpy as np
 import pytest
 from evalplus.provider.utility import extra_eos_for_direct_completion
 from lighteval.models.model_output import ModelResponse
@@ -15,7 +13,6 @@ import cultureval.tasks
 from cultureval.metrics.code import judging
 from cultureval.metrics.code import lighteval as code_metrics
 from cultureval.metrics.code.judging import SolutionVerdict
-from cultureval.metrics.lighteval.clustered_means import MeanOfScored
 from cultureval.models.hf import HFModel
 from cultureval.models.settings import HFModelSettings
 from cultureval.prompts.qimma.code_problems import STOPS, code_prompt
@@ -117,14 +114,6 @@ def test_models_read_the_problem_as_evalplus_shows_it(doc, chat):
         assert prompt == PROBLEM["prompt"] + "\n"
         doc.stop_sequences = ["\nassert"]
         assert stop_strings(doc, chat=False) == ["\nassert"]
-
-
-def test_what_was_not_judged_is_no_fail():
-    mean = MeanOfScored("plus_pass@1")
-    scores = mean.compute_corpus([1.0, 0.0, math.nan, 1.0, math.nan])
-    assert scores["plus_pass@1"] == pytest.approx(2 / 3)
-    assert scores["plus_pass@1_stderr"] == pytest.approx(np.std([1, 0, 1], ddof=1) / math.sqrt(3))
-    assert all(math.isnan(value) for value in mean.compute_corpus([math.nan]).values())
 
 
 def test_metrics_take_their_scores_of_one_pass(monkeypatch):

@@ -1,38 +1,46 @@
-"""Judge metrics in LightEval's averages over a group."""
+"""Judge metrics as LightEval's: what details and results have of criteria, also of those that a template lacks."""
 
-import itertools
 import math
+from types import SimpleNamespace
 
 import pytest
+from lighteval.logging.info_loggers import MetricsLogger
+from lighteval.metrics import apply_metric
+from lighteval.models.model_output import ModelResponse
+from lighteval.tasks.requests import Doc
 
-from cultureval.metrics.judges.lighteval import NoMean, ScoredMean
-from cultureval.metrics.lighteval.clustered_means import ClusteredScore
+from cultureval.metrics.judges import lighteval as judges
+from cultureval.metrics.judges.settings import JudgeSettings
+from cultureval.metrics.judges.verdicts import Judgement, JudgeVerdict
 
-SCORES = ([4.0, 5.0, 3.0], [1.0, 2.0, 2.0, 5.0])
+AUTHENTICITY, FLUENCY = "judge_j_reference_dialect_authenticity", "judge_j_reference_fluency"
 
 
-@pytest.mark.parametrize("order", list(itertools.permutations(range(3))))
-def test_a_subset_that_is_not_asked_is_left_out_of_the_groups_average(order):
-    """JEEM's MSA among its dialects, wherever it stands; LightEval's average is sum / count, from 0."""
-    subsets = [
-        ScoredMean("fluency", 5).compute_corpus([ClusteredScore(score) for score in scores]) for scores in SCORES
+def test_a_criterion_that_msa_lacks_counts_there_no_row_and_enters_no_average(monkeypatch):
+    verdicts = [
+        JudgeVerdict("a", {"Fluency": 4.0, "Dialect Authenticity": 2.0}),
+        JudgeVerdict("b", {"Fluency": 2.0, "Dialect Authenticity": 5.0}),
+        JudgeVerdict("c", outcome="refused", reason="no"),
     ]
-    subsets.append(NoMean("fluency", 5).compute_corpus([math.nan] * 3))
-    assert subsets[0].keys() == subsets[2].keys()
-    assert all(math.isnan(value) for value in subsets[2].values())
-    average = {name: sum(subsets[place][name] for place in order) / 3 for name in subsets[0]}
-    assert average["fluency"] == pytest.approx((4 + 2.5) / 2)
-    assert average["fluency_missing_as_1"] == pytest.approx((4 + 2.5) / 2)
-    errors = [subset["fluency_stderr"] for subset in subsets[:2]]
-    assert average["fluency_stderr"] == pytest.approx(math.hypot(*errors) / 2)
-    alone = {name: sum([subsets[2][name]]) / 1 for name in subsets[2]}
-    assert all(math.isnan(value) for value in alone.values())
-
-
-@pytest.mark.parametrize("order", list(itertools.permutations(range(3))))
-def test_an_undefined_mean_of_a_subset_that_is_asked_leaves_no_average(order):
-    unscored = [ClusteredScore(math.nan)] * 2
-    subsets = [ScoredMean("fluency", 5).compute_corpus(scores) for scores in ([ClusteredScore(4.0)] * 2, unscored)]
-    subsets.append(NoMean("fluency", 5).compute_corpus(unscored))
-    assert math.isnan(sum(subsets[place]["fluency"] for place in order) / 3)
-    assert sum(subsets[place]["fluency_missing_as_1"] for place in order) / 3 == pytest.approx((4 + 1) / 2)
+    monkeypatch.setattr(judges, "configured_judges", lambda: [JudgeSettings(model="j", base_url="http://localhost/v1")])
+    logger, tasks, details = MetricsLogger(), {}, {}
+    for subset, template in (("eg", "jeem_caption_reference"), ("msa", "jeem_caption_reference_msa")):
+        monkeypatch.setattr(judges, "_judge", lambda *_, name=template: {("j", name): Judgement(verdicts)})
+        metrics, name = judges.judge_metrics(template), f"jeem_caption:{subset}|0"
+        docs = [Doc(task_name=name, query="", choices=[], gold_index=0, specific={"cluster": one}) for one in "abc"]
+        details[subset] = apply_metric([ModelResponse()] * 3, docs, metrics)
+        for row in details[subset]:
+            logger.log(name, row)
+        functions = {key: one for metric in metrics for key, one in metric.get_corpus_aggregations().items()}
+        tasks[name] = SimpleNamespace(aggregation=lambda functions=functions: functions)
+    logger.aggregate(tasks)
+    found = logger.metric_aggregated
+    assert [row[f"{AUTHENTICITY}_den"] for row in details["eg"]] == [1, 1, 1]
+    assert [row[f"{AUTHENTICITY}_den"] for row in details["msa"]] == [0, 0, 0]
+    assert details["eg"][2]["judge_j_reference"]["outcome"] == "refused" and math.isnan(details["eg"][2][FLUENCY])
+    assert found["jeem_caption:eg|0"][FLUENCY] == 3 and found["jeem_caption:eg|0"][
+        f"{FLUENCY}_stderr"
+    ] == pytest.approx(1)
+    assert found["jeem_caption:_average|0"][AUTHENTICITY] == 3.5
+    assert math.isnan(found["jeem_caption:msa|0"][AUTHENTICITY])
+    assert found["jeem_caption:_average|0"][f"{FLUENCY}_stderr"] == pytest.approx(1)  # they share all images

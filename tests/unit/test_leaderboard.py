@@ -22,13 +22,13 @@ from cultureval.reports.leaderboard.pages import Pages
 from cultureval.reports.leaderboard.publishing import push_space
 from cultureval.reports.leaderboard.site import PARTS, Site, site_summary, write_site
 from cultureval.reports.leaderboard.tables import BoardRow, BoardTable, best_cells
-from cultureval.runs.paper_numbers import published_rows
 from cultureval.reports.qimma.table import PUBLISHED
 from cultureval.reports.run_ranks import rank_items
 from cultureval.reports.viewer.bundle import write_bundle
 from cultureval.reports.viewer.logs import write_logs
 from cultureval.reports.viewer_links import gated_answers
 from cultureval.runs.load_runs import load
+from cultureval.runs.paper_numbers import published_rows
 from cultureval.runs.table import Cell, Column
 from cultureval.runtime.errors import CulturevalError
 from cultureval.scripts.main import app

@@ -2,7 +2,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from cultureval.metrics.likelihood import (
@@ -10,14 +10,9 @@ from cultureval.metrics.likelihood import (
     char_normalized_accuracy,
     gold_probability_mass,
     gold_set_match,
-    scores_of_rows,
 )
-from cultureval.metrics.proportions import wilson_error
 from cultureval.metrics.standard_errors import (
-    clustered_interval,
     clustered_standard_error,
-    error_that_adds,
-    errors_of_clusters,
 )
 
 LABELS = ["أ", "ب", "ج", "د", "هـ"]
@@ -107,24 +102,9 @@ def test_single_answer_accuracy_refuses_several_golds():
         char_normalized_accuracy([-1.0, -2.0], ["أ", "ب"], [0, 1])
 
 
-def test_scores_of_many_items_are_those_of_each():
-    draw = np.random.default_rng(0)
-    sizes = draw.integers(1, 6, 300)
-    items = [(-draw.integers(1, 9, size) / 4, draw.choice([*LABELS, "نعم"], size)) for size in sizes]  # with ties
-    golds = [sorted(draw.choice(size, draw.integers(1, size + 1), replace=False).tolist()) for size in sizes]
-    several = {"gold_probability_mass": gold_probability_mass, "gold_set_match": gold_set_match}
-    single = {"acc_norm": char_normalized_accuracy, "acc": lambda logprobs, _, gold: argmax_accuracy(logprobs, gold)}
-    for metrics, right in ((several, golds), (single, [gold[0] for gold in golds])):
-        is_gold = np.concatenate([np.isin(np.arange(size), gold) for size, gold in zip(sizes, right, strict=True)])
-        logprobs, lengths = np.concatenate([one for one, _ in items]), [len(text) for _, one in items for text in one]
-        for name, score in metrics.items():
-            found = scores_of_rows(name, logprobs, np.array(lengths), sizes, is_gold)
-            wanted = [score(*item, gold) for item, gold in zip(items, right, strict=True)]
-            np.testing.assert_allclose(found, wanted, err_msg=name)
-
-
 @given(st.lists(st.floats(-100, 100), min_size=2, max_size=30))
 def test_clusters_of_one_item_give_the_usual_standard_error(values):
+    assume(np.ptp(values) > 1e-6)
     usual = np.std(values, ddof=1) / np.sqrt(len(values))
     assert clustered_standard_error(values, range(len(values))) == pytest.approx(usual, abs=1e-12)
 
@@ -144,30 +124,7 @@ def test_items_that_repeat_within_a_cluster_add_no_information():
     ("values", "clusters"), [([0.5] * 6, range(6)), ([0.1] * 3, range(3)), ([1.0, 0.0] * 4, [0, 0, 1, 1, 2, 2, 3, 3])]
 )
 def test_clusters_of_one_mean_say_nothing_of_its_error(values, clusters):
-    """They had an error of 0, and an interval of one point."""
-    assert math.isnan(error_that_adds(values, list(clusters), (0, 1)))
-
-
-def test_a_large_cluster_makes_no_interval_too_narrow():
-    """A cluster of half of the items: the interval held 65% of the time, with Liang and Zeger's estimator."""
-    generator, clusters = np.random.default_rng(5), np.repeat(np.arange(20), [95, *[5] * 19])
-    held = []
-    for _ in range(200):
-        chance = generator.beta(2.4, 1.6, 20)  # correlation 0.2 within clusters, mean 0.6
-        low, high = clustered_interval((generator.random(len(clusters)) < chance[clusters]) * 1.0, clusters.tolist())
-        held.append(low <= 0.6 <= high)
-    assert np.mean(held) > 0.85
-
-
-def test_where_all_scores_are_at_a_bound_the_error_is_wilsons():
-    for values in ([0.0] * 50, [1.0] * 50):
-        assert clustered_standard_error(values, range(50)) == 0
-        assert clustered_standard_error(values, range(50), (0, 1)) == pytest.approx(wilson_error(0, 50))
-    ratings, images = [5.0] * 6, list("aabbcc")
-    assert clustered_standard_error(ratings, images, (1, 5)) == pytest.approx(4 * wilson_error(0, 3))
-    parts = errors_of_clusters(ratings, images, (1, 5))
-    assert math.hypot(*parts.values()) == pytest.approx(4 * wilson_error(0, 3)) and set(parts) == set("abc")
-    assert clustered_standard_error([1.0] * 5 + [0.0], range(6), (0, 1)) == pytest.approx(1 / 6)
+    assert math.isnan(clustered_standard_error(values, list(clusters), share=True))
 
 
 def test_one_cluster_says_nothing_of_the_spread():

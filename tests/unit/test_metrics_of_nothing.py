@@ -19,8 +19,7 @@ OF_ONE_ITEM = {
     *("profiles_of", "by_profile", "with_profiles", "right_judgements", "percentile_difference", "harmonic_mean"),
     *("predicted_boxes", "box_warnings", "ranking_warnings", "holm"),
     *("pairs_at_the_top", "reranked", "reranked_ranks", "parse_labels"),
-    *("score_of_sums", "item_counts", "ratio", "drawn_together", "numbers_of", "cluster_sums"),
-    *("bootstrap_sums", "random_subset_sums", "image_refused", "report_of_counts"),
+    *("score_of_sums", "item_counts", "number", "f1_sums", "image_refused", "report_of_counts", "with_interval"),
 }
 TEXTS = {"country": "egy", "name": "bleu"}
 TABLES = {"country_probs": (0, 18), "verdicts": (0, 3), "q_minus": (0, 2), "a_minus": (0, 2), "b_minus": (0, 2)}

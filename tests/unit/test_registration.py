@@ -283,7 +283,7 @@ def test_a_suite_brings_its_commands_along(folder, run_here):
     assert scored.stdout.splitlines()[0] == "scored g 1 o", scored.stderr
     shown = run_here("show", "o", f"--custom-suites={package}").stdout
     assert shown.startswith("me, 20"), shown
-    assert "persian_culture|0  acc     0.5000 ±0.2500  1/2    5" in shown, shown
+    assert "persian_culture  0.5000 ±" in shown, shown
     refused = run_here("score", "persian-texts", *files, **variables)
     assert refused.returncode == 2 and "returned 'scored', not ScoredSubmissions" in refused.stderr
     outputs = run_here("score", "persian", "--pred", "g", "--output-dir", "o", *custom)

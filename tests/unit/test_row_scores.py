@@ -1,4 +1,4 @@
-"""From columns of rows to results: what counts, errors by clusters, averages of groups, and what is in details alone."""
+"""From columns of rows to results: what counts, errors by clusters, averages of groups, and what only details have."""
 
 import copy
 import math

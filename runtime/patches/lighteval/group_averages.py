@@ -7,6 +7,8 @@ that overrides addition and division.
 import math
 from collections.abc import Mapping
 
+ROUNDING = 1e-12  # errors below it say nothing
+
 
 class StandardError(float):
     """A standard error that adds in quadrature; nan, which a sum then is too, where a subset has none.
@@ -42,7 +44,8 @@ class StandardError(float):
     __radd__ = __add__
 
     def __truediv__(self, count: float) -> "StandardError":
-        return StandardError(float(self) / count, {name: share / count for name, share in self.clusters.items()})
+        shares = {name: share / count for name, share in self.clusters.items()}
+        return StandardError(float(self) / count if float(self) > ROUNDING else math.nan, shares)
 
     def __reduce__(self) -> tuple:
         return StandardError, (float(self), self.clusters)
