@@ -13,7 +13,6 @@ from cultureval.metrics.code.report import failing_canonicals, named, scorer_nam
 from cultureval.metrics.code.rules import TEST_SUITES
 from cultureval.reports.code.result_files import evalplus_results, generating_model, task_rows, write_run
 from cultureval.reports.code.samples import Sample, Sanitize, check_complete, read_samples
-from cultureval.reports.submissions import safe_name
 from cultureval.runs.scores import Score
 from cultureval.runs.signature import manifest_field
 from cultureval.runs.writing import complete_or_absent
@@ -203,11 +202,11 @@ def refused_problems(made: Mapping[str, Any], problem_set: ProblemSet) -> dict[s
 
 
 def _model_of(samples: Path, made: Mapping[str, Any], given: str | None) -> str:
-    """The model's name in the results, which is a folder: as given, as saved when generating, or from the file name."""
+    """The model's name in the results, also a folder in them: as given, as saved when generating, or the file's."""
     name = given or made.get("model")
     if not isinstance(name, str) or not name.strip("/. "):
         name = samples.resolve().name.removesuffix(".gz").removesuffix(".jsonl")
-    return safe_name(name)
+    return "/".join(part for part in name.split("/") if part not in ("..", "."))
 
 
 def write_files(
