@@ -182,7 +182,7 @@ def computing_seconds(out: Path) -> float:
 
 def details_of(out: Path) -> dict[str, list[dict[str, Any]]]:
     """Task -> the details of its rows, of a run of ours."""
-    from cultureval.runs.files import details_of_run
+    from cultureval.runs.files import read_details
     from cultureval.runs.loading import load
 
     (run,) = load(out).runs

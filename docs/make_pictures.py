@@ -24,8 +24,8 @@ from cultureval.reports.leaderboard.board import read_board
 from cultureval.reports.leaderboard.site import write_site
 from cultureval.reports.model_sizes import billions_of
 from cultureval.reports.summary_text import shown_run
-from cultureval.reports.viewer.bundle import MARK, write_bundle
-from cultureval.reports.viewer.logs import write_logs
+from cultureval.reports.viewer.bundle import write_bundle
+from cultureval.reports.viewer_links import MARK
 from cultureval.runtime.data.hub import go_offline
 from cultureval.runtime.data.image_store import store_image, stored_image
 from cultureval.runtime.data_options import DataOptions, samples_root
@@ -41,7 +41,8 @@ sys.path.insert(0, str(DOCS.parent / "tests"))
 
 from board_runs import invented_models, write_run  # noqa: E402
 from browser import Visited, chromium, served  # noqa: E402
-from viewer_runs import row, save  # noqa: E402
+from planted import plant  # noqa: E402
+from viewer_runs import row  # noqa: E402
 
 WIDTHS = (80, 120)
 SHOWN = {"qimma": "QIMMA", "alqasida": "AL-QASIDA", "m2cqa": "M2CQA"}  # suite -> its tab
@@ -114,9 +115,9 @@ def invented_answer(scratch: Path) -> Path:
     metric = {"cider": 0.4, "rouge_l": 0.62, "judge_gpt": VERDICT, "judge_gpt_consistency": 5.0}
     gold = ["نخلة طويلة جدام بيت طين قديم."]
     query = "اوصف هالصورة باللهجة الإماراتية وصف مفصّل في فقرة وحدة."
-    save(scratch / "run", "jeem_caption:ae", [row(1, query, metric, answer=REPLY, choices=gold, **facts)])
+    plant(scratch / "run", {"jeem_caption:ae|0": [row(1, query, metric, answer=REPLY, choices=gold, **facts)]})
     site = scratch / "site"
-    write_bundle(write_logs([scratch / "run"]), site, gated=True)
+    write_bundle([scratch / "run"], site, gated=True)
     return site
 
 

@@ -71,7 +71,7 @@ def test_answers_images_and_arabic_are_shown(visits, site):
     page, logs = visit.page, logs_of(site)
     page.goto(f"{address}index.html#/logs/{logs['qimma_aratrust|0']}/samples")
     page.wait_for_selector("text=ما عاصمة المغرب")
-    page.goto(f"{address}index.html#/logs/{logs['qimma_aratrust|0']}/samples/sample/a-1/1/scoring")
+    page.goto(f"{address}index.html#/logs/{logs['qimma_aratrust|0']}/samples/sample/a-row-2/1/scoring")
     page.wait_for_selector("text=ordered by")
     assert "gold" in page.inner_text("body") and page.inner_text("body").count("ordered by") == 3
     page.goto(f"{address}index.html#/logs/{logs['jeem_caption:ae|0']}/samples/sample/ae_palm/1/messages")
