@@ -2,7 +2,7 @@
 
 >>> from cultureval import load_results
 >>> results = load_results("results")
->>> results.runs[0].score("cvlue_vg|0", "iou")
+>>> results.runs[0].score("my_suite|0", "acc")
 """
 
 import math
