@@ -359,7 +359,6 @@ def test_without_the_sandbox_the_results_say_so(cultureval, tmp_path):
     assert run.returncode == 0, run.stderr
     assert "UNSAFE" in run.stderr
     assert "JUDGED WITHOUT A SANDBOX" in run.stdout and "NO SANDBOX|" in run.stdout
-    report = results_of(tmp_path / "out")["config_tasks"]["qimma_code:mbpp_plus|0"]["rows_report"]
-    assert report["sandboxed"] is False and "NO SANDBOX" in report["signature"]
-    told = "Programs of the model were judged without a sandbox"
-    assert told in cultureval("show", "out").stdout
+    (signature,) = results_of(tmp_path / "out")["cultureval"]["signatures"]
+    assert "NO SANDBOX" in signature["text"]
+    assert "without a sandbox" in cultureval("show", "out").stdout
