@@ -74,8 +74,8 @@ def test_a_model_generates_and_its_solutions_are_judged(cultureval, refusal, tin
     (run,) = load(tmp_path / "results").runs
     assert not run.differs and not run.unverified
     model, made = run.record.model, json.loads(samples.with_suffix(".generation.json").read_text())
-    assert (model.backend, model.model_class, model.dtype) == ("transformers", "LlamaForCausalLM", "float32")
-    assert (model.version, model.attention, model.devices) == (made["model_hash"], "eager", ("cpu",))
+    assert (model.backend, model.dtype, model.devices) == ("transformers", "float32", ("cpu",))
+    assert model.version == made["model_hash"]
     assert model.chat_template and model.settings["max_new_tokens"] == 16 and model.settings["temperature"] == 0
     assert model.settings["versions"]["evalplus"] and "HumanEval+" in cultureval("show", "results").stdout
     seen = cultureval("doctor", "results", CULTUREVAL_DATA="samples")
