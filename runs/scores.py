@@ -68,7 +68,8 @@ def influence(items: "pandas.DataFrame", at_ends: bool = True) -> "pandas.DataFr
     """
     import pandas
 
-    scored = items[(items["num"].notna() & (items["den"] > 0)).to_numpy()]
+    counts = (items["num"].notna() & (items["den"] > 0)).to_numpy()
+    scored = items if counts.all() else items[counts]
     places = scored[["task", "metric"]].drop_duplicates()
     corpus = {place: found for place in places.itertuples(index=False, name=None) if (found := of_sums(*place))}
     if not corpus:
@@ -84,16 +85,18 @@ def _ratios(scored: "pandas.DataFrame") -> "pandas.DataFrame":
     """Clusters of means and ratios, without errors."""
     group = scored.groupby(SCORE, observed=True, sort=False).ngroup().to_numpy()
     cluster = scored["cluster"].astype("category").cat.codes.to_numpy().astype(np.int64)
-    key = group * (cluster.max(initial=0) + 1) + cluster
-    _, first, cell = np.unique(key, return_index=True, return_inverse=True)
+    _, first, cell = np.unique(group * (cluster.max(initial=0) + 1) + cluster, return_index=True, return_inverse=True)
+    group = group[first].astype(np.int64)
+    del cluster  # of many runs each array is of megabytes
     num, den = (np.bincount(cell, scored[name], len(first)) for name in ("num", "den"))
-    group = group[first]
-    size, all_num, all_den = (np.bincount(group, weights)[group] for weights in (np.ones(len(group)), num, den))
-    value = all_num / all_den
-    rest = np.where((size > 1) & (all_den - den > TINY), all_den - den, np.nan)
-    add = np.sqrt((size - 1) / size) * (num - value * den) / rest
+    del cell
+    size, all_num, all_den = np.bincount(group), np.bincount(group, num), np.bincount(group, den)
+    value = (all_num / all_den)[group]
+    rest = all_den[group] - den
+    rest = np.where((size[group] < 2) | (rest <= TINY), np.nan, rest)
+    add = np.sqrt((size - 1) / size)[group] * (num - value * den) / rest
     found = scored.iloc[first][[*SCORE, "cluster"]]
-    return found.assign(num=num, den=den, value=value, add=add, clusters=size.astype(int))
+    return found.assign(num=num, den=den, value=value, add=add, clusters=size[group].astype(int))
 
 
 def _corpus_score(rows: "pandas.DataFrame", function: Callable[[Floats], Floats]) -> "pandas.DataFrame":
@@ -152,7 +155,9 @@ def counts_of(items: "pandas.DataFrame", by: list[str]) -> dict[tuple[str, ...] 
     """
     applies = items[(items["den"] > 0).to_numpy()]
     if "metric" not in by and applies["metric"].nunique() > 1:
-        applies = applies.groupby([*by, "task", "item"], observed=True, sort=False)["num"].first().reset_index()
+        one = applies.groupby([*by, "task", "item"], observed=True, sort=False).ngroup().to_numpy()
+        known = np.bincount(one, applies["num"].notna()) > 0
+        applies = applies.iloc[np.unique(one, return_index=True)[1]].assign(num=np.where(known, 0.0, np.nan))
     counted = applies.groupby(by, observed=True, sort=False)["num"].agg(["count", "size"])
     return {place: (int(n), int(size)) for place, n, size in counted.itertuples(name=None)}
 
@@ -271,8 +276,9 @@ def average(found: "pandas.DataFrame", parts: Parts) -> tuple["pandas.DataFrame"
     """
     import pandas
 
-    pairs = pandas.MultiIndex.from_frame(found[["task", "metric"]].astype(object))
-    weight = pandas.Series(dict(parts)).reindex(pairs).to_numpy(np.float64) / math.fsum(parts.values())
+    place, places = places_of(found)
+    weights = np.array([parts.get(one, np.nan) for one in places], np.float64)
+    weight = weights[place] / math.fsum(parts.values())
     found = found.assign(add=found["add"] * weight, weight=weight)
     scores = found.drop_duplicates(SCORE)
     run, runs = pandas.factorize(scores["run"].astype(object))
@@ -295,11 +301,17 @@ def wide(found: "pandas.DataFrame", column: str, rows: list[str], runs: list[str
     return np.bincount(cell, found[column], (row.max(initial=-1) + 1) * len(runs)).reshape(-1, len(runs))
 
 
+def places_of(frame: "pandas.DataFrame") -> tuple[NDArray[np.int64], list[tuple[str, str]]]:
+    """The (task, metric) pairs of a frame: the number of each row's pair, and the pairs."""
+    place = frame.groupby(["task", "metric"], observed=True, sort=False).ngroup().to_numpy()
+    first = np.unique(place, return_index=True)[1]
+    return place, list(frame.iloc[first][["task", "metric"]].astype(object).itertuples(index=False, name=None))
+
+
 def items_of(items: "pandas.DataFrame", parts: Parts) -> "pandas.DataFrame":
     """The items of some scores."""
-    import pandas
-
-    return items[pandas.MultiIndex.from_frame(items[["task", "metric"]]).isin(list(parts))]
+    place, places = places_of(items)
+    return items[np.array([one in parts for one in places], bool)[place]]
 
 
 def fill(items: "pandas.DataFrame") -> "pandas.DataFrame":
@@ -308,29 +320,36 @@ def fill(items: "pandas.DataFrame") -> "pandas.DataFrame":
     Missing are rows without a score, and items that another run has and this one lacks. Metrics without a finite worst
     value, and corpus scores with something missing, are left out: they have no rank.
     """
-    import pandas
-
-    places = items[["task", "metric"]].drop_duplicates().itertuples(index=False, name=None)
-    worst = {place: ends(*place)[0] for place in places}
-    asked = items.groupby(["task", "metric", "item"], observed=True).agg(
-        cluster=("cluster", "first"), most=("den", "max")
-    )
-    runs = items[SCORE].drop_duplicates()
-    given = items.drop(columns="cluster")
-    full = runs.merge(asked.reset_index(), on=["task", "metric"]).merge(given, on=[*SCORE, "item"], how="left")
+    full = _with_missing_items(items)
+    place, places = places_of(full)
+    worst = np.array([np.nan if of_sums(*one) else ends(*one)[0] for one in places], np.float64)
     lacking = full["num"].isna().to_numpy()
-    index = pandas.MultiIndex.from_frame(full[["task", "metric"]].astype(object))
-    value = pandas.Series(worst).reindex(index).to_numpy(np.float64)
-    den = full["den"].fillna(full["most"]).to_numpy(np.float64)
-    num = np.where(lacking, value * den, full["num"])
-    corpus = lacking & np.array([of_sums(*place) is not None for place in worst])[_codes(index, list(worst))]
-    bad = (~np.isfinite(num)) | corpus
-    dropped = set(full.loc[bad, ["task", "metric"]].itertuples(index=False, name=None))
-    full = full.assign(num=num, den=den, reason="")[COLUMNS]
-    return full[~index.isin(list(dropped))] if dropped else full
+    with np.errstate(invalid="ignore"):
+        num = np.where(lacking, worst[place] * full["den"].to_numpy(), full["num"])
+    unknown = np.bincount(place, ~np.isfinite(num), len(places)) > 0
+    full = full.assign(num=num, reason="")[COLUMNS]
+    return full[~unknown[place]] if unknown.any() else full
 
 
-def _codes(index: "pandas.MultiIndex", places: list[tuple[str, str]]) -> NDArray[np.int64]:
+def _with_missing_items(items: "pandas.DataFrame") -> "pandas.DataFrame":
+    """A frame, and the items that a run lacks and another has in a score of both, without a score (num is nan)."""
     import pandas
 
-    return pandas.MultiIndex.from_tuples(places).get_indexer(index)
+    place, places = places_of(items)
+    item = items.groupby(["task", "metric", "item"], observed=True, sort=False).ngroup().to_numpy()
+    run = pandas.factorize(items["run"])[0]
+    first, count = np.unique(item, return_index=True)[1], int(item.max(initial=-1)) + 1
+    taken = np.unique(run * len(places) + place)  # the scores that each run has
+    order = np.argsort(place[first], kind="stable")
+    of_place = np.split(order, np.cumsum(np.bincount(place[first], minlength=len(places)))[:-1])
+    wanted = [one // len(places) * count + of_place[one % len(places)] for one in taken]
+    lacking = np.setdiff1d(np.concatenate([*wanted, np.empty(0, np.int64)]), run * count + item)
+    if not len(lacking):
+        return items
+    most = np.zeros(count)
+    np.maximum.at(most, item, items["den"].to_numpy())
+    names = items["run"].iloc[np.unique(run, return_index=True)[1]]
+    added = items.iloc[first[lacking % count]].assign(
+        run=names.iloc[lacking // count].to_numpy(), num=np.nan, den=most[lacking % count], sums=None
+    )
+    return pandas.concat([items, added.astype(items.dtypes.to_dict())], ignore_index=True)

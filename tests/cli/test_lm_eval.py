@@ -29,7 +29,7 @@ from cultureval.runtime.patches.lighteval.group_averages import (
 )
 from cultureval.samples.tiny_models.language_models import build_tiny_causal_lm, build_tiny_vision_lm
 from cultureval.tasks.catalogue import all_tasks, means_of_subsets
-from cultureval.tasks.harnesses.lm_eval_files import DEPENDENT, INCLUDE_PATH, MEMBERS, harness_name, task_files
+from cultureval.tasks.harnesses.lm_eval_files import INCLUDE_PATH, MEMBERS, harness_name, task_files
 from cultureval.tasks.harnesses.lm_eval_tasks import SuiteTask, average_group
 
 DOCS = Path(__file__).parents[2] / "docs" / "harnesses.md"
@@ -184,11 +184,12 @@ def test_answers_to_prompts_whose_images_were_not_sent_are_refused(looked_at, wo
 
 
 def test_declared_means_are_those_of_our_own_results():
-    """An undefined part makes them undefined, and errors of counts add, unlike in averages of groups."""
+    """Counts add, errors know of shared items, and a part to which a metric does not apply is left out."""
+    shared = StandardError(0.3, {"item": 0.3})
     cells = [
-        {"cfhr": 0.5, "cfhr_stderr": 0.1, "f1": 0.25, "f1_stderr": 0.1, "n": Total(2), "n_stderr": StandardError(0.3)},
-        {"cfhr": NotApplicable(), "cfhr_stderr": NotApplicableStandardError(), "f1": 0.75, "f1_stderr": 0.3}
-        | {"n": Total(3), "n_stderr": StandardError(0.4)},
+        {"cfhr": 0.5, "cfhr_stderr": StandardError(0.1), "f1": 0.25, "f1_stderr": shared, "n": Total(2)},
+        {"cfhr": NotApplicable(), "cfhr_stderr": NotApplicableStandardError(), "f1": 0.75, "f1_stderr": shared}
+        | {"n": Total(3)},
     ]
     names = ["m2cqa:tf_ajp", "m2cqa:tf_arz"]
     (ours,) = means_of_subsets({f"{name}|0": cell for name, cell in zip(names, cells, strict=True)}).values()
@@ -196,12 +197,12 @@ def test_declared_means_are_those_of_our_own_results():
         harness_name(name): {f"{key},none": value for key, value in cell.items()}
         for name, cell in zip(names, cells, strict=True)
     }
-    group = SimpleNamespace(alias="", name="m2cqa_dialect_tf", metadata={MEMBERS: {}, DEPENDENT: True})
+    group = SimpleNamespace(alias="", name="m2cqa_dialect_tf", metadata={MEMBERS: {}})
     group.child_names, group.get_all_tasks = list(theirs), list
     group.aggregate_metric_list = [SimpleNamespace(metric=metric) for metric in ("cfhr", "f1", "n")]
     found = average_group(group, theirs)
     assert {name: found[f"{name},none"] for name in ours} == pytest.approx(ours, nan_ok=True)
-    assert ours["n_stderr"] == pytest.approx(0.7) and math.isnan(ours["cfhr"])
+    assert ours == pytest.approx({"cfhr": 0.5, "cfhr_stderr": 0.1, "f1": 0.5, "f1_stderr": 0.3, "n": 5})
 
 
 def test_servers_get_all_images_of_a_prompt_and_no_marks_of_them(monkeypatch):

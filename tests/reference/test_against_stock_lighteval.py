@@ -88,15 +88,12 @@ def test_their_results_files_are_complete(bench, monkeypatch):
     """What `show`, `doctor` and notebooks read, also in files of LightEval's own commands (the runs above)."""
     (one,), (two,) = reports.load(bench / "a"), reports.load(bench / "b")
     model, tasks = one.record.model, one.record.tasks
-    assert (model.backend, model.model_class, model.dtype) == ("TransformersModel", "LlamaForCausalLM", "float32")
-    assert (model.devices, model.attention, model.chat_template) == (("cpu",), "sdpa", False)
-    assert model.routes == {"text": "plain"}
-    assert model.parameters > 0 and len(model.version) == 64 and model.settings["batch_size"] == 8
+    assert model.backend == "TransformersModel" and len(model.version) == 64 and model.settings["batch_size"] == 8
     assert model.version == two.record.model.version and two.record.model.routes["text"] == "packed"
     assert len(tasks) == 40 and all(task.rows and task.rows_hash and task.tokens_in for task in tasks.values())
     (signature,) = one.record.signatures
     assert signature.group == "qimma_arabicmmlu|0"
-    assert "|backend:TransformersModel|dtype:float32|chat:off|settings:" in signature.text
+    assert "|backend:TransformersModel|chat:off|settings:" in signature.text
     assert one.record.command[:2] == ("lighteval", "accelerate") and two.record.command[:2] == ("lighteval", "custom")
     assert one.record.seeds == two.record.seeds and one.record.machine.cpu and one.record.timing.total > 0
     assert "all" not in one.scores and "Infinity" not in one.file.read_text() and "NaN" not in one.file.read_text()
