@@ -121,21 +121,21 @@ def difference(items: PairItems, parts: Parts, draws: int = DRAWS, seed: int = 0
     unlike = (np.abs(num[:, 0] - num[:, 1]) > TINY) | (den[:, 0] != den[:, 1])
     differ, asked = len(np.unique(cluster[unlike])), sum(items.asked[place] for place in parts)
     missing = (sum(items.missing[place][0] for place in parts), sum(items.missing[place][1] for place in parts))
-    clusters = int(cluster.max()) + 1
+    counts = (asked, int(cluster.max()) + 1, differ, missing)
     if not differ:
-        return Pair(gap, None, None, None, 1.0, "identical", asked, clusters, 0, missing)
+        return Pair(gap, None, None, None, 1.0, "identical", *counts)
     adds = wide(found, "add", ["cluster"], [a, b])
     error = math.sqrt(float(((adds[:, 0] - adds[:, 1]) ** 2).sum()) * (1 + 2 / differ))
     df = _least_df(table)
-    pair_of = Pair(gap, *_interval(gap, error, df, parts), 1.0, "jackknife", asked, clusters, differ, missing)
+    ends_of = _interval(gap, error, df, parts)
     if any(of_sums(*place) for place in parts):
-        return pair_of._replace(p=float(2 * stdtr(df, -abs(gap) / error)) if error > TINY else 1.0)
+        return Pair(gap, *ends_of, float(2 * stdtr(df, -abs(gap) / error)) if error > TINY else 1.0, "jackknife", *counts)
     if len(parts) == 1 and len(num) == asked and np.isin(num, (0, 1)).all() and (den == 1).all():
         first, second = (int((sign * (num[:, 0] - num[:, 1]) > 0).sum()) for sign in (1, -1))
-        return pair_of._replace(p=mcnemar(first, second), test="McNemar mid-p")
+        return Pair(gap, *ends_of, mcnemar(first, second), "McNemar mid-p", *counts)
     scores = list(cells.groupby(["task", "metric"], observed=True, sort=False).indices.values())
     p = permutation(np.stack([num, den]), cluster, scores, cells["weight"].to_numpy(), gap, draws, seed)
-    return pair_of._replace(p=p, test="permutation")
+    return Pair(gap, *ends_of, p, "permutation", *counts)
 
 
 def _interval(gap: float, error: float, df: float, parts: Parts) -> tuple[float | None, float | None, float | None]:
