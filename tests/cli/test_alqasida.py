@@ -149,8 +149,3 @@ def test_chat_models_get_the_examples_as_turns(cultureval, tmp_path, instrument_
 def test_a_missing_instrument_stops_before_the_model_runs(refusal, tiny_lm, instrument_variables, task, variable):
     told = refusal("eval", tiny_lm, task, "--data", "samples", **instrument_variables | {variable: "/no/such/file"})
     assert variable in told and "/no/such/file" in told and "Generating" not in told
-
-
-def test_dialects_without_published_examples_are_zero_shot_only(refusal, tiny_lm, instrument_variables):
-    told = refusal("eval", tiny_lm, "alqasida_mono:habibi_mar|5", "--data", "samples", **instrument_variables)
-    assert "has no few-shot examples" in told

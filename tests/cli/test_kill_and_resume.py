@@ -91,21 +91,6 @@ def test_generations_by_a_server(tmp_path, settings):
 
 
 @pytest.mark.slow
-def test_log_likelihoods_by_a_server(tmp_path, settings):
-    docs = [({"query": f"سؤال {i}", "id": str(i)}, ["نعم والله", "لا والله"]) for i in range(120)]
-    with FaultyServer(delay=0.005) as server:
-        file = settings(server)
-        Path(file).write_text(Path(file).read_text().replace("chat_template: 'on'", "chat_template: 'off'"))
-        arguments = (SERVER_MODEL, file, "loglikelihood", docs, str(tmp_path), str(tmp_path / "result"))
-        rows = kill_at_random_moments(arguments, tmp_path, 2 * len(docs))
-        prompts = [request["prompt"] for request in server.requests]
-        assert [len(row[1]) for row in rows] == [2] * len(docs)
-        undisturbed = finish(*arguments[:4], str(tmp_path / "afresh"), str(tmp_path / "other"))
-        assert rows == undisturbed
-        assert len(prompts) <= 2 * len(docs) + KILLS * CONCURRENCY
-
-
-@pytest.mark.slow
 def test_answers_of_a_batch(tmp_path, settings):
     """Killed while it takes the answers of a file, and while it asks for the rest."""
     queries = [f"question {number}" for number in range(200)]

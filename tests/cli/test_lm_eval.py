@@ -14,11 +14,6 @@ import pytest
 import yaml
 from harness_runs import Runs
 from lm_eval.models.api_models import JsonChatStr
-from parity_rows import TABLE as REAL_ROWS
-from parity_rows import prepared_rows, texts_that_merge
-from stock_vllm import merging_tokenizer
-from tiny_models import plain_scores
-from transformers import AutoModelForCausalLM
 
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.patches.lighteval.group_averages import (
@@ -220,29 +215,3 @@ def test_servers_get_all_images_of_a_prompt_and_no_marks_of_them(monkeypatch):
     assert len(images["visual"][:2]) == 2
     with pytest.raises(CulturevalError, match="2 images, of which lm-eval would send 1: add max_images=2"):
         images["visual"][:1]
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(not REAL_ROWS.is_file(), reason="real ArabicMMLU rows are not part of the repository")
-def test_real_rows_and_the_difference_that_is_lm_evals(variables, tmp_path):
-    """Where a token crosses prompt and label, lm-eval puts the rest of the joint tokens behind the prompt's own."""
-    root = tmp_path / "root"
-    rows = prepared_rows(root)[::40]
-    task, place = "qimma_arabicmmlu:Driving Test", variables | {"CULTUREVAL_DATA": str(root)}
-    plain = Runs(tmp_path, build_tiny_causal_lm(tmp_path / "plain", max_position_embeddings=2048), place)
-    _, details = plain.ours([task], "--limit", "60", out="plain_ours")
-    _, samples = plain.lm_eval([task], "--limit", "60", out="plain_lm_eval")
-    assert compare([task], details, samples) == [60]
-    tokenizer = merging_tokenizer(texts_that_merge(rows))
-    folder = build_tiny_causal_lm(tmp_path / "merging", tokenizer=tokenizer, max_position_embeddings=2048)
-    _, samples = Runs(tmp_path, folder, place).lm_eval([task], "--limit", "5", out="merging_lm_eval")
-    model = AutoModelForCausalLM.from_pretrained(folder).eval()
-    crossed = False
-    for sample in samples[task]:
-        prompt = prompt_of(sample).rstrip()
-        own = tokenizer(prompt)["input_ids"]
-        together = [tokenizer(prompt_of(sample) + choice)["input_ids"] for choice in sample["doc"]["choices"]]
-        crossed |= any(tokens[: len(own)] != own for tokens in together)
-        expected = [total for total, _ in plain_scores(model, own, [tokens[len(own) :] for tokens in together])]
-        assert [float(value) for value, _ in sample["filtered_resps"]] == pytest.approx(expected, abs=1e-4)
-    assert crossed
