@@ -44,7 +44,7 @@ def test_the_whole_suite_runs_offline_and_writes_lightevals_files(cultureval, ti
     assert "|model:tiny-llama@" in line
     assert "|backend:transformers|dtype:float32|chat:off|" in line
     assert {path.name for path in (tmp_path / "out").iterdir()} == {"results", "details"}
-    (saved,) = reports.load(tmp_path / "out")
+    (saved,) = reports.load(tmp_path / "out").runs
     assert saved.record.command[:2] == ("cultureval", "eval") and saved.record.versions["lighteval"] == "0.13.0"
     assert {name: record.rows for name, record in saved.record.tasks.items()} == {
         name: len(rows) for name, rows in details.items()
