@@ -13,12 +13,9 @@ import pytest
 from faulty_server import FaultyServer
 from result_files import details_of, results_of
 
-from cultureval.audit.checks.table import manifest_row
-from cultureval.audit.sources import read_items
 from cultureval.runs.loading import load
-from cultureval.runtime.data_options import DataOptions, samples_root
+from cultureval.runtime.data_options import samples_root
 from cultureval.samples.tiny_models.language_models import build_tiny_causal_lm
-from cultureval.tasks.manifest import write_manifest
 from cultureval.tasks.qimma.code_data import CODE_DATASETS, REPO, load_problems
 
 FORGED = "class Equal:\n    def __eq__(self, other): return True\n\ndef {name}(*args):\n    return Equal()\n"
@@ -224,18 +221,6 @@ def test_solutions_that_were_asked_of_other_problems_are_refused_or_told(culture
     assert run.returncode == 0 and told in run.stdout and "|asked_data:0123456789abcdef|" in run.stdout, run.stderr
     (record,) = results_of(tmp_path / "other")["cultureval"]["tasks"].values()
     assert told in record["other_data"]
-
-
-def test_solutions_of_problems_that_a_manifest_discards_are_not_scored(cultureval, tmp_path):
-    samples = write_samples(tmp_path / "some.jsonl", solutions(canonical("humaneval")))
-    items = read_items(["qimma_code:humaneval_plus"], DataOptions(root=samples_root()))
-    manifest = write_manifest(tmp_path / "manifest.jsonl", [manifest_row(items[0], "discard", [], ["check"])])
-    command = ("code", "evaluate", samples, "--dataset", "humaneval", "--data", "samples")
-    run = cultureval(*command, CULTUREVAL_MANIFEST=str(tmp_path / "manifest.jsonl"))
-    assert run.returncode == 0 and "5 problems, 5 solutions" in run.stdout, run.stderr
-    assert f"|manifest:{manifest.hash}-1|" in run.stdout
-    assert "1 solution of refused or discarded problems in the file, not scored." in run.stdout
-    assert "manifest" in cultureval("show", "results", "--full").stdout
 
 
 @pytest.fixture

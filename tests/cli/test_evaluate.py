@@ -138,16 +138,6 @@ def test_a_folder_that_cannot_be_written_stops_before_the_model_is_loaded(refusa
     assert "Nothing can be written into --output-dir file/out (Not a directory)" in told
 
 
-def test_a_file_that_cannot_be_written_is_one_sentence(refusal, tiny_lm, tmp_path):
-    (tmp_path / "file").write_bytes(b"")
-    command = ("eval", tiny_lm, "qimma_aratrust", "--data", "samples", "--output-dir", "out", "--device", "cpu")
-    told = refusal(*command, CULTUREVAL_CACHE=str(tmp_path / "file" / "cache"))
-    assert (
-        "file/cache/rows" in told
-        and "cannot be read or written: Not a directory. Another folder for the cache: CULTUREVAL_CACHE=" in told
-    )
-
-
 @pytest.mark.slow
 def test_doctor_says_what_is_missing_and_what_it_costs(cultureval):
     run = cultureval("doctor", CULTUREVAL_DATA="samples", from_scratch=True)
