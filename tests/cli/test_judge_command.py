@@ -6,7 +6,6 @@ import re
 import shutil
 from pathlib import Path
 
-import pyarrow.parquet
 import pytest
 import yaml
 from faulty_server import MODEL, FaultyServer
@@ -109,8 +108,7 @@ def test_a_run_with_a_judge_and_the_same_afterwards(run, cultureval, tmp_path):
         new = saved[max(saved)]["results"]
         for task in ("judged:a|0", "judged:b|0"):
             old = {name: value for name, value in results[task].items() if name.startswith("judge_")}
-            known = {name: math.nan if value is None else value for name, value in new[task].items()}
-            assert known == pytest.approx(old, nan_ok=True)
+            assert new[task] == pytest.approx(old, nan_ok=True)
 
 
 @pytest.mark.slow
@@ -137,13 +135,10 @@ def test_afterwards_with_another_judge_on_a_part(run, cultureval, tmp_path):
     content = json.loads(files[1].read_text())
     assert content["config_general"]["judged"]["sample"] == 2 and content["config_general"]["judged"]["seed"] == 5
     assert len(content["config_general"]["judged"]["signatures"]) == 4
-    assert content["config_general"]["judged"]["served_models"] == ["scripted-judge"]
     record = content["cultureval"]
     assert record["command"][:2] == ["cultureval", "judge"]
     assert [one["text"] for one in record["signatures"]] == content["config_general"]["judged"]["signatures"]
     assert "judge y, jeem_caption_reference" in done.stdout and "Signatures:" in done.stdout
-    derived = [file for file in (tmp_path / "out" / "details").rglob("*.parquet") if file.parent.name in files[1].name]
-    assert {len(pyarrow.parquet.read_table(file)) for file in derived} == {2}
 
 
 def test_labels(run, cultureval, tmp_path):
@@ -164,9 +159,7 @@ def test_labels(run, cultureval, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["out"], "Which judge?"),
         (["label", "--judge", "x"], "Which results?"),
-        (["nowhere", "--judge", "x"], "nowhere does not exist"),
         (["out", "--judge", "bad.yaml"], "no setting 'api_key'"),
         (["out", "--judge", "gpt-4o"], "OPENAI_API_KEY"),
     ],

@@ -159,14 +159,6 @@ def test_accelerate_scores_as_stock_with_a_local_model_and_few_shot(bench):
     assert our_results["config_general"] == stock_results["config_general"]
 
 
-def test_builtin_tasks_that_need_a_download_are_left_out_offline(bench):
-    before = files_of_lighteval()
-    done = run_ours(bench, "tasks", "inspect", "nothing", from_scratch=True)
-    assert done.returncode == 2 and "Cannot find task nothing" in done.stderr.splitlines()[-1]
-    assert "tiny_benchmarks is left out" in done.stderr and done.stderr.count("is left out") == 1
-    assert files_of_lighteval() == before
-
-
 @pytest.mark.parametrize(
     ("tasks", "module", "told"),
     [

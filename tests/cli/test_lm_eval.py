@@ -8,7 +8,6 @@ import contextlib
 import json
 import math
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 import yaml
@@ -16,16 +15,10 @@ from harness_runs import Runs
 from lm_eval.models.api_models import JsonChatStr
 
 from cultureval.runtime.errors import CulturevalError
-from cultureval.runtime.patches.lighteval.group_averages import (
-    NotApplicable,
-    NotApplicableStandardError,
-    StandardError,
-    Total,
-)
 from cultureval.samples.tiny_models.language_models import build_tiny_causal_lm, build_tiny_vision_lm
-from cultureval.tasks.catalogue import all_tasks, means_of_subsets
-from cultureval.tasks.harnesses.lm_eval_files import INCLUDE_PATH, MEMBERS, harness_name, task_files
-from cultureval.tasks.harnesses.lm_eval_tasks import SuiteTask, average_group
+from cultureval.tasks.catalogue import all_tasks
+from cultureval.tasks.harnesses.lm_eval_files import INCLUDE_PATH, harness_name, task_files
+from cultureval.tasks.harnesses.lm_eval_tasks import SuiteTask
 
 DOCS = Path(__file__).parents[2] / "docs" / "harnesses.md"
 CHOICES = ("qimma_aratrust", "qimma_mizanqa", "qimma_arabicmmlu:Driving Test")
@@ -176,28 +169,6 @@ def test_answers_to_prompts_whose_images_were_not_sent_are_refused(looked_at, wo
     refused = pytest.raises(CulturevalError, match=words) if words else contextlib.nullcontext()
     with refused:
         assert task.process_results(task.instances[0].doc, ["لا أعرف"])
-
-
-def test_declared_means_are_those_of_our_own_results():
-    """Counts add, errors know of shared items, and a part to which a metric does not apply is left out."""
-    shared = StandardError(0.3, {"item": 0.3})
-    cells = [
-        {"cfhr": 0.5, "cfhr_stderr": StandardError(0.1), "f1": 0.25, "f1_stderr": shared, "n": Total(2)},
-        {"cfhr": NotApplicable(), "cfhr_stderr": NotApplicableStandardError(), "f1": 0.75, "f1_stderr": shared}
-        | {"n": Total(3)},
-    ]
-    names = ["m2cqa:tf_ajp", "m2cqa:tf_arz"]
-    (ours,) = means_of_subsets({f"{name}|0": cell for name, cell in zip(names, cells, strict=True)}).values()
-    theirs = {
-        harness_name(name): {f"{key},none": value for key, value in cell.items()}
-        for name, cell in zip(names, cells, strict=True)
-    }
-    group = SimpleNamespace(alias="", name="m2cqa_dialect_tf", metadata={MEMBERS: {}})
-    group.child_names, group.get_all_tasks = list(theirs), list
-    group.aggregate_metric_list = [SimpleNamespace(metric=metric) for metric in ("cfhr", "f1", "n")]
-    found = average_group(group, theirs)
-    assert {name: found[f"{name},none"] for name in ours} == pytest.approx(ours, nan_ok=True)
-    assert ours == pytest.approx({"cfhr": 0.5, "cfhr_stderr": 0.1, "f1": 0.5, "f1_stderr": 0.3, "n": 5})
 
 
 def test_servers_get_all_images_of_a_prompt_and_no_marks_of_them(monkeypatch):

@@ -132,15 +132,10 @@ def test_the_released_example_as_a_whole(cultureval, tmp_path):
     ("task", "gold", "pred", "change", "sentence"),
     [
         ("vqa", "gold_VQA", "VQA", lambda rows: rows[1:], "missing from the predictions"),
-        ("vqa", "gold_VQA", "VQA", lambda rows: [*rows, rows[0] | {"question_id": 99}], "but not in the gold file"),
         ("vqa", "gold_VQA", "VQA", lambda rows: [*rows, rows[0]], "is duplicated in the pred file"),
         ("vqa", "gold_VQA", "VQA", lambda rows: [rows[0] | {"image": "x.png"}, *rows[1:]], "is of image"),
-        ("vg", "gold_VG", "VG", lambda rows: [rows[0] | {"bbox": [1, 2]}, *rows[1:]], "four numbers"),
         ("vd", "gold_VD", "VD", lambda rows: [rows[0] | {"answer_sort": [*"abc"]}, *rows[1:]], "ids as integers"),
-        ("vd", "gold_VD", "VD", lambda rows: [], "non-empty list"),
-        ("vd", "gold_VD", "VD", lambda rows: [rows[0] | {"question": 8}, *rows[1:]], "missing from the predictions"),
         ("itr", "gold_IC", "i2t", lambda ranked: dict(list(ranked.items())[1:]), "missing from the predictions"),
-        ("vqua", "gold_VQA", "VQA", lambda rows: rows, "Did you mean cvlue-vqa"),
     ],
 )
 def test_files_that_do_not_fit_are_refused(files, task, gold, pred, change, sentence):
