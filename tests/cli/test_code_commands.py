@@ -299,5 +299,5 @@ def test_without_the_sandbox_the_results_say_so(cultureval, tmp_path):
     assert "JUDGED WITHOUT A SANDBOX" in run.stdout and "NO SANDBOX|" in run.stdout
     report = results_of(tmp_path / "out")["config_tasks"]["qimma_code:mbpp_plus|0"]["rows_report"]
     assert report["sandboxed"] is False and "NO SANDBOX" in report["signature"]
-    told = "Programs of the model were judged without a sandbox"
-    assert told in cultureval("show", "out").stdout
+    shown = " ".join(cultureval("show", "out").stdout.split())
+    assert "Programs of the model ran without a sandbox" in shown
