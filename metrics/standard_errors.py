@@ -48,7 +48,7 @@ def errors_of_ratio(num: ArrayLike, den: ArrayLike, clusters: Sequence[Hashable]
     names, (nums, dens) = _by_cluster(clusters, np.column_stack([np.asarray(num, float), np.asarray(den, float)]))
     if not dens.sum() > 0:
         return ClusterErrors(math.nan, math.nan, {})
-    value, size, rest = nums.sum() / dens.sum(), len(names), dens.sum() - dens
+    value, size, rest = float(nums.sum() / dens.sum()), len(names), dens.sum() - dens
     if size < 2 or rest.min() <= TINY:
         return ClusterErrors(value, math.nan, {})
     return _with_adds(value, math.sqrt((size - 1) / size) * (nums - value * dens) / rest, names, share)
@@ -91,7 +91,7 @@ def _with_adds(value: float, adds: Floats, names: list[Hashable], share: bool) -
             return ClusterErrors(value, math.nan, {})
         error = NORMAL_95 / (size + NORMAL_95**2) / 2
         adds = np.full(size, error / math.sqrt(size))
-    return ClusterErrors(float(value), error, dict(zip(names, adds.tolist(), strict=True)))
+    return ClusterErrors(value, error, dict(zip(names, adds.tolist(), strict=True)))
 
 
 def finite_numbers(values: Sequence[float], one: str) -> Floats:

@@ -121,21 +121,21 @@ def difference(items: PairItems, parts: Parts, draws: int = DRAWS, seed: int = 0
     unlike = (np.abs(num[:, 0] - num[:, 1]) > TINY) | (den[:, 0] != den[:, 1])
     differ, asked = len(np.unique(cluster[unlike])), sum(items.asked[place] for place in parts)
     missing = (sum(items.missing[place][0] for place in parts), sum(items.missing[place][1] for place in parts))
-    counts = (asked, int(cluster.max()) + 1, differ, missing)
+    clusters = int(cluster.max()) + 1
     if not differ:
-        return Pair(gap, None, None, None, 1.0, "identical", *counts)
+        return Pair(gap, None, None, None, 1.0, "identical", asked, clusters, 0, missing)
     adds = wide(found, "add", ["cluster"], [a, b])
     error = math.sqrt(float(((adds[:, 0] - adds[:, 1]) ** 2).sum()) * (1 + 2 / differ))
     df = _least_df(table)
-    ends_of = _interval(gap, error, df, parts)
+    pair_of = Pair(gap, *_interval(gap, error, df, parts), 1.0, "jackknife", asked, clusters, differ, missing)
     if any(of_sums(*place) for place in parts):
-        return Pair(gap, *ends_of, float(2 * stdtr(df, -abs(gap) / error)) if error > TINY else 1.0, "jackknife", *counts)
+        return pair_of._replace(p=float(2 * stdtr(df, -abs(gap) / error)) if error > TINY else 1.0)
     if len(parts) == 1 and len(num) == asked and np.isin(num, (0, 1)).all() and (den == 1).all():
         first, second = (int((sign * (num[:, 0] - num[:, 1]) > 0).sum()) for sign in (1, -1))
-        return Pair(gap, *ends_of, mcnemar(first, second), "McNemar mid-p", *counts)
+        return pair_of._replace(p=mcnemar(first, second), test="McNemar mid-p")
     scores = list(cells.groupby(["task", "metric"], observed=True, sort=False).indices.values())
     p = permutation(np.stack([num, den]), cluster, scores, cells["weight"].to_numpy(), gap, draws, seed)
-    return Pair(gap, *ends_of, p, "permutation", *counts)
+    return pair_of._replace(p=p, test="permutation")
 
 
 def _interval(gap: float, error: float, df: float, parts: Parts) -> tuple[float | None, float | None, float | None]:

@@ -95,7 +95,7 @@ def _details(one: GivenSet) -> list[dict[str, Any]]:
         doc.query, doc.id = prompt, str(number)
         docs.append(doc)
     responses = [ModelResponse(text=[text], input=doc.query) for text, doc in zip(one.outputs, docs, strict=True)]
-    metrics = apply_metric(responses, docs, KINDS[_group(one)].metrics())
+    metrics = apply_metric(responses, docs, list(KINDS[_group(one)].metrics()))
     return [
         {"doc": asdict(doc), "metric": metric, "model_response": asdict(response)}
         for doc, metric, response in zip(docs, metrics, responses, strict=True)

@@ -70,8 +70,8 @@ def test_a_model_generates_and_its_solutions_are_judged(cultureval, refusal, tin
     (run,) = load(tmp_path / "results").runs
     assert not run.differs and not run.unverified
     model, made = run.record.model, json.loads(samples.with_suffix(".generation.json").read_text())
-    assert (model.backend, model.model_class, model.dtype) == ("transformers", "LlamaForCausalLM", "float32")
-    assert (model.version, model.attention, model.devices) == (made["model_hash"], "eager", ("cpu",))
+    assert (model.backend, model.dtype, model.devices) == ("transformers", "float32", ("cpu",))
+    assert model.version == made["model_hash"]
     assert model.chat_template and model.settings["max_new_tokens"] == 16 and model.settings["temperature"] == 0
     assert model.settings["versions"]["evalplus"] and "HumanEval+" in cultureval("show", "results").stdout
     seen = cultureval("doctor", "results", CULTUREVAL_DATA="samples")
@@ -297,7 +297,6 @@ def test_without_the_sandbox_the_results_say_so(cultureval, tmp_path):
     assert run.returncode == 0, run.stderr
     assert "UNSAFE" in run.stderr
     assert "JUDGED WITHOUT A SANDBOX" in run.stdout and "NO SANDBOX|" in run.stdout
-    report = results_of(tmp_path / "out")["config_tasks"]["qimma_code:mbpp_plus|0"]["rows_report"]
-    assert report["sandboxed"] is False and "NO SANDBOX" in report["signature"]
-    shown = " ".join(cultureval("show", "out").stdout.split())
-    assert "Programs of the model ran without a sandbox" in shown
+    (signature,) = results_of(tmp_path / "out")["cultureval"]["signatures"]
+    assert "NO SANDBOX" in signature["text"]
+    assert "without a sandbox" in cultureval("show", "out").stdout
