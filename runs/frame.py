@@ -35,6 +35,7 @@ FIELDS = ("item_id", "direction", "cluster", "unscored")
 DEN, SUMS = "_den", "_sums"
 NO_SCORE = "no score"
 Floats = NDArray[np.float64]
+Parts = Mapping[tuple[str, str], float]  # (task with `|k`, metric) -> weight; the weights of an average sum to 1
 
 
 def read_items(file: Path, task: str, judgements: Sequence[Path] = ()) -> dict[str, Any]:

@@ -12,18 +12,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cultureval.runs.files import LeftOut, ResultsFile, find_results, output_folder, read_results
-from cultureval.runs.frame import NAMED, ends, frame_of, read_items
+from cultureval.runs.frame import NAMED, Parts, ends, frame_of, read_items
 from cultureval.runs.record import RunRecord, TaskRecord
 from cultureval.runs.scores import (
     Influence,
-    Parts,
     Score,
+    average,
     counts_of,
-    influence,
     influences,
     items_of,
-    task_scores,
-    weighted_mean,
+    score_of,
 )
 from cultureval.runtime.errors import CulturevalError
 from cultureval.tasks.catalogue import all_tasks
@@ -100,8 +98,9 @@ class Run:
     def scores(self) -> dict[str, dict[str, Score]]:
         """Task with `|k` -> metric -> its score: of its items, or of the file where the task is unverified."""
         found: dict[str, dict[str, Score]] = {task: {} for task in self.files}
-        for (_, task, metric), score in task_scores(self.items, self._influence).items():
-            found[task][metric] = score
+        counts = counts_of(self.items, ["task", "metric"])
+        for (task, metric), one in self._influences.items():
+            found[task][metric] = score_of(one, counts[task, metric], ends(task, metric))
         for task in self.unverified:
             found[task] = self._of_file(task)
         return found
@@ -109,12 +108,12 @@ class Run:
     def release(self) -> None:
         """Drops the frame from memory; scores stay, and the frame is read again where it is asked for."""
         _ = self.scores, self.differs
-        for name in ("items", "_read", "_influence"):
+        for name in ("items", "_read"):
             self.__dict__.pop(name, None)
 
     @cached_property
-    def _influence(self) -> "pandas.DataFrame":
-        return influence(self.items)
+    def _influences(self) -> dict[tuple[str, str], Influence]:
+        return {(task, metric): one for (_, task, metric), one in influences(self.items).items()}
 
     def _of_file(self, task: str) -> dict[str, Score]:
         values, known = self._sources[task].scores.get(task, {}), self.record.tasks.get(task)
@@ -163,16 +162,11 @@ class Run:
         if len(parts) == 1:
             return next(iter(scores.values()))
         if not any(task in self.unverified for task, _ in parts):
-            found = [self._influences[place] for place in parts]
-            return weighted_mean(found, list(parts.values()), self._counts(parts), ends(*next(iter(parts))))
+            found = average([self._influences[place] for place in parts], list(parts.values()))
+            return score_of(found, self._counts(parts), ends(*next(iter(parts))))
         known = [(weight, score) for place, weight in parts.items() if (score := scores[place])]
         value = math.fsum(weight * score.value for weight, score in known) / math.fsum(parts.values())
         return Score(value, None, sum(score.n for _, score in known), sum(score.asked for _, score in known))
-
-    @cached_property
-    def _influences(self) -> dict[tuple[str, str], Influence]:
-        """`_influence` of each task and metric."""
-        return influences(self._influence)
 
     @cached_property
     def _inapplicable(self) -> set[tuple[str, str]]:

@@ -10,11 +10,10 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from cultureval.metrics.declared import SHARE
-from cultureval.runs.frame import ends
+from cultureval.runs.frame import Parts, ends
 from cultureval.runs.loading import Run
 from cultureval.runs.paper_numbers import published_model
 from cultureval.runs.record import TaskRecord
-from cultureval.runs.scores import Parts
 from cultureval.runtime.errors import described
 from cultureval.tasks import catalogue
 from cultureval.tasks.catalogue import all_suites, all_tasks

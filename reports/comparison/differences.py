@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from cultureval.metrics.proportions import holm
+from cultureval.runs.frame import Parts
 from cultureval.runs.loading import Run, facts_of, load, name_apart
 from cultureval.runs.pairs import DRAWS, Pair, difference, pair_items
 from cultureval.runs.protocol import differences, protocol
-from cultureval.runs.scores import Parts, Score
+from cultureval.runs.scores import Score
 from cultureval.runs.table import tables_of
 from cultureval.runs.warnings import warnings
 from cultureval.runtime.errors import CulturevalError, did_you_mean, shown_names

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import numpy as np
 
+from cultureval.runs.frame import Parts
 from cultureval.runs.loading import Run, load
 from cultureval.runs.pairs import ranks
 from cultureval.runs.protocol import protocol
-from cultureval.runs.scores import Parts
 from cultureval.runs.table import tables_of
 from cultureval.runtime.csv_files import read_csv
 from cultureval.runtime.errors import CulturevalError, escaped, shown_names
