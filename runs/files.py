@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
-from cultureval.runs.record import SCHEMA, SECTION, RunRecord
-from cultureval.runs.task_records import task_records
+from cultureval.runs.record import SCHEMA, SECTION, RunRecord, task_records
 from cultureval.runtime.errors import CulturevalError, described, escaped, shorten, wrong_settings
 from cultureval.tasks.catalogue import all_tasks
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cultureval.runs.files import LeftOut, ResultsFile, find_results, output_folder, read_results
 from cultureval.runs.frame import NAMED, Parts, ends, frame_of, read_items
-from cultureval.runs.record import RunRecord, TaskRecord
+from cultureval.runs.record import RunRecord, TaskRecord, in_order
 from cultureval.runs.scores import (
     Influence,
     Score,
@@ -24,7 +24,7 @@ from cultureval.runs.scores import (
     score_of,
 )
 from cultureval.runtime.errors import CulturevalError
-from cultureval.tasks.catalogue import all_tasks
+from cultureval.tasks.catalogue import all_tasks, name_and_shots
 
 if TYPE_CHECKING:
     import pandas
@@ -289,9 +289,7 @@ def _tasks_of(file: ResultsFile) -> Iterable[str]:
 
 def _merged(files: Sequence[ResultsFile], sources: Mapping[str, ResultsFile]) -> RunRecord:
     """The newest record, with each task's from its own file, and all signatures and left out tasks of these files."""
-    order = {name: place for place, name in enumerate(all_tasks())}
-    names = sorted(sources, key=lambda name: (order.get(name.partition("|")[0], len(order)), name))
-    tasks = {name: record for name in names if (record := sources[name].record.tasks.get(name))}
+    tasks = {name: record for name in in_order(sources) if (record := sources[name].record.tasks.get(name))}
     signatures = {one.group: one for file in files[::-1] for one in file.record.signatures}
     missing = {name: None for file in files for name in file.record.missing if f"{name}|0" not in sources}
     changed = {"tasks": tasks, "signatures": tuple(signatures.values()), "missing": tuple(missing)}
@@ -300,7 +298,7 @@ def _merged(files: Sequence[ResultsFile], sources: Mapping[str, ResultsFile]) ->
 
 def members_of(name: str, tasks: Iterable[str]) -> list[str] | None:
     """The tasks with `|k` that an average is of: those of a group, or all of a declared mean; None of another name."""
-    bare, _, shots = name.partition("|")
+    bare, shots = name_and_shots(name)
     group, sign, kind = bare.partition(":_")
     if not sign:
         return None

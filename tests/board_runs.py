@@ -18,13 +18,11 @@ from summary_runs import published_count
 from cultureval.metrics.m2cqa.names import headline_verdict
 from cultureval.metrics.standard_errors import clustered_standard_error
 from cultureval.runs.answers import choice_metrics
-from cultureval.runs.files import read_details
 from cultureval.runs.items import suite_statistics
-from cultureval.runs.record import ModelRecord, RunRecord
+from cultureval.runs.record import ModelRecord, RunRecord, task_records
 from cultureval.runs.signature import signature_record
-from cultureval.runs.task_records import task_records
 from cultureval.runs.writing import write_details, write_results
-from cultureval.tasks.catalogue import all_tasks, declared_metric, kind_of, means_of_subsets
+from cultureval.tasks.catalogue import all_tasks, declared_metric, means_of_subsets
 
 SCALES = {"spbleu": 50.0, "bleu_4": 20.0, "cider": 10.0, "rouge_l": 20.0, "bertscore_recall": 90.0}
 CAPTIONS = ["ولد صغير يلعب بالكرة في الحديقة", "بنت صغيرة تلعب بالكرة في البيت الكبير"]
@@ -96,13 +94,6 @@ def write_run(
         file.write_text(json.dumps(content), encoding="utf-8")
         return file
     record = _record(configs, model, limit, signed)
-    files = {f"{task.task}|{shots}": root / "details" / (folder or model) / date for task in known if details}
-    for name, place in files.items():
-        rows = read_details(place / f"details_{name}_{date}.parquet", ["metric"])["metric"].to_pylist()
-        unreadable = kind_of(name).unreadable
-        if unreadable and not name.startswith("m2cqa"):  # whose verdicts these have not
-            count = sum(map(unreadable, rows))
-            record.tasks[name] = record.tasks[name].model_copy(update={"unparsable": count})
     return write_results(root, folder or model, date, content, record)
 
 

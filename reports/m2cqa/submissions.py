@@ -188,7 +188,7 @@ def scored_submission(gold: Gold, predictions: Mapping[tuple[str, int], str]) ->
         for name, (scores, dens, _) in columns.items():
             metric |= {name: None if scores[place] != scores[place] else scores[place], name + DEN: dens[place]}
         found.append(row._replace(metric=metric))
-    return ScoredTask(found, unparsable=sum(one.verdict == WORDS[None] for one in statements))
+    return ScoredTask(found)
 
 
 def write_submissions(runs: Sequence[Run], gold: Gold, output_dir: Path) -> list[Path]:

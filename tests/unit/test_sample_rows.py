@@ -10,7 +10,7 @@ from dataclasses import replace
 import pytest
 from summary_runs import run_of
 
-from cultureval.runs.task_records import SAMPLE_ROWS
+from cultureval.runs.record import SAMPLE_ROWS
 from cultureval.runs.warnings import is_partial, run_warnings
 from cultureval.runtime.data_options import samples_root
 from cultureval.runtime.errors import CulturevalError
