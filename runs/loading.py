@@ -6,12 +6,13 @@
 """
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from cultureval.runs.files import LeftOut, ResultsFile, find_results, output_folder, read_results
+from cultureval.runs.files import LeftOut, ResultsFile, find_results, read_results
 from cultureval.runs.frame import NAMED, Parts, ends, frame_of, read_items
 from cultureval.runs.record import RunRecord, TaskRecord, in_order
 from cultureval.runs.scores import (
@@ -29,7 +30,6 @@ from cultureval.tasks.catalogue import all_tasks, name_and_shots
 if TYPE_CHECKING:
     import pandas
 
-FACTS = ("version", "dtype", "quantisation", "chat template", "system prompt", "settings", "limit")
 DIFFERS = 1e-6  # by which a file's score may differ from that of its items, relative to itself where that is above 1
 ERROR = "_stderr"
 
@@ -228,9 +228,9 @@ def load(*paths: str | Path, strict: bool = False) -> Results:
         raise CulturevalError("\n".join(one.sentence for one in left_out) or f"{paths} has no results.")
     ways: dict[tuple[Any, ...], list[ResultsFile]] = {}
     for one in sorted(runs, key=lambda file: file.date, reverse=True):
-        ways.setdefault((one.model, *facts_of(one.record)), []).append(one)
+        ways.setdefault((one.model, *facts_of(one.record).values()), []).append(one)
     found = [Run(of_way, judgements) for of_way in ways.values()]
-    name_apart(found, [facts_of(of_way[0].record) for of_way in ways.values()])
+    name_apart(found)
     return Results(found, left_out)
 
 
@@ -248,37 +248,33 @@ def _with_judgements(path: Path) -> list[Path]:
     return [path, *(other for other in beside if own & set(read_results(other).judged.values()))]
 
 
-def facts_of(record: RunRecord) -> tuple[str, ...]:
-    """What tells two ways of running a model of one name apart, in the order of `FACTS`; "" is not told."""
+def facts_of(record: RunRecord) -> dict[str, str]:
+    """What tells two ways of running a model of one name apart; "" is not told."""
     model = record.model
     limits = sorted({str(task.limit) for task in record.tasks.values() if task.limit is not None})
-    template = "" if model.chat_template is None else str(model.chat_template)
-    settings = ", ".join(f"{name}={value}" for name, value in sorted(model.settings.items()))
-    version, prompt = model.version or "", model.system_prompt_hash
-    return version, model.dtype, model.quantisation, template, prompt, settings, ",".join(limits)
+    return {
+        "version": model.version or "",
+        "dtype": model.dtype,
+        "quantisation": model.quantisation,
+        "chat template": "" if model.chat_template is None else str(model.chat_template),
+        "system prompt": model.system_prompt_hash,
+        "settings": ", ".join(f"{name}={value}" for name, value in sorted(model.settings.items())),
+        "limit": ",".join(limits),
+    }
 
 
-def name_apart(runs: Sequence[Run], facts: Sequence[tuple[str, ...]]) -> None:
-    """Gives each run a name of its own: the model's, with facts that differ, else its folder or date, in brackets."""
+def name_apart(runs: Sequence[Run]) -> None:
+    """Gives each run a name of its own: the model's, in brackets the first facts that differ, else the date."""
     for model in dict.fromkeys(run.model for run in runs):
-        alike = [(run, one) for run, one in zip(runs, facts, strict=True) if run.model == model]
-        differing = [
-            name
-            for name, values in zip(FACTS, zip(*(one for _, one in alike), strict=True), strict=True)
-            if len(set(values)) > 1
-        ]
-        for number, (run, own) in enumerate(alike):
-            told = [f"{name} {dict(zip(FACTS, own, strict=True))[name][:24] or 'not told'}" for name in differing[:2]]
-            taken = {other.name for other, _ in alike[:number]}
-            folder = output_folder(run.file)
-            names = [
-                model,
-                f"{model} ({', '.join(told)})",
-                f"{model} ({folder.name if folder else run.date})",
-                f"{model} ({run.date})",
-            ]
-            names = names[len(alike) > 1 and bool(told) :]
-            run.name = next((name for name in names if name not in taken), f"{model} ({number + 1})")
+        alike = {run: facts_of(run.record) for run in runs if run.model == model}
+        differing = [name for name in facts_of(runs[0].record) if len({own[name] for own in alike.values()}) > 1][:2]
+        for run, own in alike.items():
+            told = ", ".join(f"{name} {own[name][:24] or 'not told'}" for name in differing) or run.date
+            run.name = f"{model} ({told})" if len(alike) > 1 else model
+        for name, count in Counter(run.name for run in alike).items():
+            same = [run for run in alike if run.name == name]
+            for number, run in enumerate(same if count > 1 else ()):
+                run.name = f"{model} ({run.date}{f', {number + 1}' if number else ''})"
 
 
 def _tasks_of(file: ResultsFile) -> Iterable[str]:
