@@ -11,7 +11,7 @@ import sys
 import tempfile
 import threading
 from contextlib import chdir
-from itertools import cycle, groupby
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,6 @@ from cultureval.audit.review.server import Review, addresses, listening, new_des
 from cultureval.audit.sources import read_items
 from cultureval.reports.leaderboard.board import read_board
 from cultureval.reports.leaderboard.site import write_site
-from cultureval.reports.model_sizes import billions_of
 from cultureval.reports.summary_text import shown_run
 from cultureval.reports.viewer.bundle import write_bundle
 from cultureval.reports.viewer_links import MARK
@@ -37,18 +36,18 @@ from cultureval.scripts.demo import EXPECTED, RESULTS, ROWS, evaluate_samples, s
 from cultureval.tasks.catalogue import all_tasks
 
 DOCS = Path(__file__).resolve().parent
-sys.path.insert(0, str(DOCS.parent / "tests"))
+sys.path[:0] = [str(DOCS.parent), str(DOCS.parent / "tests")]
 
-from board_runs import invented_models, write_run  # noqa: E402
 from browser import Visited, chromium, served  # noqa: E402
 from planted import plant  # noqa: E402
 from viewer_runs import row  # noqa: E402
 
+from benchmarks.leaderboard import plant_suite  # noqa: E402
+
 WIDTHS = (80, 120)
 SHOWN = {"qimma": "QIMMA", "alqasida": "AL-QASIDA", "m2cqa": "M2CQA"}  # suite -> its tab
 PICTURES = (("qimma", 1400, "light"), ("alqasida", 1400, "dark"), ("qimma", 400, "dark"), ("m2cqa", 400, "light"))
-MODELS = 20
-LICENCES = ("apache-2.0", "mit", "apache-2.0", "cc-by-4.0", "mit")  # of the families, in their order
+MODELS, ITEMS = 20, 60
 REPLY = "في الصورة نخلة طويلة وفيها رطب أصفر، ووراها بيت طين قديم له باب خشب ودريشة صغيرة."
 VERDICT = {"outcome": "scored", "reason": "", "reply": "Consistency: 5/5\nRelevance: 4/5\nFluency: 5/5", "asked": 1}
 REVIEWED, REASONS = "qimma_arabicmmlu:Accounting (University)", ("judge:qwen:answer_alignment", "check:mixed_scripts")
@@ -93,14 +92,9 @@ def terminal_as_svg(text: str, width: int, title: str) -> str:
 def draw_leaderboard(browser: Any, scratch: Path) -> None:
     """The pages of invented runs of invented models."""
     results, site = scratch / "results", scratch / "site"
-    for name, able in invented_models(MODELS).items():
-        for day, suite in enumerate(SHOWN, start=1):
-            tasks = [task.task for task in all_tasks().values() if task.suite == suite]
-            write_run(results, name, tasks, able, None, signed={}, date=f"2026-11-0{day}T10-00-00")
-    facts = scratch / "models.csv"
-    rows = [f"{name},{billions_of(name)},{licence}" for name, licence in zip(invented_models(MODELS), cycle(LICENCES))]
-    facts.write_text("\n".join(["model,billions,licence", *rows]))
-    write_site(read_board([results], models=facts), site, "Invented models and scores", ("svg",))
+    for suite in SHOWN:
+        plant_suite(results / suite, suite, MODELS, ITEMS)
+    write_site(read_board([results]), site, "Invented models and scores", ("svg",))
     for suite, width, scheme in PICTURES:
         page = Visited(browser, site, viewport={"width": width, "height": 900}, color_scheme=scheme).page
         page.goto((site / "index.html").as_uri())

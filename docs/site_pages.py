@@ -1,6 +1,7 @@
 """Pages of the site from elsewhere in the repository: README, CONTRIBUTING, CHANGELOG and what `make demo` wrote."""
 
 import re
+import sys
 from pathlib import Path
 
 from mkdocs.config.defaults import MkDocsConfig
@@ -8,6 +9,10 @@ from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 
 ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT / "docs"))
+
+from record_fields import record_fields  # noqa: E402
+
 PAGES = {
     "README.md": "index.md",
     "CONTRIBUTING.md": "contributing.md",
@@ -21,6 +26,7 @@ DEMO = {
     ),
     "demo/answers": (ROOT / "results" / "demo-answers", "Every answer, as `cultureval view --bundle` writes it"),
 }
+FIELDS = "The site lists the fields here: the docstrings of `runs/record.py` describe them."  # of results.md
 EXAMPLES = """# Live examples
 
 They show what `make demo` has written, of a few rows that we made up: SmolLM2-135M-Instruct, a real model, and beside
@@ -52,7 +58,9 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """Links between the repository's files as links between the site's pages."""
+    """Links between the repository's files as links between the site's pages; the record's fields from their types."""
+    if FIELDS in markdown:
+        markdown = markdown.replace(FIELDS, record_fields())
     for source, target in PAGES.items():
         markdown = re.sub(rf"\]\((\.\./)?{re.escape(source)}", f"]({target}", markdown)
     return re.sub(r"\]\(docs/", "](", markdown) if page.file.src_uri in PAGES.values() else markdown

@@ -161,20 +161,7 @@ class HFModel(LightevalModel):
         Raises:
             CulturevalError: A choice is longer than the model's longest sequence.
         """
-        return self._score_together(docs)
-
-    def loglikelihood_rolling(self, docs: list[Doc]) -> list[ModelResponse]:
-        """Score each doc's query, for perplexity: one log-probability per doc.
-
-        Raises:
-            CulturevalError: A doc has images.
-        """
-        if any(all_images(doc) for doc in docs):
-            raise CulturevalError("Perplexity is defined for text only, but a doc has images.")
-        return self._score_together(docs, rolling=True)
-
-    def _score_together(self, docs: Sequence[Doc], rolling: bool = False) -> list[ModelResponse]:
-        """Score docs in all processes; docs that may share images or text are scored next to each other."""
+        # Docs that may share images or text are scored next to each other.
         keys = [(doc.task_name, [_image_key(image) for image in all_images(doc)], doc.query) for doc in docs]
         order = sorted(range(len(docs)), key=keys.__getitem__)
         sizes = [
@@ -182,17 +169,21 @@ class HFModel(LightevalModel):
         ]
         try:
             shares = processes.split_contiguous(order, sizes)
-            responses = processes.answer_and_gather(docs, shares, lambda share: self._score_all(share, rolling))
+            responses = processes.answer_and_gather(docs, shares, self._score_all)
             return self._warn_if_truncated(docs, responses)
         finally:
             self.scorer.clear_cache()
 
-    def _score_all(self, docs: Sequence[Doc], rolling: bool = False) -> list[ModelResponse]:
+    def loglikelihood_rolling(self, docs: list[Doc]) -> list[ModelResponse]:
+        """Refuses perplexities of whole texts, which no task of ours asks for."""
+        raise CulturevalError(f"{docs[0].task_name} asks for perplexity: run it with `lighteval accelerate`.")
+
+    def _score_all(self, docs: Sequence[Doc]) -> list[ModelResponse]:
         """Score docs in order, window by window; each batch of answers is written to the journal."""
         responses: list[ModelResponse] = []
         with Progress(len(docs), "Scoring choices", "doc", silent=self.disable_tqdm) as bar:
             for window in in_windows(docs):
-                jobs = [ScoringJob(self, doc, rolling) for doc in window]
+                jobs = [ScoringJob(self, doc) for doc in window]
                 encode_together(jobs)
                 for job in jobs:
                     self.log.look_up(job.doc.task_name, self.journal, [job.key])

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain, groupby, islice
+from itertools import groupby, islice
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from lighteval.models.model_output import ModelResponse
@@ -11,7 +11,7 @@ from lighteval.tasks.requests import Doc
 from cultureval.models.generation.generation import Generation
 from cultureval.models.generation.rendering import all_images
 from cultureval.models.scoring.choice_scores import ChoiceScore, ScoringRequest
-from cultureval.models.tokens import encode_pairs, kept, require_whole_letters, rolling_windows, tokens_read
+from cultureval.models.tokens import encode_pairs, kept, require_whole_letters, tokens_read
 from cultureval.runtime.doc_fields import specific_of
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.generation_hints import stop_strings
@@ -68,21 +68,19 @@ class AskedDoc:
 class ScoringJob(AskedDoc):
     """One doc whose choices are scored: its requests and the scores so far."""
 
-    def __init__(self, lm: "HFModel", doc: Doc, rolling: bool) -> None:
+    def __init__(self, lm: "HFModel", doc: Doc) -> None:
         """Render a doc, and look up its answer; `encode_together` gives it its tokens.
-
-        With `rolling`, the doc's query is scored instead of choices, without a prompt.
 
         Raises:
             CulturevalError: No choices.
         """
-        self.rolling, self.ending = rolling, bool(specific_of(doc).get("end_logprob"))
-        self.choices = [lm.renderer.literal(text) for text in ([doc.query] if rolling else doc.choices)]
+        self.ending = bool(specific_of(doc).get("end_logprob"))
+        self.choices = [lm.renderer.literal(text) for text in doc.choices]
         if not self.choices:
             raise CulturevalError(f"{doc.task_name} needs choices to score, but doc {doc.id!r} has none.")
-        kind, prompt = ("rolling", "") if rolling else ("loglikelihood", lm.renderer.text(doc, scoring=True))
-        super().__init__(lm, doc, kind, prompt, choices=self.choices, ending=self.ending)
-        self.apart = self.encoder.apart or bool(self.image_keys) or rolling
+        prompt = lm.renderer.text(doc, scoring=True)
+        super().__init__(lm, doc, "loglikelihood", prompt, choices=self.choices, ending=self.ending)
+        self.apart = self.encoder.apart or bool(self.image_keys)
         self.record: dict[str, Any] = lm.journal.get(self.key) or {}
         self.done = bool(self.record)
         self.contexts: list[list[int]] = []
@@ -135,14 +133,6 @@ class ScoringJob(AskedDoc):
             self.truncated = max(self.truncated, len(context) - room)
             self.contexts[index] = (context or lm.loaded.start_ids())[-room:]
 
-    def encode_windows(self) -> None:
-        """Tokenize a text whose perplexity is asked for: in windows, each after as many tokens as fit before it."""
-        contexts, continuations = self.encoder.tok_encode_pair("", self.choices, pairwise=True)
-        start = contexts[0] or self.lm.loaded.start_ids()
-        windows = rolling_windows(start, continuations[0], self.lm.max_length)
-        self.contexts, self.continuations = [before for before, _ in windows], [tokens for _, tokens in windows]
-        self._scores = [None] * len(windows)
-
     def add_scores(self, number: int, scores: Sequence[ChoiceScore]) -> bool:
         """Add the scores of one request; True once the doc is complete and `record` holds its answer."""
         for index, score in zip(self._members[number], scores, strict=True):
@@ -151,10 +141,9 @@ class ScoringJob(AskedDoc):
             self._scores[index] = score
         if any(score is None for score in self._scores):
             return False
-        logprobs, greedy = [score.logprob for score in self._scores], [score.is_greedy for score in self._scores]
         self.record = {
-            "logprobs": [sum(logprobs)] if self.rolling else logprobs,
-            "greedy": [all(greedy)] if self.rolling else greedy,
+            "logprobs": [score.logprob for score in self._scores],
+            "greedy": [score.is_greedy for score in self._scores],
             "end_logprobs": [score.end_logprob for score in self._scores] if self.ending else None,
             # Only the processor knows these; those of text are encoded anew.
             **({"image_prompt": in_runs(self.contexts[0])} if self.image_keys else {}),
@@ -178,7 +167,7 @@ class ScoringJob(AskedDoc):
         return ModelResponse(
             input=self.prompt,
             input_tokens=[prompt] * len(self.choices) if each else prompt,
-            output_tokens=[kept(chain(*self.continuations))] if self.rolling else list(map(kept, self.continuations)),
+            output_tokens=list(map(kept, self.continuations)),
             logprobs=self.record["logprobs"],
             argmax_logits_eq_gold=self.record["greedy"],
             logits=None if ends is None else [[end] for end in ends],
@@ -192,12 +181,9 @@ def encode_together(jobs: Sequence[ScoringJob]) -> None:
     Raises:
         CulturevalError: A choice is longer than the model's longest sequence.
     """
-    texts = [job for job in jobs if not job.image_keys and not job.rolling]
+    texts = [job for job in jobs if not job.image_keys]
     for job, tokens in zip(texts, encode_pairs((job.encoder, job.prompt, job.choices) for job in texts), strict=True):
         job.take_tokens(*tokens)
-    for job in jobs:
-        if job.rolling:
-            job.encode_windows()
 
 
 class GenerationJob(AskedDoc):

@@ -107,25 +107,6 @@ def encoder_of(tokenizer: Any, settings: TokenSettings, writes_bos: bool, parity
     return Encoder(tokenizer, special, not paper if apart is None else apart)
 
 
-def rolling_windows(start: Sequence[int], tokens: Sequence[int], longest: int) -> list[tuple[list[int], list[int]]]:
-    """A long text as windows that a model can read, as in lm-eval: every token is predicted once.
-
-    Args:
-        start: Tokens before the text, such as BOS.
-        longest: Most tokens of a window, with those before it.
-
-    Returns:
-        (the tokens before, the tokens to predict) of each window; the last one has as many before it as fit.
-    """
-    size, whole = max(1, longest - len(start)), [*start, *tokens]
-    windows = []
-    for first in range(0, max(1, len(tokens)), size):
-        end = min(first + size, len(tokens))
-        begin = max(0, len(start) + end - longest)
-        windows.append((whole[begin : len(start) + first], list(tokens[first:end])))
-    return windows
-
-
 def tokens_read(count: int, longest: int, wanted: int | None) -> int:
     """How many tokens of a prompt are read, its last ones: all if one more fits, else so many that the answer fits.
 

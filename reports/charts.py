@@ -277,7 +277,7 @@ def inline_svg(chart: Chart) -> str:
     config = {"axis": axis | {"gridOpacity": 0.15}, "legend": named, "header": named, "aria": False, "font": FONTS}
     config |= {"rule": {"color": INK}, "text": {"color": INK}, "view": {"stroke": INK, "strokeOpacity": 0.2}}
     svg = vl_convert.vegalite_to_svg(json.dumps({**chart.spec, "background": None, "config": config}))
-    return re.sub(r' style="[^"]*"', "", svg)  # a page's policy has no styles but its own
+    return re.sub(r' (style|role|aria-[a-z]+)="[^"]*"', "", svg)  # the page has its own styles, and names the chart
 
 
 def chart_files(chart: Chart, folder: Path, formats: Sequence[str]) -> list[Path]:

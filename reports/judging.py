@@ -204,7 +204,7 @@ def _judge_all(judges: Sequence[JudgeSettings], work: Sequence[Job]) -> dict[str
                 verdicts = job.found[one.name, first.name].verdicts
                 slots = {"categories": "\n".join(second.labels)}
                 items = [
-                    replace(item, slots=item.slots | slots | {first.short: verdict.label or ""})
+                    replace(item, slots={**item.slots} | slots | {first.short: verdict.label or ""})
                     for item, verdict in zip(job.questions[first.name], verdicts, strict=True)
                 ]
                 budget, identity = budgets[one.name], identities[one.name]

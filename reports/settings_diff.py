@@ -88,11 +88,13 @@ def _rows_here(run: Run, name: str) -> str | None:
         for option in all_options()
     }
     suite = {option: value for option, value in of_suites.items() if value is not None}
-    form, bad = record.tasks[name].form, record.options.get("bad_rows", "skip")
+    then: dict[str, Any] = {
+        "form": record.tasks[name].form or "auto",
+        "bad_rows": record.options.get("bad_rows", "skip"),
+    }
     try:
-        return prepare_subset(
-            task, replace(options, root=root, form=form or "auto", bad_rows=bad, suite=suite)
-        ).report_with(record.tasks[name].shots)["content"]
+        found = prepare_subset(task, replace(options, root=root, suite=suite, **then))
+        return found.report_with(record.tasks[name].shots)["content"]
     except CulturevalError as error:
         return f"cannot be read: {error}"
 
@@ -112,9 +114,9 @@ def _together(
     """Differences of tasks or groups; those of several that are alike are one."""
     alike: dict[tuple[str, str, str], tuple[Difference, list[str]]] = {}
     for member in dict.fromkeys([*first, *second]):
-        pair = (first.get(member), second.get(member))
-        unlike = _unlike(name, *pair) if all(pair) else [(name, *("there" if one else None for one in pair))]
-        for one in unlike:
+        here, there = first.get(member), second.get(member)
+        whole: Difference = (name, here and "there", there and "there")
+        for one in _unlike(name, here, there) if here and there else [whole]:
             alike.setdefault((one[0], repr(one[1]), repr(one[2])), (one, []))[1].append(member)
     return [(f"{what} ({shown_names(members, 3)})", a, b) for (what, a, b), members in alike.values()]
 

@@ -141,7 +141,7 @@ def scores_of(task: str, groups: Mapping[str, Sequence[ScoredRow]]) -> dict[str,
         for row, found in zip(members, same_metrics([row.metric for row in members]), strict=True)
         for metric, value in found.items()
         if not metric.endswith(DEN) and value is not None
-        for den in [found.get(metric + DEN, 1.0)]
+        for den in [found.get(metric + DEN, 1.0) or 0.0]
     ]
     frame = pandas.DataFrame(rows, columns=["run", "task", "metric", "cluster", "num", "den", "sums"])
     scores: dict[str, dict[str, Score]] = {name: {} for name in groups}

@@ -2,7 +2,7 @@
 
 >>> from cultureval import load_results
 >>> results = load_results("results")
->>> results.runs[0].score("cvlue_vg|0", "iou")
+>>> results.runs[0].score("my_suite|0", "acc")
 """
 
 import math
@@ -107,9 +107,12 @@ class Run:
 
     def release(self) -> None:
         """Drops the frame from memory; scores stay, and the frame is read again where it is asked for."""
+        import pyarrow
+
         _ = self.scores, self.differs
-        for name in ("items", "_read"):
+        for name in ("items", "_read", "_influences"):
             self.__dict__.pop(name, None)
+        pyarrow.default_memory_pool().release_unused()
 
     @cached_property
     def _influences(self) -> dict[tuple[str, str], Influence]:

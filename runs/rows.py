@@ -50,8 +50,8 @@ def find_task(path: Path, name: str) -> tuple[Run, str]:
     Raises:
         CulturevalError: Nothing can be read, or no run has details of the task.
     """
-    runs, there = load(path).runs, []
-    for run in runs:
+    there: list[str] = []
+    for run in load(path).runs:
         found = sorted(task for task in run.details if name in (task, name_and_shots(task)[0]))
         if found:
             return run, found[0]

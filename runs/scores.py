@@ -81,7 +81,8 @@ def influences(items: "pandas.DataFrame", alike: bool = True) -> dict[Place, Inf
     Returns:
         By run, task and metric; those without a scored item are absent.
     """
-    scored = items[(items["num"].notna() & (items["den"] > 0)).to_numpy()]
+    counts = (items["num"].notna() & (items["den"] > 0)).to_numpy()
+    scored = items if counts.all() else items[counts]
     group = scored.groupby(SCORE, observed=True, sort=False).ngroup().to_numpy()
     cluster = scored["cluster"].astype("category").cat.codes.to_numpy().astype(np.int64)
     _, first, cell = np.unique(group * (cluster.max(initial=0) + 1) + cluster, return_index=True, return_inverse=True)
@@ -155,7 +156,9 @@ def counts_of(items: "pandas.DataFrame", by: list[str]) -> dict[tuple[str, ...] 
     """
     applies = items[(items["den"] > 0).to_numpy()]
     if "metric" not in by and applies["metric"].nunique() > 1:
-        applies = applies.groupby([*by, "task", "item"], observed=True, sort=False)["num"].first().reset_index()
+        one = applies.groupby([*by, "task", "item"], observed=True, sort=False).ngroup().to_numpy()
+        known = np.bincount(one, applies["num"].notna()) > 0
+        applies = applies.iloc[np.unique(one, return_index=True)[1]].assign(num=np.where(known, 0.0, np.nan))
     counted = applies.groupby(by, observed=True, sort=False)["num"].agg(["count", "size"])
     return {place: (int(n), int(size)) for place, n, size in counted.itertuples(name=None)}
 
@@ -199,11 +202,17 @@ def interval(
     return low + (high - low) * first, low + (high - low) * last
 
 
+def places_of(frame: "pandas.DataFrame") -> tuple[NDArray[np.int64], list[tuple[str, str]]]:
+    """The (task, metric) pairs of a frame: the number of each row's pair, and the pairs."""
+    place = frame.groupby(["task", "metric"], observed=True, sort=False).ngroup().to_numpy()
+    first = np.unique(place, return_index=True)[1]
+    return place, list(frame.iloc[first][["task", "metric"]].astype(object).itertuples(index=False, name=None))
+
+
 def items_of(items: "pandas.DataFrame", parts: Parts) -> "pandas.DataFrame":
     """The items of some scores."""
-    import pandas
-
-    return items[pandas.MultiIndex.from_frame(items[["task", "metric"]]).isin(list(parts))]
+    place, places = places_of(items)
+    return items[np.array([one in parts for one in places], bool)[place]]
 
 
 def fill(items: "pandas.DataFrame") -> "pandas.DataFrame":
@@ -212,18 +221,36 @@ def fill(items: "pandas.DataFrame") -> "pandas.DataFrame":
     Missing are rows without a score, and items that another run has and this one lacks. Metrics without a finite worst
     value, and corpus scores with something missing, are left out: they have no rank.
     """
-    part = ["task", "metric"]
-    known = items[part].drop_duplicates()
-    places = list(known.itertuples(index=False, name=None))
-    known = known.assign(
-        worst=[ends(*place)[0] for place in places], corpus=[of_sums(*place) is not None for place in places]
+    full = _with_missing_items(items)
+    place, places = places_of(full)
+    worst = np.array([np.nan if of_sums(*one) else ends(*one)[0] for one in places], np.float64)
+    lacking = full["num"].isna().to_numpy()
+    with np.errstate(invalid="ignore"):
+        num = np.where(lacking, worst[place] * full["den"].to_numpy(), full["num"])
+    unknown = np.bincount(place, ~np.isfinite(num), len(places)) > 0
+    full = full.assign(num=num, reason="")[COLUMNS]
+    return full[~unknown[place]] if unknown.any() else full
+
+
+def _with_missing_items(items: "pandas.DataFrame") -> "pandas.DataFrame":
+    """A frame, and the items that a run lacks and another has in a score of both, without a score (num is nan)."""
+    import pandas
+
+    place, places = places_of(items)
+    item = items.groupby(["task", "metric", "item"], observed=True, sort=False).ngroup().to_numpy()
+    run = pandas.factorize(items["run"])[0]
+    first, count = np.unique(item, return_index=True)[1], int(item.max(initial=-1)) + 1
+    taken = np.unique(run * len(places) + place)  # the scores that each run has
+    order = np.argsort(place[first], kind="stable")
+    of_place = np.split(order, np.cumsum(np.bincount(place[first], minlength=len(places)))[:-1])
+    wanted = [one // len(places) * count + of_place[one % len(places)] for one in taken]
+    lacking = np.setdiff1d(np.concatenate([*wanted, np.empty(0, np.int64)]), run * count + item)
+    if not len(lacking):
+        return items
+    most = np.zeros(count)
+    np.maximum.at(most, item, items["den"].to_numpy())
+    names = items["run"].iloc[np.unique(run, return_index=True)[1]]
+    added = items.iloc[first[lacking % count]].assign(
+        run=names.iloc[lacking // count].to_numpy(), num=np.nan, den=most[lacking % count], sums=None
     )
-    asked = items.groupby([*part, "item"], observed=True).agg(cluster=("cluster", "first"), most=("den", "max"))
-    runs = items[SCORE].drop_duplicates().merge(known, on=part)
-    given = items.drop(columns="cluster")
-    full = runs.merge(asked.reset_index(), on=part).merge(given, on=[*SCORE, "item"], how="left")
-    lacking, den = full["num"].isna(), full["den"].fillna(full["most"])
-    num = full["num"].where(~lacking, full["worst"] * den)
-    bad = ~np.isfinite(num) | (lacking & full["corpus"])
-    dropped = bad.groupby([full["task"], full["metric"]], observed=True).transform("any")
-    return full.assign(num=num, den=den, reason="").loc[~dropped, COLUMNS]
+    return pandas.concat([items, added.astype(items.dtypes.to_dict())], ignore_index=True)

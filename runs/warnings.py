@@ -46,11 +46,6 @@ def warnings(run: Run, tasks: Collection[str] | None = None) -> list[Warning]:
     return [Warning(kind, said, limits if kind == "limit" else kind) for kind, said in told.items() if said]
 
 
-def is_partial(found: Iterable[Warning]) -> bool:
-    """Whether a run is of other rows than published, so that it does not stand among the papers' models."""
-    return any(one.kind in ("samples", "limit", "tasks missing", "other rows") for one in found)
-
-
 def _unverified(run: Run, tasks: Tasks) -> str:
     found = {task.task: run.unverified[task.task] for task in tasks if task.task in run.unverified}
     if not found:
@@ -148,10 +143,10 @@ def _without_score(run: Run, wanted: Callable[[str, str], bool]) -> str:
     rows = items[(items["num"].isna() & (items["den"] > 0)).to_numpy()]
     sizes = rows.groupby(["task", "metric", "reason"], observed=True).size()
     why: Counter[str] = Counter()
-    for (task, metric, reason), count in sizes.items():
+    for task, metric, reason, count in sizes.reset_index().itertuples(index=False, name=None):
         why[reason] += int(count) if (task, metric) in lacking else 0
     reasons = ", ".join(f"{count:,} {reason}" for reason, count in why.most_common() if count)
-    return f"{lacking.total() / asked:.1%} of {_groups(task for task, _ in lacking)} ({reasons})"
+    return f"{lacking.total() / asked:.1%} of {_groups(str(place[0]) for place in lacking)} ({reasons})"
 
 
 def _mixed(run: Run, tasks: Tasks) -> str:

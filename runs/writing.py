@@ -74,7 +74,7 @@ def write_summary(results_file: Path, text: str) -> Path:
 
 
 def content_of_tasks(
-    scores: Mapping[str, Mapping[str, float]], model_config: Mapping[str, Any], configs: Mapping[str, Any]
+    scores: Mapping[str, Mapping[str, float | None]], model_config: Mapping[str, Any], configs: Mapping[str, Any]
 ) -> dict[str, Any]:
     """The content of the results file of a run outside LightEval's pipeline.
 

@@ -32,7 +32,7 @@ def show(
     strict: Strict = False,
     output: Annotated[
         Path | None,
-        typer.Option(help="Picture of an item, .svg or .png; default: in the output folder. --fooled: an HTML page."),
+        typer.Option(help="Picture of an item, .png; default: in the output folder. --fooled: an HTML page."),
     ] = None,
 ) -> None:
     """Shows the summary of runs, or a task's items, or one item. Example: cultureval show results cvlue_vg 2649"""
@@ -115,7 +115,7 @@ def _show_item(results: Path, task: str, item: str, output: Path | None, as_json
             print(f"{names[place]}:")
         print(describe(rows[place], headline_of(name), isolate=sys.stdout.isatty()))
         file = re.sub(r"[^\w.-]+", "_", f"{task}-{names[place]}").strip("_")
-        path = output or (output_folder(run.file) or run.file.parent) / "pictures" / f"{file}.svg"
+        path = output or (output_folder(run.file) or run.file.parent) / "pictures" / f"{file}.png"
         if colours := save_picture(rows[place], name, path):
             print(f"Picture ({colours}): {path.resolve()}")
 

@@ -1,13 +1,11 @@
 """The catalogue: every task of every registered suite, as plain data; it loads neither LightEval nor torch."""
 
-import math
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from cultureval.metrics.declared import Declared
 from cultureval.runtime.errors import CulturevalError, did_you_mean
-from cultureval.runtime.patches.lighteval.group_averages import NotApplicable
 from cultureval.tasks.kinds import Kind
 from cultureval.tasks.registration import registered, unknown_suite_hint
 from cultureval.tasks.suite import Suite, Task
@@ -90,7 +88,8 @@ def task_names() -> set[str]:
 def means_of_subsets(results: Mapping[str, Mapping[str, float]]) -> dict[str, dict[str, float]]:
     """The unweighted means that tables declare besides those of groups (M2CQA's Dialect), where all parts were run.
 
-    Metrics are averaged, counts are added; one that is undefined (nan) in a part is undefined here. Standard errors
+    They are LightEval's own sums, by the classes of `group_averages`: counts are added; a metric that is undefined
+    (nan) in a part is undefined here, and one that does not apply to a part is the mean of the others. Standard errors
     know of the items that parts share.
 
     Args:
@@ -109,18 +108,10 @@ def means_of_subsets(results: Mapping[str, Mapping[str, float]]) -> dict[str, di
         for shot in shots:
             cells = [results[full] for name in names if results.get(full := f"{name}|{shot}")]
             if len(cells) == len(names):
-                rows[f"{mean}|{shot}"] = {metric: mean_of([cell[metric] for cell in cells]) for metric in cells[0]}
+                rows[f"{mean}|{shot}"] = {
+                    metric: sum(cell[metric] for cell in cells) / len(cells) for metric in cells[0]
+                }
     return rows
-
-
-def mean_of(values: Sequence[float]) -> float:
-    """The mean of a metric or its standard error in several tasks, by the classes of `group_averages`; nan of one nan.
-
-    A metric that applies to no row of a task has no mean.
-    """
-    if any(isinstance(value, NotApplicable) for value in values):
-        return math.nan
-    return sum(values[1:], values[0]) / len(values)
 
 
 def mixed_averages(results: Mapping[str, Any]) -> list[str]:

@@ -109,7 +109,8 @@ def item_columns(
 def _in_rows(
     size: int, places: np.ndarray, scores: np.ndarray, dens: np.ndarray, sums: Sequence[list[float] | None]
 ) -> tuple[list[float], list[float], list[list[float] | None]]:
-    all_scores, all_dens, all_sums = [float("nan")] * size, [0.0] * size, [None] * size  # type: ignore[var-annotated]
+    all_scores, all_dens = [float("nan")] * size, [0.0] * size
+    all_sums: list[list[float] | None] = [None] * size
     for place, score, den, own in zip(places, scores, dens, sums, strict=True):
         all_scores[place], all_dens[place], all_sums[place] = float(score), float(den), own
     return all_scores, all_dens, all_sums

@@ -186,15 +186,15 @@ def mean_rows(samples: "pandas.DataFrame") -> list[Row]:
     for dims in ((), ("dialect",), ("genre",), ("dialect", "genre")):
         by = ["kind", "model", "n_shots", *dims]
         groups = samples.groupby(by, sort=False)
-        items = samples[["cluster", *SCORES]].assign(run=groups.ngroup())
+        items = samples[["cluster", *SCORES]].assign(run=groups.ngroup().astype(str))
         items = items.melt(["run", "cluster"], var_name="metric", value_name="num").assign(task="", den=1.0, sums=None)
         scores = task_scores(items)
         for number, (key, members) in enumerate(groups):
             found = {"dialect": "all", "genre": "all"} | dict(zip(by, key, strict=True))
-            row = {name: found[name] for name in ("kind", "model", "n_shots", "dialect", "genre")}
+            row: Row = {name: found[name] for name in ("kind", "model", "n_shots", "dialect", "genre")}
             row["samples"] = int(members[ADI2].notna().sum())
             for name in SCORES:
-                score = scores.get((number, "", name))
+                score = scores.get((str(number), "", name))
                 row |= {name: score and score.value, f"{name}_stderr": score and score.error}
             rows.append(row)
     return rows
@@ -230,7 +230,7 @@ def translation_means(runs: Sequence[Run]) -> list[tuple[str, str, Score]]:
 
 def _is_translation(task: str) -> bool:
     found = TASK.fullmatch(task)
-    return bool(found) and found["kind"] == "mt"
+    return found is not None and found["kind"] == "mt"
 
 
 def human_rows(file: Path) -> list[Row]:

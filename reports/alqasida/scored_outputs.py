@@ -13,7 +13,7 @@ from cultureval.prompts.preparation import Preparation, PreparedRow
 from cultureval.reports.submissions import save_run
 from cultureval.reports.summary_text import shown_run
 from cultureval.runs.loading import load
-from cultureval.runs.record import ModelRecord, RunRecord, SignatureRecord, TaskRecord
+from cultureval.runs.record import ModelRecord, RunRecord, SignatureRecord, TaskRecord, task_records
 from cultureval.runs.recording import run_record
 from cultureval.runs.signature import signature_record
 from cultureval.runs.writing import write_summary
@@ -27,7 +27,6 @@ from cultureval.tasks.alqasida.published_prompts import prompts_hash, which_prom
 from cultureval.tasks.alqasida.sets import DIALECTS, OWN_ITEMS, SetName, features_of, same_requests
 from cultureval.tasks.catalogue import all_tasks
 
-SUITE = "alqasida"
 FORM, OWN = "given", "own"  # the copy of the data, and the genre of rows that name none
 COLUMNS = ("prompt", "completion", "dialect")
 RELEASED_FILE = re.compile(r"Dialect(ID|MT)_(?P<corpus>[A-Za-z]+)_(?P<languages>[a-z_]+)_samples\.csv")
@@ -95,7 +94,7 @@ def _details(one: GivenSet) -> list[dict[str, Any]]:
         doc.query, doc.id = prompt, str(number)
         docs.append(doc)
     responses = [ModelResponse(text=[text], input=doc.query) for text, doc in zip(one.outputs, docs, strict=True)]
-    metrics = apply_metric(responses, docs, KINDS[_group(one)].metrics())
+    metrics = apply_metric(responses, docs, list(KINDS[_group(one)].metrics()))
     return [
         {"doc": asdict(doc), "metric": metric, "model_response": asdict(response)}
         for doc, metric, response in zip(docs, metrics, responses, strict=True)
@@ -103,28 +102,21 @@ def _details(one: GivenSet) -> list[dict[str, Any]]:
 
 
 def _task_record(one: GivenSet) -> TaskRecord:
+    """The record of a set: what the catalogue says of the task, or of its group where the corpus is the user's own."""
     bare, _, shots = one.task.partition("|")
-    group, _, subset = bare.partition(":")
     known = all_tasks().get(bare)
-    return TaskRecord(
-        task=one.task,
-        suite=SUITE,
-        benchmark=known.benchmark if known else subset.partition("_")[0],
-        group=group,
-        subset=subset,
-        domain=known.domain if known else "",
-        task_type=known.task_type if known else "",
-        language="ar",
-        register="dialectal",
-        shots=int(shots),
-        metrics=next(task.metrics for task in all_tasks().values() if task.group == group),
-        rows=len(one.rows),
-        expected_rows=known.expected_rows if known else None,
-        form=FORM,
-        source=", ".join(dict.fromkeys(row["source_row"].rpartition(":")[0] for row in one.rows)),
-        rows_hash=prompts_hash([row["prompt"] for row in one.rows]),
-        prompt_hash=FORM if group == "alqasida_mt" else which_prompts(one.rows),
-    )
+    other = next(task.task for task in all_tasks().values() if task.group == _group(one))
+    (record,) = task_records({f"{known.task if known else other}|{shots}": {}}, None).values()
+    corpus = bare.partition(":")[2]
+    own = {} if known else {"task": one.task, "subset": corpus, "benchmark": OWN, "domain": "", "expected_rows": None}
+    given = {
+        "rows": len(one.rows),
+        "form": FORM,
+        "source": ", ".join(dict.fromkeys(row["source_row"].rpartition(":")[0] for row in one.rows)),
+        "rows_hash": prompts_hash([row["prompt"] for row in one.rows]),
+        "prompt_hash": FORM if _group(one) == "alqasida_mt" else which_prompts(one.rows),
+    }
+    return record.model_copy(update=own | given)
 
 
 def _record(members: Sequence[GivenSet], tasks: Mapping[str, TaskRecord], started: float) -> RunRecord:
@@ -163,8 +155,8 @@ def read_outputs(paths: Sequence[Path]) -> list[GivenSet]:
     Args:
         paths: CSV, TSV, JSON, JSON-lines or parquet files with the columns `prompt`, `completion`, `dialect` (a code or
             an English name; of a translation the language of the completion), and, where they are known, `reference`
-            (of a translation), `source` and `from` (its sentence and language, else read from AL-QASIDA's prompt),
-            `genre` and `model`; `Dialect..._samples.csv` of the authors' repository; or folders of these.
+            (of a translation, whose prompt is AL-QASIDA's), `genre` and `model`; `Dialect..._samples.csv` of the
+            authors' repository; or folders of these.
 
     Raises:
         CulturevalError: A file cannot be read, lacks a column, or has a row that is not understood.
@@ -217,7 +209,7 @@ def _released_rows(file: Path, rows: Sequence[Mapping[str, Any]]) -> list[dict[s
         )
     source, _, target = name["languages"].partition("_to_")
     about = {"model": folder["model"] if folder else file.stem, "genre": name["corpus"].lower()}
-    about |= {"shots": int(folder["shots"] or 0) if folder else 0, "from": source, "dialect": target or source}
+    about |= {"shots": int(folder["shots"] or 0) if folder else 0, "dialect": target or source}
     try:
         return [about | _released_row(row, bool(target)) for row in rows]
     except (SyntaxError, ValueError, KeyError, IndexError, TypeError) as error:
@@ -265,10 +257,7 @@ def _add(found: dict[tuple[str, str], GivenSet], row: dict[str, Any], place: str
 def _prepared(row: dict[str, Any], kind: str) -> PreparedRow:
     if kind != "mt":
         return prepare_request({name: cell for name, cell in row.items() if name != "answer"}, Preparation())
-    if not row.get("source"):
-        return prepare_translation(row | {"completion": row["reference"]}, Preparation())
-    features = {name: str(row[name]) for name in ("dialect", "genre", "cluster")}
-    return {"prompt": row["prompt"], "answer": row["reference"], "source": row["source"]} | features
+    return prepare_translation(row | {"completion": row["reference"]}, Preparation())
 
 
 def _kind_of_request(row: Mapping[str, Any]) -> str:
@@ -287,14 +276,11 @@ def _set_name(row: dict[str, Any]) -> SetName:
     if not row.get("reference"):
         return SetName(row["genre"], row["dialect"], row["dialect"], False)
     asked = _DIRECTION.match(row["prompt"])
-    if asked and _code(row, "prompt", asked["target"]) != row["dialect"]:
+    if not asked:
+        raise BadRow("prompt", row["prompt"], "is not AL-QASIDA's prompt of a translation, which names both languages")
+    if _code(row, "prompt", asked["target"]) != row["dialect"]:
         raise BadRow("dialect", row["dialect"], f"is not what the prompt asks for, {asked['target']}")
-    if not asked and not (row.get("from") and row.get("source")):
-        raise BadRow("prompt", row["prompt"], "is not AL-QASIDA's, so `source` and `from` must say what is translated")
-    source = _code(row, "from", row.get("from") or (asked["source"] if asked else ""))
-    if source == row["dialect"]:
-        raise BadRow("from", source, "is the language of the completion too")
-    return SetName(row["genre"], source, row["dialect"], False)
+    return SetName(row["genre"], _code(row, "prompt", asked["source"]), row["dialect"], False)
 
 
 def _code(row: Mapping[str, Any], column: str, language: Any) -> str:

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from cultureval.reports.audit.verdicts import MANIFEST, VERDICTS, agreement_of, failed_criteria
 from cultureval.reports.item_fields import fields_of_items
@@ -20,7 +20,7 @@ from cultureval.tasks.catalogue import all_tasks
 from cultureval.tasks.manifest import Manifest, ManifestRow, merged, read_manifest
 from cultureval.tasks.suite import Task
 
-DECISIONS = ("keep", "discard", "review")
+DECISIONS: tuple[Literal["keep", "discard", "review"], ...] = ("keep", "discard", "review")
 COUNTED = ("kept", "discarded", "to review", "discarded, %")
 SUMMARY = "report.txt"
 Verdicts = Sequence[Mapping[str, Any]]

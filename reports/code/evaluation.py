@@ -13,7 +13,6 @@ from cultureval.metrics.code.report import failing_canonicals, named, scorer_nam
 from cultureval.metrics.code.rules import TEST_SUITES
 from cultureval.reports.code.result_files import evalplus_results, generating_model, task_rows, write_run
 from cultureval.reports.code.samples import Sample, Sanitize, check_complete, read_samples
-from cultureval.reports.submissions import safe_name
 from cultureval.runs.scores import Score
 from cultureval.runs.signature import manifest_field
 from cultureval.runs.writing import complete_or_absent
@@ -82,19 +81,13 @@ def evaluate_solutions(
     verdicts, canonical = _judged(found, problem_set, workers, sandboxed)
     if sanitize != "always":  # and EvalPlus never sanitises what it evaluates
         verdicts = [_of_given_text(*pair) for pair in zip(found, verdicts, strict=True)]
-    if all(verdict.base == "not_judged" for verdict in verdicts):
-        raise CulturevalError(f"Not one of {len(verdicts)} solutions could be judged: {verdicts[0].reason}.")
-    dropped = counted(len(given) - len(found), "solution")
-    report: Report = {
+    dropped = (
+        f"{counted(len(given) - len(found), 'solution')} of refused or discarded problems in the file, not scored."
+    )
+    report = _reliability(found, verdicts) | {
         "dataset": problem_set.dataset.name,
         "task": problem_set.dataset.task,
         "model": _model_of(samples, made, model_name),
-        "tasks": len({sample.task_id for sample in found}),
-        "samples": len(found),
-        "not_judged": [named(one) for one in verdicts if "not_judged" in (one.base, one.plus)],
-        "differs_from_evalplus": [named(one) for one in verdicts if one.differs],
-        "rewritten": [f"{sample.task_id} sample {sample.number}" for sample in found if sample.rewritten],
-        "cut": [f"{sample.task_id} sample {sample.number}" for sample in found if sample.cut],
         "data_difference": " ".join(filter(None, [problem_set.other_data, other])),
         "canonical_failures": failing_canonicals(canonical),
         "sandboxed": sandboxed,
@@ -102,14 +95,26 @@ def evaluate_solutions(
         "refused": refused,
         "missing_tasks": missing,
         "unequal_samples": unequal,
-        "dropped_samples": f"{dropped} of refused or discarded problems in the file, not scored."
-        if found != given
-        else "",
+        "dropped_samples": dropped if found != given else "",
     }
     report |= write_files(samples, output_dir, problem_set, found, verdicts)
     rows = task_rows(problem_set, found, verdicts, refused)
     saved = write_run(output_dir, problem_set, rows, report, generating_model(made), started)
     return report | {"results": str(saved.file)} | _scores(saved.scores[f"{problem_set.dataset.task}|0"])
+
+
+def _reliability(found: Sequence[Sample], verdicts: Sequence[SolutionVerdict]) -> Report:
+    """How many solutions there are, and which were not judged, not as written, or otherwise by EvalPlus."""
+    if all(verdict.base == "not_judged" for verdict in verdicts):
+        raise CulturevalError(f"Not one of {len(verdicts)} solutions could be judged: {verdicts[0].reason}.")
+    return {
+        "tasks": len({sample.task_id for sample in found}),
+        "samples": len(found),
+        "not_judged": [named(one) for one in verdicts if "not_judged" in (one.base, one.plus)],
+        "differs_from_evalplus": [named(one) for one in verdicts if one.differs],
+        "rewritten": [f"{sample.task_id} sample {sample.number}" for sample in found if sample.rewritten],
+        "cut": [f"{sample.task_id} sample {sample.number}" for sample in found if sample.cut],
+    }
 
 
 def _scores(scores: Mapping[str, Score]) -> Report:
@@ -197,11 +202,11 @@ def refused_problems(made: Mapping[str, Any], problem_set: ProblemSet) -> dict[s
 
 
 def _model_of(samples: Path, made: Mapping[str, Any], given: str | None) -> str:
-    """The model's name in the results, which is a folder: as given, as saved when generating, or from the file name."""
+    """The model's name in the results, also a folder in them: as given, as saved when generating, or the file's."""
     name = given or made.get("model")
     if not isinstance(name, str) or not name.strip("/. "):
         name = samples.resolve().name.removesuffix(".gz").removesuffix(".jsonl")
-    return safe_name(name)
+    return "/".join(part for part in name.split("/") if part not in ("..", "."))
 
 
 def write_files(

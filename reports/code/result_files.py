@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
 BACKENDS = {"hf": "transformers", "openai": "server"}
 # Of what `code generate` saves: fields of the record, the problems' data, and what is no setting of the model.
-NOT_SETTINGS = ("model", "model_hash", "backend", "batch_size", "loaded", "base_url", "dataset")
-NOT_SETTINGS += ("problems", "data_hash", "data_revision", "server", "refused")
+NOT_SETTINGS = {"model", "model_hash", "backend", "batch_size", "loaded", "base_url", "server"}
+NOT_SETTINGS |= {"dataset", "problems", "data_hash", "data_revision", "refused"}
 
 
 def evalplus_results(
@@ -141,13 +141,13 @@ def generating_model(made: Mapping[str, Any]) -> ModelRecord:
     if not made:
         return ModelRecord(backend="code files")
     loaded = made.get("loaded") or {}
-    settings = {name: value for name, value in made.items() if name not in (*NOT_SETTINGS, *loaded)}
+    settings = {name: value for name, value in made.items() if name not in NOT_SETTINGS | {*loaded}}
+    known = {name: value for name, value in loaded.items() if name in ModelRecord.model_fields}
     try:
         return ModelRecord(
-            **{"dtype": made.get("dtype", ""), "attention": ""} | loaded,
+            **{"dtype": made.get("dtype", "")} | known,
             backend=BACKENDS.get(str(made.get("backend")), str(made.get("backend"))),
             version=made.get("model_hash"),
-            server=made.get("server") or {},
             batch_size=made.get("batch_size"),
             chat_template=str(made.get("prompt", "")).startswith("chat"),
             settings=settings,

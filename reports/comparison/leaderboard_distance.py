@@ -7,11 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from cultureval.runs.frame import Parts
-from cultureval.runs.loading import Run, load
-from cultureval.runs.pairs import ranks
-from cultureval.runs.protocol import protocol
-from cultureval.runs.table import tables_of
+from cultureval.reports.leaderboard.board import read_board
 from cultureval.runtime.csv_files import read_csv
 from cultureval.runtime.errors import CulturevalError, escaped, shown_names
 
@@ -24,9 +20,9 @@ def compare_boards(paths: Sequence[Path]) -> str:
     """The Kendall distances of two leaderboards, as text.
 
     Args:
-        paths: Two, each a folder of results or a CSV file. A folder has a leaderboard for the main number of each of
-            its tables, of the models that were asked the same; what a model left out counts as the worst, as in ranks.
-            A CSV file's first two columns are model and score, higher is better; each of the other's is compared to it.
+        paths: Two, each a folder of results or a CSV file. A folder has the tables of its leaderboard, with the models
+            and the scores that are ranked there. A CSV file's first two columns are model and score, higher is better;
+            it is compared with each of the folder's.
 
     Raises:
         CulturevalError: There are not two, one cannot be read, or no two leaderboards share two models.
@@ -104,29 +100,15 @@ def _of_csv(path: Path) -> Board:
 
 
 def _of_results(path: Path) -> tuple[dict[str, Board], list[str]]:
-    """The leaderboards of a folder: of each table the models that most share the protocol of."""
-    results = load(path)
-    numbers: dict[str, dict[str, tuple[Run, Parts, bool]]] = {}
-    for run in results.runs:
-        for table in tables_of(run):
-            cell = table.cells.get(table.main) if table.main else None
-            if cell and table.main and cell.parts and not cell.words:
-                title = f"{table.suite}, {table.name}: {' '.join(table.main)}"
-                numbers.setdefault(title, {})[run.name] = (run, cell.parts, table.main[1] in table.lower)
+    """The ranked rows of each table of a folder's leaderboard, as on its page."""
     boards: dict[str, Board] = {}
     told: list[str] = []
-    for title, of_runs in numbers.items():
-        asked = {name: _asked(run, parts) for name, (run, parts, _) in of_runs.items()}
-        most = max(asked.values(), key=list(asked.values()).count)
-        _, parts, lower = next(of_runs[name] for name in asked if asked[name] == most)
-        frame = results.items
-        found = ranks(frame[frame["run"].isin([name for name in asked if asked[name] == most]).to_numpy()], parts)
-        boards[title] = {one.run: -one.score.value if lower else one.score.value for one in found}
-        if left := [name for name in of_runs if name not in boards[title]]:
-            told.append(f"{path}: {title}: without {shown_names(left)}: asked otherwise, or not to be ranked.")
+    for table in (table for section in read_board([path]).sections for table in section.tables):
+        if table.main is None:
+            continue
+        title = f"{table.name}: {' '.join(table.main)}"
+        sign = -1 if table.main in table.lower else 1
+        boards[title] = {row.name: sign * row.rank.score.value for row in table.rows if row.rank}
+        if left := [row.name for row in table.rows if not row.rank]:
+            told.append(f"{path}: {title}: without {shown_names(left)}, which have no rank.")
     return boards, told
-
-
-def _asked(run: Run, parts: Parts) -> tuple[object, ...]:
-    """What a number depends on besides the model."""
-    return tuple((*place, weight, *sorted(protocol(run, *place).items())) for place, weight in sorted(parts.items()))

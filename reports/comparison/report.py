@@ -80,6 +80,12 @@ def compare_all(
     document = about | {"warnings": found.warnings, "notes": found.notes}
     document |= {"differences": [row_record(row) for row in found.rows]}
     shown = [row for row in found.rows if subsets or row.level != SUBSET]
+    files = write_files(found, document, output_dir, charts, shown) if output_dir else []
+    return Compared(_text(found, shown, most_items, isolate), document, files)
+
+
+def _text(found: Comparison, shown: Sequence[Row], most_items: int, isolate: bool) -> str:
+    """The warnings, a table a pair with the items that differ most, and the notes."""
     parts = [*map(wrapped, found.warnings), wrapped(LEAD)]
     for two in found.pairs:
         if ours := _of_pair(two, shown):
@@ -87,9 +93,7 @@ def compare_all(
             if most_items:
                 parts.append(shown_flips(two, flips_of(two, _places(two, found.rows)), most_items, isolate))
     parts += [wrapped(FAMILIES), *map(wrapped, found.notes)]
-    text = escaped("\n\n".join(parts), keep="\n\t\u2068\u2069")
-    files = write_files(found, document, output_dir, charts, shown) if output_dir else []
-    return Compared(text, document, files)
+    return escaped("\n\n".join(parts), keep="\n\t\u2068\u2069")
 
 
 def require_own_folder(folder: Path | None, about: Mapping[str, Any]) -> None:

@@ -35,7 +35,7 @@ def draw_categories(rows: Sequence[Mapping[str, Any]], metric: str, title: str, 
         return []
     shown = _columns([row for row in rows if row[metric] is not None])
     panels = [
-        intervals(stem.name, heading, "", [_point(row, metric) for row in members]).spec | {"title": heading}
+        {**intervals(stem.name, heading, "", [_point(row, metric) for row in members]).spec, "title": heading}
         for heading, members in shown.items()
     ]
     spec = panels[0] | {"hconcat": panels, "resolve": {"scale": {"x": "shared"}}}

@@ -253,7 +253,7 @@ def _cell(value: Any) -> str:
 def categories() -> dict[int, Category]:
     """All categories by number."""
     with (Path(__file__).parent / "categories.csv").open(encoding="utf-8", newline="") as file:
-        rows = [Category(**row | {"number": int(row["number"])}) for row in csv.DictReader(file)]
+        rows = [Category(int(number), *names) for number, *names in list(csv.reader(file))[1:]]
     return {row.number: row for row in rows}
 
 

@@ -4,7 +4,7 @@ The gold files are read again, since details hold no ids of answers.
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -30,7 +30,7 @@ from cultureval.tasks.options import read_data_options
 from cultureval.tasks.reading import find_subset
 
 Record = dict[str, Any]
-Row = Mapping[str, Any]
+Row = dict[str, Any]
 HEADLINE = "R@1"  # its score orders candidates
 SUBMITTED = 10  # length of ranked lists
 

@@ -196,19 +196,19 @@ class _Items:
             values = frame[name]
             if hasattr(values, "cat"):
                 kept, known = values.cat.remove_unused_categories().cat, self.names.setdefault(name, {})
-                place = np.array([known.setdefault(text, len(known)) for text in kept.categories], np.int32)
+                place = np.array([known.setdefault(text, len(known)) for text in kept.categories.tolist()], np.int32)
                 self.columns[name].append(place[kept.codes])
             else:
                 self.columns[name].append(values.to_numpy())
 
     def frame(self) -> "pandas.DataFrame":
-        """All of them; names are categories."""
+        """All of them, once; names are categories."""
         import pandas
 
-        found = {name: np.concatenate(parts) if parts else [] for name, parts in self.columns.items()}
+        found = {name: np.concatenate(self.columns.pop(name) or [[]]) for name in COLUMNS}
         for name, known in self.names.items():
             found[name] = pandas.Categorical.from_codes(found[name], categories=list(known))
-        return pandas.DataFrame(found)
+        return pandas.DataFrame(found, copy=False)
 
 
 def _table(

@@ -4,20 +4,14 @@ A row of panels for each variety, a column for each prompt; a model or a family 
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from cultureval.metrics.m2cqa.names import CFHR, Q_PLUS_ACC
 from cultureval.reports.charts import Chart, Point, chart_names, scatter, without_size
-from cultureval.reports.m2cqa.table import COLUMNS
-from cultureval.reports.m2cqa.table import VARIETIES as LABELS
 from cultureval.reports.model_sizes import family
 from cultureval.tasks.m2cqa.benchmarks import PROMPTS
 
-if TYPE_CHECKING:
-    from cultureval.reports.leaderboard.board import BoardTable
-
 Cell = Mapping[str, Any]  # of `comparison.cells_of`
-BORDERS = (0.5, 0.5)  # of the leaderboard, between the regimes, which the paper only names
 VARIETIES = {
     "en": "English · الإنجليزية",
     "msa": "MSA · العربية الفصحى",
@@ -36,21 +30,7 @@ LIMITS = (-0.15, 1.15)
 Q_PLUS, LOW_IS_BETTER = "accuracy on Q+", "CFHR (lower is better)"
 
 
-def charts(table: "BoardTable") -> list[Chart]:
-    """The regimes of a leaderboard's ranked rows, under the prompt of its table."""
-    prompt = next(key for key, name in PROMPTS.items() if name in table.name)
-    cells: list[Cell] = []
-    for row in table.ranked:
-        for variety, label in LABELS.items():
-            known = {name: row.cells.get((label, COLUMNS[name])) for name in (Q_PLUS_ACC, CFHR)}
-            cell: dict[str, Any] = {"model": row.name, "prompt": prompt, "variety": variety}
-            for name, found in known.items():
-                cell |= {name: found and found.value, f"{name}_error": found and found.error}
-            cells.append(cell)
-    return regimes(cells, BORDERS, "m2cqa_regimes")
-
-
-def regimes(cells: Iterable[Cell], borders: tuple[float, float], name: str = "regimes") -> list[Chart]:
+def regimes(cells: Iterable[Cell], borders: tuple[float, float]) -> list[Chart]:
     """Each model as a point of Q+ accuracy (x) and CFHR (y) with standard errors, and the thresholds.
 
     Cells without a CFHR and means of dialects are not drawn; [] if nothing is left.
@@ -59,7 +39,7 @@ def regimes(cells: Iterable[Cell], borders: tuple[float, float], name: str = "re
     points = _points(shown, lambda cell: cell["model"], lambda cell: (cell[Q_PLUS_ACC], cell[f"{Q_PLUS_ACC}_error"]))
     settings: dict[str, Any] = {"borders": borders, "names": REGIMES, "limits": LIMITS}
     settings["note"] = f"The borders at {borders[0]:g} and {borders[1]:g} are ours."
-    return [scatter(name, "Q+ accuracy and CFHR", (Q_PLUS, LOW_IS_BETTER), points, **settings)] if points else []
+    return [scatter("regimes", "Q+ accuracy and CFHR", (Q_PLUS, LOW_IS_BETTER), points, **settings)] if points else []
 
 
 def size_charts(cells: Iterable[Cell]) -> list[Chart]:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cultureval.metrics.m2cqa.names import CFHR, COMBINED_ACC, F1, INVALID_RATE, Q_MINUS_ACC, Q_PLUS_ACC, Profile
-from cultureval.reports.charts import FORMATS, chart_files
+from cultureval.reports.charts import Chart, chart_files
 from cultureval.reports.comparison.differences import (
     Row,
     TwoRuns,
@@ -87,7 +87,7 @@ def compare_m2cqa(
     sizes: Sequence[str] = (),
     borders: Borders = BORDERS,
     allowed: Sequence[str] = (),
-    formats: Sequence[str] = FORMATS,
+    formats: Sequence[str] = (),
 ) -> tuple[str, list[Path]]:
     """The tables as text, and the files: with an output folder cells.csv, differences.csv and the figures.
 
@@ -106,7 +106,7 @@ def compare_m2cqa(
     sides = [side for run in runs for side in sides_of(run)]
     if not sides:
         raise CulturevalError(f"{', '.join(map(str, paths))}: no run of M2CQA. Run `cultureval eval MODEL m2cqa`.")
-    require_own_folder(output_dir, {})
+    require_own_folder(output_dir, {"suite": SUITE})
     cells = [cell for side in sides for cell in cells_of(side, profile, borders)]
     rows = differences_of(sides, under(CFHR, profile), allowed, draws, seed, notes)
     known = model_sizes({side.run.name for side in sides}, sizes)
@@ -116,15 +116,23 @@ def compare_m2cqa(
     )
     tables = [*_cell_tables(cells), *_difference_tables(rows)]
     text = "\n\n".join([*warnings_of(list(dict.fromkeys(side.run for side in sides))), lead, *tables, *notes])
-    files: list[Path] = []
-    if output_dir:
-        output_dir.mkdir(parents=True, exist_ok=True)
-        files = [output_dir / "cells.csv", output_dir / "differences.csv"]
-        write_csv(files[0], cells)
-        write_csv(files[1], [row_record(row) | {"held": held} for held, row in rows])
-        for chart in [*regimes(cells, borders), *size_charts(cells)]:
-            files += chart_files(chart, output_dir, formats)
-    return escaped(text, keep="\n"), files
+    charts = [*regimes(cells, borders), *size_charts(cells)] if formats else []
+    return escaped(text, keep="\n"), _write(output_dir, cells, rows, charts, formats) if output_dir else []
+
+
+def _write(
+    folder: Path,
+    cells: Sequence[Mapping[str, Any]],
+    rows: Sequence[tuple[str, Row]],
+    charts: Sequence[Chart],
+    formats: Sequence[str],
+) -> list[Path]:
+    """Writes cells.csv, differences.csv and the figures; returns the files."""
+    folder.mkdir(parents=True, exist_ok=True)
+    files = [folder / "cells.csv", folder / "differences.csv"]
+    write_csv(files[0], cells)
+    write_csv(files[1], [row_record(row) | {"held": held} for held, row in rows])
+    return [*files, *(file for chart in charts for file in chart_files(chart, folder, formats))]
 
 
 def under(metric: str, profile: Profile) -> str:

@@ -6,6 +6,7 @@ Ours: standard errors; that an undefined rate is n/a, where the organisers' scor
 """
 
 import csv
+import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -63,7 +64,7 @@ def score_aynvqa(gold: Path, pred: Sequence[Path], output_dir: Path) -> ScoredSu
     Args:
         gold: A split with labels (task1b/test_en.jsonl).
         pred: CSV files of submissions; or output folders and results files of runs of the groups m2cqa_aynvqa.
-        output_dir: Folder of aynvqa.csv with the scores, and of the submission files of runs.
+        output_dir: Folder of the submission files of runs.
 
     Returns:
         The scores, and as text also what is missing or passed over.
@@ -75,26 +76,17 @@ def score_aynvqa(gold: Path, pred: Sequence[Path], output_dir: Path) -> ScoredSu
     files = [path for path in pred if path.suffix.lower() == ".csv"]
     runs = [path for path in pred if path not in files]
     files += write_submissions(load(*runs).runs, answers, output_dir) if runs else []
-    rows, cells, notes, submissions = [], [], [], []
+    cells, notes, submissions = [], [], []
     task = task_of(answers)
     for file in files:
         predictions, problems = read_submission(file, answers)
         scored = replace(scored_submission(answers, predictions), notes=tuple(problems))
         found = scores_of(f"{task}|0", {"": scored.rows})[""]
-        rows.append(
-            {"submission": file.name} | {name: found[name].value if name in found else None for name in METRICS}
-        )
-        rows[-1] |= {"n_items": len(answers.true)}
-        rows[-1] |= {f"{name}_stderr": found[name].error if name in found else None for name in METRICS}
         cells.append([file.name, *(_cell(found.get(name)) for name in METRICS), str(len(answers.true))])
         notes += [f"{file.name}: {problem}" for problem in problems]
         submissions.append(([file], {task: scored}))
-    output_dir.mkdir(parents=True, exist_ok=True)
-    write_csv(output_dir / "aynvqa.csv", rows)
-    header = ("Submission", *METRICS, "items")
-    table = terminal_table(
-        header, cells, "lr", "AynVQA, 0 to 1: ranked by contrastive instability (lower is better, as for CFHR)"
-    )
+    title = "AynVQA, 0 to 1: ranked by contrastive instability (lower is better, as for CFHR)"
+    table = terminal_table(("Submission", *METRICS, "items"), cells, "lr", title)
     written = [f"Submission of a run: {file.resolve()}" for file in files if file not in pred]
     return ScoredSubmissions("\n".join([table, *notes, *written]), submissions)
 
@@ -141,22 +133,22 @@ def read_submission(path: Path, gold: Gold) -> tuple[dict[tuple[str, int], str],
         found = ", ".join(reader.fieldnames or ()) or "none"
         raise CulturevalError(f"The submission {path} lacks the columns {', '.join(missing)}; it has {found}.")
     predictions: dict[tuple[str, int], str] = {}
-    counts = dict.fromkeys(("of no statement (0, 1, 2) of a gold item", "repeated, of which the last counts"), 0)
-    elsewhere, repeated = counts
+    elsewhere = repeated = 0
     for row in rows:
         item, index = (row["id"] or "").strip(), _index(row["statement_index"] or "")
         if item not in gold.true or index not in (0, 1, 2):
-            counts[elsewhere] += 1
+            elsewhere += 1
             continue
-        counts[repeated] += (item, index) in predictions
+        repeated += (item, index) in predictions
         predictions[item, index] = row["prediction"] or ""
-    problems = [f"{count} of {len(rows)} rows are {what}." for what, count in counts.items() if count]
-    if missing_count := 3 * len(gold.true) - len(predictions):
-        problems.append(f"{missing_count} of {3 * len(gold.true)} predictions are missing, and count as wrong.")
-    unread = sum(organisers_verdict(text) is None for text in predictions.values())
-    return predictions, problems + (
-        [f"{unread} of {len(predictions)} predictions hold no verdict, and count as wrong."] if unread else []
-    )
+    asked, unread = 3 * len(gold.true), sum(organisers_verdict(text) is None for text in predictions.values())
+    told = {
+        f"{elsewhere} of {len(rows)} rows are of no statement (0, 1, 2) of a gold item.": elsewhere,
+        f"{repeated} of {len(rows)} rows are repeated, of which the last counts.": repeated,
+        f"{asked - len(predictions)} of {asked} predictions are missing, and count as wrong.": asked - len(predictions),
+        f"{unread} of {len(predictions)} predictions hold no verdict, and count as wrong.": unread,
+    }
+    return predictions, [sentence for sentence, count in told.items() if count]
 
 
 def _index(text: str) -> int | None:
@@ -181,12 +173,13 @@ def scored_submission(gold: Gold, predictions: Mapping[tuple[str, int], str]) ->
             role = ROLES[0] if place == true else next(others)
             statements.append(Statement(item, role, WORDS[organisers_verdict(text)]))
             rows.append(ScoredRow(f"{item}/{place}", {}, item, text))
-    columns = {name: item_columns(statements)[name] for name in (*METRICS, INVALID_RATE)}
+    columns = item_columns(statements)
     found = []
     for place, row in enumerate(rows):
         metric: dict[str, float | None] = {}
-        for name, (scores, dens, _) in columns.items():
-            metric |= {name: None if scores[place] != scores[place] else scores[place], name + DEN: dens[place]}
+        for name in (*METRICS, INVALID_RATE):
+            score, den = (column[place] for column in columns[name][:2])
+            metric |= {name: None if math.isnan(score) else score, name + DEN: den}
         found.append(row._replace(metric=metric))
     return ScoredTask(found)
 

@@ -239,7 +239,8 @@ def kept(value: Any) -> dict[str, Any]:
     """A row's value of a metric as plain data, with the attributes from which totals are made."""
     if isinstance(value, Mapping):
         return {"value": dict(value)}
-    fields = {name: part.tolist() if hasattr(part, "tolist") else part for name, part in vars(value).items()}
+    about = getattr(value, "__dict__", {})  # plain numbers and texts have none
+    fields = {name: part.tolist() if hasattr(part, "tolist") else part for name, part in about.items()}
     return {"value": str(value) if isinstance(value, str) else float(value), "fields": fields}
 
 

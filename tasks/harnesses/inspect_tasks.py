@@ -31,6 +31,7 @@ from inspect_ai.viewer import ViewerConfig
 
 import cultureval
 from cultureval.metrics.code.report import verdict_lines
+from cultureval.metrics.declared import DEN, SUMS
 from cultureval.runtime.errors import CulturevalError, SourceUnavailable
 from cultureval.runtime.patches.inspect_ai import refusal
 from cultureval.runtime.printing import print_note
@@ -255,7 +256,8 @@ class _Answer:
         from cultureval.tasks.harnesses.inspect_scoring import kept, shown
 
         headline = all_tasks()[self.about["task"]].metrics[0]
-        ordered = sorted(values, key=lambda name: name != headline)
+        scores = [name for name in values if not name.endswith((DEN, SUMS))]  # which the scores themselves carry
+        ordered = sorted(scores, key=lambda name: name != headline)
         plain = {name: kept(values[name]) for name in ordered}
         return Score(
             value={name: shown(values[name]) for name in ordered},

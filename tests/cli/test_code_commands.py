@@ -5,7 +5,6 @@ import io
 import json
 import os
 import re
-import shlex
 import shutil
 import stat
 from pathlib import Path
@@ -14,12 +13,9 @@ import pytest
 from faulty_server import FaultyServer
 from result_files import details_of, results_of
 
-from cultureval.audit.checks.table import manifest_row
-from cultureval.audit.sources import read_items
 from cultureval.runs.loading import load
-from cultureval.runtime.data_options import DataOptions, samples_root
+from cultureval.runtime.data_options import samples_root
 from cultureval.samples.tiny_models.language_models import build_tiny_causal_lm
-from cultureval.tasks.manifest import write_manifest
 from cultureval.tasks.qimma.code_data import CODE_DATASETS, REPO, load_problems
 
 FORGED = "class Equal:\n    def __eq__(self, other): return True\n\ndef {name}(*args):\n    return Equal()\n"
@@ -74,8 +70,8 @@ def test_a_model_generates_and_its_solutions_are_judged(cultureval, refusal, tin
     (run,) = load(tmp_path / "results").runs
     assert not run.differs and not run.unverified
     model, made = run.record.model, json.loads(samples.with_suffix(".generation.json").read_text())
-    assert (model.backend, model.model_class, model.dtype) == ("transformers", "LlamaForCausalLM", "float32")
-    assert (model.version, model.attention, model.devices) == (made["model_hash"], "eager", ("cpu",))
+    assert (model.backend, model.dtype, model.devices) == ("transformers", "float32", ("cpu",))
+    assert model.version == made["model_hash"]
     assert model.chat_template and model.settings["max_new_tokens"] == 16 and model.settings["temperature"] == 0
     assert model.settings["versions"]["evalplus"] and "HumanEval+" in cultureval("show", "results").stdout
     seen = cultureval("doctor", "results", CULTUREVAL_DATA="samples")
@@ -136,31 +132,18 @@ def test_wrong_forged_and_several_solutions(cultureval, tmp_path):
     assert "input (2750)" in told["reason"]
 
 
-def test_a_fenced_program_is_read_and_its_text_fails_under_evalplus(cultureval, tmp_path):
-    fenced = {name: f"Here it is:\n```python\n{code}\n```" for name, code in canonical("humaneval").items()}
-    samples = write_samples(tmp_path / "fenced.jsonl", solutions(fenced))
-    command = ("code", "evaluate", samples, "--dataset", "humaneval", "--data", "samples")
-    run = cultureval(*command)
-    assert run.returncode == 0, run.stderr
-    assert "pass@1 (base and extra tests): 1.0000" in run.stdout
-    assert "no part of a program: 6 of 6 solutions (" in run.stdout and "EvalPlus's own fail/fail" in run.stdout
-    always = json.loads(cultureval(*command, "--sanitize", "always", "--json").stdout)
-    assert not always["differs_from_evalplus"] and len(always["rewritten"]) == 6
-
-
 @pytest.mark.slow
-def test_unequal_solutions_and_refused_problems_are_one_mean_of_problems_everywhere(cultureval, tmp_path):
+def test_unequal_solutions_and_refused_problems_are_one_mean_of_problems_everywhere(cultureval, refusal, tmp_path):
     programs = canonical("mbpp")
     names = list(programs)
     wrong = programs | {name: "def no(): pass" for name in names}
     few = {name: programs[name] for name in names[1:]}
     records = solutions(few) + [one for one in solutions(wrong) if one["task_id"] in names[:3]]
     samples = write_samples(tmp_path / "some.jsonl", records)
-    refusal = {names[0]: {"kind": "filter", "reason": "content_filter"}, "HumanEval/1": 3}
-    (tmp_path / "some.generation.json").write_text(json.dumps({"model": "some", "refused": refusal}))
+    unanswered = {names[0]: {"kind": "filter", "reason": "content_filter"}, "HumanEval/1": 3}
+    (tmp_path / "some.generation.json").write_text(json.dumps({"model": "some", "refused": unanswered}))
     command = ("code", "evaluate", samples, "--dataset", "mbpp", "--data", "samples")
-    stopped = cultureval(*command)
-    assert stopped.returncode == 2 and "Most problems have 1 solution" in stopped.stderr
+    assert "Most problems have 1 solution" in refusal(*command)
     run = cultureval(*command, "--partial")
     assert run.returncode == 0, run.stderr
     assert "pass@1 (base and extra tests): 0.8000" in run.stdout, "(1/2 + 1/2 + 3) of 5 problems"
@@ -197,23 +180,6 @@ def test_a_defect_of_the_data_is_named(cultureval, tmp_path):
 
 
 @pytest.mark.slow
-def test_lighteval_scores_the_same_tasks(cultureval, tiny_lm, tmp_path):
-    short = json.dumps({"generation_parameters": {"max_new_tokens": 8}})
-    command = ("eval", tiny_lm, "qimma_code", "--data", "samples", "--output-dir", "out", "--device", "cpu")
-    run = cultureval(*command, "--full", CULTUREVAL_MODEL_SETTINGS=short)
-    assert run.returncode == 0, run.stderr
-    scores = results_of(tmp_path / "out")["results"]
-    assert scores["qimma_code:_average|0"]["plus_pass@1"] == 0.0 == scores["qimma_code:_average|0"]["not_judged"]
-    (row, *_) = details_of(tmp_path / "out")["qimma_code:mbpp_plus|0"]
-    assert row["metric"] == {"plus_pass@1": 0.0, "base_pass@1": 0.0, "not_judged": 0.0}
-    verdict = row["doc"]["specific"]["verdict"]
-    assert verdict["base"] == verdict["plus"] == "fail" and verdict["reason"]
-    assert row["model_response"]["input"].startswith('"""\n')
-    assert "canonical_solution" not in str(row)
-    assert "|scorer:EvalPlus rules, outputs compared outside the sandbox, which has numpy " in run.stdout
-
-
-@pytest.mark.slow
 def test_shortened_data_are_refused_and_other_data_are_told_everywhere(cultureval, refusal, tiny_lm, tmp_path):
     folder = tmp_path / REPO
     folder.mkdir(parents=True)
@@ -237,16 +203,6 @@ def test_shortened_data_are_refused_and_other_data_are_told_everywhere(cultureva
     assert record["other_data"].startswith(told) and "Shortened: 1 problem of the 164" in record["other_data"]
     assert "|options:shortened_code=score|" in run.stdout
     assert told in " ".join(cultureval("show", "results").stdout.split())
-    write_samples(tmp_path / "prompts.jsonl", [{"task_id": rows[0]["task_id"], "prompt": rows[0]["prompt"]}])
-    made = cultureval(
-        *("code", "generate", tiny_lm, "--dataset", "humaneval", "--data", folder, "--prompts", "prompts.jsonl"),
-        *("--max-new-tokens", 4, "--dtype", "float32", "--base-prompt"),
-    )
-    assert made.returncode == 0 and told in made.stderr, made.stderr
-    named = shlex.split(made.stdout.splitlines()[-1].partition(": ")[2])
-    assert {"--prompts", "--partial"} < set(named) and cultureval(*named[1:]).returncode == 0
-    checked = cultureval("code", "check-data", "--dataset", "humaneval", "--data", folder)
-    assert checked.returncode == 1 and told in checked.stderr and "Shortened: 1 problem of the 164" in checked.stderr
 
 
 def test_solutions_that_were_asked_of_other_problems_are_refused_or_told(cultureval, refusal, tmp_path):
@@ -265,18 +221,6 @@ def test_solutions_that_were_asked_of_other_problems_are_refused_or_told(culture
     assert run.returncode == 0 and told in run.stdout and "|asked_data:0123456789abcdef|" in run.stdout, run.stderr
     (record,) = results_of(tmp_path / "other")["cultureval"]["tasks"].values()
     assert told in record["other_data"]
-
-
-def test_solutions_of_problems_that_a_manifest_discards_are_not_scored(cultureval, tmp_path):
-    samples = write_samples(tmp_path / "some.jsonl", solutions(canonical("humaneval")))
-    items = read_items(["qimma_code:humaneval_plus"], DataOptions(root=samples_root()))
-    manifest = write_manifest(tmp_path / "manifest.jsonl", [manifest_row(items[0], "discard", [], ["check"])])
-    command = ("code", "evaluate", samples, "--dataset", "humaneval", "--data", "samples")
-    run = cultureval(*command, CULTUREVAL_MANIFEST=str(tmp_path / "manifest.jsonl"))
-    assert run.returncode == 0 and "5 problems, 5 solutions" in run.stdout, run.stderr
-    assert f"|manifest:{manifest.hash}-1|" in run.stdout
-    assert "1 solution of refused or discarded problems in the file, not scored." in run.stdout
-    assert "manifest" in cultureval("show", "results", "--full").stdout
 
 
 @pytest.fixture
@@ -310,6 +254,9 @@ def test_a_model_that_knows_the_answers_gets_all_points_by_every_way(cultureval,
     assert run.returncode == 0, run.stderr
     average = results_of(tmp_path / "out")["results"]["qimma_code:_average|0"]
     assert (average["plus_pass@1"], average["base_pass@1"], average["not_judged"]) == (1.0, 1.0, 0.0)
+    (row, *_) = details_of(tmp_path / "out")["qimma_code:mbpp_plus|0"]
+    assert row["metric"] == {"plus_pass@1": 1.0, "base_pass@1": 1.0, "not_judged": 0.0}
+    assert "canonical_solution" not in str(row)
 
 
 def test_without_bubblewrap_nothing_is_begun(refusal, tiny_lm, tmp_path):
@@ -322,28 +269,19 @@ def test_without_bubblewrap_nothing_is_begun(refusal, tiny_lm, tmp_path):
             if name != "bwrap" and not (folder / name).exists() and os.stat(target).st_mode & stat.S_IXUSR:
                 (folder / name).symlink_to(target)
     samples = write_samples(tmp_path / "mbpp.jsonl", solutions(canonical("mbpp")))
-    for command in (
-        ("eval", tiny_lm, "qimma_code", "--data", "samples", "--device", "cpu"),
-        ("code", "evaluate", samples, "--dataset", "mbpp", "--data", "samples"),
-        ("code", "check-data", "--dataset", "mbpp", "--data", "samples"),
-    ):
-        told = refusal(*command, PATH=str(folder))
-        assert "apt-get install bubblewrap" in told and "Generating" not in told
+    told = refusal("code", "evaluate", samples, "--dataset", "mbpp", "--data", "samples", PATH=str(folder))
+    assert "apt-get install bubblewrap" in told
+    told = refusal("eval", tiny_lm, "qimma_code", "--data", "samples", "--device", "cpu", PATH=str(folder))
+    assert "apt-get install bubblewrap" in told and "Generating" not in told
     assert not list(tmp_path.glob("results*"))
 
 
 @pytest.mark.parametrize(
     ("command", "sentence"),
     [
-        (("evaluate", "none.jsonl", "--dataset", "mbpp", "--data", "samples"), "do not exist"),
         (("evaluate", "short.jsonl", "--dataset", "mbpp", "--data", "samples"), "5 of 6 problems have no solution"),
         (("evaluate", "short.jsonl", "--dataset", "humaneval", "--data", "samples"), "Do --dataset and --data match"),
-        (("evaluate", "short.jsonl", "--dataset", "mbpp", "--data", "."), "MBPPPlus.jsonl.gz"),
-        (("generate", "/no/such/model", "--dataset", "mbpp", "--data", "samples"), "/no/such/model"),
         (("generate", "m", "--dataset", "mbpp", "--data", "samples", "--n-samples", "5"), "--temperature above 0"),
-        (("generate", "m", "--dataset", "mbpp", "--data", "samples", "--backend", "vllm"), "vLLM is neither"),
-        (("generate", "m", "--dataset", "mbpp", "--data", "samples", "--dtype", "int9"), "int9"),
-        (("generate", "m", "--dataset", "mbpp", "--data", "samples", "--prompts", "none.csv"), "none.csv"),
         (("check-data", "--dataset", "mbpp"), "cultureval mirror"),
     ],
 )
@@ -359,7 +297,6 @@ def test_without_the_sandbox_the_results_say_so(cultureval, tmp_path):
     assert run.returncode == 0, run.stderr
     assert "UNSAFE" in run.stderr
     assert "JUDGED WITHOUT A SANDBOX" in run.stdout and "NO SANDBOX|" in run.stdout
-    report = results_of(tmp_path / "out")["config_tasks"]["qimma_code:mbpp_plus|0"]["rows_report"]
-    assert report["sandboxed"] is False and "NO SANDBOX" in report["signature"]
-    told = "Programs of the model were judged without a sandbox"
-    assert told in cultureval("show", "out").stdout
+    (signature,) = results_of(tmp_path / "out")["cultureval"]["signatures"]
+    assert "NO SANDBOX" in signature["text"]
+    assert "without a sandbox" in cultureval("show", "out").stdout

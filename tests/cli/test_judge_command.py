@@ -6,7 +6,6 @@ import re
 import shutil
 from pathlib import Path
 
-import pyarrow.parquet
 import pytest
 import yaml
 from faulty_server import MODEL, FaultyServer
@@ -91,7 +90,6 @@ def test_a_run_with_a_judge_and_the_same_afterwards(run, cultureval, tmp_path):
         one, two = results["judged:a|0"], results["judged:b|0"]
         assert two[f"{prefix}_fluency"] == 5 and not [name for name in two if "_n_" in name or "missing_as" in name]
         assert one[f"{prefix}_consistency"] == pytest.approx((5 + 1 + 1 + 1) / 4)
-        assert not math.isnan(one["judge_first_reference_dialect_authenticity_stderr"])
         details = details_of(tmp_path / "out")
         best = row_of(details["judged:a|0"], "a0")
         assert best[f"{prefix}_consistency"] == 5
@@ -137,13 +135,10 @@ def test_afterwards_with_another_judge_on_a_part(run, cultureval, tmp_path):
     content = json.loads(files[1].read_text())
     assert content["config_general"]["judged"]["sample"] == 2 and content["config_general"]["judged"]["seed"] == 5
     assert len(content["config_general"]["judged"]["signatures"]) == 4
-    assert content["config_general"]["judged"]["served_models"] == ["scripted-judge"]
     record = content["cultureval"]
-    assert len(record["instruments"]) == 4 and record["command"][:2] == ["cultureval", "judge"]
+    assert record["command"][:2] == ["cultureval", "judge"]
     assert [one["text"] for one in record["signatures"]] == content["config_general"]["judged"]["signatures"]
     assert "judge y, jeem_caption_reference" in done.stdout and "Signatures:" in done.stdout
-    derived = [file for file in (tmp_path / "out" / "details").rglob("*.parquet") if file.parent.name in files[1].name]
-    assert {len(pyarrow.parquet.read_table(file)) for file in derived} == {2}
 
 
 def test_labels(run, cultureval, tmp_path):
@@ -164,9 +159,7 @@ def test_labels(run, cultureval, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["out"], "Which judge?"),
         (["label", "--judge", "x"], "Which results?"),
-        (["nowhere", "--judge", "x"], "nowhere does not exist"),
         (["out", "--judge", "bad.yaml"], "no setting 'api_key'"),
         (["out", "--judge", "gpt-4o"], "OPENAI_API_KEY"),
     ],

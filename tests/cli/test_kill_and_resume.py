@@ -90,49 +90,6 @@ def test_generations_by_a_server(tmp_path, settings):
         assert finish(*arguments) == rows and sum(server.asked.values()) == asked
 
 
-@pytest.mark.slow
-def test_log_likelihoods_by_a_server(tmp_path, settings):
-    docs = [({"query": f"سؤال {i}", "id": str(i)}, ["نعم والله", "لا والله"]) for i in range(120)]
-    with FaultyServer(delay=0.005) as server:
-        file = settings(server)
-        Path(file).write_text(Path(file).read_text().replace("chat_template: 'on'", "chat_template: 'off'"))
-        arguments = (SERVER_MODEL, file, "loglikelihood", docs, str(tmp_path), str(tmp_path / "result"))
-        rows = kill_at_random_moments(arguments, tmp_path, 2 * len(docs))
-        prompts = [request["prompt"] for request in server.requests]
-        assert [len(row[1]) for row in rows] == [2] * len(docs)
-        undisturbed = finish(*arguments[:4], str(tmp_path / "afresh"), str(tmp_path / "other"))
-        assert rows == undisturbed
-        assert len(prompts) <= 2 * len(docs) + KILLS * CONCURRENCY
-
-
-@pytest.mark.slow
-def test_answers_of_a_batch(tmp_path, settings):
-    """Killed while it takes the answers of a file, and while it asks for the rest."""
-    queries = [f"question {number}" for number in range(200)]
-    docs = [({"query": query, "id": str(i)}, []) for i, query in enumerate(queries)]
-    with FaultyServer(delay=0.01) as server:
-        file = Path(settings(server))
-        out = tmp_path / "out.jsonl"
-        plain = file.read_text()
-        file.write_text(plain + f"batch_out: {out}\n")
-        ended = start(SERVER_MODEL, str(file), "greedy_until", docs, str(tmp_path), str(tmp_path / "result")).end()
-        assert ended.returncode != 0 and not server.asked
-        lines = []
-        for line in out.read_text("utf-8").splitlines()[:150]:
-            request = json.loads(line)
-            text = answer_text(request["body"]["messages"][-1]["content"])
-            body = {"choices": [{"message": {"content": text}, "finish_reason": "stop"}], "model": MODEL}
-            lines.append(
-                json.dumps({"custom_id": request["custom_id"], "response": {"status_code": 200, "body": body}})
-            )
-        (tmp_path / "in.jsonl").write_text("\n".join(lines), "utf-8")
-        file.write_text(plain + f"batch_in: [{tmp_path / 'in.jsonl'}]\n")
-        arguments = (SERVER_MODEL, str(file), "greedy_until", docs, str(tmp_path), str(tmp_path / "result"))
-        rows = kill_at_random_moments(arguments, tmp_path, len(docs))
-        assert rows == [[[answer_text(query)], [], []] for query in queries]
-        assert set(server.asked) == set(queries[150:]) and sum(server.asked.values()) <= 50 + KILLS * CONCURRENCY
-
-
 @pytest.mark.parametrize("method", ["loglikelihood", "greedy_until"])
 def test_a_transformers_model(tmp_path, method):
     folder = build_tiny_causal_lm(tmp_path / "model")

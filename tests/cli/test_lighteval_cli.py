@@ -125,12 +125,6 @@ def results_of(folder):
     return results, details
 
 
-def test_help_has_two_names(bench):
-    short, long = (run_ours(bench, option) for option in ("-h", "--help"))
-    assert short.returncode == long.returncode == 0, short.stderr
-    assert short.stdout == long.stdout and "Usage: cultureval lighteval" in long.stdout
-
-
 @pytest.mark.slow
 def test_offline_custom_run_writes_what_stock_lighteval_writes(bench):
     before = files_of_lighteval()
@@ -165,14 +159,6 @@ def test_accelerate_scores_as_stock_with_a_local_model_and_few_shot(bench):
     assert our_results["config_general"] == stock_results["config_general"]
 
 
-def test_builtin_tasks_that_need_a_download_are_left_out_offline(bench):
-    before = files_of_lighteval()
-    done = run_ours(bench, "tasks", "inspect", "nothing", from_scratch=True)
-    assert done.returncode == 2 and "Cannot find task nothing" in done.stderr.splitlines()[-1]
-    assert "tiny_benchmarks is left out" in done.stderr and done.stderr.count("is left out") == 1
-    assert files_of_lighteval() == before
-
-
 @pytest.mark.parametrize(
     ("tasks", "module", "told"),
     [
@@ -193,11 +179,3 @@ def test_our_tasks_need_no_custom_tasks_option(bench):
     done = run_ours(bench, *arguments, CULTUREVAL_DATA="samples")
     assert done.returncode == 0, done.stderr
     assert "qimma_aratrust|0" in done.stdout and "'task_name'" in done.stdout
-
-
-def test_help_is_lightevals_own_and_wrong_usage_is_refused(bench):
-    stock, ours = run_stock(bench, "custom", "--help").stdout, run_ours(bench, "custom", "--help").stdout
-    theirs = [line.strip() for line in stock.splitlines() if "Usage" not in line]
-    assert theirs == [line.strip() for line in ours.splitlines() if "Usage" not in line] and len(theirs) > 10
-    option = run_ours(bench, "custom", "--no-such-option")
-    assert option.returncode == 2 and "--no-such-option" in option.stderr

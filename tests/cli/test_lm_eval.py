@@ -8,29 +8,17 @@ import contextlib
 import json
 import math
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 import yaml
 from harness_runs import Runs
 from lm_eval.models.api_models import JsonChatStr
-from parity_rows import TABLE as REAL_ROWS
-from parity_rows import prepared_rows, texts_that_merge
-from stock_vllm import merging_tokenizer
-from tiny_models import plain_scores
-from transformers import AutoModelForCausalLM
 
 from cultureval.runtime.errors import CulturevalError
-from cultureval.runtime.patches.lighteval.group_averages import (
-    NotApplicable,
-    NotApplicableStandardError,
-    StandardError,
-    Total,
-)
 from cultureval.samples.tiny_models.language_models import build_tiny_causal_lm, build_tiny_vision_lm
-from cultureval.tasks.catalogue import all_tasks, means_of_subsets
-from cultureval.tasks.harnesses.lm_eval_files import DEPENDENT, INCLUDE_PATH, MEMBERS, harness_name, task_files
-from cultureval.tasks.harnesses.lm_eval_tasks import SuiteTask, average_group
+from cultureval.tasks.catalogue import all_tasks
+from cultureval.tasks.harnesses.lm_eval_files import INCLUDE_PATH, harness_name, task_files
+from cultureval.tasks.harnesses.lm_eval_tasks import SuiteTask
 
 DOCS = Path(__file__).parents[2] / "docs" / "harnesses.md"
 CHOICES = ("qimma_aratrust", "qimma_mizanqa", "qimma_arabicmmlu:Driving Test")
@@ -183,27 +171,6 @@ def test_answers_to_prompts_whose_images_were_not_sent_are_refused(looked_at, wo
         assert task.process_results(task.instances[0].doc, ["لا أعرف"])
 
 
-def test_declared_means_are_those_of_our_own_results():
-    """An undefined part makes them undefined, and errors of counts add, unlike in averages of groups."""
-    cells = [
-        {"cfhr": 0.5, "cfhr_stderr": 0.1, "f1": 0.25, "f1_stderr": 0.1, "n": Total(2), "n_stderr": StandardError(0.3)},
-        {"cfhr": NotApplicable(), "cfhr_stderr": NotApplicableStandardError(), "f1": 0.75, "f1_stderr": 0.3}
-        | {"n": Total(3), "n_stderr": StandardError(0.4)},
-    ]
-    names = ["m2cqa:tf_ajp", "m2cqa:tf_arz"]
-    (ours,) = means_of_subsets({f"{name}|0": cell for name, cell in zip(names, cells, strict=True)}).values()
-    theirs = {
-        harness_name(name): {f"{key},none": value for key, value in cell.items()}
-        for name, cell in zip(names, cells, strict=True)
-    }
-    group = SimpleNamespace(alias="", name="m2cqa_dialect_tf", metadata={MEMBERS: {}, DEPENDENT: True})
-    group.child_names, group.get_all_tasks = list(theirs), list
-    group.aggregate_metric_list = [SimpleNamespace(metric=metric) for metric in ("cfhr", "f1", "n")]
-    found = average_group(group, theirs)
-    assert {name: found[f"{name},none"] for name in ours} == pytest.approx(ours, nan_ok=True)
-    assert ours["n_stderr"] == pytest.approx(0.7) and math.isnan(ours["cfhr"])
-
-
 def test_servers_get_all_images_of_a_prompt_and_no_marks_of_them(monkeypatch):
     """lm-eval's models of servers take the first `max_images` (1), before anything is sent."""
     monkeypatch.setenv("CULTUREVAL_DATA", "samples")
@@ -219,29 +186,3 @@ def test_servers_get_all_images_of_a_prompt_and_no_marks_of_them(monkeypatch):
     assert len(images["visual"][:2]) == 2
     with pytest.raises(CulturevalError, match="2 images, of which lm-eval would send 1: add max_images=2"):
         images["visual"][:1]
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(not REAL_ROWS.is_file(), reason="real ArabicMMLU rows are not part of the repository")
-def test_real_rows_and_the_difference_that_is_lm_evals(variables, tmp_path):
-    """Where a token crosses prompt and label, lm-eval puts the rest of the joint tokens behind the prompt's own."""
-    root = tmp_path / "root"
-    rows = prepared_rows(root)[::40]
-    task, place = "qimma_arabicmmlu:Driving Test", variables | {"CULTUREVAL_DATA": str(root)}
-    plain = Runs(tmp_path, build_tiny_causal_lm(tmp_path / "plain", max_position_embeddings=2048), place)
-    _, details = plain.ours([task], "--limit", "60", out="plain_ours")
-    _, samples = plain.lm_eval([task], "--limit", "60", out="plain_lm_eval")
-    assert compare([task], details, samples) == [60]
-    tokenizer = merging_tokenizer(texts_that_merge(rows))
-    folder = build_tiny_causal_lm(tmp_path / "merging", tokenizer=tokenizer, max_position_embeddings=2048)
-    _, samples = Runs(tmp_path, folder, place).lm_eval([task], "--limit", "5", out="merging_lm_eval")
-    model = AutoModelForCausalLM.from_pretrained(folder).eval()
-    crossed = False
-    for sample in samples[task]:
-        prompt = prompt_of(sample).rstrip()
-        own = tokenizer(prompt)["input_ids"]
-        together = [tokenizer(prompt_of(sample) + choice)["input_ids"] for choice in sample["doc"]["choices"]]
-        crossed |= any(tokens[: len(own)] != own for tokens in together)
-        expected = [total for total, _ in plain_scores(model, own, [tokens[len(own) :] for tokens in together])]
-        assert [float(value) for value, _ in sample["filtered_resps"]] == pytest.approx(expected, abs=1e-4)
-    assert crossed

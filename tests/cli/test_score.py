@@ -132,15 +132,10 @@ def test_the_released_example_as_a_whole(cultureval, tmp_path):
     ("task", "gold", "pred", "change", "sentence"),
     [
         ("vqa", "gold_VQA", "VQA", lambda rows: rows[1:], "missing from the predictions"),
-        ("vqa", "gold_VQA", "VQA", lambda rows: [*rows, rows[0] | {"question_id": 99}], "but not in the gold file"),
         ("vqa", "gold_VQA", "VQA", lambda rows: [*rows, rows[0]], "is duplicated in the pred file"),
         ("vqa", "gold_VQA", "VQA", lambda rows: [rows[0] | {"image": "x.png"}, *rows[1:]], "is of image"),
-        ("vg", "gold_VG", "VG", lambda rows: [rows[0] | {"bbox": [1, 2]}, *rows[1:]], "four numbers"),
         ("vd", "gold_VD", "VD", lambda rows: [rows[0] | {"answer_sort": [*"abc"]}, *rows[1:]], "ids as integers"),
-        ("vd", "gold_VD", "VD", lambda rows: [], "non-empty list"),
-        ("vd", "gold_VD", "VD", lambda rows: [rows[0] | {"question": 8}, *rows[1:]], "missing from the predictions"),
         ("itr", "gold_IC", "i2t", lambda ranked: dict(list(ranked.items())[1:]), "missing from the predictions"),
-        ("vqua", "gold_VQA", "VQA", lambda rows: rows, "Did you mean cvlue-vqa"),
     ],
 )
 def test_files_that_do_not_fit_are_refused(files, task, gold, pred, change, sentence):
@@ -150,46 +145,3 @@ def test_files_that_do_not_fit_are_refused(files, task, gold, pred, change, sent
     done = CliRunner().invoke(app, ["score", f"cvlue-{task}", *map(str, paths)])
     assert done.exit_code
     assert sentence in f"{done.exception}{done.output}"
-
-
-def test_a_duplicated_name_in_an_object_is_refused(refusal, files):
-    (files / "twice.json").write_text('{"a": [], "a": []}', encoding="utf-8")
-    told = refusal("score", "cvlue-itr", "--gold", "gold_IC.json", "--pred", "twice.json")
-    assert "is duplicated in one object" in told
-
-
-def test_a_folder_is_scored_as_far_as_it_goes_and_all_its_problems_are_told(cultureval, files):
-    """One direction of retrieval, answers under a misspelt name and repeated ids, boxes as corners, no dialogue."""
-
-    def content(name):
-        return json.loads((files / f"{name}.json").read_text(encoding="utf-8"))
-
-    def write(path, value):
-        (files / path).parent.mkdir(parents=True, exist_ok=True)
-        (files / path).write_text(json.dumps(value, ensure_ascii=False), encoding="utf-8")
-
-    sized = [row | {"width": 100, "height": 50, "bbox": [10, 10, 40, 20]} for row in content("gold_VG")]
-    for part, gold in (("IC", content("gold_IC")), ("VQA", content("gold_VQA")), ("VG", sized)):
-        write(f"gold/{part}/gold.json", gold)
-    images = content("i2t")
-    images[next(iter(images))] *= 2
-    write("pred/IC/i2t_submit.json", images)
-    answers = [{"question_id": row["question_id"], "anwser": "2"} for row in content("VQA")]
-    write("pred/VQA/submit_VQA.json", [*answers[1:], answers[1], {"question_id": 77, "answer": 3}])
-    write("pred/VG/submit_VG.json", [row | {"bbox": [0.1, 0.2, 0.5, 0.6]} for row in sized])
-    run = cultureval("score", "cvlue", "--gold", "gold", "--pred", "pred")
-    assert run.returncode == 2 and "Traceback" not in run.stderr
-    assert "1.0000" in run.stdout and "cvlue-vd is not submitted: there is no VD/submit_VD.json" in run.stdout
-    assert "Only one of the two directions was submitted" in run.stdout
-    assert "TR: 1 of 12 ranked lists with repeated entries" in run.stdout
-    assert (
-        "look like x1, y1, x2, y2 as shares of the sides: read so, their mean IoU is 1.00 instead of 0.00" in run.stdout
-    )
-    assert "No macro-average: 7 of 11 numbers are missing" in run.stdout
-    for problem in (
-        "12 of 13 predictions have no 'answer'. Did you mean anwser",
-        "is duplicated in the pred file",
-        "missing from the predictions",
-        "1 in the predictions but not in the gold file (such as 77)",
-    ):
-        assert problem in run.stderr

@@ -86,22 +86,19 @@ def test_stock_command_lines_of_the_documentation(bench):
 @pytest.mark.slow
 def test_their_results_files_are_complete(bench, monkeypatch):
     """What `show`, `doctor` and notebooks read, also in files of LightEval's own commands (the runs above)."""
-    (one,), (two,) = reports.load(bench / "a"), reports.load(bench / "b")
+    (one,), (two,) = reports.load(bench / "a").runs, reports.load(bench / "b").runs
     model, tasks = one.record.model, one.record.tasks
-    assert (model.backend, model.model_class, model.dtype) == ("TransformersModel", "LlamaForCausalLM", "float32")
-    assert (model.devices, model.attention, model.chat_template) == (("cpu",), "sdpa", False)
-    assert model.routes == {"text": "plain"}
-    assert model.parameters > 0 and len(model.version) == 64 and model.settings["batch_size"] == 8
+    assert model.backend == "TransformersModel" and len(model.version) == 64 and model.settings["batch_size"] == 8
     assert model.version == two.record.model.version and two.record.model.routes["text"] == "packed"
     assert len(tasks) == 40 and all(task.rows and task.rows_hash and task.tokens_in for task in tasks.values())
     (signature,) = one.record.signatures
     assert signature.group == "qimma_arabicmmlu|0"
-    assert "|backend:TransformersModel|dtype:float32|chat:off|settings:" in signature.text
+    assert "|backend:TransformersModel|chat:off|settings:" in signature.text
     assert one.record.command[:2] == ("lighteval", "accelerate") and two.record.command[:2] == ("lighteval", "custom")
     assert one.record.seeds == two.record.seeds and one.record.machine.cpu and one.record.timing.total > 0
     assert "all" not in one.scores and "Infinity" not in one.file.read_text() and "NaN" not in one.file.read_text()
-    (row,) = [row for row in summary_data(one)["suites"]["qimma"][0]["rows"] if row[1] == "ArabicMMLU"]
-    assert row[2]["stderr"] == pytest.approx(100 * one.stderr("qimma_arabicmmlu:_average|0", "acc_norm"))
+    (cell,) = [cell for cell in summary_data(one)["suites"]["qimma"][0]["cells"] if cell["row"] == "ArabicMMLU"]
+    assert cell["error"] == pytest.approx(100 * one.error("qimma_arabicmmlu:_average|0", "acc_norm"))
     monkeypatch.setenv("CULTUREVAL_DATA", "samples")
     monkeypatch.setenv("CULTUREVAL_CACHE", str(bench / "cache"))
     assert compare_with_here(bench / "a") == (f"Nothing differs between {one.file} and this machine.", True)

@@ -6,7 +6,7 @@ from planted import choice_row, plant, text_row, verdict
 from cultureval.metrics.code.report import NO_SANDBOX
 from cultureval.runs.loading import load
 from cultureval.runs.record import SAMPLE_ROWS, ModelRecord, SignatureRecord
-from cultureval.runs.warnings import KINDS, is_partial, warnings
+from cultureval.runs.warnings import KINDS, warnings
 from cultureval.tasks.catalogue import all_tasks
 
 TRUST, EGYPT = "qimma_aratrust|0", "qimma_aradice:Egypt|0"
@@ -48,13 +48,13 @@ def test_details_that_are_missing_and_scores_that_differ_are_told(tmp_path):
     assert list(found) == ["file differs"] and "acc_norm 0.9, of the items 0.75" in found["file differs"].sentence
 
 
-def test_a_limit_samples_and_other_rows_make_a_run_partial(tmp_path):
+def test_a_limit_samples_and_other_rows_are_told(tmp_path):
     limited = told(tmp_path / "a", limit=60)
-    assert limited["limit"].mark == "limit 60" and is_partial(limited.values())
+    assert limited["limit"].mark == "limit 60"
     sample = SAMPLE_ROWS.read_text("utf-8").split()[0]
     assert list(told(tmp_path / "b", reports={TRUST: CURATED | {"content": sample}})) == ["samples"]
     original = told(tmp_path / "c", reports={TRUST: CURATED | {"form": "original"}})
-    assert "in the form 'original'" in original["other rows"].sentence and is_partial(original.values())
+    assert "in the form 'original'" in original["other rows"].sentence
 
 
 def test_a_stock_file_does_not_tell_a_limit_and_its_rows_are_those_of_its_items(tmp_path):

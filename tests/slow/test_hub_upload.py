@@ -3,8 +3,8 @@
 import json
 
 import pytest
-from board_runs import write_run
 from forked_commands import own_variables, run_forked
+from planted import choice_row, plant, text_row
 from writable_hub import WritableHub
 
 from cultureval.reports.leaderboard import publishing
@@ -108,22 +108,17 @@ SECRET = "نص لا يجوز نشره"
 
 
 def test_finished_results_are_published_when_asked_and_nothing_gated_with_them(tmp_path):
-    import pyarrow.parquet
 
     root = tmp_path / "results"
-    tasks = ["qimma_aratrust", "jeem_vqa:ma", "m2cqa:tf_en"]
-    write_run(root, "lab/a b", tasks, 0.5, 3, signed={}, query="سؤال")
-    for file in [*root.rglob("details_jeem*"), *root.rglob("details_m2cqa*")]:
-        table = pyarrow.parquet.read_table(file).to_pylist()
-        pyarrow.parquet.write_table(
-            pyarrow.Table.from_pylist([row | {"doc": row["doc"] | {"query": SECRET}} for row in table]), file
-        )
+    secret = [{**text_row(0, {"cider": 0.5, "cfhr": 0.5}), "model_response": {"text": [SECRET]}}]
+    tasks = {"qimma_aratrust|0": [choice_row(0, True)], "jeem_vqa:ma|0": secret, "m2cqa:tf_en|0": secret}
+    plant(root, tasks, "lab/a b", "2026-11-01T10-00-00")
     (saved,) = root.rglob("results_*.json")
     content = json.loads(saved.read_text(encoding="utf-8"))
     bad = {"skipped_rows": [{"file": "a.parquet", "row": 3, "value": SECRET, "reason": SECRET}]}
     content["config_tasks"]["jeem_vqa:ma|0"]["rows_report"] = bad
     saved.write_text(json.dumps(content), encoding="utf-8")
-    write_run(root, "lab/a b", ["qimma_aratrust"], 0.5, 2, date="2026-11-02T10-00-00")
+    plant(root, {"qimma_aratrust|0": [choice_row(0, True)]}, "lab/a b", "2026-11-02T10-00-00", stock=True)
     (second,) = root.rglob("results_2026-11-02*.json")
     content = json.loads(second.read_text(encoding="utf-8"))
     content["config_tasks"]["their_own_gated_suite|0"] = {"rows_report": bad}
@@ -133,7 +128,7 @@ def test_finished_results_are_published_when_asked_and_nothing_gated_with_them(t
 
     told = "\n".join(one.sentence() for one in publications([root], "lab", public=False))
     assert "not the details of jeem_vqa:ma|0, m2cqa:tf_en|0, whose data are gated" in told
-    assert "not the details of their_own_gated_suite|0, which no suite here has" in told
+    assert "not the details of their_own_gated_suite|0, whose data are gated, or which no suite here has" in told
     with WritableHub() as hub:
         done = run_at(hub.url, tmp_path, PUBLISH, "publish", str(root), "--results-org", "lab")
     assert done.returncode == 0 and f"{hub.url}/datasets/lab/details_lab__a_b_private" in done.stderr, done.stderr

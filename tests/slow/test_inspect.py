@@ -123,6 +123,8 @@ def test_the_scores_of_each_item_are_the_same(name, both):
         assert len(rows) == len(found) > 0
         for row, score in zip(rows, found, strict=True):
             for metric, value in row["metric"].items():
+                if metric.endswith(("_den", "_sums")):  # what scores are made of
+                    continue
                 wanted = value["outcome"] if isinstance(value, dict) else _number(value)  # a judge's record
                 assert same(wanted, score.value[metric]), (task, metric, value, score)
         lines.append(len(rows))

@@ -6,10 +6,10 @@ from functools import partial
 
 import pytest
 
-from cultureval import reports
 from cultureval.models.choice import check_model
 from cultureval.reports.evaluation import evaluate_tasks
 from cultureval.reports.settings_diff import compare_runs, compare_with_here, differences
+from cultureval.runs.loading import load
 from cultureval.runtime.data_options import samples_root
 from cultureval.runtime.settings import Settings, use_settings
 from cultureval.samples.tiny_models.classifiers import build_tiny_encoder
@@ -17,37 +17,22 @@ from cultureval.samples.tiny_models.language_models import build_tiny_causal_lm
 
 CHOICES, ANSWERS = "qimma_arabicmmlu:Biology (High School)", "qimma_arablegalqa"
 SHORT = {"max_new_tokens": 4}
-# Name of a run -> (settings of the model, other settings, tasks, what is named, the signature's fields among it).
+# Name of a run -> settings of the model, other settings, what is named.
 RUNS = {
-    "dtype": ({"dtype": "bfloat16"}, {}, {"model.dtype"}, {"dtype"}),
-    "chat_template": ({"chat_template": "off"}, {}, {"model.chat_template"}, {"chat"}),
-    "system_prompt": ({"system_prompt": "أجب."}, {}, {"model.system_prompt_hash"}, {"settings"}),
-    "batch_size": ({"batch_size": 3}, {}, {"model.batch_size"}, set()),
-    "attention": ({"attn_implementation": "eager"}, {}, {"model.attention"}, {"settings"}),
-    "max_length": ({"max_length": 1000}, {}, {"model.max_length"}, {"settings"}),
-    "bos": ({"add_special_tokens": "off"}, {}, {"model.adds_bos"}, {"settings"}),
-    "tokenization": ({"pairwise_tokenization": True}, {}, {"model.settings.pairwise_tokenization"}, {"settings"}),
-    "temperature": (
-        {"generation_parameters": SHORT | {"temperature": 0.5}},
-        {},
-        {"model.settings.temperature"},
-        {"settings"},
-    ),
-    "seed": ({"generation_parameters": SHORT | {"seed": 7}}, {}, {"seeds.generation"}, {"settings"}),
-    "parity": (
-        {},
-        {"suite": {"parity": "sound"}},
-        {"options.parity", "tasks.parity", "tasks.prompt_hash"},
-        {"parity", "prompt"},
-    ),
-    "form": ({}, {"form": "original"}, {"options.form", "tasks.form"}, {"form", "data", "prompt", "rows_hash"}),
-    "bad_rows": ({}, {"bad_rows": "skip"}, {"options.bad_rows"}, set()),
-    "resume": ({}, {"resume": False}, {"options.resume"}, set()),
-    "row": ({}, {"data_root": "changed"}, {"options.data_root", "tasks.rows_hash"}, {"rows_hash"}),
-    "scorer": ({}, {"bertscore_model": "other"}, set(), {"scorer"}),
-    "limit": ({}, {}, {"tasks.limit", "tasks.rows"}, {"limit"}),
-    "shots": ({}, {}, {"tasks"}, set()),
-    "weights": ({}, {}, {"model.version"}, {"model"}),
+    "dtype": ({"dtype": "bfloat16"}, {}, {"model.dtype"}),
+    "chat_template": ({"chat_template": "off"}, {}, {"model.chat_template"}),
+    "system_prompt": ({"system_prompt": "أجب."}, {}, {"model.system_prompt_hash"}),
+    "max_length": ({"max_length": 1000}, {}, {"model.max_length"}),
+    "bos": ({"add_special_tokens": "off"}, {}, {"model.adds_bos"}),
+    "temperature": ({"generation_parameters": SHORT | {"temperature": 0.5}}, {}, {"model.settings.temperature"}),
+    "seed": ({"generation_parameters": SHORT | {"seed": 7}}, {}, {"seeds.generation"}),
+    "parity": ({}, {"suite": {"parity": "sound"}}, {"options.parity", "tasks.parity", "tasks.prompt_hash"}),
+    "form": ({}, {"form": "original"}, {"options.form", "tasks.form"}),
+    "row": ({}, {"data_root": "changed"}, {"options.data_root", "tasks.content_hash"}),
+    "scorer": ({}, {"bertscore_model": "other"}, {"signatures.scorer"}),
+    "limit": ({}, {}, {"tasks.limit", "tasks.rows"}),
+    "shots": ({}, {}, {"tasks"}),
+    "weights": ({}, {}, {"model.version"}),
 }
 EDITED = {
     "versions.torch": "2.0",
@@ -55,8 +40,6 @@ EDITED = {
     "machine.cpu": "another",
     "machine.gpus": ["a GPU"],
     "machine.memory_gib": 1.0,
-    "model.devices": ["cuda:7"],
-    "model.routes.text": "plain",
     "model.quantisation": "bitsandbytes",
 }
 
@@ -88,25 +71,12 @@ def runs(tmp_path_factory):
 
 
 @pytest.mark.parametrize("name", RUNS)
-def test_one_changed_setting_is_named_and_so_is_the_signatures_field(runs, name):
-    (base,), (other,) = reports.load(runs / "base"), reports.load(runs / name)
-    named = {one.what.partition(" (")[0] for one in differences(base, other)}
-    expected, signed = RUNS[name][2:]
-    assert expected <= named
-    if name not in ("shots",):
-        assert signed == {what.removeprefix("signatures.") for what in named if what.startswith("signatures.")}
+def test_one_changed_setting_is_named(runs, name):
+    base, other = load(runs / "base").runs[0], load(runs / name).runs[0]
+    named = {what.partition(" (")[0] for what, _, _ in differences(base, other)}
+    assert RUNS[name][2] <= named
     text, same = compare_runs(runs / "base", runs / name)
-    assert not same and all(what in text for what in expected | {f"signatures.{field}" for field in signed})
-
-
-def test_equal_runs_differ_in_nothing_though_the_second_reused_all_answers(runs, tmp_path):
-    (base,), (skipped,) = reports.load(runs / "base"), reports.load(runs / "bad_rows")
-    assert {one.what for one in differences(base, skipped)} == {"options.bad_rows"}
-    task = skipped.record.tasks[f"{ANSWERS}|0"]
-    assert task.reused == task.rows and task.reused_since and not task.routes
-    assert base.record.tasks[f"{ANSWERS}|0"].routes == {"queue": task.rows}
-    assert base.record.tasks[f"{ANSWERS}|0"].truncated == task.truncated == task.rows  # of four tokens each
-    assert base.record.tasks[f"{CHOICES}|0"].routes.keys() == {"packed"}
+    assert not same and all(what in text for what in RUNS[name][2])
 
 
 @pytest.mark.parametrize("name", EDITED)
@@ -120,33 +90,18 @@ def test_a_machine_or_version_that_differs_is_named(runs, tmp_path, name):
     place[last] = EDITED[name]
     edited = tmp_path / "results_edited.json"
     edited.write_text(json.dumps(content), encoding="utf-8")
-    (first,), (second,) = reports.load(file), reports.load(edited)
-    assert name in {one.what for one in differences(first, second)}
-    if name.startswith(("versions", "machine")) or name == "model.devices":
+    assert name in {what for what, _, _ in differences(load(file).runs[0], load(edited).runs[0])}
+    if name.startswith(("versions", "machine")):
         text, same = compare_with_here(edited)
         assert name in text and not same
 
 
-def test_a_run_is_compared_with_this_machine_s_data_and_scorers(runs, monkeypatch):
+def test_a_run_is_compared_with_this_machine_s_data_and_scorers(runs):
     settings = Settings().with_(bertscore_model=str(runs.parent / "bert"), cache=runs.parent / "cache")
     with use_settings(settings):
         assert compare_with_here(runs / "base")[1]
     with use_settings(settings.with_(data_root=runs.parent / "changed", bertscore_model=str(runs.parent / "other"))):
         text, same = compare_with_here(runs / "base")
     assert not same
-    assert f"tasks.rows_hash ({ANSWERS}|0)" in text and f"instruments.{ANSWERS}|0" in text
-    assert f"({CHOICES}|0)" not in text
-
-
-def test_a_run_of_before_parity_would_now_have_other_tokens(runs, tmp_path):
-    (file,) = (runs / "base").rglob("results_*.json")
-    content = json.loads(file.read_text(encoding="utf-8"))
-    for task in content["cultureval"]["tasks"].values():
-        assert task.pop("parity") == "paper"
-    old = tmp_path / "results_old.json"
-    old.write_text(json.dumps(content), encoding="utf-8")
-    settings = Settings().with_(bertscore_model=str(runs.parent / "bert"), cache=runs.parent / "cache")
-    for parity, same in (("paper", False), ("sound", True)):
-        with use_settings(settings.with_({"parity": parity})):
-            text, found = compare_with_here(old)
-        assert found == same and (f"tasks.parity ({CHOICES}|0, {ANSWERS}|0)" in text) != same
+    assert f"tasks.content_hash ({ANSWERS}|0)" in text and f"signatures.scorer ({ANSWERS}|0)" in text
+    assert CHOICES not in text

@@ -38,7 +38,7 @@ def test_rows_are_told_apart_by_their_prompts_and_references(tmp_path):
         row(ENGLISH.format("Reply in Egyptian Arabic. ")),
         row("Use Egyptian Arabic. " + ENGLISH.format(""), dialect="Egyptian"),
         row(asked, "مرحبا", "syr", reference="اهلين"),
-        row("to English!", "hi", "eng", reference="hello", source="اهلين", **{"from": "syr"}),
+        row(TRANSLATION.format("Syrian Arabic", "English", "اهلين"), "hi", "eng", reference="hello"),
         row("قول", genre="habibi", model="org/other"),
     )
     found = {(one.model, one.task): one for one in read_outputs([file])}
@@ -75,9 +75,8 @@ def test_short_requests_of_one_pattern_are_several(tmp_path):
         ([row(dialect="msa")], "is no dialect, and the row has no `reference`"),
         ([row(prompt="")], "row 1: column 'prompt' is null or empty"),
         ([row(genre="my genre")], "column 'genre' is not a word of small letters"),
-        ([row("to Arabic: hi", reference="اهلا")], "`source` and `from` must say what is translated"),
+        ([row("to Arabic: hi", reference="اهلا")], "is not AL-QASIDA's prompt of a translation"),
         ([row(TRANSLATION.format("English", "Syrian Arabic", "hi"), reference="x")], "is not what the prompt asks for"),
-        ([row(reference="x", source="y", **{"from": "egy"})], "is the language of the completion too"),
         ([{"prompts": "x", "generations": "y"}], "Rename it, or name the columns"),
         ([], "has no rows"),
     ],

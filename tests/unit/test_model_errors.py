@@ -7,13 +7,12 @@ import shutil
 import pytest
 import torch
 from lighteval.tasks.requests import Doc
-from tiny_models import folder_of, picture, plain_scores, text_model
+from tiny_models import folder_of, picture, plain_scores
 from transformers import AutoModelForCausalLM
 
 from cultureval.models.choice import check_model
 from cultureval.models.hf import HFModel
 from cultureval.models.settings import HFModelSettings, read_settings
-from cultureval.models.tokens import rolling_windows
 from cultureval.runtime.errors import CulturevalError
 
 pytestmark = pytest.mark.usefixtures("own_cache")
@@ -52,7 +51,7 @@ def test_a_template_that_fails_is_a_sentence(tmp_path, body):
 
 def test_half_a_letter_and_weights_that_do_not_fit_are_sentences_with_the_item(monkeypatch):
     tiny = model(folder_of("llama"))
-    for answer in (tiny.loglikelihood, tiny.greedy_until, tiny.loglikelihood_rolling):
+    for answer in (tiny.loglikelihood, tiny.greedy_until):
         with pytest.raises(CulturevalError, match=r"t, item 7: its text holds half of a letter \(U\+D83D"):
             answer([doc("a\ud83d")])
     layer = tiny.loaded.model.model.layers[1].mlp
@@ -62,21 +61,9 @@ def test_half_a_letter_and_weights_that_do_not_fit_are_sentences_with_the_item(m
             answer([doc()])
 
 
-def test_texts_longer_than_the_model_are_scored_in_windows(monkeypatch):
-    start, tokens = [0], list(range(10, 31))
-    assert rolling_windows(start, tokens, 100) == [(start, tokens)]
-    assert rolling_windows(start, [], 5) == [(start, [])]
-    windows = rolling_windows(start, tokens, 8)
-    assert [token for _, predicted in windows for token in predicted] == tokens
-    assert windows[1] == ([16], list(range(17, 24))) and windows[2] == ([23], list(range(24, 31)))
-    assert rolling_windows(start, tokens[:9], 8)[1] == ([11, 12, 13, 14, 15, 16], [17, 18])
-    tiny, long = model(folder_of("llama"), max_length=20), "قهوة شاي " * 20
-    (response,) = tiny.loglikelihood_rolling([doc(long)])
-    (ids,) = response.output_tokens
-    wanted = rolling_windows(response.input_tokens, ids, 20)
-    expected = [plain_scores(text_model("llama"), before, [predicted])[0][0] for before, predicted in wanted]
-    assert len(expected) > 2 and response.logprobs == pytest.approx([sum(expected)], abs=1e-3)
-    assert tiny.loglikelihood_rolling([doc(long)])[0].logprobs == response.logprobs  # from the journal
+def test_perplexity_is_refused():
+    with pytest.raises(CulturevalError, match="t asks for perplexity.*lighteval accelerate"):
+        model(folder_of("llama")).loglikelihood_rolling([doc()])
 
 
 @pytest.mark.slow

@@ -55,11 +55,7 @@ def test_the_command_line_goes_before_the_file_and_the_file_before_the_defaults(
     assert settings.generation_parameters.temperature == 0.5
     nested = "model_parameters:\n" + "".join(f"  {line}\n" for line in text.splitlines())
     assert read_settings(written(tmp_path, nested)) == settings
-
-
-def test_results_are_named_after_the_folder_or_the_hub_id(folder):
-    assert read_settings(str(folder)).display_name() == "my-model"
-    assert read_settings("org/name").display_name() == "org/name"
+    assert [read_settings(name).display_name() for name in (str(folder), "org/name")] == ["my-model", "org/name"]
 
 
 @pytest.mark.parametrize(
@@ -70,11 +66,9 @@ def test_results_are_named_after_the_folder_or_the_hub_id(folder):
         ("model_name: org/name\ngeneration_parameters: {presence_penalty: 1}\n", "no effect.*presence_penalty"),
         ("model: name\nbaseurl: http://localhost:8000/v1\n", "'baseurl'.*base_url"),
         ("model_name: org/name\nreasoning_tags: [['', '']]\n", "reasoning_tags"),
-        ("model_name: org/name\nbatch_size: many\n", "batch_size.*'many'"),
         ("model_name: org/name\nbatch_size: true\n", "batch_size.*True"),
         ("model_name: org/name\nchat_template: maybe\n", "chat_template: .*'maybe'"),
         ("dtype: float16\n", "model_name"),
-        ("- a list\n", "model.yaml"),
         ("model_name: [unclosed\n", "model.yaml"),
     ],
 )
@@ -84,11 +78,10 @@ def test_a_bad_file_is_one_error_that_names_what_is_wrong(tmp_path, text, messag
     assert str(tmp_path / "model.yaml") in str(caught.value)
 
 
-@pytest.mark.parametrize(("written_as", "read_as"), [("on", "on"), ("off", "off"), ("auto", "auto"), ('"on"', "on")])
-def test_switches_need_no_quotes_in_yaml(tmp_path, folder, written_as, read_as):
-    text = f"model_name: {folder}\nchat_template: {written_as}\nadd_special_tokens: {written_as}\n"
+def test_switches_need_no_quotes_in_yaml(tmp_path, folder):
+    text = f'model_name: {folder}\nchat_template: off\nadd_special_tokens: "on"\n'
     settings = read_settings(written(tmp_path, text))
-    assert (settings.chat_template, settings.add_special_tokens) == (read_as, read_as)
+    assert (settings.chat_template, settings.add_special_tokens) == ("off", "on")
 
 
 def test_settings_of_speed_and_place_do_not_change_answers(tmp_path, folder):
@@ -151,12 +144,9 @@ def test_text_ends_at_its_first_stop_string():
     assert cut("abc", ["##", ""]) == "abc"
 
 
-@pytest.mark.parametrize(
-    ("size", "most", "expected"),
-    [((100, 50), None, (100, 50)), ((100, 50), 5000, (100, 50)), ((200, 100), 5000, (100, 50))],
-)
-def test_images_are_scaled_to_their_limit_and_keep_their_proportions(size, most, expected):
-    assert scaled(Image.new("RGB", size), most).size == expected
+def test_images_are_scaled_to_their_limit_and_keep_their_proportions():
+    sizes = [scaled(Image.new("RGB", size), 5000).size for size in ((100, 50), (200, 100))]
+    assert sizes == [(100, 50)] * 2
 
 
 @pytest.fixture
@@ -272,12 +262,6 @@ def test_a_device_that_is_not_there_is_one_error(device):
 @pytest.mark.parametrize(
     ("auto", "kind", "settings", "message"),
     [
-        (
-            AutoModelForSeq2SeqLM,
-            "t5",
-            {"d_model": 16, "d_kv": 8, "d_ff": 16, "num_heads": 2},
-            r"encoder-decoder \(t5\)",
-        ),
         (AutoModelForSeq2SeqLM, "bart", {"d_model": 16}, r"encoder-decoder \(bart\)"),
         (AutoModelForMaskedLM, "bert", {"hidden_size": 24}, r"masked language model \(bert\)"),
     ],

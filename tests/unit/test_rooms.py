@@ -3,7 +3,6 @@
 import re
 import subprocess
 import sys
-from collections import Counter
 from graphlib import TopologicalSorter
 from pathlib import Path
 
@@ -12,15 +11,6 @@ import pytest
 
 REPOSITORY = Path(__file__).parents[2]
 ROOMS = sorted(link.resolve() for link in (REPOSITORY / "src" / "cultureval").iterdir() if link.is_symlink())
-# Class names that still mean two things; none may be added.
-TWICE = {"Finding"}
-
-
-def test_a_class_name_means_one_thing():
-    files = [file for room in (*ROOMS, REPOSITORY / "benchmarks") for file in room.rglob("*.py")]
-    names = Counter(name for file in files for name in re.findall(r"^ *class (\w+)", file.read_text("utf-8"), re.M))
-    assert names.total() > 200
-    assert {name for name, count in names.items() if count > 1} == TWICE
 
 
 def test_rooms_import_only_what_they_may():

@@ -90,6 +90,9 @@ def test_a_metric_that_applies_to_no_row_of_a_subset_is_in_no_average_but_a_miss
     assert math.isnan(found["g:to_eng|0"]["adi2"]) and math.isnan(found["g:to_eng|0"]["adi2_stderr"])
     assert found["g:_average|0"]["adi2"] == found["all"]["adi2"] == pytest.approx(0.4)
     assert found["g:_average|0"]["adi2_stderr"] == pytest.approx(math.hypot(0.1, 0.1) / 2)
+    tasks["g:to_mar|0"][0]["adi2"] = [0.6, 0.6]  # which tells no error
+    found, _ = results_of(tasks, declared, ["adi2"])
+    assert found["g:_average|0"]["adi2"] == pytest.approx(0.4) and math.isnan(found["g:_average|0"]["adi2_stderr"])
     tasks["g:to_eng|0"][0]["adi2_den"] = [1, 0]  # the model is not better off by leaving a subset unscored
     found, _ = results_of(tasks, declared, ["adi2"])
     assert math.isnan(found["g:_average|0"]["adi2"])

@@ -4,14 +4,10 @@
 """
 
 import itertools
-import re
-from dataclasses import replace
 
 import pytest
-from summary_runs import run_of
 
 from cultureval.runs.record import SAMPLE_ROWS
-from cultureval.runs.warnings import is_partial, run_warnings
 from cultureval.runtime.data_options import samples_root
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.settings import current_settings, use_settings
@@ -53,16 +49,6 @@ def hashes_of_samples():
 def test_the_listed_rows_are_those_of_the_samples(own_cache):
     listed = SAMPLE_ROWS.read_text("utf-8").split()
     assert listed == hashes_of_samples(), f"python {__file__} writes {SAMPLE_ROWS.name}"
-
-
-def test_samples_are_known_by_their_rows_and_not_by_their_folder():
-    """A copy of the samples elsewhere passed for real rows, and real rows in a folder named samples did not."""
-    (sample,) = re.findall(r"\w+", SAMPLE_ROWS.read_text("utf-8"))[:1]
-    for rows, root, partial in ((sample, "/data/real", True), ("0" * len(sample), "/data/samples", False)):
-        run = run_of([TASK], content_hash=rows)
-        run = replace(run, record=run.record.model_copy(update={"options": {"data_root": root}}))
-        assert is_partial(run_warnings(run)) is partial
-        assert any("shipped samples" in warning for warning in run_warnings(run)) is partial
 
 
 if __name__ == "__main__":

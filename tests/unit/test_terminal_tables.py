@@ -1,41 +1,24 @@
-"""Tables for the terminal: nothing is lost, columns are aligned, markup stays text."""
+"""Tables for the terminal: nothing is lost, columns are aligned by display width, markup stays text."""
 
 from rich.cells import cell_len
 
 from cultureval.reports.terminal_tables import terminal_table
 
-HEADER = ("name", "tau-c", "note")
+HEADER = ("name", "note", "tau-c")
 ROWS = [
-    ("唢呐 suona horn", "12.5 [1, 2]", "the widest letters are Chinese"),
-    ("شجرةٌ عالية", "-3.0", "[bold]markup[/bold] is text"),
-    ("qimma_a:b|0", "", ":smile: too"),
+    ("唢呐 suona horn", "the widest letters are Chinese", "12.5 [1, 2]"),
+    ("شجرةٌ عالية", "[bold]markup[/bold] is text", "-3.0"),
+    ("qimma_a:b|0", ":smile: too", ""),
 ]
 
 
-def test_columns_are_aligned_by_cells_and_words_are_never_cut():
-    text = terminal_table(HEADER, ROWS, "lr", title="Title:", indent=2)
-    title, header, *lines = text.splitlines()
-    assert title == "Title:" and len(lines) == 3
-    assert all(line.startswith("  ") and line == line.rstrip() for line in (header, *lines))
-    ends = [cell_len(line[: line.index(row[1]) + len(row[1])]) for line, row in zip(lines[:2], ROWS, strict=False)]
-    assert set(ends) == {cell_len(header[: header.index("tau-c") + len("tau-c")])}
-    words = sorted(word for row in (HEADER, *ROWS) for cell in row for word in cell.split())
-    for width in (1, 30, 45, 60, 500):
-        narrow = terminal_table(HEADER, ROWS, width=width)
-        assert sorted(narrow.split()) == words
-        assert width < 45 or max(map(cell_len, narrow.splitlines())) <= width
-    assert len(terminal_table(HEADER, ROWS, width=45).splitlines()) > 4
-    for width in (12, 20, 30):
-        cut = terminal_table(HEADER, ROWS, width=width, cut_words=True)
-        assert max(map(cell_len, cut.splitlines())) <= width
-        assert sorted("".join(cut.split())) == sorted("".join(words))
-    first = [line.split()[0] for line in terminal_table(HEADER, ROWS, width=30, cut_words=True).splitlines() if line]
-    assert {"qimma_a:b|0", "name", "唢呐", "شجرةٌ"} <= set(first), "names in the first column are cut last"
+def test_columns_are_aligned_nothing_is_lost_and_no_line_is_wider():
+    title, header, *lines = terminal_table(HEADER, ROWS, "llr", title="Title:", indent=2).splitlines()
+    assert title == "Title:" and len(lines) == 3 and header.startswith("  name")
+    assert cell_len(lines[0]) == cell_len(lines[1]) == cell_len(header)
+    letters = sorted("".join(cell for row in (HEADER, *ROWS) for cell in row).replace(" ", ""))
+    for width in (30, 45, 60, 500):
+        narrow = terminal_table(HEADER, ROWS, "llr", width=width)
+        assert sorted("".join(narrow.split())) == letters and max(map(cell_len, narrow.splitlines())) <= width
+        assert "12.5 [1, 2]" in narrow
     assert terminal_table((), [("a", "b")]) == "a  b" and terminal_table((), []) == ""
-
-
-def test_on_a_terminal_no_table_is_wider(monkeypatch):
-    monkeypatch.setenv("COLUMNS", "40")
-    monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
-    row = ("qimma_medarabench:Otolaryngology", "UBC-NLP/palmx_2025_subtask2_islamic", "13")
-    assert max(map(cell_len, terminal_table((), [row]).splitlines())) <= 40

@@ -1,19 +1,15 @@
 """The transformers model file behind LightEval's interface: equal to LightEval's own model, and to transformers'."""
 
 import json
-import os
 import shutil
 from pathlib import Path
 
 import pytest
 import torch
-from asked_commands import PYTHON, forking_server
-from forked_commands import own_variables, run_forked
 from lighteval.models.custom.custom_model import CustomModelConfig
 from lighteval.models.model_loader import load_custom_model
 from lighteval.models.transformers.transformers_model import TransformersModel, TransformersModelConfig
 from lighteval.tasks.requests import Doc
-from result_files import details_of
 from tiny_models import (
     VISION,
     build_tiny_causal_lm,
@@ -189,21 +185,6 @@ def test_an_empty_prompt_of_a_tokenizer_without_bos_is_answered_after_its_start_
     assert alone.text == [one_by_one(folder_of("qwen2"), alone.input_tokens)]
 
 
-def test_a_tokenizer_without_special_tokens_scores_and_generates(tmp_path):
-    folder, docs = shutil.copytree(folder_of("llama"), tmp_path / "model"), multiple_choice(2)
-    AutoTokenizer.from_pretrained(folder).backend_tokenizer.save(str(folder / "tokenizer.json"))
-    settings = {"tokenizer_class": "PreTrainedTokenizerFast"}
-    (folder / "tokenizer_config.json").write_text(json.dumps(settings), encoding="utf-8")
-    for name in ("config.json", "generation_config.json"):
-        values = json.loads((folder / name).read_text(encoding="utf-8"))
-        (folder / name).write_text(json.dumps(values | {"eos_token_id": None}), encoding="utf-8")
-    model = load(folder)
-    assert model.tokenizer.eos_token_id is None
-    assert [len(response.logprobs) for response in model.loglikelihood(docs)] == [len(doc.choices) for doc in docs]
-    docs = open_questions()
-    assert [len(response.text) for response in model.greedy_until(docs)] == [1] * len(docs)
-
-
 def test_answers_come_from_the_journal_and_never_from_other_weights(tmp_path):
     folder = build_tiny_causal_lm(tmp_path / "model", seed=1)
     docs, questions = multiple_choice(), open_questions()
@@ -218,19 +199,6 @@ def test_answers_come_from_the_journal_and_never_from_other_weights(tmp_path):
     build_tiny_causal_lm(folder, seed=2)
     changed = load(folder).loglikelihood(docs)
     assert all(new.logprobs != old.logprobs for new, old in zip(changed, scored, strict=True))
-
-
-def test_batches_are_journaled_as_they_are_done(monkeypatch):
-    model = load(folder_of("llama"), monkeypatch, token_budget=100, batch_size=2)
-    docs, questions = multiple_choice(), open_questions()
-    appended = []
-    monkeypatch.setattr(model.journal, "append", lambda records: appended.append(len(records)))
-    model.loglikelihood(docs)
-    assert sum(appended) == len(docs)
-    assert len(appended) > 4
-    appended.clear()
-    model.greedy_until(questions)
-    assert [count for count in appended if count] == [2, 2, 1]
 
 
 def test_samples_differ_and_come_again_with_the_same_seed(monkeypatch):
@@ -332,46 +300,6 @@ def test_an_image_that_the_processor_refuses_is_refused_and_leaves_the_others():
 def test_images_for_a_text_model_are_an_error_that_says_so():
     with pytest.raises(Exception, match="takes text only"):
         load(folder_of("llama")).loglikelihood(image_docs())
-
-
-SHORT = {"CULTUREVAL_MODEL_SETTINGS": json.dumps({"generation_parameters": {"max_new_tokens": 5}})}
-
-
-def run_together(module, arguments, folder):
-    """Run a module in two processes, as `accelerate launch` starts them on one machine."""
-    here, python = Path(__file__).parents[1], folder / "python"
-    python.write_text(PYTHON, encoding="utf-8")
-    python.chmod(0o755)
-    launcher = ["--multi_gpu", "--num_machines", "1", "--mixed_precision", "no", "--dynamo_backend", "no"]
-    launcher += ["--main_process_port", "0", "--num_processes", "2", "--no_python", str(python), "-m", module]
-    variables = (
-        own_variables(folder) | {"CULTUREVAL_CACHE": str(folder / "shared-cache"), "OMP_NUM_THREADS": "1"} | SHORT
-    )
-    variables["PYTHONPATH"] = f"{here}{os.pathsep}{here.parent}"
-    with forking_server(network=True) as commands:
-        variables["COMMANDS"] = commands
-        arguments = [*launcher, *map(str, arguments)]
-        return run_forked("accelerate.commands.launch", arguments, folder, variables, network=True, timeout=300)
-
-
-def test_two_processes_share_the_work_and_only_the_first_goes_on(cultureval, tmp_path):
-    arguments = ["eval", folder_of("llama"), "qimma_aratrust", "qimma_gen_aratrust"]
-    arguments += ["--data", "samples", "--device", "cpu", "--output-dir"]
-    run = run_together("cultureval.scripts.main", [*arguments, "out"], tmp_path)
-    assert run.returncode == 0, run.stderr
-    assert run.stdout.count("QIMMA, percent") == run.stdout.count("Results: ") == 1
-    assert len(list((tmp_path / "out").glob("results/**/*.json"))) == 1
-    alone = cultureval(*arguments, "alone", **SHORT)
-    assert alone.returncode == 0, alone.stderr
-    together, expected = details_of(tmp_path / "out"), details_of(tmp_path / "alone")
-    for task, rows in expected.items():
-        for own, other in zip(together[task], rows, strict=True):
-            own, other = own["model_response"], other["model_response"]
-            assert (own["input"], own["text"]) == (other["input"], other["text"])
-            assert own["logprobs"] == pytest.approx(other["logprobs"], abs=1e-4)
-    files = (tmp_path / "shared-cache" / "journal").rglob("*.jsonl")
-    lines = [len(file.read_bytes().splitlines()) for file in files]
-    assert len(lines) == 2 and min(lines) >= 6 and sum(lines) == sum(map(len, expected.values()))  # none twice
 
 
 @pytest.mark.parametrize("family", ["qwen2_vl", "gemma3_vision", "llava"])

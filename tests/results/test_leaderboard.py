@@ -1,0 +1,168 @@
+"""Leaderboards of planted runs: who is ranked, who stands below and why, exports, and what is refused."""
+
+import csv
+import json
+import re
+
+import pytest
+from planted import choice_row, plant, text_row
+
+from cultureval.reports.leaderboard.board import read_board
+from cultureval.reports.leaderboard.exports import as_csv, as_latex, as_markdown
+from cultureval.reports.leaderboard.site import PARTS, write_site
+from cultureval.runtime.errors import CulturevalError
+from cultureval.tasks.catalogue import all_tasks
+
+CFHR = [f"m2cqa:tf_{one}|0" for one in ("en", "msa", "ajp", "arz")]
+HOSTILE = "</script><script>alert(1)</script>\u202e$_{%}&|`*\n\x00\x0b"
+
+
+def captions(right, count=40):
+    """Rows of CFHR: so many of the items are fooled."""
+    return [text_row(number, {"cfhr": float(number >= right), "q_plus_acc": 1.0}) for number in range(count)]
+
+
+def model(root, name, right, tasks=CFHR, **options):
+    date = options.pop("date", "2026-11-01T10-00-00.000000")
+    return plant(root, {task: captions(right, options.pop("count", 40)) for task in tasks}, name, date, **options)
+
+
+def the_table(root, **options):
+    (section,) = read_board([root], **options).sections
+    return section.tables[0]
+
+
+@pytest.fixture
+def board(tmp_path):
+    """Two good models that cannot be told apart, a bad one, and five that must not be ranked with them."""
+    root = tmp_path / "results"
+    model(root, "lab/good", 36)
+    model(root, "lab/also-good", 35)
+    model(root, "lab/سيّئ", 4)
+    model(root, "lab/unverified", 40, details=False)
+    model(root, "lab/lacks-one", 40, CFHR[:3])
+    model(root, "lab/limited", 40, limit=5, count=5)
+    model(root, "lab/other", 40, reports={task: {"prompt": "another prompt"} for task in CFHR})
+    model(root, "lab/stock", 40, stock=True)
+    return root
+
+
+def test_runs_of_the_shared_protocol_are_ranked_and_others_stand_below_with_what_differs(board):
+    table = the_table(board)
+    rows = {row.name: row for row in table.rows}
+    assert [row.name for row in table.ranked] == ["lab/good", "lab/also-good", "lab/سيّئ"]
+    assert [row.interval for row in table.ranked] == ["1–2", "1–2", "3"], "lower is better"
+    assert rows["lab/unverified"].unranked == "unverified" and rows["lab/lacks-one"].unranked == "lacks tasks"
+    assert [row.name for row in table.rows if row.differs] == [row.name for row in table.rows[5:]]
+    assert "prompt: another prompt here" in rows["lab/other"].differs[0]
+    assert any(one.startswith("limit: 5 here, none there") for one in rows["lab/limited"].differs)
+    assert any("not told here" in one for one in rows["lab/stock"].differs), "what a file does not say is no default"
+    assert table.columns[0] == table.main and table.main in table.lower
+    best = {row.name for row in table.rows if table.is_best(row, table.main)}
+    assert best == {"lab/good"}, "only ranked rows are the best"
+    assert any("lab/unverified (unverified)" in note for note in table.notes)
+
+
+def test_runs_that_are_all_limited_are_ranked_with_their_mark(tmp_path):
+    for name, right in (("a", 5), ("b", 1)):
+        model(tmp_path, name, right, limit=5, count=5)
+    table = the_table(tmp_path)
+    assert [row.name for row in table.ranked] == ["a", "b"]
+    assert all("limit 5" in [one.mark for one in row.warnings] for row in table.ranked)
+
+
+def test_nobody_gains_by_leaving_items_out(tmp_path):
+    model(tmp_path, "whole", 30)
+    answers = {task: [text_row(number, {"cfhr": 0.0}) for number in range(20)] for task in CFHR}
+    refused = {
+        task: [text_row(number, {"cfhr": None}, unscored="refused") for number in range(20, 40)] for task in CFHR
+    }
+    plant(tmp_path, {task: [*answers[task], *refused[task]] for task in CFHR}, "picky")
+    table = the_table(tmp_path)
+    rows = {row.name: row for row in table.ranked}
+    shown = {name: row.cells[table.main].value for name, row in rows.items()}
+    assert shown["picky"] < shown["whole"] and rows["whole"].rank.rank == 1 and rows["picky"].rank.rank == 2
+
+
+def test_a_suite_without_tables_of_its_own_and_one_task_have_a_page(tmp_path):
+    rows = [choice_row(number, number % 2 == 0) for number in range(20)]
+    plant(tmp_path / "results", {"qimma_aratrust|0": rows, "other_task|0": rows}, "lab/a", stock=True)
+    board = read_board([tmp_path / "results"])
+    assert {section.suite for section in board.sections} == {"qimma", "other tasks"}
+    write_site(board, tmp_path / "site", "Board", ())
+    text = (tmp_path / "site" / "index.html").read_text()
+    assert "other tasks" in text and "other_task" in text and "50.00" in text
+
+
+def test_the_papers_rows_stand_among_ours_marked_and_unranked(tmp_path):
+    tasks = [f"{task.task}|0" for task in all_tasks().values() if task.suite == "qimma"]
+    metrics = {task: all_tasks()[task.partition("|")[0]].metrics for task in tasks}
+    plant(tmp_path, {task: [text_row(0, dict.fromkeys(metrics[task], 0.6))] * 4 for task in tasks}, "lab/ours-7B")
+    table = the_table(tmp_path, papers=True)
+    papers = [row for row in table.rows if row.entry is None]
+    assert (
+        len(papers) == 14 and not any(row.rank for row in papers) and "(paper)" in as_markdown(table).replace("\\", "")
+    )
+    values = [row.cells[table.main].value for row in table.rows]
+    assert values == sorted(values, reverse=True)
+
+
+def test_exports_hold_the_same_numbers_and_hostile_names_as_text(tmp_path):
+    root, site = tmp_path / "results", tmp_path / "site"
+    for name, right in ((HOSTILE, 30), ("=1+1", 10)):
+        file = model(root, "x", right, date=f"2026-11-0{1 + right // 20}T10-00-00.000000")
+        content = json.loads(file.read_text())
+        content["config_general"]["model_name"] = name
+        file.write_text(json.dumps(content))
+    table = the_table(root)
+    lines = list(csv.DictReader(as_csv(table).splitlines()))
+    assert {line["model"][0] for line in lines} == {"'", "<"}, "no formula"
+    column = table.title(table.main)
+    assert [float(line[column]) for line in lines] == [row.cells[table.main].value for row in table.rows]
+    write_site(read_board([root]), site, HOSTILE, ("svg",))
+    data = json.loads((site / "leaderboard.json").read_text())
+    assert [row["cells"][0]["value"] for row in data["tables"][0]["rows"]] == [float(line[column]) for line in lines]
+    for file in (file for file in site.rglob("*") if file.is_file()):
+        text = file.read_text("utf-8")
+        assert not re.search("[\x00-\x08\x0b-\x1f\u202a-\u202e]", text), file
+        assert "<script>alert" not in text or file.suffix in (".json", ".csv", ".tex") or file.name == "README.md", file
+    assert r"\$\_\{\%\}\&" in as_latex(table) and r"\toprule" in as_latex(table)
+
+
+def test_a_site_that_cannot_be_written_leaves_the_earlier_one_as_it_was(tmp_path, monkeypatch):
+    model(tmp_path / "results", "a", 5, count=8)
+    board, site = read_board([tmp_path / "results"]), tmp_path / "site"
+    write_site(board, site, "Board", ())
+    (site / "models" / "gone.html").write_text("")
+    earlier = {file: file.read_bytes() for file in site.rglob("*") if file.is_file()}
+    with monkeypatch.context() as broken:
+        broken.setattr("cultureval.reports.leaderboard.site.space_card", lambda title: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            write_site(board, site, "Other", ())
+    assert {file: file.read_bytes() for file in site.rglob("*") if file.is_file()} == earlier
+    write_site(board, site, "Other", ())
+    assert not (site / "models" / "gone.html").exists() and "<title>Other" in (site / "index.html").read_text()
+
+
+def test_a_folder_of_others_is_refused(tmp_path):
+    model(tmp_path / "results", "a", 5, count=8)
+    board, site = read_board([tmp_path / "results"]), tmp_path / "site"
+    site.mkdir()
+    (site / "mine.txt").write_text("")
+    with pytest.raises(CulturevalError, match="no leaderboard's"):
+        write_site(board, site, "Board", ())
+    (site / "mine.txt").unlink()
+    (site / PARTS[0]).symlink_to(tmp_path)
+    (site / ".cultureval-leaderboard").touch()
+    with pytest.raises(CulturevalError, match="is a link or a file"):
+        write_site(board, site, "Board", ())
+    assert (tmp_path / "results").is_dir()
+
+
+def test_charts_of_a_suite_that_cannot_be_made_do_not_end_the_page(tmp_path, monkeypatch):
+    def fails(table):
+        raise IndexError("tuple index out of range")
+
+    monkeypatch.setattr("cultureval.reports.qimma.charts.charts", fails)
+    plant(tmp_path, {"qimma_aratrust|0": [choice_row(number, True) for number in range(5)]}, "lab/a")
+    assert any("charts cannot be made" in note for note in the_table(tmp_path).notes)
