@@ -17,7 +17,7 @@ from cultureval.runs.signature import signature_record
 from cultureval.runs.writing import content_of_tasks, date_of_now, write_details, write_results
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.signatures import combined_hash, installed_versions
-from cultureval.tasks.catalogue import all_tasks
+from cultureval.tasks.catalogue import all_tasks, name_and_shots
 
 if TYPE_CHECKING:
     import pyarrow
@@ -106,7 +106,7 @@ def save_run(
         for name in items["metric"].unique():
             score = scores[task].get(name)
             written[task] |= {name: score and score.value, f"{name}_stderr": score and score.error}
-    configs = {task: {"name": task.partition("|")[0], "effective_num_docs": count} for task, count in rows.items()}
+    configs = {task: {"name": name_and_shots(task)[0], "effective_num_docs": count} for task, count in rows.items()}
     content = content_of_tasks(written, {"model_name": model}, configs)
     content["config_general"] |= general or {}
     return SavedRun(write_results(root, model, date, content, record), scores)

@@ -5,14 +5,16 @@ them for a run and `published` with the paper's own numbers. The summary, the le
 exports show what these return.
 """
 
+import csv
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cultureval.metrics.declared import SHARE
 from cultureval.runs.frame import Parts, ends
 from cultureval.runs.loading import Run
-from cultureval.runs.paper_numbers import published_model
 from cultureval.runs.record import TaskRecord
 from cultureval.runtime.errors import described
 from cultureval.tasks import catalogue
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
 AVERAGE, OTHERS = "Average", "other tasks"
 MOST_SUBSETS = 12  # of a mean that have rows of their own
 JUDGE = "judge_"
+_INSTRUCTION_TUNED = re.compile(r"(?<=[-_\s])(it|inst)(?=$|[-_\s])")
 Place = tuple[str, str]  # row and column of a table
 Given = Mapping[str, Iterable[str]]  # task without `|k` -> the names of its scores
 Numbers = Mapping[tuple[str, str], float]  # by place, or by task (without `|k`) and metric
@@ -354,3 +357,33 @@ def mean_row(cells: Mapping[Place, Mean], rows: Sequence[str], all_rows: int) ->
     if len(rows) == 1:
         return {place: mean for place, mean in cells.items() if place[0] == rows[0]}
     return {(label, column): mean_of_cells((cells[row, column] for row in rows), ours=True) for column in columns}
+
+
+def published_model(name: str, listed: Iterable[str]) -> str | None:
+    """The one of a paper's models that has the same name as a model; None if the paper lists none.
+
+    Names are compared without organisation or folder, case and punctuation; "+" is "plus", as in names on the hub,
+    -it and -inst are -Instruct, and Meta-Llama is Llama. A name with more in it (a version, a size, "Instruct", -AWQ)
+    is another model.
+
+    Args:
+        name: A run's model: a hub id, a folder or a server's name ("org/Model-7B").
+        listed: The names in the paper's table.
+    """
+    wanted = _plain(name)
+    return next((model for model in listed if _plain(model) == wanted), None)
+
+
+def published_rows(file: Path) -> list[dict[str, str]]:
+    """The rows of a paper's table, a CSV with a header, as texts; lines that start with "#" name its source."""
+    lines = [line for line in file.read_text(encoding="utf-8").splitlines() if not line.startswith("#")]
+    return list(csv.DictReader(lines))
+
+
+def _plain(name: str) -> str:
+    parts = re.split(r"[/\\]", name.rstrip("/\\"))
+    hub = [part for part in parts if part.startswith("models--")]  # a folder of the hub's cache: models--ORG--NAME
+    text = (hub or parts)[-1].split("--")[-1].casefold().replace("+", "plus")
+    text = _INSTRUCTION_TUNED.sub("instruct", text).removeprefix("meta-")
+    # Between digits punctuation stays: Qwen2.5-7B is not Qwen2-57B.
+    return re.sub(r"(?<!\d)[^\w.]+|[^\w.]+(?!\d)|(?<!\d)\.|\.(?!\d)|_", "", re.sub(r"(?<=\d)_(?=\d)", "-", text))

@@ -121,7 +121,6 @@ def test_an_installed_suite_is_listed_evaluated_and_summarised(installed, cultur
     run = cultureval(*command, **paths)
     assert run.returncode == 0, run.stderr
     ours, rows = results_of(tmp_path / "ours"), details_of(tmp_path / "ours")[f"{NAME}|0"]
-    scores = ours["results"][f"{NAME}|0"]
     prompt = ours["config_tasks"][f"{NAME}|0"]["rows_report"]["prompt"]
     assert f"task:{NAME}/0-shot/v0|subsets:1|rows:5|data:my-lab/{NAME}@local" in run.stdout
     assert f"|prompt:{prompt}|" in run.stdout
