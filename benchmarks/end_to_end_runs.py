@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.settings import variable_of
+from cultureval.tasks.catalogue import name_and_shots
 
 GROUP = "qimma_arabicmmlu"
 CLOSE = 1e-3  # of log-probabilities: each harness is about that far from double precision
@@ -187,7 +188,7 @@ def details_of(out: Path) -> dict[str, list[dict[str, Any]]]:
 
     (run,) = load(out).runs
     return {
-        task.partition("|")[0]: read_details(run.details[task]).to_pylist()
+        name_and_shots(task)[0]: read_details(run.details[task]).to_pylist()
         for task, one in run.record.tasks.items()
         if one.rows
     }

@@ -45,13 +45,10 @@ def errors_of_ratio(num: ArrayLike, den: ArrayLike, clusters: Sequence[Hashable]
         clusters: The cluster of each item; any hashable names.
         share: Whether the score lies between 0 and 1.
     """
-    names, (nums, dens) = _by_cluster(clusters, np.column_stack([np.asarray(num, float), np.asarray(den, float)]))
-    if not dens.sum() > 0:
+    names, columns = _by_cluster(clusters, np.column_stack([np.asarray(num, float), np.asarray(den, float)]))
+    if not columns[:, 1].sum() > 0:
         return ClusterErrors(math.nan, math.nan, {})
-    value, size, rest = float(nums.sum() / dens.sum()), len(names), dens.sum() - dens
-    if size < 2 or rest.min() <= TINY:
-        return ClusterErrors(value, math.nan, {})
-    return _with_adds(value, math.sqrt((size - 1) / size) * (nums - value * dens) / rest, names, share)
+    return _of_clusters(names, columns, None, share)
 
 
 def errors_of_sums(
@@ -66,32 +63,54 @@ def errors_of_sums(
         share: As in `errors_of_ratio`.
     """
     names, columns = _by_cluster(clusters, np.asarray(sums, float))
-    total, size = columns.sum(axis=1), len(names)
-    value = float(score(total))
-    if size < 2:
-        return ClusterErrors(value, math.nan, {})
-    return _with_adds(value, math.sqrt((size - 1) / size) * (value - score(total - columns.T)), names, share)
+    return _of_clusters(names, columns, score, share)
+
+
+def jackknife(sums: Floats, score: Callable[[Floats], Floats] | None = None) -> tuple[float, Floats]:
+    """A score of clusters, and what each adds to its error [G]: nan for fewer than two clusters.
+
+    Args:
+        sums: [G, P] the statistics of each cluster; of a ratio [G, 2] its numerator and denominator.
+        score: [..., P] -> [...], the score of the sum of statistics; None: the ratio.
+    """
+    total, size = sums.sum(axis=0), len(sums)
+    rest = total - sums
+    if score is None:
+        value = float(total[0] / total[1])
+        without = np.where(rest[:, 1] > TINY, rest[:, 1], math.nan)
+        moved = (sums[:, 0] - value * sums[:, 1]) / without
+    else:
+        value = float(score(total))
+        moved = value - score(rest) if size > 1 else np.full(1, math.nan)
+    return value, math.sqrt((size - 1) / size) * moved
+
+
+def at_ends(value: float, adds: Floats, share: bool) -> Floats:
+    """What clusters add to the error [G] where it may be that all score alike: nan, or Wilson's of a share 0 or 1."""
+    if not np.square(adds).sum() < TINY**2:
+        return adds
+    size, end = len(adds), share and min(abs(value), abs(1 - value)) < TINY
+    return np.full(size, NORMAL_95 / (size + NORMAL_95**2) / 2 / math.sqrt(size) if end else math.nan)
 
 
 def _by_cluster(clusters: Sequence[Hashable], table: Floats) -> tuple[list[Hashable], Floats]:
-    """The names of the G clusters, and the sums [P, G] of the columns of a table [N, P]."""
+    """The names of the G clusters, and the sums [G, P] of the columns of a table [N, P]."""
     if len(clusters) != len(table):
         raise ValueError(f"there are {len(table)} values but {len(clusters)} clusters")
     if len(odd := np.flatnonzero(~np.isfinite(table).all(axis=1))):
         raise ValueError(f"score {odd[0]} is not finite")
     places: dict[Hashable, int] = {}
     members = [places.setdefault(cluster, len(places)) for cluster in clusters]
-    return list(places), np.array([np.bincount(members, column, len(places)) for column in table.T])
+    return list(places), np.stack([np.bincount(members, column, len(places)) for column in table.T], axis=1)
 
 
-def _with_adds(value: float, adds: Floats, names: list[Hashable], share: bool) -> ClusterErrors:
-    size, error = len(names), float(np.sqrt(np.square(adds).sum()))
-    if error < TINY:
-        if not share or min(abs(value), abs(1 - value)) >= TINY:
-            return ClusterErrors(value, math.nan, {})
-        error = NORMAL_95 / (size + NORMAL_95**2) / 2
-        adds = np.full(size, error / math.sqrt(size))
-    return ClusterErrors(value, error, dict(zip(names, adds.tolist(), strict=True)))
+def _of_clusters(
+    names: list[Hashable], sums: Floats, score: Callable[[Floats], Floats] | None, share: bool
+) -> ClusterErrors:
+    value, adds = jackknife(sums, score)
+    adds = at_ends(value, adds, share)
+    error = float(np.sqrt(np.square(adds).sum()))
+    return ClusterErrors(value, error, {} if math.isnan(error) else dict(zip(names, adds.tolist(), strict=True)))
 
 
 def finite_numbers(values: Sequence[float], one: str) -> Floats:

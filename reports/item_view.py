@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from cultureval.metrics.code.report import verdict_lines
+from cultureval.metrics.declared import DEN, SUMS
 from cultureval.reports.terminal_tables import GAP, terminal_table
-from cultureval.runs.frame import DEN, SUMS
+from cultureval.runs.frame import NAMES
 from cultureval.runs.rows import (
     Row,
     answer_of,
@@ -24,7 +25,7 @@ from cultureval.runs.rows import (
     saved_texts,
 )
 from cultureval.runtime.doc_fields import specific_of
-from cultureval.runtime.errors import MARKS, counted, escaped, shorten
+from cultureval.runtime.errors import MARKS, CulturevalError, counted, escaped, shorten, shown_names
 from cultureval.runtime.rounding import without_nan
 from cultureval.tasks.catalogue import all_suites, known_task
 
@@ -33,6 +34,31 @@ RIGHT_TO_LEFT = ("R", "AL")  # bidirectional classes of letters
 HEADER = ("Item", "prompt", "gold", "answer", "score")
 WORD = re.compile(r"[^\s\u2e80-\uffff]*")  # Chinese writes no spaces between words
 NARROW = 16  # at most so many cells for an item's name and a gold answer; prompt and answer share what is left
+
+
+def places_of(item: str, rows: Sequence[Row], task: str) -> list[int]:
+    """The rows of an item of a task, from 0: one, or several that share it (statements of an image, two directions).
+
+    Args:
+        item: As any command names it; `row N`, or N alone where rows have no such name, is the Nth from 1.
+        rows: All rows of the task.
+        task: Its name, for the message.
+
+    Raises:
+        CulturevalError: There is no such item.
+    """
+    names = names_of(rows)
+    if item in names:
+        return [names.index(item)]
+    specifics = [specific_of(row["doc"]) for row in rows]
+    for field in (*NAMES, "item_id"):
+        if found := [place for place, one in enumerate(specifics) if str(one.get(field)) == item]:
+            return found
+    number = re.fullmatch(r"(?:row )?([1-9]\d{0,8})", item)
+    if number and int(number[1]) <= len(rows):
+        return [int(number[1]) - 1]
+    told = f"{task} has no item {item!r} among its {len(rows)}: {shown_names(names)}"
+    raise CulturevalError(f"{told}. 'row 1' (in quotes) is the first.")
 
 
 def item_data(place: int, rows: Sequence[Row], task: str) -> dict[str, Any]:

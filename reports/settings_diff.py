@@ -11,7 +11,7 @@ from cultureval.runs.recording import versions
 from cultureval.runs.signature import scorer_of
 from cultureval.runtime.devices import hardware
 from cultureval.runtime.errors import CulturevalError, escaped, shorten, shown_names
-from cultureval.tasks.catalogue import known_task
+from cultureval.tasks.catalogue import known_task, name_and_shots
 from cultureval.tasks.options import all_options, read_data_options
 
 SETTINGS = ("options", "seeds", "model", "machine", "versions")  # sections of a record
@@ -69,7 +69,7 @@ def _scorers(run: Run) -> dict[str, dict[str, Any]]:
 
 def _scorer_here(group: str) -> str | None:
     try:
-        return scorer_of(group.rpartition("|")[0])
+        return scorer_of(name_and_shots(group)[0])
     except (CulturevalError, OSError, LookupError) as error:
         return f"cannot be used: {error}"
 

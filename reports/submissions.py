@@ -10,15 +10,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cultureval.runs.frame import DEN, frame_of, read_items
-from cultureval.runs.record import ModelRecord, RunRecord, TaskRecord
+from cultureval.runs.record import ModelRecord, RunRecord, TaskRecord, task_records
 from cultureval.runs.recording import run_record
 from cultureval.runs.scores import Score, task_scores
 from cultureval.runs.signature import signature_record
-from cultureval.runs.task_records import task_records
 from cultureval.runs.writing import content_of_tasks, date_of_now, write_details, write_results
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.signatures import combined_hash, installed_versions
-from cultureval.tasks.catalogue import all_tasks
+from cultureval.tasks.catalogue import all_tasks, name_and_shots
 
 if TYPE_CHECKING:
     import pyarrow
@@ -50,12 +49,10 @@ class ScoredTask:
 
     Attributes:
         rows: Of the gold file, also those without an answer.
-        unparsable: Rows without an answer that can be read.
         notes: What must be known of the submission, a sentence each.
     """
 
     rows: Sequence[ScoredRow]
-    unparsable: int = 0
     notes: Sequence[str] = ()
 
 
@@ -109,7 +106,7 @@ def save_run(
         for name in items["metric"].unique():
             score = scores[task].get(name)
             written[task] |= {name: score and score.value, f"{name}_stderr": score and score.error}
-    configs = {task: {"name": task.partition("|")[0], "effective_num_docs": count} for task, count in rows.items()}
+    configs = {task: {"name": name_and_shots(task)[0], "effective_num_docs": count} for task, count in rows.items()}
     content = content_of_tasks(written, {"model_name": model}, configs)
     content["config_general"] |= general or {}
     return SavedRun(write_results(root, model, date, content, record), scores)
@@ -192,8 +189,7 @@ def save_submissions(
 
 def _record(task: str, one: ScoredTask, gold: Path) -> TaskRecord:
     (known,) = task_records({f"{task}|0": {"effective_num_docs": len(one.rows)}}, None).values()
-    changed = {"unparsable": one.unparsable, "notes": (*known.notes, *one.notes)}
-    return known.model_copy(update=changed | {"source": str(gold)})
+    return known.model_copy(update={"notes": (*known.notes, *one.notes), "source": str(gold)})
 
 
 def _details(task: str, rows: Sequence[ScoredRow]) -> list[Row]:

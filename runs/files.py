@@ -12,10 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
-from cultureval.runs.record import SCHEMA, SECTION, RunRecord
-from cultureval.runs.task_records import task_records
+from cultureval.runs.record import SCHEMA, SECTION, RunRecord, task_records
 from cultureval.runtime.errors import CulturevalError, described, escaped, shorten, wrong_settings
-from cultureval.tasks.catalogue import all_tasks
+from cultureval.tasks.catalogue import known_task
 
 if TYPE_CHECKING:
     import pyarrow
@@ -81,11 +80,6 @@ def find_results(path: Path) -> list[Path]:
     return files
 
 
-def results_below(folder: Path) -> set[Path]:
-    """All results files in a folder, which may not exist."""
-    return set(folder.absolute().rglob("results_*.json"))
-
-
 def read_results(path: Path) -> ResultsFile:
     """Reads a results file of LightEval, with our section or without.
 
@@ -133,7 +127,7 @@ def _record(path: Path, content: Mapping[str, Any], general: Mapping[str, Any]) 
         raise CulturevalError(f"{path}: its record cannot be read: {wrong_settings(error, values=True)}.") from error
     tasks = {}
     for name, task in record.tasks.items():
-        known = all_tasks().get(name.partition("|")[0])
+        known = known_task(name)
         metrics = tuple(dict.fromkeys([*(known.metrics[:1] if known else ()), *task.metrics]))
         tasks[name] = task.model_copy(update={"metrics": metrics})
     return record.model_copy(update={"tasks": tasks})
@@ -192,17 +186,10 @@ def date_of(results: Path) -> str:
 
 def output_folder(results: Path) -> Path | None:
     """The output folder that a results file is in; None where it is in none."""
-    place = _place_of_results(results)
-    return None if place is None else Path(*results.absolute().parts[:place])
+    return next((folder.parent for folder in results.absolute().parents if folder.name == "results"), None)
 
 
 def model_folder(results: Path) -> str | None:
     """The model's folder of a results file, below `results` of its output folder; None where it is in none."""
-    place = _place_of_results(results)
-    return None if place is None else "/".join(results.absolute().parts[place + 1 : -1])
-
-
-def _place_of_results(results: Path) -> int | None:
-    """The last place of the folder `results` among the parts of a path."""
-    parts = results.absolute().parts[:-1]
-    return len(parts) - 1 - parts[::-1].index("results") if "results" in parts else None
+    root = output_folder(results)
+    return results.absolute().parent.relative_to(root / "results").as_posix() if root else None

@@ -13,11 +13,13 @@ Columns: run, task (with `|k`), metric, item, cluster, num, den, sums, reason. A
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from cultureval.metrics.declared import DEN, SUMS
+from cultureval.metrics.standard_errors import Floats
 from cultureval.runs.files import read_details
 from cultureval.runtime.dotted_names import load_attribute
 from cultureval.runtime.errors import CulturevalError
@@ -32,9 +34,8 @@ COLUMNS = [*SCORE, "item", "cluster", "num", "den", "sums", "reason"]
 NAMED = (*SCORE, "item", "cluster", "reason")  # the columns of names
 NAMES = ("id", "source_row", "task_id")  # fields of `doc.specific` that name a row, the first that all rows have
 FIELDS = ("item_id", "direction", "cluster", "unscored")
-DEN, SUMS = "_den", "_sums"
 NO_SCORE = "no score"
-Floats = NDArray[np.float64]
+Parts = Mapping[tuple[str, str], float]  # (task with `|k`, metric) -> weight; the weights of an average sum to 1
 
 
 def read_items(file: Path, task: str, judgements: Sequence[Path] = ()) -> dict[str, Any]:
@@ -77,24 +78,24 @@ def frame_of(columns: Sequence[Mapping[str, Any]], run: str) -> "pandas.DataFram
     """The frame of a run from the columns of its tasks, with names as categories."""
     import pandas
 
-    joined: dict[str, Any] = {name: [] for name in COLUMNS if name != "run"}
-    for name, values in joined.items():
-        numbers = name in ("num", "den")
-        for one in columns:
-            values.append(one[name]) if numbers else values.extend(one[name])
-        joined[name] = np.concatenate([np.zeros(0), *values]) if numbers else values
-    names = {name: pandas.Categorical(np.array(joined[name], object)) for name in NAMED[1:]}
-    sums = np.empty(len(joined["num"]), object)
-    sums[:] = joined["sums"]
-    made = {"run": pandas.Categorical([run] * len(sums)), **joined, **names, "sums": sums}
-    return pandas.DataFrame(made)[COLUMNS]
+    made: dict[str, Any] = {"run": pandas.Categorical([run] * sum(len(one["num"]) for one in columns))}
+    for name in COLUMNS[1:]:
+        if name in ("num", "den"):
+            made[name] = np.concatenate([np.zeros(0), *(one[name] for one in columns)])
+            continue
+        values = np.empty(len(made["run"]), object)
+        values[:] = [value for one in columns for value in one[name]]
+        made[name] = values if name == "sums" else pandas.Categorical(values)
+    return pandas.DataFrame(made)
 
 
-class _Part:
+class _Part(NamedTuple):
     """One metric of the rows of a file."""
 
-    def __init__(self, num: Floats, den: Floats, sums: list[Any] | None, reason: NDArray[np.object_]) -> None:
-        self.num, self.den, self.sums, self.reason = num, den, sums, reason
+    num: Floats
+    den: Floats
+    sums: list[Any] | None
+    reason: NDArray[np.object_]
 
     def on(self, order: NDArray[np.int64]) -> "_Part":
         """The part of rows in another order; -1: a row that was not judged."""
@@ -136,7 +137,8 @@ def _parts(table: "pyarrow.Table", unscored: NDArray[np.object_]) -> Iterable[tu
         weights = _numbers(columns.get(name + DEN))
         den = np.ones(len(values)) if weights is None else np.nan_to_num(weights, nan=1.0)
         num = np.where(den == 0, 0.0, values * den)
-        sums = None if columns.get(name + SUMS) is None else _arrays(columns[name + SUMS])
+        of_rows = columns.get(name + SUMS)
+        sums = None if of_rows is None else [one and np.array(one, np.float64) for one in of_rows.to_pylist()]
         judged = max((one for one in verdicts if verdicts[one] and name.startswith(f"{one}_")), key=len, default="")
         why = np.array(verdicts[judged], object) if judged else np.full(len(values), NO_SCORE, object)
         reason = np.where(np.isnan(num), np.where(unscored != "", unscored, why), "")
@@ -150,17 +152,9 @@ def _numbers(column: "pyarrow.ChunkedArray | None") -> Floats | None:
 
     if column is None:
         return None
-    kind = column.type
-    if pyarrow.types.is_null(kind):
-        return np.full(len(column), np.nan)
-    if not (pyarrow.types.is_floating(kind) or pyarrow.types.is_integer(kind) or pyarrow.types.is_boolean(kind)):
-        return None
-    return compute.cast(column, pyarrow.float64()).to_numpy()
-
-
-def _arrays(column: "pyarrow.ChunkedArray") -> list[Floats | None]:
-    """The sums of each row; None of a row without a score."""
-    return [None if values is None else np.array(values, np.float64) for values in column.to_pylist()]
+    kinds = (pyarrow.types.is_null, pyarrow.types.is_floating, pyarrow.types.is_integer, pyarrow.types.is_boolean)
+    known = any(is_kind(column.type) for is_kind in kinds)
+    return compute.cast(column, pyarrow.float64()).to_numpy() if known else None
 
 
 def _outcomes(column: "pyarrow.ChunkedArray | None") -> list[str]:

@@ -6,32 +6,30 @@
 """
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from cultureval.runs.files import LeftOut, ResultsFile, find_results, output_folder, read_results
-from cultureval.runs.frame import NAMED, ends, frame_of, read_items
-from cultureval.runs.record import RunRecord, TaskRecord
+from cultureval.runs.files import LeftOut, ResultsFile, find_results, read_results
+from cultureval.runs.frame import NAMED, Parts, ends, frame_of, read_items
+from cultureval.runs.record import RunRecord, TaskRecord, in_order
 from cultureval.runs.scores import (
     Influence,
-    Parts,
     Score,
+    average,
     counts_of,
-    influence,
     influences,
     items_of,
-    task_scores,
-    weighted_mean,
+    score_of,
 )
 from cultureval.runtime.errors import CulturevalError
-from cultureval.tasks.catalogue import all_tasks
+from cultureval.tasks.catalogue import all_tasks, name_and_shots
 
 if TYPE_CHECKING:
     import pandas
 
-FACTS = ("version", "dtype", "quantisation", "chat template", "system prompt", "settings", "limit")
 DIFFERS = 1e-6  # by which a file's score may differ from that of its items, relative to itself where that is above 1
 ERROR = "_stderr"
 
@@ -100,8 +98,9 @@ class Run:
     def scores(self) -> dict[str, dict[str, Score]]:
         """Task with `|k` -> metric -> its score: of its items, or of the file where the task is unverified."""
         found: dict[str, dict[str, Score]] = {task: {} for task in self.files}
-        for (_, task, metric), score in task_scores(self.items, self._influence).items():
-            found[task][metric] = score
+        counts = counts_of(self.items, ["task", "metric"])
+        for (task, metric), one in self._influences.items():
+            found[task][metric] = score_of(one, counts[task, metric], ends(task, metric))
         for task in self.unverified:
             found[task] = self._of_file(task)
         return found
@@ -111,13 +110,13 @@ class Run:
         import pyarrow
 
         _ = self.scores, self.differs
-        for name in ("items", "_read", "_influence", "_influences"):
+        for name in ("items", "_read", "_influences"):
             self.__dict__.pop(name, None)
         pyarrow.default_memory_pool().release_unused()
 
     @cached_property
-    def _influence(self) -> "pandas.DataFrame":
-        return influence(self.items)
+    def _influences(self) -> dict[tuple[str, str], Influence]:
+        return {(task, metric): one for (_, task, metric), one in influences(self.items).items()}
 
     def _of_file(self, task: str) -> dict[str, Score]:
         values, known = self._sources[task].scores.get(task, {}), self.record.tasks.get(task)
@@ -166,16 +165,11 @@ class Run:
         if len(parts) == 1:
             return next(iter(scores.values()))
         if not any(task in self.unverified for task, _ in parts):
-            found = [self._influences[place] for place in parts]
-            return weighted_mean(found, list(parts.values()), self._counts(parts), ends(*next(iter(parts))))
+            found = average([self._influences[place] for place in parts], list(parts.values()))
+            return score_of(found, self._counts(parts), ends(*next(iter(parts))))
         known = [(weight, score) for place, weight in parts.items() if (score := scores[place])]
         value = math.fsum(weight * score.value for weight, score in known) / math.fsum(parts.values())
         return Score(value, None, sum(score.n for _, score in known), sum(score.asked for _, score in known))
-
-    @cached_property
-    def _influences(self) -> dict[tuple[str, str], Influence]:
-        """`_influence` of each task and metric."""
-        return influences(self._influence)
 
     @cached_property
     def _inapplicable(self) -> set[tuple[str, str]]:
@@ -237,9 +231,9 @@ def load(*paths: str | Path, strict: bool = False) -> Results:
         raise CulturevalError("\n".join(one.sentence for one in left_out) or f"{paths} has no results.")
     ways: dict[tuple[Any, ...], list[ResultsFile]] = {}
     for one in sorted(runs, key=lambda file: file.date, reverse=True):
-        ways.setdefault((one.model, *facts_of(one.record)), []).append(one)
+        ways.setdefault((one.model, *facts_of(one.record).values()), []).append(one)
     found = [Run(of_way, judgements) for of_way in ways.values()]
-    name_apart(found, [facts_of(of_way[0].record) for of_way in ways.values()])
+    name_apart(found)
     return Results(found, left_out)
 
 
@@ -257,37 +251,33 @@ def _with_judgements(path: Path) -> list[Path]:
     return [path, *(other for other in beside if own & set(read_results(other).judged.values()))]
 
 
-def facts_of(record: RunRecord) -> tuple[str, ...]:
-    """What tells two ways of running a model of one name apart, in the order of `FACTS`; "" is not told."""
+def facts_of(record: RunRecord) -> dict[str, str]:
+    """What tells two ways of running a model of one name apart; "" is not told."""
     model = record.model
     limits = sorted({str(task.limit) for task in record.tasks.values() if task.limit is not None})
-    template = "" if model.chat_template is None else str(model.chat_template)
-    settings = ", ".join(f"{name}={value}" for name, value in sorted(model.settings.items()))
-    version, prompt = model.version or "", model.system_prompt_hash
-    return version, model.dtype, model.quantisation, template, prompt, settings, ",".join(limits)
+    return {
+        "version": model.version or "",
+        "dtype": model.dtype,
+        "quantisation": model.quantisation,
+        "chat template": "" if model.chat_template is None else str(model.chat_template),
+        "system prompt": model.system_prompt_hash,
+        "settings": ", ".join(f"{name}={value}" for name, value in sorted(model.settings.items())),
+        "limit": ",".join(limits),
+    }
 
 
-def name_apart(runs: Sequence[Run], facts: Sequence[tuple[str, ...]]) -> None:
-    """Gives each run a name of its own: the model's, with facts that differ, else its folder or date, in brackets."""
+def name_apart(runs: Sequence[Run]) -> None:
+    """Gives each run a name of its own: the model's, in brackets the first facts that differ, else the date."""
     for model in dict.fromkeys(run.model for run in runs):
-        alike = [(run, one) for run, one in zip(runs, facts, strict=True) if run.model == model]
-        differing = [
-            name
-            for name, values in zip(FACTS, zip(*(one for _, one in alike), strict=True), strict=True)
-            if len(set(values)) > 1
-        ]
-        for number, (run, own) in enumerate(alike):
-            told = [f"{name} {dict(zip(FACTS, own, strict=True))[name][:24] or 'not told'}" for name in differing[:2]]
-            taken = {other.name for other, _ in alike[:number]}
-            folder = output_folder(run.file)
-            names = [
-                model,
-                f"{model} ({', '.join(told)})",
-                f"{model} ({folder.name if folder else run.date})",
-                f"{model} ({run.date})",
-            ]
-            names = names[len(alike) > 1 and bool(told) :]
-            run.name = next((name for name in names if name not in taken), f"{model} ({number + 1})")
+        alike = {run: facts_of(run.record) for run in runs if run.model == model}
+        differing = [name for name in facts_of(runs[0].record) if len({own[name] for own in alike.values()}) > 1][:2]
+        for run, own in alike.items():
+            told = ", ".join(f"{name} {own[name][:24] or 'not told'}" for name in differing) or run.date
+            run.name = f"{model} ({told})" if len(alike) > 1 else model
+        for name, count in Counter(run.name for run in alike).items():
+            same = [run for run in alike if run.name == name]
+            for number, run in enumerate(same if count > 1 else ()):
+                run.name = f"{model} ({run.date}{f', {number + 1}' if number else ''})"
 
 
 def _tasks_of(file: ResultsFile) -> Iterable[str]:
@@ -298,9 +288,7 @@ def _tasks_of(file: ResultsFile) -> Iterable[str]:
 
 def _merged(files: Sequence[ResultsFile], sources: Mapping[str, ResultsFile]) -> RunRecord:
     """The newest record, with each task's from its own file, and all signatures and left out tasks of these files."""
-    order = {name: place for place, name in enumerate(all_tasks())}
-    names = sorted(sources, key=lambda name: (order.get(name.partition("|")[0], len(order)), name))
-    tasks = {name: record for name in names if (record := sources[name].record.tasks.get(name))}
+    tasks = {name: record for name in in_order(sources) if (record := sources[name].record.tasks.get(name))}
     signatures = {one.group: one for file in files[::-1] for one in file.record.signatures}
     missing = {name: None for file in files for name in file.record.missing if f"{name}|0" not in sources}
     changed = {"tasks": tasks, "signatures": tuple(signatures.values()), "missing": tuple(missing)}
@@ -309,7 +297,7 @@ def _merged(files: Sequence[ResultsFile], sources: Mapping[str, ResultsFile]) ->
 
 def members_of(name: str, tasks: Iterable[str]) -> list[str] | None:
     """The tasks with `|k` that an average is of: those of a group, or all of a declared mean; None of another name."""
-    bare, _, shots = name.partition("|")
+    bare, shots = name_and_shots(name)
     group, sign, kind = bare.partition(":_")
     if not sign:
         return None

@@ -1,18 +1,19 @@
 """Differences between runs on the same items, and ranks of runs: both with missing items as the worst score."""
 
 import math
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cultureval.runs.frame import SCORE, ends, of_sums
-from cultureval.runs.scores import TINY, Floats, Parts, Score, average, fill, influence, items_of, mean, wide
+from cultureval.metrics.standard_errors import TINY, Floats
+from cultureval.runs.frame import SCORE, Parts, ends, of_sums
+from cultureval.runs.scores import Influence, Place, Score, average, complete, fill, influences, items_of, mean
 
 if TYPE_CHECKING:
     import pandas
 
-CELL = ["task", "metric", "cluster"]
 DRAWS = 10_000  # random swaps of a permutation test
 AT_ONCE = 250  # of them
 
@@ -59,14 +60,14 @@ class PairItems(NamedTuple):
 
     Attributes:
         a: The first run; `b` the second.
-        found: (task, metric) -> `influence` of its clusters in both runs.
+        found: `influences` of both runs.
         asked: (task, metric) -> items that count in either run's score.
         missing: (task, metric) -> items that each run has no score of.
     """
 
     a: str
     b: str
-    found: dict[tuple[str, str], "pandas.DataFrame"]
+    found: dict[Place, Influence]
     asked: dict[tuple[str, str], int]
     missing: dict[tuple[str, str], tuple[int, int]]
 
@@ -85,8 +86,7 @@ def pair_items(items: "pandas.DataFrame", a: str, b: str) -> PairItems:
     asked = filled[(filled["den"] > 0).to_numpy()].groupby(["task", "metric"], observed=True)["item"].nunique()
     scored = own[(own["num"].notna() | (own["den"] == 0)).to_numpy()].groupby(SCORE, observed=True).size().to_dict()
     missing = {place: (n - scored.get((a, *place), 0), n - scored.get((b, *place), 0)) for place, n in rows.items()}
-    found = influence(filled, at_ends=False).groupby(["task", "metric"], observed=True)
-    return PairItems(a, b, dict(iter(found)), asked.to_dict(), missing)
+    return PairItems(a, b, influences(filled, alike=False), asked.to_dict(), missing)
 
 
 def difference(items: PairItems, parts: Parts, draws: int = DRAWS, seed: int = 0) -> Pair | None:
@@ -104,38 +104,39 @@ def difference(items: PairItems, parts: Parts, draws: int = DRAWS, seed: int = 0
     Returns:
         None where a run lacks a part, or a missing item has no worst score.
     """
-    import pandas
     from scipy.special import stdtr
 
-    a, b = items.a, items.b
-    if any(place not in items.found for place in parts):
+    both = complete(items.found, parts)
+    if len(both) < 2:
         return None
-    table, found = average(pandas.concat([items.found[place] for place in parts], ignore_index=True), parts)
-    values = table["value"].reindex([a, b]).to_numpy()
-    if not np.isfinite(values).all():
-        return None
-    gap = float(values[0] - values[1])
-    num, den = (wide(found, name, CELL, [a, b]) for name in ("num", "den"))
-    cells = found.drop_duplicates(CELL).sort_values(CELL)
-    cluster = np.unique(cells["cluster"].astype(str), return_inverse=True)[1]
-    unlike = (np.abs(num[:, 0] - num[:, 1]) > TINY) | (den[:, 0] != den[:, 1])
-    differ, asked = len(np.unique(cluster[unlike])), sum(items.asked[place] for place in parts)
+    ours, theirs = both[items.a], both[items.b]
+    left, right = (average(own, list(parts.values())) for own in (ours, theirs))
+    gap = left.value - right.value
+    cells = [aligned(pair, [one.sums for one in pair]) for pair in zip(ours, theirs, strict=True)]
+    unlike = [clusters[(np.abs(sums[:, 0] - sums[:, 1]) > TINY).any(axis=1)] for clusters, sums in cells]
+    differ, asked = len(np.unique(np.concatenate(unlike))), sum(items.asked[place] for place in parts)
     missing = (sum(items.missing[place][0] for place in parts), sum(items.missing[place][1] for place in parts))
-    clusters = int(cluster.max()) + 1
+    clusters, adds = aligned([left, right], [left.add, right.add])
     if not differ:
-        return Pair(gap, None, None, None, 1.0, "identical", asked, clusters, 0, missing)
-    adds = wide(found, "add", ["cluster"], [a, b])
-    error = math.sqrt(float(((adds[:, 0] - adds[:, 1]) ** 2).sum()) * (1 + 2 / differ))
-    df = _least_df(table)
-    pair_of = Pair(gap, *_interval(gap, error, df, parts), 1.0, "jackknife", asked, clusters, differ, missing)
+        return Pair(gap, None, None, None, 1.0, "identical", asked, len(clusters), 0, missing)
+    error = math.sqrt(float(np.square(adds[:, 0] - adds[:, 1]).sum()) * (1 + 2 / differ))
+    df = _least_df([left, right])
+    pair_of = Pair(gap, *_interval(gap, error, df, parts), 1.0, "jackknife", asked, len(clusters), differ, missing)
     if any(of_sums(*place) for place in parts):
         return pair_of._replace(p=float(2 * stdtr(df, -abs(gap) / error)) if error > TINY else 1.0)
-    if len(parts) == 1 and len(num) == asked and np.isin(num, (0, 1)).all() and (den == 1).all():
-        first, second = (int((sign * (num[:, 0] - num[:, 1]) > 0).sum()) for sign in (1, -1))
+    sums = cells[0][1]
+    if len(parts) == 1 and len(sums) == asked and np.isin(sums[..., 0], (0, 1)).all() and (sums[..., 1] == 1).all():
+        first, second = (int((sign * (sums[:, 0, 0] - sums[:, 1, 0]) > 0).sum()) for sign in (1, -1))
         return pair_of._replace(p=mcnemar(first, second), test="McNemar mid-p")
-    scores = list(cells.groupby(["task", "metric"], observed=True, sort=False).indices.values())
-    p = permutation(np.stack([num, den]), cluster, scores, cells["weight"].to_numpy(), gap, draws, seed)
-    return pair_of._replace(p=p, test="permutation")
+    return pair_of._replace(p=permutation(cells, list(parts.values()), gap, draws, seed), test="permutation")
+
+
+def aligned(found: Sequence[Influence], values: Sequence[Floats]) -> tuple[NDArray[np.int64], Floats]:
+    """The clusters [G] of a score in M runs, and values of their clusters as [G, M, ...], 0 where a run has none."""
+    names, rows = np.unique(np.concatenate([one.clusters for one in found]), return_inverse=True)
+    table = np.zeros((len(names), len(found), *values[0].shape[1:]))
+    table[rows, np.repeat(np.arange(len(found)), [len(one.clusters) for one in found])] = np.concatenate(values)
+    return names, table
 
 
 def _interval(gap: float, error: float, df: float, parts: Parts) -> tuple[float | None, float | None, float | None]:
@@ -150,10 +151,9 @@ def _interval(gap: float, error: float, df: float, parts: Parts) -> tuple[float 
     return error, max(gap - reach, -widest), min(gap + reach, widest)
 
 
-def _least_df(table: "pandas.DataFrame") -> float:
+def _least_df(averages: Iterable[Influence]) -> float:
     """The least degrees of freedom of some averages, at least 1."""
-    known = table["df"][table["df"] >= 1]
-    return float(known.min()) if len(known) else 1e9
+    return min((one.df for one in averages if one.df >= 1), default=1e9)
 
 
 def mcnemar(only_first: int, only_second: int) -> float:
@@ -168,40 +168,30 @@ def mcnemar(only_first: int, only_second: int) -> float:
 
 
 def permutation(
-    sums: Floats,
-    cluster: NDArray[np.int64],
-    scores: list[NDArray[np.int64]],
-    weight: Floats,
-    gap: float,
-    draws: int,
-    seed: int,
+    cells: Sequence[tuple[NDArray[np.int64], Floats]], weights: Sequence[float], gap: float, draws: int, seed: int
 ) -> float:
     """The two-sided p-value of swapping two runs on random clusters; ties count half, and no difference is 1.
 
     Args:
-        sums: [2, cells, 2] num and den of each cell (a cluster of one score) in each run.
-        cluster: [cells] the number of its cluster, which is swapped in all scores at once.
-        scores: The cells of each score.
-        weight: [cells] of its score in the average.
+        cells: Of each score the numbers of its clusters [G], which are swapped in all scores at once, and the num and
+            den of each in each run [G, 2, 2].
+        weights: Of the scores.
         gap: The difference that was seen.
     """
     if abs(gap) <= 1e-9:
         return 1.0
-    generator = np.random.default_rng(seed)
+    generator, names = np.random.default_rng(seed), np.unique(np.concatenate([clusters for clusters, _ in cells]))
     further = alike = 0
     for start in range(0, draws, AT_ONCE):
-        size = (min(AT_ONCE, draws - start), int(cluster.max()) + 1)
-        swap = generator.integers(0, 2, size, np.int8).astype(np.float64)
+        swap = generator.integers(0, 2, (min(AT_ONCE, draws - start), len(names)), np.int8).astype(np.float64)
         drawn = np.zeros(len(swap))
-        for rows in scores:
-            one = sums[:, rows]
-            moved = swap[:, cluster[rows]] @ (one[..., 1] - one[..., 0]).T
-            (left, left_den), (right, right_den) = (one[..., 0].sum(1) + moved).T, (one[..., 1].sum(1) - moved).T
+        for (clusters, sums), weight in zip(cells, weights, strict=True):
+            moved = swap[:, np.searchsorted(names, clusters)] @ (sums[:, 1] - sums[:, 0])
+            left, right = sums[:, 0].sum(axis=0) + moved, sums[:, 1].sum(axis=0) - moved
             with np.errstate(invalid="ignore", divide="ignore"):
-                drawn += weight[rows[0]] * (left / left_den - right / right_den)
-        size_of = np.abs(drawn)
-        further += int((size_of > abs(gap) + 1e-9).sum())
-        alike += int((np.abs(size_of - abs(gap)) <= 1e-9).sum())
+                drawn += weight / math.fsum(weights) * (left[:, 0] / left[:, 1] - right[:, 0] / right[:, 1])
+        further += int((np.abs(drawn) > abs(gap) + 1e-9).sum())
+        alike += int((np.abs(np.abs(drawn) - abs(gap)) <= 1e-9).sum())
     return min(1.0, (1 + further + alike / 2) / (draws + 1))
 
 
@@ -222,28 +212,24 @@ def ranks(
         The best first. A run that lacks a part is absent, as are all where a missing item has no worst score.
     """
     chosen = fill(items_of(items, parts))
-    if len(chosen[["task", "metric"]].drop_duplicates()) < len(parts):
+    found = complete(influences(chosen, alike=False), parts)
+    if not found:
         return []
-    scores = mean(chosen, parts)
-    table, found = average(influence(chosen, at_ends=False), parts)
-    table = table[table["value"].notna()]
-    if table.empty:
-        return []
-    runs = list(table.index)
-    found = found[found["run"].isin(runs)]
-    adds = wide(found, "add", ["cluster"], runs)
-    differ = differing(*(wide(found, name, CELL, runs) for name in ("num", "den")))
+    runs, averages = list(found), [average(own, list(parts.values())) for own in found.values()]
+    _, adds = aligned(averages, [one.add for one in averages])
+    differ = sum(differing(aligned(part, [one.sums for one in part])[1]) for part in zip(*found.values(), strict=True))
     worst, best = ends(*next(iter(parts)))
-    score = table["value"].to_numpy() * np.sign(best - worst)
+    score = np.array([one.value for one in averages]) * np.sign(best - worst)
     known = np.isfinite(adds).all()  # a score of a single cluster has no error: no run is told apart
     nobody = np.zeros((len(runs), len(runs)), bool)
-    better = told_apart(score, adds, differ, _least_df(table), level, draws, seed) if known else nobody
+    better = told_apart(score, adds, differ, _least_df(averages), level, draws, seed) if known else nobody
     rank = 1 + (score[None, :] > score[:, None] + TINY).sum(axis=1)
+    scores = mean(chosen, parts)
     low, high = 1 + better.sum(axis=0), len(runs) - better.sum(axis=1)
-    found_ranks = [
-        Ranked(run, scores[run], *map(int, place)) for run, *place in zip(runs, rank, low, high, strict=True)
-    ]
-    return sorted(found_ranks, key=lambda one: (one.rank, one.run))
+    places = zip(runs, rank, low, high, strict=True)
+    return sorted(
+        (Ranked(run, scores[run], *map(int, place)) for run, *place in places), key=lambda one: (one.rank, one.run)
+    )
 
 
 def told_apart(
@@ -271,7 +257,6 @@ def told_apart(
     return (np.subtract.outer(score, score) > reach) & (differ > 0)
 
 
-def differing(num: Floats, den: Floats) -> NDArray[np.int64]:
-    """[M, M] the rows, of [rows, M] sums, in which two runs differ."""
-    columns = range(num.shape[1])
-    return np.array([((num[:, [at]] != num) | (den[:, [at]] != den)).sum(axis=0) for at in columns])
+def differing(sums: Floats) -> NDArray[np.int64]:
+    """[M, M] the rows of sums [rows, M, P] in which two runs differ."""
+    return np.array([(sums[:, [at]] != sums).any(axis=2).sum(axis=0) for at in range(sums.shape[1])])

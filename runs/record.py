@@ -3,12 +3,20 @@
 `SCHEMA` is the section's version, raised when a field changes its meaning or goes.
 """
 
+from collections.abc import Iterable, Mapping
+from functools import cache
+from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt
 
+from cultureval.runtime.rows_report import RowsReport
+from cultureval.tasks import catalogue
+from cultureval.tasks.catalogue import all_tasks, name_and_shots
+
 SCHEMA = 2
 SECTION = "cultureval"  # its key in a results file
+SAMPLE_ROWS = Path(catalogue.__file__).with_name("sample_rows.txt")  # made by tests/unit/test_sample_rows.py
 
 
 class Record(BaseModel):
@@ -40,7 +48,6 @@ class TaskRecord(Record):
         left_out: Metrics that it has not, since their judge (`RunRecord.unjudged`) or model was not there.
         truncated: Answers that ended at the token limit.
         cut_prompts: Prompts of which the beginning was left out, since they are too long for the model.
-        unparsable: Answers that the metric could not read, where a metric counts them.
         reused: Answers that were taken from an earlier run.
         tokens_in: Tokens of its prompts, each counted once, reused answers included; `tokens_out` of its answers (or
             choices).
@@ -71,7 +78,6 @@ class TaskRecord(Record):
     left_out: tuple[str, ...] = ()
     truncated: NonNegativeInt = 0
     cut_prompts: NonNegativeInt = 0
-    unparsable: NonNegativeInt = 0
     reused: NonNegativeInt = 0
     tokens_in: NonNegativeInt | None = None
     tokens_out: NonNegativeInt | None = None
@@ -217,3 +223,65 @@ class RunRecord(Record):
     model: ModelRecord = ModelRecord()
     machine: MachineRecord = MachineRecord()
     timing: TimingRecord = TimingRecord()
+
+
+def is_sample(record: TaskRecord) -> bool:
+    """Whether a task's rows are those of the shipped samples, whatever their folder is called."""
+    return not {record.content_hash, record.rows_hash}.isdisjoint(_sample_rows())
+
+
+@cache
+def _sample_rows() -> frozenset[str]:
+    """The hashes of the shipped samples' rows, alone and with their few-shot examples."""
+    return frozenset(SAMPLE_ROWS.read_text(encoding="utf-8").split())
+
+
+def task_records(configs: Mapping[str, Any], limit: int | None) -> dict[str, TaskRecord]:
+    """The records of the tasks that the catalogue knows, without what only a run knows.
+
+    Args:
+        configs: Task with `|k` -> its configuration, as `config_tasks` of a results file.
+        limit: At most this many rows per task were asked; None: all.
+
+    Returns:
+        By name with `|k`, in the catalogue's order (LightEval's is that of a set, another in each process); tasks of
+        other packages are left out.
+    """
+    known = {name: config if isinstance(config, Mapping) else {} for name, config in configs.items()}
+    return {
+        name: _task_record(name, known[name], limit)
+        for name in in_order(known)
+        if name_and_shots(name)[0] in all_tasks()
+    }
+
+
+def in_order(names: Iterable[str]) -> list[str]:
+    """Tasks with `|k` in the catalogue's order; those of other packages follow."""
+    places = {name: place for place, name in enumerate(all_tasks())}
+    return sorted(names, key=lambda name: (places.get(name_and_shots(name)[0], len(places)), name))
+
+
+def _task_record(name: str, config: Mapping[str, Any], limit: int | None) -> TaskRecord:
+    bare, shots = name_and_shots(name)
+    task = all_tasks()[bare]
+    report: RowsReport = config.get("rows_report") or {}
+    rows = config.get("effective_num_docs")  # as LightEval counts them
+    return TaskRecord(
+        task=name,
+        **{field: getattr(task, field) for field in ("suite", "benchmark", "group", "subset", "domain", "metrics")},
+        shots=int(shots) if shots.isdigit() else 0,
+        rows=rows if isinstance(rows, int) and rows > 0 else 0,
+        expected_rows=report.get("expected_rows", task.expected_rows),
+        limit=limit,
+        form=report.get("form", ""),
+        source=report.get("source", ""),
+        revision=report.get("revision") or "",
+        rows_hash=report.get("fingerprint", ""),
+        content_hash=report.get("content", ""),
+        prompt_hash=report.get("prompt", ""),
+        parity=report.get("parity", ""),
+        skipped_rows=len(report.get("skipped_rows", ())),
+        refused=len(report.get("refused_rows", ())),
+        other_data=report.get("other_data", ""),
+        notes=(*report.get("notes", ()), *filter(None, [report.get("caveat")])),
+    )

@@ -19,9 +19,9 @@ from cultureval.runs.record import (
     SignatureRecord,
     TaskRecord,
     TimingRecord,
+    task_records,
 )
 from cultureval.runs.signature import asked_in_run, signatures_of
-from cultureval.runs.task_records import task_records
 from cultureval.runtime.devices import hardware
 from cultureval.runtime.doc_fields import specific_of
 from cultureval.runtime.patches.lighteval.row_order import LIGHTEVAL_SEED
@@ -85,20 +85,22 @@ def _tasks_of(
     found = {}
     for name, one in task_records(configs, run.limit).items():
         parity, prompt = asked_in_run(run.model, name, configs[name].get("rows_report") or {})
-        made = _names_of(run.tasks[name].metrics)
+        named = [metric.metric_name for metric in run.tasks[name].metrics]
+        made = set(chain.from_iterable([one] if isinstance(one, str) else one for one in named))
+        judged = [name for judge in unjudged for name in metrics_of_judge(judge, kind_of(one.task).judge_templates)]
         update = {
             "parity": parity,
             "prompt_hash": prompt,
             "metrics": tuple(metric for metric in one.metrics if metric in made),
-            "left_out": (*_metrics_of(unjudged, one), *(metric for metric in one.metrics if metric not in made)),
-            **_counts(name, run.tracker.details_logger.details.get(name, ()), hasattr(run.model, "run_record")),
+            "left_out": (*judged, *(metric for metric in one.metrics if metric not in made)),
+            **_counts(run.tracker.details_logger.details.get(name, ()), hasattr(run.model, "run_record")),
             **_known(TaskRecord, said.get(name, {})),
         }
         found[name] = one.model_copy(update=update)
     return found
 
 
-def _counts(name: str, details: Sequence[Any], ours: bool) -> dict[str, int]:
+def _counts(details: Sequence[Any], ours: bool) -> dict[str, int]:
     """The counts of LightEval's `Detail` of each row.
 
     Args:
@@ -106,28 +108,14 @@ def _counts(name: str, details: Sequence[Any], ours: bool) -> dict[str, int]:
     """
     rows = [row for row in details if not specific_of(row.doc).get("unscored")]
     reasons = [specific_of(row.doc).get("finish_reasons") or () for row in rows]
-    unreadable = kind_of(name).unreadable
     return {
         "rows": len(rows),
         "refused": len(details) - len(rows),
         "truncated": sum("length" in of_row for of_row in reasons),
         "cut_prompts": sum(row.model_response.truncated_tokens_count > 0 for row in rows) if ours else 0,
-        "unparsable": sum(unreadable(row.metric) for row in rows) if unreadable else 0,
         "tokens_in": sum(_prompt_tokens(row.model_response.input_tokens) for row in rows),
         "tokens_out": sum(_tokens(row.model_response.output_tokens) for row in rows),
     }
-
-
-def _names_of(metrics: Iterable[Any]) -> set[str]:
-    """The names of LightEval's metrics, each of which has one or several."""
-    named = (metric.metric_name for metric in metrics)
-    return set(chain.from_iterable([one] if isinstance(one, str) else one for one in named))
-
-
-def _metrics_of(judges: Iterable[str], task: TaskRecord) -> tuple[str, ...]:
-    """The metrics that judges would have in a task."""
-    templates = kind_of(task.task).judge_templates
-    return tuple(name for judge in judges for name in metrics_of_judge(judge, templates))
 
 
 def run_record(
@@ -203,8 +191,7 @@ def versions(packages: Iterable[str] = PACKAGES) -> dict[str, str]:
 def options_as_resolved() -> dict[str, Any]:
     """The current options of reading data but for secrets, and whether answers are reused."""
     options = read_data_options()
-    root = str(options.root) if options.root else None
-    read = {"data_root": root, "bad_rows": options.bad_rows, "form": options.form}
+    read = {"data_root": options.root and str(options.root), "bad_rows": options.bad_rows, "form": options.form}
     settings = current_settings()
     suite = {option.name: options.suite[option.name] for option in all_options() if not option.secret}
     return {**read, **suite, "resume": settings.resume, "on_refused": settings.on_refused}

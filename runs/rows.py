@@ -1,7 +1,6 @@
 """A row of the details as data: its name, prompt, gold, the answer that its metric chose, its scores."""
 
 import hashlib
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NotRequired
@@ -123,44 +122,6 @@ def names_of(rows: Sequence[Row]) -> list[str]:
     """The names of all rows of a task, as the frame has them (`runs.frame.row_names`)."""
     specifics = [specific_of(row["doc"]) for row in rows]
     return row_names({field: [one.get(field) for one in specifics] for field in (*NAMES, *FIELDS)}, len(rows))
-
-
-def address_names(names: Iterable[str]) -> list[str]:
-    """Names of rows that are safe in an address and in a zip file, each another, as the viewer has them."""
-    found: dict[str, None] = {}
-    for name in names:
-        safe = address = re.sub(r"[^\w.-]+", "-", name[:64]).strip("-.") or "item"
-        number = 2
-        while address in found:
-            address, number = f"{safe}-{number}", number + 1
-        found[address] = None
-    return list(found)
-
-
-def places_of(item: str, rows: Sequence[Row], task: str) -> list[int]:
-    """The rows of an item of a task, from 0: one, or several that share it (statements of an image, two directions).
-
-    Args:
-        item: As any command names it; `row N`, or N alone where rows have no such name, is the Nth from 1.
-        rows: All rows of the task.
-        task: Its name, for the message.
-
-    Raises:
-        CulturevalError: There is no such item.
-    """
-    names = names_of(rows)
-    for known in (names, address_names(names)):
-        if item in known:
-            return [known.index(item)]
-    specifics = [specific_of(row["doc"]) for row in rows]
-    for field in (*NAMES, "item_id"):
-        if found := [place for place, one in enumerate(specifics) if str(one.get(field)) == item]:
-            return found
-    number = re.fullmatch(r"(?:row )?([1-9]\d{0,8})", item)
-    if number and int(number[1]) <= len(rows):
-        return [int(number[1]) - 1]
-    told = f"{task} has no item {item!r} among its {len(rows)}: {shown_names(names)}"
-    raise CulturevalError(f"{told}. 'row 1' (in quotes) is the first.")
 
 
 def is_verdict(value: Any) -> bool:

@@ -12,7 +12,7 @@ from cultureval.runtime.errors import escaped
 from cultureval.runtime.patches.lighteval.stock_runs import stock_facts
 from cultureval.runtime.settings import current_settings
 from cultureval.runtime.signatures import combined_hash, installed_versions, signature
-from cultureval.tasks.catalogue import all_suites, all_tasks, groups, kind_of
+from cultureval.tasks.catalogue import all_suites, all_tasks, groups, kind_of, name_and_shots
 from cultureval.tasks.running import FinishedRun
 
 
@@ -34,7 +34,7 @@ def signatures_of(run: FinishedRun) -> tuple[SignatureRecord, ...]:
     generated: dict[str, bool] = {}
     ours = {name: task for name, task in run.tasks.items() if hasattr(task.config, "rows_report")}
     for name, task in ours.items():
-        bare, _, shots = name.partition("|")
+        bare, shots = name_and_shots(name)
         parity, prompt = asked_in_run(run.model, name, task.config.rows_report)
         report = task.config.rows_report | {"parity": parity, "prompt": prompt}
         reports.setdefault((bare.partition(":")[0], shots, task.version), []).append(report)

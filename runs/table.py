@@ -5,19 +5,20 @@ them for a run and `published` with the paper's own numbers. The summary, the le
 exports show what these return.
 """
 
+import csv
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cultureval.metrics.declared import SHARE
-from cultureval.runs.frame import ends
+from cultureval.runs.frame import Parts, ends
 from cultureval.runs.loading import Run
-from cultureval.runs.paper_numbers import published_model
 from cultureval.runs.record import TaskRecord
-from cultureval.runs.scores import Parts
 from cultureval.runtime.errors import described
 from cultureval.tasks import catalogue
-from cultureval.tasks.catalogue import all_suites, all_tasks
+from cultureval.tasks.catalogue import all_suites, all_tasks, name_and_shots
 from cultureval.tasks.suite import SCORE
 
 if TYPE_CHECKING:
@@ -25,8 +26,8 @@ if TYPE_CHECKING:
 
 AVERAGE, OTHERS = "Average", "other tasks"
 MOST_SUBSETS = 12  # of a mean that have rows of their own
-JUDGED_IN_PART = 0.02  # share of a judge's scores that are missing, from which a note says so
 JUDGE = "judge_"
+_INSTRUCTION_TUNED = re.compile(r"(?<=[-_\s])(it|inst)(?=$|[-_\s])")
 Place = tuple[str, str]  # row and column of a table
 Given = Mapping[str, Iterable[str]]  # task without `|k` -> the names of its scores
 Numbers = Mapping[tuple[str, str], float]  # by place, or by task (without `|k`) and metric
@@ -152,12 +153,10 @@ def tables_of(run: Run) -> list[TableOfRun]:
 
 def _unrecorded(run: Run, name: str) -> TaskRecord:
     """A task that no record describes, of stock LightEval or another package."""
-    bare, _, shots = name.rpartition("|")
-    group = bare.partition(":")[0]
-    names = tuple(run.scores[name])
-    return TaskRecord(
-        task=name, suite=OTHERS, benchmark=group, group=group, subset=bare, shots=int(shots), metrics=names
-    )
+    bare, shots = name_and_shots(name)
+    group, names = bare.partition(":")[0], tuple(run.scores[name])
+    of_all = {"suite": OTHERS, "benchmark": group, "group": group, "subset": bare}
+    return TaskRecord(task=name, shots=int(shots or 0), metrics=names, **of_all)
 
 
 def published(suite: str) -> dict[str, list[TableOfRun]]:
@@ -187,14 +186,12 @@ def _declared(run: Run, suite: str, tasks: Sequence[TaskRecord]) -> tuple[Sequen
     known = all_suites().get(suite)
     try:
         if known and known.tables:
-            return known.part("tables")({_bare(task): run.scores.get(task.task, {}) for task in tasks}), []
+            return known.part("tables")(
+                {name_and_shots(task.task)[0]: run.scores.get(task.task, {}) for task in tasks}
+            ), []
     except Exception as error:  # of another package's function, on a run that may be of another version
         return [group_table(suite, tasks)], [f"The suite's own tables cannot be made: {described(error)}."]
     return [group_table(suite, tasks)], []
-
-
-def _bare(task: TaskRecord) -> str:
-    return task.task.rpartition("|")[0]
 
 
 def _filled(run: Run, table: Table, suite: str, shots: int) -> TableOfRun:
@@ -202,22 +199,18 @@ def _filled(run: Run, table: Table, suite: str, shots: int) -> TableOfRun:
     model = published_model(run.model, table.published) if table.published and not shots else None
     numbers = table.published[model] if model else {}
     cells = {place: _cell(run, place, mean, shots, numbers) for place, mean in table.cells.items()}
-    there = [place for place, mean in table.cells.items() if _has_part(run, mean, shots)]
+    records = run.record.tasks
+    known = {name: {*own, *(records[name].metrics if name in records else ())} for name, own in run.scores.items()}
+    there = [
+        place
+        for place, mean in table.cells.items()
+        if any(metric in known.get(f"{task}|{shots}", ()) for task, metric in mean.parts)
+    ]
     rows, columns = {row for row, _ in there}, {column for _, column in there}
     cells = {place: cell for place, cell in cells.items() if place[0] in rows and place[1] in columns}
     name = f"{table.name}{of_shots(shots)}"
-    notes = [*(table.notes(run, shots) if table.notes and cells else ()), *_judged_in_part(table.judge, cells)]
+    notes = table.notes(run, shots) if table.notes and cells else []
     return _of_cells(table, suite, name, cells, notes)
-
-
-def _has_part(run: Run, mean: Mean, shots: int) -> bool:
-    """Whether a run has one of a mean's scores, or a task that has this metric without a score."""
-    records = run.record.tasks
-    for task, metric in mean.parts:
-        record = records.get(name := f"{task}|{shots}")
-        if metric in run.scores.get(name, {}) or (record and metric in record.metrics):
-            return True
-    return False
 
 
 def _of_cells(table: Table, suite: str, name: str, cells: dict[Place, Cell], notes: list[str]) -> TableOfRun:
@@ -252,15 +245,6 @@ def _paper(numbers: Numbers, place: Place, mean: Mean, parts: Parts) -> float | 
     if mean.ours or not parts or any(part not in numbers for part in parts):
         return None
     return sum(weight * numbers[part] for part, weight in parts.items()) / sum(parts.values())
-
-
-def _judged_in_part(judge: str, cells: Mapping[Place, Cell]) -> list[str]:
-    """A line on a judge's table of which many scores are missing."""
-    counts = [(cell.n, cell.asked) for cell in cells.values() if cell.n is not None and cell.asked]
-    asked = sum(of for _, of in counts)
-    missing = asked - sum(n for n, _ in counts)
-    told = [f"Judged in part ({missing} of {asked} scores are missing)."]
-    return told if judge and missing > JUDGED_IN_PART * asked else []
 
 
 def equal(parts: Iterable[tuple[str, str]]) -> dict[tuple[str, str], float]:
@@ -310,7 +294,7 @@ def group_table(suite: str, tasks: Sequence[TaskRecord]) -> Table:
     """
     groups: dict[tuple[str, str], list[str]] = {}
     for task in tasks:
-        groups.setdefault((task.group, task.headline), []).append(_bare(task))
+        groups.setdefault((task.group, task.headline), []).append(name_and_shots(task.task)[0])
     known = catalogue.groups(suite)
     cells: dict[Place, Mean] = {}
     for (group, metric), present in groups.items():
@@ -319,7 +303,7 @@ def group_table(suite: str, tasks: Sequence[TaskRecord]) -> Table:
     lower = frozenset(metric for (_, metric), own in groups.items() if not higher_is_better(own[0], metric))
     averages = _averages(suite, known, cells)
     main = next(reversed(averages), None) or (next(iter(cells)) if len(cells) == 1 else None)
-    given = {_bare(task): task.metrics for task in tasks}
+    given = {name_and_shots(task.task)[0]: task.metrics for task in tasks}
     shares = all(sorted(ends(own[0], metric)) == sorted(SHARE) for (_, metric), own in groups.items())
     unit = "0 to 1" if shares else "on the scales of the metrics"
     return Table(suite, with_subsets(cells, given) | averages, unit, main, lower)
@@ -373,3 +357,33 @@ def mean_row(cells: Mapping[Place, Mean], rows: Sequence[str], all_rows: int) ->
     if len(rows) == 1:
         return {place: mean for place, mean in cells.items() if place[0] == rows[0]}
     return {(label, column): mean_of_cells((cells[row, column] for row in rows), ours=True) for column in columns}
+
+
+def published_model(name: str, listed: Iterable[str]) -> str | None:
+    """The one of a paper's models that has the same name as a model; None if the paper lists none.
+
+    Names are compared without organisation or folder, case and punctuation; "+" is "plus", as in names on the hub,
+    -it and -inst are -Instruct, and Meta-Llama is Llama. A name with more in it (a version, a size, "Instruct", -AWQ)
+    is another model.
+
+    Args:
+        name: A run's model: a hub id, a folder or a server's name ("org/Model-7B").
+        listed: The names in the paper's table.
+    """
+    wanted = _plain(name)
+    return next((model for model in listed if _plain(model) == wanted), None)
+
+
+def published_rows(file: Path) -> list[dict[str, str]]:
+    """The rows of a paper's table, a CSV with a header, as texts; lines that start with "#" name its source."""
+    lines = [line for line in file.read_text(encoding="utf-8").splitlines() if not line.startswith("#")]
+    return list(csv.DictReader(lines))
+
+
+def _plain(name: str) -> str:
+    parts = re.split(r"[/\\]", name.rstrip("/\\"))
+    hub = [part for part in parts if part.startswith("models--")]  # a folder of the hub's cache: models--ORG--NAME
+    text = (hub or parts)[-1].split("--")[-1].casefold().replace("+", "plus")
+    text = _INSTRUCTION_TUNED.sub("instruct", text).removeprefix("meta-")
+    # Between digits punctuation stays: Qwen2.5-7B is not Qwen2-57B.
+    return re.sub(r"(?<!\d)[^\w.]+|[^\w.]+(?!\d)|(?<!\d)\.|\.(?!\d)|_", "", re.sub(r"(?<=\d)_(?=\d)", "-", text))

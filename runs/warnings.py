@@ -10,9 +10,8 @@ from cultureval.metrics.code.report import NO_SANDBOX
 from cultureval.runs.files import read_details
 from cultureval.runs.frame import leaf
 from cultureval.runs.loading import Run
-from cultureval.runs.record import TaskRecord
+from cultureval.runs.record import TaskRecord, is_sample
 from cultureval.runs.scores import counts_of
-from cultureval.runs.task_records import is_sample
 from cultureval.runtime.errors import CulturevalError, counted
 from cultureval.tasks.catalogue import declared_metric, groups, known_task, name_and_shots
 

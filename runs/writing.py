@@ -17,7 +17,7 @@ from cultureval.runs.record import RunRecord
 from cultureval.runs.recording import record_of, section_of
 from cultureval.runtime.rounding import without_nan
 from cultureval.runtime.saving import summary_file
-from cultureval.tasks.catalogue import OVERALL, is_gated, means_of_subsets, mixed_averages
+from cultureval.tasks.catalogue import OVERALL, is_gated, means_of_subsets, mixed_averages, name_and_shots
 from cultureval.tasks.running import FinishedRun
 
 if TYPE_CHECKING:
@@ -119,7 +119,7 @@ def complete_results(run: FinishedRun, record: RunRecord) -> None:
             del scores[name]
     run.tracker.sections |= section_of(record)
     run.tracker.withheld = {
-        name for name, task in record.tasks.items() if is_gated(name.partition("|")[0], task.source)
+        name for name, task in record.tasks.items() if is_gated(name_and_shots(name)[0], task.source)
     }
 
 

@@ -98,9 +98,9 @@ def _show_fooled(results: Path, task: str | None, limit: int, output: Path | Non
 
 
 def _show_item(results: Path, task: str, item: str, output: Path | None, as_json: bool) -> None:
-    from cultureval.reports.item_view import describe, item_data, save_picture
+    from cultureval.reports.item_view import describe, item_data, places_of, save_picture
     from cultureval.runs.files import output_folder
-    from cultureval.runs.rows import find_task, headline_of, names_of, places_of, rows_of
+    from cultureval.runs.rows import find_task, headline_of, names_of, rows_of
 
     run, name = find_task(results, task)
     rows = rows_of(run.details[name], run.judgements.get(name, ()))

@@ -13,7 +13,7 @@ from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.settings import current_settings, use_settings
 from cultureval.scripts.options import Data, Form, OnlyJson, SourcesFile, Tasks, data_settings, with_sources
 from cultureval.scripts.suite_options import WithCustomSuites, command_group
-from cultureval.tasks.catalogue import all_tasks, require_suites, suites
+from cultureval.tasks.catalogue import all_tasks, name_and_shots, require_suites, suites
 from cultureval.tasks.options import read_data_options
 from cultureval.tasks.registration import unknown_name_hint
 
@@ -38,7 +38,7 @@ def _listed(names: list[str], suite: str | None, every: bool, json: bool) -> str
 
     if suite is not None:
         require_suites([suite], unknown_name_hint)
-    named = [name.rpartition("|")[0] for name in select_tasks(names)[0]] if names else all_tasks()
+    named = [name_and_shots(name)[0] for name in select_tasks(names)[0]] if names else all_tasks()
     chosen = [one for one in dict.fromkeys(named) if suite in (None, all_tasks()[one].suite)]
     if not chosen:
         raise CulturevalError(f"{', '.join(names)} is not of the suite {suite}.")

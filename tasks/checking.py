@@ -11,7 +11,7 @@ from cultureval.runtime.data.row_files import PlacedRow, files_matching, iter_ro
 from cultureval.runtime.data_options import DataOptions
 from cultureval.runtime.errors import BadRow, CulturevalError, SourceUnavailable, shorten
 from cultureval.runtime.extras import MissingExtra
-from cultureval.tasks.catalogue import all_tasks, groups
+from cultureval.tasks.catalogue import all_tasks, groups, name_and_shots
 from cultureval.tasks.manifest import relative_path
 from cultureval.tasks.options import with_defaults
 from cultureval.tasks.reading import FoundSource, asked_by, find_subset, require_examples, subsets_of, tried_rows
@@ -151,14 +151,14 @@ def check_data(names: Iterable[str], options: DataOptions) -> DataReport:
     """
     quiet_libraries()
     options, report, ledger = with_defaults(options), DataReport(), _Ledger()
-    selected = [name.partition("|") for name in select_tasks(list(names))[0]]
+    selected = [name_and_shots(name) for name in select_tasks(list(names))[0]]
     first_error: CulturevalError | None = None
-    for name in dict.fromkeys(bare for bare, _, _ in selected):
+    for name in dict.fromkeys(bare for bare, _ in selected):
         counts = SubsetCounts(name)
         report.subsets.append(counts)
         try:
             _check_subset(all_tasks()[name], options, counts, report.listed, ledger)
-            shots = max(int(number) for bare, _, number in selected if bare == name)
+            shots = max(int(number) for bare, number in selected if bare == name)
             require_examples(name, shots, {"source": counts.source, "few_shot_rows": counts.few_shot})
         except MissingExtra:
             raise

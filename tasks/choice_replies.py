@@ -47,7 +47,6 @@ def generative_kinds(*languages: str) -> dict[str, Kind]:
         f"{key}_reply_{language}": Kind(
             *(choice_reply_prompt(language, several), lazy_call(METRICS, several), NEW_TOKENS),
             instrument=PARSER,
-            unreadable=lambda metrics: bool(metrics["invalid_strict"]),
         )
         for language in languages
         for key, several in SEVERAL.items()

@@ -48,8 +48,6 @@ class Kind:
         rows_per_item: Rows that are scored together as one item, which a limit must not cut.
         few_shot_prompt: As `prompt`, where the prompt differs after few-shot examples.
         judge_templates: Templates for judges of the answers, where CULTUREVAL_JUDGE names judges.
-        unreadable: From the metrics of a row in the details: whether its answer could not be read; None where every
-            answer can be, or where metrics do not say.
         not_generated: Of tasks whose choices are scored and that have no generative form: why.
     """
 
@@ -61,5 +59,4 @@ class Kind:
     rows_per_item: int = 1
     few_shot_prompt: "Callable[..., Doc] | None" = None
     judge_templates: tuple[str, ...] = ()
-    unreadable: "Callable[[Mapping[str, Any]], bool] | None" = None
     not_generated: str = ""

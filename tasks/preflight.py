@@ -16,7 +16,7 @@ from cultureval.runtime.model_settings import CheckedModel, ModelCheck
 from cultureval.runtime.printing import print_note
 from cultureval.runtime.saving import require_folder
 from cultureval.runtime.settings import Settings, current_settings, use_settings, variable_of
-from cultureval.tasks.catalogue import all_suites, all_tasks, kind_of
+from cultureval.tasks.catalogue import all_suites, all_tasks, kind_of, name_and_shots
 from cultureval.tasks.kinds import Kind
 from cultureval.tasks.manifest import manifest_of
 from cultureval.tasks.options import all_options, options_of_model, read_data_options
@@ -152,7 +152,7 @@ def warn_before_run(tasks: Sequence[str]) -> None:
         CulturevalError: A suite refuses the tasks (`Suite.before_run`), or its function cannot be loaded.
     """
     for name, suite in all_suites().items():
-        selected = [task for task in tasks if all_tasks()[task.partition("|")[0]].suite == name]
+        selected = [task for task in tasks if all_tasks()[name_and_shots(task)[0]].suite == name]
         if selected and (check := suite.part("before_run")):
             for sentence in check(selected):
                 print_note(sentence)
@@ -190,7 +190,7 @@ def _kinds(names: Iterable[str], problems: ProblemList) -> dict[str, Kind]:
 
 
 def _shows_images(name: str) -> bool:
-    return all_tasks()[name.partition("|")[0]].images
+    return all_tasks()[name_and_shots(name)[0]].images
 
 
 def _read_data(
@@ -202,7 +202,7 @@ def _read_data(
     broken: list[str] = []
     failed: dict[str, CulturevalError] = {}
     for name in selected:
-        bare, _, shots = name.partition("|")
+        bare, shots = name_and_shots(name)
         try:
             subsets[bare] = subsets.get(bare) or prepare_subset(all_tasks()[bare], options, limit)
             require_examples(bare, int(shots or 0), subsets[bare].report)
@@ -229,7 +229,7 @@ def _read_data(
 
 
 def _group(name: str) -> str:
-    return all_tasks()[name.partition("|")[0]].group
+    return all_tasks()[name_and_shots(name)[0]].group
 
 
 def _begin_waiting(kinds: Iterable[Kind]) -> dict[Check, Check]:

@@ -15,7 +15,7 @@ from cultureval.runtime.model_settings import load_model_file
 from cultureval.runtime.printing import print_note
 from cultureval.runtime.progress import working
 from cultureval.runtime.saving import Saving
-from cultureval.tasks.catalogue import kind_of
+from cultureval.tasks.catalogue import kind_of, name_and_shots
 
 if TYPE_CHECKING:
     from lighteval.logging.evaluation_tracker import EvaluationTracker
@@ -107,7 +107,7 @@ def load_task(name: str) -> "LightevalTask":
 
     from cultureval.tasks.task_table import running_config
 
-    bare, _, shots = name.partition("|")
+    bare, shots = name_and_shots(name)
     config = running_config(bare, int(shots or 0))
     config.full_name = f"{bare}|{config.num_fewshots}"
     return LightevalTask(config)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from cultureval.runtime.errors import CulturevalError, did_you_mean
 from cultureval.runtime.smollm2 import SHORT
-from cultureval.tasks.catalogue import all_tasks, groups, kind_of, suites, task_names
+from cultureval.tasks.catalogue import all_tasks, groups, kind_of, name_and_shots, suites, task_names
 from cultureval.tasks.registration import unknown_name_hint
 
 
@@ -28,7 +28,7 @@ def select_tasks(names: list[str]) -> tuple[list[str], set[str]]:
     selected: dict[str, None] = {}
     explicit: set[str] = set()
     for name in _spread(names):
-        bare, _, few_shot = name.partition("|")
+        bare, few_shot = name_and_shots(name)
         if few_shot and not few_shot.isdecimal():
             raise CulturevalError(f"{name!r}: after | comes the number of few-shot examples, as in qimma_aratrust|2.")
         found = tasks_named(bare)

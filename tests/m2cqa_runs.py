@@ -7,8 +7,7 @@ import pyarrow as pa
 import pyarrow.parquet
 
 from cultureval.metrics.m2cqa.statement_items import PROFILES, ROLES
-from cultureval.runs.record import RunRecord
-from cultureval.runs.task_records import task_records
+from cultureval.runs.record import RunRecord, task_records
 
 
 def drawn_verdicts(items, q_plus, rejected, seed, invalid=0.0):

@@ -9,8 +9,7 @@ import pyarrow
 import pyarrow.parquet
 
 from cultureval.runs.files import DERIVED, model_folder, output_folder
-from cultureval.runs.record import SECTION, ModelRecord, RunRecord
-from cultureval.runs.task_records import task_records
+from cultureval.runs.record import SECTION, ModelRecord, RunRecord, task_records
 from cultureval.tasks.catalogue import all_tasks
 
 Rows = Sequence[Mapping[str, Any]]

@@ -13,10 +13,9 @@ from cultureval.prompts.preparation import Preparation, PreparedRow
 from cultureval.reports.submissions import save_run
 from cultureval.reports.summary_text import shown_run
 from cultureval.runs.loading import load
-from cultureval.runs.record import ModelRecord, RunRecord, SignatureRecord, TaskRecord
+from cultureval.runs.record import ModelRecord, RunRecord, SignatureRecord, TaskRecord, task_records
 from cultureval.runs.recording import run_record
 from cultureval.runs.signature import signature_record
-from cultureval.runs.task_records import task_records
 from cultureval.runs.writing import write_summary
 from cultureval.runtime import processes
 from cultureval.runtime.data.row_files import read_rows
@@ -26,7 +25,7 @@ from cultureval.runtime.text_templates import short_hash
 from cultureval.tasks.alqasida.kinds import KINDS
 from cultureval.tasks.alqasida.published_prompts import prompts_hash, which_prompts
 from cultureval.tasks.alqasida.sets import DIALECTS, OWN_ITEMS, SetName, features_of, same_requests
-from cultureval.tasks.catalogue import all_tasks
+from cultureval.tasks.catalogue import all_tasks, name_and_shots
 
 FORM, OWN = "given", "own"  # the copy of the data, and the genre of rows that name none
 COLUMNS = ("prompt", "completion", "dialect")
@@ -104,7 +103,7 @@ def _details(one: GivenSet) -> list[dict[str, Any]]:
 
 def _task_record(one: GivenSet) -> TaskRecord:
     """The record of a set: what the catalogue says of the task, or of its group where the corpus is the user's own."""
-    bare, _, shots = one.task.partition("|")
+    bare, shots = name_and_shots(one.task)
     known = all_tasks().get(bare)
     other = next(task.task for task in all_tasks().values() if task.group == _group(one))
     (record,) = task_records({f"{known.task if known else other}|{shots}": {}}, None).values()
@@ -129,7 +128,7 @@ def _record(members: Sequence[GivenSet], tasks: Mapping[str, TaskRecord], starte
 
 
 def _signature(name: str, tasks: Sequence[TaskRecord]) -> SignatureRecord:
-    group, _, shots = name.partition("|")
+    group, shots = name_and_shots(name)
     instrument = KINDS[group].instrument
     return signature_record(
         name,
@@ -295,7 +294,7 @@ def _code(row: Mapping[str, Any], column: str, language: Any) -> str:
 
 def _name_clusters(one: GivenSet) -> None:
     """The same request, at other places or asked again, is one cluster; those of released sets have our names."""
-    corpus, _, language = one.task.partition(":")[2].partition("|")[0].partition("_")
+    corpus, _, language = name_and_shots(one.task)[0].partition(":")[2].partition("_")
     cross = one.task.startswith("alqasida_cross")
     if cross:
         firsts = same_requests(one.rows, SetName(corpus, language, language, False))

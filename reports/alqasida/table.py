@@ -14,12 +14,22 @@ from typing import NamedTuple
 from cultureval.metrics.alqasida.countries import NAMES
 from cultureval.metrics.alqasida.names import ADI2, GAIN
 from cultureval.runs.loading import Run
-from cultureval.runs.paper_numbers import published_model, published_rows
-from cultureval.runs.table import AVERAGE, Given, Mean, Numbers, Place, Table, equal, judges_of
+from cultureval.runs.table import (
+    AVERAGE,
+    Given,
+    Mean,
+    Numbers,
+    Place,
+    Table,
+    equal,
+    judges_of,
+    published_model,
+    published_rows,
+)
 from cultureval.runtime.errors import shown_names
 from cultureval.tasks.alqasida.benchmarks import direction_of
 from cultureval.tasks.alqasida.published_prompts import NOT_PUBLISHED
-from cultureval.tasks.catalogue import all_tasks
+from cultureval.tasks.catalogue import all_tasks, name_and_shots
 
 PUBLISHED = Path(__file__).with_name("published.csv")
 KINDS = {"mono": "monolingual", "cross": "cross-lingual"}
@@ -146,7 +156,7 @@ def _notes(run: Run, shots: int, suite: str) -> list[str]:
     notes = []
     if cross and published_model(run.model, RELEASED_PROFILE):
         notes = ["The paper's cross-lingual numbers leave replies without a line of five words out."]
-    others = [one.task.partition("_")[2].partition("|")[0] for one in requests if one.prompt_hash == NOT_PUBLISHED]
+    others = [name_and_shots(one.task)[0].partition("_")[2] for one in requests if one.prompt_hash == NOT_PUBLISHED]
     if others:
         told = f"{NOT_PUBLISHED[0].upper()}{NOT_PUBLISHED[1:]}: {shown_names(others, 3)}"
         notes.append(f"{told} ({len(others)} of {len(requests)} sets).")

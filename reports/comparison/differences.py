@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from cultureval.metrics.proportions import holm
-from cultureval.runs.loading import Run, facts_of, load, name_apart
+from cultureval.runs.frame import Parts
+from cultureval.runs.loading import Run, load, name_apart
 from cultureval.runs.pairs import DRAWS, Pair, difference, pair_items
 from cultureval.runs.protocol import differences, protocol
-from cultureval.runs.scores import Parts, Score
+from cultureval.runs.scores import Score
 from cultureval.runs.table import tables_of
 from cultureval.runs.warnings import warnings
 from cultureval.runtime.errors import CulturevalError, did_you_mean, shown_names
@@ -96,7 +97,7 @@ def load_sides(paths: Sequence[Path], least: int = 2) -> tuple[list[Run], list[s
             "(results/<model>/results_<date>.json) where one model was run twice."
         )
         raise CulturevalError("\n".join([one_run, *left_out]))
-    name_apart(runs, [facts_of(run.record) for run in runs])
+    name_apart(runs)
     return runs, [f"left out: {sentence}" for sentence in left_out]
 
 

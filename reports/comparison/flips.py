@@ -5,12 +5,12 @@ from typing import Any
 
 import numpy as np
 
+from cultureval.metrics.standard_errors import TINY
 from cultureval.reports.comparison.differences import Place, TwoRuns
 from cultureval.reports.item_view import shown_text
 from cultureval.runs.files import read_details
 from cultureval.runs.loading import Run
 from cultureval.runs.rows import answer_of, gold_of
-from cultureval.runs.scores import TINY
 from cultureval.runtime.errors import CulturevalError, counted
 
 FIELDS = (

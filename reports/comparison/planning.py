@@ -11,7 +11,7 @@ from cultureval.reports.terminal_tables import terminal_table
 from cultureval.runs.loading import Run
 from cultureval.runtime.errors import CulturevalError, escaped
 from cultureval.runtime.printing import wrapped
-from cultureval.tasks.catalogue import all_tasks, rows_per_item
+from cultureval.tasks.catalogue import all_tasks, name_and_shots, rows_per_item
 from cultureval.tasks.selection import tasks_named
 from cultureval.tasks.suite import Task
 
@@ -104,7 +104,7 @@ def _assumed(name: str, discordant: float) -> Iterator[Planned]:
         return
     groups: dict[str, list[Task]] = {}
     for task in tasks_named(name):
-        known = all_tasks()[task.partition("|")[0]]
+        known = all_tasks()[name_and_shots(task)[0]]
         groups.setdefault(known.group, []).append(known)
     for group, tasks in groups.items():
         items = _items_of(tasks)

@@ -93,7 +93,7 @@ def score_task(name: str, gold: Path, pred: Sequence[Path], output_dir: Path) ->
     unanswered = sum(record["answer"] is None for record in replies[0]) if name == "vqa" else 0
     notes = _notes(name, answers, replies, unanswered)
     text = "\n".join([write_tables(name, rows, output_dir), *notes])
-    return ScoredSubmissions(text, [(pred, {f"cvlue_{name}": ScoredTask(rows, unanswered, notes)})])
+    return ScoredSubmissions(text, [(pred, {f"cvlue_{name}": ScoredTask(rows, notes)})])
 
 
 def rows_of(name: str, gold: Any, replies: Sequence[Any]) -> list[ScoredRow]:

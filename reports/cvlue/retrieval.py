@@ -11,11 +11,10 @@ from cultureval.metrics.cvlue.retrieval import Direction, pairs_at_the_top, rank
 from cultureval.reports.cvlue.table import DUAL_ENCODER
 from cultureval.reports.submissions import same_metrics, save_run
 from cultureval.reports.terminal_tables import terminal_table
-from cultureval.runs.record import ModelRecord, RunRecord, SignatureRecord
+from cultureval.runs.record import ModelRecord, RunRecord, SignatureRecord, task_records
 from cultureval.runs.recording import run_record
 from cultureval.runs.scores import Score
 from cultureval.runs.signature import signature_record
-from cultureval.runs.task_records import task_records
 from cultureval.runs.writing import write_summary
 from cultureval.runtime.errors import counted
 from cultureval.runtime.rounding import printed

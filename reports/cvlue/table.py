@@ -13,9 +13,8 @@ from cultureval.metrics.cvlue.grounding import FAMILIES, RESIZED, iou, parse_box
 from cultureval.metrics.cvlue.names import KS, MACRO
 from cultureval.runs.files import read_details
 from cultureval.runs.loading import Run
-from cultureval.runs.paper_numbers import published_model, published_rows
 from cultureval.runs.rows import saved_reply
-from cultureval.runs.table import Given, Mean, Numbers, Place, Table, equal
+from cultureval.runs.table import Given, Mean, Numbers, Place, Table, equal, published_model, published_rows
 from cultureval.runtime.doc_fields import specific_of
 
 SUITE = "cvlue"

@@ -7,9 +7,8 @@ Beside BLEU-4 stands the paper's BLEU, whose order it does not name.
 from collections.abc import Sequence
 from pathlib import Path
 
-from cultureval.runs.paper_numbers import published_rows
-from cultureval.runs.table import Given, Mean, Numbers, Place, Table, judges_of, mean_row
-from cultureval.tasks.catalogue import all_tasks
+from cultureval.runs.table import Given, Mean, Numbers, Place, Table, judges_of, mean_row, published_rows
+from cultureval.tasks.catalogue import all_tasks, name_and_shots
 from cultureval.tasks.suite import Task
 
 CAPTIONS, ANSWERS = Path(__file__).with_name("table_3.csv"), Path(__file__).with_name("table_5.csv")
@@ -49,7 +48,7 @@ def tables(given: Given) -> list[Table]:
 
 def variety_of(task: str) -> str:
     """The name of a task's variety, as Morocco of `jeem_vqa:ma|0`."""
-    return NAMES[task.partition("|")[0].partition(":")[2].upper()]
+    return NAMES[name_and_shots(task)[0].partition(":")[2].upper()]
 
 
 def _metric_table(what: str, group: str, tasks: Sequence[Task], published: dict[str, Numbers]) -> Table:

@@ -21,7 +21,7 @@ from cultureval.runs.scores import items_of
 from cultureval.runs.table import Cell, Place, TableOfRun, published, tables_of
 from cultureval.runs.warnings import Warning, warnings
 from cultureval.runtime.errors import counted, described, shown_names
-from cultureval.tasks.catalogue import all_suites
+from cultureval.tasks.catalogue import all_suites, name_and_shots
 
 if TYPE_CHECKING:
     import pandas
@@ -317,7 +317,7 @@ def _arranged(tables: Sequence[TableOfRun], rows: Sequence[Row], notes: Sequence
 def _is_subset(table: TableOfRun, place: Place) -> bool:
     """Whether a number is of one subset, which stands in a row of its own below that of its group."""
     parts = table.cells[place].parts
-    return len(parts) == 1 and ":" in place[0] and any(task.rpartition("|")[0] == place[0] for task, _ in parts)
+    return len(parts) == 1 and ":" in place[0] and any(name_and_shots(task)[0] == place[0] for task, _ in parts)
 
 
 def _is_told(cell: Cell | None) -> bool:

@@ -18,7 +18,7 @@ from cultureval.reports.viewer_links import gated_answers
 from cultureval.runs.files import ResultsFile, find_results, read_details, read_results
 from cultureval.runtime.errors import CulturevalError, counted, described, shown_names
 from cultureval.runtime.saving import hub_problems
-from cultureval.tasks.catalogue import all_tasks, is_gated
+from cultureval.tasks.catalogue import all_tasks, is_gated, name_and_shots
 
 CARD = """---
 title: {title}
@@ -128,7 +128,7 @@ def publications(paths: Sequence[Path], org: str, public: bool) -> list[Publicat
 
 
 def _is_withheld(file: ResultsFile, task: str) -> bool:
-    name, record = task.partition("|")[0], file.record.tasks.get(task)
+    name, record = name_and_shots(task)[0], file.record.tasks.get(task)
     return name not in all_tasks() or is_gated(name, record.source if record else "")
 
 

@@ -26,9 +26,10 @@ from cultureval.reports.comparison.report import items_text, p_text, require_own
 from cultureval.reports.m2cqa.charts import regimes, size_charts
 from cultureval.reports.model_sizes import model_sizes
 from cultureval.reports.terminal_tables import terminal_table
+from cultureval.runs.frame import Parts
 from cultureval.runs.loading import Run
 from cultureval.runs.pairs import DRAWS, difference, pair_items
-from cultureval.runs.scores import Parts, items_of
+from cultureval.runs.scores import items_of
 from cultureval.runtime.csv_files import write_csv
 from cultureval.runtime.errors import CulturevalError, escaped
 from cultureval.runtime.rounding import printed_or_na

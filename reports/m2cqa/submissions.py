@@ -181,7 +181,7 @@ def scored_submission(gold: Gold, predictions: Mapping[tuple[str, int], str]) ->
             score, den = (column[place] for column in columns[name][:2])
             metric |= {name: None if math.isnan(score) else score, name + DEN: den}
         found.append(row._replace(metric=metric))
-    return ScoredTask(found, unparsable=sum(one.verdict == WORDS[None] for one in statements))
+    return ScoredTask(found)
 
 
 def write_submissions(runs: Sequence[Run], gold: Gold, output_dir: Path) -> list[Path]:

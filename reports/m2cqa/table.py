@@ -23,8 +23,7 @@ from cultureval.metrics.m2cqa.names import (
     Q_PLUS_ACC,
 )
 from cultureval.runs.loading import Run
-from cultureval.runs.paper_numbers import published_rows
-from cultureval.runs.table import Given, Mean, Numbers, Place, Table, mean_of_cells, mean_row
+from cultureval.runs.table import Given, Mean, Numbers, Place, Table, mean_of_cells, mean_row, published_rows
 from cultureval.tasks.catalogue import all_tasks
 from cultureval.tasks.m2cqa.benchmarks import PROMPTS
 from cultureval.tasks.suite import Task

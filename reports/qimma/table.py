@@ -10,7 +10,6 @@ from collections import Counter, defaultdict
 from pathlib import Path
 
 from cultureval.runs.loading import Run
-from cultureval.runs.paper_numbers import published_rows
 from cultureval.runs.table import (
     AVERAGE,
     MOST_SUBSETS,
@@ -21,6 +20,7 @@ from cultureval.runs.table import (
     Table,
     equal,
     mean_of_cells,
+    published_rows,
     with_subsets,
 )
 from cultureval.runtime.doc_fields import FIRST_TOKEN, PAPER, SOUND

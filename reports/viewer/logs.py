@@ -2,7 +2,7 @@
 
 import hashlib
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import chain
@@ -14,7 +14,7 @@ from cultureval.reports.leaderboard.assets import file_name
 from cultureval.reports.viewer.samples import Maker, plain_text
 from cultureval.runs.files import date_of, model_folder
 from cultureval.runs.loading import Run, load
-from cultureval.runs.rows import Row, address_names, headline_of, judged_metrics, rows_in_parts
+from cultureval.runs.rows import Row, headline_of, judged_metrics, rows_in_parts
 from cultureval.runs.scores import Score
 from cultureval.runs.warnings import warnings
 from cultureval.runtime.errors import CulturevalError, shown_names
@@ -110,12 +110,24 @@ def _write(run: Run, task: str, folder: Path, file: Path) -> None:
     )
 
 
+def _address_names(names: Iterable[str]) -> list[str]:
+    """Names of rows that are safe in an address and in a zip file, each another, as the viewer has them."""
+    found: dict[str, None] = {}
+    for name in names:
+        safe = address = re.sub(r"[^\w.-]+", "-", name[:64]).strip("-.") or "item"
+        number = 2
+        while address in found:
+            address, number = f"{safe}-{number}", number + 1
+        found[address] = None
+    return list(found)
+
+
 def _samples(
     maker: Maker, details: Path, parts: Iterator[list[Row]], judged: Mapping[str, Row]
 ) -> "Iterator[EvalSample]":
     """The samples of all rows, each with what judges made of it later."""
     names = list(fields_of_items(details, ()).index)
-    pairs = zip(names, address_names(names), strict=True)
+    pairs = zip(names, _address_names(names), strict=True)
     for place, (pair, row) in enumerate(zip(pairs, chain.from_iterable(parts), strict=True)):
         yield maker.sample(place, pair, row, judged.get(pair[0], {}))
 

@@ -16,12 +16,7 @@ RANKED = (
 KINDS: dict[str, Kind] = {
     "cvlue_vqa": Kind(rows.answer_prompt, lazy_call(f"{METRICS}:cvlue_vqa_metrics"), 32, ("\n",)),
     "vqa_v2": Kind(rows.answer_prompt, lazy_call(f"{METRICS}:vqa_v2_metrics"), 32, ("\n",)),
-    "grounding": Kind(
-        rows.box_prompt,
-        lazy_call(f"{METRICS}:grounding_metrics"),
-        128,
-        unreadable=lambda metrics: bool(metrics["unparsable"]),
-    ),
+    "grounding": Kind(rows.box_prompt, lazy_call(f"{METRICS}:grounding_metrics"), 128),
     "dialogue": Kind(rows.dialogue_prompt, lazy_call(f"{METRICS}:dialogue_metrics"), not_generated=RANKED),
     "dense_dialogue": Kind(
         rows.dialogue_prompt, lazy_call(f"{METRICS}:dialogue_metrics", dense=True), not_generated=RANKED

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 from cultureval.metrics.cvlue.grounding import BOX_FORMATS, format_of_model
 from cultureval.runtime.settings import Option, current_settings
+from cultureval.tasks.catalogue import name_and_shots
 
 
 def _pixels(text: str) -> str:
@@ -59,7 +60,7 @@ def assumed_box_format(tasks: Sequence[str]) -> list[str]:
     """Which box format is assumed, where tasks (`cvlue_vg|0`) ask for boxes and neither option nor model decides."""
     from cultureval.tasks.catalogue import all_tasks
 
-    grounding = [name for name in tasks if all_tasks()[name.partition("|")[0]].metric_set == "grounding"]
+    grounding = [name for name in tasks if all_tasks()[name_and_shots(name)[0]].metric_set == "grounding"]
     if not grounding or BOX_FORMAT.given(current_settings()):
         return []
     assumed = f"{grounding[0]}: boxes are read as {BOX_FORMAT.default} writes them, as in the paper"

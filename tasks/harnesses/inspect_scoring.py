@@ -22,7 +22,7 @@ from cultureval.runtime.patches.lighteval.group_averages import NotApplicable, S
 from cultureval.runtime.reasoning import split_reasoning
 from cultureval.runtime.servers.data_urls import data_url
 from cultureval.runtime.settings import Settings, current_settings, field_names, use_settings
-from cultureval.tasks.catalogue import all_tasks, groups, kind_of, means_of_subsets
+from cultureval.tasks.catalogue import all_tasks, groups, kind_of, means_of_subsets, name_and_shots
 from cultureval.tasks.options import all_options
 from cultureval.tasks.running import quiet_libraries
 
@@ -173,7 +173,7 @@ def group_totals(group: str, found: Mapping[str, Mapping[str, Any]]) -> dict[str
             if len(values) == len(cells):
                 together[metric] = sum(values[1:], values[0]) / len(values)  # LightEval's own sum and classes
     for mean, totals in means.items():
-        label = mean.partition(":_")[2].partition("|")[0]
+        label = name_and_shots(mean)[0].partition(":_")[2]
         together |= {f"{label}: {metric}": value for metric, value in totals.items()}
     for name, totals in found.items():
         headline, label = all_tasks()[name].metrics[0], name.partition(":")[2]

@@ -4,7 +4,6 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from cultureval.metrics.m2cqa.names import (
-    JOINT_INVALID_RATE,
     LABELLED,
     LABELLED_PARTS,
     ORGANISERS,
@@ -47,7 +46,6 @@ def _statements(
         *(prompt, lazy_call(f"{METRICS}:statement_metrics", name, parts, declared), size),
         instrument=VERDICTS[verdict],
         rows_per_item=3,
-        unreadable=lambda metrics: metrics[verdict] == "invalid",
     )
 
 
@@ -69,6 +67,5 @@ KINDS: dict[str, Kind] = {
     "aynvqa_joint": Kind(
         *(rows.joint_prompt, lazy_call(f"{METRICS}:joint_metrics"), 10),
         instrument=Instrument(name=lambda: "choice(one of three)", check=lambda: None),
-        unreadable=lambda metrics: metrics[JOINT_INVALID_RATE] == 1,
     ),
 }

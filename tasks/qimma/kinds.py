@@ -46,7 +46,6 @@ KINDS: dict[str, Kind] = {
     "bertscore": Kind(rows.answer_prompt, lazy_call(f"{METRICS}:bertscore_metrics"), 512, ("\n",), BERTSCORE),
     "fannorflop": Kind(
         *(rows.poem_prompt, lazy_call(f"{METRICS}:fannorflop_metrics"), 4096, (), WORDS),
-        unreadable=lambda metrics: not metrics["parse_rate"],
     ),
     "code_humaneval": _code("humaneval"),
     "code_mbpp": _code("mbpp"),

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from result_files import details_of, results_of
 
-from cultureval.reports import load
+from cultureval.runs.loading import load
 from cultureval.runs.table import tables_of
 from cultureval.runtime.data_options import samples_root
 from cultureval.samples.tiny_models.language_models import build_tiny_causal_lm

@@ -10,7 +10,7 @@ from PIL import Image
 from result_files import details_of, results_of
 
 from cultureval.prompts.templates import render
-from cultureval.reports import load
+from cultureval.runs.loading import load
 from cultureval.runs.table import tables_of
 from cultureval.runtime.data_options import samples_root
 from cultureval.tasks.m2cqa.benchmarks import PROMPTS, VARIETIES

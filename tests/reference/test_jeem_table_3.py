@@ -8,7 +8,7 @@ import pytest
 
 from cultureval.metrics.agreement import kendall_tau_c, tau_c_with_interval
 from cultureval.reports.jeem.table import CAPTIONS
-from cultureval.runs.paper_numbers import published_rows
+from cultureval.runs.table import published_rows
 
 WITH_CONSISTENCY = {
     "bleu": 36.1,

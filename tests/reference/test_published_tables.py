@@ -11,8 +11,7 @@ from cultureval.reports.cvlue import table as cvlue
 from cultureval.reports.jeem import table as jeem
 from cultureval.reports.m2cqa import table as m2cqa
 from cultureval.runs.loading import load
-from cultureval.runs.paper_numbers import published_rows
-from cultureval.runs.table import published, tables_of
+from cultureval.runs.table import published, published_rows, tables_of
 
 RELEASED = sorted((Path(__file__).parents[2] / "../shared/data/alqasida/llm_outputs").glob("*/*_metrics.csv"))
 ALQASIDA = alqasida.published_numbers()

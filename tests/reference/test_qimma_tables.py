@@ -8,8 +8,7 @@ from planted import plant, text_row
 
 from cultureval.reports.qimma.table import PUBLISHED
 from cultureval.runs.loading import load
-from cultureval.runs.paper_numbers import published_rows
-from cultureval.runs.table import AVERAGE, published, tables_of
+from cultureval.runs.table import AVERAGE, published, published_rows, tables_of
 from cultureval.runtime.rounding import printed
 from cultureval.tasks.qimma.averages import benchmark_tasks
 

@@ -11,10 +11,10 @@ from planted import choice_row, judge, plant, text_row, verdict
 from typer.testing import CliRunner
 
 from cultureval.reports.cvlue.boxes import draw_boxes
-from cultureval.reports.item_view import describe, items_table
+from cultureval.reports.item_view import describe, items_table, places_of
 from cultureval.runs.loading import load
 from cultureval.runs.record import ModelRecord
-from cultureval.runs.rows import find_task, names_of, places_of, rows_of, saved_image
+from cultureval.runs.rows import find_task, names_of, rows_of, saved_image
 from cultureval.runtime.data.image_store import store_image, stored_image
 from cultureval.runtime.errors import CulturevalError
 from cultureval.scripts.main import app

@@ -5,8 +5,7 @@ from planted import choice_row, plant, text_row, verdict
 
 from cultureval.metrics.code.report import NO_SANDBOX
 from cultureval.runs.loading import load
-from cultureval.runs.record import ModelRecord, SignatureRecord
-from cultureval.runs.task_records import SAMPLE_ROWS
+from cultureval.runs.record import SAMPLE_ROWS, ModelRecord, SignatureRecord
 from cultureval.runs.warnings import KINDS, warnings
 from cultureval.tasks.catalogue import all_tasks
 

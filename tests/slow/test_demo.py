@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from cultureval.reports import load
+from cultureval.runs.loading import load
 from cultureval.runtime import smollm2
 from cultureval.runtime.errors import CulturevalError
 from cultureval.scripts import demo

@@ -2,7 +2,7 @@
 
 import pytest
 
-from cultureval.runs.paper_numbers import published_model, published_rows
+from cultureval.runs.table import published_model, published_rows
 
 LISTED = ("GPT-4o", "Qwen3-VL-32B", "command-r", "c4ai-command-r-plus", "Llama-3.1-8B-Instruct", "Llama-3.1-8B")
 

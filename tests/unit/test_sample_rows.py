@@ -7,7 +7,7 @@ import itertools
 
 import pytest
 
-from cultureval.runs.task_records import SAMPLE_ROWS
+from cultureval.runs.record import SAMPLE_ROWS
 from cultureval.runtime.data_options import samples_root
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.settings import current_settings, use_settings
