@@ -39,7 +39,7 @@ def settings_of(server, **settings):
 def fluency(*judges):
     """The mean fluency that each judge gives."""
     found = judge_with_all(judges, {TEMPLATE: ITEMS})
-    return [fmean(verdict.scores["fluency"] for verdict in one.verdicts) for one in found.values()]
+    return [fmean(verdict.scores["Fluency"] for verdict in one.verdicts) for one in found.values()]
 
 
 def test_judges_of_one_model_name_keep_their_verdicts_and_the_same_one_elsewhere_finds_them():

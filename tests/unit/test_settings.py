@@ -8,7 +8,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from planted import plant, text_row
+from planted import choice_row, plant
 from typer.testing import CliRunner
 
 from cultureval.reports import evaluation
@@ -31,7 +31,19 @@ from cultureval.tasks.options import all_options, check_variables, read_data_opt
 from cultureval.tasks.preflight import CheckedRun
 
 ROOT = Path(__file__).parents[2]
-SOURCE = ROOT / "src" / "cultureval"
+ROOMS = (
+    "audit",
+    "tasks",
+    "prompts",
+    "metrics",
+    "judge_prompts",
+    "models",
+    "runtime",
+    "scripts",
+    "samples",
+    "reports",
+    "runs",
+)
 
 
 @pytest.fixture(autouse=True)
@@ -41,10 +53,8 @@ def no_variables(monkeypatch):
 
 
 def test_our_variables_are_named_where_they_are_declared_and_nowhere_else():
-    paths = sorted(SOURCE.rglob("*.py"))
-    assert SOURCE / "runtime" / "settings.py" in paths
-    for path in paths:
-        if path != SOURCE / "runtime" / "settings.py" and "CULTUREVAL_" in path.read_text(encoding="utf-8"):
+    for path in (path for room in ROOMS for path in (ROOT / room).rglob("*.py")):
+        if path != ROOT / "runtime" / "settings.py" and "CULTUREVAL_" in path.read_text(encoding="utf-8"):
             nodes = list(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
             declared = [node for node in nodes if isinstance(node, ast.Call) and "Option" in ast.unparse(node.func)]
             names = {id(argument) for node in declared for argument in node.args}
@@ -56,7 +66,7 @@ def test_our_variables_are_named_where_they_are_declared_and_nowhere_else():
 def run(monkeypatch, tmp_path):
     """`cultureval eval` up to its pipeline; what it sees there."""
     seen = []
-    saved = plant(tmp_path / "saved", {"cvlue_vg|0": [text_row(1, {"acc@0.5": 1.0})]})
+    saved = plant(tmp_path / "saved", {"qimma_aratrust|0": [choice_row(1, True)]})
     monkeypatch.setattr(command, "go_offline_if_unreachable", lambda: None)
 
     def run_tasks(model, model_file, tasks, limit, output_dir, saving):
