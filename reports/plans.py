@@ -17,6 +17,7 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints, ValidationError
 
 from cultureval.reports.terminal_tables import terminal_table
+from cultureval.runs.files import results_below
 from cultureval.runtime.errors import CulturevalError, ProblemList, counted, described, escaped, shorten, wrong_settings
 from cultureval.runtime.settings import current_settings, variable_of
 from cultureval.tasks.selection import select_tasks
@@ -109,7 +110,7 @@ class PlannedRun:
         if asked.read_text(encoding="utf-8") != self.asked:
             return CHANGED
         started = asked.stat().st_mtime_ns
-        written = any(file.stat().st_mtime_ns >= started for file in self.folder.absolute().rglob("results_*.json"))
+        written = any(file.stat().st_mtime_ns >= started for file in results_below(self.folder.absolute()))
         return FINISHED if written else UNFINISHED
 
 

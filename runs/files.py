@@ -71,13 +71,18 @@ def find_results(path: Path) -> list[Path]:
     """
     if not path.exists():
         raise CulturevalError(f"{path} does not exist: name the --output-dir of a run, or a file in it.")
-    files = [path] if path.is_file() else sorted(path.rglob("results_*.json"))
+    files = [path] if path.is_file() else results_below(path)
     if not files:
         raise CulturevalError(
             f"{path} has no results file of LightEval (results/<model>/results_<date>.json): name the --output-dir of "
             "a run, or a file in it."
         )
     return files
+
+
+def results_below(folder: Path) -> list[Path]:
+    """The results files in a folder and in those in it; none where there is no such folder."""
+    return sorted(folder.rglob("results_*.json"))
 
 
 def read_results(path: Path) -> ResultsFile:

@@ -150,9 +150,9 @@ def score(
             raise CulturevalError(f"{name} {needed}.")
         require_folder(folder)
         folder.mkdir(parents=True, exist_ok=True)
-        before = results_below(folder)
+        before = set(results_below(folder))
         problems = _scored(suite, name, [Path(file) for file in files], gold, folder, model_name)
-        written = sorted(results_below(folder) - before)
+        written = [file for file in results_below(folder) if file not in before]
         if problems:
             raise CulturevalError("\n".join([f"What was scored is in {folder}. Not scored:", *problems]))
         return [load(file, strict=True).runs[0] for file in written]

@@ -30,7 +30,7 @@ def test_criteria_per_dialect(cultureval, no_network, tiny_bert, tmp_path):
         )
         labelled = cultureval("judge", "label", "results", "--judge", "judge.yaml")
     assert done.returncode == 0, done.stderr[-3000:]
-    assert "jeem_caption:jo|0  judge_script_image_reference  consistency " in done.stdout
+    assert re.search(r"judge_script_image_reference_consistency +1\.0000 +2$", done.stdout, re.MULTILINE)
     assert "judges:judge(judge:script,model:scripted-judge,server:id=scripted-judge;root=scripted-judge/overlap" in (
         done.stdout
     )
@@ -41,7 +41,6 @@ def test_criteria_per_dialect(cultureval, no_network, tiny_bert, tmp_path):
     # MSA is not judged by it: it has no value, and the group's average is that of the dialects.
     assert scores["jeem_caption:msa|0"][authenticity] is None
     assert scores["jeem_caption:_average|0"][authenticity] == scores["jeem_caption:jo|0"][authenticity]
-    assert scores["jeem_caption:msa|0"]["judge_script_reference_n_parsed"] == 2
     assert 1 <= scores["jeem_vqa:eg|0"]["judge_script_vqa_fluency"] <= 5
     metrics, table = tables_of(load(files[0]).runs[0])
     assert metrics.rows == ["MSA", "Jordan", "Mean of MSA, Jordan"]
@@ -67,7 +66,7 @@ def agreement_of(results):
     human.write_text("\n".join(lines), encoding="utf-8")
     arguments = ["agreement", "jeem", str(human), str(results), "--output", str(results / "tau.csv")]
     shown = CliRunner().invoke(app, arguments, catch_exceptions=False)
-    assert "2 rated texts of 2 ratings." in shown.output
+    assert "2 rated texts, 2 ratings." in shown.output
     assert re.search(r"^Fluency +rounded mean of people and judge_script_reference ", shown.output, re.MULTILINE)
     cells = csv.DictReader((results / "tau.csv").read_text(encoding="utf-8").splitlines())
     return {cell["metric"] for cell in cells if cell["metric"].endswith("_mean")}

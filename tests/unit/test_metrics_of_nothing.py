@@ -20,6 +20,16 @@ OF_ONE_ITEM = {
     *("predicted_boxes", "box_warnings", "ranking_warnings", "holm"),
     *("pairs_at_the_top", "reranked", "reranked_ranks", "parse_labels"),
     *("score_of_sums", "item_counts", "number", "f1_sums", "image_refused", "report_of_counts", "with_interval"),
+    *(
+        "spbleu_gain_of_sums",
+        "sentence_scores",
+        "f1_of_sums",
+        "item_columns",
+        "errors_of_ratio",
+        "jackknife",
+        "at_ends",
+    ),
+    *("spearman", "one_way", "regression_tree"),  # nan or nothing, as they say
 }
 TEXTS = {"country": "egy", "name": "bleu"}
 TABLES = {"country_probs": (0, 18), "verdicts": (0, 3), "q_minus": (0, 2), "a_minus": (0, 2), "b_minus": (0, 2)}

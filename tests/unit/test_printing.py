@@ -8,7 +8,6 @@ import sys
 
 import pytest
 
-from cultureval.reports.terminal_tables import terminal_table
 from cultureval.runtime.printing import folded, print_result
 
 RESULT = """
@@ -102,8 +101,6 @@ def test_words_and_commands_are_never_broken():
     lines = folded(text, 30).split("\n")
     assert lines[:3] == [command, "See the page for them, or", "long" * 15 + "."]
     assert lines[3:] == ["", "end"]
-    table = terminal_table((), [["missing", "data\n  cultureval mirror qimma --output-dir DIR"]], width=20)
-    assert "  cultureval mirror qimma --output-dir DIR" in table
 
 
 @pytest.mark.parametrize("text, notes", [("Page: {}", 0), ("Page: {}/index.html", 0), ("accuracy 0.5", 1)])
