@@ -6,12 +6,15 @@ import os
 import re
 import time
 
-import pyarrow
 import pyarrow.parquet
 import yaml
 from faulty_server import MODEL, FaultyServer
 from forked_commands import StartedCommand, run_forked
+from planted import plant, text_row
 from waiting import wait_until
+
+from cultureval.runs.files import date_of
+from cultureval.runs.loading import load
 
 CRITERIA = ("Consistency", "Relevance", "Fluency", "Dialect Authenticity")
 ITEMS, CONCURRENCY, KILL_AFTER = 250, 16, 90
@@ -61,7 +64,7 @@ def plan(prompt, count):
 
 
 def test_250_items_across_every_fault_and_a_kill(tmp_path):
-    details(tmp_path / "out")
+    planted = run_to_judge(tmp_path / "out")
     with FaultyServer(plan, delay=0.01, reply=reply) as server:
         settings = {"model": MODEL, "base_url": server.url, "concurrency": CONCURRENCY, "timeout_s": 4}
         settings |= {"max_retries": 4, "input_token_price": 0.001, "output_token_price": 0.001}
@@ -76,36 +79,34 @@ def test_250_items_across_every_fault_and_a_kill(tmp_path):
         process.end()
         time.sleep(0.1)
         before = server.answered.copy()
-        assert not list((tmp_path / "out" / "results").glob("**/*.json")) and before.total() < ITEMS
+        assert list((tmp_path / "out" / "results").glob("**/*.json")) == [planted] and before.total() < ITEMS
         done = run_forked(*command, network=True, loaded="ours")
     assert done.returncode == 0, done.stderr[-2000:]
-    rows, values = results(tmp_path / "out")
+    rows, values = results(tmp_path / "out", planted)
     check_every_item(rows)
     check_payments(server, before)
     unscored = sum(fate(number) in LASTING for number in range(ITEMS))
-    assert values[f"{PREFIX}_n_parsed"] == ITEMS - unscored and values[f"{PREFIX}_n_unscored"] == unscored
     expected = [scores(number)["Fluency"] for number in range(ITEMS) if fate(number) not in LASTING]
     assert abs(values[f"{PREFIX}_fluency"] - sum(expected) / len(expected)) < 1e-12
-    assert values[f"{PREFIX}_fluency_missing_as_1"] == (sum(expected) + unscored) / ITEMS
+    score = load(tmp_path / "out").runs[0].score("jeem_caption:ma|0", f"{PREFIX}_fluency")
+    assert (score.n, score.asked) == (ITEMS - unscored, ITEMS)
     assert "unscored" in done.stdout and "I will not" in done.stdout
 
 
-def details(folder):
-    """Saved answers as LightEval writes them."""
+def run_to_judge(folder):
+    """A run whose answers are saved; returns its results file."""
     rows = []
     for number in range(ITEMS):
         slots = {"country": "Morocco", "reference": "وصف مرجعي للصورة"}
-        specific = {"judge": {"templates": ["jeem_caption_reference"], "slots": slots}}
-        doc = {"id": str(number), "query": "صف الصورة", "images": None, "specific": specific}
-        rows.append({"doc": doc, "metric": {"bleu": 0.0}, "model_response": {"text": [f"وصف رقم {number} للصورة"]}})
-    place = folder / "details" / "org" / "m" / "2026-01-01"
-    place.mkdir(parents=True)
-    pyarrow.parquet.write_table(pyarrow.Table.from_pylist(rows), place / "details_jeem_caption:ma|0_2026-01-01.parquet")
+        judged = {"templates": ["jeem_caption_reference"], "slots": slots}
+        rows.append(text_row(number, {"rouge_l": 0.0}, f"وصف رقم {number} للصورة", judge=judged))
+    return plant(folder, {"jeem_caption:ma|0": rows}, "org/m")
 
 
-def results(folder):
-    (file,) = folder.glob("results/**/results_*.json")
-    (written,) = set(folder.glob("details/**/*.parquet")) - set(folder.glob("details/**/*_2026-01-01.parquet"))
+def results(folder, before):
+    """The rows by id, and the scores, of the judgement."""
+    (file,) = set(folder.glob("results/**/results_*.json")) - {before}
+    (written,) = (path for path in folder.glob("details/**/*.parquet") if path.parent.name != date_of(before))
     rows = {int(row["doc"]["id"]): row["metric"] for row in pyarrow.parquet.read_table(written).to_pylist()}
     return rows, json.loads(file.read_text())["results"]["jeem_caption:ma|0"]
 
@@ -117,7 +118,7 @@ def check_every_item(rows):
         found = {name: metric[f"{PREFIX}_{'_'.join(name.lower().split())}"] for name in CRITERIA}
         if fate(number) in LASTING:
             assert verdict["outcome"] == LASTING[fate(number)] and verdict["reason"], (number, verdict)
-            assert all(value != value for value in found.values())
+            assert all(value is None or value != value for value in found.values())
         else:
             assert (verdict["outcome"], found) == ("scored", scores(number)), (number, fate(number), verdict)
 
