@@ -129,7 +129,9 @@ def _texts(names: Sequence[tuple[float, float, str, str]]) -> list[Any]:
     """Texts in a chart: x, y, text, alignment."""
     import altair as alt
 
-    sides = {align: [{"x": x, "y": y, "t": text} for x, y, text, side in names if side == align] for *_, align in names}
+    sides: dict[Any, list[Row]] = {
+        align: [{"x": x, "y": y, "t": text} for x, y, text, side in names if side == align] for *_, align in names
+    }
     return [
         alt.Chart(alt.Data(values=rows))
         .mark_text(align=align, fontStyle="italic", fontSize=8, opacity=0.7)
@@ -182,13 +184,10 @@ def _in_panels(
     if not any([*across, *down]):
         return Chart(name, title, specification(chart.properties(width=size[0], height=size[1])), note)
     chart = chart.properties(width=min(PANEL, size[0]), height=min(PANEL, size[1]) if any(down) else size[1])
-    places = {"title": None, "header": alt.Header(labelLimit=PANEL + 20)}
+    places: dict[str, Any] = {"title": None, "header": alt.Header(labelLimit=PANEL + 20)}
     if any(down):
-        facets = {
-            "column": alt.Column("across:N", sort=across, **places),
-            "row": alt.Row("down:N", sort=down, **places),
-        }
-        return Chart(name, title, specification(chart.facet(**facets)), note)
+        column, row = alt.Column("across:N", sort=across, **places), alt.Row("down:N", sort=down, **places)
+        return Chart(name, title, specification(chart.facet(column=column, row=row)), note)
     wrapped = chart.facet(facet=alt.Facet("across:N", sort=across, **places), columns=min(len(across), MOST_PANELS))
     return Chart(name, title, specification(wrapped.resolve_axis(x="independent")), note)
 
@@ -225,13 +224,21 @@ def without_size(labels: Sequence[str]) -> str:
 
 
 def intervals(
-    name: str, title: str, label: str, points: Sequence[Point], *, bars: bool = True, note: str = ""
+    name: str,
+    title: str,
+    label: str,
+    points: Sequence[Point],
+    *,
+    bars: bool = True,
+    zero: bool = True,
+    note: str = "",
 ) -> Chart:
-    """A row a point, with its interval: bars from 0, or marks (of differences, with a line at 0: a forest plot).
+    """A row a point, with its interval: bars from 0, or marks.
 
     Args:
         points: In order; an interval is `low` to `high`, none where these are unknown.
         bars: Whether values are drawn as bars.
+        zero: Whether marks stand beside a line at 0, as in a forest plot of differences.
         note: Below it.
     """
     import altair as alt
@@ -239,15 +246,15 @@ def intervals(
     rows = []
     for point in points:
         low, high = (point.x if end is None else end for end in (point.low, point.high))
-        rows.append({"label": point.label, "group": point.group, "x": point.x, "low": low, "high": high})
+        row: Row = {"label": point.label, "group": point.group, "x": point.x, "low": low, "high": high}
+        rows.append(row)
     y = alt.Y("label:N").title(None).sort([point.label for point in points]).axis(labelLimit=0)
     base = alt.Chart(alt.Data(values=rows)).encode(y)
     x = alt.X("x:Q").title(label).scale(zero=bars).axis(tickCount=8)
     marks = base.mark_bar(opacity=0.75, height={"band": 0.7}) if bars else base.mark_point(filled=True, size=50)
     marks = marks.encode(x, color=_colour(points))
     ends = base.mark_rule().encode(alt.X("low:Q").title(label), x2="high:Q")
-    signed = not bars and any(row["low"] < 0 < row["high"] for row in rows)
-    chart = alt.layer(*_borders((0.0, None) if signed else None), marks, ends)
+    chart = alt.layer(*_borders((0.0, None) if zero and not bars else None), marks, ends)
     return Chart(name, title, specification(chart.properties(width=WIDTH, height=max(60, 15 * len(rows)))), note)
 
 

@@ -20,7 +20,8 @@ def terminal_table(
     """A table as text.
 
     Wide (Chinese) letters count as two cells and combining (Arabic) vowel signs as none. Cells are plain text: rich's
-    markup in them is ignored. If the table is wider than `width`, cells continue on further lines, of numbers last.
+    markup in them is ignored. If the table is wider than `width`, cells continue on further lines, of numbers last;
+    words are broken only where the longest words of all columns do not fit.
 
     Args:
         header: The columns' names; empty for none.
@@ -33,18 +34,23 @@ def terminal_table(
     Returns:
         The lines, joined, without trailing spaces or a last line break.
     """
+    from rich.cells import cell_len
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
     cells = [header, *rows] if header else list(rows)
     table = Table(box=None, padding=(0, GAP, 0, 0), pad_edge=False, show_header=False)
-    for _, letter in zip(cells[0] if cells else (), chain(align, repeat(align[-1])), strict=False):
+    width = (width or terminal_width() or sys.maxsize) - indent
+    columns = list(zip(*cells, strict=False))
+    longest = [max((cell_len(word) for cell in column for word in cell.split()), default=0) for column in columns]
+    fits = sum(longest) + GAP * len(columns) <= width
+    for column, letter, word in zip(columns, chain(align, repeat(align[-1])), longest, strict=False):
         numbers = letter == "r"
-        table.add_column(justify="right" if numbers else "left", no_wrap=numbers, overflow="fold")
+        whole = numbers or (fits and max(map(cell_len, column)) == word)
+        table.add_column(justify="right" if numbers else "left", no_wrap=whole, overflow="fold")
     for row in cells:
         table.add_row(*map(Text, row))
-    width = (width or terminal_width() or sys.maxsize) - indent
     console = Console(width=width, color_system=None, force_terminal=False, force_jupyter=False)
     with console.capture() as capture:
         console.print(table)

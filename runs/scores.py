@@ -205,7 +205,7 @@ def interval(
 
 def places_of(frame: "pandas.DataFrame") -> tuple[NDArray[np.int64], list[tuple[str, str]]]:
     """The (task, metric) pairs of a frame: the number of each row's pair, and the pairs."""
-    place = frame.groupby(["task", "metric"], observed=True, sort=False).ngroup().to_numpy()
+    place = frame.groupby(["task", "metric"], observed=True, sort=False).ngroup().to_numpy().astype(np.int64)
     first = np.unique(place, return_index=True)[1]
     return place, list(frame.iloc[first][["task", "metric"]].astype(object).itertuples(index=False, name=None))
 

@@ -94,6 +94,8 @@ def _missing(run: Run, tasks: Tasks) -> str:
 def _other_rows(run: Run, tasks: Tasks) -> str:
     others = [task for task in tasks if not is_sample(task)]
     told = list(dict.fromkeys(task.other_data.rstrip(".") for task in others if task.other_data))
+    broken = {task.task: task.skipped_rows for task in others if task.skipped_rows}
+    told += [f"{_first(broken)}: {counted(rows, 'broken row')} left out" for rows in list(broken.values())[:1]]
     counts = {task.task: pair for task in others if (pair := _rows(run, task)) and pair[0] != pair[1]}
     told += [f"{_first(counts)}: {counted(rows, 'row')} of {all_:,}" for rows, all_ in list(counts.values())[:1]]
     forms = {task.task: task.form for task in others if task.form and task.form != _published_form(task)}

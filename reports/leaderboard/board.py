@@ -346,4 +346,4 @@ def _intervals(table: BoardTable, number: int) -> list[Chart]:
     points = [Point(label, cell.value or 0.0, low=cell.low, high=cell.high) for label, cell in cells]
     name, column = f"{table.suite or 'other'}_scores{number or ''}", table.title(table.main)
     label = f"{column}, {table.unit}".strip(", ")
-    return [intervals(name, f"{table.name}: {column}", label, points, bars=False, note="95 % intervals.")]
+    return [intervals(name, f"{table.name}: {column}", label, points, bars=False, zero=False, note="95 % intervals.")]

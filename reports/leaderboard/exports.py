@@ -2,8 +2,7 @@
 
 import json
 import re
-from collections.abc import Callable, Iterable, Sequence
-from itertools import chain, repeat
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from cultureval.reports.leaderboard.board import BoardTable, Row
@@ -14,7 +13,6 @@ from cultureval.runtime.rounding import printed
 if TYPE_CHECKING:
     import pandas
 
-RULES = {"l": "---", "r": "---:"}
 _CONTROLS = re.compile(r"[\x00-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 _MARKUP = re.compile(r"[\\`*_{}\[\]<>()#!|&~$]")
 
@@ -74,7 +72,8 @@ def as_markdown(table: BoardTable) -> str:
     """The table in Markdown below its title and unit, with the notes below it."""
     frame = as_frame(table, escaped_markdown)
     names = ["Rank", "Model", *(escaped_markdown(table.title(place)) for place in table.columns)]
-    text = markdown_table(names, frame.to_numpy().tolist(), "llr")
+    rules = ["---", "---", *["---:"] * len(table.columns)]
+    text = "\n".join(f"| {' | '.join(line)} |" for line in (names, rules, *frame.to_numpy().tolist()))
     notes = [*table.notes, *(f"{row.name}: {note}" for row in table.rows for note in (*row.notes, *row.differs))]
     return "\n\n".join([escaped_markdown(caption(table)), text, *map(escaped_markdown, notes)]) + "\n"
 
@@ -134,13 +133,6 @@ FORMATS: dict[str, Callable[[BoardTable], str]] = {
     "tex": as_latex,
     "json": lambda table: as_json(as_data(table)),
 }
-
-
-def markdown_table(header: Sequence[str], rows: Iterable[Sequence[str]], align: str = "l") -> str:
-    """A table of cells in Markdown (`escaped_markdown`); "l" or "r" aligns a column, the last all further ones."""
-    rules = [RULES[letter] for letter, _ in zip(chain(align, repeat(align[-1])), header, strict=False)]
-    first, *rest = (f"| {' | '.join(line)} |" for line in (header, *rows))
-    return "\n".join([first, f"|{'|'.join(rules)}|", *rest])
 
 
 def escaped_markdown(text: str) -> str:

@@ -252,7 +252,7 @@ class _Answer:
         return response_of(docs[self.about["row"]], self.text, self.reasoning)
 
     def score(self, doc: "Doc", values: Mapping[str, Any]) -> Score:
-        """Inspect's score: each metric's value, and beside it what totals are made of."""
+        """Inspect's score: each value of the answer, and beside it what totals are made of."""
         from cultureval.tasks.harnesses.inspect_scoring import kept, shown
 
         headline = all_tasks()[self.about["task"]].metrics[0]
@@ -260,7 +260,8 @@ class _Answer:
         ordered = sorted(scores, key=lambda name: name != headline)
         plain = {name: kept(values[name]) for name in ordered}
         return Score(
-            value={name: shown(values[name]) for name in ordered},
+            # A score of an item of several rows is no answer's own: the totals alone have it.
+            value={name: shown(values[name]) for name in ordered if not hasattr(values[name], "item_id")},
             answer=self.text,
             explanation=_reasons(doc, values) or None,
             metadata={"cultureval": {**self.about, "values": plain}},

@@ -16,44 +16,27 @@ from cultureval.tasks.manifest import read_manifest
 
 CRITERIA = judge_template("audit_mcq").criteria
 CASCADE = judge_template("audit_mcq").cascade["text_readability"]
-EACH, CONCURRENCY, KILL_AFTER = 4, 8, 60
+EACH, CONCURRENCY, KILL_AFTER = 6, 8, 60
 
 # What both judges do with an item; their totals (None: no verdict); the decision of the blog's rule and of the paper's.
 TABLE = [
     ("ok10", "ok10", (10, 10), "keep", "keep"),
-    ("ok7", "ok7", (7, 7), "keep", "keep"),
     ("ok7", "ok10", (7, 10), "keep", "review"),  # a gap of 3
-    ("ok8", "ok10", (8, 10), "keep", "keep"),
-    ("ok6", "ok10", (6, 10), "review", "review"),
     ("ok10", "ok6", (10, 6), "review", "review"),
     ("ok6", "ok6", (6, 6), "discard", "review"),
-    ("unreadable", "ok10", (3, 10), "review", "review"),
     ("unreadable", "ok5", (3, 5), "discard", "review"),
     ("prose_first", "ok10", (10, 10), "keep", "keep"),  # asked again
     ("passing_500", "ok8", (10, 8), "keep", "keep"),
-    ("lie_issue", "ok10", (None, 10), "review", "review"),  # an issue of a criterion scored 1: which is meant?
     ("lie_issue", "ok3", (None, 3), "review", "review"),
     ("lie_cascade", "ok4", (3, 4), "discard", "review"),  # mended by the cascading rule
-    ("ok10", "lie_cascade", (10, 3), "review", "review"),
     ("truth_values", "in_prose", (10, 10), "keep", "keep"),  # both mended
-    ("unexplained", "ok10", (9, 10), "keep", "keep"),  # mended
-    ("missing_key", "ok10", (None, 10), "review", "review"),
     ("score_of_2", "ok10", (None, 10), "review", "review"),
     ("two_objects", "ok10", (None, 10), "review", "review"),
     ("refusal", "ok6", (None, 6), "review", "review"),
     ("bad_request", "bad_request", (None, None), "review", "review"),
 ]
-MENDED = {"lie_cascade": "cascade", "truth_values": "values", "in_prose": "prose", "unexplained": "issues"}
-BROKEN = {
-    "lie_issue",
-    "lie_cascade",
-    "truth_values",
-    "in_prose",
-    "unexplained",
-    "missing_key",
-    "score_of_2",
-    "two_objects",
-}
+MENDED = {"lie_cascade": "cascade", "truth_values": "values", "in_prose": "prose"}
+BROKEN = {"lie_issue", "lie_cascade", "truth_values", "in_prose", "score_of_2", "two_objects"}
 
 
 def number_of(prompt):
@@ -82,8 +65,6 @@ def judge_reply(how, first):
         "lie_cascade": lambda: reply_of(scores | {"text_readability": 0}),
         "truth_values": lambda: reply_of(dict.fromkeys(CRITERIA, True)),
         "in_prose": lambda: f"My scores follow. {reply_of(scores)} I hope this helps.",
-        "unexplained": lambda: reply_of(scores | {"factual_accuracy": 0}, []),
-        "missing_key": lambda: reply_of({name: 1 for name in CRITERIA[1:]}),
         "score_of_2": lambda: reply_of(scores | {"question_clarity": 2}),
         "two_objects": lambda: f"{reply_of(scores)} or {reply_of(scores)}?",
     }

@@ -66,7 +66,6 @@ def test_a_model_generates_and_its_solutions_are_judged(cultureval, refusal, tin
     assert report["pass_at_k"] == {"base": {"pass@1": 0.0}, "plus": {"pass@1": 0.0}}
     assert report["model"] == str(tiny_chat_lm) and not report["not_judged"]
     assert "|backend:hf|prompt:chat, response prefix|temperature:0.0|" in report["signature"]
-    assert ", which has numpy " in report["signature"] and ", sympy " in report["signature"]
     (run,) = load(tmp_path / "results").runs
     assert not run.differs and not run.unverified
     model, made = run.record.model, json.loads(samples.with_suffix(".generation.json").read_text())
@@ -123,8 +122,6 @@ def test_wrong_forged_and_several_solutions(cultureval, tmp_path):
     written = json.loads((tmp_path / "two_eval_results.json").read_text())
     assert [entry["plus_status"] for entry in written["eval"][names[0]]] == ["pass", "fail"]
     assert set(written) == {"date", "hash", "eval"}
-    fields = {"task_id", "solution", "base_status", "plus_status", "base_fail_tests", "plus_fail_tests"}
-    assert set(written["eval"][names[1]][1]) == fields
     assert written["eval"][names[1]][1]["base_fail_tests"] == [[2750]]
     (rows,) = details_of((tmp_path / report["results"]).parents[len(Path(report["model"]).parts) + 1]).values()
     told = {row["doc"]["id"]: row["doc"]["specific"]["verdict"] for row in rows}[names[1]]
@@ -164,19 +161,12 @@ def test_unequal_solutions_and_refused_problems_are_one_mean_of_problems_everywh
 def test_a_defect_of_the_data_is_named(cultureval, tmp_path):
     folder = tmp_path / "root" / REPO
     shutil.copytree(samples_root() / REPO, folder)
-    text = (folder / "MBPPPlus.jsonl").read_text(encoding="utf-8")
-    rows = [json.loads(line) for line in text.splitlines()]
+    rows = [json.loads(line) for line in (folder / "MBPPPlus.jsonl").read_text(encoding="utf-8").splitlines()]
     rows[3]["canonical_solution"] = "\ndef palm_rows(n):\n  raise ValueError('no')\n"
     (folder / "MBPPPlus.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     run = cultureval("code", "check-data", "--dataset", "mbpp", "--data", "root")
-    assert run.returncode == 1, run.stderr
-    assert run.stdout.startswith("Mbpp/9004: base fail, plus fail: ")
+    assert run.returncode == 1 and run.stdout.startswith("Mbpp/9004: base fail, plus fail: "), run.stderr
     assert run.stdout.endswith("5 of 6 canonical solutions pass their own tests.\n")
-    sound = cultureval("code", "check-data", "--dataset", "humaneval", "--data", folder, "--json")
-    assert sound.returncode == 0, sound.stderr
-    told = json.loads(sound.stdout)
-    assert "published 164 with 1,522 base and 122,677 extra tests" in told.pop("data_difference")
-    assert told == {"dataset": "humaneval", "problems": 6, "defects": [], "shortened": ""}
 
 
 @pytest.mark.slow

@@ -22,12 +22,10 @@ ROWS = [json.loads(line) for line in (IMAGES / "metadata.jsonl").read_text(encod
 # What goes wrong with the n-th image, and why its item is then rejected; "" keeps it.
 MANNERS = {
     1: ("both blind models guess it", "answered_blind"),
-    2: ("one blind model guesses it", ""),
     3: ("no JSON at first", ""),
     4: ("two options alike", "options_not_distinct"),
     5: ("refusal", "refused"),
     6: ("a negation", "en:new_negation"),
-    7: ("a negation at first", ""),
     8: ("a translation in English", "msa:not_arabic"),
     9: ("the same counterfactual twice in Egyptian", "arz:not_distinct"),
 }
@@ -59,11 +57,11 @@ def mcq(number):
     return json.dumps({"multiple-choice": inner})
 
 
-def statements(prompt, number, first):
+def statements(prompt, number):
     language = "en" if "Which material" in prompt else "ar"
     coral, amber, jade = (SAID[language].format(option) for option in options_of(number, language))
     minus = [coral, jade]
-    if number == 6 or (number == 7 and first):
+    if number == 6:
         minus[0] = minus[0].replace(" is ", " is not ")
     if number == 9 and "مصرية" in prompt:
         minus[1] = minus[0]
@@ -90,7 +88,7 @@ class Writer(FaultyServer):
             variety = "مصرية" if "Egyptian" in prompt else "عامة"
             question = f"أي مادة {variety} في الشيء {number}؟" if language == "ar" else f"Which material is {number}?"
             return json.dumps({"question": question, "options": options_of(number, language)}, ensure_ascii=False)
-        return statements(prompt, number, first)
+        return statements(prompt, number)
 
 
 def guesser(right):
@@ -136,7 +134,7 @@ def test_from_twelve_images_to_a_run_of_m2cqa_across_a_kill(place):
         assert done.returncode == 0, done.stderr[-3000:]
         return done.stdout
 
-    with Writer() as writer, guesser({1, 2}) as one, guesser({1}) as two:
+    with Writer() as writer, guesser({1}) as one, guesser({1}) as two:
         for name, server in (("writer", writer), ("one", one), ("two", two)):
             settings = {"name": name, "model": MODEL, "base_url": server.url, "concurrency": 4}
             (place / f"{name}.yaml").write_text(yaml.safe_dump(settings | {"input_token_price": 0.001}))
@@ -185,7 +183,7 @@ def wanted_answers(prompt):
     if "Translate an English" in prompt:
         return 3 if number == 8 else 1
     if "Which material" in prompt:
-        return {6: 3, 7: 2}.get(number, 1)
+        return 3 if number == 6 else 1
     return 3 if number == 9 and "مصرية" in prompt else 1
 
 
@@ -223,8 +221,6 @@ def check_people(place, run, options):
             for row in rows:
                 wrong = row["item"] == rows[0]["item"] and row["role"] == "q_plus"
                 writer.writerow(row | {"need_image": "Yes", "correctness": "Incorrect" if wrong else "Correct"})
-    told = run("curate", "agreement", "a.csv", "b.csv")
-    assert re.search(r"correctness +q_plus +1\.000 ", told) and f"1 items that most reject: {rows[0]['item']}" in told
     text = run(*options, "--people", "a.csv", "--people", "b.csv", "--output-dir", "curated")
     assert "Of 3 items that people labelled, 2 are kept, 1 discarded, 0 still to be reviewed" in text, text
     manifest = read_manifest(place / "curated" / "manifest.jsonl")

@@ -13,8 +13,6 @@ from forked_commands import own_variables, run_forked
 from network import without_network
 from stock_lighteval import ANSWER_404
 
-OURS = ["cultureval.scripts.main", "lighteval"]
-STOCK = ["lighteval"]
 LIGHTEVAL = Path(importlib.util.find_spec("lighteval").origin).parent
 
 TASKS = """
@@ -80,21 +78,17 @@ def bench(tmp_path_factory):
     return folder
 
 
-def environment(bench, **more):
-    return own_variables(bench) | more
-
-
-def run_stock(bench, *args, **more):
-    return run_without_network(bench, [*STOCK, *args], "stock", **more)
+def run_stock(bench, *args):
+    return run_without_network(bench, ["lighteval", *args], "stock")
 
 
 def run_ours(bench, *args, **more):
-    return run_without_network(bench, [*OURS, *args], "ours", **more)
+    return run_without_network(bench, ["cultureval.scripts.main", "lighteval", *args], "ours", **more)
 
 
 def run_without_network(bench, command, site, from_scratch=False, **more):
     """Runs `python -m COMMAND` with the network cut and `site/sitecustomize.py` in effect."""
-    variables = environment(bench, PYTHONPATH=str(bench / site), **more)
+    variables = own_variables(bench) | {"PYTHONPATH": str(bench / site)} | more
     if not from_scratch:
         return run_forked(command[0], command[1:], bench, variables, loaded=site)
     command = [*without_network(), sys.executable, "-m", *command]

@@ -87,9 +87,6 @@ def test_each_task_by_id_with_categories_and_plots(cultureval, files):
     every = totals(files, "itr")[0]
     assert (every["TR@1"], every["TR@5"], every["IR@5"]) == pytest.approx((1 / 12, 1, 5 / 12))
     assert_results_files(cultureval, files)
-    names = [(row["level"], row["name"], row["items"]) for row in totals(files, "vqa")]
-    assert ("category", "熊猫 panda", 4) in names and ("field", "动物 Animal", 4) in names
-    assert names[-1] == ("category", "other", 4)
 
 
 def assert_results_files(cultureval, files):
@@ -104,8 +101,6 @@ def assert_results_files(cultureval, files):
     assert run.record.command[1:3] == ("score", "cvlue-vqa") and run.record.versions["cultureval"]
     shown = cultureval("show", "results/score").stdout
     assert "50.0" in shown and "TR, recall" in shown, shown
-    done = cultureval("doctor", "results/score")
-    assert "Nothing differs" in done.stdout and done.returncode == 0, done.stdout
 
 
 @pytest.mark.skipif(not EXAMPLE.is_dir(), reason="the authors' sample data are not here")

@@ -35,7 +35,7 @@ def test_two_processes_share_the_work_and_only_the_first_goes_on(cultureval, tmp
     arguments += ["--data", "samples", "--device", "cpu", "--output-dir"]
     run = run_together("cultureval.scripts.main", [*arguments, "out"], tmp_path)
     assert run.returncode == 0, run.stderr
-    assert run.stdout.count("QIMMA, percent") == run.stdout.count("Results: ") == 1
+    assert run.stdout.count("QIMMA: percent") == run.stdout.count("Results: ") == 1
     assert len(list((tmp_path / "out").glob("results/**/*.json"))) == 1
     alone = cultureval(*arguments, "alone", **SHORT)
     assert alone.returncode == 0, alone.stderr

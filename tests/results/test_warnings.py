@@ -55,6 +55,8 @@ def test_a_limit_samples_and_other_rows_are_told(tmp_path):
     assert list(told(tmp_path / "b", reports={TRUST: CURATED | {"content": sample}})) == ["samples"]
     original = told(tmp_path / "c", reports={TRUST: CURATED | {"form": "original"}})
     assert "in the form 'original'" in original["other rows"].sentence
+    broken = told(tmp_path / "d", reports={TRUST: CURATED | {"skipped_rows": [{"row": 1}, {"row": 2}]}})
+    assert f"{TRUST}: 2 broken rows left out" in broken["other rows"].sentence
 
 
 def test_a_stock_file_does_not_tell_a_limit_and_its_rows_are_those_of_its_items(tmp_path):

@@ -1,6 +1,7 @@
 """Two judges are two judges: by name and by what their servers list, never by an address; none answers for the dead."""
 
 import json
+from statistics import fmean
 
 import pytest
 from faulty_server import MODEL, FaultyServer
@@ -9,7 +10,7 @@ from cultureval.judge_prompts.templates import judge_template
 from cultureval.metrics.judges.identity import judge_identity
 from cultureval.metrics.judges.judge import judge_items, judge_signature, judge_with_all
 from cultureval.metrics.judges.settings import JudgeSettings
-from cultureval.metrics.judges.verdicts import JudgeItem, reuse_line, summarize
+from cultureval.metrics.judges.verdicts import JudgeItem, reuse_line
 from cultureval.runtime.errors import CulturevalError
 
 TEMPLATE = "jeem_caption_reference"
@@ -38,7 +39,7 @@ def settings_of(server, **settings):
 def fluency(*judges):
     """The mean fluency that each judge gives."""
     found = judge_with_all(judges, {TEMPLATE: ITEMS})
-    return [summarize(one.verdicts, CRITERIA)["fluency"] for one in found.values()]
+    return [fmean(verdict.scores["Fluency"] for verdict in one.verdicts) for one in found.values()]
 
 
 def test_judges_of_one_model_name_keep_their_verdicts_and_the_same_one_elsewhere_finds_them():

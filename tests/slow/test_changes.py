@@ -20,7 +20,7 @@ from cultureval.prompts.option_labels import LABELS
 from cultureval.reports.comparison.report import compare_all
 from cultureval.reports.cvlue.official_scores import means, score_task
 from cultureval.reports.evaluation import evaluate_tasks
-from cultureval.runs.load_runs import load
+from cultureval.runs.loading import load
 from cultureval.runtime.data_options import samples_root
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.settings import current_settings, use_settings
@@ -164,7 +164,7 @@ def test_runs_of_the_same_rows_in_other_files_are_compared_and_in_another_order_
         runs[name] = tmp_path / "runs" / (name or "as it was")
         with use_settings(given):
             evaluate_tasks(model, partial(check_model, model), [task], None, str(runs[name]))
-    records = [load(folder)[0].record.tasks[f"{task}|0"] for folder in runs.values()]
+    records = [load(folder).runs[0].record.tasks[f"{task}|0"] for folder in runs.values()]
     assert len({one.content_hash for one in records}) == 2 and len({one.rows_hash for one in records}) > 3
     differences = compare_all([runs[name] for name in ("", *STORED)]).document["differences"]
     assert len(differences) == 10

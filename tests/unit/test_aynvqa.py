@@ -6,6 +6,7 @@ import shutil
 import pytest
 from lighteval.metrics import apply_metric
 from lighteval.models.model_output import ModelResponse
+from planted import plant
 from typer.testing import CliRunner
 
 from cultureval.metrics.m2cqa.counterfactual import counterfactual_report
@@ -139,9 +140,6 @@ def test_the_joint_forms_scores_and_their_errors():
 
 def save_run(root, reply_to):
     """Details as LightEval writes them, with the replies of `reply_to` to each statement's place and Doc."""
-    import pyarrow as pa
-    import pyarrow.parquet
-
     rows = []
     for place, row in enumerate(prepared("m2cqa_aynvqa:en")[0]):
         doc = one_word_prompt(row, "m2cqa_aynvqa:en|0")
@@ -149,10 +147,7 @@ def save_run(root, reply_to):
         verdict = {"verdict": "invalid", "verdict_organisers": WORDS[organisers_verdict(reply)]}
         kept = {name: getattr(doc, name) for name in ("query", "choices", "gold_index", "specific")}
         rows.append({"doc": kept, "metric": verdict, "model_response": {"text": [reply]}})
-    folder = root / "details/org/m/2026-01-01T00-00-00"
-    folder.mkdir(parents=True)
-    file = folder / "details_m2cqa_aynvqa:en|0_2026-01-01T00-00-00.parquet"
-    pyarrow.parquet.write_table(pa.Table.from_pylist(rows), file)
+    plant(root, {"m2cqa_aynvqa:en|0": rows})
 
 
 def test_show_lists_the_items_that_fooled_a_model(tmp_path):

@@ -41,7 +41,7 @@ def test_each_option_has_help_one_name_for_its_meaning_and_one_meaning_for_its_n
     assert {"eval", "mirror", "bench retrieval", "compare m2cqa", "code generate"} <= {path for path, _ in found}
     assert [(path, one.name) for path, one in found if not one.help] == []
     synonyms = {"out", "to", "output_folder", "output_path", "max_samples", "max_rows", "data_dir", "data_root", "root"}
-    synonyms |= {"gpu", "suites", "custom_suite", "plugin", "draws", "iterations", "bootstraps", "precision", "batch"}
+    synonyms |= {"gpu", "suites", "custom_suite", "plugin", "iterations", "bootstraps", "precision", "batch"}
     assert [(path, one.name) for path, one in found if one.name in synonyms] == []
     kinds = {}
     for path, one in found:

@@ -3,6 +3,7 @@
 import math
 
 import pytest
+from lighteval.metrics import apply_metric
 from lighteval.models.model_output import ModelResponse
 from lighteval.tasks.requests import Doc
 
@@ -22,8 +23,8 @@ def dialogue_doc(**specific):
 
 
 def scored(doc, response, dense=False):
-    (metric,) = dialogue_metrics(dense)
-    return metric.compute_sample(doc=doc, model_response=response)
+    (scores,) = apply_metric([response], [doc], dialogue_metrics(dense))
+    return scores
 
 
 def test_four_ways_of_scoring_candidates():
@@ -43,7 +44,7 @@ def test_what_a_backend_does_not_say_is_undefined_or_an_error():
     response = ModelResponse(logprobs=[-2.0, -3.0, -2.5], output_tokens=[[1], [2, 3], [4]])
     scores = scored(dialogue_doc(), response)
     assert scores["R@1"] == 1 and math.isnan(scores["R@1_mean_end"]) and math.isnan(scores["gold_ties_sum_end"])
-    (metric,) = dialogue_metrics()
+    (metric,) = (one for one in dialogue_metrics() if one.metric_name == "R@1_mean_end")
     average = metric.get_corpus_aggregations()["R@1_mean_end"]([scores["R@1_mean_end"]])
     assert math.isnan(average["R@1_mean_end"])
     with pytest.raises(CulturevalError, match="cvlue_vd, item 1/0: the model's backend returns"):
@@ -70,12 +71,15 @@ def test_recall_within_galleries_by_hand():
 def test_the_first_box_counts_and_none_is_unparsable():
     specific = {"box": [0.0, 0.0, 10.0, 10.0], "size": [100, 100], "box_format": "xyxy", "box_pixels": "3136-12845056"}
     doc = Doc(task_name="t", query="", choices=[""], gold_index=0, specific=specific | {"id": "1"})
-    (metric,) = grounding_metrics()
-    scores = metric.compute_sample(doc=doc, model_response=ModelResponse(text=["[0, 0, 10, 10] [5, 5, 6, 6]"]))
+
+    def scored_box(text):
+        return apply_metric([ModelResponse(text=text)], [doc], grounding_metrics())[0]
+
+    scores = scored_box(["[0, 0, 10, 10] [5, 5, 6, 6]"])
     assert scores["iou"] == scores["acc@0.5_continuous"] == 1 and scores["unparsable"] == 0
     text = "[0, 0, 10, 10] [5, 5, 6, 6]"  # a string, as of LightEval's vision backend
-    assert metric.compute_sample(doc=doc, model_response=ModelResponse(text=text)) == scores
-    scores = metric.compute_sample(doc=doc, model_response=ModelResponse(text=["没有"]))
+    assert scored_box(text) == scores
+    scores = scored_box(["没有"])
     assert scores["iou"] == 0 and scores["unparsable"] == 1
     seen = {"box_format": "qwen2.5_vl", "box_pixels": "3136-12845056", "size": [100, 100]}
     reply = '{"bbox_2d": [0, 0, 56, 112]}'

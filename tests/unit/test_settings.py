@@ -8,10 +8,10 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from planted import choice_row, plant
 from typer.testing import CliRunner
 
 from cultureval.reports import evaluation
-from cultureval.runs.record import Run
 from cultureval.runtime.data.user_cache import user_cache
 from cultureval.runtime.data_options import samples_root
 from cultureval.runtime.errors import CulturevalError, Problems
@@ -31,7 +31,19 @@ from cultureval.tasks.options import all_options, check_variables, read_data_opt
 from cultureval.tasks.preflight import CheckedRun
 
 ROOT = Path(__file__).parents[2]
-ROOMS = ("audit", "tasks", "prompts", "metrics", "judge_prompts", "models", "runtime", "scripts", "samples", "reports")
+ROOMS = (
+    "audit",
+    "tasks",
+    "prompts",
+    "metrics",
+    "judge_prompts",
+    "models",
+    "runtime",
+    "scripts",
+    "samples",
+    "reports",
+    "runs",
+)
 
 
 @pytest.fixture(autouse=True)
@@ -54,20 +66,20 @@ def test_our_variables_are_named_where_they_are_declared_and_nowhere_else():
 def run(monkeypatch, tmp_path):
     """`cultureval eval` up to its pipeline; what it sees there."""
     seen = []
+    saved = plant(tmp_path / "saved", {"qimma_aratrust|0": [choice_row(1, True)]})
     monkeypatch.setattr(command, "go_offline_if_unreachable", lambda: None)
 
     def run_tasks(model, model_file, tasks, limit, output_dir, saving):
         with ThreadPoolExecutor(1) as pool:
             options = pool.submit(read_data_options).result()
         seen.append((options, current_settings().resume, read_model_settings(model)))
-        tracker = SimpleNamespace(save_summary=lambda _: tmp_path, failed_uploads=[], results_file=tmp_path)
+        tracker = SimpleNamespace(save_summary=lambda _: tmp_path, failed_uploads=[], results_file=saved)
         return SimpleNamespace(tracker=tracker)
 
     monkeypatch.setattr(evaluation, "preflight", lambda names, *_: CheckedRun(CheckedModel(Path("hf.py")), names))
     monkeypatch.setattr(evaluation, "run_tasks", run_tasks)
     monkeypatch.setattr(evaluation, "record_of", lambda *_: None)
     monkeypatch.setattr(evaluation, "save_run", lambda *_: None)
-    monkeypatch.setattr(evaluation, "read_run", lambda file: Run(file, "org/model", "", {}))
 
     def evaluate(*flags, **options):
         arguments = [f"--{name.replace('_', '-')}={value}" for name, value in options.items()]
