@@ -113,7 +113,8 @@ def average(found: Sequence[Influence], weights: Sequence[float]) -> Influence:
     with np.errstate(divide="ignore", invalid="ignore"):
         df = float(squares.sum() ** 2 / (squares**2 / np.array([one.df for one in found])).sum())
     clusters, place = np.unique(np.concatenate([one.clusters for one in found]), return_inverse=True)
-    add = np.bincount(place, np.concatenate([share * one.add for share, one in zip(weight, found, strict=True)]))
+    adds = np.concatenate([share * one.add for share, one in zip(weight, found, strict=True)])
+    add: Floats = np.asarray(np.bincount(place, adds), np.float64)
     error = math.sqrt(float(np.square(add).sum()))
     value = math.fsum(share * one.value for share, one in zip(weight, found, strict=True))
     return Influence(value, error if error >= TINY else math.nan, df, clusters, add, np.empty((len(add), 0)))
