@@ -217,7 +217,8 @@ def ranks(
         return []
     runs, averages = list(found), [average(own, list(parts.values())) for own in found.values()]
     _, adds = aligned(averages, [one.add for one in averages])
-    differ = sum(differing(aligned(part, [one.sums for one in part])[1]) for part in zip(*found.values(), strict=True))
+    sums = [aligned(part, [one.sums for one in part])[1] for part in zip(*found.values(), strict=True)]
+    differ = np.sum([differing(one) for one in sums], axis=0)
     worst, best = ends(*next(iter(parts)))
     score = np.array([one.value for one in averages]) * np.sign(best - worst)
     known = np.isfinite(adds).all()  # a score of a single cluster has no error: no run is told apart

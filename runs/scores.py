@@ -86,7 +86,7 @@ def influences(items: "pandas.DataFrame", alike: bool = True) -> dict[Place, Inf
     group = scored.groupby(SCORE, observed=True, sort=False).ngroup().to_numpy()
     cluster = scored["cluster"].astype("category").cat.codes.to_numpy().astype(np.int64)
     _, first, cell = np.unique(group * (cluster.max(initial=0) + 1) + cluster, return_index=True, return_inverse=True)
-    ratios = np.stack([np.bincount(cell, scored[name], len(first)) for name in ("num", "den")], axis=1)
+    ratios: Floats = np.stack([np.bincount(cell, scored[name], len(first)) for name in ("num", "den")], axis=1)
     starts = np.flatnonzero(np.diff(group[first], prepend=-1))
     places = scored.iloc[first[starts]][SCORE].itertuples(index=False, name=None)
     found: dict[Place, Influence] = {}
@@ -113,7 +113,8 @@ def average(found: Sequence[Influence], weights: Sequence[float]) -> Influence:
     with np.errstate(divide="ignore", invalid="ignore"):
         df = float(squares.sum() ** 2 / (squares**2 / np.array([one.df for one in found])).sum())
     clusters, place = np.unique(np.concatenate([one.clusters for one in found]), return_inverse=True)
-    add = np.bincount(place, np.concatenate([share * one.add for share, one in zip(weight, found, strict=True)]))
+    adds = np.concatenate([share * one.add for share, one in zip(weight, found, strict=True)])
+    add: Floats = np.asarray(np.bincount(place, adds), np.float64)
     error = math.sqrt(float(np.square(add).sum()))
     value = math.fsum(share * one.value for share, one in zip(weight, found, strict=True))
     return Influence(value, error if error >= TINY else math.nan, df, clusters, add, np.empty((len(add), 0)))
@@ -172,7 +173,8 @@ def score_of(found: Influence, counts: tuple[int, int], limits: tuple[float, flo
     """
     if math.isnan(found.error):
         return Score(found.value, None, *counts)
-    return Score(found.value, found.error, *counts, *interval(found.value, found.error, *sorted(limits), found.df))
+    low, high = sorted(limits)
+    return Score(found.value, found.error, *counts, *interval(found.value, found.error, low, high, found.df))
 
 
 def interval(

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from cultureval.metrics.declared import SHARE
 from cultureval.runs.frame import Parts, ends
@@ -155,8 +155,8 @@ def _unrecorded(run: Run, name: str) -> TaskRecord:
     """A task that no record describes, of stock LightEval or another package."""
     bare, shots = name_and_shots(name)
     group, names = bare.partition(":")[0], tuple(run.scores[name])
-    of_all = {"suite": OTHERS, "benchmark": group, "group": group, "subset": bare}
-    return TaskRecord(task=name, shots=int(shots or 0), metrics=names, **of_all)
+    about: dict[str, Any] = {"suite": OTHERS, "benchmark": group, "group": group, "subset": bare}
+    return TaskRecord(task=name, shots=int(shots or 0), metrics=names, **about)
 
 
 def published(suite: str) -> dict[str, list[TableOfRun]]:
