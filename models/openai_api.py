@@ -473,7 +473,7 @@ class OpenAIModel(LightevalModel):
 
     def loglikelihood_rolling(self, docs: list[Doc]) -> list[ModelResponse]:
         """Refuses perplexities of whole texts, which no task of ours asks for."""
-        raise CulturevalError(f"{docs[0].task_name} asks for perplexity: run the model with transformers.")
+        raise CulturevalError(f"{docs[0].task_name} asks for perplexity: run it with `lighteval accelerate`.")
 
     def _score(self, prompts: list[server_scoring.Prompt]) -> list[ModelResponse]:
         thinking = self._renderer.knows_thinking

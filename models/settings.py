@@ -55,7 +55,7 @@ class HFModelSettings(ModelConfig):
         max_length: Longest sequence in tokens; None: the model's own.
         batch_size: Answers that are generated at once. "auto": as many as the free memory holds, at most 32 on a CPU
             and 256 on an accelerator. Where memory does not suffice, the number is halved.
-        token_budget: Tokens per scoring batch beyond the shared prefix; None: 512 on a CPU, 2048 on an accelerator.
+        token_budget: Tokens per scoring batch beyond the shared prefix; None: 1024 on a CPU, 2048 on an accelerator.
             It is halved likewise.
         chat_template: "auto" uses the tokenizer's if it has one.
         add_special_tokens: "auto" adds BOS to a prompt unless the chat template already does, or as the task says

@@ -19,6 +19,7 @@ from torch import Tensor
 from transformers import PreTrainedModel
 
 from cultureval.models.memory import recover, too_little
+from cultureval.models.scoring.blocked_attention import BlockedAttention
 from cultureval.models.scoring.choice_scores import ChoiceScore, ScoringRequest, read_scores
 from cultureval.models.scoring.lm_head import LMHead, Rows
 from cultureval.models.scoring.plain import PlainScorer, RouteCheck, choose_route
@@ -29,9 +30,8 @@ from cultureval.runtime.patches.transformers import rope_offset
 
 logger = logging.getLogger(__name__)
 
-# Tokens of a tree beyond its shared prefix. Larger trees gain nothing once the processor is busy, and attention between
-# different prompts is computed and masked.
-BUDGET_CPU, BUDGET_ACCELERATOR, LEAST_BUDGET = 512, 2048, 16
+# Tokens of a tree beyond its shared prefix. Larger trees gain nothing once the processor is busy.
+BUDGET_CPU, BUDGET_ACCELERATOR, LEAST_BUDGET = 1024, 2048, 16
 LONG_PREFIX = 256  # a shared prefix of this many tokens is fed separately, with causal attention
 MAX_LOGITS = 2**28  # most logits in memory: 1 GiB in fp32
 
@@ -201,7 +201,8 @@ class ChoiceScorer:
         positions = torch.tensor([tree.depths], device=self.model.device) + self.prefix.offset
         masks = tree_masks(self.model, tree)
         wanted = [column - tree.cached for column in columns if column >= tree.cached]
-        rows = self._rows(tree.tokens, wanted, attention_mask=masks, position_ids=positions)
+        with BlockedAttention(masks):
+            rows = self._rows(tree.tokens, wanted, attention_mask=masks, position_ids=positions)
         rows = from_cache.join(rows) if from_cache else rows
         last = rows[columns.index(tree.path[-1])] if tree.path[-1] in columns else None
         self.prefix.keep(tree.path, prompt, last)

@@ -22,9 +22,7 @@ logger = logging.getLogger(__name__)
 
 NO_LIST = (403, 404, 405, 500, 501)  # of servers that have none; 500 of transformers' without a hub cache
 RETRIES = 2  # before the run, where a server that is not there is refused soon
-# By addresses, id and revision: what was listed in this process, and what no model has been loaded on since.
-_ASKED: dict[tuple[Any, ...], "ServerIdentity"] = {}
-_CHECKED: set[tuple[Any, ...]] = set()
+_ASKED: dict[tuple[Any, ...], "ServerIdentity"] = {}  # what was listed in this process, by addresses, id and revision
 SIZES = ("n_params", "n_vocab", "n_embd", "size")  # what llama.cpp lists of a model's weights
 
 
@@ -64,9 +62,7 @@ def identity_of_loaded(whom: str, served: ServedModel) -> ServerIdentity:
 
     A check counts for one load: later the servers may have other weights.
     """
-    found = _ASKED[_key(served)] if _key(served) in _CHECKED else identify(whom, served)
-    _CHECKED.discard(_key(served))
-    return found
+    return _ASKED.pop(_key(served), None) or _identify(whom, served)
 
 
 def identify(whom: str, served: ServedModel) -> ServerIdentity:
@@ -79,19 +75,17 @@ def identify(whom: str, served: ServedModel) -> ServerIdentity:
         whom: The model in messages, such as "The judge jais".
         served: The model, its id and its servers.
     """
-    key = _key(served)
-    _ASKED.pop(key, None)
-    _CHECKED.discard(key)
-    _ASKED[key] = _identify(whom, served.servers(), served.model, served.revision)
-    _CHECKED.add(key)
-    return _ASKED[key]
+    _ASKED.pop(_key(served), None)
+    _ASKED[_key(served)] = _identify(whom, served)
+    return _ASKED[_key(served)]
 
 
 def _key(served: ServedModel) -> tuple[Any, ...]:
     return served.base_url, served.model, served.revision
 
 
-def _identify(whom: str, servers: ServerSettings, model: str, revision: str | None) -> ServerIdentity:
+def _identify(whom: str, served: ServedModel) -> ServerIdentity:
+    servers, model = served.servers(), served.model
     if (provider := provider_at(servers.base_urls)) is not None:
         return ServerIdentity(model, root=provider.id)
     found: dict[str, ServerIdentity] = {}
@@ -115,7 +109,7 @@ def _identify(whom: str, servers: ServerSettings, model: str, revision: str | No
             f"{whom}: the servers serve different models ({next(iter(found))}: {first}; {other}: {found[other]}). "
             "Name servers of one model."
         )
-    if revision is None and first.root is None and first.sizes is None:
+    if served.revision is None and first.root is None and first.sizes is None:
         logger.warning("%s: its server says nothing of the weights. Set `revision` to your name for them.", whom)
     return first
 

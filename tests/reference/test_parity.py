@@ -92,7 +92,7 @@ def test_sound_scores_are_those_of_before_and_not_the_papers(rows, model):
 
 def test_answers_are_reused_only_under_the_same_tokens(rows, model):
     never, sound, paper = (
-        {ScoringJob(model, doc, False).key for doc in docs_of(rows[:3], **specific)}
+        {ScoringJob(model, doc).key for doc in docs_of(rows[:3], **specific)}
         for specific in ({}, {"parity": "sound"}, {"parity": "paper"})
     )
     assert never == sound and not sound & paper

@@ -19,8 +19,10 @@ from tiny_models import (
     vision_model,
     vision_processor,
 )
+from torch.overrides import TorchFunctionMode
 
 from cultureval.models.scoring import packed as packed_scoring
+from cultureval.models.scoring.blocked_attention import ROWS
 from cultureval.models.scoring.lm_head import Rows
 from cultureval.models.scoring.packed import ChoiceScorer, ScoringRequest
 from cultureval.models.scoring.token_tree import Branch, build_tree, common_length
@@ -207,6 +209,27 @@ def test_a_model_that_ignores_masks_is_found_out_and_scored_plainly(monkeypatch,
         agree(scorer.score([ScoringRequest(prompt, choices)])[0], expected)
     assert scorer.routes == {False: "plain"}
     assert "packed scoring is off" in caplog.text
+
+
+@pytest.mark.parametrize("family", ["llama", "gemma3"])
+def test_attention_of_a_large_tree_is_computed_in_blocks(family):
+    rows = []
+
+    class Seen(TorchFunctionMode):
+        def __torch_function__(self, func, types, args=(), kwargs=None):
+            if func is torch.nn.functional.scaled_dot_product_attention:
+                rows.append(args[0].shape[2])
+            return func(*args, **(kwargs or {}))
+
+    model, prompts = text_model(family), [[*range(20, 40), last, *range(40, 60)] for last in (60, 61, 62, 63)]
+    choices = [[9, 10, 11], [9, 12], [13]]
+    scorer = ChoiceScorer(model)
+    scorer.routes = {False: "packed"}
+    with Seen():
+        found = scorer.score([ScoringRequest(prompt, choices) for prompt in prompts])
+    assert len(set(rows)) == 2 and max(rows) == ROWS  # whole blocks and what remains
+    for prompt, scores in zip(prompts, found, strict=True):
+        agree(scores, plain_scores(model, prompt, choices))
 
 
 @pytest.mark.parametrize("family", ["llama", "gemma3"])
