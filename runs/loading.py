@@ -88,10 +88,11 @@ class Run:
             if task not in self.details:
                 unverified[task] = "its details were not saved, or are not there"
                 continue
+            details = self.details[task]
             try:
-                columns.append(read_items(self.details[task], task, self.judgements.get(task, ())))
-            except CulturevalError as error:
-                unverified[task] = str(error).rstrip(".")
+                columns.append(read_items(details, task, self.judgements.get(task, ())))
+            except CulturevalError as error:  # pages show it: no folders of this machine
+                unverified[task] = str(error).replace(f"{details.parent}/", "").rstrip(".")
         return frame_of(columns, self.name), unverified
 
     @cached_property
