@@ -207,7 +207,8 @@ def _details(task: str, rows: Sequence[ScoredRow]) -> list[Row]:
 
 def safe_name(name: str) -> str:
     """A model's name as a folder inside the output folder."""
-    return "/".join(part for part in name.split("/") if part not in ("", "..", ".")) or "submission"
+    safe = "/".join(part for part in name.split("/") if part not in ("..", "."))
+    return safe if safe.strip("/") else "submission"
 
 
 def content_hash(paths: Sequence[Path]) -> str:

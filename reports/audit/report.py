@@ -195,8 +195,8 @@ def _scores(manifest: Manifest, runs: Sequence[Run]) -> "pandas.DataFrame":
     return pandas.DataFrame(rows)
 
 
-def before_and_after(run: Run, task: str, metric: str, gone: set[str]) -> dict[str, float | None]:
-    """A score over all rows and without some of them; None where there is none.
+def before_and_after(run: Run, task: str, metric: str, gone: set[str]) -> dict[str, float]:
+    """A score over all rows and without some of them; nan where there is none.
 
     Args:
         task: With `|k`.
