@@ -20,7 +20,6 @@ from cultureval.metrics.judges.verdicts import (
     reuse_line,
     unscored_lines,
 )
-from cultureval.reports.submissions import save_run
 from cultureval.reports.terminal_tables import terminal_table
 from cultureval.runs.files import DERIVED, model_folder, output_folder, read_details
 from cultureval.runs.loading import Run, load
@@ -28,7 +27,7 @@ from cultureval.runs.recording import run_record
 from cultureval.runs.rows import saved_image, saved_reply
 from cultureval.runs.scores import Score
 from cultureval.runs.signature import signature_of_line
-from cultureval.runs.writing import write_summary
+from cultureval.runs.writing import save_run, write_summary
 from cultureval.runtime import processes
 from cultureval.runtime.doc_fields import specific_of
 from cultureval.runtime.errors import CulturevalError

@@ -11,10 +11,10 @@ from cultureval.metrics.code.pass_at_k import offered_k
 from cultureval.metrics.code.report import outcomes_by_task, problem_scores, verdict_in_details
 from cultureval.metrics.code.rules import TEST_SUITES
 from cultureval.reports.code.samples import Sample
-from cultureval.reports.submissions import SavedRun, save_run
 from cultureval.runs.record import ModelRecord, task_records
 from cultureval.runs.recording import run_record
 from cultureval.runs.signature import signature_of_line
+from cultureval.runs.writing import SavedRun, save_run
 from cultureval.runtime.errors import CulturevalError, counted, shown_names, wrong_settings
 from cultureval.runtime.rows_report import RowsReport
 
