@@ -250,14 +250,8 @@ def correlations(texts: "pandas.DataFrame", rated: HumanRatings) -> Iterator[Row
                 pairs = chosen[["item", metric, criterion]].dropna()
                 if len(pairs):
                     tau = tau_c_with_interval(list(pairs[metric]), list(pairs[criterion]), list(pairs["item"]))
-                    names = {
-                        "metric": metric,
-                        "criterion": criterion,
-                        "dialect": dialect,
-                        "coefficient": "tau_c",
-                        "value": tau.value,
-                    }
-                    yield names | {"low": tau.low, "high": tau.high, "pairs": len(pairs), "items": tau.items}
+                    names = {"metric": metric, "criterion": criterion, "dialect": dialect, "coefficient": "tau_c"}
+                    yield names | tau._asdict() | {"pairs": len(pairs)}
 
 
 def compared_raters(ratings: "pandas.DataFrame", texts: "pandas.DataFrame", rated: HumanRatings) -> Iterator[Row]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pydantic import BaseModel, Field, ValidationError
+from pydantic import BaseModel, ValidationError
 
 from cultureval.runs.record import SCHEMA, SECTION, RunRecord, task_records
 from cultureval.runtime.errors import CulturevalError, described, escaped, wrong_settings
@@ -91,7 +91,7 @@ class _Content(BaseModel):
     config_general: dict[str, Any]
     results: dict[str, dict[str, float | None]]
     config_tasks: dict[str, Any] = {}
-    record: RunRecord | None = Field(None, alias=SECTION)
+    cultureval: RunRecord | None = None
 
 
 def read_results(path: Path) -> ResultsFile:
@@ -131,7 +131,7 @@ def read_results(path: Path) -> ResultsFile:
 
 def _record(path: Path, content: _Content) -> RunRecord:
     """The section `cultureval`; without it what LightEval's own sections say. Tasks have the catalogue's headline."""
-    record = content.record
+    record = content.cultureval
     if record is None:
         tasks = task_records(content.config_tasks, content.config_general.get("max_samples"))
         record = RunRecord(schema=0, tasks=tasks)

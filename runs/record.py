@@ -264,7 +264,7 @@ def in_order(names: Iterable[str]) -> list[str]:
 def _task_record(name: str, config: Mapping[str, Any], limit: int | None) -> TaskRecord:
     bare, shots = name_and_shots(name)
     task = all_tasks()[bare]
-    report: RowsReport = config.get("rows_report") or {}
+    report: RowsReport = config.get("rows_report") or RowsReport()
     rows = config.get("effective_num_docs")  # as LightEval counts them
     return TaskRecord(
         task=name,

@@ -31,8 +31,10 @@ from cultureval.tasks.options import all_options, read_data_options
 from cultureval.tasks.running import FinishedRun
 
 PROGRAMS = ("cultureval", "lighteval")
-PACKAGES = ("cultureval", "lighteval", "transformers", "torch", "datasets", "tokenizers", "numpy", "torchvision")
-PACKAGES += ("pillow", "evalplus", "sacrebleu", "camel-tools", "fasttext-predict", "rouge-score", "scipy", "openai")
+PACKAGES = (
+    *("cultureval", "lighteval", "transformers", "torch", "datasets", "tokenizers", "numpy", "torchvision", "pillow"),
+    *("evalplus", "sacrebleu", "camel-tools", "fasttext-predict", "rouge-score", "scipy", "openai"),
+)
 
 
 def record_of(
@@ -50,7 +52,7 @@ def record_of(
     said = getattr(run.model, "run_record", dict)() or stock_facts(run.model)
     tasks = _tasks_of(run, unjudged or (), said.get("tasks", {}))
     tokens = {name: sum(getattr(one, name) or 0 for one in tasks.values()) for name in ("tokens_in", "tokens_out")}
-    generation = getattr(run.model.config, "generation_parameters", None)
+    generation = getattr(getattr(run.model, "config", None), "generation_parameters", None)
     return run_record(
         started,
         tasks,

@@ -48,34 +48,27 @@ def save_run(
         general: Further entries of `config_general`.
     """
     date, folder = datetime.now().isoformat(timespec="microseconds").replace(":", "-"), model.strip("/")
-    scores: dict[str, dict[str, Score]] = {}
+    found: dict[str, dict[str, Score]] = {}
     results: dict[str, dict[str, float | None]] = {}
     for task, rows in details.items():
         file = root / "details" / folder / date / f"details_{task}_{date}.parquet"
         _write_details(file, rows)
         items = frame_of([read_items(file, task)], model)
-        scores[task] = {metric: score for (*_, metric), score in task_scores(items).items()}
-        results[task] = {}
-        for metric in items["metric"].unique():
-            score = scores[task].get(metric)
-            results[task] |= {metric: score and score.value, f"{metric}_stderr": score and score.error}
+        found[task] = {metric: score for (*_, metric), score in task_scores(items).items()}
+        scores = {metric: found[task].get(metric) for metric in items["metric"].unique()}
+        results[task] = {metric: score and score.value for metric, score in scores.items()}
+        results[task] |= {f"{metric}_stderr": score and score.error for metric, score in scores.items()}
+    tasks = {task: {"name": name_and_shots(task)[0], "effective_num_docs": len(rows)} for task, rows in details.items()}
     named = {"model_name": model}
-    content = {
-        "config_general": {"lighteval_sha": "?", "model_config": named, **named, **(general or {})},
-        "results": without_nan(results),
-        "versions": dict.fromkeys(details, 0),
-        "config_tasks": {
-            task: {"name": name_and_shots(task)[0], "effective_num_docs": len(rows)} for task, rows in details.items()
-        },
-        "summary_tasks": {},
-        "summary_general": {},
-    }
+    about = {"lighteval_sha": "?", "model_config": named, **named, **(general or {})}
+    content = {"config_general": about, "results": without_nan(results), "versions": dict.fromkeys(details, 0)}
+    content |= {"config_tasks": tasks, "summary_tasks": {}, "summary_general": {}}
     file = root / "results" / folder / f"results_{date}.json"
     file.parent.mkdir(parents=True, exist_ok=True)
     with complete_or_absent(file) as part:
         text = json.dumps(content | section_of(record), ensure_ascii=False, indent=2, default=str)
         part.write_text(text, encoding="utf-8")
-    return SavedRun(file, scores)
+    return SavedRun(file, found)
 
 
 def _write_details(file: Path, rows: "Sequence[Mapping[str, Any]] | pyarrow.Table") -> None:
@@ -116,21 +109,20 @@ def complete_results(run: FinishedRun, record: RunRecord) -> None:
 
     Averages over tasks of ours that differ in kind are left out; so is that over all tasks, where all are ours.
     """
-    scores = run.tracker.metrics_logger.metric_aggregated
+    tracker: Any = run.tracker  # ours has `sections` and `withheld`
+    scores = tracker.metrics_logger.metric_aggregated
     scores.update(without_nan({**scores, **means_of_subsets(scores)}))
     ours = len(record.tasks) == len(run.tasks)
     for name in mixed_averages(scores):
         if ours or name != OVERALL:
             del scores[name]
-    run.tracker.sections |= section_of(record)
-    run.tracker.withheld = {
-        name for name, task in record.tasks.items() if is_gated(name_and_shots(name)[0], task.source)
-    }
+    tracker.sections |= section_of(record)
+    tracker.withheld = {name for name, task in record.tasks.items() if is_gated(name_and_shots(name)[0], task.source)}
 
 
 def complete_stock_run(pipeline: "Pipeline") -> None:
     """Adds our record to a run of LightEval's own pipeline before it saves; one without our tasks stays as it is."""
-    tracker = pipeline.evaluation_tracker
+    tracker: Any = pipeline.evaluation_tracker
     run = FinishedRun(pipeline.tasks_dict, pipeline.model, pipeline.pipeline_parameters.max_samples, tracker)
     age = time.perf_counter() - tracker.general_config_logger.start_time
     record = record_of(run, (), time.time() - age)

@@ -62,36 +62,35 @@ def evaluate_solutions(
         The scores, data and reliability that `--json` prints, and the paths of the files.
 
     Raises:
-        CulturevalError: The solutions cannot be read or are incomplete, the data are shortened, the solutions were
-            asked of others, or not one of them could be judged.
+        CulturevalError: The solutions or their data are not what is needed, or none could be judged.
     """
     started, made = time.time(), generation_of(samples)
-    other = asked_of_others(made, problem_set)
-    if other and not partial:
-        raise CulturevalError(f"{other} Give the data and --prompts that they were asked of, or --partial.")
-    require_whole("" if partial else problem_set.shortened, "--partial")
+    other = asked_of_others(made, problem_set, partial)
     refused = refused_problems(made, problem_set)
-    given = read_samples(samples, {**problem_set.rows, **problem_set.left_out}, workers)
-    found = [one for one in given if one.task_id in problem_set.rows and one.task_id not in refused]
-    missing, unequal = check_complete(found, [name for name in problem_set.rows if name not in refused], partial)
+    found, complete = _solutions(samples, problem_set, refused, partial, workers)
     verdicts, failing = _judged(found, problem_set, workers, sandboxed)
-    more = len(given) - len(found)
-    dropped = f"{counted(more, 'solution')} of refused or discarded problems in the file, not scored." if more else ""
-    report = _reliability(found, verdicts) | {
-        "dataset": problem_set.dataset.name,
-        "task": problem_set.dataset.task,
-        "model": safe_name(model_name or str(made.get("model") or samples.resolve().name.removesuffix(".jsonl"))),
-        "canonical_failures": failing,
-        "sandboxed": sandboxed,
-        "refused": refused,
-        "missing_tasks": missing,
-        "notes": [text for text in (unequal, dropped) if text],
-        "data_difference": " ".join(filter(None, [problem_set.other_data, other])),
-        "signature": _signature(made, problem_set, found, sandboxed, other),
-    }
+    report = _reliability(found, verdicts) | complete
+    report |= {"dataset": problem_set.dataset.name, "task": problem_set.dataset.task, "refused": refused}
+    name = model_name or str(made.get("model") or samples.resolve().name.removesuffix(".jsonl"))
+    report |= {"model": safe_name(name), "canonical_failures": failing, "sandboxed": sandboxed}
+    report["data_difference"] = " ".join(filter(None, [problem_set.other_data, other]))
+    report["signature"] = _signature(made, problem_set, found, sandboxed, other)
     report |= write_files(samples, output_dir, problem_set, found, verdicts)
     saved = write_run(output_dir, problem_set, task_rows(problem_set, found, verdicts, refused), report, made, started)
     return report | {"results": str(saved.file)} | _scores(saved.scores[f"{problem_set.dataset.task}|0"])
+
+
+def _solutions(
+    samples: Path, problem_set: ProblemSet, refused: Mapping[str, Any], partial: bool, workers: int | None
+) -> tuple[list[Sample], Report]:
+    """The solutions of the problems that need one, and what is said of how complete they are."""
+    asked = [name for name in problem_set.rows if name not in refused]
+    given = read_samples(samples, {**problem_set.rows, **problem_set.left_out}, workers)
+    found = [one for one in given if one.task_id in asked]
+    missing, unequal = check_complete(found, asked, partial)
+    notes, more = [unequal] if unequal else [], len(given) - len(found)
+    notes += [f"{counted(more, 'solution')} of refused or discarded problems in the file, not scored."] if more else []
+    return found, {"missing_tasks": missing, "notes": notes}
 
 
 def _judged(
@@ -172,11 +171,19 @@ def generation_of(samples: Path) -> dict[str, Any]:
         raise CulturevalError(f"{file} is not what `cultureval code generate` writes: {error}.") from error
 
 
-def asked_of_others(made: Mapping[str, Any], problem_set: ProblemSet) -> str:
-    """A sentence where `code generate` asked other problems than these, or with other prompts; "" for nothing known."""
+def asked_of_others(made: Mapping[str, Any], problem_set: ProblemSet, partial: bool) -> str:
+    """A sentence where `code generate` asked other problems than these, or with other prompts; "" for nothing known.
+
+    Raises:
+        CulturevalError: They are others, or shortened, and `partial` is not set.
+    """
     asked, judged = made.get("data_hash"), problem_set.content_hash
-    differs = f"Asked of other problems (data_hash {asked}) than are judged ({judged}), so not comparable."
-    return escaped(differs) if asked not in (None, judged) else ""
+    told = f"Asked of other problems (data_hash {asked}) than are judged ({judged}), so not comparable."
+    other = escaped(told) if asked not in (None, judged) else ""
+    if other and not partial:
+        raise CulturevalError(f"{other} Give the data and --prompts that they were asked of, or --partial.")
+    require_whole("" if partial else problem_set.shortened, "--partial")
+    return other
 
 
 def refused_problems(made: Mapping[str, Any], problem_set: ProblemSet) -> dict[str, dict[str, str]]:
