@@ -90,7 +90,7 @@ class _Content(BaseModel):
 
     config_general: dict[str, Any]
     results: dict[str, dict[str, float | None]]
-    config_tasks: dict[str, Any] = {}
+    config_tasks: dict[str, dict[str, Any]] = {}
     cultureval: RunRecord | None = None
 
 

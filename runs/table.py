@@ -167,31 +167,26 @@ def published(suite: str) -> dict[str, list[TableOfRun]]:
     found: dict[str, list[TableOfRun]] = {}
     for table in tables:
         for model, numbers in table.published.items():
-            cells = {place: _printed(numbers, place, mean) for place, mean in table.cells.items()}
-            cells = {place: cell for place, cell in cells.items() if cell.value is not None}
+            cells = {}
+            for place, mean in table.cells.items():
+                parts = {part: mean.parts[part] for part in mean.parts if part in numbers or not mean.of_present}
+                if (value := _paper(numbers, place, mean, parts)) is not None:
+                    words = f"{len(parts)}/{len(mean.parts)}" if len(parts) < len(mean.parts) else ""
+                    cells[place] = Cell(value, digits=mean.digits, words=words)
             if cells:
                 found.setdefault(model, []).append(_of_cells(table, suite, table.name, cells, []))
     return found
 
 
-def _printed(numbers: Numbers, place: Place, mean: Mean) -> Cell:
-    """The paper's number, of those parts that it has."""
-    parts = {part: weight for part, weight in mean.parts.items() if part in numbers} if mean.of_present else mean.parts
-    words = f"{len(parts)}/{len(mean.parts)}" if len(parts) < len(mean.parts) else ""
-    return Cell(_paper(numbers, place, mean, parts), digits=mean.digits, words=words)
-
-
 def _declared(run: Run, suite: str, tasks: Sequence[TaskRecord]) -> tuple[Sequence[Table], list[str]]:
     """A suite's tables; an error in its function costs a finished run nothing: the table of groups, and a note."""
     known = all_suites().get(suite)
+    if known is None or not known.tables:
+        return [group_table(suite, tasks)], []
     try:
-        if known and known.tables:
-            return known.part("tables")(
-                {name_and_shots(task.task)[0]: run.scores.get(task.task, {}) for task in tasks}
-            ), []
+        return known.part("tables")({name_and_shots(one.task)[0]: run.scores.get(one.task, {}) for one in tasks}), []
     except Exception as error:  # of another package's function, on a run that may be of another version
         return [group_table(suite, tasks)], [f"The suite's own tables cannot be made: {described(error)}."]
-    return [group_table(suite, tasks)], []
 
 
 def _filled(run: Run, table: Table, suite: str, shots: int) -> TableOfRun:
