@@ -79,14 +79,10 @@ class Table:
 
 @dataclass(frozen=True)
 class Cell:
-    """One number of a run.
+    """One number of a run with its error and 95% interval, in the table's unit; None where they are not known.
 
     Attributes:
-        value: In the table's unit; None where it is not known, and `words` stand in its place.
-        error: Its standard error; None where it is not known.
-        low: Lower end of its 95% interval; `high` its upper end.
-        n: Items that it is the mean of.
-        asked: Items that it should be the mean of.
+        n: Items that it is the mean of, and `asked` those that it should be.
         published: The paper's number for a model of the same name.
         digits: Decimal places.
         parts: The scores that it is the mean of: task with `|k` and metric -> weight; the weights sum to 1.
@@ -108,14 +104,9 @@ class Cell:
 
 @dataclass(frozen=True)
 class TableOfRun:
-    """A table of a run, or of a paper's model; the fields that `Table` has too are the same.
+    """A table of a run, or of a paper's model: rows and columns that it has something of; a place may be empty.
 
-    Attributes:
-        name: That of the table, with the number of few-shot examples where there are any.
-        suite: The suite's name.
-        rows: Labels of the rows that the run has something of, in order; `columns` likewise.
-        cells: By row and column; a place may be empty.
-        notes: Lines below the table.
+    The other fields are those of `Table`; `name` ends with the number of few-shot examples where there are any.
     """
 
     name: str
@@ -290,8 +281,7 @@ def group_table(suite: str, tasks: Sequence[TaskRecord]) -> Table:
     groups: dict[tuple[str, str], list[str]] = {}
     for task in tasks:
         groups.setdefault((task.group, task.headline), []).append(name_and_shots(task.task)[0])
-    known = catalogue.groups(suite)
-    cells: dict[Place, Mean] = {}
+    known, cells = catalogue.groups(suite), dict[Place, Mean]()
     for (group, metric), present in groups.items():
         members = dict.fromkeys([*known.get(group, ()), *present])
         cells[group, metric] = Mean(equal((task, metric) for task in members), digits=4, of_present=True)
@@ -357,13 +347,8 @@ def mean_row(cells: Mapping[Place, Mean], rows: Sequence[str], all_rows: int) ->
 def published_model(name: str, listed: Iterable[str]) -> str | None:
     """The one of a paper's models that has the same name as a model; None if the paper lists none.
 
-    Names are compared without organisation or folder, case and punctuation; "+" is "plus", as in names on the hub,
-    -it and -inst are -Instruct, and Meta-Llama is Llama. A name with more in it (a version, a size, "Instruct", -AWQ)
-    is another model.
-
-    Args:
-        name: A run's model: a hub id, a folder or a server's name ("org/Model-7B").
-        listed: The names in the paper's table.
+    Names are compared without organisation or folder, case and punctuation; "+" is "plus", -it and -inst are -Instruct,
+    and Meta-Llama is Llama. A name with more in it (a version, a size, "Instruct", -AWQ) is another model.
     """
     wanted = _plain(name)
     return next((model for model in listed if _plain(model) == wanted), None)

@@ -85,7 +85,7 @@ def write_report(audits: Sequence[Path], results: Sequence[Path], folder: Path) 
     tables |= {"Scores before and after": scores} if len(scores) else {}
     for title, table in tables.items():
         write_csv(folder / f"{title.lower().replace(' ', '_')}.csv", table.to_dict("records"))
-    text = f"{_text(tables)}\n\n{len(manifest.rows):,} items. Manifest {manifest.hash}."
+    text = f"{_text(tables)}\n\n{len(manifest.rows):,} items. Manifest {manifest.hash}.".lstrip()
     write_atomically(folder / REPORT, f"{text}\n".encode("utf-8", "backslashreplace"))
     return text
 
@@ -118,6 +118,8 @@ def _tables(rows: Sequence[ManifestRow], verdicts: Sequence[Mapping[str, Any]]) 
     """By title: decisions as Table 2a of QIMMA's paper has them, their reasons, and what judges say."""
     import pandas
 
+    if not rows:
+        return {}
     known = [(row, _task_of(row.source, row.subset)) for row in rows]
     frame = pandas.DataFrame(
         {
