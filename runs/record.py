@@ -266,10 +266,11 @@ def _task_record(name: str, config: Mapping[str, Any], limit: int | None) -> Tas
     task = all_tasks()[bare]
     report: RowsReport = config.get("rows_report") or RowsReport()
     rows = config.get("effective_num_docs")  # as LightEval counts them
+    told: dict[str, Any] = {field: str(report.get(name) or "") for field, name in OF_REPORT.items()}
     return TaskRecord(
         task=name,
         **{field: getattr(task, field) for field in ("suite", "benchmark", "group", "subset", "domain", "metrics")},
-        **{field: str(report.get(of_report) or "") for field, of_report in OF_REPORT.items()},
+        **told,
         shots=int(shots) if shots.isdigit() else 0,
         rows=rows if isinstance(rows, int) and rows > 0 else 0,
         expected_rows=report.get("expected_rows", task.expected_rows),
