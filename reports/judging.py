@@ -1,13 +1,13 @@
 """`cultureval judge`: saved answers judged by any judge; the verdicts are details of a later date beside the run's."""
 
 import time
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cultureval.judge_prompts.templates import JudgeTemplate, following, judge_template, templates_beside
+from cultureval.metrics.judges.calls import CostEstimate
 from cultureval.metrics.judges.identity import identities_of, judge_identity
 from cultureval.metrics.judges.items import item_of, metric_prefix, row_metrics
 from cultureval.metrics.judges.judge import estimate, judge_items, judge_signature, judge_with_all, takes
@@ -20,7 +20,6 @@ from cultureval.metrics.judges.verdicts import (
     reuse_line,
     unscored_lines,
 )
-from cultureval.reports.submissions import save_run
 from cultureval.reports.terminal_tables import terminal_table
 from cultureval.runs.files import DERIVED, model_folder, output_folder, read_details
 from cultureval.runs.loading import Run, load
@@ -28,7 +27,7 @@ from cultureval.runs.recording import run_record
 from cultureval.runs.rows import saved_image, saved_reply
 from cultureval.runs.scores import Score
 from cultureval.runs.signature import signature_of_line
-from cultureval.runs.writing import write_summary
+from cultureval.runs.writing import save_run, write_summary
 from cultureval.runtime import processes
 from cultureval.runtime.doc_fields import specific_of
 from cultureval.runtime.errors import CulturevalError
@@ -53,6 +52,7 @@ class Job:
         table: The details' rows that are judged.
         questions: Template -> an item a row.
         found: (judge, template) -> its judgement.
+        scores: Metric -> its score, once the verdicts are written.
     """
 
     run: Run
@@ -60,6 +60,7 @@ class Job:
     table: "pyarrow.Table"
     questions: dict[str, list[JudgeItem]]
     found: dict[tuple[str, str], Judgement] = field(default_factory=dict)
+    scores: Mapping[str, Score] = field(default_factory=dict)
 
 
 def saved_jobs(paths: Sequence[Path], label: bool, sample: int | None, seed: int) -> list[Job]:
@@ -87,24 +88,28 @@ def _job(run: Run, task: str, label: bool, sample: int | None, seed: int) -> Job
     # Details of retrieval have no id of LightEval's, which is the place in the data.
     ids = [str(doc.get("id", place)) for place, doc in enumerate(docs)]
     answered = [place for place, doc in enumerate(docs) if not specific_of(doc).get("unscored")]
-    chosen = sampled_rows([ids[place] for place in answered], task, sample, seed)
-    table = table.take([answered[place] for place in chosen])
-    rows = table.select(["doc", "model_response"]).to_pylist()
-    known = [specific_of(row["doc"]).get("judge") or {"templates": [], "slots": {}} for row in rows]
+    chosen = [answered[place] for place in sampled_rows([ids[place] for place in answered], task, sample, seed)]
+    table = table.take(chosen)
+    rows = [
+        (ids[place], docs[place], specific_of(docs[place]), saved_reply(response))
+        for place, response in zip(chosen, table.column("model_response").to_pylist(), strict=True)
+    ]
+    known = [specific.get("judge") or {"templates": [], "slots": {}} for _, _, specific, _ in rows]
     names = dict.fromkeys(name for one in known for name in (_labels_of(one) if label else one["templates"] or ()))
-    questions: dict[str, list[JudgeItem]] = {}
-    for name in names:
-        questions[name] = [
+    questions = {
+        name: [
             item_of(
-                f"{task}/{row['doc'].get('id', place)}",
+                f"{task}/{item}",
                 one["slots"],
                 judge_template(name),
-                saved_reply(row["model_response"]),
-                [saved_image(image) for image in row["doc"].get("images") or ()],
-                specific_of(row["doc"]).get("cluster") or "",
+                reply,
+                [saved_image(image) for image in doc.get("images") or ()],
+                specific.get("cluster") or "",
             )
-            for place, (row, one) in enumerate(zip(rows, known, strict=True))
+            for (item, doc, specific, reply), one in zip(rows, known, strict=True)
         ]
+        for name in names
+    }
     return Job(run, task, table, questions)
 
 
@@ -123,32 +128,18 @@ def estimates(judges: Sequence[JudgeSettings], work: Sequence[Job]) -> str:
     """
     lines = []
     for one in judges:
-        try:
-            identity = judge_identity(one)
-        except CulturevalError as error:
-            identity = None
-            lines.append(f"{one.name}  all verdicts count as new, since it is not known whose they are. {error}")
-        sums: Counter[str] = Counter()
+        identity, total = judge_identity(one), CostEstimate(0, 0, 0.0, 0.0)
         for job in work:
             for name, items in job.questions.items():
                 if takes(one, judge_template(name)):
-                    found = vars(estimate(one, name, items, None, identity))
-                    sums.update(found)
-                    lines.append(f"{one.name}  {job.run.name}  {job.task}  {name}: {_estimate_line(one, found)}")
-        lines.append(f"{one.name}  total: {_estimate_line(one, sums)}")
-    asked_twice = [judge_template(name) for name in dict.fromkeys(name for job in work for name in job.questions)]
-    lines += [
-        f"Each {row.short} needs a second, shorter call, which is not counted." for row in asked_twice if row.then
-    ]
+                    found = estimate(one, name, items, None, identity)
+                    total += found
+                    lines.append(f"{one.name}  {job.run.name}  {job.task}  {name}: {found}")
+        lines.append(f"{one.name}  total: {total}")
+    names = dict.fromkeys(name for job in work for name in job.questions)
+    twice = [row.short for row in map(judge_template, names) if row.then]
+    lines += [f"Each {short} needs a second, shorter call, which is not counted." for short in twice]
     return "\n".join([*lines, "Nothing was judged."])
-
-
-def _estimate_line(settings: JudgeSettings, found: Mapping[str, Any]) -> str:
-    if settings.input_token_price or settings.output_token_price:
-        cost = f"cost about {found['cost']:.4g}, at most {found['most']:.4g}"
-    else:
-        cost = f"about {found['input_tokens']:,} tokens of prompts (no prices are set)"
-    return f"{found['calls']} calls ({found['known']} known, {found['unusable']} unusable), {cost}"
 
 
 def judge_and_save(
@@ -170,23 +161,14 @@ def judge_and_save(
     started = time.time()
     processes.finish()  # a judge's concurrency does not grow with processes
     budgets = _judge_all(judges, work)
-    judged = [job for job in work if any(found.says_something for found in job.found.values())]
     groups: dict[tuple[Path | None, str], list[Job]] = {}
-    for job in judged:
-        groups.setdefault((output_folder(job.run.files[job.task]), job.run.name), []).append(job)
-    saved = [_write(judges, jobs, part, started) for jobs in groups.values()]
-    scores = {id(job): one[job.task] for jobs, (_, one) in zip(groups.values(), saved, strict=True) for job in jobs}
-    lines = _tables(work, scores)
-    lines += unscored_lines([one for job in work for found in job.found.values() for one in found.verdicts])
-    lines += ["Signatures:", *(f"  {line}" for line in _signatures(judges, work).values())]
-    for name, budget in budgets.items():
-        verdicts = [one for job in work for key, found in job.found.items() if key[0] == name for one in found.verdicts]
-        lines += [f"{name}: {line}" for line in [reuse_line(verdicts)] if line]
-        guessed = f" ({budget.unmetered} answers without a token count: estimated)" if budget.unmetered else ""
-        tokens_in, tokens_out = (budget.counts[count] for count in COUNTS[:2])
-        lines.append(f"{name}: {budget}{guessed}, {tokens_in:,} tokens in, {tokens_out:,} out")
-    report = "\n".join([*lines, *(f"Results: {file}" for file, _ in saved)])
-    summaries = [write_summary(file, report) for file, _ in saved]
+    for job in work:
+        if any(found.says_something for found in job.found.values()):
+            groups.setdefault((output_folder(job.run.files[job.task]), job.run.name), []).append(job)
+    files = [_write(judges, jobs, part, started) for jobs in groups.values()]
+    lines = ["Signatures:", *(f"  {line}" for line in _signatures(judges, work).values())]
+    report = "\n".join([*_tables(work), *lines, *_costs(budgets, work), *(f"Results: {file}" for file in files)])
+    summaries = [write_summary(file, report) for file in files]
     failed = {key[0]: found for job in work for key, found in job.found.items() if found.stopped and found.failed}
     return report, summaries[-1] if summaries else None, [str(found.stopped) for found in failed.values()]
 
@@ -213,9 +195,7 @@ def _judge_all(judges: Sequence[JudgeSettings], work: Sequence[Job]) -> dict[str
     return budgets
 
 
-def _write(
-    judges: Sequence[JudgeSettings], jobs: Sequence[Job], part: Mapping[str, Any], started: float
-) -> tuple[Path, dict[str, dict[str, Score]]]:
+def _write(judges: Sequence[JudgeSettings], jobs: Sequence[Job], part: Mapping[str, Any], started: float) -> Path:
     """Writes the verdicts on one run: a details file a task, and a results file that names the judged details."""
     run, file = jobs[0].run, jobs[0].run.files[jobs[0].task]
     root, model = output_folder(file), model_folder(file)
@@ -232,7 +212,10 @@ def _write(
     }
     record = run_record(started, {}, signatures, run.record.model, seeds=run.record.seeds)
     details = {job.task: _details(job) for job in jobs}
-    return save_run(root, model, details, record, {"model_name": run.model, "judged": judged})
+    saved = save_run(root, model, details, record, {"model_name": run.model, "judged": judged})
+    for job in jobs:
+        job.scores = saved.scores[job.task]
+    return saved.file
 
 
 def _signatures(judges: Sequence[JudgeSettings], jobs: Sequence[Job]) -> dict[tuple[str, str], str]:
@@ -267,31 +250,34 @@ def _label_metrics(judge: str, row: JudgeTemplate, verdict: JudgeVerdict) -> dic
     return {f"{metric_prefix(judge, row)}_{name}": float(label == given) for label, name in _labels(row).items()}
 
 
-def _tables(work: Sequence[Job], scores: Mapping[int, Mapping[str, Score]]) -> list[str]:
+def _tables(work: Sequence[Job]) -> list[str]:
     """For each judge and template a table of the tasks' means, and what a judge that stopped early has left undone."""
     lines: list[str] = []
-    for name, template in dict.fromkeys(key for job in work for key in job.found):
+    for judge, template in dict.fromkeys(key for job in work for key in job.found):
         row, rows = judge_template(template), []
-        parts = [*_labels(row).values()] or [metric_part(criterion) for criterion in row.criteria]
-        for job in work:
-            if not (found := job.found.get((name, template))):
-                continue
-            of_task = scores.get(id(job), {})
-            for part in parts:
-                score = of_task.get(f"{metric_prefix(name, row)}_{part}")
-                if score and (score.value or not _labels(row)):
-                    rows.append([job.run.name, job.task, part, *_cells(score, bool(_labels(row)))])
-            if found.stopped:
-                undone = found.outcomes()["not_asked"]
-                lines.append(f"INCOMPLETE: {job.task}, {undone} of {len(found.verdicts)} not asked: {found.stopped}")
+        labels = [*_labels(row).values()]
+        for job in (job for job in work if (judge, template) in job.found):
+            for part in labels or map(metric_part, row.criteria):
+                score = job.scores.get(f"{metric_prefix(judge, row)}_{part}")
+                if score and (score.value or not labels):
+                    error = "" if score.error is None else f"± {printed(score.error, 2)}"
+                    counts = f"{score.n:,} of {score.asked:,}"
+                    rows.append([job.run.name, job.task, part, printed(score.value, 2), error, counts])
+            if stopped := job.found[judge, template].stopped:
+                undone, of = job.found[judge, template].outcomes()["not_asked"], len(job.table)
+                lines.append(f"INCOMPLETE: {job.task}, {undone} of {of} not asked: {stopped}")
         if rows:
-            title = f"judge {name}, {row.name}:"
+            title = f"judge {judge}, {row.name}:"
             lines.append(terminal_table(["model", "task", "", "mean", "error", "scored"], rows, "lllr", title))
-    return lines
+    return lines + unscored_lines([one for job in work for found in job.found.values() for one in found.verdicts])
 
 
-def _cells(score: Score, share: bool) -> list[str]:
-    scored = f"{score.n:,} of {score.asked:,}"
-    if share:
-        return [f"{100 * score.value:.1f}%", "", scored]
-    return [printed(score.value, 2), "" if score.error is None else f"± {printed(score.error, 2)}", scored]
+def _costs(budgets: Mapping[str, Budget], work: Sequence[Job]) -> Iterator[str]:
+    """How many verdicts of each judge are reused, and what its replies cost."""
+    for name, budget in budgets.items():
+        verdicts = [one for job in work for key, found in job.found.items() if key[0] == name for one in found.verdicts]
+        if reused := reuse_line(verdicts):
+            yield f"{name}: {reused}"
+        guessed = f" ({budget.unmetered} answers without a token count: estimated)" if budget.unmetered else ""
+        tokens_in, tokens_out = (budget.counts[count] for count in COUNTS[:2])
+        yield f"{name}: {budget}{guessed}, {tokens_in:,} tokens in, {tokens_out:,} out"

@@ -1,26 +1,20 @@
-"""Runs that LightEval's pipeline does not make, and scored submission files in official formats: details and results.
-
-A run is written as its details and the scores that these give, so that every view reads it as any other run.
-"""
+"""Scored submission files in official formats, written as runs, so that every view reads them as any other run."""
 
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
-from cultureval.runs.frame import DEN, frame_of, read_items
-from cultureval.runs.record import ModelRecord, RunRecord, TaskRecord, task_records
+from cultureval.metrics.declared import DEN
+from cultureval.runs.record import ModelRecord, TaskRecord, task_records
 from cultureval.runs.recording import run_record
 from cultureval.runs.scores import Score, task_scores
 from cultureval.runs.signature import signature_record
-from cultureval.runs.writing import content_of_tasks, date_of_now, write_details, write_results
+from cultureval.runs.writing import save_run
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.signatures import combined_hash, installed_versions
-from cultureval.tasks.catalogue import all_tasks, name_and_shots
-
-if TYPE_CHECKING:
-    import pyarrow
+from cultureval.tasks.catalogue import all_tasks
 
 Row = Mapping[str, Any]
 Metric = Mapping[str, float | None]
@@ -69,47 +63,6 @@ class ScoredSubmissions:
     text: str
     submissions: Sequence[tuple[Sequence[Path], Mapping[str, ScoredTask]]]
     problems: Sequence[str] = field(default_factory=tuple)
-
-
-class SavedRun(NamedTuple):
-    """A run that was written: its results file, and its scores by task with `|k` and metric."""
-
-    file: Path
-    scores: dict[str, dict[str, Score]]
-
-
-def save_run(
-    root: Path,
-    model: str,
-    details: Mapping[str, "Sequence[Row] | pyarrow.Table"],
-    record: RunRecord,
-    general: Mapping[str, Any] | None = None,
-) -> SavedRun:
-    """Writes details, and a results file with the scores that they give.
-
-    Args:
-        root: The output folder.
-        details: Task with `|k` -> rows with `doc`, `metric`, `model_response`; every row has the same metrics.
-        general: Further entries of `config_general`.
-    """
-    import pyarrow
-
-    date, rows = date_of_now(), {}
-    scores: dict[str, dict[str, Score]] = {}
-    written: dict[str, dict[str, float | None]] = {}
-    for task, given in details.items():
-        table = given if isinstance(given, pyarrow.Table) else pyarrow.Table.from_pylist([dict(row) for row in given])
-        file = write_details(root, model, date, task, table)
-        items = frame_of([read_items(file, task)], model)
-        scores[task], rows[task] = {name: score for (*_, name), score in task_scores(items).items()}, table.num_rows
-        written[task] = {}
-        for name in items["metric"].unique():
-            score = scores[task].get(name)
-            written[task] |= {name: score and score.value, f"{name}_stderr": score and score.error}
-    configs = {task: {"name": name_and_shots(task)[0], "effective_num_docs": count} for task, count in rows.items()}
-    content = content_of_tasks(written, {"model_name": model}, configs)
-    content["config_general"] |= general or {}
-    return SavedRun(write_results(root, model, date, content, record), scores)
 
 
 def same_metrics(metrics: Sequence[Metric]) -> list[dict[str, float | None]]:
@@ -207,7 +160,8 @@ def _details(task: str, rows: Sequence[ScoredRow]) -> list[Row]:
 
 def safe_name(name: str) -> str:
     """A model's name as a folder inside the output folder."""
-    return "/".join(part for part in name.split("/") if part not in ("", "..", ".")) or "submission"
+    safe = "/".join(part for part in name.split("/") if part not in ("..", "."))
+    return safe if safe.strip("/") else "submission"
 
 
 def content_hash(paths: Sequence[Path]) -> str:

@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
 from cultureval.runs.record import SCHEMA, SECTION, RunRecord, task_records
-from cultureval.runtime.errors import CulturevalError, described, escaped, shorten, wrong_settings
+from cultureval.runtime.errors import CulturevalError, described, escaped, wrong_settings
 from cultureval.tasks.catalogue import known_task
 
 if TYPE_CHECKING:
@@ -85,6 +85,15 @@ def results_below(folder: Path) -> list[Path]:
     return sorted(folder.rglob("results_*.json"))
 
 
+class _Content(BaseModel):
+    """What must be in a results file, and of which form."""
+
+    config_general: dict[str, Any]
+    results: dict[str, dict[str, float | None]]
+    config_tasks: dict[str, dict[str, Any]] = {}
+    cultureval: RunRecord | None = None
+
+
 def read_results(path: Path) -> ResultsFile:
     """Reads a results file of LightEval, with our section or without.
 
@@ -93,59 +102,49 @@ def read_results(path: Path) -> ResultsFile:
     """
     try:
         content = json.loads(path.read_text(encoding="utf-8-sig"))
+        known = _Content.model_validate(content)
+    except ValidationError as error:
+        wrong = wrong_settings(error, values=True)
+        raise CulturevalError(f"{path}: it is no results file of LightEval that we can read: {wrong}.") from error
     except (OSError, ValueError, RecursionError) as error:
         raise CulturevalError(
             f"{path}: it cannot be read: {described(error)}. Move it out of the folder to leave the run out."
         ) from error
-    general = content.get("config_general") if isinstance(content, Mapping) else None
-    if not isinstance(general, Mapping) or not isinstance(content.get("results"), Mapping):
-        raise CulturevalError(f"{path}: it is no results file of LightEval: it has no `config_general` or `results`.")
-    name = general.get("model_name") or model_folder(path) or "?"
-    judged = (general.get("judged") or {}).get("details") if isinstance(general.get("judged"), Mapping) else None
+    name = known.config_general.get("model_name") or model_folder(path) or "?"
+    judged = known.config_general.get("judged")
     root = output_folder(path)
-    bases = [root / str(one) for one in judged or ()] if root else []
+    bases = [root / str(one) for one in judged.get("details") or ()] if root and isinstance(judged, Mapping) else []
+    scores = {
+        task: {metric: None if value != value else value for metric, value in values.items()}  # nan is None
+        for task, values in known.results.items()
+    }
     return ResultsFile(
         path,
         content,
-        {str(task): _scores(path, task, values) for task, values in content["results"].items()},
+        scores,
         escaped(str(name)),
-        _record(path, content, general),
+        _record(path, known),
         {task_of(file): file for file in own_details(path)},
         {task_of(file): file for file in bases if root and file.resolve().is_relative_to(root.resolve())},
     )
 
 
-def _record(path: Path, content: Mapping[str, Any], general: Mapping[str, Any]) -> RunRecord:
+def _record(path: Path, content: _Content) -> RunRecord:
     """The section `cultureval`; without it what LightEval's own sections say. Tasks have the catalogue's headline."""
-    section = content.get(SECTION)
-    version = section.get("schema") if isinstance(section, Mapping) else None
-    if isinstance(version, int) and version > SCHEMA:
-        raise CulturevalError(f"{path}: its section `{SECTION}` is of version {version}, ours is {SCHEMA}: update it.")
-    try:
-        if section is not None:
-            record = RunRecord.model_validate(section)
-        else:
-            configs = content.get("config_tasks")
-            tasks = task_records(configs if isinstance(configs, Mapping) else {}, general.get("max_samples"))
-            record = RunRecord(schema=0, tasks=tasks)
-    except ValidationError as error:
-        raise CulturevalError(f"{path}: its record cannot be read: {wrong_settings(error, values=True)}.") from error
-    tasks = {}
+    record = content.cultureval
+    if record is None:
+        tasks = task_records(content.config_tasks, content.config_general.get("max_samples"))
+        record = RunRecord(schema=0, tasks=tasks)
+    if record.schema_ > SCHEMA:
+        raise CulturevalError(
+            f"{path}: its section `{SECTION}` is of version {record.schema_}, ours is {SCHEMA}: update it."
+        )
+    found = {}
     for name, task in record.tasks.items():
         known = known_task(name)
         metrics = tuple(dict.fromkeys([*(known.metrics[:1] if known else ()), *task.metrics]))
-        tasks[name] = task.model_copy(update={"metrics": metrics})
-    return record.model_copy(update={"tasks": tasks})
-
-
-def _scores(path: Path, task: str, values: Any) -> dict[str, float | None]:
-    """The scores of a task; nan and null are None."""
-    if not isinstance(values, Mapping):
-        raise CulturevalError(f"{path}: its results of {task} are {shorten(values)}, no scores by metric.")
-    for metric, value in values.items():
-        if value is not None and not isinstance(value, int | float):
-            raise CulturevalError(f"{path}: {task} {metric} is {shorten(value)}, not a number.")
-    return {str(metric): None if value is None or value != value else float(value) for metric, value in values.items()}
+        found[name] = task.model_copy(update={"metrics": metrics})
+    return record.model_copy(update={"tasks": found})
 
 
 def read_details(file: Path, paths: Sequence[str] | None = None) -> "pyarrow.Table":

@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from cultureval.runs.record import TaskRecord
 from cultureval.runtime.errors import CulturevalError
 from cultureval.tasks.catalogue import kind_of, known_task, name_and_shots
 
@@ -34,12 +33,14 @@ def protocol(run: "Run", task: str, metric: str = "") -> dict[str, str]:
     """
     record, signature = run.record.tasks.get(task), _signature(run, task)
     if record is None:
-        return dict.fromkeys(("rows", "limit", "prompt", "parity", "scorer"), NOT_TOLD) | {"shots": _shots(task)}
+        unknown = dict.fromkeys(("rows", "limit", "prompt", "parity", "scorer"), NOT_TOLD)
+        return unknown | {"shots": name_and_shots(task)[1] or NOT_TOLD}
     ours = run.record.schema_ > 0
+    tells_limit = ours or "max_samples" in run.content["config_general"]
     found = {
         "rows": record.content_hash or record.rows_hash or NOT_TOLD,
         "form": record.form or NOT_TOLD,
-        "limit": _limit(run, record),
+        "limit": str(record.limit or NONE) if tells_limit else NOT_TOLD,
         "shots": str(record.shots),
         "prompt": record.prompt_hash or NOT_TOLD,
         "parity": (record.parity or NONE) if ours else NOT_TOLD,  # another backend may ignore what the task asks for
@@ -51,7 +52,9 @@ def protocol(run: "Run", task: str, metric: str = "") -> dict[str, str]:
         settings = run.record.model.settings
         told = ", ".join(f"{name}={settings[name]}" for name in GENERATION if name in settings)
         found["generation"] = (told or "as the task says") if ours else NOT_TOLD
-        found |= _packages(run, record)
+        for package, names in OF_METRICS.items():
+            if any(metric.startswith(names) for metric in record.metrics):
+                found[package] = run.record.versions.get(package, NOT_TOLD)
     if run.record.model.settings.get("image_placement"):
         found["image placement"] = str(run.record.model.settings["image_placement"])
     return found | ({"judge": _judge(run, metric, signature)} if metric.startswith("judge_") else {})
@@ -69,26 +72,10 @@ def generates(task: str) -> bool:
     return known is not None and kind_of(known.task).generation_size > 0
 
 
-def _limit(run: "Run", record: TaskRecord) -> str:
-    general = run.content.get("config_general")
-    told = run.record.schema_ > 0 or isinstance(general, Mapping) and "max_samples" in general
-    return str(record.limit or NONE) if told else NOT_TOLD
-
-
-def _shots(task: str) -> str:
-    return name_and_shots(task)[1] or NOT_TOLD
-
-
 def _signature(run: "Run", task: str) -> Mapping[str, Any]:
     """The fields of the signature of a task's group; {} without one."""
     name, shots = name_and_shots(task)
     return next((one.fields for one in run.record.signatures if one.group == f"{name.partition(':')[0]}|{shots}"), {})
-
-
-def _packages(run: "Run", record: TaskRecord) -> dict[str, str]:
-    """The versions of the packages that compute a task's metrics."""
-    wanted = [package for package, names in OF_METRICS.items() if any(one.startswith(names) for one in record.metrics)]
-    return {package: run.record.versions.get(package, NOT_TOLD) for package in wanted}
 
 
 def _judge(run: "Run", metric: str, signature: Mapping[str, Any]) -> str:

@@ -16,6 +16,10 @@ from cultureval.tasks.catalogue import all_tasks, name_and_shots
 
 SCHEMA = 2
 SECTION = "cultureval"  # its key in a results file
+OF_REPORT = {  # fields of a task's record -> of its `RowsReport`
+    **{name: name for name in ("form", "source", "revision", "parity", "other_data")},
+    **{"rows_hash": "fingerprint", "content_hash": "content", "prompt_hash": "prompt"},
+}
 SAMPLE_ROWS = Path(catalogue.__file__).with_name("sample_rows.txt")  # made by tests/unit/test_sample_rows.py
 
 
@@ -247,12 +251,8 @@ def task_records(configs: Mapping[str, Any], limit: int | None) -> dict[str, Tas
         By name with `|k`, in the catalogue's order (LightEval's is that of a set, another in each process); tasks of
         other packages are left out.
     """
-    known = {name: config if isinstance(config, Mapping) else {} for name, config in configs.items()}
-    return {
-        name: _task_record(name, known[name], limit)
-        for name in in_order(known)
-        if name_and_shots(name)[0] in all_tasks()
-    }
+    known = [name for name in in_order(configs) if name_and_shots(name)[0] in all_tasks()]
+    return {name: _task_record(name, configs[name], limit) for name in known}
 
 
 def in_order(names: Iterable[str]) -> list[str]:
@@ -264,24 +264,18 @@ def in_order(names: Iterable[str]) -> list[str]:
 def _task_record(name: str, config: Mapping[str, Any], limit: int | None) -> TaskRecord:
     bare, shots = name_and_shots(name)
     task = all_tasks()[bare]
-    report: RowsReport = config.get("rows_report") or {}
+    report: RowsReport = config.get("rows_report") or RowsReport()
     rows = config.get("effective_num_docs")  # as LightEval counts them
+    told: dict[str, Any] = {field: str(report.get(name) or "") for field, name in OF_REPORT.items()}
     return TaskRecord(
         task=name,
         **{field: getattr(task, field) for field in ("suite", "benchmark", "group", "subset", "domain", "metrics")},
+        **told,
         shots=int(shots) if shots.isdigit() else 0,
         rows=rows if isinstance(rows, int) and rows > 0 else 0,
         expected_rows=report.get("expected_rows", task.expected_rows),
         limit=limit,
-        form=report.get("form", ""),
-        source=report.get("source", ""),
-        revision=report.get("revision") or "",
-        rows_hash=report.get("fingerprint", ""),
-        content_hash=report.get("content", ""),
-        prompt_hash=report.get("prompt", ""),
-        parity=report.get("parity", ""),
         skipped_rows=len(report.get("skipped_rows", ())),
         refused=len(report.get("refused_rows", ())),
-        other_data=report.get("other_data", ""),
         notes=(*report.get("notes", ()), *filter(None, [report.get("caveat")])),
     )

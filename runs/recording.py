@@ -12,7 +12,6 @@ from typing import Any
 
 from cultureval.metrics.judges.items import metrics_of_judge
 from cultureval.runs.record import (
-    SECTION,
     MachineRecord,
     ModelRecord,
     RunRecord,
@@ -32,13 +31,10 @@ from cultureval.tasks.options import all_options, read_data_options
 from cultureval.tasks.running import FinishedRun
 
 PROGRAMS = ("cultureval", "lighteval")
-PACKAGES = ("cultureval", "lighteval", "transformers", "torch", "datasets", "tokenizers", "numpy", "torchvision")
-PACKAGES += ("pillow", "evalplus", "sacrebleu", "camel-tools", "fasttext-predict", "rouge-score", "scipy", "openai")
-
-
-def section_of(record: RunRecord) -> dict[str, Any]:
-    """The section to be written into a results file: its key -> content as JSON."""
-    return {SECTION: record.model_dump(mode="json", by_alias=True)}
+PACKAGES = (
+    *("cultureval", "lighteval", "transformers", "torch", "datasets", "tokenizers", "numpy", "torchvision", "pillow"),
+    *("evalplus", "sacrebleu", "camel-tools", "fasttext-predict", "rouge-score", "scipy", "openai"),
+)
 
 
 def record_of(
@@ -48,28 +44,26 @@ def record_of(
     unscorable: Mapping[str, str] | None = None,
     unjudged: Mapping[str, str] | None = None,
 ) -> RunRecord:
-    """The record of a run whose metrics are computed.
+    """The record of a run whose metrics are computed; `missing`, `unscorable` and `unjudged` as `RunRecord` has them.
 
     Args:
-        missing: Requested tasks without data.
         started: When the command began, in seconds since 1970.
-        unscorable: Requested tasks that were left out because they cannot be scored -> why.
-        unjudged: Judges whose scores were left out because they cannot be asked -> why.
     """
     said = getattr(run.model, "run_record", dict)() or stock_facts(run.model)
     tasks = _tasks_of(run, unjudged or (), said.get("tasks", {}))
     tokens = {name: sum(getattr(one, name) or 0 for one in tasks.values()) for name in ("tokens_in", "tokens_out")}
-    generation = getattr(run.model.config, "generation_parameters", None)
-    unanswered = {task: reason for task, (_, reason) in run.unanswered.items()}
+    generation = getattr(getattr(run.model, "config", None), "generation_parameters", None)
     return run_record(
         started,
         tasks,
         signatures_of(run),
         ModelRecord(**{"backend": type(run.model).__name__} | _known(ModelRecord, said.get("model", {}))),
+        timing={**run.seconds, **said.get("seconds", {}), **said.get("tokens", {}), **tokens},
         missing=tuple(missing),
         seeds={"rows": LIGHTEVAL_SEED, "generation": getattr(generation, "seed", None)},
-        timing={**run.seconds, **said.get("seconds", {}), **said.get("tokens", {}), **tokens},
-    ).model_copy(update={"unscorable": {**(unscorable or {}), **unanswered}, "unjudged": dict(unjudged or {})})
+        unscorable={**(unscorable or {}), **{task: reason for task, (_, reason) in run.unanswered.items()}},
+        unjudged=dict(unjudged or {}),
+    )
 
 
 def _known(kind: type[ModelRecord | TimingRecord | TaskRecord], values: Mapping[str, Any]) -> dict[str, Any]:
@@ -123,9 +117,8 @@ def run_record(
     tasks: Mapping[str, TaskRecord],
     signatures: Sequence[SignatureRecord],
     model: ModelRecord,
-    missing: tuple[str, ...] = (),
-    seeds: Mapping[str, int | None] | None = None,
     timing: Mapping[str, Any] | None = None,
+    **more: Any,
 ) -> RunRecord:
     """The record of any command's run: what it knows, with the command line, versions, options and machine.
 
@@ -134,26 +127,22 @@ def run_record(
         tasks: By name with `|k`.
         signatures: One per group.
         model: The model and its backend.
-        missing: Requested tasks without data.
-        seeds: By name.
         timing: Fields of `TimingRecord`, but for its start and total.
+        **more: Further fields.
     """
     spent = {name: round(one, 3) if isinstance(one, float) else one for name, one in (timing or {}).items()}
+    start = datetime.fromtimestamp(started, UTC).isoformat(timespec="seconds")
+    total = round(time.time() - started, 3)
     return RunRecord(
         command=command_line(),
         tasks=dict(tasks),
-        missing=missing,
         signatures=tuple(signatures),
         versions=versions(),
         options=options_as_resolved(),
-        seeds=dict(seeds or {}),
         model=model,
         machine=MachineRecord(**hardware()),
-        timing=TimingRecord(
-            started=datetime.fromtimestamp(started, UTC).isoformat(timespec="seconds"),
-            total=round(time.time() - started, 3),
-            **_known(TimingRecord, spent),
-        ),
+        timing=TimingRecord(started=start, total=total, **_known(TimingRecord, spent)),
+        **more,
     )
 
 

@@ -3,40 +3,19 @@
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NotRequired
-
-from pydantic import TypeAdapter, ValidationError
-from typing_extensions import TypedDict
+from typing import Any
 
 from cultureval.runs.files import read_details
 from cultureval.runs.frame import FIELDS, NAMES, row_names
 from cultureval.runs.loading import Run, load
 from cultureval.runtime.data.image_store import stored_image
 from cultureval.runtime.doc_fields import specific_of
-from cultureval.runtime.errors import CulturevalError, described, did_you_mean, shorten, shown_names
+from cultureval.runtime.errors import CulturevalError, described, did_you_mean, shown_names
 from cultureval.tasks.catalogue import known_task, name_and_shots
 
 ROWS_AT_ONCE = 64
 NOT_READ = ("input_tokens", "argmax_logits_eq_gold", "unconditioned_logprobs", "logits", "input_images")
 Row = dict[str, Any]
-
-
-class _Doc(TypedDict):
-    query: str
-    choices: list[str]
-    gold_index: int | list[int]
-    specific: NotRequired[dict[str, Any] | None]
-
-
-class _Row(TypedDict):
-    """What is read of a row of the details."""
-
-    doc: _Doc
-    model_response: dict[str, Any]
-    metric: dict[str, Any]
-
-
-_ROWS = TypeAdapter(list[_Row])
 
 
 def find_task(path: Path, name: str) -> tuple[Run, str]:
@@ -99,23 +78,14 @@ def rows_in_parts(file: Path) -> Iterator[list[Row]]:
     read_details(file, [])
     try:
         with pyarrow.parquet.ParquetFile(file) as opened:
-            kind = opened.schema_arrow.field("model_response").type
-            fields = [one.name for one in kind] if pyarrow.types.is_struct(kind) else []
-            response = [f"model_response.{name}" for name in fields if name not in NOT_READ] or ["model_response"]
-            for batch in opened.iter_batches(ROWS_AT_ONCE, columns=["doc", "metric", *response]):
-                yield _checked(batch.to_pylist(), file)
-    except (OSError, pyarrow.ArrowException) as error:
+            doc, response = (opened.schema_arrow.field(name).type for name in ("doc", "model_response"))
+            if not {"query", "choices", "gold_index"} <= {field.name for field in doc}:
+                raise pyarrow.ArrowInvalid("its docs have no query, choices and gold_index")
+            wanted = [f"model_response.{field.name}" for field in response if field.name not in NOT_READ]
+            for batch in opened.iter_batches(ROWS_AT_ONCE, columns=["doc", "metric", *wanted]):
+                yield batch.to_pylist()
+    except (OSError, TypeError, pyarrow.ArrowException) as error:
         raise CulturevalError(f"{file} cannot be read as details of LightEval: {described(error)}.") from error
-
-
-def _checked(rows: list[Row], file: Path) -> list[Row]:
-    try:
-        _ROWS.validate_python(rows)
-    except ValidationError as error:
-        first = error.errors()[0]
-        reason = f"row {'.'.join(map(str, first['loc']))}: {first['msg']} ({shorten(first['input'])})"
-        raise CulturevalError(f"{file} is not a details file of LightEval: {reason}.") from error
-    return rows
 
 
 def names_of(rows: Sequence[Row]) -> list[str]:
@@ -153,11 +123,7 @@ def headline_of(task: str) -> str:
 
 
 def option_scores(row: Row, metric: str) -> list[float]:
-    """What a metric orders the options of a row by, the larger the better.
-
-    Args:
-        row: A row with log-probabilities.
-        metric: Such as `acc_norm`, which divides by code points.
+    """What a metric (`acc_norm`) orders the options of a row with log-probabilities by, the larger the better.
 
     Raises:
         CulturevalError: The row has another number of options than of log-probabilities.
@@ -173,11 +139,7 @@ def option_scores(row: Row, metric: str) -> list[float]:
 
 
 def chosen_options(row: Row, metric: str) -> list[str]:
-    """The options that a metric takes as the model's answer: the best, or as many as there are correct ones.
-
-    Raises:
-        CulturevalError: As of `option_scores`.
-    """
+    """The options that a metric takes as the model's answer: the best, or as many as there are correct ones."""
     scores = option_scores(row, metric)
     best = sorted(range(len(scores)), key=lambda place: -scores[place])[: max(len(golds_of(row)), 1)]
     return [row["doc"]["choices"][place].strip() for place in best]

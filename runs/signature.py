@@ -32,11 +32,13 @@ def signatures_of(run: FinishedRun) -> tuple[SignatureRecord, ...]:
     """One signature per group of tasks and number of few-shot examples, in the order of their texts."""
     reports: dict[tuple[str, str, int], list[dict[str, Any]]] = {}
     generated: dict[str, bool] = {}
-    ours = {name: task for name, task in run.tasks.items() if hasattr(task.config, "rows_report")}
-    for name, task in ours.items():
+    for name, task in run.tasks.items():
+        report = getattr(task.config, "rows_report", None)
+        if report is None:  # another package's task
+            continue
         bare, shots = name_and_shots(name)
-        parity, prompt = asked_in_run(run.model, name, task.config.rows_report)
-        report = task.config.rows_report | {"parity": parity, "prompt": prompt}
+        parity, prompt = asked_in_run(run.model, name, report)
+        report = report | {"parity": parity, "prompt": prompt}
         reports.setdefault((bare.partition(":")[0], shots, task.version), []).append(report)
         generated[bare.partition(":")[0]] = (task.config.generation_size or 0) > 0
     backends = {way: _backend(run.model, way) for way in {True, *generated.values()}}

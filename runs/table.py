@@ -79,14 +79,10 @@ class Table:
 
 @dataclass(frozen=True)
 class Cell:
-    """One number of a run.
+    """One number of a run with its error and 95% interval, in the table's unit; None where they are not known.
 
     Attributes:
-        value: In the table's unit; None where it is not known, and `words` stand in its place.
-        error: Its standard error; None where it is not known.
-        low: Lower end of its 95% interval; `high` its upper end.
-        n: Items that it is the mean of.
-        asked: Items that it should be the mean of.
+        n: Items that it is the mean of, and `asked` those that it should be.
         published: The paper's number for a model of the same name.
         digits: Decimal places.
         parts: The scores that it is the mean of: task with `|k` and metric -> weight; the weights sum to 1.
@@ -108,14 +104,9 @@ class Cell:
 
 @dataclass(frozen=True)
 class TableOfRun:
-    """A table of a run, or of a paper's model; the fields that `Table` has too are the same.
+    """A table of a run, or of a paper's model: rows and columns that it has something of; a place may be empty.
 
-    Attributes:
-        name: That of the table, with the number of few-shot examples where there are any.
-        suite: The suite's name.
-        rows: Labels of the rows that the run has something of, in order; `columns` likewise.
-        cells: By row and column; a place may be empty.
-        notes: Lines below the table.
+    The other fields are those of `Table`; `name` ends with the number of few-shot examples where there are any.
     """
 
     name: str
@@ -167,31 +158,26 @@ def published(suite: str) -> dict[str, list[TableOfRun]]:
     found: dict[str, list[TableOfRun]] = {}
     for table in tables:
         for model, numbers in table.published.items():
-            cells = {place: _printed(numbers, place, mean) for place, mean in table.cells.items()}
-            cells = {place: cell for place, cell in cells.items() if cell.value is not None}
+            cells = {}
+            for place, mean in table.cells.items():
+                parts = {part: mean.parts[part] for part in mean.parts if part in numbers or not mean.of_present}
+                if (value := _paper(numbers, place, mean, parts)) is not None:
+                    words = f"{len(parts)}/{len(mean.parts)}" if len(parts) < len(mean.parts) else ""
+                    cells[place] = Cell(value, digits=mean.digits, words=words)
             if cells:
                 found.setdefault(model, []).append(_of_cells(table, suite, table.name, cells, []))
     return found
 
 
-def _printed(numbers: Numbers, place: Place, mean: Mean) -> Cell:
-    """The paper's number, of those parts that it has."""
-    parts = {part: weight for part, weight in mean.parts.items() if part in numbers} if mean.of_present else mean.parts
-    words = f"{len(parts)}/{len(mean.parts)}" if len(parts) < len(mean.parts) else ""
-    return Cell(_paper(numbers, place, mean, parts), digits=mean.digits, words=words)
-
-
 def _declared(run: Run, suite: str, tasks: Sequence[TaskRecord]) -> tuple[Sequence[Table], list[str]]:
     """A suite's tables; an error in its function costs a finished run nothing: the table of groups, and a note."""
     known = all_suites().get(suite)
+    if known is None or not known.tables:
+        return [group_table(suite, tasks)], []
     try:
-        if known and known.tables:
-            return known.part("tables")(
-                {name_and_shots(task.task)[0]: run.scores.get(task.task, {}) for task in tasks}
-            ), []
+        return known.part("tables")({name_and_shots(one.task)[0]: run.scores.get(one.task, {}) for one in tasks}), []
     except Exception as error:  # of another package's function, on a run that may be of another version
         return [group_table(suite, tasks)], [f"The suite's own tables cannot be made: {described(error)}."]
-    return [group_table(suite, tasks)], []
 
 
 def _filled(run: Run, table: Table, suite: str, shots: int) -> TableOfRun:
@@ -295,8 +281,7 @@ def group_table(suite: str, tasks: Sequence[TaskRecord]) -> Table:
     groups: dict[tuple[str, str], list[str]] = {}
     for task in tasks:
         groups.setdefault((task.group, task.headline), []).append(name_and_shots(task.task)[0])
-    known = catalogue.groups(suite)
-    cells: dict[Place, Mean] = {}
+    known, cells = catalogue.groups(suite), dict[Place, Mean]()
     for (group, metric), present in groups.items():
         members = dict.fromkeys([*known.get(group, ()), *present])
         cells[group, metric] = Mean(equal((task, metric) for task in members), digits=4, of_present=True)
@@ -362,13 +347,8 @@ def mean_row(cells: Mapping[Place, Mean], rows: Sequence[str], all_rows: int) ->
 def published_model(name: str, listed: Iterable[str]) -> str | None:
     """The one of a paper's models that has the same name as a model; None if the paper lists none.
 
-    Names are compared without organisation or folder, case and punctuation; "+" is "plus", as in names on the hub,
-    -it and -inst are -Instruct, and Meta-Llama is Llama. A name with more in it (a version, a size, "Instruct", -AWQ)
-    is another model.
-
-    Args:
-        name: A run's model: a hub id, a folder or a server's name ("org/Model-7B").
-        listed: The names in the paper's table.
+    Names are compared without organisation or folder, case and punctuation; "+" is "plus", -it and -inst are -Instruct,
+    and Meta-Llama is Llama. A name with more in it (a version, a size, "Instruct", -AWQ) is another model.
     """
     wanted = _plain(name)
     return next((model for model in listed if _plain(model) == wanted), None)

@@ -1,20 +1,20 @@
-"""LightEval's file format of runs, and its writer for scores that LightEval's pipeline does not write.
+"""Runs on the disk in LightEval's file format: the writer of those that its pipeline does not make, and our additions.
 
 An output folder has results/<model>/results_<date>.json and details/<model>/<date>/details_<task>_<date>.parquet.
 """
 
-import errno
 import json
-import os
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from cultureval.runs.record import RunRecord
-from cultureval.runs.recording import record_of, section_of
+from cultureval.runs.frame import frame_of, read_items
+from cultureval.runs.record import SECTION, RunRecord
+from cultureval.runs.recording import record_of
+from cultureval.runs.scores import Score, task_scores
 from cultureval.runtime.rounding import without_nan
 from cultureval.runtime.saving import summary_file
 from cultureval.tasks.catalogue import OVERALL, is_gated, means_of_subsets, mixed_averages, name_and_shots
@@ -24,35 +24,61 @@ if TYPE_CHECKING:
     import pyarrow
     from lighteval.pipeline import Pipeline
 
-Scores = Mapping[str, Mapping[str, float | None]]
+
+class SavedRun(NamedTuple):
+    """A run that was written: its results file, and its scores by task with `|k` and metric."""
+
+    file: Path
+    scores: dict[str, dict[str, Score]]
 
 
-def date_of_now() -> str:
-    """The current time as in the names of LightEval's files."""
-    return datetime.now().isoformat(timespec="microseconds").replace(":", "-")
-
-
-def write_results(root: Path, model: str, date: str, content: Mapping[str, Any], record: RunRecord) -> Path:
-    """Write a results file; existing ones are not replaced.
+def save_run(
+    root: Path,
+    model: str,
+    details: "Mapping[str, Sequence[Mapping[str, Any]] | pyarrow.Table]",
+    record: RunRecord,
+    general: Mapping[str, Any] | None = None,
+) -> SavedRun:
+    """Writes details, and a results file with the scores that they give.
 
     Args:
-        date: Date of the run, also in the names of its details.
-        content: In LightEval's format; undefined values (nan) of its `results` become null.
+        root: The output folder.
+        details: Task with `|k` -> rows with `doc`, `metric`, `model_response`; every row has the same metrics.
         record: Becomes the section `cultureval`.
-
-    Raises:
-        FileExistsError: There is a results file of that date.
+        general: Further entries of `config_general`.
     """
-    folder = root / "results" / model.strip("/")
-    folder.mkdir(parents=True, exist_ok=True)
-    file = folder / f"results_{date}.json"
-    content = {**content, "results": without_nan(content["results"])} | section_of(record)
-    text = json.dumps(content, ensure_ascii=False, indent=2, default=str)
-    if file.exists():
-        raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(file))
+    date, folder = datetime.now().isoformat(timespec="microseconds").replace(":", "-"), model.strip("/")
+    found: dict[str, dict[str, Score]] = {}
+    results: dict[str, dict[str, float | None]] = {}
+    for task, rows in details.items():
+        file = root / "details" / folder / date / f"details_{task}_{date}.parquet"
+        _write_details(file, rows)
+        items = frame_of([read_items(file, task)], model)
+        found[task] = {metric: score for (*_, metric), score in task_scores(items).items()}
+        scores = {metric: found[task].get(metric) for metric in items["metric"].unique()}
+        results[task] = {metric: score and score.value for metric, score in scores.items()}
+        results[task] |= {f"{metric}_stderr": score and score.error for metric, score in scores.items()}
+    tasks = {task: {"name": name_and_shots(task)[0], "effective_num_docs": len(rows)} for task, rows in details.items()}
+    named = {"model_name": model}
+    about = {"lighteval_sha": "?", "model_config": named, **named, **(general or {})}
+    content = {"config_general": about, "results": without_nan(results), "versions": dict.fromkeys(details, 0)}
+    content |= {"config_tasks": tasks, "summary_tasks": {}, "summary_general": {}}
+    file = root / "results" / folder / f"results_{date}.json"
+    file.parent.mkdir(parents=True, exist_ok=True)
     with complete_or_absent(file) as part:
+        text = json.dumps(content | section_of(record), ensure_ascii=False, indent=2, default=str)
         part.write_text(text, encoding="utf-8")
-    return file
+    return SavedRun(file, found)
+
+
+def _write_details(file: Path, rows: "Sequence[Mapping[str, Any]] | pyarrow.Table") -> None:
+    import pyarrow
+    import pyarrow.parquet
+
+    table = rows if isinstance(rows, pyarrow.Table) else pyarrow.Table.from_pylist([dict(row) for row in rows])
+    file.parent.mkdir(parents=True, exist_ok=True)
+    with complete_or_absent(file) as part:
+        pyarrow.parquet.write_table(table, part)
 
 
 @contextmanager
@@ -66,43 +92,15 @@ def complete_or_absent(file: Path) -> Iterator[Path]:
         part.unlink(missing_ok=True)
 
 
+def section_of(record: RunRecord) -> dict[str, Any]:
+    """The section to be written into a results file: its key -> content as JSON."""
+    return {SECTION: record.model_dump(mode="json", by_alias=True)}
+
+
 def write_summary(results_file: Path, text: str) -> Path:
     """Writes what is printed of a run beside its results file: summary_<date>.txt; returns that path."""
     file = summary_file(results_file)
     file.write_text(text + "\n", encoding="utf-8")
-    return file
-
-
-def content_of_tasks(
-    scores: Mapping[str, Mapping[str, float | None]], model_config: Mapping[str, Any], configs: Mapping[str, Any]
-) -> dict[str, Any]:
-    """The content of the results file of a run outside LightEval's pipeline.
-
-    Args:
-        scores: Task name with `|k` -> its scores with their standard errors.
-        model_config: The model's settings; `model_name` is its name.
-        configs: Task name with `|k` -> its settings and counts.
-    """
-    model = model_config["model_name"]
-    return {
-        "config_general": {"lighteval_sha": "?", "model_name": model, "model_config": model_config},
-        "results": scores,
-        "versions": dict.fromkeys(scores, 0),
-        "config_tasks": configs,
-        "summary_tasks": {},
-        "summary_general": {},
-    }
-
-
-def write_details(root: Path, model: str, date: str, task: str, rows: "pyarrow.Table") -> Path:
-    """Writes the details of one task (with `|k`): rows with the columns `doc`, `metric`, `model_response`."""
-    import pyarrow.parquet
-
-    folder = root / "details" / model.strip("/") / date
-    folder.mkdir(parents=True, exist_ok=True)
-    file = folder / f"details_{task}_{date}.parquet"
-    with complete_or_absent(file) as part:
-        pyarrow.parquet.write_table(rows, part)
     return file
 
 
@@ -111,21 +109,20 @@ def complete_results(run: FinishedRun, record: RunRecord) -> None:
 
     Averages over tasks of ours that differ in kind are left out; so is that over all tasks, where all are ours.
     """
-    scores = run.tracker.metrics_logger.metric_aggregated
+    tracker: Any = run.tracker  # ours has `sections` and `withheld`
+    scores = tracker.metrics_logger.metric_aggregated
     scores.update(without_nan({**scores, **means_of_subsets(scores)}))
     ours = len(record.tasks) == len(run.tasks)
     for name in mixed_averages(scores):
         if ours or name != OVERALL:
             del scores[name]
-    run.tracker.sections |= section_of(record)
-    run.tracker.withheld = {
-        name for name, task in record.tasks.items() if is_gated(name_and_shots(name)[0], task.source)
-    }
+    tracker.sections |= section_of(record)
+    tracker.withheld = {name for name, task in record.tasks.items() if is_gated(name_and_shots(name)[0], task.source)}
 
 
 def complete_stock_run(pipeline: "Pipeline") -> None:
     """Adds our record to a run of LightEval's own pipeline before it saves; one without our tasks stays as it is."""
-    tracker = pipeline.evaluation_tracker
+    tracker: Any = pipeline.evaluation_tracker
     run = FinishedRun(pipeline.tasks_dict, pipeline.model, pipeline.pipeline_parameters.max_samples, tracker)
     age = time.perf_counter() - tracker.general_config_logger.start_time
     record = record_of(run, (), time.time() - age)

@@ -144,17 +144,13 @@ def generate(
 
 @code.command("evaluate")
 def evaluate(
-    samples: Annotated[Path, typer.Argument(metavar="SAMPLES", help="EvalPlus's .jsonl file or folder of solutions.")],
+    samples: Annotated[Path, typer.Argument(metavar="SAMPLES", help="EvalPlus's .jsonl file of solutions.")],
     dataset: Dataset,
     data: Data = None,
     prompts: Prompts = None,
     workers: Workers = None,
     json: OnlyJson = False,
     unsafe_no_sandbox: UnsafeNoSandbox = False,
-    sanitize: Annotated[
-        Literal["auto", "always", "never"],
-        typer.Option(help="EvalPlus's sanitiser; auto: only for texts that are not Python."),
-    ] = "auto",
     partial: Annotated[
         bool, typer.Option("--partial", help="Score incomplete samples or data, not comparable.")
     ] = False,
@@ -179,7 +175,6 @@ def evaluate(
                 samples,
                 problem_set,
                 output_dir,
-                sanitize=sanitize,
                 partial=partial,
                 workers=workers,
                 sandboxed=not unsafe_no_sandbox,

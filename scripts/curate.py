@@ -1,5 +1,6 @@
 """`cultureval curate`: from a folder of images to a data set of counterfactual statements, as M2CQA's paper does."""
 
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -61,7 +62,8 @@ def curate_m2cqa(
     from cultureval.audit.m2cqa.curation import Models, curate, estimates
     from cultureval.audit.m2cqa.files import write_dataset
     from cultureval.audit.m2cqa.people import read_sheets
-    from cultureval.reports.audit.curation import curation_text, estimates_text, write_rejected
+    from cultureval.metrics.judges.calls import CostEstimate
+    from cultureval.reports.audit.curation import curation_text, write_rejected
 
     labels = read_sheets(people or [])  # before anything is paid
     with use_settings(current_settings().with_(resume=resume)):
@@ -70,8 +72,9 @@ def curate_m2cqa(
             Models(),
         )
         if dry_run:
-            print(estimates_text(estimates(plan, models)))
-            return
+            found = estimates(plan, models)
+            found["all, if no item is rejected"] = sum(found.values(), CostEstimate(0, 0, 0.0, 0.0))
+            return print("\n".join(f"{name}: {one}" for name, one in found.items()))
         outcomes = curate(plan, models)
     items = list(outcomes.values())[-1].kept
     write_rejected(outcomes, plan.output / "rejected.jsonl")
@@ -94,12 +97,12 @@ def people_agreement(
     Example: cultureval curate agreement annotator_1.csv annotator_2.csv
     """
     from cultureval.audit.m2cqa.people import agreement, disputed, read_sheet, wrong_items
-    from cultureval.reports.audit.curation import agreement_text, disputed_lines
+    from cultureval.reports.audit.curation import agreement_text, disputed_text
 
     labels = [read_sheet(sheet) for sheet in sheets]
     found = agreement(labels)
     items = {key[0] for one in labels for key in one}
-    lines = [agreement_text(found, len(items)), *disputed_lines(disputed(labels))]
+    lines = [agreement_text(found, len(items)), disputed_text(disputed(labels))]
     wrong = wrong_items(labels)
     lines.append(f"{len(wrong):,} items that most reject: {', '.join(list(wrong)[:10]) or 'none'}.")
     print("\n".join(lines))
@@ -136,13 +139,17 @@ def _decide(items: "tuple[Item, ...]", plan: "CurationPlan", labels: "dict[str, 
     """Writes the manifest of what people decide; says where it is and what is in it."""
     from cultureval.audit.m2cqa.files import manifest_rows
     from cultureval.audit.m2cqa.people import decisions
-    from cultureval.reports.audit.curation import people_text
     from cultureval.tasks.manifest import write_manifest
 
     decided = decisions(labels, items)
     file = plan.output / "manifest.jsonl"
     write_manifest(file, manifest_rows(items, plan.varieties, decided))
-    return people_text(decided, file, plan.output)
+    counts = Counter(one.decision for one in decided.values())
+    return (
+        f"Of {len(decided):,} items that people labelled, {counts['keep']:,} are kept, {counts['discard']:,} "
+        f"discarded, {counts['review']:,} still to be reviewed: {file}\n"
+        f"Leave out the discarded ones: cultureval eval MODEL m2cqa --data {plan.output} --manifest {file}"
+    )
 
 
 def _contrasts(items: "tuple[Item, ...]", encoder: str | None, seed: int) -> "Mapping[str, Contrast]":

@@ -45,7 +45,7 @@ def agreement_with(suite: str) -> Callable[..., None]:
         ] = None,
         output: Annotated[Path | None, typer.Option(help="CSV file for all correlations with their intervals.")] = None,
     ) -> None:
-        from cultureval.reports.agreement import agreement_report
+        from cultureval.reports.human_ratings import agreement_report
 
         print(agreement_report(suite, human, results or [], dict(map(_pair, model or ())), output))
 

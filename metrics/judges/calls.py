@@ -59,9 +59,11 @@ class CostEstimate:
     unusable: int = 0
 
     def __str__(self) -> str:
-        """`164 calls, cost about 0.31, at most 2.4` (without prices: the calls alone)."""
+        """`164 calls, about 9,000 tokens of prompts, cost about 0.31, at most 2.4` (without prices: no cost)."""
         cost = f", cost about {self.cost:.4g}, at most {self.most:.4g}" if self.most else ""
-        return f"{self.calls:,} calls ({self.known:,} more are in the journal){cost}"
+        unusable = f"; {self.unusable:,} items cannot be judged" if self.unusable else ""
+        tokens = f", about {self.input_tokens:,} tokens of prompts" if self.input_tokens else ""
+        return f"{self.calls:,} calls ({self.known:,} more are in the journal){tokens}{cost}{unusable}"
 
     def __add__(self, other: "CostEstimate") -> "CostEstimate":
         return CostEstimate(*(one + more for one, more in zip(astuple(self), astuple(other), strict=True)))

@@ -10,13 +10,12 @@ from typing import Any
 
 from cultureval.prompts.alqasida.rows import LANGUAGES, prepare_request, prepare_translation
 from cultureval.prompts.preparation import Preparation, PreparedRow
-from cultureval.reports.submissions import save_run
 from cultureval.reports.summary_text import shown_run
 from cultureval.runs.loading import load
 from cultureval.runs.record import ModelRecord, RunRecord, SignatureRecord, TaskRecord, task_records
 from cultureval.runs.recording import run_record
 from cultureval.runs.signature import signature_record
-from cultureval.runs.writing import write_summary
+from cultureval.runs.writing import save_run, write_summary
 from cultureval.runtime import processes
 from cultureval.runtime.data.row_files import read_rows
 from cultureval.runtime.errors import BadRow, CulturevalError, all_of, did_you_mean, shorten

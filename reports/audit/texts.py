@@ -1,6 +1,5 @@
 """What `cultureval audit` prints of checks, cleaned data, reviews and refined code."""
 
-import difflib
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
@@ -9,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from cultureval.reports.terminal_tables import terminal_table
 from cultureval.runtime.csv_files import write_csv
-from cultureval.runtime.data.user_cache import write_atomically, write_json_lines
+from cultureval.runtime.data.user_cache import write_json_lines
 from cultureval.runtime.errors import counted
 from cultureval.runtime.rounding import printed_or_na
 
@@ -20,7 +19,6 @@ if TYPE_CHECKING:
     from cultureval.audit.items import AuditItem
     from cultureval.audit.review.verdicts import Reviewed
     from cultureval.tasks.manifest import Manifest
-
 
 FEW_FINDINGS = 3  # of a check, without --full
 PUBLISHED = {"HumanEval+": (145, 19), "MBPP+": (308, 70)}  # QIMMA's paper: modified, unchanged
@@ -42,88 +40,54 @@ def findings_text(
         items: All that were looked at, few-shot examples among them.
         full: Whether every finding is shown.
     """
-    counts = Counter(finding.check for finding in findings)
-    cells = [
-        (check.name, check.severity, f"{counts[check.name]:,}", f"{counts[check.name] / len(items):.1%}")
-        for check in checks
-        if counts[check.name]
-    ]
-    rows = len({(finding.source, finding.row) for finding in findings if finding.row})
-    examples = sum(item.split == "few_shot" for item in items)
-    among = f" ({examples:,} of them few-shot examples)" if examples else ""
-    sources = len({item.source for item in items})
-    places = counted(sources, "data set")
-    total = f"{len(items):,} items{among} of {places}: {rows:,} with findings, {len(findings):,} findings."
-    if not cells:
-        return total
-    parts = [terminal_table(("check", "severity", "items", "share"), cells, align="llrr")]
+    rows, parts = [], []
     for check in checks:
         own = [finding for finding in findings if finding.check == check.name]
         if own:
-            lines = [f"  {_place(finding)}: {finding.detail}" for finding in (own if full else own[:FEW_FINDINGS])]
-            more = (
-                []
-                if full or len(own) <= FEW_FINDINGS
-                else [f"  ... and {len(own) - FEW_FINDINGS:,} more (--full, --findings FILE)"]
-            )
+            rows.append((check.name, check.severity, f"{len(own):,}", f"{len(own) / len(items):.1%}"))
+            shown = own if full else own[:FEW_FINDINGS]
+            lines = [f"  {one.source} {one.row or f'all of {one.subset}'}: {one.detail}" for one in shown]
+            left = len(own) - len(shown)
+            more = [f"  ... and {left:,} more (--full, --findings FILE)"] if left else []
             parts.append("\n".join([f"{check.name}: {check.reason}", *lines, *more]))
-    return "\n\n".join([*parts, total])
-
-
-def _place(finding: "Finding") -> str:
-    where = finding.row or f"all of {finding.subset}"
-    return f"{finding.source} {where}"
+    table = [terminal_table(("check", "severity", "items", "share"), rows, align="llrr")] if rows else []
+    found = len({(finding.source, finding.row) for finding in findings if finding.row})
+    examples = sum(item.split == "few_shot" for item in items)
+    among = f" ({examples:,} of them few-shot examples)" if examples else ""
+    total = f"{len(items):,} items{among} of {counted(len({item.source for item in items}), 'data set')}: "
+    return "\n\n".join([*table, *parts, f"{total}{found:,} with findings, {len(findings):,} findings."])
 
 
 def cleaned_text(
     subsets: "Sequence[CleanedSubset]", manifest: "Manifest", folders: Sequence[Path], pushed_to: str | None
 ) -> str:
-    """Rows kept, discarded and not decided on, and where the data are.
-
-    Args:
-        folders: Folders of the data sets.
-        pushed_to: The data set on the hub, if any.
-    """
-    cells = [
-        (one.source, one.subset, *(f"{count:,}" for count in (kept, one.discarded, one.undecided, examples)))
-        for one in subsets
-        for kept, examples in [_rows(one)]
-    ]
+    """Rows kept, discarded and not decided on, and where the data are: in folders, perhaps also on the hub."""
+    cells = []
+    for one in subsets:
+        examples = len(one.splits.get(one.few_shot, ()))
+        kept = sum(map(len, one.splits.values())) - examples  # evaluated rows, of which the manifest decides
+        counts = (kept, one.discarded, one.undecided, examples)
+        cells.append((one.source, one.subset, *(f"{count:,}" for count in counts)))
     places = ", ".join([*map(str, folders), *([f"the hub's {pushed_to}"] if pushed_to else [])])
     review = manifest.count("review")
     waiting = f" To be reviewed in the whole manifest: {review:,} (such rows are kept)." if review else ""
-    columns = ("data set", "subset", "kept", "discarded", "undecided", "few-shot examples")
-    return (
-        f"{terminal_table(columns, cells, align='llrrrr')}\n\nManifest {manifest.hash}: written to {places}.{waiting}"
-    )
-
-
-def _rows(one: "CleanedSubset") -> tuple[int, int]:
-    """Evaluated rows, of which the manifest decides, and few-shot examples."""
-    examples = len(one.splits.get(one.few_shot, ()))
-    return sum(map(len, one.splits.values())) - examples, examples
+    table = terminal_table(("data set", "subset", "kept", "discarded", "undecided", "few-shot examples"), cells, "llr")
+    return f"{table}\n\nManifest {manifest.hash}: written to {places}.{waiting}"
 
 
 def reviewed_text(reviewed: "Reviewed") -> str:
     """Who gave how many verdicts, what came of them, and how far people agree."""
     people = ", ".join(f"{name} {count:,}" for name, count in sorted(reviewed.annotators.items()))
-    lines = [
-        f"{counted(reviewed.verdicts, 'verdict')} of {counted(len(reviewed.annotators), 'annotator')} ({people}).",
+    text = (
+        f"{counted(reviewed.verdicts, 'verdict')} of {counted(len(reviewed.annotators), 'annotator')} ({people}).\n"
         f"{counted(reviewed.kept, 'item')} kept, {reviewed.discarded:,} discarded, {reviewed.tied:,} tied, which stay "
-        f"open, {reviewed.waiting:,} still without enough votes.",
-    ]
-    if reviewed.pairs:
-        named = (("AC1", "ac1"), ("alpha", "alpha"))
-        values = ", ".join(f"{name} {printed_or_na(reviewed.agreement[key])}" for name, key in named)
-        lines.append(f"Agreement on {counted(reviewed.pairs, 'item')} with two votes or more: {values}.")
-    return "\n".join(lines)
-
-
-def desks_text(addresses: Mapping[str, str], done: Mapping[str, tuple[int, int]]) -> str:
-    """The address of each annotator's page, which nobody else may know, and how far each is."""
-    return "\n".join(
-        f"{name} ({done[name][0]:,} of {done[name][1]:,} done): {address}" for name, address in addresses.items()
+        f"open, {reviewed.waiting:,} still without enough votes."
     )
+    if not reviewed.pairs:
+        return text
+    ac1, alpha = (printed_or_na(reviewed.agreement[name]) for name in ("ac1", "alpha"))
+    agreed = f"Agreement on {counted(reviewed.pairs, 'item')} with two votes or more: AC1 {ac1}, alpha {alpha}."
+    return f"{text}\n{agreed}"
 
 
 def prompts_file(folder: Path, dataset: str) -> Path:
@@ -131,25 +95,12 @@ def prompts_file(folder: Path, dataset: str) -> Path:
     return folder / f"{dataset}.jsonl"
 
 
-def review_file(folder: Path, dataset: str) -> Path:
-    """Where the prompts are that people shall look at."""
-    return folder / f"{dataset}_review.csv"
-
-
 def write_refined(refined: "Sequence[Refined]", folder: Path, dataset: str) -> None:
-    """Writes the prompts of all problems, the differences from the source, and those to review."""
+    """Writes the prompts of all problems, and those that people shall look at."""
     write_json_lines(prompts_file(folder, dataset), map(asdict, refined))
-    changes = "".join(map(_difference, refined))
-    write_atomically(folder / f"{dataset}_changes.diff", changes.encode("utf-8"))
     rows = [asdict(one) for one in refined if one.outcome == "review"]
     review = [{name: row.get(name) for name in REVIEW_COLUMNS} for row in rows]
-    write_csv(review_file(folder, dataset), review, REVIEW_COLUMNS, "utf-8-sig")
-
-
-def _difference(one: "Refined") -> str:
-    lines = [text.splitlines() for text in (one.original, one.prompt)]
-    found = difflib.unified_diff(*lines, f"source/{one.task_id}", f"refined/{one.task_id}", lineterm="", n=1)
-    return "".join(f"{line}\n" for line in found)
+    write_csv(folder / f"{dataset}_review.csv", review, REVIEW_COLUMNS, "utf-8-sig")
 
 
 def refined_text(refined: "Mapping[str, Sequence[Refined]]", canonical: Mapping[str, tuple[int, int]]) -> str:
@@ -159,20 +110,16 @@ def refined_text(refined: "Mapping[str, Sequence[Refined]]", canonical: Mapping[
         refined: Title of a data set -> its prompts.
         canonical: Title -> (canonical solutions that pass with the refined prompts, all).
     """
-    rows = []
+    rows, lines = [], []
     for title, some in refined.items():
         counts = Counter(one.outcome for one in some)
-        modified, unchanged = PUBLISHED.get(title, (0, 0))
-        share = f"{counts['modified'] / len(some):.0%}" if some else "n/a"
-        passed = "{} of {}".format(*canonical[title]) if title in canonical else "not run"
-        paper = f"{modified} / {unchanged} ({modified / (modified + unchanged):.0%})" if modified else ""
-        numbers = [f"{len(some):,}", *(f"{counts[name]:,}" for name in ("modified", "unchanged", "review"))]
-        rows.append([title, *numbers, share, paper, passed])
-    header = ["", "prompts", "modified", "unchanged", "to review", "modified", "[paper]", "canonical solutions pass"]
-    lines = [terminal_table(header, rows, "lr")]
-    for title, some in refined.items():
+        modified, unchanged = PUBLISHED[title]
+        paper = f"{modified} / {unchanged} ({modified / (modified + unchanged):.0%})"
+        numbers = [f"{counts[name]:,}" for name in ("modified", "unchanged", "review")]
+        share = f"{counts['modified'] / len(some):.0%}"
+        rows.append([title, f"{len(some):,}", *numbers, share, paper, "{} of {}".format(*canonical[title])])
         why = Counter(one.reason for one in some if one.outcome == "review")
-        told = [f"{count:,} {REASONS.get(name, name)}" for name, count in why.most_common()]
-        if told:
-            lines.append(f"{title}: {counted(sum(why.values()), 'prompt')} to review: {'; '.join(told)}.")
-    return "\n".join(lines)
+        told = "; ".join(f"{count:,} {REASONS.get(name, name)}" for name, count in why.most_common())
+        lines += [f"{title}: {counted(why.total(), 'prompt')} to review: {told}."] if told else []
+    header = ["", "prompts", "modified", "unchanged", "to review", "modified", "[paper]", "canonical solutions pass"]
+    return "\n".join([terminal_table(header, rows, "lr"), *lines])

@@ -11,11 +11,11 @@ from cultureval.metrics.code.pass_at_k import offered_k
 from cultureval.metrics.code.report import outcomes_by_task, problem_scores, verdict_in_details
 from cultureval.metrics.code.rules import TEST_SUITES
 from cultureval.reports.code.samples import Sample
-from cultureval.reports.submissions import SavedRun, save_run
 from cultureval.runs.record import ModelRecord, task_records
 from cultureval.runs.recording import run_record
 from cultureval.runs.signature import signature_of_line
-from cultureval.runtime.errors import counted, shown_names, wrong_settings
+from cultureval.runs.writing import SavedRun, save_run
+from cultureval.runtime.errors import CulturevalError, counted, shown_names, wrong_settings
 from cultureval.runtime.rows_report import RowsReport
 
 if TYPE_CHECKING:
@@ -106,10 +106,14 @@ def write_run(
     problem_set: "ProblemSet",
     rows: Sequence[Mapping[str, Any]],
     report: Mapping[str, Any],
-    model: ModelRecord,
+    made: Mapping[str, Any],
     started: float,
 ) -> SavedRun:
-    """Writes LightEval's results and details files, as a run of the task would."""
+    """Writes LightEval's results and details files, as a run of the task would.
+
+    Args:
+        made: What `cultureval code generate` saved beside the solutions; {} for other solutions.
+    """
     name = f"{problem_set.dataset.task}|0"
     defects = [one["task_id"] for one in report["canonical_failures"]]
     told = f"{counted(len(defects), 'canonical solution')} does not pass: {shown_names(defects)}." if defects else ""
@@ -120,37 +124,33 @@ def write_run(
         "fingerprint": problem_set.fingerprint[:16],
         "rows": len(rows),
         "expected_rows": problem_set.dataset.rows,
-        "few_shot_rows": 0,
-        "skipped_rows": [],
-        "skipped_few_shot_rows": [],
         "refused_rows": [{"item": item, **refusal} for item, refusal in report["refused"].items()],
-        "notes": list(filter(None, (report["unequal_samples"], report["dropped_samples"], told))),
+        "notes": [*report["notes"], *([told] if told else [])],
         "other_data": report["data_difference"],
     }
     tasks = task_records({name: {"rows_report": known, "effective_num_docs": report["tasks"]}}, None)
-    signature = signature_of_line(f"{name.partition(':')[0].partition('|')[0]}|0", report["signature"])
-    return save_run(output_dir, report["model"], {name: rows}, run_record(started, tasks, [signature], model))
+    signature = signature_of_line(f"{name.partition(':')[0]}|0", report["signature"])
+    record = run_record(started, tasks, [signature], generating_model(made))
+    return save_run(output_dir, report["model"], {name: rows}, record)
 
 
 def generating_model(made: Mapping[str, Any]) -> ModelRecord:
-    """The record of the model that wrote the solutions.
-
-    Args:
-        made: What `cultureval code generate` saved beside them; {} for other solutions.
-    """
+    """The record of the model that wrote the solutions, from what `cultureval code generate` saved beside them."""
     if not made:
         return ModelRecord(backend="code files")
     loaded = made.get("loaded") or {}
-    settings = {name: value for name, value in made.items() if name not in NOT_SETTINGS | {*loaded}}
-    known = {name: value for name, value in loaded.items() if name in ModelRecord.model_fields}
     try:
         return ModelRecord(
-            **{"dtype": made.get("dtype", "")} | known,
+            **{"dtype": made.get("dtype", "")}
+            | {name: loaded[name] for name in ModelRecord.model_fields & loaded.keys()},
             backend=BACKENDS.get(str(made.get("backend")), str(made.get("backend"))),
             version=made.get("model_hash"),
             batch_size=made.get("batch_size"),
             chat_template=str(made.get("prompt", "")).startswith("chat"),
-            settings=settings,
+            settings={name: value for name, value in made.items() if name not in NOT_SETTINGS | {*loaded}},
         )
-    except ValidationError as error:  # a file that somebody edited
-        return ModelRecord(backend="code files", settings={"unreadable": wrong_settings(error, values=True)})
+    except ValidationError as error:
+        told = wrong_settings(error, values=True)
+        raise CulturevalError(
+            f"The solutions' .generation.json is not of `cultureval code generate`: {told}."
+        ) from error

@@ -1,19 +1,15 @@
-"""Solutions in EvalPlus's formats: a file of JSON lines, or a folder of programs; and EvalPlus's result file."""
+"""Solutions in EvalPlus's format, a file of JSON lines."""
 
-import gzip
 import json
-import re
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
-from cultureval.runtime.errors import CulturevalError, counted, shorten, shown_names
+from cultureval.runtime.errors import CulturevalError, counted, described, shorten, shown_names
 
 if TYPE_CHECKING:
     from cultureval.metrics.code.solution_code import Program
-
-Sanitize = Literal["auto", "always", "never"]
 
 
 @dataclass(frozen=True)
@@ -24,7 +20,6 @@ class Sample:
         task_id: The problem.
         number: Counts the problem's solutions, from 0.
         code: The program.
-        place: File and line, for messages.
         rewritten: Whether the program is another than the text that EvalPlus, which reads no texts, would execute.
         cut: Whether a limit left parts of the text unread.
     """
@@ -32,49 +27,42 @@ class Sample:
     task_id: str
     number: int
     code: str
-    place: str
     rewritten: bool = False
     cut: bool = False
 
 
-def read_samples(
-    path: Path, problems: Mapping[str, Mapping[str, Any]], sanitize: Sanitize, workers: int | None = None
-) -> list[Sample]:
-    """The solutions of a file or folder, in its order.
+def read_samples(path: Path, problems: Mapping[str, Mapping[str, Any]], workers: int | None = None) -> list[Sample]:
+    """The solutions of a file, in its order; EvalPlus's sanitiser is applied to those that are not Python.
 
     Args:
-        path: JSON lines (also .gz) with `task_id` and `solution` (a complete program) or `completion` (the text after
-            the prompt); or a folder `<task>/<number>.py`, `/` in the task's id written as `_`.
-        sanitize: When EvalPlus's sanitiser is applied: always, never, or ("auto") to texts that are not Python.
-        workers: Processes that do so; None: one per core.
+        path: JSON lines with `task_id` and `solution` (a complete program) or `completion` (the text after the prompt).
+        workers: Processes that sanitise; None: one per core.
 
     Raises:
-        CulturevalError: A line is not of this form, or names no problem.
+        CulturevalError: The file or a line is not of this form, or names no problem.
     """
-    if not path.exists():
-        raise CulturevalError(f"The samples {str(path)!r} do not exist.")
-    found = _folder(path) if path.is_dir() else _lines(path)
     counts: dict[str, int] = {}
-    read: list[tuple[str, int, str]] = []
-    texts: list[tuple[dict[str, Any], str, str, Sanitize]] = []
-    for place, task_id, record in found:
-        if task_id not in problems:
+    read: list[tuple[str, int]] = []
+    texts: list[tuple[dict[str, str], str, str]] = []
+    for place, record in _lines(path):
+        task = record["task_id"]
+        if task not in problems:
             raise CulturevalError(
-                f"{place}: {shorten(task_id)} is not one of the {len(problems)} problems "
+                f"{place}: {shorten(task)} is not one of the {len(problems)} problems "
                 f"(the first is {next(iter(problems))}). Do --dataset and --data match the samples?"
             )
-        number = counts[task_id] = counts.get(task_id, -1) + 1
-        read.append((task_id, number, place))
-        texts.append((record, problems[task_id]["prompt"], problems[task_id]["entry_point"], sanitize))
+        counts[task] = counts.get(task, -1) + 1
+        read.append((task, counts[task]))
+        texts.append((record, problems[task]["prompt"], problems[task]["entry_point"]))
     if not read:
         raise CulturevalError(f"{path} has no solutions.")
     from cultureval.metrics.code.solution_code import programs_in_parallel
 
-    given = [_given(record, prompt) for record, prompt, _, _ in texts]
+    given = [_given(record, prompt) for record, prompt, _ in texts]
     programs = programs_in_parallel(_program, texts, given, workers)
     return [
-        Sample(task, number, program.code, place, rewritten=program.code != text, cut=program.cut)
-        for (task, number, place), program, text in zip(read, programs, given, strict=True)
+        Sample(*name, program.code, rewritten=program.code != text, cut=program.cut)
+        for name, program, text in zip(read, programs, given, strict=True)
     ]
 
 
@@ -92,79 +80,55 @@ def check_complete(samples: list[Sample], problems: Collection[str], partial: bo
     for sample in samples:
         counts[sample.task_id] += 1
     missing = [task_id for task_id, count in counts.items() if not count]
-    fewest, most = (end(filter(None, counts.values()), default=0) for end in (min, max))
-    unequal = f"Some problems have {counted(fewest, 'solution')}, others up to {most}; each problem counts as one."
-    if partial:
-        return missing, unequal * (fewest < most)
-    if missing:
+    if missing and not partial:
         raise CulturevalError(
             f"{len(missing)} of {len(problems)} problems have no solution: {shown_names(missing)}. Generate them "
             "(run `cultureval code generate` again to continue), or pass --partial to score the others."
         )
-    usual = max(set(counts.values()), key=list(counts.values()).count)
-    odd = [f"{task_id} ({count})" for task_id, count in counts.items() if count != usual]
-    if odd:
-        raise CulturevalError(
-            f"Most problems have {counted(usual, 'solution')}, others not: {shown_names(odd)}. Duplicated "
-            "lines, or an unfinished run? Pass --partial to score them anyway."
-        )
-    return missing, ""
+    found = [count for count in counts.values() if count]
+    if len(set(found)) < 2:
+        return missing, ""
+    unequal = f"Some problems have {counted(min(found), 'solution')}, others up to {max(found)}"
+    if not partial:
+        raise CulturevalError(f"{unequal}. Repeated lines, or an unfinished run? --partial scores them anyway.")
+    return missing, f"{unequal}; each problem counts as one."
 
 
-def _lines(path: Path) -> Iterator[tuple[str, str, dict[str, Any]]]:
-    opened = gzip.open(path) if path.name.endswith(".gz") else path.open("rb")
-    with opened as file:
-        try:
-            for number, line in enumerate(file, 1):
-                if line.strip():
-                    place = f"{path}, line {number}"
-                    record = _record(line, place)
-                    yield place, record["task_id"], record
-        except (OSError, EOFError) as error:
-            raise CulturevalError(f"{path} cannot be read: {error}.") from error
-
-
-def _record(line: bytes, place: str) -> dict[str, Any]:
+def _lines(path: Path) -> Iterator[tuple[str, dict[str, str]]]:
+    """The place of each record, for messages, and the record."""
     try:
-        record = json.loads(line)
-    except (ValueError, RecursionError) as error:
-        raise CulturevalError(f"{place}: not JSON ({error}).") from error
-    if not isinstance(record, dict) or not isinstance(record.get("task_id"), str):
-        raise CulturevalError(f"{place}: not an object with a task_id.")
-    given = record.get("solution", record.get("completion"))
-    if not isinstance(given, str):
-        raise CulturevalError(
-            f"{place}: {record['task_id']} has neither a `solution` nor a `completion` of text. "
-            "Write several solutions of a problem as several lines."
-        )
-    return record
+        lines = path.read_bytes().splitlines()
+    except OSError as error:
+        raise CulturevalError(f"{path} cannot be read as a file of solutions: {described(error)}.") from error
+    for number, line in enumerate(lines, 1):
+        place = f"{path}, line {number}"
+        try:
+            record = json.loads(line) if line.strip() else None
+        except (ValueError, RecursionError) as error:
+            raise CulturevalError(f"{place}: not JSON ({error}).") from error
+        if record is None:
+            continue
+        if not isinstance(record, dict) or not isinstance(record.get("task_id"), str):
+            raise CulturevalError(f"{place}: not an object with a task_id.")
+        if not isinstance(record.get("solution", record.get("completion")), str):
+            raise CulturevalError(
+                f"{place}: {record['task_id']} has neither a `solution` nor a `completion` of text. "
+                "Write several solutions of a problem as several lines."
+            )
+        yield place, record
 
 
-def _folder(path: Path) -> Iterator[tuple[str, str, dict[str, Any]]]:
-    for folder in sorted((entry for entry in path.iterdir() if entry.is_dir()), key=_natural):
-        for file in sorted(folder.glob("*.py"), key=_natural):
-            try:
-                text = file.read_text(encoding="utf-8")
-            except (OSError, UnicodeDecodeError) as error:
-                raise CulturevalError(f"{file} cannot be read as UTF-8 text: {error}.") from error
-            yield str(file), folder.name.replace("_", "/"), {"solution": text}
-
-
-def _natural(path: Path) -> list[tuple[int, str]]:
-    return [(int(part or 0), "") if part.isdecimal() else (0, part) for part in re.split(r"(\d+)", path.name)]
-
-
-def _given(record: Mapping[str, Any], prompt: str) -> str:
+def _given(record: Mapping[str, str], prompt: str) -> str:
     """The text of a record's program, as EvalPlus executes it: its solution, or the prompt and its completion."""
     return record["solution"] if "solution" in record else prompt + record["completion"]
 
 
-def _program(record: Mapping[str, Any], prompt: str, entry_point: str, sanitize: Sanitize) -> "Program":
+def _program(record: Mapping[str, Any], prompt: str, entry_point: str) -> "Program":
     from cultureval.metrics.code.solution_code import BYTE_ORDER_MARK, Program, is_program, sanitize_solution
 
     unmarked = {name: text.removeprefix(BYTE_ORDER_MARK) for name, text in record.items() if isinstance(text, str)}
     code = _given(unmarked, prompt)
-    if sanitize == "never" or (sanitize == "auto" and is_program(code)):
+    if is_program(code):
         return Program(code)
     # As in EvalPlus's sanitising of completions, a newline separates them from the prompt.
     return sanitize_solution(code if "solution" in record else f"{prompt}\n{unmarked['completion']}", entry_point)

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 from cultureval.metrics.cvlue.names import GALLERY_SIZES, KS
 from cultureval.metrics.cvlue.retrieval import Direction, pairs_at_the_top, rank_both_ways, reranked
 from cultureval.reports.cvlue.table import DUAL_ENCODER
-from cultureval.reports.submissions import same_metrics, save_run
+from cultureval.reports.submissions import same_metrics
 from cultureval.reports.terminal_tables import terminal_table
 from cultureval.runs.record import ModelRecord, RunRecord, SignatureRecord, task_records
 from cultureval.runs.recording import run_record
 from cultureval.runs.scores import Score
 from cultureval.runs.signature import signature_record
-from cultureval.runs.writing import write_summary
+from cultureval.runs.writing import save_run, write_summary
 from cultureval.runtime.errors import counted
 from cultureval.runtime.rounding import printed
 from cultureval.runtime.signatures import installed_versions

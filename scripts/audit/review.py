@@ -43,20 +43,21 @@ def review(
     """
     require_extra("audit")
     from cultureval.audit.review.server import Review, addresses, listening, new_desk, serve
-    from cultureval.reports.audit.texts import desks_text
 
     items = asked_items(source, manifest, decisions, data, form, columns, sources)
     folder = Path(output_dir).expanduser()
     desks = [new_desk(folder, name) for name in dict.fromkeys(annotator)]
     found = Review(items, desks, reasons)
     opened = listening(port)
-    print(desks_text(addresses(found, opened.getsockname()[1]), found.done()), flush=True)
+    done = found.done()
+    for name, address in addresses(found, opened.getsockname()[1]).items():
+        print(f"{name} ({done[name][0]:,} of {done[name][1]:,} done): {address}", flush=True)
     print_note(f"Verdicts go to {folder}. Ctrl-C ends; the same command goes on, with new addresses.")
     try:
         serve(found, opened)
     except KeyboardInterrupt:  # uvicorn has answered all requests, and every verdict is on the disk
-        done = ", ".join(f"{name} {count} of {total}" for name, (count, total) in found.done().items())
-        print_note(f"saved: {done}. `cultureval audit import {folder}` makes the manifest.")
+        saved = ", ".join(f"{name} {count} of {total}" for name, (count, total) in found.done().items())
+        print_note(f"saved: {saved}. `cultureval audit import {folder}` makes the manifest.")
 
 
 def export(

@@ -59,7 +59,7 @@ def run(
     from cultureval.audit.judging import Rule, audit_items, auditing, estimates
     from cultureval.audit.sources import sampled_items
     from cultureval.metrics.judges.settings import configured_judges, find_judges
-    from cultureval.reports.audit.verdicts import MANIFEST, estimates_text, write_audit
+    from cultureval.reports.audit.report import MANIFEST, write_audit
 
     folder = Path(output_dir).expanduser()
     require_no_people(folder / MANIFEST)
@@ -74,9 +74,8 @@ def run(
         if not items:
             raise CulturevalError(f"{', '.join(source)}: there are few-shot examples alone, which are not judged.")
         if dry_run:
-            priced = {one.name: bool(one.input_token_price or one.output_token_price) for one in found}
-            print(estimates_text(estimates(found, items), priced))
-            return
+            lines = [f"{judge}  {template}: {one}" for (judge, template), one in estimates(found, items).items()]
+            return print("\n".join([*lines, "Nothing was judged."]))
         for one in found:
             one.servers()  # raises for a missing key before any call
         print_note(f"{len(items):,} items, {len(found)} judges; --dry-run tells the cost before.")

@@ -107,7 +107,16 @@ def test_decisions_are_those_of_the_table_across_a_kill(tmp_path):
     check_decisions(tmp_path / "out")
     check_payments(first, 0)
     check_payments(second, 1)
-    assert "Rule: blog<7. Cost: one: cost" in done.stdout and "AC1" in done.stdout
+    assert "Rule: blog<7. Cost: one: cost" in done.stdout and "Agreement of judges:" in done.stdout
+    told = run_forked(main, ["audit", "report", "out", "--output-dir", "tables"], tmp_path, variables, loaded="ours")
+    assert told.returncode == 0 and done.stdout.startswith(told.stdout.rpartition("\n\n")[0]), told.stderr[-2000:]
+    with (tmp_path / "tables" / "kept_and_discarded.csv").open(encoding="utf-8") as file:
+        (row,) = csv.DictReader(file)
+    decided = [decision for *_, decision, _ in TABLE]
+    expected = {"kept": "keep", "discarded": "discard", "to review": "review"}
+    assert {name: int(row[name]) for name in expected} == {
+        name: EACH * decided.count(decision) for name, decision in expected.items()
+    }
 
 
 def check_decisions(folder):

@@ -129,7 +129,7 @@ def test_odd_images_are_scored_or_named_and_skipped(cultureval, tmp_path):
     command = ("eval", model, "cvlue_vqa", "--data", "data", "--output-dir", "out", "--device", "cpu")
     run = cultureval(*command, "--batch-size", "4", "--bad-rows", "skip")
     assert run.returncode == 0, run.stderr
-    assert "cvlue_vqa|0: 4 broken rows left out" in " ".join(run.stdout.split())
+    assert "broken rows left out: cvlue_vqa|0 4" in " ".join(run.stdout.split())
     results = results_of(tmp_path / "out")
     scored = [row["doc"]["specific"]["image_path"] for row in details_of(tmp_path / "out")["cvlue_vqa|0"]]
     assert len(scored) == len(set(scored)) == 4

@@ -93,11 +93,11 @@ def test_correlations_are_scipys_for_every_criterion_and_dialect(tmp_path):
         rows = [value for key, value in SCORES.items() if dialect in ("all", key[0])]
         people = [np.mean(scores) if place == 4 else scores[place] for scores, _ in rows]
         cell = found["cider", [*CRITERIA, "mean"][place], dialect]
-        assert float(cell["tau_c"]) == pytest.approx(kendalltau([metric for _, metric in rows], people, variant="c")[0])
-        assert float(cell["low"]) < float(cell["tau_c"]) < float(cell["high"])
+        assert float(cell["value"]) == pytest.approx(kendalltau([metric for _, metric in rows], people, variant="c")[0])
+        assert float(cell["low"]) < float(cell["value"]) < float(cell["high"])
         # An image of two countries is two items; two models' captions of it are one.
         assert (int(cell["pairs"]), int(cell["items"])) == ((48, 24) if dialect == "all" else (24, 12))
-    assert found["constant", "mean", "all"]["tau_c"] == "" and "n/a" in output
+    assert found["constant", "mean", "all"]["value"] == "" and "n/a" in output
     assert "48 rated texts, 48 ratings." in output
 
 
@@ -212,7 +212,7 @@ def test_alqasidas_files_hold_their_own_metric_and_join_saved_answers(tmp_path):
     found = correlations(tmp_path / "cells.csv")
     for place, criterion in enumerate(["Adherence", "Fluency", "Dialectal Accuracy"]):
         expected = kendalltau([row[3] for row in scores], [row[place] for row in scores], variant="c")[0]
-        assert float(found["TVD", criterion, "all"]["tau_c"]) == pytest.approx(expected)
+        assert float(found["TVD", criterion, "all"]["value"]) == pytest.approx(expected)
         assert found["TVD", criterion, "all"]["items"] == "10"
     assert "people's Dialectal Accuracy score" in output and ("TVD", "mean", "all") not in found
     details = [
@@ -225,8 +225,8 @@ def test_alqasidas_files_hold_their_own_metric_and_join_saved_answers(tmp_path):
     plant(tmp_path, {"alqasida_mono:habibi_egy|0": details}, "openai/gpt-4o")
     run("alqasida", human, tmp_path, "--output", tmp_path / "cells.csv")
     found = correlations(tmp_path / "cells.csv")
-    both = [found[metric, "Dialectal Accuracy", "all"]["tau_c"] for metric in ("TVD", "adi2")]
+    both = [found[metric, "Dialectal Accuracy", "all"]["value"] for metric in ("TVD", "adi2")]
     assert both[0] == both[1] != ""
-    assert float(found["judge_j_dialectal_fidelity_dialectal_fidelity", "Dialectal Accuracy", "all"]["tau_c"]) < -0.9
+    assert float(found["judge_j_dialectal_fidelity_dialectal_fidelity", "Dialectal Accuracy", "all"]["value"]) < -0.9
     raters = cells(tmp_path / "cells_raters.csv", "criterion", "raters")
     assert ("Dialectal Accuracy", "rounded mean of people and judge_j_dialectal_fidelity") in raters

@@ -56,13 +56,13 @@ def test_a_limit_samples_and_other_rows_are_told(tmp_path):
     original = told(tmp_path / "c", reports={TRUST: CURATED | {"form": "original"}})
     assert "in the form 'original'" in original["other rows"].sentence
     broken = told(tmp_path / "d", reports={TRUST: CURATED | {"skipped_rows": [{"row": 1}, {"row": 2}]}})
-    assert f"{TRUST}: 2 broken rows left out" in broken["other rows"].sentence
+    assert f"broken rows left out: {TRUST} 2" in broken["other rows"].sentence
 
 
 def test_a_stock_file_does_not_tell_a_limit_and_its_rows_are_those_of_its_items(tmp_path):
     found = told(tmp_path, stock=True)
     assert "limit" not in found and "file differs" not in found
-    assert "60 rows of" in found["other rows"].sentence
+    assert f"numbers of rows: {TRUST} 60 of" in found["other rows"].sentence
 
 
 def test_missing_tasks_and_subsets_are_told_of_a_run_and_not_of_a_task(tmp_path):

@@ -20,7 +20,7 @@ from cultureval.audit.review.server import Review, new_desk, review_app
 from cultureval.audit.sources import read_items
 from cultureval.judge_prompts.templates import judge_template
 from cultureval.metrics.judges.settings import JudgeSettings
-from cultureval.reports.audit.verdicts import audit_text
+from cultureval.reports.audit.report import judging_text
 from cultureval.runtime.data.image_store import store_image
 from cultureval.runtime.data_options import DataOptions
 from cultureval.runtime.errors import CulturevalError
@@ -103,5 +103,5 @@ def test_vision_judges_see_the_image_and_others_have_no_verdict(table):
     assert len({prompt.partition("]")[0] for prompt in asked.values()}) == 3
     assert [one.decision for one in both.items] == ["keep"] * 3 + ["review"] * 4
     assert [one.decision for one in alone.items] == ["review"] * 7
-    assert "two: unusable, the judge takes no images" in audit_text(alone)
+    assert "two: unusable, the judge takes no images" in judging_text(alone)
     assert [(one.known, one.calls, one.unusable) for one in found.values()] == [(3, 0, 4), (0, 0, 7)]
