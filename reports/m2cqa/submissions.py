@@ -9,8 +9,9 @@ import csv
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
+from typing import NamedTuple
 
 from cultureval.metrics.declared import DEN
 from cultureval.metrics.m2cqa.names import (
@@ -43,15 +44,8 @@ READABLE = ("true", "false")  # other verdicts are an empty cell, which counts a
 Row = dict[str, str]
 
 
-@dataclass(frozen=True)
-class Gold:
-    """The gold file: for each item its statements and which of them is true.
-
-    Attributes:
-        path: The file.
-        statements: Item -> its statements.
-        true: Item -> the place of the true one.
-    """
+class Gold(NamedTuple):
+    """The gold file: of each item its statements, and the place of the true one."""
 
     path: Path
     statements: dict[str, list[str]]
@@ -65,9 +59,6 @@ def score_aynvqa(gold: Path, pred: Sequence[Path], output_dir: Path) -> ScoredSu
         gold: A split with labels (task1b/test_en.jsonl).
         pred: CSV files of submissions; or output folders and results files of runs of the groups m2cqa_aynvqa.
         output_dir: Folder of the submission files of runs.
-
-    Returns:
-        The scores, and as text also what is missing or passed over.
 
     Raises:
         CulturevalError: A file cannot be read or is in another format, or a run holds none of the gold file's items.
