@@ -94,7 +94,7 @@ def score_submissions_with(
             raise CulturevalError(f"The scorer of {name} returned {shorten(scored)}, not ScoredSubmissions.")
         files = save_submissions(scored, gold, output_dir, started, model_name)
         results = "\n".join(f"Results: {file.resolve()}" for file in files)
-        _finish(name, f"{scored.text}\nTables and plots: {output_dir.resolve()}\n{results}", output_dir)
+        _finish(name, f"{scored.text}\nTables: {output_dir.resolve()}\n{results}", output_dir)
         if scored.problems:
             raise CulturevalError("\n".join(["Not scored:", *(f"  {problem}" for problem in scored.problems)]))
 

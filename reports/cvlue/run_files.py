@@ -42,13 +42,11 @@ class SavedAnswers(NamedTuple):
         gold: The gold records that were answered.
         scored: Content of each submission file, in the order of `PRED_FILES`, with the answered records alone.
         files: The same as it is submitted: questions and expressions without an answer have an empty one.
-        unanswered: Gold records without an answer.
     """
 
     gold: list[Record]
     scored: list[Any]
     files: list[Any]
-    unanswered: int
 
 
 def write_run_files(run: Run) -> list[str]:
@@ -63,13 +61,13 @@ def write_run_files(run: Run) -> list[str]:
     root, model = output_folder(run.file), model_folder(run.file)
     if not root or not model:
         return []
-    folder = root / "cvlue" / model / run.date
-    lines: list[str] = []
+    folder, lines = root / "cvlue" / model / run.date, []
     totals: dict[str, dict[str, float]] = {}
     for name in GOLD_FILES:
         if not (details := run.details.get(f"cvlue_{name}|0")):
             continue
-        found = answers_of(name, read_details(details).to_pylist(), _gold_of(name))
+        gold = _gold_of(name)
+        found = answers_of(name, read_details(details).to_pylist(), gold)
         for path, content in zip(PRED_FILES[name], found.files, strict=True):
             file = folder / "submissions" / path
             file.parent.mkdir(parents=True, exist_ok=True)
@@ -77,14 +75,14 @@ def write_run_files(run: Run) -> list[str]:
         rows = rows_of(name, found.gold, found.scored)
         write_tables(name, rows, folder)
         totals[name] = means(name, rows)
-        if found.unanswered:
-            how = "are left out of the submission file" if name in ("vd", "itr") else "are empty in the submission file"
-            lines.append(f"cvlue_{name}: {found.unanswered} gold records have no answer in this run and {how}.")
+        if unanswered := len(gold) - len(found.gold):
+            how = "left out of" if name in ("vd", "itr") else "empty in"
+            lines.append(
+                f"cvlue_{name}: {unanswered} gold records have no answer in this run and are {how} the submission file."
+            )
     if len(totals) == len(GOLD_FILES):
         macro_text(totals, folder)
-    if totals:
-        lines.append(f"CVLUE by field and category, plots, submission files: {folder}")
-    return lines
+    return [*lines, f"CVLUE by field and category, submission files: {folder}"] if totals else []
 
 
 def answers_of(name: str, rows: Sequence[Row], gold: Sequence[Record]) -> SavedAnswers:
@@ -103,17 +101,16 @@ def answers_of(name: str, rows: Sequence[Row], gold: Sequence[Record]) -> SavedA
     known = {id_of(name, record): record for record in gold}
     if strange := [number for number in by_id if number not in known]:
         raise CulturevalError(f"cvlue_{name}: item {strange[0]} of the details is not in the gold file.")
-    answered = [record for number, record in known.items() if number in by_id]
-    unanswered = len(known) - len(answered)
+    answered = {number: record for number, record in known.items() if number in by_id}
+    golds = list(answered.values())
     if name == "itr":
-        ranked = list(gallery_rankings(rows, answered))
-        return SavedAnswers(answered, ranked, ranked, unanswered)
+        ranked = list(gallery_rankings(rows, golds))
+        return SavedAnswers(golds, ranked, ranked)
     if name == "vd":
-        rounds = [_ranking(record, by_id[id_of(name, record)]) for record in answered]
-        return SavedAnswers(answered, [rounds], [rounds], unanswered)
-    full = [_answered(name, record, by_id.get(number)) for number, record in known.items()]
-    mine = [record for number, record in zip(known, full, strict=True) if number in by_id]
-    return SavedAnswers(answered, [mine], [full], unanswered)
+        rounds = [_ranking(record, by_id[number]) for number, record in answered.items()]
+        return SavedAnswers(golds, [rounds], [rounds])
+    full = {number: _answered(name, record, by_id.get(number)) for number, record in known.items()}
+    return SavedAnswers(golds, [[full[number] for number in answered]], [list(full.values())])
 
 
 def gallery_rankings(rows: Sequence[Row], gold: Sequence[Record]) -> tuple[dict[str, list[str]], dict[str, list[str]]]:

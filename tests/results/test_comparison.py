@@ -56,9 +56,7 @@ def test_a_suites_number_is_a_row_with_its_own_table(tmp_path):
     for name, seed in (("a", 0), ("b", 1)):
         rng = np.random.default_rng(seed)
         tasks = {
-            f"cvlue_{task}|0": [
-                text_row(at, {one: float(rng.random() < 0.5) for one in names}, size=[9, 9]) for at in range(20)
-            ]
+            f"cvlue_{task}|0": [text_row(at, {one: float(rng.random() < 0.5) for one in names}) for at in range(20)]
             for task, names in metrics.items()
         }
         plant(tmp_path / name, tasks, model=f"lab/{name}")
