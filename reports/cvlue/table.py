@@ -94,7 +94,9 @@ def box_hints(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     Args:
         rows: Rows of the details of a grounding task.
     """
-    told = [row for row in rows if all(specific_of(row.get("doc") or {}).get(name) for name in NEEDED)]  # a submission's do not
+    told = [
+        row for row in rows if all(specific_of(row.get("doc") or {}).get(name) for name in NEEDED)
+    ]  # a submission's do not
     rows = [row for row in told if (row.get("metric") or {}).get("iou") is not None]
     if not rows:
         return []

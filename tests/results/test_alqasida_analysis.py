@@ -80,6 +80,7 @@ def test_tables_and_figures_of_saved_runs(tmp_path):
         plant(tmp_path / "out", {task: request_rows(task, random) for task in tasks}, model=model)
     text = write_analysis([tmp_path / "out"], [HUMAN], tmp_path / "an", ["png"])
     assert "cross-lingual (24 samples), ADI2 by feature:" in text and "Human judgements:" in text
+    assert "monolingual (48 samples), regression tree:" in text
     every = rows_of(tmp_path / "an" / "samples.csv")
     assert all((row["adi2"] == "") == (row["target"] in ("eng", "msa")) for row in every)
     samples = [row for row in every if row["kind"] == "mono"]
@@ -98,7 +99,7 @@ def test_tables_and_figures_of_saved_runs(tmp_path):
     assert float(first["Adequacy"]) == pytest.approx(np.mean([int(row["Adequacy"]) for row in judged]))
     assert float(first["Fluency_Fidelity_SpearmanR"]) == pytest.approx(stats.spearmanr(fluency, fidelity).statistic)
     figures = {path.stem for path in (tmp_path / "an").glob("*.png")}
-    assert {"mono_by_dialect", "cross_by_genre", "mono_dialectness", "mono_tree", "cross_tree"} <= figures
+    assert {"mono_by_dialect", "cross_by_genre", "mono_dialectness", "cross_dialectness"} <= figures
     assert {"mono_prompt_and_output_dialectness", "translation_spbleu"} <= figures
     assert not [*(tmp_path / "an").glob("*.svg"), *(tmp_path / "an").glob("*.pdf")]
 
