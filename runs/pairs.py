@@ -78,10 +78,9 @@ def pair(items: "pandas.DataFrame", a: str, b: str, parts: Parts, draws: int = D
     both = complete(influences(filled, alike=False), parts)
     if len(both) < 2:
         return None
-    ours, theirs = both[a], both[b]
-    left, right = (average(one, list(parts.values())) for one in (ours, theirs))
+    left, right = (average(both[run], list(parts.values())) for run in (a, b))
     gap = left.value - right.value
-    cells = [aligned(two, [one.sums for one in two]) for two in zip(ours, theirs, strict=True)]
+    cells = [aligned(two, [one.sums for one in two]) for two in zip(both[a], both[b], strict=True)]
     unlike = [clusters[(np.abs(sums[:, 0] - sums[:, 1]) > TINY).any(axis=1)] for clusters, sums in cells]
     differ, (asked, missing) = len(np.unique(np.concatenate(unlike))), _asked_and_missing(own, filled, a, b)
     clusters, adds = aligned([left, right], [left.add, right.add])

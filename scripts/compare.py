@@ -38,7 +38,7 @@ def compare_runs(
     as_json: Annotated[bool, typer.Option("--json", help="The comparison as one JSON document.")] = False,
     planned: Annotated[
         bool,
-        typer.Option("--plan", help="Smallest difference that can be found: RUNS are numbers of items, or tasks."),
+        typer.Option("--plan", help="Smallest difference that can be found: RUNS are numbers of items."),
     ] = False,
     discordant: Annotated[
         float, typer.Option(help="--plan: share of items that one of two models alone has right.")

@@ -9,9 +9,7 @@ from typing import TYPE_CHECKING, Any
 from cultureval.metrics.alqasida.feature_analysis import one_way, regression_tree, spearman
 from cultureval.metrics.alqasida.names import ADI2, ADI2_MACRO, ALDI, ARABIC_RATE, NADI, PROMPT_ALDI
 from cultureval.reports.alqasida.figures import Means, charts_of
-from cultureval.reports.alqasida.ratings import CRITERIA, RATINGS
 from cultureval.reports.charts import FORMATS, chart_files
-from cultureval.reports.human_ratings import NOT_MODELS
 from cultureval.reports.item_fields import fields_of_items
 from cultureval.reports.terminal_tables import terminal_table
 from cultureval.runs.loading import Run, load
@@ -34,37 +32,26 @@ CATEGORICAL = ("dialect", "genre", "model", "location", "template", "phrasing")
 TREE_DEPTH, SPBLEU = 3, "spbleu"
 
 
-def write_analysis(
-    results: Sequence[Path], human: Sequence[Path], folder: Path, formats: Sequence[str] = FORMATS
-) -> str:
-    """Writes the tables and figures of saved runs and of human judgements.
+def write_analysis(results: Sequence[Path], folder: Path, formats: Sequence[str] = FORMATS) -> str:
+    """Writes the tables and figures of saved runs.
 
     Args:
-        results: Output folders or results files; [] for human judgements only.
-        human: Files of human judgements in the authors' format.
+        results: Output folders or results files.
         formats: Of the figures; () draws none.
 
     Returns:
-        The strongest features and the human judgements as tables for printing.
+        The strongest features and the trees for printing.
 
     Raises:
         CulturevalError: Results have no details of AL-QASIDA's tasks, or a file cannot be read.
     """
-    tables = []
-    if results:
-        runs = load(*results).runs
-        samples = samples_of(runs)
-        write_csv(folder / "samples.csv", samples.to_dict("records"))
-        write_csv(folder / "means.csv", mean_rows(samples))
-        tables += [_write_features(samples, kind, folder) for kind in KINDS if kind in set(samples["kind"])]
-        for chart in charts_of(samples, translation_means(runs)) if formats else ():
-            chart_files(chart, folder, formats)
-    if human:
-        rows = [{"file": file.name, **row} for file in human for row in human_rows(file)]
-        write_csv(folder / "human_judgements.csv", rows)
-        cells = [[_shown(value) for value in row.values()] for row in rows]
-        tables.append(terminal_table(list(rows[0]) if rows else (), cells, "lllr", "Human judgements:"))
-    return "\n\n".join(tables)
+    runs = load(*results).runs
+    samples = samples_of(runs)
+    write_csv(folder / "samples.csv", samples.to_dict("records"))
+    write_csv(folder / "means.csv", mean_rows(samples))
+    for chart in charts_of(samples, translation_means(runs)) if formats else ():
+        chart_files(chart, folder, formats)
+    return "\n\n".join(_write_features(samples, kind, folder) for kind in KINDS if kind in set(samples["kind"]))
 
 
 def samples_of(runs: Sequence[Run]) -> "pandas.DataFrame":
@@ -208,28 +195,3 @@ def translation_means(runs: Sequence[Run]) -> Means:
         for run in runs
     }
     return [(*key, score) for key, score in means.items() if score]
-
-
-def human_rows(file: Path) -> list[Row]:
-    """By dialect and model: means of the criteria and of TVD, and Spearman's rho of fluency, and TVD, with fidelity.
-
-    Raises:
-        CulturevalError: The file cannot be read.
-    """
-    ratings, rows = RATINGS.read(file), []
-    ratings = ratings[~ratings["model"].str.lower().isin(NOT_MODELS)].rename(columns={"group": "dialect"})
-    for key, one in ratings.groupby(["dialect", "model"], sort=False):
-        members = one.reindex(columns=[*CRITERIA, "TVD"])
-        means = {name: None if math.isnan(mean) else mean for name, mean in members.mean().items()}
-        row: Row = dict(zip(("dialect", "model"), key, strict=True)) | {"texts": len(members)} | means
-        for name in ("Fluency", "TVD"):
-            found = spearman(members[name], members["Dialectal Accuracy"])
-            row |= {f"{name}_Fidelity_SpearmanR": found.rho, f"{name}_Fidelity_p": found.p}
-        rows.append(row)
-    return rows
-
-
-def _shown(value: Any) -> str:
-    if value is None or (isinstance(value, float) and math.isnan(value)):
-        return "n/a"
-    return f"{value:.3g}" if isinstance(value, float) else str(value)

@@ -5,7 +5,6 @@ last of two rows for one statement counts, that other ids and indices are passed
 Ours: standard errors; that an undefined rate is n/a, where the organisers' scorer prints 0.
 """
 
-import csv
 import math
 import re
 from collections.abc import Mapping, Sequence
@@ -114,40 +113,32 @@ def read_submission(path: Path, gold: Gold) -> tuple[dict[tuple[str, int], str],
     Raises:
         CulturevalError: It cannot be read or lacks a column.
     """
+    import pandas
+
     try:
-        with path.open(newline="", encoding="utf-8-sig") as file:
-            reader = csv.DictReader(file)
-            rows = list(reader)
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        rows = pandas.read_csv(path, dtype=str, keep_default_na=False, encoding="utf-8-sig")
+    except (OSError, ValueError) as error:
         raise CulturevalError(f"The submission {path} cannot be read: {error}") from error
-    if missing := [name for name in COLUMNS if name not in (reader.fieldnames or ())]:
-        found = ", ".join(reader.fieldnames or ()) or "none"
-        raise CulturevalError(f"The submission {path} lacks the columns {', '.join(missing)}; it has {found}.")
-    predictions: dict[tuple[str, int], str] = {}
-    elsewhere = repeated = 0
-    for row in rows:
-        item, index = (row["id"] or "").strip(), _index(row["statement_index"] or "")
-        if item not in gold.true or index not in (0, 1, 2):
-            elsewhere += 1
-            continue
-        repeated += (item, index) in predictions
-        predictions[item, index] = row["prediction"] or ""
-    asked, unread = 3 * len(gold.true), sum(organisers_verdict(text) is None for text in predictions.values())
+    if missing := [name for name in COLUMNS if name not in rows]:
+        raise CulturevalError(
+            f"The submission {path} lacks the columns {', '.join(missing)}; it has {', '.join(rows)}."
+        )
+    rows["id"] = rows["id"].str.strip()
+    whole = rows["statement_index"].str.fullmatch(r"\s*\+?0*[012]\s*")  # as the organisers' int() reads it: 1, " 1", 01
+    known = rows[rows["id"].isin(gold.true) & whole]
+    last = known.assign(place=known["statement_index"].astype(int)).drop_duplicates(["id", "place"], keep="last")
+    predictions = {
+        (item, place): text for item, place, text in last[["id", "place", "prediction"]].itertuples(index=False)
+    }
+    unread = sum(organisers_verdict(text) is None for text in predictions.values())
+    elsewhere, repeated, missing = len(rows) - len(known), len(known) - len(last), 3 * len(gold.true) - len(last)
     told = {
         f"{elsewhere} of {len(rows)} rows are of no statement (0, 1, 2) of a gold item.": elsewhere,
         f"{repeated} of {len(rows)} rows are repeated, of which the last counts.": repeated,
-        f"{asked - len(predictions)} of {asked} predictions are missing, and count as wrong.": asked - len(predictions),
-        f"{unread} of {len(predictions)} predictions hold no verdict, and count as wrong.": unread,
+        f"{missing} of {3 * len(gold.true)} predictions are missing, and count as wrong.": missing,
+        f"{unread} of {len(last)} predictions hold no verdict, and count as wrong.": unread,
     }
     return predictions, [sentence for sentence, count in told.items() if count]
-
-
-def _index(text: str) -> int | None:
-    """A statement's index as the organisers' scorer reads it: any whole number, " 1", "+1" and "01" too."""
-    try:
-        return int(text)
-    except ValueError:
-        return None
 
 
 def scored_submission(gold: Gold, predictions: Mapping[tuple[str, int], str]) -> ScoredTask:
