@@ -11,7 +11,7 @@ from cultureval.metrics.m2cqa.names import Profile
 from cultureval.scripts.options import ALL_FORMATS, Figures
 
 Runs = Annotated[list[Path], typer.Argument(metavar="RUNS...", help="Output folders or results files.")]
-OutputDir = Annotated[Path | None, typer.Option(help="New folder for tables, items and plots; default: none written.")]
+OutputDir = Annotated[Path | None, typer.Option(help="New folder for tables and items; default: none written.")]
 Allowed = Annotated[
     str, typer.Option("--allow", metavar="FIELDS", help="What may differ besides the model: rows,prompt,...; or all.")
 ]
@@ -32,9 +32,6 @@ def compare_runs(
     seed: Seed = 0,
     items: Annotated[int, typer.Option(min=0, help="Show at most so many items that differ, each way.")] = 2,
     subsets: Annotated[bool, typer.Option("--subsets", help="Show subsets too; differences.csv has them.")] = False,
-    charts: Annotated[
-        str, typer.Option(metavar="FORMATS", help="Formats of the plots: svg, pdf, png; or none.")
-    ] = "svg,pdf",
     as_json: Annotated[bool, typer.Option("--json", help="The comparison as one JSON document.")] = False,
     planned: Annotated[
         bool,
@@ -51,7 +48,6 @@ def compare_runs(
         from cultureval.reports.comparison.planning import plan
 
         return print(plan(results, discordant, power, tests))
-    from cultureval.reports.charts import chart_formats
     from cultureval.reports.comparison.report import compare_all
 
     found = compare_all(
@@ -64,7 +60,6 @@ def compare_runs(
         most_items=items,
         subsets=subsets,
         isolate=sys.stdout.isatty(),
-        charts=chart_formats(charts) if output_dir else (),
     )
     print(json.dumps(found.document, ensure_ascii=False, indent=2) if as_json else found.text)
     if not as_json:

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from cultureval.metrics.standard_errors import TINY
-from cultureval.reports.charts import Chart, chart_files, dots
 from cultureval.reports.comparison.differences import (
     AVERAGE,
     SUBSET,
@@ -62,9 +61,8 @@ def compare_all(
     most_items: int = 2,
     subsets: bool = False,
     isolate: bool = False,
-    charts: Sequence[str] = (),
 ) -> Compared:
-    """Compares runs pair by pair; with an output folder it writes tables, items and plots.
+    """Compares runs pair by pair; with an output folder it writes differences.csv and items.jsonl.
 
     Args:
         paths: As of `load_sides`.
@@ -73,7 +71,6 @@ def compare_all(
         most_items: At most so many items that differ are shown each way.
         subsets: Whether subsets are in the text; the files have them.
         isolate: Whether right-to-left lines stand between isolates, as on a terminal.
-        charts: Formats of the plots of differences, of `reports.charts.FORMATS`.
 
     Raises:
         CulturevalError: As of `compare`; or the folder holds something else.
@@ -86,7 +83,7 @@ def compare_all(
     document = {"runs": files, "metrics": [*metrics], "allowed": [*allowed], "draws": draws, "seed": seed}
     document |= {"warnings": found.warnings, "notes": found.notes, "differences": [*map(row_record, found.rows)]}
     shown = [row for row in found.rows if subsets or row.level != SUBSET]
-    written = write_files(found, document, output_dir, charts, shown) if output_dir else []
+    written = write_files(found, output_dir) if output_dir else []
     return Compared(_text(found, shown, most_items, isolate), document, written)
 
 
@@ -96,31 +93,17 @@ def require_new_folder(folder: Path | None) -> None:
         raise CulturevalError(f"--output-dir {folder} has other files, which stay as they are: name a new folder.")
 
 
-def write_files(
-    found: Comparison, document: dict[str, Any], folder: Path, charts: Sequence[str], shown: Sequence[Row]
-) -> list[Path]:
-    """Writes differences.csv, items.jsonl (all items that differ), comparison.json, and a plot a pair."""
+def write_files(found: Comparison, folder: Path) -> list[Path]:
+    """Writes differences.csv and items.jsonl (all items that differ); returns the files."""
     folder.mkdir(parents=True, exist_ok=True)
-    table, items, whole = files = [folder / name for name in ("differences.csv", "items.jsonl", "comparison.json")]
-    write_csv(table, document["differences"])
+    table, items = folder / "differences.csv", folder / "items.jsonl"
+    write_csv(table, [row_record(row) for row in found.rows])
     with items.open("w", encoding="utf-8") as stream:
         for two in found.pairs:
             for place in _places(two, found.rows):
                 for flip in with_texts(two, place, flips_of(two, place)):
                     stream.write(json.dumps(flip, ensure_ascii=False) + "\n")
-    whole.write_text(json.dumps(document, ensure_ascii=False, indent=2, allow_nan=False) + "\n", encoding="utf-8")
-    for number, two in enumerate(found.pairs if charts else (), start=1):
-        files += chart_files(_plot(f"differences_{number}", two, _of_pair(two, shown)), folder, charts)
-    return files
-
-
-def _plot(name: str, two: TwoRuns, rows: Sequence[Row]) -> Chart:
-    """The differences of a pair with their intervals, a panel a metric."""
-    values: dict[str, dict[str, tuple[float, float | None, float | None]]] = {}
-    for row in rows:
-        found = row.pair
-        values.setdefault(escaped(row.name), {})[escaped(row.metric)] = (found.difference, found.low, found.high)
-    return dots(name, escaped(f"{two.first.name} minus {two.second.name}"), values)
+    return [table, items]
 
 
 def row_record(row: Row) -> dict[str, Any]:

@@ -110,8 +110,8 @@ def compare_m2cqa(
     files = [output_dir / "cells.csv", output_dir / "differences.csv"]
     write_csv(files[0], cells)
     write_csv(files[1], [row_record(row) | {"held": held} for held, row in rows])
-    charts = [chart for chart in (regimes_chart(cells) if formats else None,) if chart]
-    return text, [*files, *(file for chart in charts for file in chart_files(chart, output_dir, formats))]
+    chart = regimes_chart(cells) if formats else None
+    return text, [*files, *(chart_files(chart, output_dir, formats) if chart else ())]
 
 
 def regimes_chart(cells: Sequence[Cell]) -> Chart | None:
