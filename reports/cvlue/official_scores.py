@@ -178,15 +178,14 @@ def breakdown(name: str, rows: Sequence[ScoredRow]) -> list[Row]:
         for level in of_row.items():
             groups[level].append(row)
     scores = scores_of(f"cvlue_{name}|0", {"\t".join(level): members for level, members in groups.items() if members})
-    metrics, table = list(scores["all\tall"]), []
+    metrics, table = list(scores["all\tall"]), list[Row]()
     for key, found in scores.items():
-        level, _, label = key.partition("\t")
-        row = {"level": level, "name": label, "items": len(groups[level, label])}
+        kind, _, label = key.partition("\t")
+        table.append({"level": kind, "name": label, "items": len(groups[kind, label])})
         for metric in metrics:
             score = found.get(metric)
             ends = {"": "value", "_stderr": "error", "_low": "low", "_high": "high"}
-            row |= {f"{metric}{end}": score and getattr(score, field) for end, field in ends.items()}
-        table.append(row)
+            table[-1] |= {f"{metric}{end}": score and getattr(score, field) for end, field in ends.items()}
     return table
 
 

@@ -131,11 +131,11 @@ def read_submission(path: Path, gold: Gold) -> tuple[dict[tuple[str, int], str],
         (item, place): text for item, place, text in last[["id", "place", "prediction"]].itertuples(index=False)
     }
     unread = sum(organisers_verdict(text) is None for text in predictions.values())
-    elsewhere, repeated, missing = len(rows) - len(known), len(known) - len(last), 3 * len(gold.true) - len(last)
+    elsewhere, repeated, unsaid = len(rows) - len(known), len(known) - len(last), 3 * len(gold.true) - len(last)
     told = {
         f"{elsewhere} of {len(rows)} rows are of no statement (0, 1, 2) of a gold item.": elsewhere,
         f"{repeated} of {len(rows)} rows are repeated, of which the last counts.": repeated,
-        f"{missing} of {3 * len(gold.true)} predictions are missing, and count as wrong.": missing,
+        f"{unsaid} of {3 * len(gold.true)} predictions are missing, and count as wrong.": unsaid,
         f"{unread} of {len(last)} predictions hold no verdict, and count as wrong.": unread,
     }
     return predictions, [sentence for sentence, count in told.items() if count]
