@@ -88,10 +88,11 @@ class Run:
             if task not in self.details:
                 unverified[task] = "its details were not saved, or are not there"
                 continue
+            details = self.details[task]
             try:
-                columns.append(read_items(self.details[task], task, self.judgements.get(task, ())))
-            except CulturevalError as error:
-                unverified[task] = str(error).rstrip(".")
+                columns.append(read_items(details, task, self.judgements.get(task, ())))
+            except CulturevalError as error:  # pages show it: no folders of this machine
+                unverified[task] = str(error).replace(f"{details.parent}/", "").rstrip(".")
         return frame_of(columns, self.name), unverified
 
     @cached_property
@@ -144,7 +145,10 @@ class Run:
         members = members_of(name, self.files)
         if members is None:
             return self.scores.get(name, {}).get(metric)
-        applying = [task for task in members if (task, metric) not in self._inapplicable]
+        of_group = name_and_shots(name)[0].endswith(
+            ":_average"
+        )  # a declared mean has no value without one of its parts
+        applying = [task for task in members if not of_group or (task, metric) not in self._inapplicable]
         return self.mean({(task, metric): 1 / len(applying) for task in applying}) if applying else None
 
     def value(self, name: str, metric: str) -> float | None:

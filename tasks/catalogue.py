@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterable, Mapping
+from math import isnan, nan
 from typing import Any
 
 from cultureval.metrics.declared import Declared
@@ -89,8 +90,7 @@ def means_of_subsets(results: Mapping[str, Mapping[str, float]]) -> dict[str, di
     """The unweighted means that tables declare besides those of groups (M2CQA's Dialect), where all parts were run.
 
     They are LightEval's own sums, by the classes of `group_averages`: counts are added; a metric that is undefined
-    (nan) in a part is undefined here, and one that does not apply to a part is the mean of the others. Standard errors
-    know of the items that parts share.
+    (nan) in a part, or does not apply to it, is undefined here. Standard errors know of the items that parts share.
 
     Args:
         results: Metrics by LightEval's names of tasks (`m2cqa:tf_ajp|0`).
@@ -109,7 +109,9 @@ def means_of_subsets(results: Mapping[str, Mapping[str, float]]) -> dict[str, di
             cells = [results[full] for name in names if results.get(full := f"{name}|{shot}")]
             if len(cells) == len(names):
                 rows[f"{mean}|{shot}"] = {
-                    metric: sum(cell[metric] for cell in cells) / len(cells) for metric in cells[0]
+                    metric: nan if any(map(isnan, values)) else sum(values) / len(cells)
+                    for metric in cells[0]
+                    if (values := [cell[metric] for cell in cells])
                 }
     return rows
 

@@ -79,7 +79,8 @@ def item_columns(
     """What the rates of items are made of, in the rows of their true statements; items that lack a statement count not.
 
     A rate's score is the sum of score times count over rows, divided by the sum of counts. An item that an unreadable
-    output keeps out of a rate (CFHR counts only items with a right Q+) counts once and has no score.
+    output keeps out of a rate (CFHR counts only items with a right Q+) counts once and has no score; where that is all
+    items, the rate does not apply, and averages of languages leave it out.
 
     Args:
         statements: The rows of a task.
@@ -98,7 +99,7 @@ def item_columns(
     found = {}
     for rate, (part, total) in ratios_of_counts(counts, len(ROLES) - 1).items():
         unreadable = unread[:, 0] if rate == CFHR else unread.any(axis=1)  # what decides on a place in the denominator
-        lost = unreadable & (total == 0) & (rate in CONDITIONAL)
+        lost = unreadable & (total == 0) & (rate in CONDITIONAL and bool(total.any()))
         scores = np.divide(part, total, out=np.full(len(part), np.nan), where=total > 0)
         found[rate] = (scores, np.where(lost, 1.0, total), [None] * len(part))
     f1 = metrics_of_counts(counts, len(ROLES) - 1)[F1]

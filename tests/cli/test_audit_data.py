@@ -5,7 +5,7 @@ import re
 
 from result_files import details_of, results_of
 
-from cultureval import reports
+from cultureval import load_results
 
 TASK = "qimma_aratrust"
 
@@ -25,7 +25,7 @@ def test_scores_without_discarded_rows_by_manifest_and_from_cleaned_data(culture
         assert run.returncode == 0, run.stderr
         (details,) = details_of(tmp_path / name).values()
         assert len(details) == len(rows) - 1
-        (saved,) = reports.load(tmp_path / name).runs
+        (saved,) = load_results(tmp_path / name).runs
         (signed,) = re.findall(r"\|manifest:[0-9a-f]{8}-\d+\|", saved.record.signatures[0].text)
         found[name] = results_of(tmp_path / name)["results"][f"{TASK}|0"], signed
     assert found["by"] == found["from"] and found["by"][1].endswith("-1|")

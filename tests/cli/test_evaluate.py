@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from result_files import details_of, results_of
 
-from cultureval import reports
+from cultureval import load_results
 from cultureval.tasks.catalogue import all_suites, all_tasks, groups
 
 ROW = {"Question": "ما عاصمة الأردن؟", "A": "عمّان", "B": "إربد", "C": "العقبة", "Answer": "أ", "Category": "Ethics"}
@@ -43,7 +43,7 @@ def test_the_whole_suite_runs_offline_and_writes_lightevals_files(cultureval, ti
     assert "|model:tiny-llama@" in line
     assert "|backend:transformers|dtype:float32|chat:off|" in line
     assert {path.name for path in (tmp_path / "out").iterdir()} == {"results", "details"}
-    (saved,) = reports.load(tmp_path / "out").runs
+    (saved,) = load_results(tmp_path / "out").runs
     assert saved.record.command[:2] == ("cultureval", "eval") and saved.record.versions["lighteval"] == "0.13.0"
     assert {name: record.rows for name, record in saved.record.tasks.items()} == {
         name: len(rows) for name, rows in details.items()

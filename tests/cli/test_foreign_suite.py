@@ -179,7 +179,7 @@ BENCHMARKS += (Benchmark("Again", "Sums", "new_sums_again", (DATA,), BENCHMARKS[
     assert [row["name"] for row in rows if row["level"] == "average"] == ["new_sums: Average"], compared.stderr
     page = cultureval("leaderboard", "a", "b", "--out", "page", "--charts", "none", "--json", **paths)
     (table,) = json.loads(page.stdout)["tables"]
-    average = [column["column"] for column in table["columns"]].index("Average")
+    average = [column["row"] for column in table["columns"]].index("Average")
     results = results_of(tmp_path / "a")["results"]
     mean = sum(results[f"{name}|0"]["acc"] for name in ("new_sums", "new_sums_again")) / 2
     assert [row["cells"][average]["value"] for row in table["rows"]] == [pytest.approx(mean)] * 2

@@ -9,7 +9,7 @@ import pytest
 from result_files import details_of, results_of
 from stock_lighteval import stock_lighteval
 
-from cultureval import reports
+from cultureval import load_results
 from cultureval.reports.settings_diff import compare_with_here
 from cultureval.reports.summary_text import summary_data
 from cultureval.samples.tiny_models.language_models import build_tiny_causal_lm
@@ -86,7 +86,7 @@ def test_stock_command_lines_of_the_documentation(bench):
 @pytest.mark.slow
 def test_their_results_files_are_complete(bench, monkeypatch):
     """What `show`, `doctor` and notebooks read, also in files of LightEval's own commands (the runs above)."""
-    (one,), (two,) = reports.load(bench / "a").runs, reports.load(bench / "b").runs
+    (one,), (two,) = load_results(bench / "a").runs, load_results(bench / "b").runs
     model, tasks = one.record.model, one.record.tasks
     assert model.backend == "TransformersModel" and len(model.version) == 64 and model.settings["batch_size"] == 8
     assert model.version == two.record.model.version and two.record.model.routes["text"] == "packed"
