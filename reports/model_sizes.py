@@ -2,9 +2,6 @@
 
 import math
 import re
-from collections.abc import Sequence
-
-from cultureval.runtime.errors import CulturevalError
 
 _BILLIONS = {"b": 1.0, "m": 1e-3, "t": 1e3}
 SIZE_LABEL = (  # an axis's tick, as `size_text` writes it: an expression of Vega
@@ -14,21 +11,6 @@ SIZE_LABEL = (  # an axis's tick, as `size_text` writes it: an expression of Veg
 _BOUNDED = r"(?<![A-Za-z0-9.])(\d+(?:\.\d+)?)([{}])(?![A-Za-z0-9])"
 # Billions come first: in Qwen2.5-7B-Instruct-1M the other number is the length of the context.
 _SIZES = tuple(re.compile(_BOUNDED.format(letter), re.IGNORECASE) for letter in _BILLIONS)
-
-
-def model_sizes(models: set[str], given: Sequence[str]) -> dict[str, float]:
-    """Billions of parameters by model, as given or from the name (`Qwen3-VL-32B-Instruct`, `SmolVLM-256M`).
-
-    Raises:
-        CulturevalError: A given size is not MODEL=NUMBER for one of the models.
-    """
-    sizes = {model: _billions(found) for model in models if (found := _size(model))}
-    for text in given:
-        model, _, number = text.rpartition("=")
-        if model not in models or not re.fullmatch(r"\d+(\.\d+)?", number) or float(number) <= 0:
-            raise CulturevalError(f"--size {text!r} is not MODEL=BILLIONS for one of {', '.join(sorted(models))}.")
-        sizes[model] = float(number)
-    return sizes
 
 
 def family(model: str) -> str:

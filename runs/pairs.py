@@ -8,14 +8,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cultureval.metrics.standard_errors import TINY, Floats
-from cultureval.runs.frame import SCORE, Parts, ends, of_sums
-from cultureval.runs.scores import Influence, Place, Score, average, complete, fill, influences, items_of, mean
+from cultureval.runs.frame import Parts, ends, of_sums
+from cultureval.runs.scores import Influence, Score, average, complete, fill, influences, items_of, mean
 
 if TYPE_CHECKING:
     import pandas
 
 DRAWS = 10_000  # random swaps of a permutation test
 AT_ONCE = 250  # of them
+Cells = tuple[NDArray[np.int64], Floats]  # of a score: the numbers of its clusters, and their num and den in two runs
 
 
 class Pair(NamedTuple):
@@ -55,80 +56,67 @@ class Ranked(NamedTuple):
     high: int
 
 
-class PairItems(NamedTuple):
-    """The items of two runs, with missing ones filled: what `difference` computes from.
-
-    Attributes:
-        a: The first run; `b` the second.
-        found: `influences` of both runs.
-        asked: (task, metric) -> items that count in either run's score.
-        missing: (task, metric) -> items that each run has no score of.
-    """
-
-    a: str
-    b: str
-    found: dict[Place, Influence]
-    asked: dict[tuple[str, str], int]
-    missing: dict[tuple[str, str], tuple[int, int]]
-
-
 def pair(items: "pandas.DataFrame", a: str, b: str, parts: Parts, draws: int = DRAWS, seed: int = 0) -> Pair | None:
-    """`difference` of two runs of a frame."""
-    return difference(pair_items(items_of(items, parts), a, b), parts, draws, seed)
-
-
-def pair_items(items: "pandas.DataFrame", a: str, b: str) -> PairItems:
-    """The items of two runs in all scores that both have, those that either was asked."""
-    own = items[items["run"].isin([a, b])]
-    places = own[["task", "metric", "run"]].drop_duplicates().groupby(["task", "metric"], observed=True).size()
-    filled = fill(items_of(own, dict.fromkeys(places[places == 2].index, 1.0)))
-    rows = filled.groupby(["task", "metric"], observed=True).size() // 2
-    asked = filled[(filled["den"] > 0).to_numpy()].groupby(["task", "metric"], observed=True)["item"].nunique()
-    scored = own[(own["num"].notna() | (own["den"] == 0)).to_numpy()].groupby(SCORE, observed=True).size().to_dict()
-    missing = {place: (n - scored.get((a, *place), 0), n - scored.get((b, *place), 0)) for place, n in rows.items()}
-    return PairItems(a, b, influences(filled, alike=False), asked.to_dict(), missing)
-
-
-def difference(items: PairItems, parts: Parts, draws: int = DRAWS, seed: int = 0) -> Pair | None:
-    """The first run minus the second in an average of scores.
+    """The first run minus the second in an average of scores, of the items that either was asked.
 
     The variance is that of the clusters' differences times 1 + 2 / k, of k clusters that differ: for right and wrong
     answers Bonett and Price's (2012), one more pair each way. p is McNemar's mid-p for right and wrong answers of one
     task without clusters, else of a permutation that swaps the runs on random clusters; of corpus scores Student's.
 
     Args:
-        items: Of both runs.
+        items: The frame.
         parts: The scores and their weights.
         draws: Random swaps of the permutation test.
 
     Returns:
         None where a run lacks a part, or a missing item has no worst score.
     """
-    from scipy.special import stdtr
+    from scipy.special import stdtr, stdtrit
 
-    both = complete(items.found, parts)
+    own = items_of(items[items["run"].isin([a, b])], parts)
+    filled = fill(own)
+    both = complete(influences(filled, alike=False), parts)
     if len(both) < 2:
         return None
-    ours, theirs = both[items.a], both[items.b]
-    left, right = (average(own, list(parts.values())) for own in (ours, theirs))
+    left, right = (average(both[run], list(parts.values())) for run in (a, b))
     gap = left.value - right.value
-    cells = [aligned(pair, [one.sums for one in pair]) for pair in zip(ours, theirs, strict=True)]
+    cells = [aligned(two, [one.sums for one in two]) for two in zip(both[a], both[b], strict=True)]
     unlike = [clusters[(np.abs(sums[:, 0] - sums[:, 1]) > TINY).any(axis=1)] for clusters, sums in cells]
-    differ, asked = len(np.unique(np.concatenate(unlike))), sum(items.asked[place] for place in parts)
-    missing = (sum(items.missing[place][0] for place in parts), sum(items.missing[place][1] for place in parts))
+    differ, (asked, missing) = len(np.unique(np.concatenate(unlike))), _asked_and_missing(own, filled, a, b)
     clusters, adds = aligned([left, right], [left.add, right.add])
     if not differ:
         return Pair(gap, None, None, None, 1.0, "identical", asked, len(clusters), 0, missing)
     error = math.sqrt(float(np.square(adds[:, 0] - adds[:, 1]).sum()) * (1 + 2 / differ))
-    df = _least_df([left, right])
-    pair_of = Pair(gap, *_interval(gap, error, df, parts), 1.0, "jackknife", asked, len(clusters), differ, missing)
-    if any(of_sums(*place) for place in parts):
-        return pair_of._replace(p=float(2 * stdtr(df, -abs(gap) / error)) if error > TINY else 1.0)
+    corpus = any(of_sums(*place) for place in parts)
+    p_value, test = (1.0, "jackknife") if corpus else _tested(cells, list(parts.values()), gap, asked, draws, seed)
+    if not error > TINY:  # a score of a single cluster has none; clusters that all differ alike do not vary
+        return Pair(gap, None, None, None, p_value, test, asked, len(clusters), differ, missing)
+    df, (worst, best) = _least_df([left, right]), ends(*next(iter(parts)))
+    reach, widest = float(stdtrit(df, 0.975)) * error, abs(best - worst) if np.isfinite(best - worst) else math.inf
+    p_value = float(2 * stdtr(df, -abs(gap) / error)) if corpus else p_value
+    interval = max(gap - reach, -widest), min(gap + reach, widest)
+    return Pair(gap, error, *interval, p_value, test, asked, len(clusters), differ, missing)
+
+
+def _asked_and_missing(
+    own: "pandas.DataFrame", filled: "pandas.DataFrame", a: str, b: str
+) -> tuple[int, tuple[int, int]]:
+    """The items that count in either run's score, and those that each run has no score of."""
+    counts = filled[(filled["den"] > 0).to_numpy()]
+    scored = own[(own["num"].notna() | (own["den"] == 0)).to_numpy()]
+    first, second = (int((filled["run"] == run).sum() - (scored["run"] == run).sum()) for run in (a, b))
+    return len(counts[["task", "metric", "item"]].drop_duplicates()), (first, second)
+
+
+def _tested(
+    cells: Sequence[Cells], weights: Sequence[float], gap: float, asked: int, draws: int, seed: int
+) -> tuple[float, str]:
+    """P and its test; arguments as of `permutation`, and the items that were asked."""
     sums = cells[0][1]
-    if len(parts) == 1 and len(sums) == asked and np.isin(sums[..., 0], (0, 1)).all() and (sums[..., 1] == 1).all():
+    if len(cells) == 1 and len(sums) == asked and np.isin(sums[..., 0], (0, 1)).all() and (sums[..., 1] == 1).all():
         first, second = (int((sign * (sums[:, 0, 0] - sums[:, 1, 0]) > 0).sum()) for sign in (1, -1))
-        return pair_of._replace(p=mcnemar(first, second), test="McNemar mid-p")
-    return pair_of._replace(p=permutation(cells, list(parts.values()), gap, draws, seed), test="permutation")
+        return mcnemar(first, second), "McNemar mid-p"
+    return permutation(cells, weights, gap, draws, seed), "permutation"
 
 
 def aligned(found: Sequence[Influence], values: Sequence[Floats]) -> tuple[NDArray[np.int64], Floats]:
@@ -139,18 +127,6 @@ def aligned(found: Sequence[Influence], values: Sequence[Floats]) -> tuple[NDArr
     return names, table
 
 
-def _interval(gap: float, error: float, df: float, parts: Parts) -> tuple[float | None, float | None, float | None]:
-    """Error, low and high of a difference within what scores can differ; None where the clusters do not tell them."""
-    if not error > TINY:  # a score of a single cluster has none; clusters that all differ alike do not vary
-        return None, None, None
-    from scipy.special import stdtrit
-
-    reach = float(stdtrit(df, 0.975)) * error
-    worst, best = ends(*next(iter(parts)))
-    widest = abs(best - worst) if np.isfinite(best - worst) else math.inf
-    return error, max(gap - reach, -widest), min(gap + reach, widest)
-
-
 def _least_df(averages: Iterable[Influence]) -> float:
     """The least degrees of freedom of some averages, at least 1."""
     return min((one.df for one in averages if one.df >= 1), default=1e9)
@@ -158,18 +134,15 @@ def _least_df(averages: Iterable[Influence]) -> float:
 
 def mcnemar(only_first: int, only_second: int) -> float:
     """McNemar's mid-p, two-sided (Fagerland, Lydersen and Laake 2013), of items that only one of two has right."""
-    from scipy.special import bdtr
+    from scipy.stats import binom
 
     fewer, pairs = min(only_first, only_second), only_first + only_second
     if only_first == only_second:
         return 1.0
-    less = bdtr(fewer - 1, pairs, 0.5) if fewer else 0.0
-    return float(bdtr(fewer, pairs, 0.5) + less)  # twice the tail less the point: the mid-p
+    return float(2 * binom.cdf(fewer, pairs, 0.5) - binom.pmf(fewer, pairs, 0.5))
 
 
-def permutation(
-    cells: Sequence[tuple[NDArray[np.int64], Floats]], weights: Sequence[float], gap: float, draws: int, seed: int
-) -> float:
+def permutation(cells: Sequence[Cells], weights: Sequence[float], gap: float, draws: int, seed: int) -> float:
     """The two-sided p-value of swapping two runs on random clusters; ties count half, and no difference is 1.
 
     Args:

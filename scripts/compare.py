@@ -8,11 +8,10 @@ from typing import Annotated
 import typer
 
 from cultureval.metrics.m2cqa.names import Profile
-from cultureval.runtime.errors import CulturevalError
 from cultureval.scripts.options import ALL_FORMATS, Figures
 
 Runs = Annotated[list[Path], typer.Argument(metavar="RUNS...", help="Output folders or results files.")]
-OutputDir = Annotated[Path | None, typer.Option(help="New folder for tables, items and plots; default: none written.")]
+OutputDir = Annotated[Path | None, typer.Option(help="New folder for tables and items; default: none written.")]
 Allowed = Annotated[
     str, typer.Option("--allow", metavar="FIELDS", help="What may differ besides the model: rows,prompt,...; or all.")
 ]
@@ -33,42 +32,26 @@ def compare_runs(
     seed: Seed = 0,
     items: Annotated[int, typer.Option(min=0, help="Show at most so many items that differ, each way.")] = 2,
     subsets: Annotated[bool, typer.Option("--subsets", help="Show subsets too; differences.csv has them.")] = False,
-    charts: Annotated[
-        str, typer.Option(metavar="FORMATS", help="Formats of the forest plots: svg, pdf, png; or none.")
-    ] = "svg,pdf",
     as_json: Annotated[bool, typer.Option("--json", help="The comparison as one JSON document.")] = False,
     planned: Annotated[
         bool,
-        typer.Option(
-            "--plan", help="Smallest difference that can be found: RUNS are numbers of items, tasks, or runs."
-        ),
+        typer.Option("--plan", help="Smallest difference that can be found: RUNS are numbers of items."),
     ] = False,
     discordant: Annotated[
-        float, typer.Option(help="--plan: share of items that one of two models alone has right, where no run tells.")
+        float, typer.Option(help="--plan: share of items that one of two models alone has right.")
     ] = 0.2,
     power: Annotated[float, typer.Option(help="--plan: chance of finding the difference.")] = 0.8,
     tests: Annotated[int | None, typer.Option(min=1, help="--plan: differences tested together.")] = None,
-    leaderboards: Annotated[
-        bool, typer.Option("--leaderboards", help="Kendall distance of two: folders of results, or CSV: model,score.")
-    ] = False,
 ) -> None:
     """Compares runs item by item; the word `runs` may be left out. Example: cultureval compare out-a out-b"""
-    if planned and leaderboards:
-        raise CulturevalError("--plan and --leaderboards are two different things: give one of them.")
     if planned:
         from cultureval.reports.comparison.planning import plan
 
         return print(plan(results, discordant, power, tests))
-    paths = [Path(one) for one in results]
-    if leaderboards:
-        from cultureval.reports.comparison.leaderboard_distance import compare_boards
-
-        return print(compare_boards(paths))
-    from cultureval.reports.charts import chart_formats
     from cultureval.reports.comparison.report import compare_all
 
     found = compare_all(
-        paths,
+        [Path(one) for one in results],
         output_dir,
         metric or [],
         _fields(allow),
@@ -77,7 +60,6 @@ def compare_runs(
         most_items=items,
         subsets=subsets,
         isolate=sys.stdout.isatty(),
-        charts=chart_formats(charts) if output_dir else (),
     )
     print(json.dumps(found.document, ensure_ascii=False, indent=2) if as_json else found.text)
     if not as_json:
@@ -90,33 +72,24 @@ def compare_m2cqa(
     profile: Annotated[Profile, typer.Option(help="How verdicts are parsed; the paper's is strict.")] = "strict",
     draws: Draws = 10_000,
     seed: Seed = 0,
-    size: Annotated[
-        list[str] | None, typer.Option(help="MODEL=BILLIONS of parameters, if the name has no size such as -32B-.")
-    ] = None,
-    q_plus_border: Annotated[float, typer.Option(help="Q+ accuracy from which it counts as high.")] = 0.8,
-    cfhr_border: Annotated[float, typer.Option(help="CFHR from which it counts as high.")] = 0.3,
     figures: Figures = ALL_FORMATS,
     allow: Allowed = "",
 ) -> None:
     """Compares prompts and models of M2CQA. Example: cultureval compare m2cqa out-a out-b"""
     from cultureval.reports.charts import chart_formats
-    from cultureval.reports.m2cqa.comparison import Borders, compare_m2cqa
+    from cultureval.reports.m2cqa.comparison import compare_m2cqa
 
-    borders, formats = Borders(q_plus_border, cfhr_border), chart_formats(figures, "--figures") if output_dir else ()
-    text, files = compare_m2cqa(results, output_dir, profile, draws, seed, size or [], borders, _fields(allow), formats)
+    formats = chart_formats(figures, "--figures") if output_dir else ()
+    text, files = compare_m2cqa(results, output_dir, profile, draws, seed, _fields(allow), formats)
     print(text)
     _print_files(files)
 
 
-def compare_cvlue(
-    results: Runs, output_dir: OutputDir = None, allow: Allowed = "", draws: Draws = 10_000, seed: Seed = 0
-) -> None:
-    """Compares models on CVLUE, beside the paper's Table 10. Example: cultureval compare cvlue out-a out-b"""
-    from cultureval.reports.cvlue.comparison import compare_cvlue
+def compare_cvlue(results: Runs) -> None:
+    """Shows models on CVLUE beside the paper's Table 10. Example: cultureval compare cvlue out-a out-b"""
+    from cultureval.reports.cvlue.comparison import beside_the_paper
 
-    found = compare_cvlue(results, output_dir, _fields(allow), draws, seed)
-    print(found.text)
-    _print_files(found.files)
+    print(beside_the_paper(results))
 
 
 def _print_files(files: list[Path]) -> None:

@@ -4,7 +4,6 @@ import json
 import re
 import shlex
 import sys
-from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
@@ -32,12 +31,12 @@ def show(
     strict: Strict = False,
     output: Annotated[
         Path | None,
-        typer.Option(help="Picture of an item, .png; default: in the output folder. --fooled: an HTML page."),
+        typer.Option(help="Picture of an item, .png; default: in the output folder."),
     ] = None,
 ) -> None:
     """Shows the summary of runs, or a task's items, or one item. Example: cultureval show results cvlue_vg 2649"""
     if fooled:
-        _show_fooled(results, task, limit, output, as_json)
+        _show_fooled(results, task, limit, as_json)
     elif task is None:
         _show_runs(results, full, as_json, strict)
     elif item is None:
@@ -77,24 +76,19 @@ def _show_items(results: Path, task: str, limit: int, as_json: bool) -> None:
         print("\n".join([*listed([one.sentence for one in told], terminal_width() or PLAIN_WIDTH), table]))
 
 
-def _show_fooled(results: Path, task: str | None, limit: int, output: Path | None, as_json: bool) -> None:
-    from cultureval.reports.counterfactual_errors import find_fooled, fooled_text, write_gallery
+def _show_fooled(results: Path, task: str | None, limit: int, as_json: bool) -> None:
+    from cultureval.reports.m2cqa.fooled import find_fooled, fooled_text
 
     if task is None:
         raise CulturevalError("--fooled is of one task: cultureval show RESULTS m2cqa:tf_en --fooled")
     items, named = find_fooled(results, task)
-    if output:
-        write_gallery(items, f"{named}: {counted(len(items), 'item')} fooled the model", output)
     if as_json:
-        content = {"run": named, "fooled": [asdict(item) for item in items]}
-        print(json.dumps(content, ensure_ascii=False, indent=2))
+        print(json.dumps({"run": named, "fooled": items}, ensure_ascii=False, indent=2))
         return
     print(f"{named}: {counted(len(items), 'item')} right on Q+ and fooled on Q-")
     print(fooled_text(items[:limit], sys.stdout.isatty()))
     if len(items) > limit:
-        print(f"{len(items) - limit} more items: --limit N, or all of them in a page: --output FILE.html")
-    if output:
-        print(f"Page of all: {output.resolve()}")
+        print(f"{len(items) - limit} more items: --limit N, or --json")
 
 
 def _show_item(results: Path, task: str, item: str, output: Path | None, as_json: bool) -> None:

@@ -94,7 +94,7 @@ def score_submissions_with(
             raise CulturevalError(f"The scorer of {name} returned {shorten(scored)}, not ScoredSubmissions.")
         files = save_submissions(scored, gold, output_dir, started, model_name)
         results = "\n".join(f"Results: {file.resolve()}" for file in files)
-        _finish(name, f"{scored.text}\nTables and plots: {output_dir.resolve()}\n{results}", output_dir)
+        _finish(name, f"{scored.text}\nTables: {output_dir.resolve()}\n{results}", output_dir)
         if scored.problems:
             raise CulturevalError("\n".join(["Not scored:", *(f"  {problem}" for problem in scored.problems)]))
 
@@ -108,26 +108,18 @@ def _finish(name: str, text: str, output_dir: Path) -> None:
 
 
 def analyze_alqasida(
-    results: Annotated[
-        list[Path] | None, typer.Argument(metavar="RESULTS...", help="Output folders, results or details files.")
-    ] = None,
-    human: Annotated[
-        list[Path] | None, typer.Option(help="Human judgements in upstream's format (*_humeval.csv). Repeatable.")
-    ] = None,
+    results: Annotated[list[Path], typer.Argument(metavar="RESULTS...", help="Output folders or results files.")],
     output_dir: Annotated[Path, typer.Option(help="Output folder of tables (CSV) and plots.")] = Path(
         "results/analysis"
     ),
     figures: Figures = ALL_FORMATS,
 ) -> None:
-    """Correlations, analysis of variance, trees, plots, human scores. Example: cultureval analyze alqasida results"""
-    if not results and not human:
-        raise CulturevalError("Give output folders of `cultureval eval`, or files of human judgements with --human.")
+    """Correlations, analysis of variance, trees, plots. Example: cultureval analyze alqasida results"""
     from cultureval.reports.alqasida.analysis import write_analysis
     from cultureval.reports.charts import chart_formats
 
     formats = chart_formats(figures, "--figures")
-    saved, judged = ([path.expanduser() for path in paths or ()] for paths in (results, human))
-    print(write_analysis(saved, judged, output_dir, formats))
+    print(write_analysis([path.expanduser() for path in results], output_dir, formats))
     print(f"Tables and plots: {output_dir.resolve()}")
 
 

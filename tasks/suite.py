@@ -25,7 +25,6 @@ FUNCTIONS = (
     "outputs",
     "tables",
     "picture",
-    "fooled",
     "run_files",
     "charts",
     "averages",
@@ -322,8 +321,6 @@ class Suite:
             list of files and the output folder, writes results files there, and returns the text to print.
         picture: The function that draws a saved sample for `cultureval show`: takes a row of the details and the file
             to write, and returns what its colours mean, or None for a sample without a picture.
-        fooled: The function that lists the items that fooled a model, for `cultureval show --fooled`: takes the rows
-            of a task's details and the task's name, and returns a list of `reports.counterfactual_errors.FooledItem`.
         tables: The function that declares its tables: takes the tasks of a run (without `|k`) with the names of their
             scores, and returns a list of `runs.table.Table`; None: a row a group, and their average.
         run_files: The function that writes more files of a finished run (a `runs.record.Run`) into its output
@@ -349,7 +346,6 @@ class Suite:
     submissions: str | Mapping[str, Callable[[Path, Sequence[Path], Path], Any]] | None = None
     outputs: str | Callable[[Sequence[Path], Path], str] | None = None
     picture: str | Callable[[Mapping[str, Any], Path], str | None] | None = None
-    fooled: str | Callable[[Sequence[Mapping[str, Any]], str], Sequence[Any]] | None = None
     tables: str | Callable[..., Sequence[Any]] | None = None
     run_files: str | Callable[..., Sequence[str]] | None = None
     charts: str | Callable[..., Sequence[Any]] | None = None

@@ -90,58 +90,6 @@ def _ranked_block(scores: np.ndarray, correct: list[list[int]], kept: int) -> tu
     return ranks, columns[first]
 
 
-def pairs_at_the_top(directions: Mapping[str, Direction], top_k: int) -> list[tuple[int, int]]:
-    """The distinct (image, caption) pairs among the first k items of any query, sorted by image."""
-    of_images = {(image, int(text)) for image, texts in enumerate(directions["TR"].top[:, :top_k]) for text in texts}
-    of_texts = {(int(image), text) for text, images in enumerate(directions["IR"].top[:, :top_k]) for image in images}
-    return sorted(of_images | of_texts)
-
-
-def reranked(
-    directions: Mapping[str, Direction], top_k: int, pairs: Sequence[tuple[int, int]], scores: Sequence[float]
-) -> dict[str, Direction]:
-    """Rerank the first k items of every query, in both directions; the others keep their ranks.
-
-    Args:
-        directions: "TR" and "IR".
-        pairs: The result of `pairs_at_the_top`.
-        scores: One per pair, higher is better.
-    """
-    score_of = dict(zip(pairs, scores, strict=True))
-    ordered: dict[str, Direction] = {}
-    for name, direction in directions.items():
-        first, rest = direction.top[:, :top_k], direction.top[:, top_k:]
-        pair = (lambda query, item: (query, item)) if name == "TR" else (lambda query, item: (item, query))
-        table = np.array([[score_of[pair(query, int(item))] for item in row] for query, row in enumerate(first)])
-        ranks, items = reranked_ranks(direction.ranks, first, table, direction.correct)
-        ordered[name] = Direction(ranks, np.concatenate([items, rest], axis=1), direction.correct)
-    return ordered
-
-
-def reranked_ranks(
-    ranks: np.ndarray, top: np.ndarray, scores: np.ndarray, correct: Sequence[Sequence[int]]
-) -> tuple[np.ndarray, np.ndarray]:
-    """Ranks after reranking the first k items of each query by another model's scores.
-
-    Args:
-        ranks: [Q] ranks of the best-ranked correct items before reranking.
-        top: [Q, k] indices of the first k items, best first.
-        scores: [Q, k] the other model's scores of these items; ties keep their order.
-        correct: For each query the gallery indices of its correct items.
-
-    Returns:
-        (ranks, top) after reranking. Queries without a correct item among the first k keep their rank.
-    """
-    order = np.argsort(-scores, axis=1, kind="stable")
-    reordered = np.take_along_axis(top, order, 1)
-    new_ranks = ranks.copy()
-    for query, items in enumerate(correct):
-        places = np.flatnonzero(np.isin(reordered[query], list(items)))
-        if len(places):
-            new_ranks[query] = places[0] + 1
-    return new_ranks, reordered
-
-
 def correct_items(
     captions: Sequence[Sequence[str]], by_index: bool = False
 ) -> tuple[list[str], list[list[int]], list[list[int]]]:

@@ -7,15 +7,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cultureval.metrics.alqasida.feature_analysis import one_way, regression_tree, spearman
-from cultureval.metrics.alqasida.names import ADI2, ADI2_MACRO, ALDI, ARABIC_RATE, CORPUS, GAIN, NADI, PROMPT_ALDI, ZERO
-from cultureval.reports.alqasida.figures import draw_figures, tree
-from cultureval.reports.alqasida.ratings import CRITERIA, RATINGS
+from cultureval.metrics.alqasida.names import ADI2, ADI2_MACRO, ALDI, ARABIC_RATE, NADI, PROMPT_ALDI
+from cultureval.reports.alqasida.figures import Means, charts_of
 from cultureval.reports.charts import FORMATS, chart_files
-from cultureval.reports.human_ratings import NOT_MODELS
 from cultureval.reports.item_fields import fields_of_items
 from cultureval.reports.terminal_tables import terminal_table
 from cultureval.runs.loading import Run, load
-from cultureval.runs.scores import Score, task_scores
+from cultureval.runs.scores import task_scores
 from cultureval.runtime.csv_files import write_csv
 from cultureval.runtime.errors import CulturevalError, counted
 from cultureval.tasks.alqasida.benchmarks import direction_of
@@ -24,15 +22,9 @@ if TYPE_CHECKING:
     import pandas
 
 Row = dict[str, Any]
-KINDS = {"mono": "monolingual", "cross": "cross-lingual", "mt": "translation"}
-ANALYSED = ("mono", "cross")
-SCORES = (
-    ADI2,
-    ADI2_MACRO,
-    NADI,
-    ALDI,
-    ARABIC_RATE,
-)  # in the authors' program: score, macro_score, prob, dialectness, acc
+KINDS = {"mono": "monolingual", "cross": "cross-lingual"}  # that are analysed
+# In the authors' program: score, macro_score, prob, dialectness, acc.
+SCORES = (ADI2, ADI2_MACRO, NADI, ALDI, ARABIC_RATE)
 TASK = re.compile(r"alqasida(_dev)?_(?P<kind>mono|cross|mt):(?P<genre>[a-z]+)_(?P<languages>[a-z_]+)\|(?P<shots>\d+)")
 FEATURES = ("template", "location", "phrasing", "prompt_length")  # of `doc.specific`
 NUMERIC = ("prompt_length", "n_shots", PROMPT_ALDI)
@@ -40,38 +32,26 @@ CATEGORICAL = ("dialect", "genre", "model", "location", "template", "phrasing")
 TREE_DEPTH, SPBLEU = 3, "spbleu"
 
 
-def write_analysis(
-    results: Sequence[Path], human: Sequence[Path], folder: Path, formats: Sequence[str] = FORMATS
-) -> str:
-    """Writes the tables and figures of saved runs and of human judgements.
+def write_analysis(results: Sequence[Path], folder: Path, formats: Sequence[str] = FORMATS) -> str:
+    """Writes the tables and figures of saved runs.
 
     Args:
-        results: Output folders or results files; [] for human judgements only.
-        human: Files of human judgements in the authors' format.
+        results: Output folders or results files.
         formats: Of the figures; () draws none.
 
     Returns:
-        The strongest features and the human judgements as tables for printing.
+        The strongest features and the trees for printing.
 
     Raises:
         CulturevalError: Results have no details of AL-QASIDA's tasks, or a file cannot be read.
     """
-    tables = []
-    if results:
-        runs = load(*results).runs
-        samples, translations = samples_of(runs), translations_of(runs)
-        write_csv(folder / "samples.csv", samples.to_dict("records"))
-        write_csv(folder / "means.csv", mean_rows(samples))
-        tables += [_write_features(samples, kind, folder, formats) for kind in ANALYSED if kind in set(samples["kind"])]
-        if translations:
-            write_csv(folder / "translation.csv", translations)
-        draw_figures(samples, translation_means(runs), folder, formats)
-    if human:
-        rows = [{"file": file.name, **row} for file in human for row in human_rows(file)]
-        write_csv(folder / "human_judgements.csv", rows)
-        cells = [[_shown(value) for value in row.values()] for row in rows]
-        tables.append(terminal_table(list(rows[0]) if rows else (), cells, "lllr", "Human judgements:"))
-    return "\n\n".join(tables)
+    runs = load(*results).runs
+    samples = samples_of(runs)
+    write_csv(folder / "samples.csv", samples.to_dict("records"))
+    write_csv(folder / "means.csv", mean_rows(samples))
+    for chart in charts_of(samples, translation_means(runs)) if formats else ():
+        chart_files(chart, folder, formats)
+    return "\n\n".join(_write_features(samples, kind, folder) for kind in KINDS if kind in set(samples["kind"]))
 
 
 def samples_of(runs: Sequence[Run]) -> "pandas.DataFrame":
@@ -88,12 +68,10 @@ def samples_of(runs: Sequence[Run]) -> "pandas.DataFrame":
     import pandas
 
     found = [_samples(run, task) for run in runs for task in run.details if TASK.fullmatch(task)]
-    if not found:
-        names = ", ".join(run.name for run in runs)
-        raise CulturevalError(
-            f"No details of AL-QASIDA's tasks (alqasida_...) in the runs {names}: name other results."
-        )
-    return pandas.concat(found, ignore_index=True)
+    if found:
+        return pandas.concat(found, ignore_index=True)
+    names = ", ".join(run.name for run in runs)
+    raise CulturevalError(f"No details of AL-QASIDA's tasks (alqasida_...) in the runs {names}: name other results.")
 
 
 def _samples(run: Run, task: str) -> "pandas.DataFrame":
@@ -108,25 +86,22 @@ def _samples(run: Run, task: str) -> "pandas.DataFrame":
 
 
 def about_task(task: str) -> Row:
-    """What a task's name (with `|k`) says: kind, genre, dialect, source, target, n_shots."""
-    if not (found := TASK.fullmatch(task)):
-        raise ValueError(f"{task} is no task of AL-QASIDA")
+    """What the name of one of AL-QASIDA's tasks (with `|k`) says: kind, genre, dialect, source, target, n_shots."""
+    found = TASK.fullmatch(task)
+    assert found
     source, _, target = found["languages"].partition("_to_")
     dialect = next((code for code in (source, target) if code not in ("", "eng", "msa")), source)
     languages = {"dialect": dialect, "source": source, "target": target or source}
     return {"kind": found["kind"], "genre": found["genre"], **languages, "n_shots": int(found["shots"])}
 
 
-def _write_features(samples: "pandas.DataFrame", kind: str, folder: Path, formats: Sequence[str]) -> str:
-    """Writes correlations, variances and trees of one kind; returns the features that explain ADI2 as a table."""
+def _write_features(samples: "pandas.DataFrame", kind: str, folder: Path) -> str:
+    """Writes correlations, variances and trees of one kind; returns what explains ADI2: a table and a tree."""
     members = samples[samples["kind"] == kind]
     correlations, variances, nodes = correlation_rows(members), variance_rows(members), tree_rows(members)
     write_csv(folder / f"{kind}_spearman.csv", correlations)
     write_csv(folder / f"{kind}_anova.csv", variances)
     write_csv(folder / f"{kind}_tree_depth_{TREE_DEPTH}.csv", nodes)
-    if formats and (of_adi2 := [row for row in nodes if row["score"] == ADI2]):
-        chart = tree(f"{kind}_tree", f"{KINDS[kind].capitalize()}: what ADI2 depends on", of_adi2)
-        chart_files(chart, folder, formats)
     rows = [
         [row["feature"], "Spearman's rho", f"{row['rho']:+.3f}", "", f"{row['p']:.2g}"]
         for row in correlations
@@ -140,7 +115,13 @@ def _write_features(samples: "pandas.DataFrame", kind: str, folder: Path, format
     title = f"{KINDS[kind]} ({counted(len(members), 'sample')})"
     if not rows:
         return f"{title}: no feature varies, so none explains ADI2."
-    return terminal_table(["feature", "statistic", "value", "F", "p"], rows, "llr", f"{title}, ADI2 by feature:")
+    tree = [
+        ["| " * node["depth"] + (node["rule"] or "all samples"), f"{node['value']:.3f}", str(node["count"])]
+        for node in nodes
+        if node["score"] == ADI2
+    ]
+    table = terminal_table(["feature", "statistic", "value", "F", "p"], rows, "llr", f"{title}, ADI2 by feature:")
+    return f"{table}\n\n{terminal_table(['', 'mean ADI2', 'samples'], tree, 'lr', f'{title}, regression tree:')}"
 
 
 def correlation_rows(samples: "pandas.DataFrame") -> list[Row]:
@@ -200,59 +181,17 @@ def mean_rows(samples: "pandas.DataFrame") -> list[Row]:
     return rows
 
 
-def translations_of(runs: Sequence[Run]) -> list[Row]:
-    """Each translation task's corpus scores and those of the untranslated source, which None lacks."""
-    rows = []
-    for run in runs:
-        for task in run.details:
-            if _is_translation(task):
-                about = about_task(task)
-                row: Row = {"model": run.name} | {name: about[name] for name in ("genre", "source", "target")}
-                for name in (*CORPUS, GAIN):
-                    row |= {name: run.value(task, name), f"{name}_stderr": run.error(task, name)}
-                row |= {name + ZERO: run.value(task, name + ZERO) for name in CORPUS}
-                rows.append(row | {ADI2: run.value(task, ADI2)})
-    return rows
-
-
-def translation_means(runs: Sequence[Run]) -> list[tuple[str, str, Score]]:
+def translation_means(runs: Sequence[Run]) -> Means:
     """Corpus and direction, run, and its mean spBLEU of the dialects; a run that lacks a dialect of others has none."""
     groups: dict[str, dict[str, None]] = {}
-    for task in dict.fromkeys(task for run in runs for task in run.details if _is_translation(task)):
+    for task in dict.fromkeys(task for run in runs for task in run.details if TASK.fullmatch(task)):
         about = about_task(task)
-        direction = direction_of(about["source"], about["target"]).replace("_", " ")
-        groups.setdefault(f"{direction}, {about['genre']}", {})[task] = None
+        if about["kind"] == "mt":
+            direction = direction_of(about["source"], about["target"]).replace("_", " ")
+            groups.setdefault(f"{direction}, {about['genre']}", {})[task] = None
     means = {
-        (name, run.name): run.mean({(t, SPBLEU): 1 / len(g) for t in g}) for name, g in groups.items() for run in runs
+        (name, run.name): run.mean({(task, SPBLEU): 1 / len(tasks) for task in tasks})
+        for name, tasks in groups.items()
+        for run in runs
     }
     return [(*key, score) for key, score in means.items() if score]
-
-
-def _is_translation(task: str) -> bool:
-    found = TASK.fullmatch(task)
-    return found is not None and found["kind"] == "mt"
-
-
-def human_rows(file: Path) -> list[Row]:
-    """By dialect and model: means of the criteria and of TVD, and Spearman's rho of fluency, and TVD, with fidelity.
-
-    Raises:
-        CulturevalError: The file cannot be read.
-    """
-    ratings, rows = RATINGS.read(file), []
-    ratings = ratings[~ratings["model"].str.lower().isin(NOT_MODELS)].rename(columns={"group": "dialect"})
-    for key, one in ratings.groupby(["dialect", "model"], sort=False):
-        members = one.reindex(columns=[*CRITERIA, "TVD"])
-        means = {name: None if math.isnan(mean) else mean for name, mean in members.mean().items()}
-        row: Row = dict(zip(("dialect", "model"), key, strict=True)) | {"texts": len(members)} | means
-        for name in ("Fluency", "TVD"):
-            found = spearman(members[name], members["Dialectal Accuracy"])
-            row |= {f"{name}_Fidelity_SpearmanR": found.rho, f"{name}_Fidelity_p": found.p}
-        rows.append(row)
-    return rows
-
-
-def _shown(value: Any) -> str:
-    if value is None or (isinstance(value, float) and math.isnan(value)):
-        return "n/a"
-    return f"{value:.3g}" if isinstance(value, float) else str(value)

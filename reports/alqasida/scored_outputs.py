@@ -10,9 +10,10 @@ from typing import Any
 
 from cultureval.prompts.alqasida.rows import LANGUAGES, prepare_request, prepare_translation
 from cultureval.prompts.preparation import Preparation, PreparedRow
+from cultureval.reports.submissions import safe_name
 from cultureval.reports.summary_text import shown_run
 from cultureval.runs.loading import load
-from cultureval.runs.record import ModelRecord, RunRecord, SignatureRecord, TaskRecord, task_records
+from cultureval.runs.record import ModelRecord, SignatureRecord, TaskRecord, task_records
 from cultureval.runs.recording import run_record
 from cultureval.runs.signature import signature_record
 from cultureval.runs.writing import save_run, write_summary
@@ -55,6 +56,11 @@ class GivenSet:
     outputs: list[str] = field(default_factory=list)
     prompts: list[str] = field(default_factory=list)
 
+    @property
+    def group(self) -> str:
+        """The group of the task, which says how it is asked and scored."""
+        return self.task.partition(":")[0]
+
 
 def score_outputs(pred: Sequence[Path], output_dir: Path) -> str:
     """Scores outputs, writes results and details as a run has them, and returns what is printed of each model.
@@ -65,17 +71,19 @@ def score_outputs(pred: Sequence[Path], output_dir: Path) -> str:
     started = time.time()
     models: dict[str, list[GivenSet]] = {}
     for one in read_outputs(pred):
-        models.setdefault(one.model, []).append(one)
-    for name in models:
-        if not name.strip("/") or any(part in ("", ".", "..") for part in name.strip("/").split("/")):
-            raise CulturevalError(f"{name!r} cannot be a model's name: it names a folder of the results.")
-    groups = dict.fromkeys(_group(one) for members in models.values() for one in members)
+        models.setdefault(safe_name(one.model), []).append(one)
+    groups = dict.fromkeys(one.group for members in models.values() for one in members)
     all_of([instrument.check for group in groups if (instrument := KINDS[group].instrument)])
     processes.finish()
     details = {model: {one.task: _details(one) for one in members} for model, members in models.items()}
     texts = []
     for model, members in models.items():
-        record = _record(members, {one.task: _task_record(one) for one in members}, started)
+        tasks = {one.task: _task_record(one) for one in members}
+        by_group: dict[str, list[TaskRecord]] = {}
+        for one in members:
+            by_group.setdefault(f"{one.group}|{tasks[one.task].shots}", []).append(tasks[one.task])
+        signatures = tuple(_signature(name, found) for name, found in by_group.items())
+        record = run_record(started, tasks, signatures, ModelRecord(backend="outputs made elsewhere"))
         file = save_run(output_dir, model, details[model], record).file
         texts.append(shown_run(load(file).runs[0], None, full=True))
         write_summary(file, texts[-1])
@@ -89,11 +97,11 @@ def _details(one: GivenSet) -> list[dict[str, Any]]:
 
     docs = []
     for number, (row, prompt) in enumerate(zip(one.rows, one.prompts, strict=True)):
-        doc = KINDS[_group(one)].prompt(row, one.task)
+        doc = KINDS[one.group].prompt(row, one.task)
         doc.query, doc.id = prompt, str(number)
         docs.append(doc)
     responses = [ModelResponse(text=[text], input=doc.query) for text, doc in zip(one.outputs, docs, strict=True)]
-    metrics = apply_metric(responses, docs, list(KINDS[_group(one)].metrics()))
+    metrics = apply_metric(responses, docs, list(KINDS[one.group].metrics()))
     return [
         {"doc": asdict(doc), "metric": metric, "model_response": asdict(response)}
         for doc, metric, response in zip(docs, metrics, responses, strict=True)
@@ -104,7 +112,7 @@ def _task_record(one: GivenSet) -> TaskRecord:
     """The record of a set: what the catalogue says of the task, or of its group where the corpus is the user's own."""
     bare, shots = name_and_shots(one.task)
     known = all_tasks().get(bare)
-    other = next(task.task for task in all_tasks().values() if task.group == _group(one))
+    other = next(task.task for task in all_tasks().values() if task.group == one.group)
     (record,) = task_records({f"{known.task if known else other}|{shots}": {}}, None).values()
     corpus = bare.partition(":")[2]
     own = {} if known else {"task": one.task, "subset": corpus, "benchmark": OWN, "domain": "", "expected_rows": None}
@@ -113,17 +121,9 @@ def _task_record(one: GivenSet) -> TaskRecord:
         "form": FORM,
         "source": ", ".join(dict.fromkeys(row["source_row"].rpartition(":")[0] for row in one.rows)),
         "rows_hash": prompts_hash([row["prompt"] for row in one.rows]),
-        "prompt_hash": FORM if _group(one) == "alqasida_mt" else which_prompts(one.rows),
+        "prompt_hash": FORM if one.group == "alqasida_mt" else which_prompts(one.rows),
     }
     return record.model_copy(update=own | given)
-
-
-def _record(members: Sequence[GivenSet], tasks: Mapping[str, TaskRecord], started: float) -> RunRecord:
-    groups: dict[str, list[TaskRecord]] = {}
-    for one in members:
-        groups.setdefault(f"{_group(one)}|{tasks[one.task].shots}", []).append(tasks[one.task])
-    signatures = tuple(_signature(name, found) for name, found in groups.items())
-    return run_record(started, tasks, signatures, ModelRecord(backend="outputs made elsewhere"))
 
 
 def _signature(name: str, tasks: Sequence[TaskRecord]) -> SignatureRecord:
@@ -144,10 +144,6 @@ def _signature(name: str, tasks: Sequence[TaskRecord]) -> SignatureRecord:
     )
 
 
-def _group(one: GivenSet) -> str:
-    return one.task.partition(":")[0]
-
-
 def read_outputs(paths: Sequence[Path]) -> list[GivenSet]:
     """The outputs of files, by model and task.
 
@@ -160,16 +156,18 @@ def read_outputs(paths: Sequence[Path]) -> list[GivenSet]:
     Raises:
         CulturevalError: A file cannot be read, lacks a column, or has a row that is not understood.
     """
+    files = [file for path in paths for file in (sorted(path.rglob("*_samples.csv")) if path.is_dir() else [path])]
+    if not files:
+        raise CulturevalError(f"{', '.join(map(str, paths))}: no file of outputs (Dialect..._samples.csv).")
     found: dict[tuple[str, str], GivenSet] = {}
-    for file in _files(paths):
+    for file in files:
         rows = read_rows(file)
         if not rows:
             raise CulturevalError(f"{file} has no rows.")
         released = "generations" in rows[0]
-        for number, row in enumerate(_released_rows(file, rows) if released else _own_rows(file, rows)):
+        given = _released_rows(file, rows) if released else _own_rows(file, rows)
+        for number, row in enumerate(given):
             try:
-                if not released:
-                    _check_texts(row, rows[number])
                 _add(found, row, f"{file.name}:{number}", released)
             except BadRow as error:
                 raise CulturevalError(
@@ -180,20 +178,19 @@ def read_outputs(paths: Sequence[Path]) -> list[GivenSet]:
     return list(found.values())
 
 
-def _files(paths: Sequence[Path]) -> list[Path]:
-    files = [file for path in paths for file in (sorted(path.rglob("*_samples.csv")) if path.is_dir() else [path])]
-    if not files:
-        raise CulturevalError(f"{', '.join(map(str, paths))}: no file of outputs (Dialect..._samples.csv).")
-    return files
-
-
 def _own_rows(file: Path, rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """The rows with texts: an answer may be null, but its column may not be missing."""
     columns = list(rows[0])
     for name in COLUMNS:
         if name not in columns:
             near = did_you_mean(name, columns)
             raise CulturevalError(f"{file} has no column {name!r}.{near} Columns found: {', '.join(columns)}.")
     about = {"model": file.stem, "genre": OWN, "shots": 0}
+    for number, row in enumerate(rows, start=1):
+        for name in ("prompt", "completion"):
+            if not isinstance(row.get(name, 0), str | None):
+                reason = "is not a text" if name in row else "is missing in this row"
+                raise CulturevalError(f"{file}, row {number}: column {name!r} {reason}.")
     return [about | {name: cell for name, cell in row.items() if cell not in (None, "")} for row in rows]
 
 
@@ -227,54 +224,38 @@ def _released_row(row: Mapping[str, Any], translated: bool) -> dict[str, Any]:
     return {"prompt": prompt, "completion": output or ""} | reference | {k: v for k, v in features.items() if v}
 
 
-def _check_texts(row: Mapping[str, Any], file_columns: Mapping[str, Any]) -> None:
-    """Checks that what was asked and answered is text: an answer may be empty, but its column may not be missing."""
-    for name in ("prompt", "completion"):
-        if name not in file_columns:
-            raise BadRow(name, None, "is missing in this row")
-        if not isinstance(row.get(name, ""), str):
-            raise BadRow(name, row[name], "is not a text")
-    if not row.get("reference") and _DIRECTION.match(row.get("prompt", "")):
-        raise BadRow("reference", row.get("reference"), "is null or empty, but the prompt asks for a translation")
-
-
 def _add(found: dict[tuple[str, str], GivenSet], row: dict[str, Any], place: str, released: bool) -> None:
     asked = str(row.get("prompt") or "")
-    before, examples, last = asked.rpartition("\n\nQ: ") if row["shots"] else ("", "", asked)
+    _, examples, last = asked.rpartition("\n\nQ: ") if row["shots"] else ("", "", asked)
     row["prompt"] = last.removesuffix("\nA:") if examples else asked
-    name = _set_name(row)
-    kind = "mt" if row.get("reference") else _kind_of_request(row)
-    pair = f"{name.source}_to_{name.target}" if kind == "mt" else name.target
+    name, translated = _set_name(row), bool(row.get("reference"))
+    arabic = len(_ARABIC.findall(row["prompt"])) > len(_LATIN.findall(row["prompt"]))  # most letters of the prompt
+    kind = "mt" if translated else "mono" if arabic else "cross"
+    pair = f"{name.source}_to_{name.target}" if translated else name.target
+    row |= features_of(row, name, []) | {"cluster": ""}
+    if translated:
+        prepared = prepare_translation(row | {"completion": row["reference"]}, Preparation())
+    else:
+        prepared = prepare_request({column: cell for column, cell in row.items() if column != "answer"}, Preparation())
     key = (str(row["model"]), f"alqasida_{kind}:{name.corpus}_{pair}|{row['shots']}")
     one = found.setdefault(key, GivenSet(*key, released))
-    row |= features_of(row, name, []) | {"cluster": ""}
-    one.rows.append(_prepared(row, kind) | {"source_row": place, "form": FORM})
+    one.rows.append(prepared | {"source_row": place, "form": FORM})
     one.outputs.append(str(row.get("completion") or ""))
     one.prompts.append(f"Q: {last}" if examples else row["prompt"])
 
 
-def _prepared(row: dict[str, Any], kind: str) -> PreparedRow:
-    if kind != "mt":
-        return prepare_request({name: cell for name, cell in row.items() if name != "answer"}, Preparation())
-    return prepare_translation(row | {"completion": row["reference"]}, Preparation())
-
-
-def _kind_of_request(row: Mapping[str, Any]) -> str:
-    """Monolingual if most letters of the prompt are Arabic, else cross-lingual."""
-    prompt = row["prompt"]
-    if row["dialect"] not in DIALECTS:
-        raise BadRow("dialect", row["dialect"], "is no dialect, and the row has no `reference` of a translation")
-    return "mono" if len(_ARABIC.findall(prompt)) > len(_LATIN.findall(prompt)) else "cross"
-
-
 def _set_name(row: dict[str, Any]) -> SetName:
     """The set of a row, whose languages become codes."""
-    if not str(row["genre"]).islower() or not str(row["genre"]).isascii() or not str(row["genre"]).isalpha():
+    if not re.fullmatch("[a-z]+", str(row["genre"])):
         raise BadRow("genre", row["genre"], "is not a word of small letters")
     row["dialect"] = _code(row, "dialect", row.get("dialect"))
-    if not row.get("reference"):
-        return SetName(row["genre"], row["dialect"], row["dialect"], False)
     asked = _DIRECTION.match(row["prompt"])
+    if not row.get("reference"):
+        if asked:
+            raise BadRow("reference", None, "is null or empty, but the prompt asks for a translation")
+        if row["dialect"] not in DIALECTS:
+            raise BadRow("dialect", row["dialect"], "is no dialect, and the row has no `reference` of a translation")
+        return SetName(row["genre"], row["dialect"], row["dialect"], False)
     if not asked:
         raise BadRow("prompt", row["prompt"], "is not AL-QASIDA's prompt of a translation, which names both languages")
     if _code(row, "prompt", asked["target"]) != row["dialect"]:

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from cultureval.reports.charts import Chart, Point, chart_files, intervals
+from cultureval.metrics.standard_errors import TINY
 from cultureval.reports.comparison.differences import (
     AVERAGE,
     SUBSET,
@@ -16,12 +16,14 @@ from cultureval.reports.comparison.differences import (
     compare,
     load_sides,
 )
-from cultureval.reports.comparison.flips import flips_of, shown_flips, with_texts
+from cultureval.reports.item_view import shown_text
 from cultureval.reports.terminal_tables import terminal_table
+from cultureval.runs.files import read_details
 from cultureval.runs.loading import Run
 from cultureval.runs.pairs import DRAWS
+from cultureval.runs.rows import answer_of, gold_of
 from cultureval.runtime.csv_files import write_csv
-from cultureval.runtime.errors import CulturevalError, escaped
+from cultureval.runtime.errors import CulturevalError, counted, escaped
 from cultureval.runtime.printing import wrapped
 from cultureval.runtime.rounding import printed_or_na, without_nan
 
@@ -31,8 +33,13 @@ LEAD = (
     "Differences are first minus second on the same items; items that share an image, a poem or a passage vary "
     "together. A missing item counts as the worst score in the difference, its interval and p."
 )
-FILES = ("differences.csv", "items.jsonl", "comparison.json")
 FAMILIES = "Holm's p-values are for all groups and averages of this command; those of subsets are for all subsets."
+FIELDS = (
+    *("doc.query", "doc.choices", "doc.gold_index"),
+    *(f"model_response.{name}" for name in ("text", "text_post_processed", "logprobs", "output_tokens")),
+)
+BROADEST = 300  # letters of a text on the terminal
+Flip = dict[str, Any]  # an item in which two runs differ
 
 
 class Compared(NamedTuple):
@@ -54,120 +61,54 @@ def compare_all(
     most_items: int = 2,
     subsets: bool = False,
     isolate: bool = False,
-    charts: Sequence[str] = (),
-    suite: str = "",
 ) -> Compared:
-    """Compares runs pair by pair; with an output folder it writes tables, items and forest plots.
+    """Compares runs pair by pair; with an output folder it writes differences.csv and items.jsonl.
 
     Args:
         paths: As of `load_sides`.
-        output_dir: A new or empty folder, or one with an older comparison of the same runs; None: nothing is written.
+        output_dir: A new or empty folder; None: nothing is written.
         metrics: As of `compare`, like `allowed`, `draws` and `seed`.
         most_items: At most so many items that differ are shown each way.
         subsets: Whether subsets are in the text; the files have them.
         isolate: Whether right-to-left lines stand between isolates, as on a terminal.
-        charts: Formats of the forest plots, of `reports.charts.FORMATS`.
-        suite: The one whose tasks are compared; "": all.
 
     Raises:
         CulturevalError: As of `compare`; or the folder holds something else.
     """
+    require_new_folder(output_dir)
     runs, left_out = load_sides(paths)
-    about = {"runs": _files_of(runs), "metrics": list(metrics), "allowed": list(allowed), "draws": draws, "seed": seed}
-    require_own_folder(output_dir, about)
-    found = compare(runs, metrics, allowed, draws, seed, suite)
+    found = compare(runs, metrics, allowed, draws, seed)
     found = found._replace(notes=[*left_out, *found.notes])
-    document = about | {"warnings": found.warnings, "notes": found.notes}
-    document |= {"differences": [row_record(row) for row in found.rows]}
+    files = {run.name: "/".join(run.file.parts[-2:]) for run in runs}  # without folders of this machine
+    document = {"runs": files, "metrics": [*metrics], "allowed": [*allowed], "draws": draws, "seed": seed}
+    document |= {"warnings": found.warnings, "notes": found.notes, "differences": [*map(row_record, found.rows)]}
     shown = [row for row in found.rows if subsets or row.level != SUBSET]
-    files = write_files(found, document, output_dir, charts, shown) if output_dir else []
-    return Compared(_text(found, shown, most_items, isolate), document, files)
+    written = write_files(found, output_dir) if output_dir else []
+    return Compared(_text(found, shown, most_items, isolate), document, written)
 
 
-def _text(found: Comparison, shown: Sequence[Row], most_items: int, isolate: bool) -> str:
-    """The warnings, a table a pair with the items that differ most, and the notes."""
-    parts = [*map(wrapped, found.warnings), wrapped(LEAD)]
-    for two in found.pairs:
-        if ours := _of_pair(two, shown):
-            parts.append(_table(two, ours))
-            if most_items:
-                parts.append(shown_flips(two, flips_of(two, _places(two, found.rows)), most_items, isolate))
-    parts += [wrapped(FAMILIES), *map(wrapped, found.notes)]
-    return escaped("\n\n".join(parts), keep="\n\t\u2068\u2069")
-
-
-def require_own_folder(folder: Path | None, about: Mapping[str, Any]) -> None:
-    """Refuses a folder that holds anything but an older result of the same comparison.
-
-    Args:
-        folder: None: nothing is written.
-        about: What the comparison's document says of its runs and options.
-
-    Raises:
-        CulturevalError: The folder has another comparison, or other files.
-    """
-    if folder is None or not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
-        return
-    try:
-        before = json.loads((folder / FILES[-1]).read_text(encoding="utf-8"))
-        same = {name: before[name] for name in about} == about
-    except (OSError, ValueError, KeyError, TypeError):
-        same = False
-    if not same:
+def require_new_folder(folder: Path | None) -> None:
+    """Refuses a folder that holds anything; None: nothing is written."""
+    if folder and folder.exists() and not (folder.is_dir() and not any(folder.iterdir())):
         raise CulturevalError(f"--output-dir {folder} has other files, which stay as they are: name a new folder.")
 
 
-def write_files(
-    found: Comparison, document: dict[str, Any], folder: Path, charts: Sequence[str], shown: Sequence[Row]
-) -> list[Path]:
-    """Writes differences.csv, items.jsonl (all items that differ), comparison.json, and a forest plot a pair."""
+def write_files(found: Comparison, folder: Path) -> list[Path]:
+    """Writes differences.csv and items.jsonl (all items that differ); returns the files."""
     folder.mkdir(parents=True, exist_ok=True)
-    table, items, whole = files = [folder / name for name in FILES]
-    write_csv(table, document["differences"])
+    table, items = folder / "differences.csv", folder / "items.jsonl"
+    write_csv(table, [row_record(row) for row in found.rows])
     with items.open("w", encoding="utf-8") as stream:
         for two in found.pairs:
-            for flip in with_texts(two, flips_of(two, _places(two, found.rows))):
-                stream.write(json.dumps(flip, ensure_ascii=False) + "\n")
-    for number, two in enumerate(found.pairs if charts else (), start=1):
-        for chart in forest_plots(number, two.first.name, two.second.name, _of_pair(two, shown)):
-            files += chart_files(chart, folder, charts)
-    text = json.dumps(document, ensure_ascii=False, indent=2, allow_nan=False)
-    whole.write_text(text + "\n", encoding="utf-8")
-    return files
-
-
-def forest_plots(number: int, first: str, second: str, rows: Sequence[Row]) -> list[Chart]:
-    """The differences of a pair with known intervals; shares between 0 and 1 and other scores are two plots.
-
-    Args:
-        number: Of the pair, in the plots' names.
-    """
-    shares: list[Point] = []
-    others: list[Point] = []
-    for row in rows:
-        found = row.pair
-        if found.low is None or found.high is None:
-            continue
-        share = all(score is None or abs(score.value) <= 1 for score in row.scores) and abs(found.difference) <= 1
-        scale = 100 if share else 1
-        label = escaped(f"{row.name} {row.metric}")
-        point = Point(label, scale * found.difference, low=scale * found.low, high=scale * found.high)
-        (shares if share else others).append(point)
-    title, note = escaped(f"{first} minus {second}"), "95 % intervals, each for itself."
-    plots = [(f"differences_{number}", "percentage points", shares)]
-    plots += [(f"differences_{number}_points", "on the scale of each metric", others)]
-    return [intervals(name, title, unit, points, bars=False, note=note) for name, unit, points in plots if points]
+            for place in _places(two, found.rows):
+                for flip in with_texts(two, place, flips_of(two, place)):
+                    stream.write(json.dumps(flip, ensure_ascii=False) + "\n")
+    return [table, items]
 
 
 def row_record(row: Row) -> dict[str, Any]:
     """A row of differences.csv; what is unknown is None."""
-    found: dict[str, Any] = {
-        "level": row.level,
-        "name": row.name,
-        "metric": row.metric,
-        "first": row.first,
-        "second": row.second,
-    }
+    found = {name: getattr(row, name) for name in ("level", "name", "metric", "first", "second")}
     for side, score, missing in zip(("first", "second"), row.scores, row.pair.missing, strict=True):
         found |= {f"{side}_score": score and score.value, f"{side}_error": score and score.error}
         found |= {f"{side}_n": score.n if score else 0, f"{side}_missing": missing}
@@ -187,21 +128,31 @@ def items_text(row: Row) -> str:
     return text + (f", {' and '.join(map(str, found.missing))} missing" if any(found.missing) else "")
 
 
-def _table(two: TwoRuns, rows: Sequence[Row]) -> str:
-    title = f"{two.first.name} minus {two.second.name}"
-    return terminal_table(HEADER, [_cells(row) for row in rows], "llr", title)
+def tested_cells(row: Row, digits: int) -> list[str]:
+    """The difference, its interval and both p-values, as cells."""
+    found = row.pair
+    low, high = (printed_or_na(end, digits, True) for end in (found.low, found.high))
+    bounds = "identical" if found.test == "identical" else "n/a" if found.low is None else f"[{low}, {high}]"
+    return [printed_or_na(found.difference, digits, True), bounds, p_text(found.p), p_text(row.p_holm)]
+
+
+def _text(found: Comparison, shown: Sequence[Row], most_items: int, isolate: bool) -> str:
+    """The warnings, a table a pair with the items that differ most, and the notes."""
+    parts = [*map(wrapped, found.warnings), wrapped(LEAD)]
+    for two in found.pairs:
+        if ours := _of_pair(two, shown):
+            title = f"{two.first.name} minus {two.second.name}"
+            parts.append(terminal_table(HEADER, [_cells(row) for row in ours], "llr", title))
+            parts += _shown_flips(two, _places(two, found.rows), most_items, isolate) if most_items else []
+    parts += [wrapped(FAMILIES), *map(wrapped, found.notes)]
+    return escaped("\n\n".join(parts), keep="\n\t\u2068\u2069")
 
 
 def _cells(row: Row) -> list[str]:
-    found = row.pair
     values = [score and score.value for score in row.scores]
     digits = 2 if any(value is not None and abs(value) > 1.5 for value in values) else 4
-    low, high = (printed_or_na(end, digits, True) for end in (found.low, found.high))
-    bounds = "identical" if found.test == "identical" else "n/a" if found.low is None else f"[{low}, {high}]"
     scores = [printed_or_na(value, digits) for value in values]
-    change = printed_or_na(found.difference, digits, True)
-    names = [escaped(row.name), escaped(row.metric), items_text(row)]
-    return [*names, *scores, change, bounds, p_text(found.p), p_text(row.p_holm)]
+    return [escaped(row.name), escaped(row.metric), items_text(row), *scores, *tested_cells(row, digits)]
 
 
 def _of_pair(two: TwoRuns, rows: Iterable[Row]) -> list[Row]:
@@ -213,6 +164,57 @@ def _places(two: TwoRuns, rows: Iterable[Row]) -> list[Place]:
     return list(dict.fromkeys(place for row in _of_pair(two, rows) if row.level != AVERAGE for place in row.parts))
 
 
-def _files_of(runs: Sequence[Run]) -> dict[str, str]:
-    """The name of each run and its newest results file, without folders of this machine."""
-    return {run.name: "/".join(run.file.parts[-2:]) for run in runs}
+def flips_of(two: TwoRuns, place: Place) -> list[Flip]:
+    """The items that both runs have a score of and whose scores differ: names and both scores."""
+    frame, names = two.items[place], (two.first.name, two.second.name)
+    counts = frame[(frame["den"] > 0).to_numpy()]
+    scores = (counts["num"] / counts["den"]).groupby([counts["item"], counts["run"]], observed=True).first()
+    table = scores.unstack().reindex(columns=list(names)).dropna()
+    about = {"task": place[0], "metric": place[1], "first": names[0], "second": names[1]}
+    return [
+        {**about, "item": item, "first_score": float(first), "second_score": float(second)}
+        for item, first, second in table.itertuples(name=None)
+        if abs(first - second) > TINY
+    ]
+
+
+def with_texts(two: TwoRuns, place: Place, flips: Sequence[Flip]) -> list[Flip]:
+    """Flips of a score with `prompt`, `gold`, `first_answer` and `second_answer`."""
+    items = [flip["item"] for flip in flips]
+    firsts, seconds = (_rows(run, place, items) for run in (two.first, two.second))
+    return [
+        flip
+        | {"prompt": one["doc"]["query"], "gold": gold_of(one)}
+        | {"first_answer": answer_of(one, place[1]), "second_answer": answer_of(other, place[1])}
+        for flip, one, other in zip(flips, firsts, seconds, strict=True)
+    ]
+
+
+def _rows(run: Run, place: Place, items: Sequence[str]) -> list[dict[str, Any]]:
+    """The rows of some items in a run's details."""
+    task, metric = place
+    names = run.items["item"][((run.items["task"] == task) & (run.items["metric"] == metric)).to_numpy()]
+    places = {name: at for at, name in enumerate(names)}
+    return read_details(run.details[task], FIELDS).take([places[item] for item in items]).to_pylist()
+
+
+def _shown_flips(two: TwoRuns, places: Sequence[Place], most: int, isolate: bool) -> Iterable[str]:
+    """The largest differences, at most so many each way."""
+    flips = [flip for place in places for flip in flips_of(two, place)]
+    flips.sort(key=lambda flip: -abs(flip["first_score"] - flip["second_score"]))
+    for better, worse, sign in ((two.first.name, two.second.name, 1), (two.second.name, two.first.name, -1)):
+        found = [flip for flip in flips if sign * (flip["first_score"] - flip["second_score"]) > 0]
+        title = f"Higher with {better} than with {worse}: {counted(len(found), 'item')}"
+        texts = (with_texts(two, (flip["task"], flip["metric"]), [flip]) for flip in found[:most])
+        yield "\n".join([title, *(_shown(flip, isolate) for (flip,) in texts)])
+
+
+def _shown(flip: Mapping[str, Any], isolate: bool) -> str:
+    def line(text: str) -> str:
+        words = " ".join(text[: 4 * BROADEST].split())
+        return shown_text(words if len(words) <= BROADEST else f"{words[: BROADEST - 1]}…", isolate)
+
+    title = f"{line(flip['task'])}, {line(flip['item'])}: {flip['first_score']:.3g} / {flip['second_score']:.3g}"
+    lines = [f"{name}: {line(flip[name])}" for name in ("prompt", "gold")]
+    lines += [f"{line(flip[side])}: {line(flip[f'{side}_answer'])}" for side in ("first", "second")]
+    return "\n  ".join([title, *lines])

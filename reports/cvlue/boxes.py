@@ -24,7 +24,7 @@ def draw_sample(row: Row, path: Path) -> str | None:
     Raises:
         CulturevalError: It has another suffix, or the image is not in this machine's store.
     """
-    if "box" not in specific_of(row["doc"]):
+    if not all(specific_of(row["doc"]).get(name) for name in ("box", "size")):
         return None
     if path.suffix != ".png":
         raise CulturevalError(f"The picture {path} must end in .png.")

@@ -1,4 +1,4 @@
-"""Submission files in CVLUE's official formats, scored by task, category and field: tables, plots, macro-average."""
+"""Submission files in CVLUE's official formats, scored by task, category and field: tables and macro-average."""
 
 import csv
 import json
@@ -6,12 +6,11 @@ import re
 from collections.abc import Mapping, Sequence
 from functools import cache, partial
 from pathlib import Path, PurePosixPath
-from typing import Any, NamedTuple
+from typing import Any
 
 from cultureval.metrics.cvlue import submissions
 from cultureval.metrics.cvlue.names import CONTEST, HEADLINES, MACRO
 from cultureval.metrics.cvlue.submissions import ScoredItem, macro_average
-from cultureval.reports.cvlue.category_plot import draw_categories
 from cultureval.reports.submissions import ScoredRow, ScoredSubmissions, ScoredTask, scores_of
 from cultureval.reports.terminal_tables import terminal_table
 from cultureval.runs.frame import DEN
@@ -29,16 +28,6 @@ PRED_FILES = {
 }
 Row = dict[str, Any]
 OTHER = "other"
-
-
-class Category(NamedTuple):
-    """One object category: its number (1 to 92), its names, and its semantic field's names."""
-
-    number: int
-    english: str
-    chinese: str
-    field: str
-    field_chinese: str
 
 
 def score_all(gold: Path, pred: Sequence[Path], output_dir: Path) -> ScoredSubmissions:
@@ -66,7 +55,7 @@ def score_all(gold: Path, pred: Sequence[Path], output_dir: Path) -> ScoredSubmi
 
 
 def score_task(name: str, gold: Path, pred: Sequence[Path], output_dir: Path) -> ScoredSubmissions:
-    """Scores one task and writes its tables (JSON, CSV) and plots.
+    """Scores one task and writes its tables (JSON, CSV).
 
     Args:
         name: "itr", "vqa", "vg" or "vd".
@@ -74,7 +63,7 @@ def score_task(name: str, gold: Path, pred: Sequence[Path], output_dir: Path) ->
         pred: The submission file (ITR: one or two), or a folder.
 
     Returns:
-        The table as text, and the scored rows of the task `cvlue_<name>`.
+        The table of fields as text, and the scored rows of the task `cvlue_<name>`.
 
     Raises:
         CulturevalError: A file is missing, not in the official format, or does not match the gold file.
@@ -154,21 +143,16 @@ def _notes(name: str, gold: Any, replies: Sequence[Any], unanswered: int) -> lis
 
 
 def write_tables(name: str, rows: Sequence[ScoredRow], output_dir: Path) -> str:
-    """Writes a task's scores by field and category as JSON, CSV and plots; returns the table as text."""
+    """Writes a task's scores by field and category as JSON and CSV; returns those by field as text."""
     output_dir.mkdir(parents=True, exist_ok=True)
     table = breakdown(name, rows)
     stem = output_dir / f"cvlue-{name}"
     write_csv(stem.with_suffix(".csv"), table, encoding="utf-8-sig")
     stem.with_suffix(".json").write_text(json.dumps(table, ensure_ascii=False, indent=2) + "\n", encoding="utf-8")
-    headlines = HEADLINES[name]
-    for metric in headlines:
-        if table[0].get(metric) is not None:
-            # One plot per task; for retrieval, one per direction.
-            place = stem if len(headlines) == 1 else stem.with_name(f"{stem.name}-{metric[:2].lower()}")
-            draw_categories(table[1:], metric, f"CVLUE {name.upper()}: {metric}", place)
-    beside = {f"{metric}{end}" for metric in headlines for end in ("_low", "_high")}
+    beside = {f"{metric}{end}" for metric in HEADLINES[name] for end in ("_low", "_high")}
     shown = [column for column in table[0] if not column.endswith(("_stderr", "_low", "_high")) or column in beside]
-    return f"\ncvlue-{name}\n{terminal_table(shown, [[_cell(row[one]) for one in shown] for row in table], 'llr')}"
+    cells = [[_cell(row[one]) for one in shown] for row in table if row["level"] != "category"]
+    return f"\ncvlue-{name}\n{terminal_table(shown, cells, 'llr')}"
 
 
 SUBMISSIONS = {"cvlue": score_all} | {f"cvlue-{name}": partial(score_task, name) for name in GOLD_FILES}
@@ -186,26 +170,22 @@ def breakdown(name: str, rows: Sequence[ScoredRow]) -> list[Row]:
     `<metric>_stderr`, and the bounds of its 95% interval, `<metric>_low` and `<metric>_high`, clustered by image; None
     where there is one image.
     """
-    order = list(categories().values())
-    levels = [("all", "all"), *dict.fromkeys(("field", f"{one.field_chinese} {one.field}") for one in order)]
-    levels += [("field", OTHER), *(("category", f"{one.chinese} {one.english}") for one in order), ("category", OTHER)]
+    known = [*categories().values(), {"field": OTHER, "category": OTHER}]
+    levels = [("all", "all"), *((level, one[level]) for level in ("field", "category") for one in known)]
     groups: dict[tuple[str, str], list[ScoredRow]] = {level: [] for level in levels}
     for row in rows:
-        known = category_of(row.cluster)
-        groups["all", "all"].append(row)
-        groups["field", f"{known.field_chinese} {known.field}" if known else OTHER].append(row)
-        groups["category", f"{known.chinese} {known.english}" if known else OTHER].append(row)
+        of_row = {"all": "all"} | category_of(row.cluster)
+        for level in of_row.items():
+            groups[level].append(row)
     scores = scores_of(f"cvlue_{name}|0", {"\t".join(level): members for level, members in groups.items() if members})
-    table = []
-    metrics = list(scores["all\tall"])
-    for level, found in scores.items():
-        kind, _, label = level.partition("\t")
+    metrics, table = list(scores["all\tall"]), list[Row]()
+    for key, found in scores.items():
+        kind, _, label = key.partition("\t")
         table.append({"level": kind, "name": label, "items": len(groups[kind, label])})
         for metric in metrics:
             score = found.get(metric)
-            values = (score.value, score.error, score.low, score.high) if score else (None,) * 4
-            ends = ("", "_stderr", "_low", "_high")
-            table[-1] |= {f"{metric}{end}": value for end, value in zip(ends, values, strict=True)}
+            ends = {"": "value", "_stderr": "error", "_low": "low", "_high": "high"}
+            table[-1] |= {f"{metric}{end}": score and getattr(score, field) for end, field in ends.items()}
     return table
 
 
@@ -213,24 +193,17 @@ def macro_text(totals: Mapping[str, Mapping[str, float]], output_dir: Path) -> s
     """Writes the contest's macro-average of eleven numbers, by both versions of the scorers, and returns its text.
 
     Args:
-        totals: By task ("itr", ...) the means by metric.
-
-    Returns:
-        Also where some of the numbers are missing, and then without an average.
+        totals: By task ("itr", ...) the means by metric; where some are missing there is no average.
     """
     wanted = [(task, name) for task, names in MACRO.items() for name in names]
     if missing := [f"{task} {name}" for task, name in wanted if name not in totals.get(task, {})]:
         return f"\nNo macro-average: {len(missing)} of {len(wanted)} numbers are missing ({shown_names(missing)})."
-    numbers = {
-        "macro_average": macro_average(totals, MACRO),
-        "macro_average_contest_2024": macro_average(totals, CONTEST),
-    }
-    text = json.dumps(numbers | {"tasks": totals}, indent=2) + "\n"
-    (output_dir / "cvlue.json").write_text(text, encoding="utf-8")
+    released, contest = macro_average(totals, MACRO), macro_average(totals, CONTEST)
+    content = {"macro_average": released, "macro_average_contest_2024": contest, "tasks": totals}
+    (output_dir / "cvlue.json").write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
     return (
-        f"\nMacro-average of 11 numbers, released scorers: {printed(numbers['macro_average'], 4)}\n"
-        "With the 2024 contest's (exact answers, IoU without +1): "
-        f"{printed(numbers['macro_average_contest_2024'], 4)}"
+        f"\nMacro-average of 11 numbers, released scorers: {printed(released, 4)}\n"
+        f"With the 2024 contest's (exact answers, IoU without +1): {printed(contest, 4)}"
     )
 
 
@@ -250,14 +223,19 @@ def _cell(value: Any) -> str:
 
 
 @cache
-def categories() -> dict[int, Category]:
-    """All categories by number."""
+def categories() -> dict[int, dict[str, str]]:
+    """All categories by number (1 to 92): the names of the `category` and of its semantic `field`."""
     with (Path(__file__).parent / "categories.csv").open(encoding="utf-8", newline="") as file:
-        rows = [Category(int(number), *names) for number, *names in list(csv.reader(file))[1:]]
-    return {row.number: row for row in rows}
+        return {
+            int(row["number"]): {
+                "field": f"{row['field_chinese']} {row['field']}",
+                "category": f"{row['chinese']} {row['english']}",
+            }
+            for row in csv.DictReader(file)
+        }
 
 
-def category_of(image: str) -> Category | None:
-    """The category of an image by its released path (`images/val/A/84-suona/A-84-326.png`); None without a number."""
+def category_of(image: str) -> dict[str, str]:
+    """The category of an image by its released path (`images/val/A/84-suona/A-84-326.png`); else "other"."""
     number = re.match(r"(\d{1,2})-", PurePosixPath(image).parent.name)
-    return categories().get(int(number[1])) if number else None
+    return (categories().get(int(number[1])) if number else None) or {"field": OTHER, "category": OTHER}

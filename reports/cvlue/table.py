@@ -40,6 +40,7 @@ OTHER_SPLITS = {
 }
 MOST_ROWS = 500  # of grounding that are read in other formats
 TRIED = [name for name, family in FAMILIES.items() if family.scale != RESIZED and "patches" not in family.syntaxes]
+NEEDED = ("size", "box", "box_format")  # of `doc.specific`, to read boxes again
 BETTER = 0.15  # of mean IoU, by which another format must overlap more
 
 
@@ -93,7 +94,10 @@ def box_hints(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     Args:
         rows: Rows of the details of a grounding task.
     """
-    rows = [row for row in rows if specific_of(row["doc"]).get("size")]  # of a submission they are not known
+    told = [
+        row for row in rows if all(specific_of(row.get("doc") or {}).get(name) for name in NEEDED)
+    ]  # a submission's do not
+    rows = [row for row in told if (row.get("metric") or {}).get("iou") is not None]
     if not rows:
         return []
     overlap = sum(row["metric"]["iou"] for row in rows) / len(rows)

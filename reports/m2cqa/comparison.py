@@ -1,34 +1,31 @@
 """`cultureval compare m2cqa`: cells with the paper's regimes, and differences of CFHR between prompts and models.
 
-Paper: arXiv 2602.05437, Table 2 (cells), Table 7 (differences), Figure 3 (regimes of Q+ accuracy and CFHR), Figures 5
-and 8 (CFHR against model size). Our own: the thresholds between the regimes, which the paper only names.
+Paper: arXiv 2602.05437, Table 2 (cells), Table 7 (differences), Figure 3 (regimes of Q+ accuracy and CFHR). Our own:
+the borders of the regimes, which the paper only names.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cultureval.metrics.m2cqa.names import CFHR, COMBINED_ACC, F1, INVALID_RATE, Q_MINUS_ACC, Q_PLUS_ACC, Profile
-from cultureval.reports.charts import Chart, chart_files
+from cultureval.reports.charts import Chart, Point, chart_files, chart_names, scatter
 from cultureval.reports.comparison.differences import (
     Row,
     TwoRuns,
-    asked_otherwise,
-    items_by_place,
+    differ_in_rows,
+    items_of_both,
     load_sides,
-    of_both,
     require_equal_protocols,
     warnings_of,
     with_holm,
 )
-from cultureval.reports.comparison.report import items_text, p_text, require_own_folder, row_record
-from cultureval.reports.m2cqa.charts import regimes, size_charts
-from cultureval.reports.model_sizes import model_sizes
+from cultureval.reports.comparison.report import items_text, require_new_folder, row_record, tested_cells
 from cultureval.reports.terminal_tables import terminal_table
 from cultureval.runs.frame import Parts
 from cultureval.runs.loading import Run
-from cultureval.runs.pairs import DRAWS, difference, pair_items
+from cultureval.runs.pairs import DRAWS, pair
 from cultureval.runs.scores import items_of
 from cultureval.runtime.csv_files import write_csv
 from cultureval.runtime.errors import CulturevalError, escaped
@@ -40,28 +37,26 @@ if TYPE_CHECKING:
 
 SUITE = "m2cqa"
 DIALECT = "dialect"  # the paper's mean of both dialects
+LABELS = {
+    "en": "English · الإنجليزية",
+    "msa": "MSA · العربية الفصحى",
+    "ajp": "Levantine · الشامية",
+    "arz": "Egyptian · المصرية",
+}
 METRICS = (Q_PLUS_ACC, Q_MINUS_ACC, F1, COMBINED_ACC, CFHR, INVALID_RATE)
+HIGH_Q_PLUS, HIGH_CFHR = 0.8, 0.3  # from which accuracy on Q+ and CFHR count as high
+NOT_GROUNDED, GROUNDED = ("conservative rejection", "frequent hallucination"), ("strong grounding", "over-acceptance")
 OF_PROMPTS, OF_MODELS = "prompts", "models"
 CELL_HEADER = ("Variety", "Model", "Q+", "Q-", "F1", "Combined", "CFHR", "Invalid", "95% of CFHR", "Right Q+", "Regime")
 HEADER = ("Variety", "", "First", "Second", "Items", "Difference", "95% interval", "p", "p (Holm)")
+Cell = Mapping[str, Any]
 
 
-class Borders(NamedTuple):
-    """Thresholds of "high": accuracy on Q+, and CFHR."""
-
-    q_plus_acc: float
-    cfhr: float
-
-    def regime(self, q_plus_acc: float | None, cfhr: float | None) -> str:
-        """The paper's name (Figure 3) for a pair of values; "undefined" without one of them."""
-        if cfhr is None or q_plus_acc is None:
-            return "undefined"
-        if q_plus_acc >= self.q_plus_acc:
-            return "over-acceptance" if cfhr >= self.cfhr else "strong grounding"
-        return "frequent hallucination" if cfhr >= self.cfhr else "conservative rejection"
-
-
-BORDERS = Borders(0.8, 0.3)
+def regime(q_plus_acc: float | None, cfhr: float | None) -> str:
+    """The paper's name (Figure 3) for a pair of values; "undefined" without one of them. The borders are ours."""
+    if cfhr is None or q_plus_acc is None:
+        return "undefined"
+    return (NOT_GROUNDED, GROUNDED)[q_plus_acc >= HIGH_Q_PLUS][cfhr >= HIGH_CFHR]
 
 
 class Side(NamedTuple):
@@ -84,55 +79,66 @@ def compare_m2cqa(
     profile: Profile = "strict",
     draws: int = DRAWS,
     seed: int = 0,
-    sizes: Sequence[str] = (),
-    borders: Borders = BORDERS,
     allowed: Sequence[str] = (),
     formats: Sequence[str] = (),
 ) -> tuple[str, list[Path]]:
-    """The tables as text, and the files: with an output folder cells.csv, differences.csv and the figures.
+    """The tables as text, and the files: with an output folder cells.csv, differences.csv and the figure.
 
     Args:
         paths: As of `load_sides`, but one run is enough: its prompts are compared.
         output_dir: A new or empty folder; None: nothing is written.
         profile: How verdicts are parsed: strict, tolerant, lenient or organisers.
-        sizes: MODEL=BILLIONS of parameters, for names without a size.
-        borders: Of the regimes.
         allowed: Fields of the protocol that may differ between models.
 
     Raises:
         CulturevalError: The results have no runs of M2CQA, something differs that may not, or the folder is not empty.
     """
+    require_new_folder(output_dir)
     runs, notes = load_sides(paths, least=1)
     sides = [side for run in runs for side in sides_of(run)]
     if not sides:
         raise CulturevalError(f"{', '.join(map(str, paths))}: no run of M2CQA. Run `cultureval eval MODEL m2cqa`.")
-    require_own_folder(output_dir, {"suite": SUITE})
-    cells = [cell for side in sides for cell in cells_of(side, profile, borders)]
+    cells = [cell for side in sides for cell in cells_of(side, profile)]
     rows = differences_of(sides, under(CFHR, profile), allowed, draws, seed, notes)
-    known = model_sizes({side.run.name for side in sides}, sizes)
-    cells = [cell | {"size_b": known.get(cell["model"])} for cell in cells]
     lead = (
         f"Verdicts by the {profile} profile; scores from 0 to 1. A low CFHR with a low Q+ is rejection, not grounding."
     )
-    tables = [*_cell_tables(cells), *_difference_tables(rows)]
-    text = "\n\n".join([*warnings_of(list(dict.fromkeys(side.run for side in sides))), lead, *tables, *notes])
-    charts = [*regimes(cells, borders), *size_charts(cells)] if formats else []
-    return escaped(text, keep="\n"), _write(output_dir, cells, rows, charts, formats) if output_dir else []
-
-
-def _write(
-    folder: Path,
-    cells: Sequence[Mapping[str, Any]],
-    rows: Sequence[tuple[str, Row]],
-    charts: Sequence[Chart],
-    formats: Sequence[str],
-) -> list[Path]:
-    """Writes cells.csv, differences.csv and the figures; returns the files."""
-    folder.mkdir(parents=True, exist_ok=True)
-    files = [folder / "cells.csv", folder / "differences.csv"]
+    told = warnings_of([run for run in runs if any(side.run is run for side in sides)])
+    text = escaped("\n\n".join([*told, lead, *_cell_tables(cells), *_difference_tables(rows), *notes]), keep="\n")
+    if not output_dir:
+        return text, []
+    files = [output_dir / "cells.csv", output_dir / "differences.csv"]
     write_csv(files[0], cells)
     write_csv(files[1], [row_record(row) | {"held": held} for held, row in rows])
-    return [*files, *(file for chart in charts for file in chart_files(chart, folder, formats))]
+    chart = regimes_chart(cells) if formats else None
+    return text, [*files, *(chart_files(chart, output_dir, formats) if chart else ())]
+
+
+def regimes_chart(cells: Sequence[Cell]) -> Chart | None:
+    """Each model as a point of Q+ accuracy and CFHR, panels of varieties and prompts; None without a CFHR."""
+    shown = [cell for cell in cells if cell[CFHR] is not None and cell["variety"] in LABELS]
+    short = chart_names(list(dict.fromkeys(cell["model"] for cell in shown)))
+    points = [
+        Point(
+            cell["model"],
+            *(cell[Q_PLUS_ACC], cell[CFHR], cell[f"{Q_PLUS_ACC}_error"], cell[f"{CFHR}_error"]),
+            group=short[cell["model"]],
+            panel=(PROMPTS[cell["prompt"]], LABELS[cell["variety"]]),
+        )
+        for variety in LABELS
+        for cell in shown
+        if cell["variety"] == variety
+    ]
+    axes = ("accuracy on Q+", "CFHR (lower is better)")
+    note = f"The borders at {HIGH_Q_PLUS:g} and {HIGH_CFHR:g} are ours."
+    borders = (HIGH_Q_PLUS, HIGH_CFHR)
+    named = [
+        (x, y, name, side)
+        for x, side, names in ((-0.02, "left", NOT_GROUNDED), (1.02, "right", GROUNDED))
+        for y, name in zip((-0.08, 1.08), names, strict=True)
+    ]
+    settings: dict[str, Any] = {"borders": borders, "names": named, "limits": (-0.15, 1.15), "note": note}
+    return scatter("regimes", "Q+ accuracy and CFHR", axes, points, **settings) if points else None
 
 
 def under(metric: str, profile: Profile) -> str:
@@ -157,7 +163,7 @@ def parts_by_variety(tasks: Mapping[str, str], metric: str) -> dict[str, Parts]:
     return found
 
 
-def cells_of(side: Side, profile: Profile, borders: Borders) -> Iterator[dict[str, Any]]:
+def cells_of(side: Side, profile: Profile) -> Iterator[Cell]:
     """The metrics of each variety, as in Table 2; None where a metric is undefined, or not of the profile."""
     by_metric = {name: parts_by_variety(side.tasks, under(name, profile)) for name in METRICS}
     for variety, rated in by_metric[CFHR].items():
@@ -165,16 +171,10 @@ def cells_of(side: Side, profile: Profile, borders: Borders) -> Iterator[dict[st
         cell: dict[str, Any] = {"model": side.run.name, "prompt": side.prompt, "variety": variety}
         for name, score in scores.items():
             cell |= {name: score and score.value, f"{name}_error": score and score.error}
-        rate, right = scores[CFHR], scores[Q_PLUS_ACC]
-        cell |= {"cfhr_low": rate and rate.low, "cfhr_high": rate and rate.high}
-        cell |= {"items": right.asked if right else None, "right_q_plus": _right(side.run, rated)}
-        yield cell | {"regime": borders.regime(cell[Q_PLUS_ACC], cell[CFHR])}
-
-
-def _right(run: Run, parts: Parts) -> float:
-    """The items of a CFHR: those whose true statement was accepted."""
-    items = items_of(run.items, parts)
-    return float(items["den"][items["num"].notna().to_numpy()].sum())
+        rate, right, items = scores[CFHR], scores[Q_PLUS_ACC], items_of(side.run.items, rated)
+        cell |= {"cfhr_low": rate and rate.low, "cfhr_high": rate and rate.high, "items": right and right.asked}
+        cell["right_q_plus"] = float(items["den"][items["num"].notna().to_numpy()].sum())
+        yield cell | {"regime": regime(cell[Q_PLUS_ACC], cell[CFHR])}
 
 
 def differences_of(
@@ -193,27 +193,39 @@ def differences_of(
     """
     import pandas
 
-    found: list[tuple[str, Row]] = []
+    held: list[str] = []
+    rows: list[Row] = []
     for level, one, other in _pairs(sides):
-        held = one.run.name if level == OF_PROMPTS else one.prompt
         tasks = {variety: one.tasks[variety] for variety in one.tasks if variety in other.tasks}
-        items = items_by_place([_as(side, tasks, metric) for side in (one, other)])
+        items = _items_of(one, other, tasks, metric)
         if level == OF_MODELS:
-            require_equal_protocols([TwoRuns(one.run, other.run, items, [])], allowed)
-        for variety, task in tasks.items():
-            if asked_otherwise((one.run, (task, metric)), (other.run, (other.tasks[variety], metric))):
-                items[task, metric] = of_both(items[task, metric])
+            require_equal_protocols([TwoRuns(one.run, other.run, [], items, [])], allowed)
         names = (one.name, other.name)
-        both = pair_items(pandas.concat(list(items.values()), ignore_index=True), *names) if items else None
         for variety, parts in parts_by_variety(tasks, metric).items():
-            result = difference(both, parts, draws, seed) if both else None
+            there = [items[place] for place in parts if place in items]
+            result = pair(pandas.concat(there, ignore_index=True), *names, parts, draws, seed) if there else None
             if result is None:
                 notes.append(f"not compared: {one.name} / {other.name}, {variety}: a side has no item with a score.")
                 continue
             scores = (one.run.mean(parts), other.run.mean(parts_by_variety(other.tasks, metric)[variety]))
-            found.append((held, Row(level, variety, metric, *names, parts, scores, result)))
-    adjusted = with_holm([row for _, row in found], [row.level for _, row in found])
-    return [(held, row) for (held, _), row in zip(found, adjusted, strict=True)]
+            held.append(one.run.name if level == OF_PROMPTS else one.prompt)
+            rows.append(Row(level, variety, metric, *names, parts, scores, result))
+    return list(zip(held, with_holm(rows, lambda row: row.level), strict=True))
+
+
+def _items_of(
+    one: Side, other: Side, tasks: Mapping[str, str], metric: str
+) -> dict[tuple[str, str], "pandas.DataFrame"]:
+    """The items of two sides as runs of these names, in the first one's tasks, which both share."""
+    frames = []
+    for side in (one, other):
+        renamed = {side.tasks[variety]: task for variety, task in tasks.items()}
+        rows = items_of(side.run.items, dict.fromkeys(((task, metric) for task in renamed), 1.0))
+        frames.append(rows.assign(run=side.name, task=rows["task"].astype(object).map(renamed)))
+    theirs = {task: other.tasks[variety] for variety, task in tasks.items()}
+    return items_of_both(
+        frames, lambda place: differ_in_rows((one.run, place), (other.run, (theirs[place[0]], place[1])))
+    )
 
 
 def _pairs(sides: Sequence[Side]) -> Iterator[tuple[str, Side, Side]]:
@@ -224,47 +236,28 @@ def _pairs(sides: Sequence[Side]) -> Iterator[tuple[str, Side, Side]]:
             yield OF_MODELS, one, other
 
 
-def _as(side: Side, tasks: Mapping[str, str], metric: str) -> "pandas.DataFrame":
-    """The items of a side as a run of its name, in tasks of these names, which both sides share."""
-    renamed = {side.tasks[variety]: task for variety, task in tasks.items()}
-    items = side.run.items
-    rows = items[(items["task"].isin(list(renamed)) & (items["metric"] == metric)).to_numpy()]
-    return rows.assign(run=side.name, task=rows["task"].astype(object).map(renamed))
-
-
-def _cell_tables(cells: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+def _cell_tables(cells: Sequence[Cell]) -> Iterator[str]:
     """A table like Table 2 for each prompt."""
     for prompt, name in PROMPTS.items():
         rows = []
-        for variety in (*VARIETIES, DIALECT):
-            for cell in cells:
-                if (cell["prompt"], cell["variety"]) == (prompt, variety):
-                    scores = [printed_or_na(cell[metric], 3) for metric in METRICS]
-                    ends = _interval(cell["cfhr_low"], cell["cfhr_high"])
-                    right = f"{cell['right_q_plus']:g} of {cell['items'] or 0}"
-                    rows.append([variety, cell["model"], *scores, ends, right, cell["regime"]])
+        for cell in sorted(cells, key=lambda cell: [*VARIETIES, DIALECT].index(cell["variety"])):
+            if cell["prompt"] == prompt:
+                low, high = (printed_or_na(cell[end], 3) for end in ("cfhr_low", "cfhr_high"))
+                ends = "n/a" if cell["cfhr_low"] is None else f"[{low}, {high}]"
+                right = f"{cell['right_q_plus']:g} of {cell['items'] or 0}"
+                scores = [printed_or_na(cell[metric], 3) for metric in METRICS]
+                rows.append([cell["variety"], cell["model"], *scores, ends, right, cell["regime"]])
         if rows:
             yield terminal_table(CELL_HEADER, rows, "llrrrrrrrrl", name)
 
 
 def _difference_tables(rows: Sequence[tuple[str, Row]]) -> Iterator[str]:
     """Tables of differences like Table 7."""
-    short: dict[str, Callable[[str, str], str]] = {
-        OF_PROMPTS: lambda name, held: name.removeprefix(f"{held} "),
-        OF_MODELS: lambda name, held: name.replace(f" {held}", ""),
-    }
-    for level, name_of in short.items():
+    for level in (OF_PROMPTS, OF_MODELS):
         table = []
         for held, row in rows:
             if row.level == level:
-                found = row.pair
-                ends = "identical" if found.test == "identical" else _interval(found.low, found.high)
-                names = [name_of(name, held) for name in (row.first, row.second)]
-                numbers = [printed_or_na(found.difference, 3, True), ends, p_text(found.p), p_text(row.p_holm)]
-                table.append([row.name, held, *names, items_text(row), *numbers])
+                names = [f" {name} ".replace(f" {held} ", " ").strip() for name in (row.first, row.second)]
+                table.append([row.name, held, *names, items_text(row), *tested_cells(row, 3)])
         if table:
             yield terminal_table(HEADER, table, "llllrrlll", f"Differences of CFHR between {level}, first minus second")
-
-
-def _interval(low: float | None, high: float | None) -> str:
-    return "n/a" if low is None or high is None else f"[{printed_or_na(low, 3)}, {printed_or_na(high, 3)}]"

@@ -5,12 +5,12 @@ last of two rows for one statement counts, that other ids and indices are passed
 Ours: standard errors; that an undefined rate is n/a, where the organisers' scorer prints 0.
 """
 
-import csv
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
+from typing import NamedTuple
 
 from cultureval.metrics.declared import DEN
 from cultureval.metrics.m2cqa.names import (
@@ -43,15 +43,8 @@ READABLE = ("true", "false")  # other verdicts are an empty cell, which counts a
 Row = dict[str, str]
 
 
-@dataclass(frozen=True)
-class Gold:
-    """The gold file: for each item its statements and which of them is true.
-
-    Attributes:
-        path: The file.
-        statements: Item -> its statements.
-        true: Item -> the place of the true one.
-    """
+class Gold(NamedTuple):
+    """The gold file: of each item its statements, and the place of the true one."""
 
     path: Path
     statements: dict[str, list[str]]
@@ -65,9 +58,6 @@ def score_aynvqa(gold: Path, pred: Sequence[Path], output_dir: Path) -> ScoredSu
         gold: A split with labels (task1b/test_en.jsonl).
         pred: CSV files of submissions; or output folders and results files of runs of the groups m2cqa_aynvqa.
         output_dir: Folder of the submission files of runs.
-
-    Returns:
-        The scores, and as text also what is missing or passed over.
 
     Raises:
         CulturevalError: A file cannot be read or is in another format, or a run holds none of the gold file's items.
@@ -123,40 +113,32 @@ def read_submission(path: Path, gold: Gold) -> tuple[dict[tuple[str, int], str],
     Raises:
         CulturevalError: It cannot be read or lacks a column.
     """
+    import pandas
+
     try:
-        with path.open(newline="", encoding="utf-8-sig") as file:
-            reader = csv.DictReader(file)
-            rows = list(reader)
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        rows = pandas.read_csv(path, dtype=str, keep_default_na=False, encoding="utf-8-sig")
+    except (OSError, ValueError) as error:
         raise CulturevalError(f"The submission {path} cannot be read: {error}") from error
-    if missing := [name for name in COLUMNS if name not in (reader.fieldnames or ())]:
-        found = ", ".join(reader.fieldnames or ()) or "none"
-        raise CulturevalError(f"The submission {path} lacks the columns {', '.join(missing)}; it has {found}.")
-    predictions: dict[tuple[str, int], str] = {}
-    elsewhere = repeated = 0
-    for row in rows:
-        item, index = (row["id"] or "").strip(), _index(row["statement_index"] or "")
-        if item not in gold.true or index not in (0, 1, 2):
-            elsewhere += 1
-            continue
-        repeated += (item, index) in predictions
-        predictions[item, index] = row["prediction"] or ""
-    asked, unread = 3 * len(gold.true), sum(organisers_verdict(text) is None for text in predictions.values())
+    if missing := [name for name in COLUMNS if name not in rows]:
+        raise CulturevalError(
+            f"The submission {path} lacks the columns {', '.join(missing)}; it has {', '.join(rows)}."
+        )
+    rows["id"] = rows["id"].str.strip()
+    whole = rows["statement_index"].str.fullmatch(r"\s*\+?0*[012]\s*")  # as the organisers' int() reads it: 1, " 1", 01
+    known = rows[rows["id"].isin(gold.true) & whole]
+    last = known.assign(place=known["statement_index"].astype(int)).drop_duplicates(["id", "place"], keep="last")
+    predictions = {
+        (item, place): text for item, place, text in last[["id", "place", "prediction"]].itertuples(index=False)
+    }
+    unread = sum(organisers_verdict(text) is None for text in predictions.values())
+    elsewhere, repeated, unsaid = len(rows) - len(known), len(known) - len(last), 3 * len(gold.true) - len(last)
     told = {
         f"{elsewhere} of {len(rows)} rows are of no statement (0, 1, 2) of a gold item.": elsewhere,
         f"{repeated} of {len(rows)} rows are repeated, of which the last counts.": repeated,
-        f"{asked - len(predictions)} of {asked} predictions are missing, and count as wrong.": asked - len(predictions),
-        f"{unread} of {len(predictions)} predictions hold no verdict, and count as wrong.": unread,
+        f"{unsaid} of {3 * len(gold.true)} predictions are missing, and count as wrong.": unsaid,
+        f"{unread} of {len(last)} predictions hold no verdict, and count as wrong.": unread,
     }
     return predictions, [sentence for sentence, count in told.items() if count]
-
-
-def _index(text: str) -> int | None:
-    """A statement's index as the organisers' scorer reads it: any whole number, " 1", "+1" and "01" too."""
-    try:
-        return int(text)
-    except ValueError:
-        return None
 
 
 def scored_submission(gold: Gold, predictions: Mapping[tuple[str, int], str]) -> ScoredTask:

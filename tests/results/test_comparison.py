@@ -2,7 +2,6 @@
 
 import csv
 import json
-from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -10,7 +9,6 @@ from planted import choice_row, plant, text_row
 from typer.testing import CliRunner
 
 from cultureval.reports.comparison.differences import AVERAGE, GROUP, SUBSET, compare, load_sides
-from cultureval.reports.comparison.leaderboard_distance import compare_boards
 from cultureval.reports.comparison.planning import plan
 from cultureval.reports.comparison.report import compare_all
 from cultureval.runs.loading import load
@@ -57,9 +55,7 @@ def test_a_suites_number_is_a_row_with_its_own_table(tmp_path):
     for name, seed in (("a", 0), ("b", 1)):
         rng = np.random.default_rng(seed)
         tasks = {
-            f"cvlue_{task}|0": [
-                text_row(at, {one: float(rng.random() < 0.5) for one in names}, size=[9, 9]) for at in range(20)
-            ]
+            f"cvlue_{task}|0": [text_row(at, {one: float(rng.random() < 0.5) for one in names}) for at in range(20)]
             for task, names in metrics.items()
         }
         plant(tmp_path / name, tasks, model=f"lab/{name}")
@@ -69,9 +65,7 @@ def test_a_suites_number_is_a_row_with_its_own_table(tmp_path):
     assert len(average.parts) == 11 and average.pair.test == "permutation"
     done = CliRunner().invoke(app, ["compare", "cvlue", str(tmp_path / "a"), str(tmp_path / "b")])
     assert done.exit_code == 0, done.output
-    assert "paper: X2VLM" in done.output and "not released" in done.output and "lab/a minus lab/b" in done.output
-    alone = CliRunner().invoke(app, ["compare", "cvlue", str(tmp_path / "a")])
-    assert alone.exit_code == 0 and "minus" not in alone.output
+    assert "paper: X2VLM" in done.output and "not released" in done.output and "lab/b" in done.output
 
 
 def test_three_runs_are_three_pairs_and_identical_ones_differ_in_nothing(tmp_path):
@@ -155,26 +149,22 @@ def test_one_model_twice_is_two_sides_and_one_run_twice_is_refused(tmp_path):
 def test_files_are_written_on_demand_and_never_over_others(tmp_path, monkeypatch):
     planted(tmp_path / "a", 0, 0.8, model="=HYPERLINK(1)")
     planted(tmp_path / "b", 1, 0.5, model="lab/b")
-    planted(tmp_path / "c", 2, 0.5, model="lab/c")
     work = tmp_path / "work"
     work.mkdir()
     monkeypatch.chdir(work)
     command = ["compare", str(tmp_path / "a"), str(tmp_path / "b")]
-    assert CliRunner().invoke(app, [*command, "--json"]).exit_code == 0 and not any(work.iterdir())
-    for _ in range(2):  # the same comparison may be made again
-        done = CliRunner().invoke(app, [*command, "--output-dir", "out", "--charts", "svg"], catch_exceptions=False)
-        assert done.exit_code == 0 and "differences.csv" in done.output
-    document = json.loads((work / "out/comparison.json").read_text(encoding="utf-8"))
+    document = json.loads(CliRunner().invoke(app, [*command, "--json"], catch_exceptions=False).stdout)
+    assert not any(work.iterdir())
+    done = CliRunner().invoke(app, [*command, "--output-dir", "out"], catch_exceptions=False)
+    assert done.exit_code == 0 and "differences.csv" in done.output
     with (work / "out/differences.csv").open(encoding="utf-8") as stream:
         written = list(csv.DictReader(stream))
     assert [float(row["difference"]) for row in written] == [row["difference"] for row in document["differences"]]
     assert written[0]["first"] == "'=HYPERLINK(1)"
     flips = [json.loads(line) for line in (work / "out/items.jsonl").read_text(encoding="utf-8").splitlines()]
     assert {flip["task"] for flip in flips} == set(TASKS) and all(flip["first_answer"] for flip in flips)
-    ElementTree.parse(work / "out/differences_1.svg")
-    for other in ([tmp_path / "a", tmp_path / "c"], [tmp_path / "a", tmp_path / "b"]):
-        with pytest.raises(CulturevalError, match="name a new folder"):
-            compare_all(other, work / "out", ["acc"])
+    with pytest.raises(CulturevalError, match="name a new folder"):
+        compare_all([tmp_path / "a", tmp_path / "b"], work / "out")
 
 
 def test_what_cannot_be_compared_is_one_sentence(tmp_path):
@@ -190,42 +180,11 @@ def test_what_cannot_be_compared_is_one_sentence(tmp_path):
     assert r"lab/a\nforged minus lab/b" in compare_all(paths).text
 
 
-def test_plans_count_items_tasks_and_runs(tmp_path):
-    planted(tmp_path / "a", 0, 0.6, model="lab/a")
-    planted(tmp_path / "b", 9, 0.6, model="lab/b")
-    text = plan(["5000", "3", str(tmp_path / "a"), str(tmp_path / "b")], 0.2, 0.8, None)
-    rows = {line.split("  ")[0]: line.split() for line in text.splitlines()}
-    assert rows["5000 items"][4] == "0.0177" and "none: too few items" in text
-    assert rows[TRUST][1] == "80" and float(rows[TRUST][2]) == pytest.approx(0.48, abs=0.15)
-    assert "an upper bound" in plan([str(tmp_path / "a")], 0.2, 0.8, 1)
-    lines = [line.split() for line in plan(["m2cqa", "m2cqa:tf_en", "alqasida_cross"], 0.2, 0.8, 1).splitlines()[-3:]]
-    assert [line[1] for line in lines] == ["9990", "9990", "299"], "items, not rows; those of several tasks once"
-    assert plan(["20"], 0.2, 0.8, None).count("none: too few items") == 2  # of 4 that differ, 0.26 cannot be
-    for wrong, discordant, words in ((["0"], 0.2, "--plan 0"), (["qima"], 0.2, "qimma"), (["10"], 0.0, "--discordant")):
+def test_plans_are_of_numbers_of_items():
+    text = plan(["5000", "3", "20"], 0.2, 0.8, None)
+    rows = {line.split()[0]: line.split()[1:] for line in text.splitlines() if line}
+    assert rows["5000"][0] == "0.0177" < rows["5000"][1]
+    assert rows["3"] == ["too", "few"] * 2 and rows["20"] == ["too", "few"] * 2  # of 4 that differ, 0.26 cannot be
+    for wrong, discordant, words in ((["0"], 0.2, "--plan 0"), (["qimma"], 0.2, "number of"), (["9"], 0, "--disc")):
         with pytest.raises(CulturevalError, match=words):
             plan(wrong, discordant, 0.8, None)
-
-
-def test_the_distance_of_two_leaderboards(tmp_path):
-    for folder, shares in (("x", (0.9, 0.6, 0.2)), ("y", (0.9, 0.2, 0.6))):
-        for name, share in zip("abc", shares, strict=True):
-            rows = [text_row(at, {"cider": 10 * share + at % 3}) for at in range(9)]
-            plant(
-                tmp_path / folder,
-                {f"jeem_caption:{code}|0": rows for code in ("msa", "jo", "ae", "eg", "ma")},
-                model=name,
-            )
-    text = compare_boards([tmp_path / "x", tmp_path / "y"])
-    assert "Kendall distance 0.333 of 3 models" in text and "ordered differently: b / c" in text
-    board = tmp_path / "paper.csv"
-    board.write_text("model,average\na,3\nb,2\nc,1\nd,0\n")
-    assert (
-        "Kendall distance 0.000" in (text := compare_boards([board, tmp_path / "x"]))
-        and "only one of them has d." in text
-    )
-    for content, words in (("model,rank\na,1\n", "a rank"), ("model,average\na,many\n", "a model and its score")):
-        board.write_text(content)
-        with pytest.raises(CulturevalError, match=words):
-            compare_boards([board, board])
-    with pytest.raises(CulturevalError, match="two leaderboards"):
-        compare_boards([board])

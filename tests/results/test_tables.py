@@ -237,6 +237,8 @@ def test_boxes_that_another_format_fits_better_are_told():
     (hint,) = box_hints(rows)
     assert "Read as qwen_vl writes boxes, their mean IoU is 0.00; as " in hint and "does, 1.00: run again" in hint
     assert box_hints([row | {"metric": {"iou": 0.9}} for row in rows]) == []
+    assert box_hints([row | {"doc": {"specific": {"box": box}}} for row in rows]) == [], "their sizes are not told"
+    assert box_hints([rows[0], rows[1] | {"metric": {"iou": None}}]) == [hint], "refused rows have no IoU"
     assert box_hints([row | {"model_response": {"text": ["我看不到"]}} for row in rows]) == []
 
 

@@ -18,7 +18,7 @@ OF_ONE_ITEM = {
     *("token_groups", "iou", "box_scores", "pair_with_gold", "batches_by_length", "gold_set_match", "declare"),
     *("profiles_of", "by_profile", "with_profiles", "right_judgements", "percentile_difference", "harmonic_mean"),
     *("predicted_boxes", "box_warnings", "ranking_warnings", "holm"),
-    *("pairs_at_the_top", "reranked", "reranked_ranks", "parse_labels"),
+    "parse_labels",
     *("score_of_sums", "item_counts", "number", "f1_sums", "image_refused", "report_of_counts", "with_interval"),
     *(
         "spbleu_gain_of_sums",

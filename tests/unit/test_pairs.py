@@ -1,4 +1,4 @@
-"""Pure functions of comparisons: tests of pairs, ranks, the power of a test, distances of leaderboards."""
+"""Pure functions of comparisons: tests of pairs, ranks, the power of a test."""
 
 import numpy as np
 import pandas as pd
@@ -6,9 +6,8 @@ import pytest
 from scipy import stats
 
 from cultureval.metrics.m2cqa.counterfactual import paired_cfhr_difference
-from cultureval.reports.comparison.leaderboard_distance import kendall_distance
 from cultureval.reports.comparison.planning import smallest_difference
-from cultureval.reports.m2cqa.comparison import Borders
+from cultureval.reports.m2cqa.comparison import regime
 from cultureval.runs.frame import COLUMNS
 from cultureval.runs.pairs import mcnemar, pair, ranks
 
@@ -135,16 +134,9 @@ def test_more_tests_and_fewer_items_need_larger_differences():
     assert smallest_difference(3, 0.2) is None
 
 
-def test_the_distance_of_leaderboards_counts_pairs():
-    assert kendall_distance([3, 2, 1], [3, 2, 1]) == 0 and kendall_distance([3, 2, 1], [1, 2, 3]) == 1
-    assert kendall_distance([3, 2, 1], [3, 1, 2]) == pytest.approx(1 / 3)
-    assert kendall_distance([3, 2, 1], [3, 2, 2]) == pytest.approx(1 / 6)  # tied in one alone: half
-
-
 def test_regimes_are_the_papers_four():
-    borders = Borders(0.8, 0.3)
-    assert borders.regime(0.93, 0.10) == "strong grounding"
-    assert borders.regime(0.59, 0.11) == "conservative rejection"
-    assert borders.regime(0.97, 0.79) == "over-acceptance"
-    assert borders.regime(0.65, 0.63) == "frequent hallucination"
-    assert borders.regime(0.0, None) == "undefined"
+    assert regime(0.93, 0.10) == "strong grounding"
+    assert regime(0.59, 0.11) == "conservative rejection"
+    assert regime(0.97, 0.79) == "over-acceptance"
+    assert regime(0.65, 0.63) == "frequent hallucination"
+    assert regime(0.0, None) == "undefined"
