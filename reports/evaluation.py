@@ -6,7 +6,6 @@ from typing import NamedTuple
 
 from cultureval.reports.summary_text import shown_run
 from cultureval.runs.loading import Run, load
-from cultureval.runs.record import RunRecord
 from cultureval.runs.recording import record_of
 from cultureval.runs.writing import complete_results
 from cultureval.runtime.errors import ProblemList, described
@@ -20,17 +19,11 @@ from cultureval.runtime.smollm2 import is_unpacked
 from cultureval.tasks.catalogue import all_suites
 from cultureval.tasks.preflight import preflight
 from cultureval.tasks.reading import forget_files, rows_at_hand
-from cultureval.tasks.running import FinishedRun, quiet_libraries, run_tasks
+from cultureval.tasks.running import quiet_libraries, run_tasks
 
 
 class SavedRun(NamedTuple):
-    """A finished run, which is on the disk.
-
-    Attributes:
-        run: What its results file holds.
-        path: The file with all scores and the summary as text, beside the results file.
-        problems: A clause for each thing, after saving, that failed: uploads, further files.
-    """
+    """A finished run that is on the disk: `path` is the summary beside its results file, `problems` failed later."""
 
     run: Run
     path: Path
@@ -72,8 +65,9 @@ def evaluate_tasks(
     with use_settings(current_settings().with_(suite=plan.options, judges=plan.judges, **plan.without)):
         with rows_at_hand(plan.subsets):
             finished = run_tasks(model, plan.model.file, plan.tasks, limit, output_dir, saving)
-        save_run(finished, record_of(finished, plan.missing, started, plan.unscorable, plan.unjudged))
+        complete_results(finished, record_of(finished, plan.missing, started, plan.unscorable, plan.unjudged))
         tracker = finished.tracker
+        tracker.save()
         run = load(tracker.results_file).runs[0]
         problems = [*tracker.failed_uploads, *write_files_of_suites(run)]
     try:
@@ -94,12 +88,3 @@ def write_files_of_suites(run: Run) -> list[str]:
         except Exception as error:  # of another package's function; the run's results are saved
             problems.append(f"the further files of {name} cannot be written ({described(error)})")
     return problems
-
-
-def save_run(run: FinishedRun, record: RunRecord) -> None:
-    """Writes results, with the run's record, and details.
-
-    The path of the results file is then `run.tracker.results_file`.
-    """
-    complete_results(run, record)
-    run.tracker.save()
