@@ -170,7 +170,8 @@ from typer.testing import CliRunner
 from cultureval.scripts.main import app
 root, picture = sys.argv[1:]
 for words in (["leaderboard", root, "--out", f"{root}/site"], ["show", root], ["show", root, "cvlue_vg"],
-              ["show", root, "cvlue_vg", "0", "--output", picture], ["compare", root], ["view", root, "--task", "cvlue_vg", "--no-serve"]):
+              ["show", root, "cvlue_vg", "0", "--output", picture], ["compare", root],
+              ["view", root, "--task", "cvlue_vg", "--no-serve"]):
     done = CliRunner().invoke(app, words, catch_exceptions=False)
     assert not done.exit_code, done.output
     assert not {"torch", "transformers", "lighteval"} & set(sys.modules), words
@@ -178,7 +179,7 @@ for words in (["leaderboard", root, "--out", f"{root}/site"], ["show", root], ["
 
 
 def test_no_view_loads_torch_or_transformers(tmp_path, monkeypatch):
-    """Nor do boxes, whose formats in pixels of a resized image need a processor of transformers: those are not tried."""
+    """Nor do boxes, whose formats in pixels of a resized image need transformers: those are not tried."""
     monkeypatch.setenv("CULTUREVAL_CACHE", str(tmp_path / "cache"))
     Image.new("RGB", (200, 100)).save(tmp_path / "image.png")
     image = str(stored_image(store_image((tmp_path / "image.png").read_bytes())))
