@@ -44,10 +44,7 @@ def evaluate_tasks(
     """Runs tasks under the current settings and writes LightEval's results and details, and the summary beside them.
 
     Args:
-        model: Hub id, folder, or YAML file with settings.
         check_model: Checks the model before anything loads (`cultureval.models.choice.check_model`).
-        names: Tasks, groups, suites, or files of them.
-        limit: At most this many rows per task; None: all.
         saving: What is kept, and where it is uploaded; None: results and details in the output folder.
         skip_unscorable: Whether tasks that cannot be scored are left out instead of stopping the run.
         wrong: Problems of the command line, to be told with the others.
@@ -55,8 +52,7 @@ def evaluate_tasks(
     Raises:
         CulturevalError: All that keeps the run from starting (`tasks.preflight`), or an error of the run.
     """
-    started = time.time()
-    saving = saving or Saving()
+    started, saving = time.time(), saving or Saving()
     forget_files()  # those of an earlier run of this process
     with working("Checking the model, the tasks and their data"):
         unpacked = is_unpacked(model)
@@ -65,8 +61,8 @@ def evaluate_tasks(
     with use_settings(current_settings().with_(suite=plan.options, judges=plan.judges, **plan.without)):
         with rows_at_hand(plan.subsets):
             finished = run_tasks(model, plan.model.file, plan.tasks, limit, output_dir, saving)
-        complete_results(finished, record_of(finished, plan.missing, started, plan.unscorable, plan.unjudged))
         tracker = finished.tracker
+        complete_results(finished, record_of(finished, plan.missing, started, plan.unscorable, plan.unjudged))
         tracker.save()
         run = load(tracker.results_file).runs[0]
         problems = [*tracker.failed_uploads, *write_files_of_suites(run)]

@@ -27,15 +27,9 @@ NAME = 200  # letters of a name
 
 
 class TaskLog(NamedTuple):
-    """The log of one task of a run.
+    """The log of one task (with `|k`) of a run: its path in the folder of logs, the model's folder, the run's date.
 
-    Attributes:
-        name: Its path in the folder of logs, ASCII.
-        task: The task with `|k`.
-        model: The model's folder of the run.
-        date: Of the results.
-        gated: Whether its data may not be passed on.
-        written: Whether it is there: not where gated ones were to be left out.
+    `gated`: its data may not be passed on; `written`: it is there, since gated ones were not to be left out.
     """
 
     name: str
@@ -51,7 +45,6 @@ def write_logs(paths: Sequence[Path], folder: Path, task: str | None = None, gat
 
     Args:
         paths: Output folders, folders in them, or results files.
-        folder: Of the logs.
         task: Only this task, or group of tasks; `|k` may follow.
         gated: Whether tasks are written whose data may not be passed on.
 
@@ -90,7 +83,7 @@ def _write(run: Run, task: str, folder: Path, file: Path) -> None:
         raise CulturevalError(f"{file.parent} is a link, or lies behind one: name another folder.")
     file.parent.mkdir(parents=True, exist_ok=True)
     rows, headline = rows_of(run.details[task], judgements), headline_of(task)
-    when = datetime.fromtimestamp(run.files[task].stat().st_mtime, UTC).isoformat()
+    when = _when(run, task)
     maker = Maker(run.model, headline, any(row["doc"].get("images") for row in rows))
     named = zip(names_of(rows), _addresses(names_of(rows)), rows, strict=True)
     samples = (maker.sample(place, *one) for place, one in enumerate(named))
@@ -147,3 +140,12 @@ def _spec(run: Run, task: str, when: str, pictures: bool) -> "EvalSpec":
         # Plain text; with images, which are shown only in logs that the viewer trusts, all texts are escaped.
         viewer=ViewerConfig(trust_content=None if pictures else False),
     )
+
+
+def _when(run: Run, task: str) -> str:
+    """The date of a run's results as Inspect writes it; the file's where its name has none."""
+    date = re.sub(r"T(\d\d)-(\d\d)-", r"T\1:\2:", date_of(run.files[task]))
+    try:
+        return datetime.fromisoformat(date).replace(tzinfo=UTC).isoformat()
+    except ValueError:
+        return datetime.fromtimestamp(run.files[task].stat().st_mtime, UTC).isoformat()
