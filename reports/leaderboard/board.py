@@ -192,7 +192,7 @@ def _table(
     pairs: Sequence[tuple[Entry, TableOfRun]], items: "pandas.DataFrame", paper: Mapping[str, Sequence[TableOfRun]]
 ) -> BoardTable:
     """A table of the runs that have it, with ranks."""
-    whole = Counter(tuple(sorted(found.items())) for _, table in pairs if (found := _main_parts(table)))
+    whole = Counter(tuple(sorted(weights.items())) for _, table in pairs if (weights := _main_parts(table)))
     parts = dict(whole.most_common(1)[0][0]) if whole else {}
     notes = [note for note in pairs[0][1].notes if all(note in table.notes for _, table in pairs)]
     protocols = [_protocols(entry.run, parts, table) for entry, table in pairs]
