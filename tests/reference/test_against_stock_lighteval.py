@@ -84,7 +84,7 @@ def test_stock_command_lines_of_the_documentation(bench):
 
 
 @pytest.mark.slow
-def test_their_results_files_are_complete(bench, monkeypatch):
+def test_their_results_files_are_complete(bench):
     """What `show`, `doctor` and notebooks read, also in files of LightEval's own commands (the runs above)."""
     (one,), (two,) = reports.load(bench / "a").runs, reports.load(bench / "b").runs
     model, tasks = one.record.model, one.record.tasks
