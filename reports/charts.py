@@ -5,7 +5,7 @@ vl-convert joins Arabic letters and orders them; a name that begins with them ne
 
 import json
 import re
-import unicodedata
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -14,8 +14,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cultureval.reports.model_sizes import SIZE_LABEL, size_ticks
-from cultureval.runtime.errors import CulturevalError, shown_names
+from cultureval.runtime.errors import CulturevalError, escaped, shown_names
 from cultureval.runtime.extras import MissingExtra, missing_packages
+from cultureval.runtime.printing import isolated
 
 if TYPE_CHECKING:
     import altair
@@ -24,16 +25,12 @@ FORMATS = ("pdf", "svg", "png")
 WIDTH, HEIGHT, PANEL = 560, 340, 190  # pixels
 COLOURS = ["#3b6fb6", "#d1731f", "#3a8f5c", "#b23a48", "#7a5aa6", "#8c6d46", "#c45d9b", "#6b7280", "#a39b1f", "#2a94a8"]
 SHAPES = ["circle", "square", "triangle-up", "diamond", "cross", "triangle-down", "triangle-right"]
-MOST_PANELS, DOTS_WIDTH = 8, 104  # of dot plots: panels side by side, pixels of each
-LONGEST_NAME = 36  # letters of a series' name
 FONTS = (  # of files: the first has Arabic, the others Chinese, where they are installed
     "DejaVu Sans, Noto Sans CJK SC, Noto Sans SC, Source Han Sans SC, PingFang SC, Microsoft YaHei, "
     "WenQuanYi Micro Hei, WenQuanYi Zen Hei, SimHei, Droid Sans Fallback, Arial Unicode MS, sans-serif"
 )
 SCALE = 2.5  # pixels of a PNG for one of the page
 INK = "currentColor"  # of a chart within a page: that of the text around it, light or dark
-Row = dict[str, Any]  # of a chart's data
-Interval = tuple[float, float | None, float | None]  # a value and the ends of its interval, None where unknown
 
 
 @dataclass(frozen=True)
@@ -48,18 +45,10 @@ class Chart:
 
 @dataclass(frozen=True)
 class Point:
-    """A mark of a scatter plot, a bar or a line of a forest plot.
+    """A mark of a scatter plot with one standard error of x and y, or a row of a plot of intervals of x.
 
-    Attributes:
-        label: What it is.
-        x: Its value.
-        y: Its second value, in a scatter plot.
-        x_error: One standard error of x.
-        y_error: One standard error of y.
-        low: Lower end of an interval of x.
-        high: Upper end.
-        group: Points of one group have one colour.
-        panel: The column and the row of panels where it stands; empty in a plot of one panel.
+    Points of one group have one colour; `panel` is the column and the row of panels where it stands; where it is
+    `named`, its label is above it.
     """
 
     label: str
@@ -71,6 +60,7 @@ class Point:
     high: float | None = None
     group: str = ""
     panel: tuple[str, str] = ("", "")
+    named: bool = False
 
 
 def scatter(
@@ -84,138 +74,93 @@ def scatter(
     names: Sequence[tuple[float, float, str, str]] = (),
     limits: tuple[float, float] | None = None,
     lines: bool = False,
-    named: Sequence[str] = (),
     note: str = "",
 ) -> Chart:
-    """Points with one standard error on either side, in one panel or in several.
+    """Points, at least one, with one standard error on either side, in one panel or in several.
 
     Args:
         axes: Labels of x and y.
-        points: At least one.
-        sizes: Whether x is billions of parameters; its axis is logarithmic.
+        sizes: Whether x is billions of parameters.
         borders: A vertical and a horizontal line.
         names: Texts in the chart: x, y, text, alignment.
         limits: The ends of both axes, of y alone where x is a size.
         lines: Whether lines join the points of a group.
-        named: Labels of the points that have their names above them.
         note: Below it, after what the bars are.
     """
     import altair as alt
 
-    y_scale = alt.Scale(domain=limits, nice=False) if limits else alt.Scale(zero=False)
-    x = alt.X("x:Q", title=axes[0], scale=y_scale, axis=alt.Axis(tickCount=6))
-    if sizes:
-        ends = min(point.x for point in points) / 1.3, max(point.x for point in points) * 1.3
-        axis = alt.Axis(values=size_ticks(*ends), labelExpr=SIZE_LABEL)
-        x = alt.X("x:Q", title=axes[0], scale=alt.Scale(type="log", domain=ends, nice=False), axis=axis)
-    base = alt.Chart().encode(x, alt.Y("y:Q", title=axes[1], scale=y_scale))
-    marked = base.encode(color=_colour(points))
-    layers = [
-        *_borders(borders),
+    scale = alt.Scale(domain=limits, nice=False) if limits else alt.Scale(zero=False)
+    x = _sizes(axes[0], points) if sizes else alt.X("x:Q", title=axes[0], scale=scale, axis=alt.Axis(tickCount=6))
+    base = alt.Chart().encode(x, alt.Y("y:Q", title=axes[1], scale=scale))
+    layers = [*_borders(borders), *_marks(base, points, lines), *(_text(*one) for one in names)]
+    barred = any(point.x_error or point.y_error for point in points)
+    note = f"{'One standard error on either side. ' if barred else ''}{note}".strip()
+    chart = alt.layer(*layers, data=alt.Data(values=[_with_errors(point) for point in points]))
+    return Chart(name, title, specification(_in_panels(chart, points)), note)
+
+
+def _marks(base: Any, points: Sequence[Point], lines: bool) -> list[Any]:
+    colour, shape = _series(points)
+    marked = base.encode(color=colour)
+    return [
         *([marked.mark_line(opacity=0.7)] if lines else []),
         marked.mark_rule(opacity=0.5).encode(x="x1:Q", x2="x2:Q"),
         marked.mark_rule(opacity=0.5).encode(y="y1:Q", y2="y2:Q"),
-        marked.mark_point(size=50, filled=True, opacity=0.9).encode(shape=_shape(points)),
+        marked.mark_point(size=50, filled=True, opacity=0.9).encode(shape=shape),
         base.mark_text(dy=-10, fontSize=9).encode(text="name:N"),
-        *_texts(names),
     ]
-    rows = [_with_errors(point) | {"name": point.label if point.label in named else ""} for point in points]
-    barred = any(point.x_error or point.y_error for point in points)
-    note = f"{'One standard error on either side. ' if barred else ''}{note}".strip()
-    return _in_panels(name, title, layers, rows, (WIDTH, HEIGHT), note)
 
 
-def _texts(names: Sequence[tuple[float, float, str, str]]) -> list[Any]:
-    """Texts in a chart: x, y, text, alignment."""
+def _sizes(title: str, points: Sequence[Point]) -> Any:
+    """A logarithmic axis of billions of parameters."""
     import altair as alt
 
-    sides: dict[Any, list[Row]] = {
-        align: [{"x": x, "y": y, "t": text} for x, y, text, side in names if side == align] for *_, align in names
-    }
-    return [
-        alt.Chart(alt.Data(values=rows))
-        .mark_text(align=align, fontStyle="italic", fontSize=8, opacity=0.7)
-        .encode(x="x:Q", y="y:Q", text="t:N")
-        for align, rows in sides.items()
-    ]
+    ends = min(point.x for point in points) / 1.3, max(point.x for point in points) * 1.3
+    axis = alt.Axis(values=size_ticks(*ends), labelExpr=SIZE_LABEL)
+    return alt.X("x:Q", title=title, scale=alt.Scale(type="log", domain=ends, nice=False), axis=axis)
 
 
-def _with_errors(point: Point) -> Row:
+def _in_panels(chart: Any, points: Sequence[Point]) -> Any:
+    """A chart once for each panel of its points."""
+    import altair as alt
+
+    across, down = (list(dict.fromkeys(point.panel[side] for point in points)) for side in (0, 1))
+    if not any([*across, *down]):
+        return chart.properties(width=WIDTH, height=HEIGHT)
+    places: dict[str, Any] = {"title": None, "header": alt.Header(labelLimit=PANEL + 20)}
+    column, row = alt.Column("across:N", sort=across, **places), alt.Row("down:N", sort=down, **places)
+    return chart.properties(width=PANEL, height=PANEL).facet(column=column, row=row)
+
+
+def _with_errors(point: Point) -> dict[str, Any]:
     """A point of a scatter plot, and the ends of its bars."""
     across, up = point.x_error or 0, point.y_error or 0
     ends = {"x1": point.x - across, "x2": point.x + across, "y1": point.y - up, "y2": point.y + up}
-    return {"x": point.x, "y": point.y, "group": point.group, "across": point.panel[0], "down": point.panel[1]} | ends
+    place = {"x": point.x, "y": point.y, "group": point.group, "across": point.panel[0], "down": point.panel[1]}
+    return place | ends | {"name": point.label if point.named else ""}
 
 
-def _colour(points: Sequence[Point]) -> Any:
-    """A colour for each group, with a legend below; one colour where there is one group."""
+def _text(x: float, y: float, text: str, align: Any) -> Any:
+    import altair as alt
+
+    marks = alt.Chart(alt.Data(values=[{"x": x, "y": y, "t": text}]))
+    return marks.mark_text(align=align, fontStyle="italic", fontSize=8, opacity=0.7).encode(
+        x="x:Q", y="y:Q", text="t:N"
+    )
+
+
+def _series(points: Sequence[Point]) -> tuple[Any, Any]:
+    """A colour and a shape for each group, with a legend below; one of both where there is one group."""
     import altair as alt
 
     groups = list(dict.fromkeys(point.group for point in points if point.group))
     if len(groups) < 2 and not any(map(any, (point.panel for point in points))):
-        return alt.value(COLOURS[0])
+        return alt.value(COLOURS[0]), alt.value("circle")
     below = alt.Legend(orient="bottom", columns=4, labelLimit=240, symbolLimit=0, symbolOpacity=1)
-    return alt.Color("group:N", title=None, scale=alt.Scale(domain=groups, range=COLOURS), legend=below)
-
-
-def _shape(points: Sequence[Point]) -> Any:
-    """A shape for each group, so that more of them differ than there are colours."""
-    import altair as alt
-
-    groups = list(dict.fromkeys(point.group for point in points if point.group))
-    if len(groups) <= len(COLOURS):
-        return alt.value("circle")
-    return alt.Shape("group:N", title=None, scale=alt.Scale(domain=groups, range=SHAPES))
-
-
-def _in_panels(
-    name: str, title: str, layers: Sequence[Any], rows: Sequence[Row], size: tuple[int, int], note: str
-) -> Chart:
-    """Layers once for each panel (`across`, `down`) of the rows; in one panel where these are empty.
-
-    Args:
-        layers: Charts without data of their own, or with data that are in every panel.
-        size: Width and height in pixels, at most.
-    """
-    import altair as alt
-
-    across, down = (list(dict.fromkeys(row[side] for row in rows)) for side in ("across", "down"))
-    chart = alt.layer(*layers, data=alt.Data(values=list(rows)))
-    if not any([*across, *down]):
-        return Chart(name, title, specification(chart.properties(width=size[0], height=size[1])), note)
-    chart = chart.properties(width=min(PANEL, size[0]), height=min(PANEL, size[1]) if any(down) else size[1])
-    places: dict[str, Any] = {"title": None, "header": alt.Header(labelLimit=PANEL + 20)}
-    if any(down):
-        column, row = alt.Column("across:N", sort=across, **places), alt.Row("down:N", sort=down, **places)
-        return Chart(name, title, specification(chart.facet(column=column, row=row)), note)
-    wrapped = chart.facet(facet=alt.Facet("across:N", sort=across, **places), columns=min(len(across), MOST_PANELS))
-    return Chart(name, title, specification(wrapped.resolve_axis(x="independent")), note)
-
-
-def dots(name: str, title: str, values: Mapping[str, Mapping[str, Interval]], *, note: str = "") -> Chart:
-    """A panel a column, in it a row a model with its value as a dot and its 95 % interval, if known, as a line.
-
-    Args:
-        title: Above it, with the unit.
-        values: Model -> column -> value and its interval's ends; in order.
-        note: Below it, before what the lines are.
-    """
-    import altair as alt
-
-    known = [low is not None for row in values.values() for _, low, _ in row.values()]
-    lines_are = "95 % intervals." if all(known) else "95 % intervals where they are known." if any(known) else ""
-    rows = [
-        {"model": model, "across": column, "down": "", "value": value, "low": low, "high": high}
-        for model, row in values.items()
-        for column, (value, low, high) in row.items()
-    ]
-    y = alt.Y("model:N", title=None, sort=list(values), axis=alt.Axis(labelLimit=0, grid=True, ticks=False))
-    base = alt.Chart().encode(y)
-    lines = base.mark_rule(color=COLOURS[0], size=2).encode(alt.X("low:Q"), x2="high:Q")
-    x = alt.X("value:Q", title=None, scale=alt.Scale(zero=False), axis=alt.Axis(tickCount=4))
-    marks = base.mark_circle(size=45, color=COLOURS[0], opacity=1).encode(x)
-    size = (DOTS_WIDTH, max(40, 16 * len(values)))
-    return _in_panels(name, title, [lines, marks], rows, size, f"{note} {lines_are}".strip())
+    colour = alt.Color("group:N", title=None, scale=alt.Scale(domain=groups, range=COLOURS), legend=below)
+    few = len(groups) <= len(COLOURS)
+    shape = alt.Shape("group:N", title=None, scale=alt.Scale(domain=groups, range=SHAPES))
+    return colour, alt.value("circle") if few else shape
 
 
 def without_size(labels: Sequence[str]) -> str:
@@ -233,10 +178,9 @@ def intervals(
     zero: bool = True,
     note: str = "",
 ) -> Chart:
-    """A row a point, with its interval: bars from 0, or marks.
+    """A row a point with its interval, `low` to `high`, where these are known: bars from 0, or marks.
 
     Args:
-        points: In order; an interval is `low` to `high`, none where these are unknown.
         bars: Whether values are drawn as bars.
         zero: Whether marks stand beside a line at 0, as in a forest plot of differences.
         note: Below it.
@@ -246,13 +190,12 @@ def intervals(
     rows = []
     for point in points:
         low, high = (point.x if end is None else end for end in (point.low, point.high))
-        row: Row = {"label": point.label, "group": point.group, "x": point.x, "low": low, "high": high}
-        rows.append(row)
-    y = alt.Y("label:N").title(None).sort([point.label for point in points]).axis(labelLimit=0)
+        rows.append({"label": point.label, "group": point.group, "x": point.x, "low": low, "high": high})
+    y = alt.Y("label:N").title(None).sort([point.label for point in points]).axis(labelLimit=300)
     base = alt.Chart(alt.Data(values=rows)).encode(y)
     x = alt.X("x:Q").title(label).scale(zero=bars).axis(tickCount=8)
     marks = base.mark_bar(opacity=0.75, height={"band": 0.7}) if bars else base.mark_point(filled=True, size=50)
-    marks = marks.encode(x, color=_colour(points))
+    marks = marks.encode(x, color=_series(points)[0])
     ends = base.mark_rule().encode(alt.X("low:Q").title(label), x2="high:Q")
     chart = alt.layer(*_borders((0.0, None) if zero and not bars else None), marks, ends)
     return Chart(name, title, specification(chart.properties(width=WIDTH, height=max(60, 15 * len(rows)))), note)
@@ -299,15 +242,14 @@ def chart_files(chart: Chart, folder: Path, formats: Sequence[str]) -> list[Path
     config = {"font": FONTS} | chart.spec.get("config", {})
     spec = {**chart.spec, "background": "white", "title": title, "config": config}
     picture = vl_convert.vegalite_to_svg(json.dumps(spec))
-    files = []
-    for one in formats:
-        file = folder / f"{chart.name}.{one}"
-        if one == "svg":
-            file.write_text(picture, encoding="utf-8")
-        else:
-            made = vl_convert.svg_to_pdf(picture) if one == "pdf" else vl_convert.svg_to_png(picture, scale=SCALE)
-            file.write_bytes(made)
-        files.append(file)
+    made = {
+        "svg": picture.encode,
+        "pdf": lambda: vl_convert.svg_to_pdf(picture),
+        "png": lambda: vl_convert.svg_to_png(picture, scale=SCALE),
+    }
+    files = [folder / f"{chart.name}.{one}" for one in formats]
+    for file, one in zip(files, formats, strict=True):
+        file.write_bytes(made[one]())
     return files
 
 
@@ -335,10 +277,7 @@ def draws(letters: str) -> bool:
 
 
 def chart_formats(text: str, option: str = "--charts") -> tuple[str, ...]:
-    """The formats that a list such as "svg,pdf" names; "none": no files.
-
-    Args:
-        option: Whose value it is, for the message.
+    """The formats that an option's list such as "svg,pdf" names; "none": no files.
 
     Raises:
         CulturevalError: One is not among `FORMATS`, or what draws them is not installed.
@@ -353,31 +292,13 @@ def chart_formats(text: str, option: str = "--charts") -> tuple[str, ...]:
     return tuple(dict.fromkeys(names))
 
 
-def short_names(names: Sequence[str], longest: int = LONGEST_NAME) -> dict[str, str]:
-    """Names without the folder or organisation, and of at most so many letters, whose middle is left out.
-
-    A name is whole where it would be another one's as well.
-    """
-    last = _while_unique({name: name.rstrip("/").rpartition("/")[2] or name for name in names})
-    return _while_unique({name: without_middle(short, longest) for name, short in last.items()})
+def short_names(names: Sequence[str]) -> dict[str, str]:
+    """Names without the folder or organisation; a name is whole where it would be another one's as well."""
+    last = {name: name.rstrip("/").rpartition("/")[2] or name for name in names}
+    taken = Counter(last.values())
+    return {name: short if taken[short] == 1 else name for name, short in last.items()}
 
 
-def chart_names(names: Sequence[str], longest: int = LONGEST_NAME) -> dict[str, str]:
-    """`short_names` as charts draw them, those from right to left isolated."""
-    return {name: isolated(short) for name, short in short_names(names, longest).items()}
-
-
-def isolated(text: str) -> str:
-    """A text that may be written from right to left, set apart from the text around it (by U+2068 and U+2069)."""
-    leftwards = any(unicodedata.bidirectional(character) in ("R", "AL") for character in text)
-    return f"\u2068{text}\u2069" if leftwards else text
-
-
-def _while_unique(short: Mapping[str, str]) -> dict[str, str]:
-    taken = list(short.values())
-    return {name: text if taken.count(text) == 1 else name for name, text in short.items()}
-
-
-def without_middle(text: str, longest: int) -> str:
-    """A text of at most so many letters."""
-    return text if len(text) <= longest else f"{text[: longest // 2 - 1]}…{text[-(longest - longest // 2) :]}"
+def chart_names(names: Sequence[str]) -> dict[str, str]:
+    """`short_names` as charts draw them: without control characters, those from right to left isolated."""
+    return {name: isolated(escaped(short)) for name, short in short_names(names).items()}

@@ -24,13 +24,9 @@ MOST_NAMED = 3  # groups of which tasks cannot run
 
 
 class Finding(NamedTuple):
-    """One thing that was looked for.
+    """One thing that was looked for; `how` is what to do, `tasks` those that cannot run or be scored without it.
 
-    Attributes:
-        state: "wrong" is what lets a run fail; "optional" what a user chooses to do without.
-        what: What was looked for.
-        how: What to do, or what does not work, unless the state is "ok".
-        tasks: Those that cannot run or be scored without it.
+    "wrong" is what lets a run fail, "optional" what a user chooses to do without.
     """
 
     state: Literal["wrong", "missing", "optional", "ok"]
@@ -192,18 +188,13 @@ def check_judges() -> list[Finding]:
     from cultureval.metrics.judges.identity import judge_identity
     from cultureval.metrics.judges.settings import configured_judges
 
-    try:
-        judges = [judge for judge in configured_judges() if judge.servers()]  # which raises for a missing key
-    except CulturevalError as error:
-        return [Finding("wrong", "judge", str(error))]
     findings = []
-    for judge in judges:
-        what = f"judge {judge.name} ({judge.model})"
-        try:
+    try:
+        for judge in (judge for judge in configured_judges() if judge.servers()):  # which raises for a missing key
             judge_identity(judge.with_(max_retries=0))
-            findings.append(Finding("ok", f"{what} answers at {', '.join(judge.base_url)}"))
-        except CulturevalError as error:
-            findings.append(Finding("missing", what, str(error)))
+            findings.append(Finding("ok", f"judge {judge.name} ({judge.model}) answers"))
+    except CulturevalError as error:
+        findings.append(Finding("wrong", "judge", str(error)))
     return findings
 
 

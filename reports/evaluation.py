@@ -6,7 +6,6 @@ from typing import NamedTuple
 
 from cultureval.reports.summary_text import shown_run
 from cultureval.runs.loading import Run, load
-from cultureval.runs.record import RunRecord
 from cultureval.runs.recording import record_of
 from cultureval.runs.writing import complete_results
 from cultureval.runtime.errors import ProblemList, described
@@ -20,17 +19,11 @@ from cultureval.runtime.smollm2 import is_unpacked
 from cultureval.tasks.catalogue import all_suites
 from cultureval.tasks.preflight import preflight
 from cultureval.tasks.reading import forget_files, rows_at_hand
-from cultureval.tasks.running import FinishedRun, quiet_libraries, run_tasks
+from cultureval.tasks.running import quiet_libraries, run_tasks
 
 
 class SavedRun(NamedTuple):
-    """A finished run, which is on the disk.
-
-    Attributes:
-        run: What its results file holds.
-        path: The file with all scores and the summary as text, beside the results file.
-        problems: A clause for each thing, after saving, that failed: uploads, further files.
-    """
+    """A finished run that is on the disk: `path` is the summary beside its results file, `problems` failed later."""
 
     run: Run
     path: Path
@@ -51,10 +44,7 @@ def evaluate_tasks(
     """Runs tasks under the current settings and writes LightEval's results and details, and the summary beside them.
 
     Args:
-        model: Hub id, folder, or YAML file with settings.
         check_model: Checks the model before anything loads (`cultureval.models.choice.check_model`).
-        names: Tasks, groups, suites, or files of them.
-        limit: At most this many rows per task; None: all.
         saving: What is kept, and where it is uploaded; None: results and details in the output folder.
         skip_unscorable: Whether tasks that cannot be scored are left out instead of stopping the run.
         wrong: Problems of the command line, to be told with the others.
@@ -62,8 +52,7 @@ def evaluate_tasks(
     Raises:
         CulturevalError: All that keeps the run from starting (`tasks.preflight`), or an error of the run.
     """
-    started = time.time()
-    saving = saving or Saving()
+    started, saving = time.time(), saving or Saving()
     forget_files()  # those of an earlier run of this process
     with working("Checking the model, the tasks and their data"):
         unpacked = is_unpacked(model)
@@ -72,8 +61,9 @@ def evaluate_tasks(
     with use_settings(current_settings().with_(suite=plan.options, judges=plan.judges, **plan.without)):
         with rows_at_hand(plan.subsets):
             finished = run_tasks(model, plan.model.file, plan.tasks, limit, output_dir, saving)
-        save_run(finished, record_of(finished, plan.missing, started, plan.unscorable, plan.unjudged))
         tracker = finished.tracker
+        complete_results(finished, record_of(finished, plan.missing, started, plan.unscorable, plan.unjudged))
+        tracker.save()
         run = load(tracker.results_file).runs[0]
         problems = [*tracker.failed_uploads, *write_files_of_suites(run)]
     try:
@@ -94,12 +84,3 @@ def write_files_of_suites(run: Run) -> list[str]:
         except Exception as error:  # of another package's function; the run's results are saved
             problems.append(f"the further files of {name} cannot be written ({described(error)})")
     return problems
-
-
-def save_run(run: FinishedRun, record: RunRecord) -> None:
-    """Writes results, with the run's record, and details.
-
-    The path of the results file is then `run.tracker.results_file`.
-    """
-    complete_results(run, record)
-    run.tracker.save()

@@ -3,19 +3,17 @@
 import os
 import re
 import shlex
-import unicodedata
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from cultureval.metrics.code.report import verdict_lines
 from cultureval.metrics.declared import DEN, SUMS
-from cultureval.reports.terminal_tables import GAP, terminal_table
+from cultureval.reports.terminal_tables import GAP
 from cultureval.runs.frame import NAMES
 from cultureval.runs.rows import (
     Row,
     answer_of,
-    chosen_options,
     gold_of,
     headline_of,
     is_choice,
@@ -26,14 +24,16 @@ from cultureval.runs.rows import (
 )
 from cultureval.runtime.doc_fields import specific_of
 from cultureval.runtime.errors import MARKS, CulturevalError, counted, escaped, shorten, shown_names
+from cultureval.runtime.printing import isolated
 from cultureval.runtime.rounding import without_nan
 from cultureval.tasks.catalogue import all_suites, known_task
 
 TOP = 5  # choices to show of a scored sample
-RIGHT_TO_LEFT = ("R", "AL")  # bidirectional classes of letters
 HEADER = ("Item", "prompt", "gold", "answer", "score")
 WORD = re.compile(r"[^\s\u2e80-\uffff]*")  # Chinese writes no spaces between words
+UNCLOSED = re.compile(r"\u2068[^\u2068\u2069]*?…(?=  |$)(?![^\u2068\u2069]*\u2069)")  # an isolate of a cell that is cut
 NARROW = 16  # at most so many cells for an item's name and a gold answer; prompt and answer share what is left
+LONGEST = 1000  # letters of a text in a table
 
 
 def places_of(item: str, rows: Sequence[Row], task: str) -> list[int]:
@@ -78,26 +78,34 @@ def items_table(rows: Sequence[Row], task: str, run: str, width: int | None, lim
         limit: At most this many items.
         results: The folder or file that the user named.
     """
-    shown, metric, names = list(rows[:limit]), headline_of(task), names_of(rows)
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    shown, metric, names = rows[:limit], headline_of(task), names_of(rows)
     alike = os.path.commonprefix([row["doc"]["query"] for row in shown]) if len(shown) > 1 else ""
     last_word = WORD.match(alike[::-1])
     start = len(alike) - (last_word.end() if last_word else 0)  # what all prompts begin with is not shown
-    of_item = [_number(row["metric"], metric) for row in shown]
-    columns = [
-        [_cut(_one_line(name)[::-1], NARROW)[::-1] for name in names[:limit]],  # the ends differ
-        [row["doc"]["query"][start:] for row in shown],
-        [gold_of(row) for row in shown],
-        [answer_of(row, metric) for row in shown],
-        ["n/a" if number is None else f"{number:.4g}" for number in of_item],
-    ]
-    rest = (width or 120) - sum(min(_widest(columns[at], HEADER[at]), NARROW) + GAP for at in (0, 2, 4))
-    answer = max(min(_widest(columns[3], HEADER[3]), rest // 2), NARROW // 2)
-    limits = (NARROW, max(rest - answer - GAP, NARROW // 2), NARROW, answer, NARROW)
-    cut = [[_cut(cell, most, width is not None) for cell in cells] for cells, most in zip(columns, limits, strict=True)]
-    title = f"{task}, {escaped(run)}: {len(shown)} of {counted(len(rows), 'row')}, score: {metric or 'none'}"
-    lines = [terminal_table(HEADER, zip(*cut, strict=True), "llllr", title, width=width)]
+    table = Table(box=None, padding=(0, GAP, 0, 0), pad_edge=False, show_header=False)
+    for most in (NARROW, None, NARROW, None, NARROW):
+        table.add_column(max_width=most)
+    table.add_row(*HEADER)
+    for name, row in zip(names, shown, strict=False):
+        score = _number(row["metric"], metric)
+        name = name if len(name) <= NARROW else f"…{name[1 - NARROW :]}"  # the ends differ
+        texts = (name, row["doc"]["query"][start:][:LONGEST], gold_of(row), answer_of(row, metric)[:LONGEST])
+        cells = [shown_text(" ".join(text.split()), width is not None) for text in texts]
+        table.add_row(
+            *(Text(cell, no_wrap=True, overflow="ellipsis") for cell in cells),
+            "n/a" if score is None else f"{score:.4g}",
+        )
+    console = Console(width=width or 120, color_system=None, force_terminal=False, force_jupyter=False)
+    with console.capture() as capture:
+        console.print(table)
+    lines = [f"{task}, {escaped(run)}: {len(shown)} of {counted(len(rows), 'row')}, score: {metric or 'none'}"]
+    lines += [UNCLOSED.sub("\\g<0>\u2069", line.rstrip()) for line in capture.get().splitlines()]
     lines += [f"{counted(len(rows) - len(shown), 'more row')}: --limit N"] if len(shown) < len(rows) else []
-    first = shlex.quote(_one_line(names[0])) if names else "ITEM"
+    first = shlex.quote(shown_text(names[0])) if names else "ITEM"
     return "\n".join([*lines, f"One item in full: cultureval show {shlex.quote(results)} {shlex.quote(task)} {first}"])
 
 
@@ -105,26 +113,6 @@ def _number(scores: Mapping[str, Any], metric: str) -> float | None:
     """The item's score by a metric, else by the first that has one: an item of another kind has others."""
     known = {name: value for name, value in scores.items() if isinstance(value, int | float) and value == value}
     return known.get(metric, next((value for name, value in known.items() if not name.endswith(DEN)), None))
-
-
-def _widest(cells: Sequence[str], header: str) -> int:
-    """The width of a column in terminal cells."""
-    from rich.cells import cell_len
-
-    return max(map(cell_len, (header, *map(_one_line, cells))))
-
-
-def _cut(text: str, width: int, isolate: bool = False) -> str:
-    """The text on one line of at most `width` cells."""
-    from rich.text import Text
-
-    line = Text(_one_line(text))
-    line.truncate(width, overflow="ellipsis")
-    return shown_text(line.plain, isolate)
-
-
-def _one_line(text: str) -> str:
-    return shown_text(" ".join(text.split()))
 
 
 def describe(row: Row, metric: str, isolate: bool = False) -> str:
@@ -142,7 +130,6 @@ def describe(row: Row, metric: str, isolate: bool = False) -> str:
         choices = zip(option_scores(row, metric), (choice.strip() for choice in doc["choices"]), strict=True)
         lines.append(f"choices as {metric or 'their log-probability'} orders them, the chosen first:")
         lines += [f"  {score:8.3f}  {choice}" for score, choice in sorted(choices, key=lambda pair: -pair[0])[:TOP]]
-        lines += _other_choices(row, metric)
     else:
         texts = saved_texts(response)
         names = [f"reply {place} of {len(texts)}" if texts[1:] else "reply" for place in range(1, len(texts) + 1)]
@@ -158,9 +145,7 @@ def describe(row: Row, metric: str, isolate: bool = False) -> str:
 
 def score_text(value: Any) -> str:
     """A score in short; other things that metrics leave in details (labels, inputs of corpus metrics)."""
-    if isinstance(value, int | float):
-        return f"{value:.4g}"
-    return value if isinstance(value, str) else shorten(value, 60)
+    return f"{value:.4g}" if isinstance(value, int | float) else shorten(value, 60)
 
 
 def _verdict_text(verdict: Mapping[str, Any]) -> str:
@@ -169,22 +154,10 @@ def _verdict_text(verdict: Mapping[str, Any]) -> str:
     return "; ".join(str(part) for part in parts if part)
 
 
-def _other_choices(row: Row, metric: str) -> list[str]:
-    """A line for each other accuracy of the row that chose otherwise."""
-    chosen = chosen_options(row, metric)
-    others = [name for name in ("acc", "acc_norm") if name in row["metric"] and name != metric]
-    return [f"{name} chose {' | '.join(found)}" for name in others if (found := chosen_options(row, name)) != chosen]
-
-
 def shown_text(line: str, isolate: bool = False) -> str:
-    """A line as a terminal may show it: control characters as escapes.
-
-    With `isolate` a line with right-to-left letters stands between isolates (U+2068, U+2069), so that it does not
-    reorder what stands beside it.
-    """
+    """A line as a terminal may show it: control characters as escapes; with `isolate` a right-to-left line isolated."""
     text = escaped(line, keep=f"\t{MARKS}")
-    right_to_left = any(unicodedata.bidirectional(letter) in RIGHT_TO_LEFT for letter in text)
-    return f"\u2068{text}\u2069" if isolate and right_to_left else text
+    return isolated(text) if isolate else text
 
 
 def save_picture(row: Row, task: str, path: Path) -> str | None:
@@ -192,8 +165,3 @@ def save_picture(row: Row, task: str, path: Path) -> str | None:
     known = known_task(task)
     draw = all_suites()[known.suite].part("picture") if known else None
     return draw(row, path) if draw else None
-
-
-def printable(text: str) -> str:
-    """The text without control characters, which neither a terminal nor XML should get."""
-    return "".join(letter for letter in text if letter.isprintable() or letter in "\n\t")

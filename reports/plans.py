@@ -9,6 +9,7 @@ import re
 import shlex
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,7 +25,6 @@ from cultureval.tasks.selection import select_tasks
 
 LOG, ASKED, ARRAY_JOB = "run.log", "run.json", "array_job.sh"
 FINISHED, UNFINISHED, CHANGED, OPEN = "finished", "not finished", "changed since", "not run"
-COMMAND = "cultureval: "  # how our own messages begin
 Text = Annotated[str, StringConstraints(min_length=1, max_length=1000, pattern=r"^[^\x00-\x1f\x7f]+$")]
 Names = Annotated[list[Text], BeforeValidator(lambda one: [one] if isinstance(one, str) else one), Field(min_length=1)]
 Options = Annotated[tuple[str, ...], BeforeValidator(lambda one: shlex.split(one) if isinstance(one, str) else one)]
@@ -42,15 +42,7 @@ class _Part(BaseModel):
 
 
 class PlannedModel(_Part):
-    """A model of a plan.
-
-    Attributes:
-        model: As `cultureval eval` takes it.
-        name: Of its folder; default: made from the model.
-        settings: Settings of the model, as in a model file.
-        suites: Instead of the plan's.
-        options: Of `cultureval eval`, after the plan's.
-    """
+    """A model of a plan, as `cultureval eval` takes it, with the name of its folder, and what it has of its own."""
 
     model: Text
     name: Text | None = None
@@ -60,16 +52,7 @@ class PlannedModel(_Part):
 
 
 class Plan(_Part):
-    """The content of a plan.
-
-    Attributes:
-        models: Each a `PlannedModel`, or a text, which is its `model`.
-        suites: Each is a run of every model: suites, groups or tasks.
-        output_dir: Each run has the folder MODEL/SUITE in it.
-        options: Of `cultureval eval`, for all runs, as on the command line.
-        slurm: Options of sbatch, as on the command line.
-        at_once: At most so many jobs of the array run at a time.
-    """
+    """The content of a plan; docs/plans.md describes its fields."""
 
     models: Annotated[
         list[Annotated[PlannedModel, BeforeValidator(lambda one: {"model": one} if isinstance(one, str) else one)]],
@@ -135,11 +118,11 @@ def read_plan(file: Path, check: Callable[[str, str, Sequence[str]], None]) -> t
     runs: dict[Path, PlannedRun] = {}
     problems = ProblemList()
     for model in plan.models:
-        if not (suites := model.suites or plan.suites):
-            raise CulturevalError(f"{file}: {model.model} has no `suites`, and the plan has none.")
         options = plan.options + model.options
         local = model.model.startswith(("/", "~", "."))
         label = plain(model.name or (Path(model.model).name if local else model.model))
+        if not (suites := model.suites or plan.suites):
+            raise CulturevalError(f"{file}: {model.model} has no `suites`, and the plan has none.")
         for suite in suites:
             folder = plan.output_dir.expanduser() / label / plain(suite)
             if folder in runs:
@@ -171,12 +154,11 @@ def run_plan(runs: Sequence[PlannedRun], say: Callable[[str], None]) -> list[Pla
         say(f"{run.name}: starts; its output is in {run.folder / LOG}")
         run.folder.mkdir(parents=True, exist_ok=True)
         (run.folder / ASKED).write_text(run.asked, encoding="utf-8")
-        environment = dict(os.environ)
-        if run.model.settings:
-            settings = dict(current_settings().model_settings) | run.model.settings
-            environment[variable_of("model_settings")] = json.dumps(settings, default=str)
-        if suites := ",".join(current_settings().custom_suites):  # --custom-suites of this command
-            environment[variable_of("custom_suites")] = suites
+        settings = json.dumps(dict(current_settings().model_settings) | run.model.settings, default=str)
+        given = {"model_settings": settings, "custom_suites": ",".join(current_settings().custom_suites)}
+        environment = os.environ | {
+            variable_of(name): value for name, value in given.items() if value not in ("", "{}")
+        }
         with (run.folder / LOG).open("wb") as log:
             status = subprocess.run(
                 command_of(run), env=environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log
@@ -196,13 +178,10 @@ def command_of(run: PlannedRun) -> list[str]:
 
 
 def last_message(run: PlannedRun) -> str:
-    """The last message of ours in a run's log, with the first problem of a list, else its last line."""
+    """The last line of a run's log."""
     log = run.folder / LOG
     text = log.read_bytes()[-4000:].decode("utf-8", "replace") if log.is_file() else ""
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    ours = [place for place, line in enumerate(lines) if line.startswith(COMMAND)]
-    message = " ".join(lines[ours[-1] : ours[-1] + 1 + lines[ours[-1]].endswith(":")] if ours else lines[-1:])
-    return escaped(message.removeprefix(COMMAND))
+    return escaped(next((line.strip() for line in reversed(text.splitlines()) if line.strip()), ""))
 
 
 def write_array_job(plan: Plan, runs: Sequence[PlannedRun], file: Path) -> Path:
@@ -231,9 +210,9 @@ def status_table(runs: Sequence[PlannedRun]) -> str:
     """How all runs of a plan stand, as text."""
     states = [run.state for run in runs]
     rows = [
-        [str(number), run.folder.parent.name, run.suite, state, last_message(run)[:80] if state == UNFINISHED else ""]
+        (str(number), run.folder.parent.name, run.suite, state, last_message(run)[:80] if state == UNFINISHED else "")
         for number, (run, state) in enumerate(zip(runs, states, strict=True))
     ]
-    total = ", ".join(f"{states.count(word)} {word}" for word in dict.fromkeys(states))
+    total = ", ".join(f"{count} {word}" for word, count in Counter(states).items())
     table = terminal_table(("run", "model", "suite", "state", "last message"), rows, "rllll")
     return f"{table}\n{counted(len(runs), 'run')}: {total}"

@@ -2,7 +2,7 @@
 
 import json
 import shlex
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +10,6 @@ from cultureval.metrics.proportions import NORMAL_95
 from cultureval.reports.terminal_tables import terminal_table
 from cultureval.runs.files import output_folder
 from cultureval.runs.loading import Run
-from cultureval.runs.scores import Score
 from cultureval.runs.table import Cell, TableOfRun, tables_of
 from cultureval.runs.warnings import warnings
 from cultureval.runtime.errors import escaped
@@ -37,7 +36,8 @@ def shown_run(run: Run, width: int | None, full: bool = False, untold: Collectio
     lines += filter(None, [_cost(run)])
     lines += [f"Results: {shlex.quote(str(_shortest(run.file)))}"]
     if not full:
-        lines += [f"All scores and signatures: cultureval show {_folder(run)} --full"]
+        folder = _shortest(output_folder(run.file.resolve()) or run.file)
+        lines += [f"All scores and signatures: cultureval show {shlex.quote(str(folder))} --full"]
     tables: dict[str, list[TableOfRun]] = {}
     for table in tables_of(run):
         tables.setdefault(table.suite, []).append(table)
@@ -49,48 +49,41 @@ def shown_run(run: Run, width: int | None, full: bool = False, untold: Collectio
 
 
 def suite_lines(tables: Sequence[TableOfRun], width: int) -> list[str]:
-    """The lines of a suite's tables, at most `MOST_LINES`: where they are more, first notes and then rows go."""
-    rows = {table.name: table.rows for table in tables}
+    """The lines of a suite's tables, at most `MOST_LINES`: where they are more, notes go, and rows of long tables."""
     lines = [line for table in tables for line in table_lines(table, width)]
     if len(lines) <= MOST_LINES:
         return lines
-    lines = [line for table in tables for line in table_lines(table, width, notes=False)]
-    over = len(lines) - MOST_LINES + 1
-    while over > 0 and any(len(some) > 1 for some in rows.values()):
-        longest = max(tables, key=lambda table: len(rows[table.name]))
-        kept = rows[longest.name]
-        last = next(row for row in reversed(kept) if not longest.main or row != longest.main[0])
-        rows[longest.name], over = [row for row in kept if row != last], over - 1
-    lines = [line for table in tables for line in table_lines(table, width, rows[table.name], notes=False)]
+    for most in range(MOST_LINES, 0, -1):
+        lines = [line for table in tables for line in table_lines(table, width, most)]
+        if len(lines) < MOST_LINES:
+            break
     return [*lines, "(more rows and notes: --full or --json)"]
 
 
-def table_lines(table: TableOfRun, width: int, rows: Sequence[str] | None = None, notes: bool = True) -> list[str]:
+def table_lines(table: TableOfRun, width: int, most: int | None = None) -> list[str]:
     """The lines of a table: title, header, rows and notes, no wider than `width`; errors are left out before it folds.
 
     Args:
-        rows: Those that are shown; None: all.
-        notes: Whether its notes stand below.
+        most: So many rows, with that of the main number, and no notes; None: all of it.
     """
     from rich.cells import cell_len
 
     lower = ", ".join(name for name in table.columns if name in table.lower)
     told = "; ".join(filter(None, (table.unit, lower and f"lower is better: {lower}")))
-    shown = table.rows if rows is None else rows
+    rows = table.rows[:most]
+    if table.main and table.main[0] in table.rows[len(rows) :]:
+        rows = [*rows[:-1], table.main[0]]
     header = ["", *table.columns, "n"]
     for errors in (True, False):
-        cells = [[row, *_texts(table, row, errors), _count(table, row)] for row in shown]
+        cells = [[row, *_texts(table, row, errors), _count(table, row)] for row in rows]
         lines = terminal_table(header, cells, "lr", indent=2, width=10_000).splitlines()
         if max(map(cell_len, lines)) <= width:
             break
     else:
         lines = terminal_table(header, cells, "lr", indent=2, width=width).splitlines()
-    said = [line for note in table.notes for line in folded(note, width - 2).splitlines()] if notes else []
-    return [
-        *folded(f"{table.name}: {told}" if told else table.name, width).splitlines(),
-        *lines,
-        *(f"  {one}" for one in said),
-    ]
+    said = [line for note in table.notes for line in folded(note, width - 2).splitlines()] if most is None else []
+    title = folded(f"{table.name}: {told}" if told else table.name, width).splitlines()
+    return [*title, *lines, *(f"  {one}" for one in said)]
 
 
 def _texts(table: TableOfRun, row: str, errors: bool) -> list[str]:
@@ -104,7 +97,7 @@ def _text(cell: Cell | None, errors: bool) -> str:
     parts = [] if cell.value is None else [printed(cell.value, cell.digits)]
     at_end = cell.value in (cell.low, cell.high)  # of the range: an interval of one side
     if errors and cell.value is not None and cell.error is not None and not at_end:
-        parts.append(f"±{printed(NORMAL_95 * cell.error, cell.digits)}")
+        parts.append(f"±{_interval(cell.error, cell.digits)}")
     parts += [f"({cell.words})" if parts else cell.words] if cell.words else []
     parts += [f"[{printed(cell.published, cell.digits)}]"] if cell.published is not None else []
     return " ".join(parts)
@@ -152,52 +145,46 @@ def _table_data(table: TableOfRun) -> dict[str, Any]:
         {"row": row, "column": column} | {name: getattr(cell, name) for name in numbers}
         for (row, column), cell in table.cells.items()
     ]
-    main = list(table.main) if table.main else None
-    told = {"name": table.name, "unit": table.unit, "main": main, "lower": sorted(table.lower)}
-    return told | {"cells": cells, "notes": table.notes}
+    main, lower = list(table.main) if table.main else None, sorted(table.lower)
+    return {"name": table.name, "unit": table.unit, "main": main, "lower": lower, "cells": cells, "notes": table.notes}
 
 
 def notes_of(run: Run) -> list[str]:
     """The notes on the data, each once, after the first task that has it."""
-    notes = {note: task.task for task in list(run.record.tasks.values())[::-1] for note in task.notes}
-    return [f"{task}: {note}" for note, task in list(notes.items())[::-1]]
+    notes: dict[str, str] = {}
+    for task in run.record.tasks.values():
+        for note in task.notes:
+            notes.setdefault(note, task.task)
+    return [f"{task}: {note}" for note, task in notes.items()]
 
 
 def full_lines(run: Run, width: int | None) -> list[str]:
     """Every score of a run, on the scale of its metric, the notes on its data, and its signatures."""
-    rows = list(_score_rows(run))
-    lines = terminal_table(("Task", "metric", "value", "±", "n"), rows, "llrrr", width=width).splitlines()
-    lines += notes_of(run)
-    lines += [f"{task}: not verified: {why}" for task, why in run.unverified.items()]
-    lines += [f"{one.task}: {one.metric} is {one.in_file:.6g} in the file" for one in run.differs]
+    rows = [
+        (task, metric, printed(score.value, 4), _interval(score.error, 4), of_asked(score.n, score.asked))
+        for task, scores in run.scores.items()
+        for metric, score in scores.items()
+    ]
     return [
-        *lines,
+        *terminal_table(("Task", "metric", "value", "±", "n"), rows, "llrrr", width=width).splitlines(),
+        *notes_of(run),
+        *(f"{task}: not verified: {why}" for task, why in run.unverified.items()),
+        *(f"{one.task}: {one.metric} is {one.in_file:.6g} in the file" for one in run.differs),
         *("Signatures:" for _ in run.record.signatures[:1]),
         *(f"  {one.text}" for one in run.record.signatures),
         "",
     ]
 
 
-def _score_rows(run: Run) -> Iterator[tuple[str, str, str, str, str]]:
-    for task, scores in run.scores.items():
-        shown = task
-        for metric, score in scores.items():
-            yield shown, metric, *_score_texts(score)
-            shown = ""
-
-
-def _score_texts(score: Score) -> tuple[str, str, str]:
-    error = "" if score.error is None else printed(NORMAL_95 * score.error, 4)
-    return printed(score.value, 4), error, of_asked(score.n, score.asked)
+def _interval(error: float | None, digits: int) -> str:
+    return "" if error is None else printed(NORMAL_95 * error, digits)
 
 
 def _cost(run: Run) -> str:
     """What all answers of a server with prices cost, and their tokens."""
     took = run.record.timing
-    if not took.cost:
-        return ""
     tokens = f"{took.tokens_paid_in or 0:,} tokens of prompts, {took.tokens_paid_out or 0:,} of answers"
-    return f"Cost: {took.cost:.4g} for {tokens}. The provider's bill counts."
+    return f"Cost: {took.cost:.4g} for {tokens}. The provider's bill counts." if took.cost else ""
 
 
 def listed(sentences: Iterable[str], width: int) -> list[str]:
@@ -207,11 +194,6 @@ def listed(sentences: Iterable[str], width: int) -> list[str]:
         first, *others = folded(escaped(sentence), max(width - 2, 1)).splitlines() or [""]
         lines += [f"- {first}", *(f"  {line}" for line in others)]
     return lines
-
-
-def _folder(run: Run) -> str:
-    """The output folder of a run, quoted for a shell; the file itself where it is in none."""
-    return shlex.quote(str(_shortest(output_folder(run.file.resolve()) or run.file)))
 
 
 def _shortest(file: Path) -> Path:

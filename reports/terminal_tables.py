@@ -17,22 +17,15 @@ def terminal_table(
     indent: int = 0,
     width: int | None = None,
 ) -> str:
-    """A table as text.
+    """A table as text: the lines, joined, without trailing spaces or a last line break.
 
-    Wide (Chinese) letters count as two cells and combining (Arabic) vowel signs as none. Cells are plain text: rich's
-    markup in them is ignored. If the table is wider than `width`, cells continue on further lines, of numbers last;
-    words are broken only where the longest words of all columns do not fit.
+    Wide (Chinese) letters count as two cells and combining (Arabic) vowel signs as none. Cells are plain text. If the
+    table is wider than `width`, cells continue on further lines.
 
     Args:
         header: The columns' names; empty for none.
-        rows: The cells, one per column.
         align: "l" for text or "r" for numbers, a letter a column; the last also applies to all further columns.
-        title: A line above the table.
-        indent: Spaces before each row of the table.
         width: In cells; None: `terminal_width`, or no limit where that is unknown.
-
-    Returns:
-        The lines, joined, without trailing spaces or a last line break.
     """
     from rich.cells import cell_len
     from rich.console import Console

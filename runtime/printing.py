@@ -6,6 +6,7 @@ import re
 import shutil
 import sys
 import textwrap
+import unicodedata
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,7 +16,7 @@ from cultureval.runtime.errors import CONTROLS, escaped
 
 # What progress bars and logs write themselves: colours, the cursor's line and visibility, erased lines.
 OF_BARS = r"\x1b\[(?:[0-9;]{0,32}m|[0-9]{0,3}[ABK]|\?25[hl])"
-# U+2068 and U+2069 remain: they isolate right-to-left lines (`saved_sample.shown_text`).
+# U+2068 and U+2069 remain: they isolate right-to-left lines (`isolated`).
 CONTROL = re.compile(rf"(?P<of_bars>{OF_BARS})|[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066\u2067]")
 COMMAND = re.compile(r"\s*(?:\S*/)?(?:cultureval|pip|python[\d.]*) \S")
 
@@ -109,3 +110,9 @@ def _steady(stream: TextIO | None) -> TextIO:
     if not stream.isatty():
         return stream
     return TerminalStream(open(stream.fileno(), "wb", closefd=False), stream.encoding, "backslashreplace", None, True)
+
+
+def isolated(text: str) -> str:
+    """A text with letters from right to left, set apart from the text around it (by U+2068 and U+2069)."""
+    leftwards = any(unicodedata.bidirectional(letter) in ("R", "AL") for letter in text)
+    return f"\u2068{text}\u2069" if leftwards else text

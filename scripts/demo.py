@@ -143,8 +143,8 @@ def write_page(models: Sequence[Path], about: str) -> None:
     from cultureval.reports.leaderboard.site import site_summary, write_site
 
     board = read_board([RESULTS / "results" / model.name for model in models])
-    written = write_site(board, PAGE, "cultureval: demo", ("svg",), about=about)
-    print_result(f"\nLeaderboard: {site_summary(board, written)}", written.index)
+    page = write_site(board, PAGE, "cultureval: demo", ("svg",), about=about)
+    print_result(f"\nLeaderboard: {site_summary(board, page)}", page)
 
 
 def has_samples(task: Task) -> bool:

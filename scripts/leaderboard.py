@@ -48,10 +48,10 @@ def leaderboard(
         check_space(space)
     with use_settings(current_settings()):  # read once: every score asks the catalogue
         board = read_board(results, papers=published, strict=strict)
-        site = write_site(board, output_dir, title, formats, logs)
+        page = write_site(board, output_dir, title, formats, logs)
     if logs and "://" not in logs and not (output_dir / logs).is_dir():
         print_note(f"--logs {logs}: the pages link {output_dir / logs}, which is not there: cultureval view --bundle.")
-    print_result(json_text(board_data(board)).rstrip() if as_json else site_summary(board, site), site.index)
+    print_result(json_text(board_data(board)).rstrip() if as_json else site_summary(board, page), page)
     if space:
         print_note(f"uploaded: {push_space(output_dir, space, public_run)}")
 
@@ -65,9 +65,9 @@ def publish_results(
     """Uploads finished results, as eval --push-to-hub. Example: cultureval publish results --results-org lab"""
     from cultureval.reports.leaderboard.publishing import publications, publish
 
-    found = publications(results, results_org, public_run)
+    found = publications(results)
     if dry_run:
         for one in found:
             print_text(one.sentence())
         return
-    publish(found, public_run, print_note)
+    publish(found, results_org, public_run, print_note)

@@ -153,21 +153,20 @@ def view(
 
 def doctor(
     results: Annotated[
-        list[Path] | None,
-        typer.Argument(metavar="[RESULTS...]", help="A run to compare with this machine, or two with each other."),
+        list[Path] | None, typer.Argument(metavar="[RESULTS...]", help="Two runs to compare with each other.")
     ] = None,
     everything: Annotated[bool, typer.Option("--all", help="Print also what is in order, such as versions.")] = False,
 ) -> None:
-    """Reports what is installed or missing, or what of results differs.
+    """Reports what is installed or missing, or in which settings two runs differ.
 
     Exit status 1: a version is wrong, or something differs. Example: cultureval doctor
     """
     if results:
-        from cultureval.reports.settings_diff import compare_runs, compare_with_here
+        from cultureval.reports.settings_diff import compare_runs
 
-        if len(results) > 2:
-            raise CulturevalError(f"doctor compares two runs at most, and {len(results)} were named.")
-        text, fits = compare_runs(*results) if len(results) == 2 else compare_with_here(results[0])
+        if len(results) != 2:
+            raise CulturevalError(f"doctor compares two runs, and {len(results)} were named.")
+        text, fits = compare_runs(*results)
     else:
         from cultureval.reports.doctor import machine_report
 

@@ -217,15 +217,15 @@ def image_refused(specific: Mapping[str, Any]) -> str:
     Args:
         specific: As of `predicted_boxes`.
     """
-    from transformers.models.glm4v.image_processing_pil_glm4v import smart_resize as glm_resized
-
     sizes_by = FAMILIES[box_format(specific["box_format"])].sizes_by
     width, height = specific["size"]
     try:  # by their sides alone: multiples of 28 or 32, and limits of pixels, decide nothing
         if sizes_by == "qwen2_vl":
             qwen_resized((width, height))
         elif sizes_by == "glm4v":
-            glm_resized(2, height, width)
+            from transformers.models.glm4v.image_processing_pil_glm4v import smart_resize
+
+            smart_resize(2, height, width)
     except ValueError as error:
         return f"the image processor of {specific['box_format']} refuses it: {error}"
     return ""

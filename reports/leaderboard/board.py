@@ -6,21 +6,17 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from cultureval.reports.charts import Chart, Point, chart_names, intervals
 from cultureval.reports.leaderboard.assets import shown
 from cultureval.reports.model_sizes import billions_of
 from cultureval.runs.files import LeftOut
-from cultureval.runs.frame import COLUMNS
 from cultureval.runs.loading import Run, load
 from cultureval.runs.pairs import Ranked, ranks
 from cultureval.runs.protocol import differences, protocol
 from cultureval.runs.scores import items_of
 from cultureval.runs.table import Cell, Place, TableOfRun, published, tables_of
 from cultureval.runs.warnings import Warning, warnings
-from cultureval.runtime.errors import counted, described, shown_names
+from cultureval.runtime.errors import counted, shown_names
 from cultureval.tasks.catalogue import all_suites, name_and_shots
 
 if TYPE_CHECKING:
@@ -28,8 +24,6 @@ if TYPE_CHECKING:
 
 Part = tuple[str, str]  # a task with `|k` and its metric
 Protocols = Mapping[Part, Mapping[str, str]]
-HASH = frozenset("0123456789abcdef")
-PARTIAL = ("limit", "samples")  # kinds of warnings on runs of few rows: ranked where there are no others
 
 
 @dataclass(frozen=True)
@@ -50,12 +44,9 @@ class Entry:
 
 @dataclass(frozen=True)
 class Row:
-    """A row of a table.
+    """A row of a table: a run, or, without an `entry`, a model of the paper.
 
     Attributes:
-        name: The run's, or that of a model of the paper.
-        cells: Its numbers by place.
-        entry: The run; None for a row of a paper.
         warnings: What a reader of the row must know.
         notes: Of this row alone.
         rank: Its rank, and the ends of the rank's 95 % interval; None without one.
@@ -80,14 +71,12 @@ class Row:
 
 @dataclass(frozen=True)
 class BoardTable:
-    """A table of a leaderboard.
+    """A table of a leaderboard; name, suite, unit and main number are those of the runs' tables.
 
     Attributes:
-        name: The same as of the runs' tables; likewise `suite`, `unit` and `main`.
         columns: Row and column of each number in the runs' own tables; that of the ranks stands first.
         lower: Of `columns` those where lower is better.
         rows: The best first; runs with other settings are the last.
-        notes: Lines below it.
     """
 
     name: str
@@ -153,14 +142,14 @@ def read_board(paths: Sequence[Path], *, papers: bool = False, strict: bool = Fa
     Raises:
         CulturevalError: A path has no results that can be read.
     """
-    results, entries, kept = load(*paths, strict=strict), [], _Items()
+    results, entries, kept = load(*paths, strict=strict), [], []
     for run in results.runs:
         tables = tables_of(run)
         told = {table.name: warnings(run, _tasks_of(table)) for table in tables}
         entries.append(Entry(run, tables, warnings(run), told))
-        kept.add(items_of(run.items, {part: 1.0 for table in tables for part in _main_parts(table)}))
+        kept.append(items_of(run.items, {part: 1.0 for table in tables for part in _main_parts(table)}))
         run.release()
-    items = kept.frame()
+    items = _joined(kept)
     found: dict[str, dict[str, list[tuple[Entry, TableOfRun]]]] = {}
     for entry in entries:
         for table in entry.tables:
@@ -183,49 +172,35 @@ def _main_parts(table: TableOfRun) -> Mapping[Part, float]:
     return cell.parts if cell and cell.value is not None and not cell.words else {}
 
 
-class _Items:
+def _joined(frames: Sequence["pandas.DataFrame"]) -> "pandas.DataFrame":
     """The frames of many runs as one, in which each name is in memory once."""
+    import pandas
+    from pandas.api.types import union_categoricals
 
-    def __init__(self) -> None:
-        self.names: dict[str, dict[str, int]] = {}
-        self.columns: dict[str, list[NDArray[Any]]] = {name: [] for name in COLUMNS}
-
-    def add(self, frame: "pandas.DataFrame") -> None:
-        """Adds the items of a run."""
-        for name in COLUMNS if len(frame) else ():
-            values = frame[name]
-            if hasattr(values, "cat"):
-                kept, known = values.cat.remove_unused_categories().cat, self.names.setdefault(name, {})
-                place = np.array([known.setdefault(text, len(known)) for text in kept.categories.tolist()], np.int32)
-                self.columns[name].append(place[kept.codes])
-            else:
-                self.columns[name].append(values.to_numpy())
-
-    def frame(self) -> "pandas.DataFrame":
-        """All of them, once; names are categories."""
-        import pandas
-
-        found = {name: np.concatenate(self.columns.pop(name) or [[]]) for name in COLUMNS}
-        for name, known in self.names.items():
-            found[name] = pandas.Categorical.from_codes(found[name], categories=list(known))
-        return pandas.DataFrame(found, copy=False)
+    columns: dict[str, Any] = {}
+    some = [frame for frame in frames if len(frame)] or frames[:1]
+    for name in some[0]:
+        parts = [frame[name] for frame in some]
+        if hasattr(parts[0], "cat"):
+            columns[name] = union_categoricals([part.cat.remove_unused_categories() for part in parts])
+        else:
+            columns[name] = pandas.concat(parts, ignore_index=True)
+    return pandas.DataFrame(columns, copy=False)
 
 
 def _table(
     pairs: Sequence[tuple[Entry, TableOfRun]], items: "pandas.DataFrame", paper: Mapping[str, Sequence[TableOfRun]]
 ) -> BoardTable:
     """A table of the runs that have it, with ranks."""
-    whole = Counter(tuple(sorted(_main_parts(table).items())) for _, table in pairs if _main_parts(table))
+    whole = Counter(tuple(sorted(weights.items())) for _, table in pairs if (weights := _main_parts(table)))
     parts = dict(whole.most_common(1)[0][0]) if whole else {}
     notes = [note for note in pairs[0][1].notes if all(note in table.notes for _, table in pairs)]
+    protocols = [_protocols(entry.run, parts, table) for entry, table in pairs]
     rows = []
     for entry, table in pairs:
         own = [note for note in table.notes if note not in notes]
-        told = entry.told[table.name]
-        rows.append(Row(entry.run.name, table.cells, entry, told, own, unranked=_unranked(entry, table, parts)))
-    if all(row.unranked for row in rows):  # a limit or the samples are no reason where all runs have one
-        rows = [replace(row, unranked="" if row.unranked.startswith("of few") else row.unranked) for row in rows]
-    protocols = [_protocols(entry.run, parts, table) for entry, table in pairs]
+        why = _unranked(entry.run, table, parts)
+        rows.append(Row(entry.run.name, table.cells, entry, entry.told[table.name], own, unranked=why))
     voters = [place for place, row in enumerate(rows) if not row.unranked] or range(len(rows))
     home = _most_shared([(pairs[place][0].run.model, protocols[place]) for place in voters])
     rows = [replace(row, differs=_differences(one, home)) for row, one in zip(rows, protocols, strict=True)]
@@ -236,20 +211,16 @@ def _table(
         replace(row, rank=found.get(row.name), unranked=row.unranked or ("" if row.name in found else reason))
         for row in rows
     ]
-    rows += [
-        Row(model, table.cells) for model, tables in paper.items() for table in tables if table.name == pairs[0][1].name
-    ]
+    name = pairs[0][1].name
+    rows += [Row(model, one.cells) for model, tables in paper.items() for one in tables if one.name == name]
     return _arranged([table for _, table in pairs], rows, notes)
 
 
-def _unranked(entry: Entry, table: TableOfRun, parts: Mapping[Part, float]) -> str:
+def _unranked(run: Run, table: TableOfRun, parts: Mapping[Part, float]) -> str:
     """Why a run has no rank; "" where it may have one."""
     if not parts or dict(_main_parts(table)) != parts:
         return "lacks tasks"
-    if any(task in entry.run.unverified for task, _ in parts):
-        return "unverified"
-    partial = [one.mark for one in entry.told[table.name] if one.kind in PARTIAL]
-    return f"of few rows ({', '.join(partial)})" if partial else ""
+    return "unverified" if any(task in run.unverified for task, _ in parts) else ""
 
 
 def _protocols(run: Run, parts: Mapping[Part, float], table: TableOfRun) -> Protocols:
@@ -260,29 +231,24 @@ def _protocols(run: Run, parts: Mapping[Part, float], table: TableOfRun) -> Prot
 
 def _most_shared(given: Iterable[tuple[str, Protocols]]) -> Protocols:
     """The protocol that most models share; of several that of the most scores, then of the newest run."""
-    models: dict[str, set[str]] = {}
-    found: dict[str, Protocols] = {}
+    found: dict[str, tuple[Protocols, set[str]]] = {}
     for model, one in given:
         key = repr(sorted((part, sorted(fields.items())) for part, fields in one.items()))
-        found.setdefault(key, one)
-        models.setdefault(key, set()).add(model)
-    return found[max(found, key=lambda key: (len(models[key]), len(found[key])))]
+        found.setdefault(key, (one, set()))[1].add(model)
+    return max(found.values(), key=lambda one: (len(one[1]), len(one[0])))[0]
 
 
 def _differences(own: Protocols, home: Protocols) -> list[str]:
     """In what a run's settings differ from others, a sentence a field."""
     shared = [part for part in own if part in home]
-    fields: dict[str, Counter[tuple[str, str]]] = {}
+    fields: dict[str, list[tuple[str, str]]] = {}
     for part in shared:
         for name, values in differences(own[part], home[part]).items():
-            fields.setdefault(name, Counter())[values] += 1
-    sentences = [] if shared or not home else ["no task in common"]
-    for name, found in fields.items():
-        here, there = found.most_common(1)[0][0]
-        hashes = all(len(value) >= 8 and HASH >= set(value) for value in (here, there))
-        values = "another" if hashes else f"{shown(here, 80)} here, {shown(there, 80)} there"
-        sentences.append(f"{name}: {values} ({counted(found.total(), 'task')})")
-    return sentences
+            fields.setdefault(name, []).append(values)
+    return ([] if shared or not home else ["no task in common"]) + [
+        f"{name}: {shown(found[0][0], 80)} here, {shown(found[0][1], 80)} there ({counted(len(found), 'task')})"
+        for name, found in fields.items()
+    ]
 
 
 def _arranged(tables: Sequence[TableOfRun], rows: Sequence[Row], notes: Sequence[str]) -> BoardTable:
@@ -302,13 +268,12 @@ def _arranged(tables: Sequence[TableOfRun], rows: Sequence[Row], notes: Sequence
     for row in sorted((row for row in rows if not row.entry), key=value):
         below = (place for place, other in enumerate(ordered) if value(other) > value(row))
         ordered.insert(next(below, len(ordered)), row)
-    ordered += sorted(
-        (one for one in rows if one.entry and not one.rank), key=lambda one: (bool(one.differs), value(one))
-    )
+    others = [row for row in rows if row.entry and not row.rank]
+    ordered += sorted(others, key=lambda row: (bool(row.differs), value(row)))
     lower = {place for place in columns if place[1] in first.lower}
     reasons: dict[str, list[str]] = {}
-    for row in ordered:
-        if main and row.entry and row.unranked and not row.differs:
+    for row in ordered if main else ():
+        if row.entry and row.unranked and not row.differs:
             reasons.setdefault(row.unranked, []).append(row.name)
     left = [f"Not ranked: {shown_names(names, 3)} ({reason})." for reason, names in reasons.items()]
     return BoardTable(first.name, first.suite, first.unit, main, columns, lower, ordered, [*notes, *left])
@@ -329,20 +294,15 @@ def _section(suite: str, tables: Sequence[BoardTable]) -> Section:
     charts = [chart for number, table in enumerate(tables) for chart in _intervals(table, number)]
     known = all_suites().get(suite)
     draw: Callable[[BoardTable], list[Chart]] | None = known.part("charts") if known else None
-    try:
-        charts += [chart for table in tables[:1] for chart in draw(table)] if draw else []
-    except Exception as error:  # of another package's function
-        note = f"The suite's own charts cannot be made: {described(error)}."
-        tables = [replace(table, notes=[*table.notes, note]) for table in tables]
-    return Section(suite, tables, charts)
+    return Section(suite, tables, [*charts, *(draw(tables[0]) if draw else [])])
 
 
 def _intervals(table: BoardTable, number: int) -> list[Chart]:
     """The main numbers of ranked rows with their intervals; [] of a single one."""
     if table.main is None or len(table.ranked) < 2:
         return []
-    names = chart_names([shown(row.name) for row in table.ranked])
-    cells = [(names[shown(row.name)], row.cells[table.main]) for row in table.ranked]
+    names = chart_names([row.name for row in table.ranked])
+    cells = [(names[row.name], row.cells[table.main]) for row in table.ranked]
     points = [Point(label, cell.value or 0.0, low=cell.low, high=cell.high) for label, cell in cells]
     name, column = f"{table.suite or 'other'}_scores{number or ''}", table.title(table.main)
     label = f"{column}, {table.unit}".strip(", ")

@@ -57,31 +57,27 @@ def as_frame(table: BoardTable, text: Callable[[str], str]) -> "pandas.DataFrame
     """
     import pandas
 
-    above = any(table.heads(place)[0] for place in table.columns)
-    heads = [("", "Rank"), ("", "Model"), *map(table.heads, table.columns)]
-    columns = [tuple(map(text, head)) if above else text(head[1]) for head in heads]
     rows = [
         [row.interval, text(marked(row)), *(text(cell_text(row.cells.get(place))) for place in table.columns)]
         for row in table.rows
     ]
-    names = pandas.MultiIndex.from_tuples(columns) if above else columns
-    return pandas.DataFrame(rows, columns=names, dtype=object)
+    return pandas.DataFrame(rows, columns=["Rank", "Model", *(text(table.title(place)) for place in table.columns)])
 
 
 def as_markdown(table: BoardTable) -> str:
     """The table in Markdown below its title and unit, with the notes below it."""
     frame = as_frame(table, escaped_markdown)
-    names = ["Rank", "Model", *(escaped_markdown(table.title(place)) for place in table.columns)]
     rules = ["---", "---", *["---:"] * len(table.columns)]
-    text = "\n".join(f"| {' | '.join(line)} |" for line in (names, rules, *frame.to_numpy().tolist()))
+    text = "\n".join(f"| {' | '.join(line)} |" for line in (frame.columns, rules, *frame.to_numpy().tolist()))
     notes = [*table.notes, *(f"{row.name}: {note}" for row in table.rows for note in (*row.notes, *row.differs))]
     return "\n\n".join([escaped_markdown(caption(table)), text, *map(escaped_markdown, notes)]) + "\n"
 
 
 def as_latex(table: BoardTable) -> str:
     """The table in LaTeX with booktabs."""
-    frame, places = as_frame(table, without_controls), "ll" + "r" * len(table.columns)
-    text = frame.to_latex(index=False, escape=True, column_format=places, multicolumn_format="c")
+    text = as_frame(table, without_controls).to_latex(
+        index=False, escape=True, column_format="ll" + "r" * len(table.columns)
+    )
     lines = [f"% {without_controls(caption(table))}", r"% needs \usepackage{booktabs}", text.replace("±", r"$\pm$")]
     return "\n".join(lines)
 
@@ -93,17 +89,11 @@ def caption(table: BoardTable) -> str:
 
 def as_data(table: BoardTable) -> dict[str, Any]:
     """The table as data for JSON."""
-    return {
-        "name": table.name,
-        "suite": table.suite,
-        "unit": table.unit,
-        "main": table.main,
-        "columns": [
-            {"row": place[0], "column": place[1], "lower_is_better": place in table.lower} for place in table.columns
-        ],
-        "rows": [_row_data(table, row) for row in table.rows],
-        "notes": list(table.notes),
-    }
+    columns = [
+        {"row": row, "column": name, "lower_is_better": (row, name) in table.lower} for row, name in table.columns
+    ]
+    about = {"name": table.name, "suite": table.suite, "unit": table.unit, "main": table.main, "columns": columns}
+    return about | {"rows": [_row_data(table, row) for row in table.rows], "notes": list(table.notes)}
 
 
 def _row_data(table: BoardTable, row: Row) -> dict[str, Any]:
@@ -116,7 +106,7 @@ def _row_data(table: BoardTable, row: Row) -> dict[str, Any]:
         "rank": {"rank": row.rank.rank, "low": row.rank.low, "high": row.rank.high} if row.rank else None,
         "unranked": row.unranked,
         "other_settings": list(row.differs),
-        "warnings": [{"kind": one.kind, "mark": one.mark, "sentence": one.sentence} for one in row.warnings],
+        "warnings": [one._asdict() for one in row.warnings],
         "notes": list(row.notes),
         "cells": [cell and {name: getattr(cell, name) for name in names} for cell in cells],
     }

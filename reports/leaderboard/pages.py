@@ -3,21 +3,23 @@
 import base64
 import hashlib
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cultureval.reports.charts import Chart, inline_svg, short_names
-from cultureval.reports.leaderboard.assets import LONGEST, file_name, shown
+from cultureval.reports.charts import inline_svg, short_names
+from cultureval.reports.leaderboard.assets import file_name, shown
 from cultureval.reports.leaderboard.board import Board, BoardTable, Entry, Row
 from cultureval.reports.leaderboard.exports import FORMATS, cell_text
 from cultureval.reports.model_sizes import size_text
+from cultureval.reports.summary_text import of_asked
 from cultureval.reports.viewer_links import PublishedAnswers
 from cultureval.runs.scores import Score
-from cultureval.runs.table import Cell, Place, TableOfRun
+from cultureval.runs.table import Cell
+from cultureval.runtime.errors import shown_names
 from cultureval.runtime.rounding import printed
 from cultureval.tasks.catalogue import all_suites
 
@@ -26,23 +28,14 @@ if TYPE_CHECKING:
     from markupsafe import Markup
 
 TEMPLATES = Path(__file__).parent / "templates"
-LONGEST_TAB, LONGEST_MODEL = 30, 80  # letters of the names of a tab and of a model
-MOST_NAMED = 6  # models that the sentence above a table names
+LONGEST_TAB = 30  # letters of a tab's name
 LEFTWARDS = re.compile(r"[^\s`]*[\u0590-\u08ff][^\s`]*(?:\s+[^\s`]*[\u0590-\u08ff][^\s`]*)*")  # Hebrew to Arabic
 RECORDED = ("model", "machine", "timing", "versions")  # parts of a run's record that its page shows
 
 
 @dataclass
 class Pages:
-    """The pages of a board.
-
-    Attributes:
-        board: The leaderboard.
-        title: Heading of the first page.
-        formats: Of the charts' files; empty: no charts.
-        answers: Where single answers can be looked at.
-        about: What stands below the heading.
-    """
+    """The pages of a board: `formats` are those of the charts' files, `about` stands below the heading."""
 
     board: Board
     title: str
@@ -61,16 +54,12 @@ class Pages:
             values = {"title": shown(model), "board": self.title, "parts": parts, "logs": self.answers.address}
             yield f"models/{file_name(model)}.html", rendered("model.html", **values)
 
-    def charts(self) -> list[Chart]:
-        """All charts; none without formats."""
-        return [chart for section in self.board.sections for chart in section.charts] if self.formats else []
-
     @cached_property
     def _names(self) -> dict[str, str]:
         """The names of rows as pages show them: no two alike."""
         rows = [row.name for section in self.board.sections for table in section.tables for row in table.rows]
         names = dict.fromkeys([*(entry.run.name for entry in self.board.entries), *rows])
-        return {name: shown(short, LONGEST) for name, short in short_names(list(names), LONGEST_MODEL).items()}
+        return {name: shown(short) for name, short in short_names(list(names)).items()}
 
     def _index(self) -> str:
         panels = [
@@ -119,14 +108,15 @@ class Pages:
     def _row(self, table: BoardTable, row: Row) -> dict[str, Any]:
         run = row.entry.run if row.entry else None
         counted = run and run.record.model.parameters
-        size = size_text(counted / 1e9) if counted else ""
+        size = [size_text(counted / 1e9)] if counted else []
         told = [(shown(one.mark, 60), shown(one.sentence, 1000)) for one in row.warnings if one.mark]
+        told += [("other settings", one) for one in row.differs]
         return {
             "name": self._names[row.name],
             "href": f"models/{file_name(run.model)}.html" if run else "",
-            "facts": [one for one in (size, shown(run.date[:10], 20)) if one] if run else [],
-            "told": [*told, *(("other settings", one) for one in row.differs)],
-            "marks": list(dict.fromkeys([mark for mark, _ in told] + ["other settings"] * bool(row.differs))),
+            "facts": [*size, shown(run.date[:10], 20)] if run else [],
+            "told": told,
+            "marks": list(dict.fromkeys(mark for mark, _ in told)),
             "rank": row.interval,
             "top": row.rank is not None and row.rank.low == 1,
             "cells": [_cell(row.cells.get(place), table.is_best(row, place)) for place in table.columns],
@@ -134,26 +124,16 @@ class Pages:
         }
 
     def _lead(self, table: BoardTable) -> str:
-        """What a reader sees first: how many models may be the best; "" without ranks."""
+        """What a reader sees first: which models may be the best; "" without ranks."""
         if table.main is None or len(table.ranked) < 2:
             return ""
         top = [self._names[row.name] for row in table.ranked if row.rank and row.rank.low == 1]
-        column, count = shown(table.title(table.main), 80), len(table.ranked)
-        if len(top) == 1:
-            return f"Of {count} models, {top[0]} alone is at the top by {column}."
-        if len(top) == count:
-            return f"Of {count} models, each may be the best by {column}."
-        named = f": {', '.join(top)}" if len(top) <= MOST_NAMED else ""
-        return f"Of {count} models, {len(top)} cannot be told apart at the top by {column}{named}."
+        column = shown(table.title(table.main), 80)
+        return f"By {column}, {len(top)} of {len(table.ranked)} models may be the best: {shown_names(top, 6)}."
 
     def _run(self, entry: Entry) -> dict[str, Any]:
-        """A run on its model's page: its warnings, tables, scores of tasks, and record."""
+        """A run on its model's page: its warnings, the scores of tasks, and its record."""
         run, record = entry.run, entry.run.record
-        scores = [
-            _task_row(task, metric, score, self.answers.of(run, task))
-            for task, metrics in run.scores.items()
-            for metric, score in metrics.items()
-        ]
         parts = record.model_dump(mode="json", include={*RECORDED}, exclude_defaults=True)
         facts = {f"{part} {name}": value for part in RECORDED for name, value in parts.get(part, {}).items()}
         facts |= {f"signature {one.group}": one.text for one in record.signatures}
@@ -162,26 +142,13 @@ class Pages:
             "name": self._names[run.name],
             "date": shown(run.date),
             "warnings": [shown(one.sentence, 1000) for one in entry.warnings],
-            "tables": [_own_table(table) for table in entry.tables],
-            "scores": scores,
-            "facts": [(shown(name), shown(_fact(value), 4000)) for name, value in facts.items()],
+            "scores": [
+                _task_row(task, metric, score, self.answers.of(run, task))
+                for task, metrics in run.scores.items()
+                for metric, score in metrics.items()
+            ],
+            "facts": [(shown(name), shown(str(value), 4000)) for name, value in facts.items()],
         }
-
-
-def _fact(value: object) -> str:
-    return ", ".join(f"{name}={one}" for name, one in value.items()) if isinstance(value, Mapping) else str(value)
-
-
-def _own_table(table: TableOfRun) -> dict[str, Any]:
-    """A suite's table of one run, as on its model's page."""
-    places: list[list[Place]] = [[(row, column) for column in table.columns] for row in table.rows]
-    rows = [
-        (shown(line[0][0], 120), [_cell(table.cells.get(place), place == table.main) for place in line])
-        for line in places
-    ]
-    columns = [(shown(name, 60), name in table.lower) for name in table.columns]
-    notes = [shown(note, 600) for note in table.notes]
-    return {"title": shown(table.name), "unit": shown(table.unit), "columns": columns, "rows": rows, "notes": notes}
 
 
 def _cell(cell: Cell | None, strong: bool) -> dict[str, Any]:
@@ -190,15 +157,18 @@ def _cell(cell: Cell | None, strong: bool) -> dict[str, Any]:
     if cell is None or cell.value is None:
         return {"text": shown(text, 60), "order": "", "error": "", "n": "", "best": False}
     error = "" if cell.error is None else printed(cell.error, cell.digits)
-    n = "" if cell.n is None else f"{cell.n:,}" if cell.n == cell.asked else f"{cell.n:,} of {cell.asked or 0:,}"
+    n = "" if cell.n is None else of_asked(cell.n, cell.asked or 0)
     return {"text": text, "order": "" if cell.words else cell.value, "error": error, "n": n, "best": strong}
 
 
 def _task_row(task: str, metric: str, score: Score, href: str) -> dict[str, Any]:
     interval = f"{printed(score.low, 4)} to {printed(score.high or 0.0, 4)}" if score.low is not None else ""
-    n = f"{score.n:,}" if score.n == score.asked else f"{score.n:,} of {score.asked:,}"
-    values = {"text": printed(score.value, 4), "order": score.value, "interval": interval, "n": n, "href": href}
-    return {"task": shown(task.removesuffix("|0"), 120), "metric": shown(metric, 80)} | values
+    values = {"text": printed(score.value, 4), "order": score.value, "interval": interval, "href": href}
+    return values | {
+        "task": shown(task.removesuffix("|0"), 120),
+        "metric": shown(metric, 80),
+        "n": of_asked(score.n, score.asked),
+    }
 
 
 def tab_name(suite: str) -> str:

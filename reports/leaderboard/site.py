@@ -3,7 +3,6 @@
 import shlex
 import shutil
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,28 +12,18 @@ from cultureval.reports.leaderboard.board import Board
 from cultureval.reports.leaderboard.exports import FORMATS, as_data, as_json
 from cultureval.reports.leaderboard.pages import Pages
 from cultureval.reports.leaderboard.publishing import space_card
-from cultureval.reports.viewer_links import link_back, read_published
+from cultureval.reports.viewer_links import read_published
 from cultureval.runtime.errors import CulturevalError, counted
 from cultureval.runtime.saving import require_folder
 
 MARK = ".cultureval-leaderboard"  # a folder with it may be written again
-FIRST, DATA = "index.html", "leaderboard.json"
+FIRST = "index.html"
 PARTS = ("charts", "models", "tables")
 NEW = ".cultureval-new"  # in the folder: a site that is being written
 
 
-@dataclass(frozen=True)
-class Site:
-    """A site on the disk: its first page, and how many pages, tables and charts it has."""
-
-    index: Path
-    pages: int
-    tables: int
-    charts: int
-
-
-def write_site(board: Board, folder: Path, title: str, formats: Sequence[str], logs: str = "", about: str = "") -> Site:
-    """Writes the site.
+def write_site(board: Board, folder: Path, title: str, formats: Sequence[str], logs: str = "", about: str = "") -> Path:
+    """Writes the site; returns its first page.
 
     Args:
         folder: Empty, missing, or of an earlier site, which is replaced when all of the new one is written.
@@ -46,31 +35,30 @@ def write_site(board: Board, folder: Path, title: str, formats: Sequence[str], l
         CulturevalError: The folder holds something else, or cannot be written.
     """
     _prepare(folder, logs)
-    answers = read_published(folder, logs)
-    made = Pages(board, shown(title), formats, answers, shown(about, 1000))
+    made = Pages(board, shown(title), formats, read_published(folder, logs), shown(about, 1000))
     new = folder / NEW
     shutil.rmtree(new, ignore_errors=True)  # of a command that was killed
     try:
-        files = {name: text for name, text in made.all()}
-        pages = len(files)
-        tables = [table for section in board.sections for table in section.tables]
-        for table in tables:
-            stem = f"tables/{file_name(table.name)}"
-            files |= {f"{stem}.{suffix}": make(table) for suffix, make in FORMATS.items()}
-        files |= {"README.md": space_card(title), DATA: as_json(board_data(board))}
+        files = {**dict(made.all()), "README.md": space_card(title), "leaderboard.json": as_json(board_data(board))}
+        for table in (table for section in board.sections for table in section.tables):
+            files |= {f"tables/{file_name(table.name)}.{suffix}": make(table) for suffix, make in FORMATS.items()}
         for name, text in files.items():
             (new / name).parent.mkdir(parents=True, exist_ok=True)
             (new / name).write_bytes(text.encode("utf-8", "backslashreplace"))
-        for chart in made.charts():
+        for chart in (chart for section in board.sections for chart in section.charts):
             chart_files(chart, new / "charts", formats)
-        _replace(folder, new)
+        (folder / FIRST).unlink(missing_ok=True)
+        for part in PARTS:
+            shutil.rmtree(folder / part, ignore_errors=True)
+        for one in sorted(new.iterdir(), key=lambda file: file.name == FIRST):  # the first page is the last to come
+            one.replace(folder / one.name)
     finally:
         shutil.rmtree(new, ignore_errors=True)
-    link_back(folder, answers, shown(title, 60))
-    return Site(folder / FIRST, pages, len(tables), len(made.charts()))
+    return folder / FIRST
 
 
 def _prepare(folder: Path, logs: str) -> None:
+    """Makes the folder, and marks it as a site's; one with files of others is refused."""
     require_folder(folder, "--out")
     if folder.exists() and not folder.is_dir():
         raise CulturevalError(f"--out {folder} is a file: name a folder.")
@@ -78,43 +66,22 @@ def _prepare(folder: Path, logs: str) -> None:
     others = folder.is_dir() and any(one.name not in own for one in folder.iterdir())
     if others and not (folder / MARK).is_file():
         raise CulturevalError(f"--out {folder} holds files that are no leaderboard's: name an empty folder.")
-    odd = [part for part in (*PARTS, NEW) if (folder / part).is_symlink() or (folder / part).is_file()]
-    if odd:  # what lies behind a link would be deleted
-        what = f"{', '.join(odd)} is a link or a file"
-        raise CulturevalError(f"--out {folder}: {what}: remove it, or name another folder.")
+    if odd := [part for part in (*PARTS, NEW) if (folder / part).is_symlink()]:  # what it leads to would be deleted
+        raise CulturevalError(f"--out {folder}: {odd[0]} is a link: remove it, or name another folder.")
     folder.mkdir(parents=True, exist_ok=True)
     (folder / MARK).touch()
 
 
-def _replace(folder: Path, new: Path) -> None:
-    """Puts a new site in the place of the earlier one; the first page is the last to come."""
-    (folder / FIRST).unlink(missing_ok=True)
-    for part in PARTS:
-        shutil.rmtree(folder / part, ignore_errors=True)
-    for one in sorted(new.iterdir(), key=lambda file: file.name == FIRST):
-        one.replace(folder / one.name)
-
-
-def site_summary(board: Board, site: Site) -> str:
-    """What a person reads at the end: how much there is, and where the page is."""
+def site_summary(board: Board, page: Path) -> str:
+    """What a person reads at the end: how much there is, what stands apart, and where the page is."""
     models = len({entry.run.model for entry in board.entries})
-    parts = [
-        counted(number, what)
-        for number, what in (
-            (models, "model"),
-            (len(board.entries), "run"),
-            (site.tables, "table"),
-            (site.charts, "chart"),
-            (site.pages, "page"),
-        )
-    ]
-    lines = [", ".join(parts), *(one.sentence for one in board.left_out)]
-    for section in board.sections:
-        for table in section.tables:
-            if apart := [row for row in table.rows if row.differs]:
-                others = f" and {counted(len(apart) - 1, 'more run')}" if len(apart) > 1 else ""
-                lines.append(f"{table.name}: other settings: {apart[0].name}{others}: {apart[0].differs[0]}")
-    return "\n".join([*lines, f"Page: {shlex.quote(str(site.index.resolve()))}"])
+    lines = [f"{counted(models, 'model')}, {counted(len(board.entries), 'run')}"]
+    lines += [one.sentence for one in board.left_out]
+    for table in (table for section in board.sections for table in section.tables):
+        if apart := [row for row in table.rows if row.differs]:
+            others = f" and {counted(len(apart) - 1, 'more run')}" if len(apart) > 1 else ""
+            lines.append(f"{table.name}: other settings: {apart[0].name}{others}: {apart[0].differs[0]}")
+    return "\n".join([*lines, f"Page: {shlex.quote(str(page.resolve()))}"])
 
 
 def board_data(board: Board) -> dict[str, Any]:

@@ -3,6 +3,8 @@
 import contextlib
 import io
 import json
+import subprocess
+import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -44,24 +46,11 @@ def write_bundle(paths: Sequence[Path], folder: Path, task: str | None = None, g
 
 
 def serve(folder: Path, port: int) -> None:
-    """Runs Inspect's viewer of a folder of logs on this machine until it is interrupted.
-
-    Args:
-        port: On 127.0.0.1.
+    """Runs Inspect's viewer of a folder of logs on 127.0.0.1 until it is interrupted.
 
     Raises:
         CulturevalError: The viewer's server does not start.
     """
-    from inspect_ai import view
-
-    try:
-        view(log_dir=str(folder), port=port)
-    except BaseExceptionGroup as error:  # anyio's, around our error of SIGTERM and SIGHUP
-        interruptions = error.subgroup(KeyboardInterrupt)
-        while isinstance(interruptions, BaseExceptionGroup):
-            interruptions = interruptions.exceptions[0]
-        if not interruptions and error.subgroup(SystemExit):  # the server's, which has logged its error
-            raise CulturevalError(
-                f"The viewer did not start on port {port}: where another program has it, name another by --port."
-            ) from None
-        raise interruptions or error from None
+    command = [sys.executable, "-m", "inspect_ai", "view", "start", f"--log-dir={folder}", f"--port={port}"]
+    if subprocess.run(command).returncode:
+        raise CulturevalError(f"The viewer did not start on port {port}: where another program has it, use --port.")

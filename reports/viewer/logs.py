@@ -2,19 +2,17 @@
 
 import hashlib
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
-from itertools import chain
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from cultureval.reports.item_fields import fields_of_items
 from cultureval.reports.leaderboard.assets import file_name
 from cultureval.reports.viewer.samples import Maker, plain_text
 from cultureval.runs.files import date_of, model_folder
 from cultureval.runs.loading import Run, load
-from cultureval.runs.rows import Row, headline_of, judged_metrics, rows_in_parts
+from cultureval.runs.rows import headline_of, names_of, rows_of
 from cultureval.runs.scores import Score
 from cultureval.runs.warnings import warnings
 from cultureval.runtime.errors import CulturevalError, shown_names
@@ -23,22 +21,15 @@ from cultureval.runtime.progress import progressing
 from cultureval.tasks.catalogue import is_gated, name_and_shots
 
 if TYPE_CHECKING:
-    from inspect_ai.log import EvalResults, EvalSample, EvalSpec
+    from inspect_ai.log import EvalResults, EvalSpec
 
 NAME = 200  # letters of a name
 
 
-@dataclass(frozen=True)
-class TaskLog:
-    """The log of one task of a run.
+class TaskLog(NamedTuple):
+    """The log of one task (with `|k`) of a run: its path in the folder of logs, the model's folder, the run's date.
 
-    Attributes:
-        name: Its path in the folder of logs, ASCII.
-        task: The task with `|k`.
-        model: The model's folder of the run.
-        date: Of the results.
-        gated: Whether its data may not be passed on.
-        written: Whether it is there: not where gated ones were to be left out.
+    `gated`: its data may not be passed on; `written`: it is there, since gated ones were not to be left out.
     """
 
     name: str
@@ -54,7 +45,6 @@ def write_logs(paths: Sequence[Path], folder: Path, task: str | None = None, gat
 
     Args:
         paths: Output folders, folders in them, or results files.
-        folder: Of the logs.
         task: Only this task, or group of tasks; `|k` may follow.
         gated: Whether tasks are written whose data may not be passed on.
 
@@ -74,10 +64,8 @@ def write_logs(paths: Sequence[Path], folder: Path, task: str | None = None, gat
     for run, name in progressing(wanted, len(wanted), "Inspect's logs", "task"):
         record, file = run.record.tasks.get(name), run.files[name]
         secret = is_gated(name_and_shots(name)[0], record.source if record else "")
-        log = TaskLog(
-            *(f"{file_name(run.name)}/{file_name(name)}.eval", name, model_folder(file) or run.model, date_of(file)),
-            *(secret, gated or not secret),
-        )
+        path, model = f"{file_name(run.name)}/{file_name(name)}.eval", model_folder(file) or run.model
+        log = TaskLog(path, name, model, date_of(file), secret, gated or not secret)
         if log.written:
             _write(run, name, folder, folder / log.name)
         logs.append(log)
@@ -94,52 +82,32 @@ def _write(run: Run, task: str, folder: Path, file: Path) -> None:
     if folder.is_symlink() or file.parent.is_symlink():  # what lies behind one may be anybody's
         raise CulturevalError(f"{file.parent} is a link, or lies behind one: name another folder.")
     file.parent.mkdir(parents=True, exist_ok=True)
-    parts = rows_in_parts(run.details[task])
-    first = next(parts, [])
-    headline = headline_of(task)
-    maker = Maker(task, run.model, headline, any(row["doc"].get("images") for row in first))
-    known = run.scores.get(task, {})
-    scores = {name: known[name] for name in sorted(known, key=lambda name: name != headline)}
+    rows, headline = rows_of(run.details[task], judgements), headline_of(task)
     when = _when(run, task)
-    write_log(
-        file,
-        _spec(run, task, when, maker.pictures),
-        EvalStats(started_at=when, completed_at=when),
-        _samples(maker, run.details[task], chain([first], parts), judged_metrics(judgements)),
-        lambda count: _results(scores, count),
-    )
+    maker = Maker(run.model, headline, any(row["doc"].get("images") for row in rows))
+    named = zip(names_of(rows), _addresses(names_of(rows)), rows, strict=True)
+    samples = (maker.sample(place, *one) for place, one in enumerate(named))
+    stats, spec = EvalStats(started_at=when, completed_at=when), _spec(run, task, when, maker.pictures)
+    write_log(file, spec, stats, samples, partial(_results, run.scores.get(task, {}), headline))
 
 
-def _address_names(names: Iterable[str]) -> list[str]:
+def _addresses(names: Iterable[str]) -> list[str]:
     """Names of rows that are safe in an address and in a zip file, each another, as the viewer has them."""
     found: dict[str, None] = {}
-    for name in names:
-        safe = address = re.sub(r"[^\w.-]+", "-", name[:64]).strip("-.") or "item"
-        number = 2
-        while address in found:
-            address, number = f"{safe}-{number}", number + 1
-        found[address] = None
+    for number, name in enumerate(names, 1):
+        safe = re.sub(r"[^\w.-]+", "-", name[:64]).strip("-.") or "item"
+        found[safe if safe not in found else f"{safe}--{number}"] = None
     return list(found)
 
 
-def _samples(
-    maker: Maker, details: Path, parts: Iterator[list[Row]], judged: Mapping[str, Row]
-) -> "Iterator[EvalSample]":
-    """The samples of all rows, each with what judges made of it later."""
-    names = list(fields_of_items(details, ()).index)
-    pairs = zip(names, _address_names(names), strict=True)
-    for place, (pair, row) in enumerate(zip(pairs, chain.from_iterable(parts), strict=True)):
-        yield maker.sample(place, pair, row, judged.get(pair[0], {}))
-
-
-def _results(scores: Mapping[str, Score], count: int) -> "EvalResults":
+def _results(scores: Mapping[str, Score], headline: str, count: int) -> "EvalResults":
     from inspect_ai.log import EvalMetric, EvalResults, EvalScore
 
     found = []
-    for name, score in scores.items():
+    for name in sorted(scores, key=lambda name: name != headline):
+        score, shown = scores[name], plain_text(name, NAME)
         values = {"mean": score.value} | ({} if score.error is None else {"stderr": score.error})
         metrics = {key: EvalMetric(name=key, value=value) for key, value in values.items()}
-        shown = plain_text(name, NAME)
         numbers = {"scored_samples": score.n, "unscored_samples": score.asked - score.n}
         found.append(EvalScore(name=shown, scorer=shown, metrics=metrics, **numbers))
     return EvalResults(total_samples=count, completed_samples=count, scores=found)
@@ -175,7 +143,7 @@ def _spec(run: Run, task: str, when: str, pictures: bool) -> "EvalSpec":
 
 
 def _when(run: Run, task: str) -> str:
-    """The date of a run's results as Inspect writes it; the file's where it is none."""
+    """The date of a run's results as Inspect writes it; the file's where its name has none."""
     date = re.sub(r"T(\d\d)-(\d\d)-", r"T\1:\2:", date_of(run.files[task]))
     try:
         return datetime.fromisoformat(date).replace(tzinfo=UTC).isoformat()

@@ -73,8 +73,6 @@ def test_a_model_generates_and_its_solutions_are_judged(cultureval, refusal, tin
     assert model.version == made["model_hash"]
     assert model.chat_template and model.settings["max_new_tokens"] == 16 and model.settings["temperature"] == 0
     assert model.settings["versions"]["evalplus"] and "HumanEval+" in cultureval("show", "results").stdout
-    seen = cultureval("doctor", "results", CULTUREVAL_DATA="samples")
-    assert seen.stdout.startswith("Nothing differs") and seen.returncode == 0, seen.stdout
 
 
 def test_the_canonical_solutions_pass_and_every_reader_sees_it(cultureval, tmp_path):

@@ -8,6 +8,7 @@ import pyarrow.parquet
 import pytest
 from PIL import Image
 from planted import choice_row, judge, plant, text_row, verdict
+from rich.cells import cell_len
 from typer.testing import CliRunner
 
 from cultureval.reports.cvlue.boxes import draw_boxes
@@ -119,6 +120,13 @@ def test_the_words_with_which_all_prompts_begin_are_left_out_and_no_word_is_cut(
     rows = [row | {"doc": row["doc"] | {"query": query}} for query in (first, second)]
     lines = items_table(rows, VG, "", None, 2, "out").splitlines()[2:4]
     assert [re.split(r"\s{2,}", line)[1].split()[0] for line in lines] == seen
+
+
+def test_cells_that_are_cut_close_their_isolates(row):
+    row["doc"]["query"] = "السؤال … " * 50
+    for line in items_table([row], VG, "", 60, 1, "out").splitlines():
+        assert line.count("\u2068") == line.count("\u2069") and cell_len(line) <= 60 or "show" in line
+    assert "…\u2069  " in items_table([row], VG, "", 60, 1, "out")
 
 
 WRONG = {"doc": {"query": None}, "metric": {"a": 1.0}, "model_response": {"text": ["x"]}}

@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import socket
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,6 @@ from cultureval.reports.viewer.logs import write_logs
 from cultureval.reports.viewer.samples import markdown_text, plain_text
 from cultureval.reports.viewer_links import MARK
 from cultureval.runtime.errors import CulturevalError
-from cultureval.runtime.interruption import Interrupted
 
 
 @pytest.fixture(scope="module")
@@ -66,13 +66,11 @@ def test_images_are_data_urls_of_bounded_size_and_judgements_join_their_answer(r
     images = [part.image for part in content.samples[0].messages[0].content if part.type == "image"]
     assert len(images) == 1 and images[0].startswith("data:image/jpeg;base64,") and len(images[0]) < 800_000
     plain, judged = content.samples
-    assert plain.messages[1].text == "\u2067نخلة عند بيت\\.\u2069"
+    assert plain.messages[1].text == "\u2068نخلة عند بيت\\.\u2069"
     assert list(judged.scores) == ["cider", "judge_gpt_vqa", "judge_gpt_vqa_fluency"]
     assert plain.scores["judge_gpt_vqa"].value == "not_asked" and "judge_gpt_vqa_fluency" not in plain.scores
     assert "Consistency" in judged.scores["judge_gpt_vqa"].explanation
     assert judged.scores["judge_gpt_vqa_fluency"].value == 5
-    drawn = sample_of(run, "cvlue_vg").messages[1].content
-    assert [part.type for part in drawn] == ["text", "image"], "the boxes on the image"
     for task, file in run[2].items():
         trusted = read_eval_log(str(file), header_only=True).eval.viewer.trust_content is None
         assert trusted == task.startswith(("jeem", "cvlue_vg")), task
@@ -118,18 +116,13 @@ def test_bundles_leave_gated_data_out_and_replace_no_folder_of_others(run, tmp_p
 def test_broken_letters_are_shown_and_markup_is_not_obeyed():
     assert plain_text("a\ud800b\x00\x1b[31m\u202ec\u200bd") == "a\\ud800b\\x00\\x1b[31m\\u202ec\\u200bd"
     assert plain_text("x" * 150_000).endswith("… 50,000 more letters: cultureval show")
-    assert markdown_text("  # a_b\n> c\nنص.") == "\u00a0\u00a0\\# a\\_b\n\u00a0> c\n\u2067نص\\.\u2069"
+    assert markdown_text("  # a_b\n> c\nنص.") == "\u00a0\u00a0\\# a\\_b\n\u00a0> c\n\u2068نص\\.\u2069"
     assert markdown_text("[a](https://b.c)") == "\\[a\\]\\(https\\://b\\.c\\)"
 
 
-@pytest.mark.parametrize(
-    "error, raised",
-    [(Interrupted(15), Interrupted), (SystemExit(3), CulturevalError), (OSError("of a task"), ExceptionGroup)],
-)
-def test_an_end_of_the_viewer_is_no_traceback_of_a_group_and_other_errors_stay(monkeypatch, error, raised, tmp_path):
-    def view(**options):
-        raise BaseExceptionGroup("of tasks", [BaseExceptionGroup("of a task", [error])])
-
-    monkeypatch.setattr("inspect_ai.view", view)
-    with pytest.raises(raised):
-        serve(tmp_path, 7575)
+def test_a_viewer_that_does_not_start_is_one_sentence(tmp_path):
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        with pytest.raises(CulturevalError, match="did not start on port"):
+            serve(tmp_path, taken.getsockname()[1])

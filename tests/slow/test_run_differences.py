@@ -8,7 +8,7 @@ import pytest
 
 from cultureval.models.choice import check_model
 from cultureval.reports.evaluation import evaluate_tasks
-from cultureval.reports.settings_diff import compare_runs, compare_with_here, differences
+from cultureval.reports.settings_diff import compare_runs, differences
 from cultureval.runs.loading import load
 from cultureval.runtime.data_options import samples_root
 from cultureval.runtime.settings import Settings, use_settings
@@ -91,17 +91,3 @@ def test_a_machine_or_version_that_differs_is_named(runs, tmp_path, name):
     edited = tmp_path / "results_edited.json"
     edited.write_text(json.dumps(content), encoding="utf-8")
     assert name in {what for what, _, _ in differences(load(file).runs[0], load(edited).runs[0])}
-    if name.startswith(("versions", "machine")):
-        text, same = compare_with_here(edited)
-        assert name in text and not same
-
-
-def test_a_run_is_compared_with_this_machine_s_data_and_scorers(runs):
-    settings = Settings().with_(bertscore_model=str(runs.parent / "bert"), cache=runs.parent / "cache")
-    with use_settings(settings):
-        assert compare_with_here(runs / "base")[1]
-    with use_settings(settings.with_(data_root=runs.parent / "changed", bertscore_model=str(runs.parent / "other"))):
-        text, same = compare_with_here(runs / "base")
-    assert not same
-    assert f"tasks.content_hash ({ANSWERS}|0)" in text and f"signatures.scorer ({ANSWERS}|0)" in text
-    assert CHOICES not in text

@@ -91,12 +91,12 @@ def test_the_check_before_a_run_and_the_doctor_tell_what_is_wrong(monkeypatch, t
         monkeypatch.setenv("CULTUREVAL_JUDGE", "j.yaml")
         check_judges()
         (finding,) = doctor()
-        assert finding.state == "ok" and server.url in finding.what
+        assert finding.state == "ok" and MODEL in finding.what
         assert "template:jeem_vqa#" in signatures_of_judges("jeem_vqa") and "|" not in signatures_of_judges("jeem_vqa")
         server.down = True
         with pytest.raises(CulturevalError, match=r"did not answer.*start the server.*--skip-unscorable"):
             check_judges()
-        assert doctor()[0].state == "missing" and not server.requests
+        assert doctor()[0].state == "wrong" and not server.requests
     monkeypatch.delenv("JUDGE_KEY")
     with pytest.raises(CulturevalError, match="JUDGE_KEY"):
         check_judges()

@@ -73,13 +73,13 @@ def run(monkeypatch, tmp_path):
         with ThreadPoolExecutor(1) as pool:
             options = pool.submit(read_data_options).result()
         seen.append((options, current_settings().resume, read_model_settings(model)))
-        tracker = SimpleNamespace(save_summary=lambda _: tmp_path, failed_uploads=[], results_file=saved)
+        tracker = SimpleNamespace(save_summary=lambda _: tmp_path, failed_uploads=[], results_file=saved, save=list)
         return SimpleNamespace(tracker=tracker)
 
     monkeypatch.setattr(evaluation, "preflight", lambda names, *_: CheckedRun(CheckedModel(Path("hf.py")), names))
     monkeypatch.setattr(evaluation, "run_tasks", run_tasks)
     monkeypatch.setattr(evaluation, "record_of", lambda *_: None)
-    monkeypatch.setattr(evaluation, "save_run", lambda *_: None)
+    monkeypatch.setattr(evaluation, "complete_results", lambda *_: None)
 
     def evaluate(*flags, **options):
         arguments = [f"--{name.replace('_', '-')}={value}" for name, value in options.items()]
