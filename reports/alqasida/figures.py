@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from cultureval.metrics.alqasida.names import ADI2, ALDI, PROMPT_ALDI
-from cultureval.reports.charts import PANEL, Chart, Interval, chart_names, dots, specification
+from cultureval.reports.charts import PANEL, Chart, chart_names, specification
 from cultureval.runs.scores import Score, task_scores
 
 if TYPE_CHECKING:
@@ -43,13 +43,26 @@ def _of_feature(samples: "pandas.DataFrame", feature: str) -> Means:
 
 
 def _means(name: str, title: str, means: Means) -> Chart:
-    """A panel a group, and in it a row a model; the best, by the mean of its panels, at the top."""
-    values: dict[str, dict[str, Interval]] = {}
-    for panel, series, score in means:
-        values.setdefault(series, {})[panel] = (score.value, score.low, score.high)
-    order = sorted(values, key=lambda one: -sum(value for value, *_ in values[one].values()) / len(values[one]))
+    """A panel a group, in it a row a model with its mean and interval; the best by all panels is at the top."""
+    import altair as alt
+
+    values: dict[str, list[float]] = {}
+    for _, series, score in means:
+        values.setdefault(series, []).append(score.value)
+    order = sorted(values, key=lambda one: -sum(values[one]) / len(values[one]))
     short = chart_names(order)
-    return dots(name, title, {short[series]: values[series] for series in order})
+    rows = [
+        {"model": short[series], "panel": panel, "value": score.value, "low": score.low, "high": score.high}
+        for panel, series, score in means
+    ]
+    y = alt.Y("model:N", title=None, sort=[short[one] for one in order], axis=alt.Axis(labelLimit=0, grid=True))
+    base = alt.Chart().encode(y)
+    lines = base.mark_rule().encode(alt.X("low:Q"), x2="high:Q")
+    dots = base.mark_circle(size=45, opacity=1).encode(alt.X("value:Q", title=None, scale=alt.Scale(zero=False)))
+    panels = alt.layer(lines, dots, width=PANEL, height=max(40, 16 * len(order))).facet(
+        data=alt.Data(values=rows), facet=alt.Facet("panel:N", title=None), columns=COLUMNS
+    )
+    return Chart(name, title, specification(panels), "Lines are 95 % intervals, where they are known.")
 
 
 def _binned(name: str, title: str, samples: "pandas.DataFrame", fields: Sequence[str]) -> Iterator[Chart]:

@@ -89,7 +89,7 @@ def test_their_results_files_are_complete(bench):
     (one,), (two,) = load_results(bench / "a").runs, load_results(bench / "b").runs
     model, tasks = one.record.model, one.record.tasks
     assert model.backend == "TransformersModel" and len(model.version) == 64 and model.settings["batch_size"] == 8
-    assert model.version == two.record.model.version and two.record.model.routes["text"] == "packed"
+    assert model.version == two.record.model.version
     assert len(tasks) == 40 and all(task.rows and task.rows_hash and task.tokens_in for task in tasks.values())
     (signature,) = one.record.signatures
     assert signature.group == "qimma_arabicmmlu|0"
@@ -98,5 +98,5 @@ def test_their_results_files_are_complete(bench):
     assert one.record.seeds == two.record.seeds and one.record.machine.cpu and one.record.timing.total > 0
     assert "all" not in one.scores and "Infinity" not in one.file.read_text() and "NaN" not in one.file.read_text()
     (cell,) = [cell for cell in summary_data(one)["suites"]["qimma"][0]["cells"] if cell["row"] == "ArabicMMLU"]
-    assert cell["error"] == pytest.approx(100 * one.error("qimma_arabicmmlu:_average|0", "acc_norm"))
+    assert cell["value"] == pytest.approx(100 * one.value("qimma_arabicmmlu:_average|0", "acc_norm"))
     assert compare_runs(bench / "a", bench / "a") == ("Nothing differs.", True)
