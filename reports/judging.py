@@ -128,7 +128,11 @@ def estimates(judges: Sequence[JudgeSettings], work: Sequence[Job]) -> str:
     """
     lines = []
     for one in judges:
-        identity, total = judge_identity(one), CostEstimate(0, 0, 0.0, 0.0)
+        identity, total = None, CostEstimate(0, 0, 0.0, 0.0)
+        try:
+            identity = judge_identity(one)
+        except CulturevalError as error:
+            lines.append(f"{one.name}  all verdicts count as new, since the judge did not answer: {error}")
         for job in work:
             for name, items in job.questions.items():
                 if takes(one, judge_template(name)):

@@ -180,7 +180,8 @@ def flips_of(two: TwoRuns, place: Place) -> list[Flip]:
 
 def with_texts(two: TwoRuns, place: Place, flips: Sequence[Flip]) -> list[Flip]:
     """Flips of a score with `prompt`, `gold`, `first_answer` and `second_answer`."""
-    items = [flip["item"] for flip in flips]
+    if not (items := [flip["item"] for flip in flips]):
+        return []
     firsts, seconds = (_rows(run, place, items) for run in (two.first, two.second))
     return [
         flip

@@ -60,7 +60,7 @@ def totals(folder, task):
     return rows
 
 
-def test_each_task_by_id_with_categories_and_plots(cultureval, files):
+def test_each_task_by_id_with_categories(cultureval, files):
     for task, gold, preds in (
         ("vqa", "gold_VQA", ["VQA"]),
         ("vg", "gold_VG", ["VG"]),
@@ -71,10 +71,9 @@ def test_each_task_by_id_with_categories_and_plots(cultureval, files):
         options = [part for name in preds for part in ("--pred", f"{name}.json")]
         run = cultureval("score", f"cvlue-{task}", "--gold", f"{gold}.json", *options)
         assert run.returncode == 0, run.stderr
-        assert "唢呐 suona horn" in run.stdout and "乐器 Instruments" in run.stdout
-        for kind in ("-tr", "-ir") if task == "itr" else ("",):
-            picture = (files / "results" / "score" / f"cvlue-{task}{kind}.svg").read_text(encoding="utf-8")
-            assert "唢呐 suona horn (" in picture and "Noto Sans CJK SC" in picture and "<b>" not in picture
+        assert "乐器 Instruments" in run.stdout
+        table = (files / "results" / "score" / f"cvlue-{task}.csv").read_text(encoding="utf-8-sig")
+        assert "唢呐 suona horn" in table and "乐器 Instruments" in table
     every, *_ = totals(files, "vqa")
     assert (every["accuracy_loose"], every["accuracy_exact"]) == (0.5, 0)
     assert every["accuracy_loose_stderr"] == pytest.approx(0.5 / 11**0.5)  # twelve images, one question each
