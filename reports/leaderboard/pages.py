@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 TEMPLATES = Path(__file__).parent / "templates"
 LONGEST_TAB = 30  # letters of a tab's name
-LEFTWARDS = re.compile(r"[^\s`]*[\u0590-\u08ff][^\s`]*(?:\s+[^\s`]*[\u0590-\u08ff][^\s`]*)*")  # Hebrew to Arabic
+LEFTWARDS = re.compile(r"[^\s`]*[\u0590-\u08ff][^\s`]*(?:\s+[^\s`]*[\u0590-\u08ff][^\s`]*)*(?<![,.;:])")
 RECORDED = ("model", "machine", "timing", "versions")  # parts of a run's record that its page shows
 
 
