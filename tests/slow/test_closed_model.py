@@ -61,15 +61,13 @@ def test_a_closed_model_run(cultureval, no_network, tmp_path):
 
 
 def check_results(results, prompts, summary):
-    """Every item is scored or refused, by whom is counted, and the cost is that of the bill."""
+    """Every item is scored or refused, and the cost is that of the bill."""
     tasks = results["cultureval"]["tasks"].values()
-    refused = {"filter": {"blocked", "stopped"}, "refusal": {"refused"}}
-    for kind, faults in refused.items():
-        count = sum(fault_of(prompt) in faults for prompt in prompts)
-        assert count and sum(task["refused_by"].get(kind, 0) for task in tasks) == count
+    count = sum(fault_of(prompt) in ("blocked", "stopped", "refused") for prompt in prompts)
+    assert count and sum(task["refused"] for task in tasks) == count
     assert sum(task["rows"] + task["refused"] for task in tasks) == ROWS
     timing = results["cultureval"]["timing"]
     paid = [prompt for prompt in prompts if fault_of(prompt) != "blocked"]
     assert timing["cost"] == pytest.approx(sum(map(cost_of, paid)), abs=5e-4)  # it is rounded
     assert timing["tokens_reasoning"] == REASONING * len(paid) and timing["tokens_cached"]
-    assert "Answers that the provider's filter stopped" in summary and "All answers cost" in summary
+    assert "refused" in summary and "All answers cost" in summary

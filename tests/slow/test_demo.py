@@ -42,7 +42,7 @@ def test_terminal_and_page_say_which_model_is_real_and_what_the_scores_are_of(
     demo.main()
     printed, told = capsys.readouterr()
     assert told_of_it in told.splitlines()[0]
-    runs = load("results/demo")
+    runs = load("results/demo").runs
     models = {}
     for run in runs:
         for task in run.record.tasks.values():

@@ -55,7 +55,6 @@ EXTRA_OF = {
     "check jeem --data samples": "vision",
     "code check-data --dataset mbpp --data samples": "code",
     "leaderboard results": "page",
-    "compare runs one other": "page",
     "audit check qimma_aratrust --data samples": "audit",
 }
 COMMANDS = f"""
