@@ -69,5 +69,4 @@ def check_results(results, prompts, summary):
     timing = results["cultureval"]["timing"]
     paid = [prompt for prompt in prompts if fault_of(prompt) != "blocked"]
     assert timing["cost"] == pytest.approx(sum(map(cost_of, paid)), abs=5e-4)  # it is rounded
-    assert timing["tokens_reasoning"] == REASONING * len(paid) and timing["tokens_cached"]
-    assert "refused" in summary and "All answers cost" in summary
+    assert "refused" in summary and "Cost: " in summary
