@@ -6,10 +6,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from cultureval.reports.charts import Chart, Point, chart_names, intervals
 from cultureval.reports.leaderboard.assets import shown
 from cultureval.reports.model_sizes import billions_of
 from cultureval.runs.files import LeftOut
+from cultureval.runs.frame import COLUMNS
 from cultureval.runs.loading import Run, load
 from cultureval.runs.pairs import Ranked, ranks
 from cultureval.runs.protocol import differences, protocol
@@ -142,14 +146,14 @@ def read_board(paths: Sequence[Path], *, papers: bool = False, strict: bool = Fa
     Raises:
         CulturevalError: A path has no results that can be read.
     """
-    results, entries, kept = load(*paths, strict=strict), [], []
+    results, entries, kept = load(*paths, strict=strict), [], _Items()
     for run in results.runs:
         tables = tables_of(run)
         told = {table.name: warnings(run, _tasks_of(table)) for table in tables}
         entries.append(Entry(run, tables, warnings(run), told))
-        kept.append(items_of(run.items, {part: 1.0 for table in tables for part in _main_parts(table)}))
+        kept.add(items_of(run.items, {part: 1.0 for table in tables for part in _main_parts(table)}))
         run.release()
-    items = _joined(kept)
+    items = kept.frame()
     found: dict[str, dict[str, list[tuple[Entry, TableOfRun]]]] = {}
     for entry in entries:
         for table in entry.tables:
@@ -172,20 +176,32 @@ def _main_parts(table: TableOfRun) -> Mapping[Part, float]:
     return cell.parts if cell and cell.value is not None and not cell.words else {}
 
 
-def _joined(frames: Sequence["pandas.DataFrame"]) -> "pandas.DataFrame":
+class _Items:
     """The frames of many runs as one, in which each name is in memory once."""
-    import pandas
-    from pandas.api.types import union_categoricals
 
-    columns: dict[str, Any] = {}
-    some = [frame for frame in frames if len(frame)] or frames[:1]
-    for name in some[0]:
-        parts = [frame[name] for frame in some]
-        if hasattr(parts[0], "cat"):
-            columns[name] = union_categoricals([part.cat.remove_unused_categories() for part in parts])
-        else:
-            columns[name] = pandas.concat(parts, ignore_index=True)
-    return pandas.DataFrame(columns, copy=False)
+    def __init__(self) -> None:
+        self.names: dict[str, dict[str, int]] = {}
+        self.columns: dict[str, list[NDArray[Any]]] = {name: [] for name in COLUMNS}
+
+    def add(self, frame: "pandas.DataFrame") -> None:
+        """Adds the items of a run."""
+        for name in COLUMNS if len(frame) else ():
+            values = frame[name]
+            if hasattr(values, "cat"):
+                kept, known = values.cat.remove_unused_categories().cat, self.names.setdefault(name, {})
+                place = np.array([known.setdefault(text, len(known)) for text in kept.categories.tolist()], np.int32)
+                self.columns[name].append(place[kept.codes])
+            else:
+                self.columns[name].append(values.to_numpy())
+
+    def frame(self) -> "pandas.DataFrame":
+        """All of them, once; names are categories."""
+        import pandas
+
+        found = {name: np.concatenate(self.columns.pop(name) or [[]]) for name in COLUMNS}
+        for name, known in self.names.items():
+            found[name] = pandas.Categorical.from_codes(found[name], categories=list(known))
+        return pandas.DataFrame(found, copy=False)
 
 
 def _table(
