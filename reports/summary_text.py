@@ -6,7 +6,6 @@ from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from cultureval.metrics.proportions import NORMAL_95
 from cultureval.reports.terminal_tables import terminal_table
 from cultureval.runs.files import output_folder
 from cultureval.runs.loading import Run
@@ -18,7 +17,7 @@ from cultureval.runtime.rounding import printed, without_nan
 
 MOST_LINES = 25  # of a suite
 PLAIN_WIDTH = 120  # where standard output is no terminal
-ERRORS = f"±: {NORMAL_95:.2f} standard errors; n: items with a score, of those that were asked."
+ERRORS = "±: one standard error; n: items with a score, of those that were asked."
 PUBLISHED = "[ ]: the paper's number for a model of this name."
 
 
@@ -95,9 +94,8 @@ def _text(cell: Cell | None, errors: bool) -> str:
     if cell is None:
         return ""
     parts = [] if cell.value is None else [printed(cell.value, cell.digits)]
-    at_end = cell.value in (cell.low, cell.high)  # of the range: an interval of one side
-    if errors and cell.value is not None and cell.error is not None and not at_end:
-        parts.append(f"±{_interval(cell.error, cell.digits)}")
+    if errors and cell.value is not None and cell.shown_error:
+        parts.append(f"±{cell.shown_error}")
     parts += [f"({cell.words})" if parts else cell.words] if cell.words else []
     parts += [f"[{printed(cell.published, cell.digits)}]"] if cell.published is not None else []
     return " ".join(parts)
@@ -161,7 +159,13 @@ def notes_of(run: Run) -> list[str]:
 def full_lines(run: Run, width: int | None) -> list[str]:
     """Every score of a run, on the scale of its metric, the notes on its data, and its signatures."""
     rows = [
-        (task, metric, printed(score.value, 4), _interval(score.error, 4), of_asked(score.n, score.asked))
+        (
+            task,
+            metric,
+            printed(score.value, 4),
+            "" if score.error is None else printed(score.error, 4),
+            of_asked(score.n, score.asked),
+        )
         for task, scores in run.scores.items()
         for metric, score in scores.items()
     ]
@@ -174,10 +178,6 @@ def full_lines(run: Run, width: int | None) -> list[str]:
         *(f"  {one.text}" for one in run.record.signatures),
         "",
     ]
-
-
-def _interval(error: float | None, digits: int) -> str:
-    return "" if error is None else printed(NORMAL_95 * error, digits)
 
 
 def _cost(run: Run) -> str:

@@ -1,7 +1,7 @@
 """Differences between runs on the same items, and ranks of runs: both with missing items as the worst score."""
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -102,10 +102,15 @@ def _asked_and_missing(
     own: "pandas.DataFrame", filled: "pandas.DataFrame", a: str, b: str
 ) -> tuple[int, tuple[int, int]]:
     """The items that count in either run's score, and those that each run has no score of."""
-    counts = filled[(filled["den"] > 0).to_numpy()]
+    asked = {*_items(filled[(filled["den"] > 0).to_numpy()])}
     scored = own[(own["num"].notna() | (own["den"] == 0)).to_numpy()]
-    first, second = (int((filled["run"] == run).sum() - (scored["run"] == run).sum()) for run in (a, b))
-    return len(counts[["task", "metric", "item"]].drop_duplicates()), (first, second)
+    first, second = (len(asked.difference(_items(scored[(scored["run"] == run).to_numpy()]))) for run in (a, b))
+    return len(asked), (first, second)
+
+
+def _items(frame: "pandas.DataFrame") -> Iterator[tuple[str, str]]:
+    """The tasks and items of a frame: an item with several metrics is one."""
+    return frame[["task", "item"]].itertuples(index=False, name=None)
 
 
 def _tested(

@@ -17,6 +17,7 @@ from cultureval.runs.frame import Parts, ends
 from cultureval.runs.loading import Run
 from cultureval.runs.record import TaskRecord
 from cultureval.runtime.errors import described
+from cultureval.runtime.rounding import printed
 from cultureval.tasks import catalogue
 from cultureval.tasks.catalogue import all_suites, all_tasks, name_and_shots
 from cultureval.tasks.suite import SCORE
@@ -100,6 +101,12 @@ class Cell:
     digits: int = 2
     parts: Parts = field(default_factory=dict)
     words: str = ""
+
+    @property
+    def shown_error(self) -> str:
+        """The standard error as all views print it; "" where it is unknown, or rounds to 0."""
+        text = "" if self.error is None else printed(self.error, self.digits)
+        return text if any(digit in text for digit in "123456789") else ""
 
 
 @dataclass(frozen=True)

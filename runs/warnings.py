@@ -125,15 +125,18 @@ def _judged_in_part(run: Run, tasks: Tasks) -> str:
 
 
 def _without_score(run: Run, wanted: Callable[[str, str], bool]) -> str:
-    """Which share of the asked items of some metrics has no score, where, and why; "" up to `UNSCORED`."""
+    """Groups with more than `UNSCORED` of the asked items of some metrics without a score, their shares, and why."""
     items = run.items[(run.items["den"] > 0).to_numpy()]
     place, places = places_of(items)
     items = items[np.array([wanted(*one) for one in places], bool)[place]]
-    rows = items[items["num"].isna().to_numpy()]
-    if len(rows) <= UNSCORED * len(items):
-        return ""
-    why = ", ".join(f"{count:,} {reason}" for reason, count in rows["reason"].value_counts().items() if count)
-    return f"{len(rows) / len(items):.1%} of {_groups(rows['task'].unique())} ({why})"
+    groups = items["task"].astype(str).map(lambda task: _groups([task]))
+    told = []
+    for group, of_group in items.groupby(groups, sort=False):
+        reasons = of_group["reason"][of_group["num"].isna().to_numpy()].value_counts()
+        if reasons.sum() > UNSCORED * len(of_group):
+            why = ", ".join(f"{count:,} {reason}" for reason, count in reasons.items() if count)
+            told.append(f"{reasons.sum() / len(of_group):.1%} of {group} ({why})")
+    return shown_names(told, NAMED)
 
 
 def _mixed(run: Run, tasks: Tasks) -> str:

@@ -42,4 +42,4 @@ def _cell(table: TableOfRun, place: tuple[str, str]) -> str:
     cell = table.cells.get(place)
     if cell is None or cell.value is None:
         return cell.words if cell and cell.words else "-"
-    return printed(cell.value, cell.digits) + ("" if cell.error is None else f" ±{printed(cell.error, cell.digits)}")
+    return printed(cell.value, cell.digits) + (f" ±{cell.shown_error}" if cell.shown_error else "")

@@ -21,7 +21,7 @@ def cell_text(cell: Cell | None, errors: bool = True) -> str:
     """A cell as text: `65.81 ± 0.32`; of a mean that lacks some parts `65.81 (3/7)`; without a number its words."""
     if cell is None or cell.value is None:
         return "" if cell is None else cell.words or "n/a"
-    error = f" ± {printed(cell.error, cell.digits)}" if errors and cell.error is not None else ""
+    error = f" ± {cell.shown_error}" if errors and cell.shown_error else ""
     return f"{printed(cell.value, cell.digits)}{error}{f' ({cell.words})' if cell.words else ''}"
 
 

@@ -156,9 +156,8 @@ def _cell(cell: Cell | None, strong: bool) -> dict[str, Any]:
     text = cell_text(cell, errors=False)
     if cell is None or cell.value is None:
         return {"text": shown(text, 60), "order": "", "error": "", "n": "", "best": False}
-    error = "" if cell.error is None else printed(cell.error, cell.digits)
     n = "" if cell.n is None else of_asked(cell.n, cell.asked or 0)
-    return {"text": text, "order": "" if cell.words else cell.value, "error": error, "n": n, "best": strong}
+    return {"text": text, "order": "" if cell.words else cell.value, "error": cell.shown_error, "n": n, "best": strong}
 
 
 def _task_row(task: str, metric: str, score: Score, href: str) -> dict[str, Any]:

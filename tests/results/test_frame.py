@@ -104,3 +104,11 @@ def test_nobody_gains_by_leaving_items_out(tmp_path):
     by_run = {one.run: one for one in pairs.ranks(items, parts)}
     assert by_run["lab/less"].score.value == pytest.approx(4 / 6)
     assert pairs.pair(items, "lab/less", "lab/whole", parts).difference == 0
+
+
+def test_an_item_with_two_metrics_is_one_item_of_a_difference(tmp_path):
+    for model, right in (("lab/a", (1, 0, 1)), ("lab/b", (0, 0, 1, None))):
+        plant(tmp_path, {TRUST: rows(*right)}, model)
+    parts = {(TRUST, "acc_norm"): 0.5, (TRUST, "acc"): 0.5}
+    found = pairs.pair(load(tmp_path).items, "lab/a", "lab/b", parts)
+    assert (found.items, found.missing) == (4, (1, 1))

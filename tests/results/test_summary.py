@@ -33,7 +33,7 @@ def test_a_number_stands_with_its_error_its_parts_and_the_papers_and_without_an_
     text = "\n".join(table_lines(TABLE, 80))
     assert text.splitlines()[0] == "Fidelity: percent; lower is better: mono" and text.splitlines()[-1] == "  A note."
     rows = [line.split() for line in text.splitlines()[2:4]]
-    assert rows[0] == ["egy", "41.50", "±1.96", "9.00", "±0.98", "[12.25]", "90-180"]
+    assert rows[0] == ["egy", "41.50", "±1.00", "9.00", "±0.50", "[12.25]", "90-180"]
     assert rows[1] == ["唢呐", "3/7", "100.00", "(4/7)", "5"]
     narrow = table_lines(TABLE, 34)
     assert max(map(cell_len, narrow)) <= 34 and "±" not in "".join(narrow) and "41.50" in "".join(narrow)

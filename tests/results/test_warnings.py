@@ -73,7 +73,8 @@ def test_missing_tasks_and_subsets_are_told_of_a_run_and_not_of_a_task(tmp_path)
 
 
 def test_the_unscored_share_is_of_the_asked_items_and_told_from_one_percent(tmp_path):
-    found = told(tmp_path / "a", {TRUST: numbered(rows(45, 45, 10))})
+    other = {EGYPT: numbered(rows(900, 900))}  # whose items do not dilute the share
+    found = told(tmp_path / "a", {TRUST: numbered(rows(45, 45, 10)), **other})
     assert "10.0% of qimma_aratrust (10 refused)" in found["items without score"].sentence
     assert "items without score" not in told(tmp_path / "b", {TRUST: numbered(rows(100, 45, 1))})
 

@@ -43,7 +43,10 @@ def imported_packages(folder, nodes=ast.walk, but=()):
                 names |= {alias.name.split(".")[0] for alias in node.names}
             elif isinstance(node, ast.ImportFrom):
                 names.add(node.module.split(".")[0])
-    ours = {"cultureval", *(path.stem for path in (ROOT / "tests").rglob("*.py")), "attacks"}
+    ours = {path.stem for folder in ("tests", "docs") for path in (ROOT / folder).rglob("*.py")} | {
+        "cultureval",
+        "attacks",
+    }
     return names - ours - sys.stdlib_module_names - set(ELSEWHERE)
 
 
