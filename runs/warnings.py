@@ -6,7 +6,6 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from cultureval.metrics.code.report import NO_SANDBOX
 from cultureval.runs.files import read_details
 from cultureval.runs.frame import leaf
 from cultureval.runs.loading import Run
@@ -184,11 +183,6 @@ def _high(rates: Mapping[str, float], least: float) -> str:
     return _named(f"{group} {rate:.1%}" for rate, group in sorted(means, reverse=True) if rate > least)
 
 
-def _unsandboxed(run: Run, tasks: Tasks) -> str:
-    found = any(one.fields.get("scorer") == NO_SANDBOX for one in run.record.signatures)
-    return "Programs of the model ran without a sandbox: trust neither scores nor machine." if found else ""
-
-
 def _at_chance(run: Run, tasks: Tasks) -> str:
     of_groups: dict[tuple[str, str], list[str]] = {}
     for task in tasks:
@@ -253,6 +247,5 @@ KINDS: dict[str, Callable[[Run, Tasks], str]] = {  # in the order in which they 
     "judged in part": _judged_in_part,
     "cut texts": _cut,
     "unreadable replies": _unreadable,
-    "no sandbox": _unsandboxed,
     "at chance": _at_chance,
 }

@@ -4,13 +4,12 @@ import json
 import os
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from cultureval.metrics.code.judging import Solution, SolutionVerdict, judge_with_canonicals
-from cultureval.metrics.code.report import failing_canonicals, named, scorer_name
-from cultureval.metrics.code.rules import TEST_SUITES
+from cultureval.metrics.code.report import failing_canonicals, judge_name, named
 from cultureval.reports.code.result_files import evalplus_results, generating_model, task_rows, write_run
 from cultureval.reports.code.samples import Sample, Sanitize, check_complete, read_samples
 from cultureval.runs.scores import Score
@@ -30,7 +29,6 @@ MOST_NOTES = 20
 NOTES = {
     "not_judged": "not judged, and not counted",
     "canonical_failures": "whose canonical solution does not pass (see `cultureval code check-data`)",
-    "differs_from_evalplus": "with a different verdict by EvalPlus; ours is used",
 }
 READ = {
     "rewritten": "Not judged as written, but without what is no part of a program",
@@ -48,7 +46,6 @@ def evaluate_solutions(
     sanitize: Sanitize = "auto",
     partial: bool = False,
     workers: int | None = None,
-    sandboxed: bool = True,
     model_name: str | None = None,
 ) -> Report:
     """Judges and scores solutions, and writes EvalPlus's, our own and LightEval's files.
@@ -58,7 +55,6 @@ def evaluate_solutions(
         sanitize: When EvalPlus's sanitiser is applied.
         partial: Score incomplete samples, and samples of shortened or other data than were asked.
         workers: Parallel sandboxes; None: one per core.
-        sandboxed: Whether the solutions run in the sandbox.
         model_name: Name in the results; None takes the one that was generated with, or the file's.
 
     Returns:
@@ -78,9 +74,7 @@ def evaluate_solutions(
     asked = [name for name in problem_set.rows if name not in refused]
     found = [one for one in given if one.task_id in asked]
     missing, unequal = check_complete(found, asked, partial)
-    verdicts, canonical = _judged(found, problem_set, workers, sandboxed)
-    if sanitize != "always":  # and EvalPlus never sanitises what it evaluates
-        verdicts = [_of_given_text(*pair) for pair in zip(found, verdicts, strict=True)]
+    verdicts, canonical = _judged(found, problem_set, workers)
     dropped = (
         f"{counted(len(given) - len(found), 'solution')} of refused or discarded problems in the file, not scored."
     )
@@ -90,8 +84,7 @@ def evaluate_solutions(
         "model": _model_of(samples, made, model_name),
         "data_difference": " ".join(filter(None, [problem_set.other_data, other])),
         "canonical_failures": failing_canonicals(canonical),
-        "sandboxed": sandboxed,
-        "signature": _signature(made, problem_set, found, sandboxed, other),
+        "signature": _signature(made, problem_set, found, other),
         "refused": refused,
         "missing_tasks": missing,
         "unequal_samples": unequal,
@@ -111,7 +104,6 @@ def _reliability(found: Sequence[Sample], verdicts: Sequence[SolutionVerdict]) -
         "tasks": len({sample.task_id for sample in found}),
         "samples": len(found),
         "not_judged": [named(one) for one in verdicts if "not_judged" in (one.base, one.plus)],
-        "differs_from_evalplus": [named(one) for one in verdicts if one.differs],
         "rewritten": [f"{sample.task_id} sample {sample.number}" for sample in found if sample.rewritten],
         "cut": [f"{sample.task_id} sample {sample.number}" for sample in found if sample.cut],
     }
@@ -120,7 +112,7 @@ def _reliability(found: Sequence[Sample], verdicts: Sequence[SolutionVerdict]) -
 def _scores(scores: Mapping[str, Score]) -> Report:
     """pass@k and its errors in EvalPlus's form, and how many problems they are of."""
     found: Report = {
-        "pass_at_k": {suite: {} for suite in TEST_SUITES},
+        "pass_at_k": {suite: {} for suite in TESTS},
         "standard_errors": {suite: {} for suite in TESTS},
     }
     for metric, score in scores.items():
@@ -133,24 +125,16 @@ def _scores(scores: Mapping[str, Score]) -> Report:
 
 
 def _judged(
-    samples: Sequence[Sample], problem_set: ProblemSet, workers: int | None, sandboxed: bool
+    samples: Sequence[Sample], problem_set: ProblemSet, workers: int | None
 ) -> tuple[list[SolutionVerdict], dict[str, SolutionVerdict]]:
     """Verdicts on the samples, in their order, and on the canonical solutions of their problems."""
     task_ids = {sample.task_id for sample in samples}
     problems = {task_id: problem for task_id, problem in problem_set.problems().items() if task_id in task_ids}
     solutions = [Solution(sample.task_id, sample.number, sample.code) for sample in samples]
-    return judge_with_canonicals(problems, solutions, problem_set.dataset.name, workers=workers, sandboxed=sandboxed)
+    return judge_with_canonicals(problems, solutions, problem_set.dataset.name, workers=workers)
 
 
-def _of_given_text(sample: Sample, verdict: SolutionVerdict) -> SolutionVerdict:
-    """A verdict with EvalPlus's own on the text that the file holds, which fails where it is no program."""
-    fails = {f"evalplus_{suite}": "fail" for suite in TEST_SUITES}
-    return replace(verdict, **fails, **{f"{name}_details": [] for name in fails}) if sample.rewritten else verdict
-
-
-def _signature(
-    made: Mapping[str, Any], problem_set: ProblemSet, found: Sequence[Sample], sandboxed: bool, other: str
-) -> str:
+def _signature(made: Mapping[str, Any], problem_set: ProblemSet, found: Sequence[Sample], other: str) -> str:
     """One line with everything that the scores depend on, including the generation settings if known."""
     fields = {name: made.get(name, "unknown") for name in ("backend", "prompt", "temperature", "max_new_tokens")}
     if isinstance(server := made.get("server"), dict):
@@ -165,7 +149,7 @@ def _signature(
         manifest=manifest_field([vars(problem_set)]),
         asked_data=made["data_hash"] if other else None,
         refined_prompts=made.get("refined_prompts", problem_set.refined),
-        scorer=scorer_name(sandboxed),
+        scorer=judge_name(),
         **fields,
         **installed_versions(PACKAGES),
     )
@@ -255,14 +239,11 @@ def report_text(report: Report) -> str:
             f"Incomplete, so not comparable: {counted(len(report['missing_tasks']), 'problem')} without a solution."
         )
     lines += [report[name] for name in ("unequal_samples", "dropped_samples", "data_difference") if report[name]]
-    if not report["sandboxed"]:
-        lines.append("JUDGED WITHOUT A SANDBOX: the solutions could do anything, so trust neither scores nor machine.")
     lines.append(f"Signature: {report['signature']}")
     lines += [f"{name}: {report[key]}" for name, key in FILES.items()]
     return "\n".join(lines)
 
 
 def _note(entry: Report) -> str:
-    ours, theirs = (f"{entry[f'{who}base']}/{entry[f'{who}plus']}" for who in ("", "evalplus_"))
     reason = f" ({entry['reason']})" if entry["reason"] else ""
-    return f"  {entry['task_id']} sample {entry['sample']}: base/plus {ours}, EvalPlus's own {theirs}{reason}"
+    return f"  {entry['task_id']} sample {entry['sample']}: base/plus {entry['base']}/{entry['plus']}{reason}"

@@ -6,12 +6,10 @@ import re
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
+from cultureval.metrics.code.solution_code import Program, Text, programs
 from cultureval.runtime.errors import CulturevalError, counted, shorten, shown_names
-
-if TYPE_CHECKING:
-    from cultureval.metrics.code.solution_code import Program
 
 Sanitize = Literal["auto", "always", "never"]
 
@@ -56,7 +54,8 @@ def read_samples(
     found = _folder(path) if path.is_dir() else _lines(path)
     counts: dict[str, int] = {}
     read: list[tuple[str, int, str]] = []
-    texts: list[tuple[dict[str, Any], str, str, Sanitize]] = []
+    given: list[str] = []
+    texts: list[Text] = []
     for place, task_id, record in found:
         if task_id not in problems:
             raise CulturevalError(
@@ -65,16 +64,14 @@ def read_samples(
             )
         number = counts[task_id] = counts.get(task_id, -1) + 1
         read.append((task_id, number, place))
-        texts.append((record, problems[task_id]["prompt"], problems[task_id]["entry_point"], sanitize))
+        given.append(_given(record, problems[task_id]["prompt"]))
+        texts.append(Text(given[-1], problems[task_id]["entry_point"], as_it_is=sanitize == "auto"))
     if not read:
         raise CulturevalError(f"{path} has no solutions.")
-    from cultureval.metrics.code.solution_code import programs_in_parallel
-
-    given = [_given(record, prompt) for record, prompt, _, _ in texts]
-    programs = programs_in_parallel(_program, texts, given, workers)
+    taken = [Program(text) for text in given] if sanitize == "never" else programs(texts, workers)
     return [
         Sample(task, number, program.code, place, rewritten=program.code != text, cut=program.cut)
-        for (task, number, place), program, text in zip(read, programs, given, strict=True)
+        for (task, number, place), program, text in zip(read, taken, given, strict=True)
     ]
 
 
@@ -157,14 +154,3 @@ def _natural(path: Path) -> list[tuple[int, str]]:
 def _given(record: Mapping[str, Any], prompt: str) -> str:
     """The text of a record's program, as EvalPlus executes it: its solution, or the prompt and its completion."""
     return record["solution"] if "solution" in record else prompt + record["completion"]
-
-
-def _program(record: Mapping[str, Any], prompt: str, entry_point: str, sanitize: Sanitize) -> "Program":
-    from cultureval.metrics.code.solution_code import BYTE_ORDER_MARK, Program, is_program, sanitize_solution
-
-    unmarked = {name: text.removeprefix(BYTE_ORDER_MARK) for name, text in record.items() if isinstance(text, str)}
-    code = _given(unmarked, prompt)
-    if sanitize == "never" or (sanitize == "auto" and is_program(code)):
-        return Program(code)
-    # As in EvalPlus's sanitising of completions, a newline separates them from the prompt.
-    return sanitize_solution(code if "solution" in record else f"{prompt}\n{unmarked['completion']}", entry_point)
