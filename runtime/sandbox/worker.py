@@ -138,14 +138,8 @@ def call_entry_point(job: dict[str, Any], out: int) -> None:
         out: A pipe. An exception ends the suite.
     """
     # Names that the code cannot replace.
-    now, spent, printed, write, pack, encode = (
-        time.time,
-        time.process_time,
-        io.StringIO,
-        os.write,
-        codec.FRAME.pack,
-        codec.encode,
-    )
+    now, spent, printed = time.time, time.process_time, io.StringIO
+    write, pack, encode = os.write, codec.FRAME.pack, codec.encode
 
     def send(kind: bytes, seconds: float = 0.0, content: bytes = b"") -> None:
         left = memoryview(pack(kind, seconds, len(content)) + content)
@@ -182,7 +176,3 @@ def _limit_call(seconds: float) -> None:
     """Sets timers whose signals end the process at a limit, whatever the code catches; 0 takes them away."""
     signal.setitimer(signal.ITIMER_PROF, seconds)
     signal.setitimer(signal.ITIMER_REAL, WALL_FACTOR * seconds)
-
-
-if __name__ == "__main__":
-    main()

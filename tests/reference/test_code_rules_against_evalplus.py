@@ -113,8 +113,9 @@ def test_problems_that_ask_for_any_value():
 
 @pytest.mark.parametrize("entry_point", ["are_equivalent", "sum_div", "surface_Area", "digit_distance_nums"])
 def test_problems_with_an_oracle(entry_point):
-    inputs = [[3, 2]] * len(VALUES) + [[6, 4]] * 3 + [[123, 256]] * 3
-    outputs = [*VALUES, _surface_Area(6, 4), 96.00005, 95, _digit_distance_nums(123, 256), 8, 7.0]
+    values = [one for one in VALUES if not isinstance(one, numpy.ndarray)]  # EvalPlus cannot tell whether one is true
+    inputs = [[3, 2]] * len(values) + [[6, 4]] * 3 + [[123, 256]] * 3
+    outputs = [*values, _surface_Area(6, 4), 96.00005, 95, _digit_distance_nums(123, 256), 8, 7.0]
     compare("mbpp", entry_point, inputs, outputs, [7] * len(inputs), 1e-4)
 
 
