@@ -66,7 +66,7 @@ def results(
                 with suppress(BrokenPipeError, ConnectionResetError):  # it has ended, as is seen below
                     own.connection.send((function, items[place]))
             for connection in wait(list(busy)):
-                own, place = busy.pop(connection)  # type: ignore[index]
+                own, place = busy.pop(connection)  # type: ignore[call-overload]
                 try:
                     found = own.connection.recv()
                     idle.append(own)

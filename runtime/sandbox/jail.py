@@ -27,7 +27,16 @@ from cultureval.runtime.settings import current_settings, variable_of
 TEST_SUITES = ("base", "plus")  # of a problem: its own tests, and those that EvalPlus added
 _PACKAGES, _CODE = "/sandbox/packages", "/sandbox/code"
 _OURS = ("runtime/sandbox/codec.py", "runtime/sandbox/worker.py")
-_SYSTEM = ("/usr/lib", "/usr/lib32", "/usr/lib64", "/lib", "/lib32", "/lib64", "/usr/share/zoneinfo", "/etc/localtime")
+_SYSTEM: tuple[str, ...] = (
+    "/usr/lib",
+    "/usr/lib32",
+    "/usr/lib64",
+    "/lib",
+    "/lib32",
+    "/lib64",
+    "/usr/share/zoneinfo",
+    "/etc/localtime",
+)
 _SYSTEM += ("/etc/ld.so.cache", "/etc/alternatives")
 _DEVICES = ("null", "full", "random", "urandom")  # not zero: a mapping of it is shared memory without a file
 _SCRATCH = "size=64m,nr_inodes=1024,mode=1777"
@@ -174,7 +183,8 @@ class Jail:
         Raises:
             SandboxBroken: The jail itself ended.
         """
-        return JobEnd(*REPORT.unpack(self._read(REPORT.size, _REPORT_SECONDS)), self._limit)
+        late, status, cpu, memory = REPORT.unpack(self._read(REPORT.size, _REPORT_SECONDS))
+        return JobEnd(late, status, cpu, memory, self._limit)
 
     def _send(self, data: bytes) -> None:
         assert self._process.stdin is not None

@@ -88,7 +88,8 @@ def compiled_filter() -> bytes:
         rules.add_rule(pyseccomp.ERRNO(errno.ENOSYS), "clone3")
     with os.fdopen(os.memfd_create("seccomp"), "rb") as file:
         rules.export_bpf(file)
-        return file.seek(0) or file.read()
+        file.seek(0)
+        return file.read()
 
 
 def _exists(pyseccomp: Any, name: str) -> bool:
