@@ -116,8 +116,8 @@ def test_wrong_forged_and_several_solutions(cultureval, tmp_path):
     assert report["pass_at_k"]["plus"] == {"pass@1": pytest.approx(5 / 6), "pass@2": 1.0}
     verdicts = [json.loads(line) for line in (tmp_path / "two_verdicts.jsonl").read_text().splitlines()]
     forged = next(verdict for verdict in verdicts if (verdict["task_id"], verdict["sample_index"]) == (names[0], 1))
-    assert forged["base"] == "fail"  # the object itself
-    assert "an object of type Equal" in forged["reason"]
+    assert forged["base"] == "fail"
+    assert "wrong output" in forged["reason"]
     written = json.loads((tmp_path / "two_eval_results.json").read_text())
     assert [entry["plus_status"] for entry in written["eval"][names[0]]] == ["pass", "fail"]
     assert set(written) == {"date", "hash", "eval"}
