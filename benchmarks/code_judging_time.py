@@ -19,7 +19,8 @@ from evalplus.gen.util import trusted_exec
 
 from cultureval.metrics.code.ground_truth import canonical_code, content_key, known_truth
 from cultureval.metrics.code.judging import Solution, check_canonical_solutions, judge_solutions
-from cultureval.metrics.code.rules import TEST_SUITES, asks_for_any_value
+from cultureval.metrics.code.rules import output_form
+from cultureval.runtime.sandbox.jail import TEST_SUITES
 from cultureval.tasks.qimma.code_data import load_problems
 
 DATA = Path(__file__).parents[2] / "shared" / "data" / "evalplus_arabic"
@@ -38,7 +39,7 @@ def by_evalplus(dataset, problem):
 
 
 def truth_of_evalplus(dataset, problem):
-    any_value = asks_for_any_value(dataset, problem["entry_point"])
+    any_value = output_form(dataset, problem["entry_point"], canonical=True) == "is not None"
     settings = {"record_time": True, "output_not_none": any_value}
     code, name = canonical_code(problem), problem["entry_point"]
     return {suite: trusted_exec(code, problem[f"{suite}_input"], name, **settings) for suite in TEST_SUITES}
@@ -85,7 +86,7 @@ def time_dataset(dataset, given):
     problems = {task: problem for task, problem in problems.items() if task not in NOT_COMPARED}
     check_canonical_solutions(problems, dataset, workers=2)
     seconds = {
-        task: sum(sum(suite.seconds) for suite in known_truth(content_key(problem, dataset)).suites.values())
+        task: sum(sum(suite.seconds) for suite in known_truth(content_key(problem, dataset)).values())
         for task, problem in problems.items()
     }
     problems = {task: problem for task, problem in problems.items() if seconds[task] <= given.most}

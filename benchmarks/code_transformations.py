@@ -20,7 +20,8 @@ from tqdm import tqdm
 
 from cultureval.metrics.code.ground_truth import canonical_code, content_key, known_truth
 from cultureval.metrics.code.judging import Solution, check_canonical_solutions, judge_solutions
-from cultureval.metrics.code.rules import TEST_SUITES, asks_for_any_value
+from cultureval.metrics.code.rules import output_form
+from cultureval.runtime.sandbox.jail import TEST_SUITES
 from cultureval.tasks.qimma.code_data import load_problems
 
 DATA = Path(__file__).parents[2] / "shared" / "data" / "evalplus_arabic"
@@ -126,14 +127,15 @@ def by_plain_evalplus(dataset, problem, codes):
     found = {name: [] for name in codes}
     for suite in TEST_SUITES:
         inputs, entry = problem[f"{suite}_input"], problem["entry_point"]
+        any_value = output_form(dataset, entry, canonical=True) == "is not None"
         expected, seconds = trusted_exec(
-            canonical_code(problem), inputs, entry, record_time=True, output_not_none=asks_for_any_value(dataset, entry)
+            canonical_code(problem), inputs, entry, record_time=True, output_not_none=any_value
         )
         for name, code in codes.items():
             settings = (entry, expected, problem["atol"], seconds)
             status, _ = untrusted_check(dataset, code, inputs, *settings, fast_check=True, min_time_limit=LIMIT)
             found[name].append(status == "pass")
-    return found
+    return {name: [base, base and plus] for name, (base, plus) in found.items()}  # as our second outcome
 
 
 def our_verdicts(dataset, task, problem, codes):
@@ -176,7 +178,7 @@ def main():
 def fastest_first(dataset, problems):
     """Task ids by the time of the canonical solution."""
     truths = {task: known_truth(content_key(problem, dataset)) for task, problem in problems.items()}
-    return sorted(truths, key=lambda task: sum(sum(suite.seconds) for suite in truths[task].suites.values()))
+    return sorted(truths, key=lambda task: sum(sum(suite.seconds) for suite in truths[task].values()))
 
 
 def table(found):

@@ -125,7 +125,7 @@ def generate_solutions(
     data: Mapping[str, Any],
     output_dir: Path,
     resume: bool,
-    sanitize: Callable[[str, str], str],
+    sanitize: Callable[[Sequence[tuple[str, str]]], Sequence[str]],
 ) -> "tuple[Path, dict[str, RefusedResponse]]":
     """Generates a model's solutions; answers of an earlier, interrupted run are in the journal.
 
@@ -135,7 +135,7 @@ def generate_solutions(
         data: Fields of the description that say which problems they are.
         output_dir: Folder of the files.
         resume: Whether files that are there must be of the same settings; else they are written over.
-        sanitize: From a problem's id and a solution's text to a program; accepts any text.
+        sanitize: From problems' ids and solutions' texts to programs; accepts any texts.
 
     Returns:
         The file of solutions, named as EvalPlus names it; and problem's id -> why, of those without a usable answer.
@@ -172,7 +172,7 @@ def generate_solutions(
     ]
     samples.parent.mkdir(parents=True, exist_ok=True)
     _write_lines(raw_file(samples), raw)
-    _write_lines(samples, [(task, sanitize(task, solution)) for task, solution in raw])
+    _write_lines(samples, list(zip([task for task, _ in raw], sanitize(raw), strict=True)))
     write_atomically(description_file(samples), json.dumps(made, ensure_ascii=False, indent=1).encode())
     return samples, refused
 

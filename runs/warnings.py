@@ -8,7 +8,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cultureval.metrics.code.report import NO_SANDBOX
 from cultureval.runs.files import read_details
 from cultureval.runs.frame import leaf
 from cultureval.runs.loading import Run
@@ -170,10 +169,6 @@ def _high(rates: Mapping[str, float], least: float) -> str:
     return shown_names([f"{group} {rate:.1%}" for rate, group in sorted(means, reverse=True) if rate > least], NAMED)
 
 
-def _unsandboxed(run: Run, tasks: Tasks) -> str:
-    return NO_SANDBOX if any(one.fields.get("scorer") == NO_SANDBOX for one in run.record.signatures) else ""
-
-
 def _at_chance(run: Run, tasks: Tasks) -> str:
     of_groups: dict[tuple[str, str], list[str]] = {}
     for task in tasks:
@@ -229,6 +224,5 @@ KINDS: dict[str, tuple[Callable[[Run, Tasks], str], str]] = {
         _unreadable,
         "Unreadable replies (strict reading, mean of subsets): {}. Read some with `show`.",
     ),
-    "no sandbox": (_unsandboxed, "Programs of the model ran without a sandbox: trust neither scores nor machine."),
     "at chance": (_at_chance, "At chance: {}. That is nearly always the prompt or a parser, not the model."),
 }

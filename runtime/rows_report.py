@@ -55,6 +55,4 @@ class RowsReport(TypedDict, total=False):
     samples: int
     bounds: Mapping[str, Any]
     not_judged: list[str]
-    differs_from_evalplus: list[str]
     canonical_failures: list[str]
-    sandboxed: bool

@@ -84,7 +84,6 @@ class Settings(BaseModel):
     aldi_model: str | None = None
     lid_model: str | None = None
     flores200_model: str | None = None
-    unsafe_no_sandbox: bool = False
     vllm: File | None = None
     code_packages: Names = ("numpy", "sympy", "mpmath")
     suite: dict[str, Any] = {}  # of suites' options that a command gives, by name; checked where they are read

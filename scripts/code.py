@@ -4,7 +4,7 @@ import contextlib
 import json as json_format
 import shlex
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -35,9 +35,6 @@ Prompts = Annotated[
     typer.Option(help="Refined prompts (task_id, prompt or Fixed): only Arabic text in docstrings may differ."),
 ]
 Workers = Annotated[int | None, typer.Option(min=1, help="Parallel sandboxes; default: one per core.")]
-UnsafeNoSandbox = Annotated[
-    bool, typer.Option("--unsafe-no-sandbox", help="Run generated code WITHOUT a sandbox; results are marked.")
-]
 
 
 @code.command("generate")
@@ -88,7 +85,7 @@ def generate(
     """Writes a model's solutions. Example: cultureval code generate MODEL --dataset humaneval --data samples"""
     if n_samples > 1 and not temperature:
         raise CulturevalError(f"--n-samples {n_samples} needs --temperature above 0: greedy samples are all the same.")
-    from cultureval.metrics.code.solution_code import sanitize_solution
+    from cultureval.metrics.code.solution_code import Text, programs
     from cultureval.models.code_generation import CodeSettings, generate_solutions
     from cultureval.tasks.qimma.code_data import load_problems
 
@@ -118,10 +115,10 @@ def generate(
             with notes_on_stderr():
                 docs = problems.docs(n_samples, thinking, settings.resolved_backend() == "openai")
 
-                def sanitize(task: str, solution: str) -> str:
-                    program = sanitize_solution(solution, problems.rows[task]["entry_point"])
-                    cut.extend([task] * program.cut)
-                    return program.code
+                def sanitize(given: Sequence[tuple[str, str]]) -> list[str]:
+                    found = programs([Text(code, problems.rows[task]["entry_point"]) for task, code in given])
+                    cut.extend(task for (task, _), program in zip(given, found, strict=True) if program.cut)
+                    return [program.code for program in found]
 
                 samples, refused = generate_solutions(
                     settings, docs, problems.description(), output_dir, resume, sanitize
@@ -150,7 +147,6 @@ def evaluate(
     prompts: Prompts = None,
     workers: Workers = None,
     json: OnlyJson = False,
-    unsafe_no_sandbox: UnsafeNoSandbox = False,
     partial: Annotated[
         bool, typer.Option("--partial", help="Score incomplete samples or data, not comparable.")
     ] = False,
@@ -177,7 +173,6 @@ def evaluate(
                 output_dir,
                 partial=partial,
                 workers=workers,
-                sandboxed=not unsafe_no_sandbox,
                 model_name=model_name,
             )
         text = report_text(report)
@@ -192,7 +187,6 @@ def check_data(
     prompts: Prompts = None,
     workers: Workers = None,
     json: OnlyJson = False,
-    unsafe_no_sandbox: UnsafeNoSandbox = False,
 ) -> None:
     """Judges the canonical solutions; exits 1 if one fails, or where tests lack.
 
@@ -209,9 +203,7 @@ def check_data(
             from cultureval.metrics.code.judging import check_canonical_solutions
             from cultureval.metrics.code.report import failing_canonicals
 
-            verdicts = check_canonical_solutions(
-                problem_set.problems(), dataset, workers=workers, sandboxed=not unsafe_no_sandbox
-            )
+            verdicts = check_canonical_solutions(problem_set.problems(), dataset, workers=workers)
             failing = failing_canonicals(verdicts)
         if json:
             found = {"dataset": dataset, "problems": len(problem_set.rows), "defects": failing}

@@ -1,66 +1,42 @@
-"""Judging of generated code: solutions run in a sandbox, and other processes compare their outputs.
+"""Judging of generated code by EvalPlus's rules.
 
-A solution runs once on each suite of inputs, in a process that gets only its code and the inputs. When it has ended,
-its outputs, plain data in files, are compared with those of the canonical solution, by EvalPlus's rules (`rules`), in a
-process with limits that runs no generated code (`comparison_server`). EvalPlus's own verdict on the same outputs is
-reported next to ours.
+A solution runs in a jail of its own, which gets its code and the inputs, and never an expected output. Another process
+compares what it sends with what the canonical solution gave (`comparing`), and ends it at the first wrong output. The
+base tests come first, the added ones only if those pass. Each verdict is kept as it comes.
 """
 
-import contextlib
-import math
-import queue
-import tempfile
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import IO, Any
+import functools
+import hashlib
+import importlib.metadata
+import reprlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal
 
-from cultureval.metrics.code.comparison_server import (
-    Comparer,
-    ComparerBroken,
-    ComparisonInterrupted,
-    SuiteResult,
-    suite_of_equal_bytes,
-)
-from cultureval.metrics.code.ground_truth import (
-    WALL_FACTOR,
-    GroundTruth,
-    TruthInterrupted,
-    call_payload,
-    canonical_code,
-    compute_truth,
-    content_key,
-    known_truth,
-)
-from cultureval.metrics.code.kept_verdicts import KeptVerdicts
-from cultureval.metrics.code.outcomes import NOT_JUDGED, evalplus_status, failure
-from cultureval.metrics.code.pass_at_k import Outcome
-from cultureval.metrics.code.rules import TEST_SUITES, Dataset
+from cultureval.metrics.code.comparing import Comparison, ComparisonInterrupted, compare_apart
+from cultureval.metrics.code.ground_truth import SuiteTruth, canonical_code, compute_truth, content_key, known_truth
+from cultureval.metrics.code.rules import Dataset, output_form
+from cultureval.runtime import sandbox
 from cultureval.runtime.errors import CulturevalError
+from cultureval.runtime.hostile_work import results
+from cultureval.runtime.journal import answer_key, open_journal
 from cultureval.runtime.progress import progressing
-from cultureval.runtime.sandbox.sandbox import (
-    DiskFull,
-    JobEnd,
-    Sandbox,
-    SandboxBroken,
-    SandboxPool,
-    SandboxUnavailable,
-    is_full,
-)
+from cultureval.runtime.sandbox.jail import Jail, JailPlan, SandboxBroken, check_jail, packages_and_versions
 
-PASS: Outcome = "pass"
-FAIL: Outcome = "fail"
-
-_SPARE_SECONDS = 2.0
-_MOST_WAITING_SECONDS = 120.0
+Outcome = Literal["pass", "fail", "not_judged"]
+Problems = Mapping[str, Mapping[str, Any]]
+LABEL = "verdicts-on-code"
+_LONGEST_INPUT = 120
 
 
 @dataclass(frozen=True)
 class Solution:
     """One solution to judge.
 
-    Args:
-        task_id: The problem's id, a key of the problems.
-        sample_index: Index of the sample among those of the task, from 0.
+    Attributes:
+        task_id: Its problem.
+        sample_index: Index of the sample among those of the problem, from 0.
         code: The complete program, including the prompt's part.
     """
 
@@ -73,104 +49,85 @@ class Solution:
 class SolutionVerdict:
     """The result for one solution.
 
-    Args:
+    Attributes:
         task_id: The solution's problem.
         sample_index: The solution's number among those of its problem, from 0.
-        base: Outcome on the base inputs; `not_judged` if the sandbox itself failed.
-        plus: Outcome on EvalPlus's added inputs alone; in EvalPlus a solution is correct if both pass.
+        base: Outcome on the base inputs; `not_judged` where sandbox, comparison or machine failed, also alone.
+        plus: Outcome on base and EvalPlus's added inputs together, as EvalPlus counts them.
         reason: Why it did not pass, or "".
-        evalplus_base: EvalPlus's status for the same outputs: `pass`, `fail`, `timeout`; `not_judged` where that would
-            need the object itself.
-        evalplus_plus: The same on the added inputs.
-        evalplus_base_details: EvalPlus's list of correct and wrong outputs, up to the first wrong one.
-        evalplus_plus_details: The same on the added inputs.
-        sandboxed: False if generated code ran without a sandbox.
+        failing_call: Index of the first call without a right output, in the first suite that does not pass.
     """
 
     task_id: str
     sample_index: int
     base: Outcome
     plus: Outcome
-    reason: str
-    evalplus_base: str = NOT_JUDGED
-    evalplus_plus: str = NOT_JUDGED
-    evalplus_base_details: list[bool] = field(default_factory=list, repr=False)
-    evalplus_plus_details: list[bool] = field(default_factory=list, repr=False)
-    sandboxed: bool = True
-
-    @property
-    def differs(self) -> bool:
-        """Whether EvalPlus's verdict differs (its `timeout` is a fail)."""
-        pairs = ((self.base, self.evalplus_base), (self.plus, self.evalplus_plus))
-        return any(NOT_JUDGED not in pair and (pair[0] == PASS) != (pair[1] == PASS) for pair in pairs)
+    reason: str = ""
+    failing_call: int | None = None
 
 
 def judge_solutions(
-    problems: Mapping[str, Mapping[str, Any]],
+    problems: Problems,
     solutions: Sequence[Solution],
     dataset: Dataset,
     *,
     workers: int | None = None,
-    sandboxed: bool = True,
     progress: bool = True,
 ) -> list[SolutionVerdict]:
-    """Judge solutions in parallel; each verdict is kept as it comes, so that a stopped run goes on.
+    """Judges solutions in parallel; equal programs once.
 
     Args:
         problems: EvalPlus's problems by task id, MBPP's inputs deserialised.
         solutions: Solutions of these problems.
         dataset: The data set of the problems.
-        workers: Number of sandboxes; default: one per CPU.
-        sandboxed: False runs the code without a sandbox, with a warning, and marks the verdicts.
+        workers: Number of solutions that run at the same time; default: one for each CPU.
         progress: Whether to show a progress bar.
 
     Returns:
-        One verdict for each solution, in the order of the solutions. Verdicts of earlier runs are used again
-        (`kept_verdicts`).
+        One verdict for each solution, in their order. Those that an earlier run has kept are used again.
 
     Raises:
         CulturevalError: A solution's task is not among the problems, or verdicts cannot be kept.
-        DiskFull: Outputs cannot be stored; what has been judged is kept.
         SandboxUnavailable: This machine cannot run the sandbox.
     """
     unknown = sorted({solution.task_id for solution in solutions} - set(problems))
     if unknown:
-        raise CulturevalError(f"solutions name tasks that are not among the {len(problems)} problems: {unknown[:5]}")
-    if not solutions:
-        return []
-    used = {solution.task_id: problems[solution.task_id] for solution in solutions}
-    contents = {task: content_key(problem, dataset) for task, problem in used.items()}
-    kept = KeptVerdicts(contents) if sandboxed else None
-    # Equal programs are judged once; without a sandbox, one may have changed what the other finds.
-    keys = [kept.key(solution) if kept else str(place) for place, solution in enumerate(solutions)]
-    first: dict[str, Solution] = {}
-    for key, solution in zip(keys, solutions, strict=True):
-        first.setdefault(key, solution)
-    fields = {key: found for key in first if kept and (found := kept.find(key))}
-    missing = {key: solution for key, solution in first.items() if key not in fields}
-    verdicts = {key: SolutionVerdict(first[key].task_id, 0, **found) for key, found in fields.items()}
+        raise CulturevalError(f"Solutions name tasks that are not among the {len(problems)} problems: {unknown[:5]}.")
+    contents = {task: content_key(problems[task], dataset) for task in {solution.task_id for solution in solutions}}
+    keys = [_key(contents[solution.task_id], solution.code) for solution in solutions]
+    rules = [_own_code(), importlib.metadata.version("evalplus"), packages_and_versions()]
+    journal = open_journal(LABEL, rules=rules)
+    found = {key: kept for key in dict.fromkeys(keys) if (kept := journal.get(key))}
+    missing = {key: solution for key, solution in zip(keys, solutions, strict=True) if key not in found}
     if missing:
-        verdicts |= _Judging(used, contents, dataset, workers, sandboxed, progress, kept).verdicts(missing)
+        plan = check_jail()
+        tasks = [
+            _Task(key, problems[one.task_id], dataset, contents[one.task_id], one.code, plan)
+            for key, one in missing.items()
+        ]
+        _find_truths(tasks, workers, progress)
+        again = []
+        for place, one in progressing(
+            results(_judge, tasks, workers), len(tasks), "judging", "task", silent=not progress
+        ):
+            if one is None or one.again:
+                again.append(replace(tasks[place], alone=True))
+                continue
+            found[tasks[place].key] = one.fields
+            if one.keep:
+                journal.append({tasks[place].key: one.fields})
+        for place, one in results(_judge, again, 1):
+            found[again[place].key] = (one or _unjudged("it ended the judging process twice")).fields
     return [
-        replace(verdicts[key], task_id=solution.task_id, sample_index=solution.sample_index)
+        SolutionVerdict(solution.task_id, solution.sample_index, **found[key])
         for key, solution in zip(keys, solutions, strict=True)
     ]
 
 
-def check_canonical_solutions(
-    problems: Mapping[str, Mapping[str, Any]], dataset: Dataset, **options: Any
-) -> dict[str, SolutionVerdict]:
-    """By task the verdict on its canonical solution: a failing one is a defect of the data or of its limits.
-
-    Arguments (`options` too) and errors are those of `judge_solutions`.
-    """
-    return judge_with_canonicals(problems, [], dataset, **options)[1]
-
-
 def judge_with_canonicals(
-    problems: Mapping[str, Mapping[str, Any]], solutions: Sequence[Solution], dataset: Dataset, **options: Any
+    problems: Problems, solutions: Sequence[Solution], dataset: Dataset, **options: Any
 ) -> tuple[list[SolutionVerdict], dict[str, SolutionVerdict]]:
-    """The verdicts on solutions, and on the canonical solution of each problem, all judged side by side.
+    """The verdicts on solutions, and by task on its canonical solution: a failing one is a defect of the data.
 
     Arguments (`options` too) and errors are those of `judge_solutions`.
     """
@@ -179,207 +136,119 @@ def judge_with_canonicals(
     return found[len(canonical) :], {verdict.task_id: verdict for verdict in found[: len(canonical)]}
 
 
+def check_canonical_solutions(problems: Problems, dataset: Dataset, **options: Any) -> dict[str, SolutionVerdict]:
+    """`judge_with_canonicals` of the canonical solutions alone."""
+    return judge_with_canonicals(problems, [], dataset, **options)[1]
+
+
+def _key(content: str, code: str) -> str:
+    return answer_key(problem=content, program=hashlib.sha256(code.encode("utf-8", "surrogatepass")).hexdigest())
+
+
+@functools.cache
+def _own_code() -> str:
+    """A hash of all code of ours that has a part in a verdict, so that another version judges anew."""
+    files = sorted({*Path(__file__).parent.glob("*.py"), *Path(sandbox.__file__).parent.glob("*.py")})
+    return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()
+
+
 @dataclass(frozen=True)
-class _Judging:
-    """The judging of programs that no run has judged yet.
+class _Task:
+    """What a process needs to judge one program. `alone`: it was tried before, and nothing else runs beside it."""
 
-    Args:
-        problems: By task id.
-        contents: The `content_key` of each.
-        dataset: Their data set.
-        workers: Number of sandboxes; None: one per CPU.
-        sandboxed: Whether there are sandboxes.
-        progress: Whether to show progress bars.
-        kept: Where verdicts are kept; None where they are not.
-    """
-
-    problems: Mapping[str, Mapping[str, Any]]
-    contents: Mapping[str, str]
-    dataset: Dataset
-    workers: int | None
-    sandboxed: bool
-    progress: bool
-    kept: KeptVerdicts | None
-
-    def verdicts(self, solutions: Mapping[str, Solution]) -> Iterator[tuple[str, SolutionVerdict]]:
-        """The verdicts on solutions by key, each as soon as it is kept."""
-        truths = self._ground_truths(sorted({solution.task_id for solution in solutions.values()}))
-        seconds = {task: _seconds(truth) for task, truth in truths.items()}
-        # The longest first, so that workers finish at about the same time.
-        order = sorted(solutions, key=lambda key: -seconds[solutions[key].task_id])
-        with SandboxPool(self.workers, safe=self.sandboxed) as pool, contextlib.ExitStack() as closing:
-            idle: queue.SimpleQueue[Comparer] = queue.SimpleQueue()
-            for _ in range(pool.workers):
-                idle.put(closing.enter_context(contextlib.closing(Comparer())))
-
-            def judge(sandbox: Sandbox, key: str) -> tuple[str, SolutionVerdict]:
-                task, comparer = solutions[key].task_id, idle.get()
-                try:
-                    own = _Judge(self.problems[task], self.dataset, truths[task], sandbox, comparer)
-                    return key, self._once(own, key, solutions[key])
-                finally:
-                    idle.put(comparer)
-
-            found = pool.run(judge, order)
-            yield from progressing(found, len(order), "judging", "task", silent=not self.progress)
-
-    def _ground_truths(self, tasks: list[str]) -> dict[str, GroundTruth | str]:
-        """The ground truth of each task, or why there is none. Its sandboxes end before solutions run."""
-        truths: dict[str, GroundTruth | str] = {task: known_truth(self.contents[task]) or "" for task in tasks}
-        missing = [task for task, truth in truths.items() if not truth]
-        if not missing:
-            return truths
-
-        def find(sandbox: Sandbox, task: str) -> tuple[str, GroundTruth | str]:
-            reason = ""
-            for _ in range(2):
-                try:
-                    return task, compute_truth(self.problems[task], self.dataset, self.contents[task], sandbox)
-                except (SandboxBroken, SandboxUnavailable, TruthInterrupted) as error:
-                    reason = str(error)
-            return task, reason
-
-        with SandboxPool(self.workers, safe=self.sandboxed) as pool:
-            found, silent = pool.run(find, missing), not self.progress
-            return truths | dict(progressing(found, len(missing), "ground truth", "task", silent))
-
-    def _once(self, judge: "_Judge", key: str, solution: Solution) -> SolutionVerdict:
-        """The verdict on one solution: a kept one, or a new one, which is kept."""
-        if self.kept is None:
-            return judge.verdict(solution)
-        if found := self.kept.find(key):
-            return SolutionVerdict(solution.task_id, solution.sample_index, **found)
-        verdict = judge.verdict(solution)
-        if judge.is_of_the_program and NOT_JUDGED not in (verdict.base, verdict.plus):
-            self.kept.keep({key: verdict})
-        return verdict
-
-
-def _seconds(truth: GroundTruth | str) -> float:
-    return 0.0 if isinstance(truth, str) else sum(sum(suite.seconds) for suite in truth.suites.values())
-
-
-class _BrokenBySolution(CulturevalError):
-    """A process of ours fails twice with one solution, and works with another."""
-
-
-class _KilledByKernel(CulturevalError):
-    """The kernel killed a solution twice, as where the machine has too little memory."""
-
-
-@dataclass
-class _Judge:
-    """Judges one solution.
-
-    Attributes:
-        is_of_the_program: Whether the verdict follows from the program alone; else another try could give another.
-    """
-
+    key: str
     problem: Mapping[str, Any]
     dataset: Dataset
-    truth: GroundTruth | str
-    sandbox: Sandbox
-    comparer: Comparer
-    is_of_the_program: bool = True
+    truth_key: str
+    code: str
+    plan: JailPlan
+    alone: bool = False
 
-    def verdict(self, solution: Solution) -> SolutionVerdict:
-        """The verdict, whatever happens: an error of ours concerns this solution alone.
 
-        Raises:
-            DiskFull: Outputs cannot be stored, for no fault of the solution.
-        """
-        try:
-            return self._judged(solution)
-        except DiskFull:
-            raise
-        except CulturevalError as error:
-            reason = str(error)
-        except OSError as error:
-            if is_full(error):
-                raise DiskFull(error) from error
-            reason = f"an error of cultureval: {type(error).__name__}: {error}"
-        except Exception as error:
-            reason = f"an error of cultureval: {type(error).__name__}: {error}"
-        return self._verdict(solution, NOT_JUDGED, NOT_JUDGED, reason)
+@dataclass(frozen=True)
+class _Found:
+    """Fields of a verdict. `again`: the machine may be at fault; `keep`: the verdict follows from the program alone."""
 
-    def _verdict(self, solution: Solution, base: Outcome, plus: Outcome, reason: str) -> SolutionVerdict:
-        safe = self.sandbox.safe
-        return SolutionVerdict(solution.task_id, solution.sample_index, base, plus, reason, sandboxed=safe)
+    fields: dict[str, Any]
+    again: bool = False
+    keep: bool = True
 
-    def _judged(self, solution: Solution) -> SolutionVerdict:
-        truth = self.truth
-        if isinstance(truth, str):
-            raise SandboxBroken(f"there is no ground truth, since the canonical solution could not be run: {truth}")
-        found: dict[str, tuple[Outcome, str]] = {}
-        values: dict[str, Any] = {}
-        for suite in TEST_SUITES:
-            with tempfile.TemporaryFile() as outputs:
-                try:
-                    end = self._run(solution.code, suite, truth, outputs)
-                    result = self._compare(truth, suite, outputs)
-                except _BrokenBySolution as error:
-                    found[suite] = FAIL, str(error)
-                    continue
-                except (ComparisonInterrupted, _KilledByKernel) as error:
-                    found[suite] = NOT_JUDGED, str(error)
-                    continue
-            known = self.problem, suite, truth.suites[suite], result, end
-            reason = failure(*known)
-            found[suite] = (FAIL if reason else PASS), reason
-            status, details = evalplus_status(self.dataset, *known)
-            values |= {f"evalplus_{suite}": status, f"evalplus_{suite}_details": details}
-        reason = "; ".join(f"{suite}: {text}" for suite, (_, text) in found.items() if text)
-        base, plus = (found[suite][0] for suite in TEST_SUITES)
-        return replace(self._verdict(solution, base, plus, reason), **values)
 
-    def _run(self, code: str, suite: str, truth: GroundTruth, outputs: IO[bytes]) -> JobEnd:
-        """Run a solution on a suite, again if its sandbox fails, the kernel kills it or a call is late.
+def _unjudged(reason: str, again: bool = False) -> _Found:
+    fields = {"base": "not_judged", "plus": "not_judged", "reason": reason, "failing_call": None}
+    return _Found(fields, again, keep=False)
 
-        A machine that is busy, or was suspended meanwhile, makes a call late: no verdict is kept that it had a part in.
 
-        Raises:
-            _BrokenBySolution: The sandbox fails again, and only with this solution.
-            _KilledByKernel: The kernel kills it again.
-        """
-        end = None
-        for _ in range(2):
-            with contextlib.suppress(SandboxBroken):
-                outputs.seek(0)
-                outputs.truncate()
-                end = self._run_once(code, suite, truth, outputs)
-                self.is_of_the_program &= not end.waits_for_the_machine
-                if not (end.is_late_call or end.is_kill and self.sandbox.safe):
-                    return end
-        if end is not None and end.is_late_call:
-            return end
-        if end is not None:
-            raise _KilledByKernel(end.describe())
-        with tempfile.TemporaryFile() as nothing:
-            self._run_once("", suite, truth, nothing)
-        raise _BrokenBySolution("it ended its sandbox twice")
+def _find_truths(tasks: Sequence[_Task], workers: int | None, progress: bool) -> None:
+    """Computes the ground truths that are not known, in jails of their own; those that fail once more, alone."""
+    lacking = [task for key, task in {task.truth_key: task for task in tasks}.items() if known_truth(key) is None]
+    found = results(_find_truth, lacking, workers)
+    for _ in progressing(found, len(lacking), "ground truth", "task", silent=not progress):
+        pass
+    for _ in results(_find_truth, [task for task in lacking if known_truth(task.truth_key) is None], 1):
+        pass
 
-    def _run_once(self, code: str, suite: str, truth: GroundTruth, outputs: IO[bytes]) -> JobEnd:
-        known = truth.suites[suite]
-        calls = len(self.problem[f"{suite}_input"])
-        seconds = known.seconds_of_suite(calls)
-        payload = call_payload(self.problem, self.dataset, suite, code, known.limits(calls), seconds)
-        seconds += _SPARE_SECONDS + known.seconds_of_outputs()
-        wall_seconds = min(WALL_FACTOR * seconds, seconds + _MOST_WAITING_SECONDS)
-        return self.sandbox.run(payload, wall_seconds, math.ceil(seconds), outputs, known.size())
 
-    def _compare(self, truth: GroundTruth, suite: str, outputs: IO[bytes]) -> SuiteResult:
-        """Compare a solution's outputs: by their digests, else in the comparing process, again if that fails.
+def _find_truth(task: _Task) -> str:
+    """Computes a ground truth; why there is none, or ""."""
+    form = output_form(task.dataset, task.problem["entry_point"], canonical=True)
+    try:
+        compute_truth(task.problem, task.truth_key, form, task.plan)
+    except CulturevalError as error:
+        return str(error)
+    return ""
 
-        Raises:
-            _BrokenBySolution: It fails again, and only with these outputs.
-        """
-        known = self.problem, self.dataset
-        result = suite_of_equal_bytes(*known, suite, truth, outputs)
-        if result is not None:
-            return result
-        for _ in range(2):
-            with contextlib.suppress(ComparerBroken):
-                return self.comparer.compare(*known, truth, suite, outputs)
-        with tempfile.TemporaryFile() as nothing:
-            self.comparer.compare(*known, truth, suite, nothing)
-        raise _BrokenBySolution("its outputs ended the comparing process twice")
+
+def _judge(task: _Task) -> _Found:
+    """Judges one program, whatever happens: an error of ours concerns this program alone."""
+    try:
+        truths = known_truth(task.truth_key)
+        if truths is None:
+            return _unjudged(f"there is no ground truth: {_find_truth(task)}")
+        return _judged(task, truths)
+    except (SandboxBroken, ComparisonInterrupted) as error:
+        return _unjudged(str(error), again=not task.alone)
+    except Exception as error:
+        return _unjudged(f"an error of cultureval: {type(error).__name__}: {error}")
+
+
+def _judged(task: _Task, truths: Mapping[str, SuiteTruth]) -> _Found:
+    fields: dict[str, Any] = {"base": "pass", "plus": "pass", "reason": "", "failing_call": None}
+    form = output_form(task.dataset, task.problem["entry_point"], canonical=False)
+    with Jail(task.plan) as jail:
+        for suite, truth in truths.items():
+            calls = task.problem[f"{suite}_input"]
+            job = truth.job(task.problem, suite, task.code, form)
+            shown = compare_apart(task.problem, task.dataset, suite, truth, jail.start(job), job["wall"])
+            end = jail.end() if shown.what in ("passed", "ended") else None
+            if shown.what == "passed":
+                continue
+            if end and end.is_kill:
+                return _unjudged("killed by the kernel, as where the machine has too little memory", not task.alone)
+            waited = bool(end and end.waited)
+            fields |= {"plus": "fail", "failing_call": shown.right, suite: "fail"}
+            fields["reason"] = f"{suite}: {_reason(shown, str(end), calls, truth)}"
+            return _Found(fields, again=waited and not task.alone, keep=not waited)
+    return _Found(fields)
+
+
+def _reason(shown: Comparison, end: str, calls: list[Any], truth: SuiteTruth) -> str:
+    """Why a solution fails on a suite of inputs, with the call and its input."""
+    what = f"it raises {shown.name}" if shown.what == "raised" else end if shown.what == "ended" else "wrong output"
+    if not shown.loaded:
+        return f"{what} when loaded"
+    if shown.what == "beyond":
+        return "outputs that cannot be compared in the memory and time that right ones take"
+    place = f"call {shown.right + 1} of {len(calls)}, input {_shown_input(calls[shown.right])}"
+    if shown.what == "wrong" and shown.right >= len(truth.sizes):
+        return f"no ground truth for {place}: of the canonical solution, {truth.defect}"
+    return f"{what} in {place}"
+
+
+def _shown_input(arguments: list[Any]) -> str:
+    """The arguments of a call, shortened and without control characters."""
+    shown = reprlib.Repr()
+    shown.maxstring = shown.maxother = shown.maxlong = 40
+    text = ", ".join(shown.repr(argument) for argument in arguments)
+    text = text if len(text) <= _LONGEST_INPUT else f"{text[: _LONGEST_INPUT - 3]}..."
+    return f"({text})"

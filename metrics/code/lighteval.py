@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 from lighteval.metrics.utils.metric_utils import SampleLevelMetric
 from lighteval.tasks.requests import Doc
 
-from cultureval.metrics.code.report import is_sandboxed, judge_name, problem_scores, verdict_in_details
-from cultureval.metrics.code.solution_code import program_of, programs_in_parallel
+from cultureval.metrics.code.report import judge_name, problem_scores, verdict_in_details
+from cultureval.metrics.code.solution_code import Text, programs
 from cultureval.metrics.lighteval.row_scores import Columns, reply_metrics
 from cultureval.metrics.qimma.names import CODE
 from cultureval.runtime.data.content_store import stored_problem
@@ -39,19 +39,21 @@ def _judge(docs: list[Doc], replies: list[str]) -> Columns:
     problems = evalplus_problems(dataset, {row["task_id"]: row for row in stored})
     counts: dict[str, int] = {}
     solutions = []
-    texts = [(reply, row["prompt"], row["entry_point"]) for row, reply in zip(stored, replies, strict=True)]
-    for row, program in zip(stored, programs_in_parallel(program_of, texts, replies), strict=True):
+    # As under EvalPlus's own providers of local models, a tab of a reply is four spaces.
+    texts = [
+        Text(reply.replace("\t", "    "), row["entry_point"], row["prompt"])
+        for row, reply in zip(stored, replies, strict=True)
+    ]
+    for row, program in zip(stored, programs(texts), strict=True):
         number = counts[row["task_id"]] = counts.get(row["task_id"], -1) + 1
         solutions.append(Solution(row["task_id"], number, program.code))
         if program.cut:
             logger.warning("%s: its answer is too long to be read whole.", row["task_id"])
-    found, canonical = judge_with_canonicals(problems, solutions, dataset, sandboxed=is_sandboxed())
+    found, canonical = judge_with_canonicals(problems, solutions, dataset)
     for verdict in canonical.values():
         if not verdict.base == verdict.plus == "pass":
             logger.warning("%s: its canonical solution does not pass: %s.", verdict.task_id, verdict.reason)
     for verdict in found:
-        if verdict.differs:
-            logger.warning("%s: EvalPlus's verdict differs from ours; ours is used.", verdict.task_id)
         if "not_judged" in (verdict.base, verdict.plus):
             logger.warning("%s was not judged: %s.", verdict.task_id, verdict.reason)
     for doc, verdict in zip(docs, found, strict=True):

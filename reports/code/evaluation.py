@@ -4,13 +4,12 @@ import json
 import os
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from cultureval.metrics.code.judging import Solution, SolutionVerdict, judge_with_canonicals
-from cultureval.metrics.code.report import failing_canonicals, named, scorer_name
-from cultureval.metrics.code.rules import TEST_SUITES
+from cultureval.metrics.code.report import failing_canonicals, judge_name, named
 from cultureval.reports.code.result_files import evalplus_results, task_rows, write_run
 from cultureval.reports.code.samples import Sample, check_complete, read_samples
 from cultureval.reports.submissions import safe_name
@@ -29,7 +28,6 @@ PACKAGES = ("cultureval", "evalplus", "numpy")
 TOLD = {  # lists of a report -> what they are
     "not_judged": "Not judged, and not counted",
     "canonical_failures": "Canonical solutions that do not pass (see `cultureval code check-data`)",
-    "differs_from_evalplus": "A different verdict by EvalPlus; ours is used",
     "rewritten": "Not judged as written, but without what is no part of a program",
     "cut": "Too long to be read whole",
     "refused": "Problems without a usable answer, not scored",
@@ -37,7 +35,6 @@ TOLD = {  # lists of a report -> what they are
 }
 FILES = {"EvalPlus's results": "evalplus_results", "Verdicts": "verdicts", "LightEval's results": "results"}
 TESTS = {"base": "base tests", "plus": "base and extra tests"}
-NO_SANDBOX = "JUDGED WITHOUT A SANDBOX: the solutions could do anything, so trust neither scores nor machine."
 
 
 def evaluate_solutions(
@@ -47,7 +44,6 @@ def evaluate_solutions(
     *,
     partial: bool = False,
     workers: int | None = None,
-    sandboxed: bool = True,
     model_name: str | None = None,
 ) -> Report:
     """Judges and scores solutions, and writes EvalPlus's, our own and LightEval's files.
@@ -68,13 +64,13 @@ def evaluate_solutions(
     other = asked_of_others(made, problem_set, partial)
     refused = refused_problems(made, problem_set)
     found, complete = _solutions(samples, problem_set, refused, partial, workers)
-    verdicts, failing = _judged(found, problem_set, workers, sandboxed)
+    verdicts, failing = _judged(found, problem_set, workers)
     report = _reliability(found, verdicts) | complete
     report |= {"dataset": problem_set.dataset.name, "task": problem_set.dataset.task, "refused": refused}
     name = model_name or str(made.get("model") or samples.resolve().name.removesuffix(".jsonl"))
-    report |= {"model": safe_name(name), "canonical_failures": failing, "sandboxed": sandboxed}
+    report |= {"model": safe_name(name), "canonical_failures": failing}
     report["data_difference"] = " ".join(filter(None, [problem_set.other_data, other]))
-    report["signature"] = _signature(made, problem_set, found, sandboxed, other)
+    report["signature"] = _signature(made, problem_set, found, other)
     report |= write_files(samples, output_dir, problem_set, found, verdicts)
     saved = write_run(output_dir, problem_set, task_rows(problem_set, found, verdicts, refused), report, made, started)
     return report | {"results": str(saved.file)} | _scores(saved.scores[f"{problem_set.dataset.task}|0"])
@@ -94,33 +90,24 @@ def _solutions(
 
 
 def _judged(
-    samples: Sequence[Sample], problem_set: ProblemSet, workers: int | None, sandboxed: bool
+    samples: Sequence[Sample], problem_set: ProblemSet, workers: int | None
 ) -> tuple[list[SolutionVerdict], list[Report]]:
-    """Verdicts on the samples, in their order, and the problems whose canonical solutions do not pass.
-
-    EvalPlus's own verdict is of the text that the file holds, which fails where it is no program.
-    """
+    """Verdicts on the samples, in their order, and the problems whose canonical solutions do not pass."""
     task_ids = {sample.task_id for sample in samples}
     problems = {task_id: problem for task_id, problem in problem_set.problems().items() if task_id in task_ids}
     solutions = [Solution(sample.task_id, sample.number, sample.code) for sample in samples]
-    verdicts, canonical = judge_with_canonicals(
-        problems, solutions, problem_set.dataset.name, workers=workers, sandboxed=sandboxed
-    )
-    fails: dict[str, Any] = {f"evalplus_{suite}": "fail" for suite in TEST_SUITES}
-    fails |= {f"{name}_details": [] for name in fails}
-    pairs = zip(samples, verdicts, strict=True)
-    return [replace(one, **fails) if sample.rewritten else one for sample, one in pairs], failing_canonicals(canonical)
+    verdicts, canonical = judge_with_canonicals(problems, solutions, problem_set.dataset.name, workers=workers)
+    return verdicts, failing_canonicals(canonical)
 
 
 def _reliability(found: Sequence[Sample], verdicts: Sequence[SolutionVerdict]) -> Report:
-    """How many solutions there are, and which were not judged, not as written, or otherwise by EvalPlus."""
+    """How many solutions there are, which were not judged, and which not as written."""
     if all(verdict.base == "not_judged" for verdict in verdicts):
         raise CulturevalError(f"Not one of {len(verdicts)} solutions could be judged: {verdicts[0].reason}.")
     return {
         "tasks": len({sample.task_id for sample in found}),
         "samples": len(found),
         "not_judged": [named(one) for one in verdicts if "not_judged" in (one.base, one.plus)],
-        "differs_from_evalplus": [named(one) for one in verdicts if one.differs],
         "rewritten": [f"{sample.task_id} sample {sample.number}" for sample in found if sample.rewritten],
         "cut": [f"{sample.task_id} sample {sample.number}" for sample in found if sample.cut],
     }
@@ -138,9 +125,7 @@ def _scores(scores: Mapping[str, Score]) -> Report:
     return {"pass_at_k": values, "standard_errors": errors, "scored": n, "asked": asked}
 
 
-def _signature(
-    made: Mapping[str, Any], problem_set: ProblemSet, found: Sequence[Sample], sandboxed: bool, other: str
-) -> str:
+def _signature(made: Mapping[str, Any], problem_set: ProblemSet, found: Sequence[Sample], other: str) -> str:
     """One line with everything that the scores depend on, including the generation settings if known."""
     fields = {name: made.get(name, "unknown") for name in ("backend", "prompt", "temperature", "max_new_tokens")}
     if isinstance(server := made.get("server"), dict):
@@ -155,7 +140,7 @@ def _signature(
         manifest=manifest_field([vars(problem_set)]),
         asked_data=made["data_hash"] if other else None,
         refined_prompts=made.get("refined_prompts", problem_set.refined),
-        scorer=scorer_name(sandboxed),
+        scorer=judge_name(),
         **fields,
         **installed_versions(PACKAGES),
     )
@@ -225,7 +210,6 @@ def report_text(report: Report) -> str:
             each = entries.items() if isinstance(entries, dict) else [(one, {}) for one in entries]
             lines.append(f"{text}: {len(entries):,} ({shown_names([_named(*one) for one in each])}).")
     lines += [*report["notes"], *([report["data_difference"]] if report["data_difference"] else [])]
-    lines += [] if report["sandboxed"] else [NO_SANDBOX]
     lines.append(f"Signature: {report['signature']}")
     return "\n".join([*lines, *(f"{name}: {report[key]}" for name, key in FILES.items())])
 
@@ -234,5 +218,4 @@ def _named(entry: Report | str, about: Mapping[str, str]) -> str:
     """A problem, or a verdict on a solution, with the reason."""
     if isinstance(entry, str):
         return f"{entry}: {about['reason']}" if about else entry
-    ours, theirs = (f"{entry[f'{who}base']}/{entry[f'{who}plus']}" for who in ("", "evalplus_"))
-    return f"{entry['task_id']} sample {entry['sample']}: {ours}, EvalPlus {theirs} {entry['reason']}".rstrip()
+    return f"{entry['task_id']} sample {entry['sample']}: {entry['base']}/{entry['plus']} {entry['reason']}".rstrip()

@@ -7,9 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
-from cultureval.metrics.code.pass_at_k import offered_k
-from cultureval.metrics.code.report import outcomes_by_task, problem_scores, verdict_in_details
-from cultureval.metrics.code.rules import TEST_SUITES
+from cultureval.metrics.code.report import offered_k, problem_scores, verdict_in_details
 from cultureval.reports.code.samples import Sample
 from cultureval.runs.record import ModelRecord, task_records
 from cultureval.runs.recording import run_record
@@ -17,6 +15,7 @@ from cultureval.runs.signature import signature_of_line
 from cultureval.runs.writing import SavedRun, save_run
 from cultureval.runtime.errors import CulturevalError, counted, shown_names, wrong_settings
 from cultureval.runtime.rows_report import RowsReport
+from cultureval.runtime.sandbox.jail import TEST_SUITES
 
 if TYPE_CHECKING:
     from cultureval.metrics.code.judging import SolutionVerdict
@@ -42,25 +41,20 @@ def evalplus_results(
             continue
         entry: dict[str, Any] = {"task_id": sample.task_id, "solution": sample.code}
         for suite in TEST_SUITES:
-            entry[f"{suite}_status"] = _status(verdict, suite)
+            entry[f"{suite}_status"] = getattr(verdict, suite)
         for suite in TEST_SUITES:
             entry[f"{suite}_fail_tests"] = _failing_test(verdict, suite, problems[sample.task_id])
         results.setdefault(sample.task_id, []).append(entry)
     return {"date": datetime.now().strftime("%Y-%m-%d %H:%M"), "hash": problem_set.evalplus_hash, "eval": results}
 
 
-def _status(verdict: "SolutionVerdict", suite: str) -> str:
-    """EvalPlus's word for our verdict: `timeout` is its other word for a fail."""
-    ours, theirs = getattr(verdict, suite), getattr(verdict, f"evalplus_{suite}")
-    return theirs if ours == "fail" and theirs == "timeout" else ours
-
-
 def _failing_test(verdict: "SolutionVerdict", suite: str, problem: dict[str, Any]) -> list[Any]:
-    """The arguments of the first test that failed, as EvalPlus lists it, where EvalPlus named one."""
-    details = getattr(verdict, f"evalplus_{suite}_details")
-    if getattr(verdict, suite) == "pass" or not details:
+    """The arguments of the first test that failed, as EvalPlus lists it; none of extra tests that were not tried."""
+    first = next((name for name in TEST_SUITES if getattr(verdict, name) == "fail"), "")
+    if suite != first or verdict.failing_call is None:
         return []
-    failing = list(problem[f"{suite}_input"])[len(details) - 1 : len(details)]
+    place = verdict.failing_call
+    failing = list(problem[f"{suite}_input"])[place : place + 1]
     if not verdict.task_id.startswith("Mbpp/"):
         return failing
     from evalplus.data.mbpp import mbpp_serialize_inputs
@@ -79,11 +73,11 @@ def task_rows(
     Args:
         refused: By name of the problem.
     """
-    ks = offered_k(outcomes_by_task(verdicts, "plus"))
     found: dict[str, list[tuple[Sample, SolutionVerdict]]] = {name: [] for name in refused}
     for sample, verdict in zip(samples, verdicts, strict=True):
         found.setdefault(sample.task_id, []).append((sample, verdict))
     rows = []
+    ks = offered_k(len(pairs) for pairs in found.values() if pairs)
     for task_id, pairs in found.items():
         own = [verdict for _, verdict in pairs]
         metric: Mapping[str, float | None] = problem_scores(own, ks) if own else {}

@@ -4,12 +4,10 @@ import json
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from cultureval.metrics.code.solution_code import Text, programs
 from cultureval.runtime.errors import CulturevalError, counted, described, shorten, shown_names
-
-if TYPE_CHECKING:
-    from cultureval.metrics.code.solution_code import Program
 
 
 @dataclass(frozen=True)
@@ -43,7 +41,7 @@ def read_samples(path: Path, problems: Mapping[str, Mapping[str, Any]], workers:
     """
     counts: dict[str, int] = {}
     read: list[tuple[str, int]] = []
-    texts: list[tuple[dict[str, str], str, str]] = []
+    texts: list[Text] = []
     for place, record in _lines(path):
         task = record["task_id"]
         if task not in problems:
@@ -53,16 +51,13 @@ def read_samples(path: Path, problems: Mapping[str, Mapping[str, Any]], workers:
             )
         counts[task] = counts.get(task, -1) + 1
         read.append((task, counts[task]))
-        texts.append((record, problems[task]["prompt"], problems[task]["entry_point"]))
+        given = _given(record, problems[task]["prompt"])
+        texts.append(Text(given, problems[task]["entry_point"], as_it_is=True))
     if not read:
         raise CulturevalError(f"{path} has no solutions.")
-    from cultureval.metrics.code.solution_code import programs_in_parallel
-
-    given = [_given(record, prompt) for record, prompt, _ in texts]
-    programs = programs_in_parallel(_program, texts, given, workers)
     return [
-        Sample(*name, program.code, rewritten=program.code != text, cut=program.cut)
-        for name, program, text in zip(read, programs, given, strict=True)
+        Sample(*name, program.code, rewritten=program.code != text.code, cut=program.cut)
+        for name, program, text in zip(read, programs(texts, workers), texts, strict=True)
     ]
 
 
@@ -121,14 +116,3 @@ def _lines(path: Path) -> Iterator[tuple[str, dict[str, str]]]:
 def _given(record: Mapping[str, str], prompt: str) -> str:
     """The text of a record's program, as EvalPlus executes it: its solution, or the prompt and its completion."""
     return record["solution"] if "solution" in record else prompt + record["completion"]
-
-
-def _program(record: Mapping[str, Any], prompt: str, entry_point: str) -> "Program":
-    from cultureval.metrics.code.solution_code import BYTE_ORDER_MARK, Program, is_program, sanitize_solution
-
-    unmarked = {name: text.removeprefix(BYTE_ORDER_MARK) for name, text in record.items() if isinstance(text, str)}
-    code = _given(unmarked, prompt)
-    if is_program(code):
-        return Program(code)
-    # As in EvalPlus's sanitising of completions, a newline separates them from the prompt.
-    return sanitize_solution(code if "solution" in record else f"{prompt}\n{unmarked['completion']}", entry_point)

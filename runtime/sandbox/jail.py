@@ -1,334 +1,336 @@
-"""The jail: the bubblewrap command line that a sandbox's worker program is started with.
+"""The jail: bubblewrap around one solution, with the system's libraries, the interpreter and a few packages.
 
-The jail holds the system's programs and libraries, the interpreter, a few packages and the worker's two files, all
-read-only. It has no network, no home, no project, no data, no /proc, and of devices only four that hold nothing.
+It has no network, no home, no project, no data, no /proc, and of devices only four that hold nothing. All that it shows
+is read-only but for /tmp and /dev/shm, which are its own and small. It ends with the process that started it.
 """
 
 import contextlib
 import csv
-import functools
 import importlib.metadata
+import marshal
 import os
+import select
 import shutil
+import signal
 import subprocess
 import sys
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from cultureval.runtime.data.user_cache import user_cache
 from cultureval.runtime.errors import CulturevalError
+from cultureval.runtime.sandbox.system_call_filter import compiled_filter
+from cultureval.runtime.sandbox.worker import REPORT
 from cultureval.runtime.settings import current_settings, variable_of
 
-_ROOT = "/sandbox"
-_PACKAGES = f"{_ROOT}/packages"
-_CODE = f"{_ROOT}/code/cultureval/runtime/sandbox"
-_WORKER_FILES = ("codec.py", "worker.py")
-_SYSTEM_LINKS = ("bin", "sbin", "lib", "lib32", "lib64", "libx32")
-_SYSTEM_FILES = ("/etc/ld.so.cache", "/etc/alternatives", "/etc/localtime")
-_DEVICES = ("null", "full", "random", "urandom")  # not zero: a mapping of it is shared memory without a file
-_WORKER_MIB, _WORKER_TASKS = 256, 8  # of bubblewrap and the worker, beside a job
-_NOBODY = 65534
-_CONTROLLERS = Path("/sys/fs/cgroup/cgroup.controllers")
-_PROBE_SECONDS = 10
-# Beginnings of names. Hugging Face's libraries keep gated data and tokens where HF_HUB_CACHE and the like point.
-_CACHE_VARIABLES = ("HF_", "HUGGINGFACE_", "XDG_CACHE_HOME")
-# The interpreter's own folders come first in sys.path, as outside.
-_START = (
-    "import sys, runpy; sys.path += sys.argv[1:]; del sys.argv[1:]; "
-    "runpy.run_module('cultureval.runtime.sandbox.worker', run_name='__main__')"
+TEST_SUITES = ("base", "plus")  # of a problem: its own tests, and those that EvalPlus added
+_PACKAGES, _CODE = "/sandbox/packages", "/sandbox/code"
+_OURS = ("runtime/sandbox/codec.py", "runtime/sandbox/worker.py")
+_SYSTEM: tuple[str, ...] = (
+    "/usr/lib",
+    "/usr/lib32",
+    "/usr/lib64",
+    "/lib",
+    "/lib32",
+    "/lib64",
+    "/usr/share/zoneinfo",
+    "/etc/localtime",
 )
-_OPTIONS = ("-S", "-s", "-P", "-B", "-X", "utf8", "-c", _START)
+_SYSTEM += ("/etc/ld.so.cache", "/etc/alternatives")
+_DEVICES = ("null", "full", "random", "urandom")  # not zero: a mapping of it is shared memory without a file
+_SCRATCH = "size=64m,nr_inodes=1024,mode=1777"
+_START_SECONDS = 60.0
+_REPORT_SECONDS = 20.0
+_END_SECONDS = 10.0
+_FIRST_USER, _USERS = 65000, 500  # of no system: root becomes one of them
+_MUCH_MEMORY = 1 << 30  # of a program that the kernel kills: then it has brought that about itself
+_PIPE_BYTES, _SET_PIPE_BYTES = 1 << 20, 1031
+# Beginnings of names: Hugging Face's libraries keep gated data and tokens where these variables point.
+_CACHE_VARIABLES = ("HF_", "HUGGINGFACE_", "XDG_CACHE_HOME")
+_START = f"import sys; sys.path += {[_CODE, _PACKAGES]}; from cultureval.runtime.sandbox import worker; worker.main()"
 
 
 class SandboxUnavailable(CulturevalError):
     """This machine cannot run the sandbox; the message says what to install or allow."""
 
 
+class SandboxBroken(CulturevalError):
+    """A jail ended or did not answer, which says nothing about the solution."""
+
+
 @dataclass(frozen=True)
-class SandboxLimits:
-    """What one job may use.
+class JailPlan:
+    """What is needed to start a jail: the command, and the system-call filter."""
 
-    Args:
-        memory_mib: Address space of the process; EvalPlus's own default.
-        threads: Threads of the process.
-        open_files: File descriptors; with those of a connected pair of sockets, 208 KiB each, 26 MiB of the kernel's.
-        file_mib: Size of one file.
-        scratch_mib: Size of /tmp and of /dev/shm, each.
-        scratch_files: Files in each of the two, 1 to 5 KiB of the kernel's memory.
-        stack_mib: Stack of the main thread.
+    command: list[str]
+    filter: bytes
+
+
+@dataclass(frozen=True)
+class JobEnd:
+    """How the process of a suite ended.
+
+    Attributes:
+        late: Whether its wall time ran out.
+        status: Its exit status, or minus the signal that ended it.
+        cpu: Seconds of CPU time.
+        memory: The most that it had, in bytes.
+        limit: Seconds of CPU time that it could use.
     """
 
-    memory_mib: int = 4096
-    threads: int = 64
-    open_files: int = 128
-    file_mib: int = 64
-    scratch_mib: int = 64
-    scratch_files: int = 1024
-    stack_mib: int = 512
+    late: bool
+    status: int
+    cpu: float
+    memory: int
+    limit: float
 
-    def resource_limits(self, cpu_seconds: int) -> dict[str, int]:
-        """Return limits by their name in the module `resource`."""
-        mib = 1 << 20
-        return {
-            "RLIMIT_AS": self.memory_mib * mib,
-            "RLIMIT_NPROC": self.threads,
-            "RLIMIT_NOFILE": self.open_files,
-            "RLIMIT_FSIZE": self.file_mib * mib,
-            "RLIMIT_STACK": self.stack_mib * mib,
-            "RLIMIT_CPU": cpu_seconds,
-            "RLIMIT_CORE": 0,
-            "RLIMIT_MSGQUEUE": 0,
-            "RLIMIT_SIGPENDING": 256,
-        }
+    @property
+    def is_kill(self) -> bool:
+        """Whether the kernel killed it, as where the machine's memory is short, and not for what it took."""
+        return not self.late and self.status == -signal.SIGKILL and not self._is_of_time and self.memory < _MUCH_MEMORY
 
+    @property
+    def waited(self) -> bool:
+        """Whether a limit of wall time ended it, which a busy or suspended machine reaches sooner."""
+        return self.late or self.status == -signal.SIGALRM
 
-def scratch_options(limits: SandboxLimits) -> dict[str, str]:
-    """By folder, the mount options of the tmpfs that each job finds there, empty."""
-    options = f"size={limits.scratch_mib}m,nr_inodes={limits.scratch_files},mode=1777"
-    return {folder: options for folder in ("/tmp", "/dev/shm")}
+    @property
+    def _is_of_time(self) -> bool:
+        return self.status == -signal.SIGXCPU or (self.status == -signal.SIGKILL and self.cpu >= self.limit / 2)
 
-
-@functools.cache
-def control_group(limits: SandboxLimits) -> tuple[str, ...]:
-    """The command, before a jail's own, that puts it into a control group of version 2, which counts kernel memory too.
-
-    Returns:
-        Arguments of `systemd-run`; none where this machine or this user has no such groups: there the filter bounds a
-        job.
-    """
-    memory, tasks = limits.memory_mib + 2 * limits.scratch_mib + _WORKER_MIB, limits.threads + _WORKER_TASKS
-    program = shutil.which("systemd-run")
-    try:
-        controllers = _CONTROLLERS.read_text(encoding="ascii").split()
-    except OSError:
-        return ()
-    if program is None or "memory" not in controllers:
-        return ()
-    command = [program, *(["--user"] if os.geteuid() else []), "--scope", "--quiet", "--collect"]
-    for limit in (
-        f"MemoryMax={memory}M",
-        "MemorySwapMax=0",
-        f"TasksMax={tasks}",
-        "CPUWeight=100",
-    ):
-        command += ["--property", limit]
-    command.append("--")
-    try:
-        done = subprocess.run([*command, "true"], capture_output=True, timeout=_PROBE_SECONDS, check=False)
-    except (OSError, subprocess.TimeoutExpired):
-        return ()
-    return tuple(command) if done.returncode == 0 else ()
+    def __str__(self) -> str:
+        """What ended it, for the reason of a verdict."""
+        if self.waited:
+            return "wall-time limit"
+        if self.status == -signal.SIGPROF:
+            return "CPU-time limit"
+        if self._is_of_time:
+            return "limit of the CPU time of all calls"
+        if self.status >= 0:
+            return f"it exited with status {self.status}"
+        with contextlib.suppress(ValueError):
+            return f"ended by {signal.Signals(-self.status).name}"
+        return f"ended by signal {-self.status}"
 
 
-def jail_command(limits: SandboxLimits) -> list[str]:
-    """Return the command that starts a worker inside a jail.
-
-    Started by root, bubblewrap first lays out the file tree and becomes nobody: the kernel does not limit root's
-    threads. The worker keeps one right in its own user namespace, to mount the jobs' folders, which no job has.
+class Jail:
+    """A jail for one solution, a context: `start` runs a suite, `end` tells how it ended.
 
     Args:
-        limits: What a jail may use, where control groups can be used.
+        plan: From `plan_jail`.
 
     Raises:
-        SandboxUnavailable: If bubblewrap is missing, or root cannot become nobody.
+        SandboxBroken: It did not start.
     """
-    program = _program("bwrap", "bubblewrap")
+
+    def __init__(self, plan: JailPlan) -> None:
+        pipes = [os.pipe() for _ in TEST_SUITES]
+        self._outputs = [reader for reader, _ in pipes]
+        writers = [writer for _, writer in pipes]
+        command = [*plan.command, *map(str, writers)]
+        streams: dict[str, Any] = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+        try:
+            self._process = subprocess.Popen(command, pass_fds=writers, bufsize=0, **streams)
+        except OSError as error:
+            raise SandboxBroken(f"the sandbox cannot be started ({error})") from error
+        finally:
+            for writer in writers:
+                os.close(writer)
+        self._limit, self._suites = 0.0, 0
+        try:
+            # A user for each process that starts jails: the kernel counts threads by user, and limits none of root.
+            user = 0 if os.geteuid() else _FIRST_USER + os.getpid() % _USERS
+            self._send(marshal.dumps({"user": user, "scratch": _SCRATCH, "filter": plan.filter}))
+            self._read(1, _START_SECONDS)
+        except SandboxBroken:
+            self.close()
+            raise
+
+    def __enter__(self) -> "Jail":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Ends everything in the jail, also in the middle of a suite."""
+        for stream in (self._process.stdin, self._process.stdout, self._process.stderr):
+            assert stream is not None
+            stream.close()  # of the first, by which the first process ends
+        try:
+            self._process.wait(_END_SECONDS)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        for reader in self._outputs:
+            os.close(reader)
+        self._outputs = []
+
+    def start(self, job: dict[str, Any]) -> int:
+        """Begins a suite, after the end of the one before; returns the pipe with its frames, untrusted.
+
+        `worker.call_entry_point` has the fields of the job, beside `cpu` and `wall`: its seconds of CPU and wall time.
+        """
+        self._limit = job["cpu"]
+        self._send(marshal.dumps(job, 2))
+        self._suites += 1
+        return self._outputs[self._suites - 1]
+
+    def end(self) -> JobEnd:
+        """How a suite ended, after its pipe was closed.
+
+        Raises:
+            SandboxBroken: The jail itself ended.
+        """
+        late, status, cpu, memory = REPORT.unpack(self._read(REPORT.size, _REPORT_SECONDS))
+        return JobEnd(late, status, cpu, memory, self._limit)
+
+    def _send(self, data: bytes) -> None:
+        assert self._process.stdin is not None
+        left = memoryview(data)
+        try:
+            while left:
+                left = left[self._process.stdin.write(left) :]
+        except OSError as error:
+            raise SandboxBroken(f"the sandbox ended ({self._said() or error})") from error
+
+    def _read(self, size: int, seconds: float) -> bytes:
+        stream, data = self._process.stdout, b""
+        assert stream is not None
+        while len(data) < size:
+            if not select.select([stream], [], [], seconds)[0]:
+                raise SandboxBroken(f"the sandbox did not answer in {seconds:.0f} s")
+            part = stream.read(size - len(data))
+            if not part:
+                raise SandboxBroken(f"the sandbox ended ({self._said()})")
+            data += part
+        return data
+
+    def _said(self) -> str:
+        """The end of what bubblewrap or the first process wrote to standard error."""
+        self._process.kill()
+        assert self._process.stderr is not None
+        return self._process.stderr.read()[-500:].decode("utf-8", "replace").strip()
+
+
+def check_jail() -> JailPlan:
+    """The plan of jails, after one was started to see whether this machine can.
+
+    Raises:
+        SandboxUnavailable: It cannot; the message says what to install or allow.
+    """
+    plan = plan_jail()
+    try:
+        Jail(plan).close()
+    except SandboxBroken as error:
+        raise SandboxUnavailable(
+            f"Generated code runs in a sandbox alone, and this machine does not start one: {error}. bubblewrap needs "
+            "user namespaces: allow them (sysctl user.max_user_namespaces, kernel.unprivileged_userns_clone, "
+            "kernel.apparmor_restrict_unprivileged_userns; a container needs --security-opt seccomp=unconfined)."
+        ) from error
+    return plan
+
+
+def plan_jail() -> JailPlan:
+    """The plan of jails by the current settings.
+
+    Raises:
+        SandboxUnavailable: bubblewrap or a package is missing, or the jail would show the user's data.
+        SystemCallFilterUnavailable: The system-call filter cannot be built.
+    """
+    bubblewrap = shutil.which("bwrap")
+    if bubblewrap is None:
+        raise SandboxUnavailable(
+            "bwrap is missing, and generated code is never run without it: install it "
+            "(Debian, Ubuntu: apt-get install bubblewrap; Fedora: dnf install bubblewrap)."
+        )
+    words = [bubblewrap, "--unshare-ipc", "--unshare-net", "--unshare-pid", "--unshare-uts", "--unshare-cgroup-try"]
+    words += ["--as-pid-1", "--die-with-parent", "--new-session", "--clearenv", "--hostname", "sandbox"]
+    words += ["--cap-drop", "ALL", "--cap-add", "CAP_SYS_ADMIN"]  # to mount the scratch folders; it is given up then
     if os.geteuid() == 0:
-        require_user(_NOBODY, Path("/proc/self/uid_map").read_text(encoding="ascii"))
-    files = _read_only_files()
-    group = list(control_group(limits))
-    inner = [program, "--unshare-user", "--unshare-all", "--disable-userns", "--uid", "1000", "--gid", "1000"]
-    inner += ["--hostname", "sandbox", "--cap-drop", "ALL", "--cap-add", "CAP_SYS_ADMIN", "--die-with-parent"]
-    inner += ["--new-session", "--as-pid-1", "--clearenv"]
-    for name, value in _environment().items():
-        inner += ["--setenv", name, value]
-    if os.geteuid() != 0:
-        return group + inner + _mounts(files) + _empty_folders() + ["--", *_interpreter()]
-    outer = [program, *_mounts(files), "--dev-bind", "/dev", "/dev", "--proc", "/proc", "--dir", "/tmp"]
-    outer += ["--die-with-parent", "--"]
-    outer += [
-        _program("setpriv", "util-linux"),
-        "--reuid",
-        str(_NOBODY),
-        "--regid",
-        str(_NOBODY),
-        "--clear-groups",
-        "--",
-    ]
-    again = [(target, target) for _, target in files]
-    return group + outer + inner + _mounts(again) + _empty_folders() + ["--", *_interpreter()]
+        words += ["--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID"]
+    else:
+        words += ["--unshare-user", "--disable-userns", "--uid", "1000", "--gid", "1000"]
+    base = Path(sys.base_prefix).resolve()
+    home = str(base) if base.is_relative_to("/usr") else "/sandbox/python"
+    for name, value in _environment(home).items():
+        words += ["--setenv", name, value]
+    python = f"bin/python{sys.version_info.major}.{sys.version_info.minor}"
+    words += _mounts(base, home, python)
+    words += ["--", f"{home}/{python}", "-I", "-S", "-B", "-X", "utf8", "-c", _START]
+    return JailPlan(words, compiled_filter())
 
 
-def require_user(user: int, uid_map: str) -> None:
-    """Check that root can become another user here.
-
-    Args:
-        uid_map: Lines of a first number inside a user namespace, the first outside, and how many, as Linux gives them.
-
-    Raises:
-        SandboxUnavailable: The user namespace has no such user.
-    """
-    ranges = [[int(number) for number in line.split()] for line in uid_map.splitlines()]
-    if not any(first <= user < first + count for first, _, count in ranges):
-        raise SandboxUnavailable(
-            "generated code is never run as root, and the user namespace of this shell or container has no user "
-            f"{user} (nobody): it maps too few (/proc/self/uid_map). Start as an ordinary user, or map more "
-            "(`unshare -r` with --map-auto; in a container's settings, a range of 65,536 users)"
-        )
-
-
-def bare_command() -> tuple[list[str], dict[str, str]]:
-    """Return the command and the environment that start a worker without any jail (`--unsafe-no-sandbox`)."""
-    start = "import cultureval.runtime.sandbox.worker as worker; worker.main()"
-    return [sys.executable, "-X", "utf8", "-c", f"import sys; sys.path[:] = {sys.path!r}; {start}"], _environment() | {
-        "PATH": os.environ.get("PATH", "")
-    }
-
-
-def _program(name: str, package: str) -> str:
-    path = shutil.which(name)
-    if path is None:
-        raise SandboxUnavailable(
-            f"{name} is missing, and generated code is never run without it: install it "
-            f"(Debian, Ubuntu: apt-get install {package}; Fedora: dnf install {package})"
-        )
-    return path
-
-
-def shown_packages() -> tuple[str, ...]:
-    """Names of the distributions that generated code may import, beside the standard library.
-
-    Raises:
-        SandboxUnavailable: One is not installed.
-    """
-    names = current_settings().code_packages
-    if missing := [name for name in names if not _installed(name)]:
-        raise SandboxUnavailable(
-            f"generated code is to see the packages {', '.join(names)} ({variable_of('code_packages')}), but "
-            f"{', '.join(missing)} is not installed: pip install {' '.join(missing)}"
-        )
-    return names
-
-
-def packages_and_versions() -> str:
-    """What generated code may import, for signatures, such as `numpy 2.4.6, sympy 1.14.0`."""
-    names = current_settings().code_packages
-    return ", ".join(f"{name} {_installed(name) or 'not installed'}" for name in names) or "none"
-
-
-def _installed(name: str) -> str:
-    """The installed version of a distribution, or ""."""
-    with contextlib.suppress(importlib.metadata.PackageNotFoundError, ValueError):
-        return _version(name)
-    return ""
-
-
-@functools.cache  # asked for each problem of a run; an error is not kept, so that a package can be installed meanwhile
-def _version(name: str) -> str:
-    return importlib.metadata.version(name)
-
-
-def _package_files() -> list[Path]:
-    """The files and folders at the top of the shown packages, in the folder of packages."""
-    found = []
-    for name in shown_packages():
-        distribution = importlib.metadata.distribution(name)
-        record = distribution.read_text("RECORD")  # `files` would make thousands of paths of it
-        files = [row[0] for row in csv.reader(record.splitlines())] if record else map(str, distribution.files or ())
-        tops = {file.partition("/")[0] for file in files} - {"..", "__pycache__"}
-        found += [Path(str(distribution.locate_file(top))).resolve() for top in sorted(tops)]
-    return [path for path in found if path.exists()]
-
-
-def _base_prefix() -> str:
-    return str(Path(sys.base_prefix).resolve())
-
-
-def _interpreter() -> list[str]:
-    base = _base_prefix()
-    name = f"bin/python{sys.version_info.major}.{sys.version_info.minor}"
-    prefix = base if base.startswith("/usr") else f"{_ROOT}/python"
-    return [f"{prefix}/{name}", *_OPTIONS, f"{_ROOT}/code", _PACKAGES]
-
-
-def _environment() -> dict[str, str]:
+def _environment(home: str) -> dict[str, str]:
     return {
         "PATH": "/usr/bin:/bin",
         "HOME": "/tmp",
         "LANG": "C.UTF-8",
-        "LD_LIBRARY_PATH": f"{_ROOT}/python/lib",
-        # Sets of strings iterate in the same order for the canonical solutions and all others.
-        "PYTHONHASHSEED": "0",
+        "LD_LIBRARY_PATH": f"{home}/lib",
+        "PYTHONHASHSEED": "0",  # sets of strings have one order, for canonical solutions and all others
         "OMP_NUM_THREADS": "1",
         "OPENBLAS_NUM_THREADS": "1",
     }
 
 
-def _read_only_files() -> list[tuple[str, str]]:
-    """Pairs of a path outside and the path inside."""
-    pairs = [("/usr", "/usr")]
-    pairs += [(f"/{name}", f"/{name}") for name in _SYSTEM_LINKS if Path(f"/{name}").exists()]
-    pairs += [(path, path) for path in _SYSTEM_FILES if Path(path).exists()]
-    if not _base_prefix().startswith("/usr"):
-        pairs.append((_base_prefix(), f"{_ROOT}/python"))
-    pairs += [(str(path), f"{_PACKAGES}/{path.name}") for path in _package_files()]
-    here = Path(__file__).resolve().parent
-    return pairs + [(str(here / name), f"{_CODE}/{name}") for name in _WORKER_FILES]
-
-
-def _mounts(files: Sequence[tuple[str, str]]) -> list[str]:
-    arguments = []
-    for folder in ("/etc", _ROOT, _PACKAGES, *(str(folder) for folder in [*reversed(Path(_CODE).parents)][2:]), _CODE):
-        arguments += ["--perms", "0755", "--dir", folder]
-    for source, target in files:
-        arguments += ["--ro-bind", source, target]
-    return arguments + _masks(files)
-
-
-def _masks(files: Sequence[tuple[str, str]]) -> list[str]:
-    """Empty, read-only mounts over what the bound folders contain of this project, its data and the user's files.
-
-    All paths are resolved first: bubblewrap binds what a link points to (/lib is /usr/lib) and cannot mount on a link,
-    and a link to a hidden folder shows the empty mount.
-    """
-    hidden = _hidden_paths()
-    arguments, masked = [], []
-    for source, target in files:
-        inside = Path(source).resolve()
-        for path in sorted(hidden | {inside / "cultureval"}):
-            if path == inside or not path.is_relative_to(inside) or not os.path.exists(path):
-                continue
-            masked.append(str(Path(target) / path.relative_to(inside)))
-            arguments += ["--tmpfs", masked[-1]] if path.is_dir() else ["--ro-bind", "/dev/null", masked[-1]]
-    for path in masked:  # after all mounts: a hidden folder may contain another
-        arguments += ["--remount-ro", path]
-    return arguments
-
-
-def _hidden_paths() -> set[Path]:
-    """Resolved folders and files that code in the sandbox must not read."""
-    data = current_settings().data_root
-    caches = [value for name, value in os.environ.items() if name.startswith(_CACHE_VARIABLES)]
-    paths = {Path(__file__).resolve().parents[2], Path.home(), user_cache()}
-    paths |= {Path(os.path.expanduser(name)) for name in (data, *caches) if name}
-    paths |= _folders_of_packages()
-    if token := os.environ.get("HF_TOKEN_PATH"):
-        paths.add(Path(os.path.expanduser(token)).with_name("stored_tokens"))  # huggingface_hub's file of all tokens
-    return {path.resolve() for path in paths}
-
-
-def _folders_of_packages() -> set[Path]:
-    """Packages of the interpreter and of the system: code must not pass or fail by what happens to be there."""
-    places = [Path(prefix, "lib").glob("python*") for prefix in (_base_prefix(), "/usr", "/usr/local")]
-    names = ("site-packages", "dist-packages")
-    return {folder / name for place in places for folder in place for name in names if (folder / name).is_dir()}
-
-
-def _empty_folders() -> list[str]:
-    """A /dev of a few devices, and the places where each job mounts its own /tmp and /dev/shm."""
-    arguments = ["--perms", "0755", "--tmpfs", "/dev"]
+def _mounts(base: Path, home: str, python: str) -> list[str]:
+    """Arguments of bubblewrap: what the jail shows, and the places of its own folders."""
+    binds = [(path, path) for path in _SYSTEM if Path(path).exists()]
+    binds.append((f"{base}/{python}", f"{home}/{python}"))
+    binds += [] if base.is_relative_to("/usr") else [(f"{base}/lib", f"{home}/lib")]
+    binds += [(str(path), f"{_PACKAGES}/{path.name}") for path in _package_files()]
+    room = Path(__file__).resolve().parents[2]
+    binds += [(str(room / name), f"{_CODE}/cultureval/{name}") for name in _OURS]
+    masks = [str(path) for root in (f"{base}/lib", "/usr/lib") for path in Path(root).glob("python*/*-packages")]
+    _require_hidden([Path(source).resolve() for source, _ in binds], [Path(path).resolve() for path in masks])
+    words = []
+    for folder in sorted({str(parent) for _, target in binds for parent in Path(target).parents} - {"/"}):
+        words += ["--perms", "0755", "--dir", folder]  # bubblewrap makes parents for its own user alone
+    for source, target in binds:
+        words += ["--ro-bind", source, target]
+    for path in masks:  # no program may pass by what happens to be installed
+        target = path if home == str(base) else path.replace(f"{base}/lib", f"{home}/lib", 1)
+        words += ["--tmpfs", target, "--remount-ro", target]
+    words += ["--perms", "0755", "--tmpfs", "/dev"]
     for name in _DEVICES:
-        arguments += ["--dev-bind", f"/dev/{name}", f"/dev/{name}"]
-    arguments += ["--dir", "/dev/shm", "--dir", "/tmp", "--chdir", "/tmp"]
-    return arguments + ["--remount-ro", "/dev", "--remount-ro", "/"]
+        words += ["--dev-bind", f"/dev/{name}", f"/dev/{name}"]
+    words += ["--perms", "0755", "--dir", "/dev/shm", "--perms", "0755", "--dir", "/tmp"]
+    return [*words, "--remount-ro", "/dev", "--remount-ro", "/"]
+
+
+def _require_hidden(shown: list[Path], masked: list[Path]) -> None:
+    """Refuses to start where the jail would show the project, its data, or the user's caches and tokens."""
+    variables = [value for name, value in os.environ.items() if name.startswith(_CACHE_VARIABLES)]
+    names = [current_settings().data_root, os.environ.get("CULTUREVAL_JOURNAL"), *variables]
+    private = {Path(os.path.expanduser(name)).resolve() for name in names if name}
+    private |= {Path.home().resolve(), user_cache().resolve()}
+    for path in sorted(private):
+        if any(path.is_relative_to(one) for one in shown) and not any(path.is_relative_to(one) for one in masked):
+            raise SandboxUnavailable(f"Generated code would see {path}, which is in a folder of libraries: move it.")
+
+
+def _package_files() -> list[Path]:
+    """The files and folders at the top of the packages that generated code may import, with their metadata."""
+    found = []
+    for name in current_settings().code_packages:
+        try:
+            distribution = importlib.metadata.distribution(name)
+        except (importlib.metadata.PackageNotFoundError, ValueError) as error:
+            raise SandboxUnavailable(
+                f"Generated code is to see the package {name} ({variable_of('code_packages')}), which is not "
+                f"installed: pip install {name}."
+            ) from error
+        record = distribution.read_text("RECORD") or ""
+        tops = {row[0].partition("/")[0] for row in csv.reader(record.splitlines())} - {"..", "__pycache__"}
+        found += [Path(str(distribution.locate_file(top))).resolve() for top in sorted(tops)]
+    return [path for path in found if path.exists()]
+
+
+def packages_and_versions() -> str:
+    """What generated code may import, for signatures, such as `numpy 2.4.6, sympy 1.14.0`."""
+    found = []
+    for name in current_settings().code_packages:
+        with contextlib.suppress(importlib.metadata.PackageNotFoundError, ValueError):
+            found.append(f"{name} {importlib.metadata.version(name)}")
+    return ", ".join(found) or "none"

@@ -8,7 +8,7 @@ import typer
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.extras import require_extra
 from cultureval.runtime.printing import print_note, print_result
-from cultureval.scripts.code import UnsafeNoSandbox, Workers, notes_on_stderr, prepare_hub
+from cultureval.scripts.code import Workers, notes_on_stderr, prepare_hub
 from cultureval.scripts.options import Data, OutputDir, ReuseReplies, data_settings
 
 if TYPE_CHECKING:
@@ -40,7 +40,6 @@ def code(
     output_dir: OutputDir = "audit-code",
     resume: ReuseReplies = None,
     workers: Workers = None,
-    unsafe_no_sandbox: UnsafeNoSandbox = False,
 ) -> None:
     """Refines the Arabic in docstrings of HumanEval+ and MBPP+ with QIMMA's prompt; exits 1 if a canonical fails.
 
@@ -76,7 +75,7 @@ def code(
         canonical = {}
         for name, problems in sets.items():
             used = load_problems(name, prompts=prompts_file(folder, name), limit=limit)
-            canonical[problems.dataset.title] = _passing(used, workers, not unsafe_no_sandbox)
+            canonical[problems.dataset.title] = _passing(used, workers)
     titled = {sets[name].dataset.title: some for name, some in refined.items()}
     print_result(refined_text(titled, canonical), folder)
     if asker and asker.stopped:
@@ -119,15 +118,13 @@ def _refined(asker: "Asker", sets: "dict[str, ProblemSet]") -> "dict[str, list[R
     return {name: refine(asker, _prompts(problems)) for name, problems in sets.items()}
 
 
-def _passing(problems: "ProblemSet", workers: int | None, sandboxed: bool) -> tuple[int, int]:
+def _passing(problems: "ProblemSet", workers: int | None) -> tuple[int, int]:
     """How many canonical solutions pass their own tests with these prompts, of how many."""
     with notes_on_stderr():
         from cultureval.metrics.code.judging import check_canonical_solutions
         from cultureval.metrics.code.report import failing_canonicals
 
-        verdicts = check_canonical_solutions(
-            problems.problems(), problems.dataset.name, workers=workers, sandboxed=sandboxed
-        )
+        verdicts = check_canonical_solutions(problems.problems(), problems.dataset.name, workers=workers)
         for entry in failing_canonicals(verdicts):
             print_note(f"{entry['task_id']}: the canonical solution fails: {entry['reason']}")
         return len(verdicts) - len(failing_canonicals(verdicts)), len(verdicts)

@@ -8,7 +8,6 @@ import time
 
 from attacks.problems import IN_MBPP, PROBLEMS, cases, filled
 from attacks.scene import Scene
-from cultureval.metrics.code import judging
 from cultureval.metrics.code.judging import Solution, judge_solutions
 
 PR_SET_CHILD_SUBREAPER = 36
@@ -16,7 +15,6 @@ PR_SET_CHILD_SUBREAPER = 36
 
 def main(root, workers):
     ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1)
-    judging._SPARE_SECONDS = 0.9  # two seconds of CPU time, so that the dozens that use up all of theirs do it sooner
     scene = Scene(root)
     everything = cases("hostile") + cases("honest")
     solutions = [
@@ -28,7 +26,6 @@ def main(root, workers):
         verdicts += judge_solutions(PROBLEMS, own, dataset, workers=workers, progress=False)
     found = [
         {"name": everything[v.sample_index]["name"], "base": v.base, "plus": v.plus, "reason": v.reason}
-        | {"evalplus": [v.evalplus_base, v.evalplus_plus]}
         for v in verdicts
     ]
     report = {"verdicts": found, "touched": scene.touched(), "orphans": orphans(scene.victim)}

@@ -20,27 +20,31 @@ def problem(entry_point, signature, canonical, base, plus, atol=0):
     }
 
 
-# What a hostile solution writes to the socket on which its outputs leave.
+# What a hostile solution writes to the pipe by which its outputs leave; `count` and the tags are those of the codec.
 FRAMES = """
-import marshal, os, socket, stat, struct
-def sockets():
+import os, stat, struct
+def pipes():
     found = []
     for descriptor in range(3, 64):
         try:
-            if stat.S_ISSOCK(os.fstat(descriptor).st_mode):
-                found.append(socket.socket(fileno=os.dup(descriptor)))
+            if stat.S_ISFIFO(os.fstat(descriptor).st_mode):
+                found.append(descriptor)
         except OSError:
             pass
     return found
 def raw(data):
-    for connection in sockets():
-        connection.sendall(data)
-def send(*contents):
-    raw(b"".join(struct.pack("<dQ", 0.0, len(content)) + content for content in contents))
-def tree_node(tag, content):
-    return (tag, content)
-def tree(tag, content):
-    return b"T" + marshal.dumps((tag, content), 2)
+    for descriptor in pipes():
+        left = memoryview(data)
+        while left:
+            left = left[os.write(descriptor, left) :]
+def frame(content, kind=b"V", seconds=0.0):
+    return struct.pack("<cdQ", kind, seconds, len(content)) + content
+def send(name, body, kind=b"V"):
+    raw(frame(name + b"\\0" + body, kind))
+def count(number):
+    return struct.pack("<I", number)
+def integers(numbers):
+    return count(len(numbers)) + b"".join(b"i" + struct.pack("<q", number) for number in numbers)
 """
 HUMANEVAL = [
     problem("add", "a, b", "a + b", [[1, 2]], [[30, 12]]),

@@ -112,11 +112,10 @@ def test_wrong_forged_and_several_solutions(cultureval, tmp_path):
     assert run.returncode == 0, run.stderr
     report = json.loads(run.stdout)
     assert report["pass_at_k"]["plus"] == {"pass@1": pytest.approx(5 / 6), "pass@2": 1.0}
-    assert not report["differs_from_evalplus"]
     verdicts = [json.loads(line) for line in (tmp_path / "two_verdicts.jsonl").read_text().splitlines()]
     forged = next(verdict for verdict in verdicts if (verdict["task_id"], verdict["sample_index"]) == (names[0], 1))
-    assert (forged["base"], forged["evalplus_base"]) == ("fail", "not_judged")  # it would ask the object itself
-    assert "an object of type Equal" in forged["reason"]
+    assert forged["base"] == "fail"
+    assert "wrong output" in forged["reason"]
     written = json.loads((tmp_path / "two_eval_results.json").read_text())
     assert [entry["plus_status"] for entry in written["eval"][names[0]]] == ["pass", "fail"]
     assert set(written) == {"date", "hash", "eval"}
@@ -276,15 +275,3 @@ def test_without_bubblewrap_nothing_is_begun(refusal, tiny_lm, tmp_path):
 def test_bad_input_ends_with_one_clear_sentence(refusal, tmp_path, command, sentence):
     write_samples(tmp_path / "short.jsonl", [{"task_id": "Mbpp/9001", "solution": "pass"}])
     assert sentence in refusal("code", *command)
-
-
-def test_without_the_sandbox_the_results_say_so(cultureval, tmp_path):
-    samples = write_samples(tmp_path / "mbpp.jsonl", solutions(canonical("mbpp")))
-    command = ("code", "evaluate", samples, "--dataset", "mbpp", "--data", "samples", "--unsafe-no-sandbox")
-    run = cultureval(*command, "--output-dir", "out")
-    assert run.returncode == 0, run.stderr
-    assert "UNSAFE" in run.stderr
-    assert "JUDGED WITHOUT A SANDBOX" in run.stdout and "NO SANDBOX|" in run.stdout
-    (signature,) = results_of(tmp_path / "out")["cultureval"]["signatures"]
-    assert "NO SANDBOX" in signature["text"]
-    assert "without a sandbox" in cultureval("show", "out").stdout

@@ -19,17 +19,18 @@ from mutations import mutants
 
 from cultureval.metrics.code.ground_truth import canonical_code
 from cultureval.metrics.code.judging import Solution, judge_solutions
-from cultureval.metrics.code.rules import TEST_SUITES, asks_for_any_value
+from cultureval.metrics.code.rules import output_form
+from cultureval.runtime.sandbox.jail import TEST_SUITES
 from cultureval.tasks.qimma.code_data import CODE_DATASETS, load_problems
 
 DATA = Path(__file__).parents[3] / "shared" / "data" / "evalplus_arabic"
 STEP = 1 if os.environ.get("CULTUREVAL_TEST_ALL_CODE_PROBLEMS") else 20
-# Our two outcomes, and EvalPlus's two statuses as we report them.
+# Where we say something else: our outcomes, and whether each suite passes by EvalPlus's executor.
 NAMED = {
     # EvalPlus 0.3.1 skips its bookkeeping for this problem's oracle, so it fails whatever it is given.
-    "HumanEval/32": ("pass", "pass", "fail", "fail"),
+    "HumanEval/32": ("pass", "pass", [False, False]),
     # One output of its canonical solution has 128 million items: over our limit; EvalPlus runs out of memory.
-    "Mbpp/255": ("pass", "fail", "pass", "not_judged"),
+    "Mbpp/255": ("pass", "fail", [True, False]),
 }
 # Their calls need more than what a process as large as this one, or EvalPlus's own after Mbpp/255, leaves of EvalPlus's
 # 4 GiB of address space: it fails the correct solution, though not in a small process.
@@ -63,7 +64,7 @@ def _plain(dataset, problem, code, **limits):
     for suite in TEST_SUITES:
         inputs, name = problem[f"{suite}_input"], problem["entry_point"]
         if (problem["task_id"], suite) not in _truths:
-            any_value = asks_for_any_value(dataset, name)
+            any_value = output_form(dataset, name, canonical=True) == "is not None"
             truth = trusted_exec(canonical_code(problem), inputs, name, record_time=True, output_not_none=any_value)
             _truths[problem["task_id"], suite] = truth
         expected, seconds = _truths[problem["task_id"], suite]
@@ -87,12 +88,9 @@ def test_canonical_solutions_get_the_same_verdict_or_one_with_a_named_reason(dat
     own = problems(dataset)
     solutions = [Solution(task, 0, canonical_code(problem)) for task, problem in own.items()]
     for solution, verdict in zip(solutions, judge_solutions(own, solutions, dataset, progress=False), strict=True):
-        expected = NAMED.get(verdict.task_id, ("pass",) * 4)
-        found = (verdict.base, verdict.plus, verdict.evalplus_base, verdict.evalplus_plus)
-        assert found == expected, verdict
-        assert bool(verdict.reason) == (verdict.plus == "fail")
+        base, plus, theirs = NAMED.get(verdict.task_id, ("pass", "pass", [True, True]))
+        assert (verdict.base, verdict.plus, bool(verdict.reason)) == (base, plus, plus == "fail"), verdict
         if verdict.task_id not in BEYOND_EVALPLUS:
-            theirs = passed(expected[2:])
             assert plain(dataset, own[verdict.task_id], solution.code, theirs) == theirs, verdict
 
 
@@ -104,8 +102,8 @@ def test_one_broken_variant_of_each_fails_under_both(dataset):
         tried = [Solution(task, 0, variants.pop(0)) for task, variants in left.items()]
         for solution, verdict in zip(tried, judge_solutions(own, tried, dataset, progress=False), strict=True):
             ours = passed((verdict.base, verdict.plus))
-            assert passed((verdict.evalplus_base, verdict.evalplus_plus)) == ours, verdict
-            assert plain(dataset, own[verdict.task_id], solution.code, ours) == ours, verdict
+            theirs = plain(dataset, own[verdict.task_id], solution.code, ours)
+            assert [theirs[0], all(theirs)] == ours, verdict  # our second outcome is that of both suites
             if "fail" in (verdict.base, verdict.plus):
                 del left[verdict.task_id]
         assert {task for task, variants in left.items() if not variants} <= UNBREAKABLE

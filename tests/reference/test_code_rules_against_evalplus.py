@@ -18,9 +18,9 @@ from evalplus.eval import _digit_distance_nums, _poly, _surface_Area, untrusted_
 from hypothesis import given, settings
 from hypothesis import strategies as some
 
-from cultureval.metrics.code.rules import OutputRule
+from cultureval.metrics.code.rules import OutputRule, output_form
 from cultureval.runtime.sandbox.codec import encode
-from cultureval.runtime.sandbox.worker import encode_as_set
+from cultureval.runtime.sandbox.worker import FORMS
 
 Pair = collections.namedtuple("Pair", "first second")
 VALUES = [
@@ -39,7 +39,7 @@ VALUES = [
     ),
     *({}, {"a": 1}, {"a": 1.0}, {1: 2, 2: 1}, collections.Counter("a"), collections.OrderedDict(a=1)),
     *(collections.deque([1, 2]), range(3), Fraction(1, 2), numpy.int64(3), numpy.float64(3.0), numpy.float32(0.5)),
-    *(numpy.bool_(True), numpy.array([1.0, 2.0]), numpy.array([1, 2]), numpy.array([[1.0]]), {"a": 1}.keys()),
+    *(numpy.bool_(True), numpy.array([1.0, 2.0]), numpy.array([1, 2]), {"a": 1}.keys()),
     *({"a": 1}.items(), collections.OrderedDict(a=1).keys()),
     *(re.match("a", "a"), object, [math.nan], [True, 1], [1, True], (None,)),
 ]
@@ -62,11 +62,16 @@ def evalplus_says(dataset, entry_point, inputs, outputs, expected, atol):
 
 def compare(dataset, entry_point, inputs, outputs, expected, atol):
     theirs = evalplus_says(dataset, entry_point, inputs, outputs, expected, atol)
-    rule = OutputRule(dataset, entry_point, atol)
-    ours = [
-        rule.agrees(arguments, (encode_as_set if entry_point in SETS else encode)(output), encode(value))
-        for arguments, output, value in zip(inputs, outputs, expected, strict=True)
-    ]
+    rule, ours = OutputRule(dataset, entry_point, atol), []
+    form, canonical = (FORMS[output_form(dataset, entry_point, canonical)] for canonical in (False, True))
+    for arguments, output, value in zip(inputs, outputs, expected, strict=True):
+        try:
+            sent = encode(form(output))
+        except TypeError:  # it raises in the jail, as under EvalPlus
+            ours.append(False)
+            continue
+        known = value if entry_point == "check_str" else canonical(value)  # EvalPlus has made a truth value of it
+        ours.append(rule.agrees(arguments, sent, encode(known)))
     different = [(o, e, t) for o, e, t, u in zip(outputs, expected, theirs, ours, strict=True) if t != u]
     assert not different
     return ours
@@ -89,17 +94,14 @@ def test_the_tolerance_that_evalplus_keeps():
 
 
 few = some.lists(some.integers(0, 3), max_size=4)
-pairs = some.lists(some.tuples(some.integers(0, 1)))
-arrays = some.builds(numpy.array, few | pairs, some.sampled_from([None, "f8", object]))
 
 
 @pytest.mark.slow
 @settings(max_examples=20, deadline=None)
-@given(some.lists(few | few.map(tuple) | few.map(set), max_size=5), some.lists(arrays, max_size=9))
-def test_problems_that_compare_sets(expected, outputs):
+@given(some.lists(few | few.map(tuple) | few.map(set), max_size=5))
+def test_problems_that_compare_sets(expected):
     expected = [*expected, [1, 2], (1, 2), ["a", "b"], [], ()]
-    twice = [list(one) * 2 for one in expected]
-    outputs = [*VALUES, *outputs, *twice, *map(numpy.array, twice)]
+    outputs = [*(one for one in VALUES if not isinstance(one, numpy.ndarray)), *[list(one) * 2 for one in expected]]
     pairs = [(output, value) for value in expected for output in outputs]
     compare("mbpp", sorted(SETS)[0], [[0]] * len(pairs), *map(list, zip(*pairs, strict=True)), 0)
 
@@ -111,8 +113,9 @@ def test_problems_that_ask_for_any_value():
 
 @pytest.mark.parametrize("entry_point", ["are_equivalent", "sum_div", "surface_Area", "digit_distance_nums"])
 def test_problems_with_an_oracle(entry_point):
-    inputs = [[3, 2]] * len(VALUES) + [[6, 4]] * 3 + [[123, 256]] * 3
-    outputs = [*VALUES, _surface_Area(6, 4), 96.00005, 95, _digit_distance_nums(123, 256), 8, 7.0]
+    values = [one for one in VALUES if not isinstance(one, numpy.ndarray)]  # EvalPlus cannot tell whether one is true
+    inputs = [[3, 2]] * len(values) + [[6, 4]] * 3 + [[123, 256]] * 3
+    outputs = [*values, _surface_Area(6, 4), 96.00005, 95, _digit_distance_nums(123, 256), 8, 7.0]
     compare("mbpp", entry_point, inputs, outputs, [7] * len(inputs), 1e-4)
 
 

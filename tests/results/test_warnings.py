@@ -3,9 +3,8 @@
 import pytest
 from planted import choice_row, plant, text_row, verdict
 
-from cultureval.metrics.code.report import NO_SANDBOX
 from cultureval.runs.loading import load
-from cultureval.runs.record import SAMPLE_ROWS, ModelRecord, SignatureRecord
+from cultureval.runs.record import SAMPLE_ROWS, ModelRecord
 from cultureval.runs.warnings import KINDS, warnings
 from cultureval.tasks.catalogue import all_tasks
 
@@ -100,11 +99,10 @@ def test_cut_texts_and_unreadable_replies_are_told_from_two_percent(tmp_path):
     assert "qimma_gen_aratrust 10.0%" in found["cut texts"].sentence
 
 
-def test_mixed_models_and_a_missing_sandbox_are_told(tmp_path):
+def test_mixed_models_are_told(tmp_path):
     about = ModelRecord(backend="server", served_models=("a", "b"))
-    signature = SignatureRecord(group="qimma_code|0", fields={"scorer": NO_SANDBOX}, text="")
-    found = told(tmp_path, about=about, record={"signatures": (signature,)})
-    assert list(found) == ["mixed models", "no sandbox"]
+    found = told(tmp_path, about=about)
+    assert list(found) == ["mixed models"]
 
 
 @pytest.mark.parametrize("right, chance", [(15, True), (30, False), (2, False)])
@@ -117,4 +115,4 @@ def test_a_choice_task_is_at_chance_where_its_interval_holds_one_of_k(tmp_path, 
 
 def test_every_kind_is_tried_here():
     text = open(__file__, encoding="utf-8").read()
-    assert all(f'"{kind}"' in text for kind in KINDS) and len(KINDS) == 13
+    assert all(f'"{kind}"' in text for kind in KINDS) and len(KINDS) == 12

@@ -1,307 +1,236 @@
-"""Judging in the real sandbox: outcomes, caches, a sandbox that fails, interruption, and the run without a sandbox."""
+"""Judging in the real sandbox: outcomes, right and wrong forms, what is kept, and faults of machine or data."""
 
-import itertools
 import json
-import os
 import signal
 import subprocess
 import sys
-import tempfile
+import textwrap
 import time
 from pathlib import Path
 
 import pytest
 from waiting import PATIENCE, wait_until
 
-from cultureval.metrics.code.comparison_server import Comparer, ComparerBroken
+from cultureval.metrics.code import judging
+from cultureval.metrics.code.comparing import ComparisonInterrupted
+from cultureval.metrics.code.ground_truth import content_key, known_truth
 from cultureval.metrics.code.judging import Solution, check_canonical_solutions, judge_solutions
+from cultureval.metrics.code.solution_code import Text, programs
 from cultureval.runtime.errors import CulturevalError
-from cultureval.runtime.sandbox.jail import jail_command
-from cultureval.runtime.sandbox.sandbox import Sandbox, SandboxBroken, SandboxUnavailable
-from cultureval.runtime.settings import current_settings, use_settings
+from cultureval.runtime.journal import journal_folder
+from cultureval.runtime.sandbox.jail import Jail, JobEnd, SandboxBroken, SandboxUnavailable, check_jail
 
 pytestmark = pytest.mark.usefixtures("own_cache")
 
-ADD = {
-    "task_id": "add",
-    "prompt": "def add(a, b):\n",
-    "canonical_solution": "    return a + b\n",
-    "entry_point": "add",
-    "base_input": [[1, 2]],
-    "plus_input": [[3, 4], [5, 6]],
-    "atol": 0,
+
+def problem(entry_point, signature, body, base, plus, atol=0):
+    """A problem in EvalPlus's form."""
+    return {
+        "task_id": entry_point,
+        "prompt": f"def {entry_point}({signature}):\n",
+        "canonical_solution": textwrap.indent(f"{body}\n", "    "),
+        "entry_point": entry_point,
+        "base_input": base,
+        "plus_input": plus,
+        "atol": atol,
+    }
+
+
+ADD = problem("add", "a, b", "return a + b", [[1, 2]], [[3, 4], [5, 6]])
+PROBLEMS = {
+    "add": ADD,
+    "broken": ADD | {"task_id": "broken", "canonical_solution": "    return a / (a - 3)\n"},
+    "row": problem("row", "n", "return [i / 1 for i in range(n)]", [[3]], [[300_000]]),
+    "product": problem("product", "n", "import math\nreturn math.prod(range(1, n))", [[5]], [[20_000]]),
 }
-BROKEN = ADD | {"task_id": "broken", "canonical_solution": "    return a / (a - 3)\n"}
-PROBLEMS = {"add": ADD, "broken": BROKEN}
 RIGHT = "def add(a, b): return a + b"
+
+
+def judged(*solutions, problems=PROBLEMS, dataset="humaneval"):
+    """Outcomes, and the verdicts, on (task, code) pairs."""
+    asked = [Solution(task, number, code) for number, (task, code) in enumerate(solutions)]
+    verdicts = judge_solutions(problems, asked, dataset, workers=2, progress=False)
+    assert [verdict.sample_index for verdict in verdicts] == list(range(len(solutions)))
+    return [(verdict.base, verdict.plus) for verdict in verdicts], verdicts
+
+
 BASE_ONLY = "def add(a, b): return 3 if a == 1 else 0"
+CASES = [
+    ("add", RIGHT, "pass", ""),
+    ("add", BASE_ONLY, "plus", "plus: wrong output in call 1 of 2, input (3, 4)"),
+    ("add", "def add(a, b): return a - b", "fail", "base: wrong output in call 1 of 1, input (1, 2)"),
+    ("add", "no python", "fail", "base: it raises SyntaxError when loaded"),
+    ("add", "def other(): pass", "fail", "base: it raises KeyError when loaded"),
+    ("add", "import os\ndef add(a, b): os._exit(5)", "fail", "base: it exited with status 5 in call 1 of 1"),
+    ("add", "import os\ndef add(a, b): os.kill(os.getpid(), 11)", "fail", "base: ended by SIGSEGV in call 1"),
+    ("add", "def add(a, b):\n    while True: pass", "fail", "base: CPU-time limit in call 1 of 1"),
+    ("broken", "def add(a, b): return a / (a - 3)", "plus", "plus: it raises ZeroDivisionError in call 1"),
+    ("broken", "def add(a, b): return -0.5", "plus", "no ground truth for call 1 of 2, input (3, 4)"),
+    ("row", "def row(n): return list(range(n))", "pass", ""),
+    ("row", "import numpy\ndef row(n): return list(numpy.arange(n, dtype='f8'))", "pass", ""),
+    ("row", "def row(n): return list(range(n))[:-1] + [n if n > 3 else n - 1]", "plus", "wrong output"),
+    ("row", "def row(n): return [[i / 1] for i in range(n)] if n > 3 else [0.0, 1.0, 2.0]", "plus", "wrong output"),
+    (
+        "product",
+        "import math, fractions\ndef product(n): return fractions.Fraction(math.prod(range(1, n)))",
+        "pass",
+        "",
+    ),
+    ("product", "import sympy\ndef product(n): return 24 if n == 5 else sympy.Integer(7) ** 1_000_000", "plus", ""),
+]
 
 
-def test_outcomes_come_in_the_order_of_the_solutions():
-    codes = [RIGHT, BASE_ONLY, "def add(a, b): return a - b", "no python", "def other(): pass", RIGHT]
-    solutions = [Solution("add", index, code) for index, code in enumerate(codes)]
-    verdicts = judge_solutions(PROBLEMS, solutions, "humaneval", workers=2, progress=False)
-    assert [(v.sample_index, v.base, v.plus) for v in verdicts] == [
-        (0, "pass", "pass"),
-        (1, "pass", "fail"),
-        (2, "fail", "fail"),
-        (3, "fail", "fail"),
-        (4, "fail", "fail"),
-        (5, "pass", "pass"),
+def test_outcomes_and_reasons():
+    outcomes, verdicts = judged(*[(task, code) for task, code, _, _ in CASES])
+    expected = {"pass": ("pass", "pass"), "plus": ("pass", "fail"), "fail": ("fail", "fail")}
+    for outcome, verdict, (_, _, kind, reason) in zip(outcomes, verdicts, CASES, strict=True):
+        assert outcome == expected[kind] and reason in verdict.reason, verdict
+        assert (verdict.failing_call is None) == (kind == "pass")
+
+
+def test_where_sets_are_compared_any_iterable_counts_and_any_value_is_not_none():
+    sets = problem("Diff", "a, b", "return list(set(a) ^ set(b))", [[[1, 2], [2, 3]]], [[[1, 2], [2, 5]]])
+    value = problem("check_str", "text", "import re\nreturn re.match('[a-z]', text)", [["a"]], [["1"]])
+    codes = ["set(a) ^ set(b)", "iter([*set(a) ^ set(b)] * 2)", "[*set(a) ^ set(b), 9]", "9"]
+    pairs = [("Diff", f"def Diff(a, b): return {code}") for code in codes]
+    pairs += [
+        ("check_str", f"def check_str(text): return {code}") for code in ("object() if text == 'a' else None", "0")
     ]
-    assert [(v.evalplus_base, v.evalplus_plus) for v in verdicts] == [(v.base, v.plus) for v in verdicts]
-    assert verdicts[1].evalplus_plus_details == [False]
-    assert verdicts[1].reason == "plus: wrong output in call 1 of 2, input (3, 4)"
-    assert "SyntaxError" in verdicts[3].reason and "KeyError" in verdicts[4].reason
-    assert all(v.sandboxed and not v.differs for v in verdicts)
+    found = [base for base, _ in judged(*pairs, problems={"Diff": sets, "check_str": value}, dataset="mbpp")[0]]
+    assert found == ["pass", "pass", "fail", "fail", "pass", "pass"]
 
 
 def test_a_solution_of_no_problem_is_refused():
     with pytest.raises(CulturevalError, match="unheard"):
-        judge_solutions(PROBLEMS, [Solution("unheard", 0, "")], "humaneval", progress=False)
+        judged(("unheard", ""))
 
 
-def test_canonical_solutions_are_checked_once_and_the_defect_is_named(tmp_path, monkeypatch):
-    first = check_canonical_solutions(PROBLEMS, "humaneval", workers=1, progress=False)
-    assert first["add"].plus == "pass"
-    assert (first["broken"].base, first["broken"].plus) == ("pass", "fail")
-    assert "ZeroDivisionError" in first["broken"].reason
-    files = {path: path.stat().st_mtime_ns for path in (tmp_path / "cache").rglob("*") if path.is_file()}
-    monkeypatch.setenv("PATH", str(tmp_path))  # what is kept needs no sandbox
-    assert check_canonical_solutions(PROBLEMS, "humaneval", progress=False) == first
-    assert files == {path: path.stat().st_mtime_ns for path in (tmp_path / "cache").rglob("*") if path.is_file()}
-    changed = {"add": ADD | {"canonical_solution": "    return b + a\n"}}
-    with pytest.raises(SandboxUnavailable, match="apt-get install bubblewrap"):
-        check_canonical_solutions(changed, "humaneval", progress=False)
+def kept_lines():
+    return sum(file.read_bytes().count(b"\n") for file in journal_folder().rglob("*.jsonl"))
 
 
-def test_a_solution_without_ground_truth_fails_with_the_reason():
-    (verdict,) = judge_solutions(PROBLEMS, [Solution("broken", 0, "def add(a, b): return a / (a - 3)")], "humaneval")
-    assert (verdict.base, verdict.plus) == ("pass", "fail")
-    assert verdict.evalplus_plus == "not_judged"
+def test_verdicts_and_ground_truths_are_kept_and_need_no_sandbox_again(monkeypatch, tmp_path):
+    first = check_canonical_solutions(PROBLEMS, "humaneval", progress=False)
+    assert (first["add"].plus, first["broken"].plus) == ("pass", "fail")
+    count = kept_lines()
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert check_canonical_solutions(PROBLEMS, "humaneval", progress=False) == first and kept_lines() == count
+    for change in ({"canonical_solution": "    return b + a\n"}, {"plus_input": [[1, 1]]}):
+        with pytest.raises(SandboxUnavailable, match="apt-get install bubblewrap"):
+            judged(("add", RIGHT), problems={"add": ADD | change})
 
 
-def fail_from_start(monkeypatch, number):
-    """Let jails start as they should until the `number`-th one."""
-    starts = itertools.count(1)
+class Killed(Jail):
+    """A jail whose programs the kernel kills, as where memory is short."""
 
-    def command(*arguments):
-        failing = ["/bin/sh", "-c", "echo no namespaces >&2; exit 1"]
-        return jail_command(*arguments) if next(starts) < number else failing
+    memory = 0
 
-    monkeypatch.setattr("cultureval.runtime.sandbox.sandbox.jail_command", command)
+    def end(self):
+        end = super().end()
+        return JobEnd(end.late, -signal.SIGKILL, 0.1, self.memory, end.limit)
 
 
-def test_what_fails_with_one_solution_concerns_that_one_alone(monkeypatch):
-    """A sandbox that fails with everything judges nobody; one that fails with a solution alone fails that solution."""
-    run, compare = Sandbox.run, Comparer.compare
+def one_verdict(monkeypatch, alone, jail=Jail, memory=0, code=RIGHT):
+    """What a process finds that judges one program."""
+    judged(("add", RIGHT))  # so that the ground truth is known
+    monkeypatch.setattr(jail, "memory", memory, raising=False)
+    monkeypatch.setattr(judging, "Jail", jail)
+    key = content_key(ADD, "humaneval")
+    return judging._judge(judging._Task("key", ADD, "humaneval", key, code, check_jail(), alone))
 
-    def fails(sandbox, payload, *limits):
-        if b"ends sandboxes" in payload:
-            raise SandboxBroken("no namespaces")
-        return run(sandbox, payload, *limits)
 
-    def fails_comparing(comparer, problem, dataset, truth, suite, outputs):
-        contents = outputs.seek(0) or outputs.read()
-        if b"4" * 9 in contents:
-            raise ComparerBroken("out of order")
-        if b"5" * 9 in contents:
-            raise ZeroDivisionError("a mistake of ours")
-        return compare(comparer, problem, dataset, truth, suite, outputs)
-
-    monkeypatch.setattr(Sandbox, "run", fails)
-    monkeypatch.setattr(Comparer, "compare", fails_comparing)
-    codes = [RIGHT, "# ends sandboxes", "def add(a, b): return '4' * 9", "def add(a, b): return '5' * 9", RIGHT]
-    solutions = [Solution("add", index, code) for index, code in enumerate(codes)]
-    verdicts = judge_solutions(PROBLEMS, solutions, "humaneval", workers=2, progress=False)
-    assert [(v.base, v.plus) for v in verdicts] == [
-        ("pass", "pass"),
-        ("fail", "fail"),
-        ("fail", "fail"),
-        ("not_judged", "not_judged"),
-        ("pass", "pass"),
-    ]
-    assert [v.reason for v in verdicts[1:4]] == [
-        "base: it ended its sandbox twice; plus: it ended its sandbox twice",
-        "; ".join(f"{suite}: its outputs ended the comparing process twice" for suite in ("base", "plus")),
-        "an error of cultureval: ZeroDivisionError: a mistake of ours",
-    ]
-
-    monkeypatch.setattr(Sandbox, "run", lambda *_: (_ for _ in ()).throw(SandboxBroken("no namespaces")))
-    solutions = [Solution("add", 0, f"{RIGHT}  # later")]
-    (verdict,) = judge_solutions(PROBLEMS, solutions, "humaneval", workers=1, progress=False)
-    assert (verdict.base, verdict.plus, verdict.evalplus_base) == ("not_judged",) * 3
-    assert "no namespaces" in verdict.reason
+def test_what_the_kernel_kills_is_tried_again_alone_and_then_not_judged(monkeypatch):
+    for alone in (False, True):
+        found = one_verdict(monkeypatch, alone, Killed)
+        assert (found.fields["base"], found.again, found.keep) == ("not_judged", not alone, False)
+        assert "killed by the kernel" in found.fields["reason"]
+    ends = "import os\ndef add(a, b): os._exit(0)"
+    found = one_verdict(monkeypatch, False, Killed, 2 << 30, ends)  # what took 2 GiB has brought that about itself
+    assert (found.fields["base"], found.again, found.keep) == ("fail", False, True)
 
 
 @pytest.mark.parametrize(
-    ("act", "told"),
-    [
-        ("sum(itertools.repeat(0))", "CPU-time limit"),
-        ("time.sleep(9)", "wall-time limit"),
-        ("os._exit(5)", "exited with status 5"),
-    ],
+    "error", [SandboxBroken("no jail"), ComparisonInterrupted("no time"), ZeroDivisionError("ours")]
 )
-def test_the_call_is_named_that_ended_a_program_and_not_one_before(act, told):
-    problem = ADD | {"base_input": [[number, 0] for number in range(3000)], "plus_input": []}
-    code = f"import itertools, os, time\ndef add(a, b):\n    if a == 2500:\n        {act}\n    return a + b\n"
-    (verdict,) = judge_solutions({"add": problem}, [Solution("add", 0, code)], "humaneval", workers=1, progress=False)
-    assert verdict.reason == f"base: {told} in call 2501 of 3000, input (2500, 0)"
-    status = ("timeout", [True] * 2500) if "exited" in told else ("fail", [True] * 2500 + [False])
-    assert (verdict.evalplus_base, verdict.evalplus_base_details) == status
+def test_an_error_of_ours_concerns_one_solution_alone(monkeypatch, error):
+    class Failing(Jail):
+        def start(self, job):
+            raise error
+
+    found = one_verdict(monkeypatch, False, Failing)
+    assert found.fields["base"] == "not_judged" and str(error) in found.fields["reason"]
+    assert (found.again, found.keep) == (not isinstance(error, ZeroDivisionError), False)
 
 
-@pytest.fixture
-def under_nohup():
-    earlier = signal.signal(signal.SIGHUP, signal.SIG_IGN)
-    yield
-    signal.signal(signal.SIGHUP, earlier)
+def test_a_canonical_solution_that_sleeps_too_long_gives_no_ground_truth_and_no_verdict(monkeypatch):
+    monkeypatch.setattr("cultureval.metrics.code.ground_truth.SUITE_SECONDS", 0.1)
+    asleep = ADD | {"canonical_solution": "    import time; time.sleep(99)\n"}
+    key = content_key(asleep, "humaneval")
+    found = judging._judge(judging._Task("key", asleep, "humaneval", key, RIGHT, check_jail()))
+    assert known_truth(key) is None and found.fields["base"] == "not_judged" and not found.keep
+    assert "of the canonical solution, wall-time limit" in found.fields["reason"]
 
 
-@pytest.mark.parametrize("when", ["when loaded", "in a call"])
-def test_solutions_that_kill_themselves_by_any_signal_get_a_verdict_among_others(when, under_nohup):
-    solutions = [Solution("add", 0, RIGHT)]
-    numbers = [*range(1, 36), 40, 64]  # the real-time signals are alike
-    for number in numbers:
-        act = f"os.kill(os.getpid(), {number})"
-        code = f"import os\n{act if when == 'when loaded' else ''}\ndef add(a, b):\n    {act}\n    return a + b\n"
-        solutions += [Solution("add", 2 * number - 1, code), Solution("add", 2 * number, RIGHT)]
-    verdicts = judge_solutions(PROBLEMS, solutions, "humaneval", workers=2, progress=False)
-    assert len(verdicts) == 2 * len(numbers) + 1
-    assert all((v.base, v.plus) == ("pass", "pass") for v in verdicts[::2])
-    # Those that a process in a session of its own, or Python, ignores; and the one that looks at the time.
-    harmless = {signal.Signals[f"SIG{name}"] for name in "CHLD CONT URG WINCH PIPE XFSZ TSTP TTIN TTOU ALRM".split()}
-    harmless |= {32, 33}  # of the C library, whose posix_spawn (of make, say) passes them on as ignored
-    for number, verdict in zip(numbers, verdicts[1::2], strict=True):
-        assert verdict.base in (("pass", "fail") if number in harmless else ("fail",)), (number, verdict.reason)
-    assert "ended by SIGRTMIN+6" in verdicts[-4].reason and "stopped itself" in verdicts[2 * signal.SIGSTOP - 1].reason
+def test_no_signal_that_a_program_sends_itself_ends_the_others():
+    pairs = []
+    for number in [*range(1, 36), 64]:
+        pairs += [
+            ("add", f"import os\ndef add(a, b):\n    os.kill(os.getpid(), {number})\n    return 0\n"),
+            ("add", RIGHT),
+        ]
+    outcomes, verdicts = judged(*pairs)
+    assert set(outcomes[1::2]) == {("pass", "pass")} and set(outcomes[::2]) == {("fail", "fail")}, verdicts
 
 
-def test_a_job_stays_on_the_cpus_of_its_jail():
-    most = -(-len(os.sched_getaffinity(0)) // 2)
-    code = f"""
-import os
-def add(a, b):
-    try:
-        os.sched_setaffinity(0, os.sched_getaffinity(0))
-    except PermissionError:
-        return a + b if len(os.sched_getaffinity(0)) <= {most} else 0
-"""
-    verdicts = judge_solutions(PROBLEMS, [Solution("add", 0, code)] * 2, "humaneval", workers=2, progress=False)
-    assert [verdict.plus for verdict in verdicts] == ["pass", "pass"], verdicts
-
-
-def test_a_machine_without_namespaces_is_told_what_it_needs(monkeypatch):
-    fail_from_start(monkeypatch, 1)
-    with pytest.raises(SandboxUnavailable, match=r"no namespaces.*user\.max_user_namespaces"):
-        judge_solutions(PROBLEMS, [Solution("add", 0, RIGHT)], "humaneval", progress=False)
-
-
-def test_without_a_sandbox_it_warns_and_marks(tmp_path, monkeypatch):
-    monkeypatch.setenv("PATH", str(tmp_path))
-    solutions = [Solution("add", 0, RIGHT), Solution("add", 1, "def add(a, b):\n    while True: pass")]
-    with pytest.warns(UserWarning, match="UNSAFE"):
-        right, endless = judge_solutions(PROBLEMS, solutions, "humaneval", sandboxed=False, progress=False)
-    assert (right.base, right.plus, right.evalplus_plus, right.sandboxed) == ("pass", "pass", "pass", False)
-    assert (endless.base, endless.sandboxed) == ("fail", False)
+def test_replies_of_every_form_are_judged_among_others():
+    branches = "".join(f"    elif a == -{number}: return 0\n" for number in range(9, 2009))
+    deep = f"def add(a, b):\n    if a == -8: return 0\n{branches}    return a + b\n"
+    two_lines = "def add(a, b):\n    return a + b"
+    replies = [RIGHT, deep, f"\ufeff{RIGHT}", f"شرح\n```python\n{two_lines}\n```", two_lines.replace("\n", "\r\n")]
+    found = programs([Text(reply, "add", ADD["prompt"]) for reply in replies], 2)
+    assert set(judged(*[("add", program.code) for program in found])[0]) == {("pass", "pass")}
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
-def test_interruption_leaves_no_process(tmp_path, number):
-    # The ground truth is known: else the jails that are seen below may be its own, which end before solutions start.
-    judge_solutions(PROBLEMS, [Solution("add", 0, RIGHT)], "humaneval", workers=1, progress=False)
+def test_interruption_leaves_no_process(number):
+    judged(("add", RIGHT))  # the ground truth is known
     code = (
         "import json, sys\nfrom cultureval.metrics.code.judging import Solution, judge_solutions\n"
         "endless = 'import time\\ndef add(a, b):\\n    time.sleep(1000)'\n"
         "solutions = [Solution('add', index, f'{endless}  # {index}') for index in range(50)]\n"
         "judge_solutions(json.loads(sys.argv[1]), solutions, 'humaneval', workers=2)\n"
     )
-    run = subprocess.Popen(
-        [sys.executable, "-c", code, json.dumps(PROBLEMS)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
+    run = subprocess.Popen([sys.executable, "-c", code, json.dumps(PROBLEMS)], stderr=subprocess.DEVNULL)
     below = set()
 
     def works():
         below.clear()
         below.update(descendants(run.pid))
-        return len(below) >= 4
+        return sum(name == "bwrap" for _, _, name in below) >= 2
 
     wait_until(works, every=1)
     run.send_signal(number)
     run.wait(PATIENCE)
-    wait_until(lambda: not any(map(alive, below)))
+    wait_until(lambda: not any(one in state(one[0]) for one in below))
 
 
-def test_a_run_ends_at_once_in_the_middle_of_a_long_comparison():
-    rows = {"task_id": "rows", "entry_point": "rows", "prompt": "def rows(n):\n", "atol": 0}
-    rows |= {"canonical_solution": "    return [i / 1 for i in range(n)]\n"}
-    rows |= {"base_input": [[1_000_000]] * 8, "plus_input": []}
-    code = (
-        "import json, sys\nfrom cultureval.metrics.code.judging import Solution, judge_solutions\n"
-        "solution = Solution('rows', 0, 'def rows(n): return list(range(n))')\n"
-        "judge_solutions({'rows': json.loads(sys.argv[1])}, [solution], 'humaneval', workers=1)\n"
-    )
-    run = subprocess.Popen([sys.executable, "-c", code, json.dumps(rows)], stderr=subprocess.PIPE, text=True)
-    comparing = set()
-
-    def compares():
-        comparing.clear()
-        comparing.update(one for one in descendants(run.pid) if b"comparison_server" in command_of(one[0]))
-        return len(comparing) == 2  # the server, and what compares a suite of large outputs
-
-    wait_until(compares)
-    time.sleep(0.5)
-    run.send_signal(signal.SIGTERM)
-    run.communicate(timeout=PATIENCE)
-    wait_until(lambda: not any(map(alive, comparing)))
-    assert run.returncode == -signal.SIGTERM
-
-
-def command_of(pid):
+def state(pid):
+    """A process as (number, start, name), in a set that is empty if there is none."""
     try:
-        return Path(f"/proc/{pid}/cmdline").read_bytes()
+        name, _, rest = Path(f"/proc/{pid}/stat").read_text().partition("(")[2].rpartition(")")
+        return set() if rest.split()[0] == "Z" else {(pid, rest.split()[19], name)}
     except OSError:
-        return b""
+        return set()
 
 
 def descendants(pid):
-    """All processes below a process, by their start time too, so that a number used again is not taken for it."""
     found, waiting = set(), [pid]
     while waiting:
         try:
             for thread in Path(f"/proc/{waiting.pop()}/task").iterdir():
                 children = [int(child) for child in (thread / "children").read_text().split()]
-                found |= {(child, started(child)) for child in children}
+                found = found.union(*map(state, children))
                 waiting += children
         except OSError:
-            continue
+            time.sleep(0)
     return found
-
-
-def started(pid):
-    with open(f"/proc/{pid}/stat") as file:
-        return file.read().rpartition(")")[2].split()[19]
-
-
-def alive(process):
-    try:
-        return started(process[0]) == process[1]
-    except OSError:
-        return False
-
-
-def test_a_solution_cannot_read_a_data_root_in_a_bound_folder(tmp_path):
-    """The root is given by a link; without it, the solution finds the file."""
-    packages = next(Path(entry) for entry in sys.path if Path(entry).name == "site-packages").resolve()
-    with tempfile.TemporaryDirectory(dir=packages / "numpy") as folder:
-        Path(folder).chmod(0o755)
-        (Path(folder) / "answers").write_text("secret")
-        (tmp_path / "link").symlink_to(folder)
-        code = "import glob\ndef add(a, b): return 0 if glob.glob('/sandbox/packages/numpy/*/answers') else a + b"
-        verdicts = []
-        for root in ("", str(tmp_path / "link")):
-            with use_settings(current_settings().with_(data_root=root)):
-                verdicts += judge_solutions(
-                    PROBLEMS, [Solution("add", 0, f"{code} # {root}")], "humaneval", progress=False
-                )
-    assert [verdict.base for verdict in verdicts] == ["fail", "pass"]

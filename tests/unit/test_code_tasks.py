@@ -68,8 +68,6 @@ def test_no_launcher_generates_what_cannot_be_judged(monkeypatch):
     monkeypatch.setenv("PATH", "/nowhere")
     with pytest.raises(CulturevalError, match="apt-get install bubblewrap"):
         _ = config.hf_repo
-    monkeypatch.setenv("CULTUREVAL_UNSAFE_NO_SANDBOX", "1")
-    assert config.hf_repo
 
 
 @pytest.mark.parametrize("change", [{}, {"plus_input": []}])

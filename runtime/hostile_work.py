@@ -1,0 +1,95 @@
+"""Processes of ours that work on hostile texts: one that a text ends costs no other text its result."""
+
+import ctypes
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from multiprocessing.connection import Connection, wait
+from socket import socketpair
+from typing import Any
+
+_PARENT_DEATH = 1  # of prctl
+_PROGRAM = "import sys; from cultureval.runtime.hostile_work import serve; serve(int(sys.argv[1]))"
+
+
+@dataclass
+class _Process:
+    process: subprocess.Popen[bytes]
+    connection: Connection
+
+    @classmethod
+    def started(cls) -> "_Process":
+        ours, theirs = socketpair()
+        with theirs:
+            command = [sys.executable, "-P", "-c", _PROGRAM, str(theirs.fileno())]
+            environment = os.environ | {
+                "OPENBLAS_NUM_THREADS": "1",
+                "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
+            }
+            process = subprocess.Popen(
+                command, pass_fds=[theirs.fileno()], env=environment, stdin=subprocess.DEVNULL, start_new_session=True
+            )
+        return cls(process, Connection(ours.detach()))
+
+    def end(self) -> None:
+        self.process.kill()
+        self.process.wait()
+        self.connection.close()
+
+
+def results(
+    function: Callable[[Any], Any], items: Sequence[Any], count: int | None = None
+) -> Iterator[tuple[int, Any]]:
+    """Applies a function to items in several processes, with one thread each.
+
+    Args:
+        function: A function of a module; an exception ends its process.
+        items: What can be pickled.
+        count: Number of processes; default: one for each CPU.
+
+    Yields:
+        The place of an item and its result, as they come; None where the process ended.
+    """
+    waiting = list(range(len(items)))[::-1]
+    busy: dict[Connection, tuple[_Process, int]] = {}
+    idle: list[_Process] = []
+    try:
+        while waiting or busy:
+            while waiting and len(busy) < (count or len(os.sched_getaffinity(0))):
+                own = idle.pop() if idle else _Process.started()
+                place = waiting.pop()
+                busy[own.connection] = own, place
+                with suppress(BrokenPipeError, ConnectionResetError):  # it has ended, as is seen below
+                    own.connection.send((function, items[place]))
+            for connection in wait(list(busy)):
+                own, place = busy.pop(connection)  # type: ignore[call-overload]
+                try:
+                    found = own.connection.recv()
+                    idle.append(own)
+                except (EOFError, ConnectionResetError):
+                    own.end()
+                    found = None
+                yield place, found
+    finally:
+        for own in [*idle, *(own for own, _ in busy.values())]:
+            own.end()
+
+
+def serve(descriptor: int) -> None:
+    """Serves one parent until it ends."""
+    end_with_parent()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # of the terminal; the parent ends this process
+    connection = Connection(descriptor)
+    with suppress(EOFError):
+        while True:
+            function, item = connection.recv()
+            connection.send(function(item))
+
+
+def end_with_parent() -> None:
+    """Lets the kernel kill this process when the thread that started it ends."""
+    ctypes.CDLL(None).prctl(_PARENT_DEATH, signal.SIGKILL, 0, 0, 0)
