@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cultureval.metrics.judges.verdicts import metric_part
+from cultureval.metrics.judges.items import metric_part
 from cultureval.runs.loading import Run
 from cultureval.runs.rows import names_of, rows_of, saved_reply
 from cultureval.runtime.data.row_files import read_rows

@@ -1,25 +1,24 @@
 """`cultureval judge`: saved answers judged by any judge; the verdicts are details of a later date beside the run's."""
 
 import time
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cultureval.judge_prompts.templates import JudgeTemplate, following, judge_template, templates_beside
-from cultureval.metrics.judges.identity import identities_of, judge_identity
-from cultureval.metrics.judges.items import item_of, metric_prefix, row_metrics
-from cultureval.metrics.judges.judge import estimate, judge_items, judge_signature, judge_with_all, takes
-from cultureval.metrics.judges.settings import JudgeSettings
-from cultureval.metrics.judges.verdicts import (
+from cultureval.judge_prompts.templates import JudgeTemplate, judge_template, templates_beside
+from cultureval.metrics.judges.asking import Asker, CostEstimate, open_askers
+from cultureval.metrics.judges.items import (
     JudgeItem,
-    Judgement,
     JudgeVerdict,
+    item_of,
+    lines_about,
     metric_part,
-    reuse_line,
-    unscored_lines,
+    metric_prefix,
+    row_metrics,
 )
+from cultureval.metrics.judges.judge import Verdicts, estimate, judge_items, judge_signature, judge_with_all, takes
+from cultureval.metrics.judges.settings import JudgeSettings
 from cultureval.reports.submissions import save_run
 from cultureval.reports.terminal_tables import terminal_table
 from cultureval.runs.files import DERIVED, model_folder, output_folder, read_details
@@ -33,7 +32,7 @@ from cultureval.runtime import processes
 from cultureval.runtime.doc_fields import specific_of
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.rounding import printed
-from cultureval.runtime.servers.costs import COUNTS, Budget
+from cultureval.runtime.servers.costs import COUNTS
 from cultureval.tasks.catalogue import all_suites
 from cultureval.tasks.selection import sampled_rows
 
@@ -52,14 +51,14 @@ class Job:
         task: With `|k`.
         table: The details' rows that are judged.
         questions: Template -> an item a row.
-        found: (judge, template) -> its judgement.
+        found: (judge, template) -> a verdict a row.
     """
 
     run: Run
     task: str
     table: "pyarrow.Table"
     questions: dict[str, list[JudgeItem]]
-    found: dict[tuple[str, str], Judgement] = field(default_factory=dict)
+    found: Verdicts = field(default_factory=dict)
 
 
 def saved_jobs(paths: Sequence[Path], label: bool, sample: int | None, seed: int) -> list[Job]:
@@ -101,7 +100,6 @@ def _job(run: Run, task: str, label: bool, sample: int | None, seed: int) -> Job
                 judge_template(name),
                 saved_reply(row["model_response"]),
                 [saved_image(image) for image in row["doc"].get("images") or ()],
-                specific_of(row["doc"]).get("cluster") or "",
             )
             for place, (row, one) in enumerate(zip(rows, known, strict=True))
         ]
@@ -117,25 +115,17 @@ def _labels_of(row: Mapping[str, Any]) -> list[str]:
 
 
 def estimates(judges: Sequence[JudgeSettings], work: Sequence[Job]) -> str:
-    """Estimated calls and cost, a line for each judge, task and template, and the sums.
-
-    Judges are asked only who they are, since the journal's verdicts are theirs or not.
-    """
+    """Estimated calls and cost, a line for each judge, task and template, and the sums; judges must all answer."""
     lines = []
-    for one in judges:
-        try:
-            identity = judge_identity(one)
-        except CulturevalError as error:
-            identity = None
-            lines.append(f"{one.name}  all verdicts count as new, since it is not known whose they are. {error}")
-        sums: Counter[str] = Counter()
+    for name, judge in open_askers(judges).items():
+        total = CostEstimate()
         for job in work:
-            for name, items in job.questions.items():
-                if takes(one, judge_template(name)):
-                    found = vars(estimate(one, name, items, None, identity))
-                    sums.update(found)
-                    lines.append(f"{one.name}  {job.run.name}  {job.task}  {name}: {_estimate_line(one, found)}")
-        lines.append(f"{one.name}  total: {_estimate_line(one, sums)}")
+            for template, items in job.questions.items():
+                if takes(judge.settings, judge_template(template)):
+                    found = estimate(judge, template, items)
+                    total += found
+                    lines.append(f"{name}  {job.run.name}  {job.task}  {template}: {_estimate_line(judge, found)}")
+        lines.append(f"{name}  total: {_estimate_line(judge, total)}")
     asked_twice = [judge_template(name) for name in dict.fromkeys(name for job in work for name in job.questions)]
     lines += [
         f"Each {row.short} needs a second, shorter call, which is not counted." for row in asked_twice if row.then
@@ -143,12 +133,11 @@ def estimates(judges: Sequence[JudgeSettings], work: Sequence[Job]) -> str:
     return "\n".join([*lines, "Nothing was judged."])
 
 
-def _estimate_line(settings: JudgeSettings, found: Mapping[str, Any]) -> str:
-    if settings.input_token_price or settings.output_token_price:
-        cost = f"cost about {found['cost']:.4g}, at most {found['most']:.4g}"
-    else:
-        cost = f"about {found['input_tokens']:,} tokens of prompts (no prices are set)"
-    return f"{found['calls']} calls ({found['known']} known, {found['unusable']} unusable), {cost}"
+def _estimate_line(judge: Asker, found: CostEstimate) -> str:
+    cost = f"about {found.input_tokens:,} tokens of prompts (no prices are set)"
+    if judge.settings.has_prices:
+        cost = f"cost about {found.cost:.4g}, at most {found.most:.4g}"
+    return f"{found.calls} calls ({found.known} known, {found.unusable} unusable), {cost}"
 
 
 def judge_and_save(
@@ -157,7 +146,8 @@ def judge_and_save(
     """Judges all jobs and writes the verdicts, and the report on them, next to the old results.
 
     Args:
-        judges: With distinct names.
+        judges: With distinct names; all must answer.
+        work: As of `saved_jobs`.
         part: `sample` and `seed`, as they are saved.
 
     Returns:
@@ -169,65 +159,68 @@ def judge_and_save(
     """
     started = time.time()
     processes.finish()  # a judge's concurrency does not grow with processes
-    budgets = _judge_all(judges, work)
-    judged = [job for job in work if any(found.says_something for found in job.found.values())]
+    askers = open_askers(judges)
+    _judge_all(askers, work)
+    judged = [job for job in work if any(map(_says_something, job.found.values()))]
     groups: dict[tuple[Path | None, str], list[Job]] = {}
     for job in judged:
         groups.setdefault((output_folder(job.run.files[job.task]), job.run.name), []).append(job)
-    saved = [_write(judges, jobs, part, started) for jobs in groups.values()]
+    saved = [_write(askers, jobs, part, started) for jobs in groups.values()]
     scores = {id(job): one[job.task] for jobs, (_, one) in zip(groups.values(), saved, strict=True) for job in jobs}
     lines = _tables(work, scores)
-    lines += unscored_lines([one for job in work for found in job.found.values() for one in found.verdicts])
-    lines += ["Signatures:", *(f"  {line}" for line in _signatures(judges, work).values())]
-    for name, budget in budgets.items():
-        verdicts = [one for job in work for key, found in job.found.items() if key[0] == name for one in found.verdicts]
-        lines += [f"{name}: {line}" for line in [reuse_line(verdicts)] if line]
-        guessed = f" ({budget.unmetered} answers without a token count: estimated)" if budget.unmetered else ""
-        tokens_in, tokens_out = (budget.counts[count] for count in COUNTS[:2])
-        lines.append(f"{name}: {budget}{guessed}, {tokens_in:,} tokens in, {tokens_out:,} out")
+    for name, judge in askers.items():
+        verdicts = [one for job in work for key, found in job.found.items() if key[0] == name for one in found]
+        lines += [f"{name}: {line}" for line in lines_about(verdicts)]
+        guessed = f" ({judge.budget.unmetered} answers without a token count: estimated)" * bool(judge.budget.unmetered)
+        tokens_in, tokens_out = (judge.budget.counts[count] for count in COUNTS[:2])
+        lines.append(f"{name}: {judge.budget}{guessed}, {tokens_in:,} tokens in, {tokens_out:,} out")
+    lines += ["Signatures:", *(f"  {line}" for line in _signatures(askers, work).values())]
     report = "\n".join([*lines, *(f"Results: {file}" for file, _ in saved)])
     summaries = [write_summary(file, report) for file, _ in saved]
-    failed = {key[0]: found for job in work for key, found in job.found.items() if found.stopped and found.failed}
-    return report, summaries[-1] if summaries else None, [str(found.stopped) for found in failed.values()]
+    stopped = [f"the judge {name}: {judge.stopped}" for name, judge in askers.items() if judge.failed]
+    return report, summaries[-1] if summaries else None, stopped
 
 
-def _judge_all(judges: Sequence[JudgeSettings], work: Sequence[Job]) -> dict[str, Budget]:
-    """Fills each job's `found`; returns the cost by name of judge."""
-    budgets = {one.name: Budget(one) for one in judges}
-    identities = identities_of(judges)
+def _says_something(verdicts: Sequence[JudgeVerdict]) -> bool:
+    """Whether the judge replied, readably or not, or no item could be judged: else there is nothing to tell."""
+    outcomes = {verdict.outcome for verdict in verdicts}
+    return bool(outcomes - {"no_answer", "not_asked", "unusable"}) or outcomes == {"unusable"}
+
+
+def _judge_all(askers: Mapping[str, Asker], work: Sequence[Job]) -> None:
+    """Fills each job's `found`."""
     for job in work:
-        job.found = judge_with_all(judges, job.questions, budgets=budgets, identities=identities)
-        for first in map(judge_template, [*job.questions]):
-            if not (second := following(first)):
+        job.found = judge_with_all(askers, job.questions)
+        for first in [judge_template(name) for name in job.questions]:
+            if not first.then:
                 continue
-            for one in judges:  # once more: from a free text (a topic) to one of the second template's labels
-                verdicts = job.found[one.name, first.name].verdicts
+            second = judge_template(first.name.removesuffix(first.text.path.name[:-4]) + first.then)
+            for name, judge in askers.items():  # once more: from a free text (a topic) to one of the second's labels
                 slots = {"categories": "\n".join(second.labels)}
                 items = [
                     replace(item, slots={**item.slots} | slots | {first.short: verdict.label or ""})
-                    for item, verdict in zip(job.questions[first.name], verdicts, strict=True)
+                    for item, verdict in zip(job.questions[first.name], job.found[name, first.name], strict=True)
                 ]
-                budget, identity = budgets[one.name], identities[one.name]
-                judged = judge_items(one, second.name, items, budget=budget, identity=identity)
-                job.found[one.name, second.name] = judged
-    return budgets
+                job.found[name, second.name] = judge_items(judge, second.name, items)
 
 
 def _write(
-    judges: Sequence[JudgeSettings], jobs: Sequence[Job], part: Mapping[str, Any], started: float
+    askers: Mapping[str, Asker], jobs: Sequence[Job], part: Mapping[str, Any], started: float
 ) -> tuple[Path, dict[str, dict[str, Score]]]:
     """Writes the verdicts on one run: a details file a task, and a results file that names the judged details."""
     run, file = jobs[0].run, jobs[0].run.files[jobs[0].task]
     root, model = output_folder(file), model_folder(file)
     if root is None or model is None:
         raise CulturevalError(f"{file} is in no output folder: judge results/<model>/results_<date>.json in one.")
-    lines = _signatures(judges, jobs)
+    lines = _signatures(askers, jobs)
     signatures = [signature_of_line("/".join(key), line) for key, line in lines.items()]
     judged = {
         "details": sorted(str(run.details[job.task].absolute().relative_to(root)) for job in jobs),
-        "judges": [one.model_dump(exclude={"concurrency", "timeout_s", "max_retries"}) for one in judges],
+        "judges": [
+            judge.settings.model_dump(exclude={"concurrency", "timeout_s", "max_retries"}) for judge in askers.values()
+        ],
         "signatures": list(lines.values()),
-        "served_models": sorted({name for job in jobs for found in job.found.values() for name in found.served_models}),
+        "served_models": sorted({judge.served for judge in askers.values() if judge.served}),
         **part,
     }
     record = run_record(started, {}, signatures, run.record.model, seeds=run.record.seeds)
@@ -235,11 +228,13 @@ def _write(
     return save_run(root, model, details, record, {"model_name": run.model, "judged": judged})
 
 
-def _signatures(judges: Sequence[JudgeSettings], jobs: Sequence[Job]) -> dict[tuple[str, str], str]:
+def _signatures(askers: Mapping[str, Asker], jobs: Sequence[Job]) -> dict[tuple[str, str], str]:
     """A line for each judge and template, in the order of the jobs."""
-    settings = {one.name: one for one in judges}
-    found = {key: judgement.identity for job in jobs for key, judgement in job.found.items()}
-    return {key: judge_signature(settings[key[0]], judge_template(key[1]), found[key]) for key in found}
+    keys = dict.fromkeys(key for job in jobs for key in job.found)
+    return {
+        (name, template): judge_signature(askers[name].settings, judge_template(template), askers[name].identity)
+        for name, template in keys
+    }
 
 
 def _details(job: Job) -> "pyarrow.Table":
@@ -249,7 +244,7 @@ def _details(job: Job) -> "pyarrow.Table":
     rows: list[dict[str, Any]] = [{} for _ in range(len(job.table))]
     for (name, template), found in job.found.items():
         row = judge_template(template)
-        for metrics, verdict in zip(rows, found.verdicts, strict=True):
+        for metrics, verdict in zip(rows, found, strict=True):
             metrics |= row_metrics(metric_prefix(name, row), row.criteria, verdict) | _label_metrics(name, row, verdict)
     table = job.table.set_column(job.table.column_names.index("metric"), "metric", pyarrow.array(rows))
     return table.replace_schema_metadata({DERIVED: job.run.details[job.task].name.encode("utf-8")})
@@ -281,9 +276,8 @@ def _tables(work: Sequence[Job], scores: Mapping[int, Mapping[str, Score]]) -> l
                 score = of_task.get(f"{metric_prefix(name, row)}_{part}")
                 if score and (score.value or not _labels(row)):
                     rows.append([job.run.name, job.task, part, *_cells(score, bool(_labels(row)))])
-            if found.stopped:
-                undone = found.outcomes()["not_asked"]
-                lines.append(f"INCOMPLETE: {job.task}, {undone} of {len(found.verdicts)} not asked: {found.stopped}")
+            if undone := [one for one in found if one.outcome == "not_asked"]:
+                lines.append(f"INCOMPLETE: {job.task}, {len(undone)} of {len(found)} {undone[0].reason}")
         if rows:
             title = f"judge {name}, {row.name}:"
             lines.append(terminal_table(["model", "task", "", "mean", "error", "scored"], rows, "lllr", title))

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from cultureval.audit.m2cqa.items import Outcome
     from cultureval.audit.m2cqa.people import Decided
     from cultureval.metrics.agreement import Coefficient
-    from cultureval.metrics.judges.calls import CostEstimate
+    from cultureval.metrics.judges.asking import CostEstimate
 
 MOST_DISPUTED = 10  # statements that are named
 PUBLISHED = {"statements": (0.71, 0.19), "options": (0.39, 0.16)}  # M2CQA, A.2.3: within, across

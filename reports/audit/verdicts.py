@@ -13,7 +13,7 @@ from cultureval.tasks.manifest import write_manifest
 
 if TYPE_CHECKING:
     from cultureval.audit.judging import Audit, JudgedItem, Opinion
-    from cultureval.metrics.judges.calls import CostEstimate
+    from cultureval.metrics.judges.asking import CostEstimate
 
 VERDICTS, MANIFEST, SUMMARY = "verdicts.jsonl", "manifest.jsonl", "summary.txt"
 MOST_REASONS = 5  # kinds of missing verdicts that are shown
@@ -42,7 +42,7 @@ def _record(one: "JudgedItem") -> dict[str, Any]:
 
 def _opinion(opinion: "Opinion") -> dict[str, Any]:
     names = ("judge", "outcome", "problem", "total", "reply")
-    copied = {"scores": dict(opinion.scores), "issues": dict(opinion.issues), "flags": list(opinion.flags)}
+    copied = {"scores": dict(opinion.scores), "issues": dict(opinion.issues)}
     return {name: getattr(opinion, name) for name in names} | copied
 
 
@@ -57,18 +57,9 @@ def audit_text(audit: "Audit") -> str:
         if not opinion.scores
     )
     missing = [f"{count:,} without a verdict of {why}" for why, count in silent.most_common(MOST_REASONS)]
-    mended = Counter(flag for one in audit.items for reason in one.reasons if (flag := _mended(reason)))
-    mended_line = (
-        [f"Mended replies: {', '.join(f'{count:,} {how}' for how, count in mended.items())}."] if mended else []
-    )
     signed = [f"signature: {line}" for line in audit.signatures]
-    tail = [*missing, *mended_line, f"Rule: {audit.rule}. Cost: {'; '.join(costs)}.", *signed]
+    tail = [*missing, f"Rule: {audit.rule}. Cost: {'; '.join(costs)}.", *signed]
     return "\n\n".join([*filter(None, parts), "\n".join(tail)])
-
-
-def _mended(reason: str) -> str:
-    flag = reason.rpartition(":")[2]
-    return flag.removeprefix("mended_") if flag.startswith("mended_") else ""
 
 
 def _decisions(items: "Sequence[JudgedItem]") -> str:

@@ -77,8 +77,6 @@ def run(
             priced = {one.name: bool(one.input_token_price or one.output_token_price) for one in found}
             print(estimates_text(estimates(found, items), priced))
             return
-        for one in found:
-            one.servers()  # raises for a missing key before any call
         print_note(f"{len(items):,} items, {len(found)} judges; --dry-run tells the cost before.")
         audit = audit_items(found, items, Rule(rule, threshold, gap))
     print_result(write_audit(audit, folder), folder)
