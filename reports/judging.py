@@ -124,20 +124,13 @@ def estimates(judges: Sequence[JudgeSettings], work: Sequence[Job]) -> str:
                 if takes(judge.settings, judge_template(template)):
                     found = estimate(judge, template, items)
                     total += found
-                    lines.append(f"{name}  {job.run.name}  {job.task}  {template}: {_estimate_line(judge, found)}")
-        lines.append(f"{name}  total: {_estimate_line(judge, total)}")
+                    lines.append(f"{name}  {job.run.name}  {job.task}  {template}: {found}")
+        lines.append(f"{name}  total: {total}")
     asked_twice = [judge_template(name) for name in dict.fromkeys(name for job in work for name in job.questions)]
     lines += [
         f"Each {row.short} needs a second, shorter call, which is not counted." for row in asked_twice if row.then
     ]
     return "\n".join([*lines, "Nothing was judged."])
-
-
-def _estimate_line(judge: Asker, found: CostEstimate) -> str:
-    cost = f"about {found.input_tokens:,} tokens of prompts (no prices are set)"
-    if judge.settings.has_prices:
-        cost = f"cost about {found.cost:.4g}, at most {found.most:.4g}"
-    return f"{found.calls} calls ({found.known} known, {found.unusable} unusable), {cost}"
 
 
 def judge_and_save(

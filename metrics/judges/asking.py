@@ -92,9 +92,10 @@ class CostEstimate:
     unusable: int = 0
 
     def __str__(self) -> str:
-        """`164 calls, cost about 0.31, at most 2.4` (without prices: the calls alone)."""
-        cost = f", cost about {self.cost:.4g}, at most {self.most:.4g}" if self.most else ""
-        return f"{self.calls:,} calls ({self.known:,} more are in the journal){cost}"
+        """`164 calls (3 known, 1 unusable), about 82,000 tokens of prompts, cost about 0.31, at most 2.4`."""
+        cost = f"cost about {self.cost:.4g}, at most {self.most:.4g}" if self.most else "no prices are set"
+        calls = f"{self.calls:,} calls ({self.known:,} known, {self.unusable:,} unusable)"
+        return f"{calls}, about {self.input_tokens:,} tokens of prompts, {cost}"
 
     def __add__(self, other: "CostEstimate") -> "CostEstimate":
         return CostEstimate(*(one + more for one, more in zip(astuple(self), astuple(other), strict=True)))

@@ -113,19 +113,7 @@ def agreement_of(flags: Sequence[Sequence[int]]) -> dict[str, float]:
     return {"ac1": gwet_ac1(flags, [0, 1]), "alpha": krippendorff_alpha(flags, [0, 1])}
 
 
-def estimates_text(found: "Mapping[tuple[str, str], CostEstimate]", priced: Mapping[str, bool]) -> str:
-    """Calls and cost before an audit, a line for each judge and template.
-
-    Args:
-        found: (judge, template) -> its estimate.
-        priced: Judge -> whether its prices are set.
-    """
-    lines = []
-    for (judge, template), one in found.items():
-        cost = f"cost about {one.cost:.4g}, at most {one.most:.4g}" if priced[judge] else "no prices are set"
-        lines.append(
-            f"{judge}  {template}: {one.calls:,} calls ({one.known:,} known), about {one.input_tokens:,} tokens of "
-            f"prompts, {cost}"
-            + (f"; {one.unusable:,} without a question, image or judge for it" if one.unusable else "")
-        )
+def estimates_text(found: "Mapping[tuple[str, str], CostEstimate]") -> str:
+    """Calls and cost before an audit, a line for each judge and template: (judge, template) -> its estimate."""
+    lines = [f"{judge}  {template}: {one}" for (judge, template), one in found.items()]
     return "\n".join([*lines, "Nothing was judged."])

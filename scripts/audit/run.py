@@ -74,8 +74,7 @@ def run(
         if not items:
             raise CulturevalError(f"{', '.join(source)}: there are few-shot examples alone, which are not judged.")
         if dry_run:
-            priced = {one.name: bool(one.input_token_price or one.output_token_price) for one in found}
-            print(estimates_text(estimates(found, items), priced))
+            print(estimates_text(estimates(found, items)))
             return
         print_note(f"{len(items):,} items, {len(found)} judges; --dry-run tells the cost before.")
         audit = audit_items(found, items, Rule(rule, threshold, gap))
