@@ -16,11 +16,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from cultureval.audit.asking import Asker, ModelQuestion, ModelReply, ReplyRefused
+from cultureval.judge_prompts.replies import JudgeReplyError
+from cultureval.metrics.judges.asking import Asker, ModelQuestion, ModelReply
 from cultureval.prompts.qimma.refined_prompts import check_only_arabic_changed, check_refinement, code_and_docstrings
 from cultureval.runtime.csv_files import read_csv
 from cultureval.runtime.data.row_files import read_rows
 from cultureval.runtime.errors import BadRow, CulturevalError
+from cultureval.runtime.reasoning import split_reasoning
 from cultureval.runtime.text_templates import TextTemplate
 
 TEMPLATE = TextTemplate(Path(__file__).parent / "prompts" / "code.txt")
@@ -107,20 +109,20 @@ def read_proposal(text: str) -> Proposal:
     candidates, of which the check of the edit takes at most the one that fits the source.
 
     Raises:
-        ReplyRefused: There is no Yes or No at its end, or no function.
+        JudgeReplyError: There is no Yes or No at its end, or no function.
     """
-    text = text.strip().removeprefix("\ufeff")
+    text = split_reasoning(text)[0].strip().removeprefix("\ufeff")
     if len(text) > LONGEST_REPLY:
-        raise ReplyRefused(f"the reply has {len(text):,} characters")
+        raise JudgeReplyError(f"the reply has {len(text):,} characters")
     if fenced := _FENCE.match(text):
         text = fenced[1].strip()
     body = _HEADER.sub("", text, count=1)
     flag = _CHECK.search(body)
     if flag is None:
-        raise ReplyRefused("the reply does not end with Yes or No, as its column Human Check should")
+        raise JudgeReplyError("the reply does not end with Yes or No, as its column Human Check should")
     found = dict.fromkeys(one for one in _candidates(body, body[: flag.start()].strip()) if one.strip())
     if not found:
-        raise ReplyRefused("the reply has no function")
+        raise JudgeReplyError("the reply has no function")
     return Proposal(tuple(found), flag[1].lower() == "yes")
 
 

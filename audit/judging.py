@@ -2,8 +2,7 @@
 
 The judges are those of all suites (`metrics.judges`): asked concurrently, every reply in the journal at once, so that a
 run that is killed resumes; their cost is estimated before, and limited while they run. A reply that breaks the form is
-asked again; the last one is mended where that leaves no doubt (`judge_prompts.binary_replies`); else the judge has no
-verdict on the item.
+asked for once more; then the judge has no verdict on the item.
 """
 
 import json
@@ -14,15 +13,11 @@ from typing import Literal
 
 from cultureval.audit.checks.table import manifest_row
 from cultureval.audit.items import AuditItem
-from cultureval.judge_prompts.binary_replies import mend_binary
-from cultureval.judge_prompts.replies import JudgeReplyError
-from cultureval.judge_prompts.suspicions import SUSPICIOUS
-from cultureval.judge_prompts.templates import JudgeTemplate, judge_template
-from cultureval.metrics.judges.calls import CostEstimate
-from cultureval.metrics.judges.identity import identities_of
+from cultureval.judge_prompts.templates import judge_template
+from cultureval.metrics.judges.asking import CostEstimate, open_askers
+from cultureval.metrics.judges.items import JudgeItem, JudgeVerdict
 from cultureval.metrics.judges.judge import estimate, judge_signature, judge_with_all, takes
 from cultureval.metrics.judges.settings import JudgeSettings
-from cultureval.metrics.judges.verdicts import JudgeItem, Judgement, JudgeVerdict
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.servers.costs import Budget
 from cultureval.tasks.manifest import Decision, ManifestRow
@@ -87,7 +82,6 @@ class Opinion:
     Attributes:
         scores: Criterion -> 0 or 1; {} where there is no verdict.
         issues: Criterion scored 0 -> the judge's explanation.
-        flags: How a reply was mended ("mended_..."), and signs in the item of an attempt to influence the judge.
         outcome: "scored", or why not, as of `JudgeVerdict`.
         reply: The last reply, raw.
     """
@@ -95,7 +89,6 @@ class Opinion:
     judge: str
     scores: Mapping[str, int] = field(default_factory=dict)
     issues: Mapping[str, str] = field(default_factory=dict)
-    flags: tuple[str, ...] = ()
     outcome: str = "scored"
     problem: str = ""
     reply: str | None = None
@@ -111,7 +104,7 @@ class JudgedItem:
     """An item with its judges' verdicts, in the order of the judges, and the decision.
 
     Attributes:
-        reasons: Words of the manifest: what decided, each judge's failed criteria, and what was mended.
+        reasons: Words of the manifest: what decided, and each judge's failed criteria.
     """
 
     item: AuditItem
@@ -183,10 +176,9 @@ def sample_of(item: AuditItem) -> str:
 
 def estimates(judges: Sequence[JudgeSettings], items: Sequence[AuditItem]) -> dict[tuple[str, str], CostEstimate]:
     """(judge, template) -> its calls and cost; judges are asked only who they are, and must all answer."""
-    identities = identities_of(judges)
     return {
-        (judge.name, template): estimate(judge, template, asked, None, identities[judge.name])
-        for judge in judges
+        (name, template): estimate(judge, template, asked)
+        for name, judge in open_askers(judges).items()
         for template, asked in questions_of(items).items()
     }
 
@@ -200,51 +192,28 @@ def audit_items(judges: Sequence[JudgeSettings], items: Sequence[AuditItem], rul
     """
     if all(item.images for item in items) and not any(judge.images for judge in judges):
         raise CulturevalError("All of these items are about images, and no judge takes images (`images: false`).")
-    identities = identities_of(judges)
-    budgets = {judge.name: Budget(judge) for judge in judges}
-    questions = questions_of(items)
-    found = judge_with_all(judges, questions, budgets=budgets, identities=identities)
-    opinions: dict[tuple[str, str], Opinion] = {}
-    for (name, template), judgement in found.items():
-        row = judge_template(template)
-        for verdict in judgement.verdicts:
-            opinions[verdict.item, name] = _opinion(name, verdict, row)
+    askers, questions = open_askers(judges), questions_of(items)
+    found = judge_with_all(askers, questions)
+    opinions = {(one.item, name): _opinion(name, one) for (name, _), verdicts in found.items() for one in verdicts}
     signatures = [
-        judge_signature(judge, judge_template(template), identities[judge.name])
-        for judge in judges
+        judge_signature(judge.settings, judge_template(template), judge.identity)
+        for judge in askers.values()
         for template in questions
-        if takes(judge, judge_template(template))
+        if takes(judge.settings, judge_template(template))
     ]
     unseen = {one.name: Opinion(one.name, outcome="unusable", problem="the judge takes no images") for one in judges}
     judged = tuple(
         _decided(item, tuple(opinions.get((item.id, name), none) for name, none in unseen.items()), rule)
         for item in items
     )
-    return Audit(judged, rule, tuple(signatures), budgets, _stopped(found))
+    budgets = {name: judge.budget for name, judge in askers.items()}
+    stopped = tuple(f"the judge {name}: {judge.stopped}" for name, judge in askers.items() if judge.stopped)
+    return Audit(judged, rule, tuple(signatures), budgets, stopped)
 
 
-def _stopped(found: Mapping[tuple[str, str], Judgement]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(one.stopped for one in found.values() if one.stopped))
-
-
-def _opinion(judge: str, verdict: JudgeVerdict, template: JudgeTemplate) -> Opinion:
-    """The opinion of a verdict; a malformed reply is mended where that leaves no doubt."""
-    flags = tuple(flag for flag in verdict.flags if flag in SUSPICIOUS)
-    known = {"judge": judge, "reply": verdict.reply, "outcome": verdict.outcome}
-    if verdict.outcome not in ("scored", "malformed") or verdict.reply is None:
-        return Opinion(**known, flags=flags, problem=verdict.reason)
-    try:
-        read = template.read if verdict.outcome == "scored" else _mended(template)
-        reading = read(verdict.reply)
-    except JudgeReplyError as error:
-        return Opinion(**known, flags=flags, problem=f"{verdict.reason}; not to be mended: {error}")
-    scores = {name: int(score) for name, score in reading.scores.items()}
-    mended = tuple(flag for flag in reading.flags if flag.startswith("mended_"))
-    return Opinion(**(known | {"outcome": "scored"}), scores=scores, issues=reading.notes, flags=flags + mended)
-
-
-def _mended(template: JudgeTemplate):  # noqa: ANN202
-    return lambda reply: mend_binary(reply, template.criteria, template.cascade)
+def _opinion(judge: str, verdict: JudgeVerdict) -> Opinion:
+    scores = {name: int(score) for name, score in verdict.scores.items()}
+    return Opinion(judge, scores, verdict.notes, verdict.outcome, verdict.reason, verdict.reply)
 
 
 def _decided(item: AuditItem, opinions: tuple[Opinion, ...], rule: Rule) -> JudgedItem:
@@ -252,10 +221,6 @@ def _decided(item: AuditItem, opinions: tuple[Opinion, ...], rule: Rule) -> Judg
     for opinion in opinions:
         name = _code(opinion.judge)
         reasons += [f"judge:{name}:{criterion}" for criterion, score in opinion.scores.items() if not score]
-        reasons += [f"judge:{name}:{flag}" for flag in opinion.flags if flag.startswith("mended_")]
-    if any(flag in SUSPICIOUS for opinion in opinions for flag in opinion.flags):
-        reasons.append("item:addresses_the_judge")
-        decision = "review" if decision == "keep" else decision
     return JudgedItem(item, opinions, decision, tuple(reasons))
 
 

@@ -15,10 +15,10 @@ named `PACKAGE:FOLDER/FILE`, as prompt templates are.
 The wording of the JEEM files is the paper's (arXiv 2503.21910, Figures 7-11; checked word for word). Ours are: the line
 breaks, which the paper's text does not show; the MSA files (the captions of Figures 7 and 8 say that Dialect
 Authenticity is left out, but print no such prompt); that the labelling prompts end before the slot that the judge
-fills; topic_group, as no prompt is printed for grouping topics into the 13 categories of Table 7; and the delimiters of
-`slots.py` around the texts, which a judge's setting `delimit: never` leaves out. AL-QASIDA's are ours: one template
-per criterion, so that they are judged independently, on the scales of its people: Adherence from 1 to 3, the others
-from 1 to 5. Fulfilment asks for Adherence from 1 to 5.
+fills; topic_group, as no prompt is printed for grouping topics into the 13 categories of Table 7; and, where they are
+asked for, the delimiters around the texts. AL-QASIDA's are ours: one template per criterion, so that they are judged
+independently, on the scales of its people: Adherence from 1 to 3, the others from 1 to 5. Fulfilment asks for Adherence
+from 1 to 5.
 
 The wording of `mcq.txt` and `qa.txt` in `audit/` is that of QIMMA's paper (arXiv 2604.03395, Appendix C; checked word
 for word); in `mcq_image.txt` and `qa_image.txt` the sentences on the image and on other languages are ours.
@@ -27,36 +27,34 @@ the scores in the form of the reply, all of which the paper's text shows only in
 """
 
 import difflib
-import json
-import re
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+import hashlib
+from collections.abc import Mapping
 from functools import cache
 from importlib.resources.abc import Traversable
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Literal, Self
 
-from cultureval.judge_prompts.binary_replies import read_binary, reply_pattern, reply_schema
-from cultureval.judge_prompts.replies import HIGHEST, ReplyReading, read_label, read_line, read_scores
-from cultureval.judge_prompts.slots import ASKED_AGAIN, FilledPrompt, fill
+from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
+
+from cultureval.judge_prompts.replies import HIGHEST, ReplyReading, read_binary, read_label, read_line, read_scores
 from cultureval.runtime.errors import CulturevalError, wrong_settings
-from cultureval.runtime.text_templates import HeadedTemplate, packaged_folder, short_hash
+from cultureval.runtime.text_templates import HeadedTemplate, TextTemplate, packaged_folder, short_hash
 
 FOLDER = Path(__file__).parent
-Form = Literal["likert", "json", "label", "line", "binary"]
-_SCORES = {"likert", "json"}  # forms of replies that score criteria on a scale
+NOTICE = TextTemplate(FOLDER / "delimiter_notice.txt")
+ASKED_AGAIN = TextTemplate(FOLDER / "asked_again.txt")  # after a prompt whose first reply was no verdict
+CODE_DIGITS = 32  # hexadecimal, of a delimiter: no text is found by trial that holds the code of itself
 
 
-@dataclass(frozen=True)
-class JudgeTemplate:
-    """A prompt for a judge, and how its reply is parsed.
+class JudgeTemplate(BaseModel):
+    """A prompt for a judge, and how its reply is read.
 
     Attributes:
         name: Its name in tables and files.
         short: Its part of a metric's name, by default the file's name; templates of one folder with the same question
             may share it.
-        form: The reply's form: Likert lines, a JSON object, one of the labels, a line of free text, or "binary": a JSON
-            object of criteria scored 0 or 1 with an explanation of each 0.
+        form: The reply's form: "likert" (lines of scores, or a JSON object of them), one of the labels, a line of free
+            text, or "binary" (a JSON object of criteria scored 0 or 1 with an explanation of each 0).
         judged: The slot of the judged text.
         criteria: The criteria, scored from 1 to 5, or with 0 and 1 in the form "binary".
         cascade: Criterion -> the criteria that must be 0 where it is, in the form "binary".
@@ -70,22 +68,31 @@ class JudgeTemplate:
             template's short name has that text, `categories` its labels.
     """
 
-    __pydantic_config__: ClassVar[dict[str, Any]] = {"extra": "forbid", "arbitrary_types_allowed": True}
+    model_config = ConfigDict(extra="forbid", frozen=True, arbitrary_types_allowed=True)
 
     name: str
     text: HeadedTemplate
     short: str
-    form: Form
+    form: Literal["likert", "label", "line", "binary"]
     judged: str
     criteria: tuple[str, ...] = ()
     images: bool = False
-    labels: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    labels: Mapping[str, tuple[str, ...]] = {}
     prefix: str = ""
     trusted: tuple[str, ...] = ("country",)
     reply_tokens: int = 40
-    highest: Mapping[str, int] = field(default_factory=dict)
+    highest: Mapping[str, int] = {}
     then: str = ""
-    cascade: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    cascade: Mapping[str, tuple[str, ...]] = {}
+
+    @model_validator(mode="after")
+    def _complete(self) -> Self:
+        needed = {"label": "labels", "line": "judged"}.get(self.form, "criteria")
+        if not getattr(self, needed):
+            raise ValueError(f"the form {self.form!r} needs `{needed}`")
+        if self.judged not in self.slots:
+            raise ValueError(f"the text has no slot ${self.judged}, so that the judge would not see what it judges")
+        return self
 
     @property
     def slots(self) -> tuple[str, ...]:
@@ -97,65 +104,41 @@ class JudgeTemplate:
         """First eight hexadecimal digits of the SHA-256 of the text below the head."""
         return short_hash(self.text.template.template)
 
-    def prompt(self, slots: Mapping[str, str], delimit: bool = True) -> FilledPrompt:
-        """The prompt for one item; without delimiters it is the paper's."""
-        criteria = self.criteria if self.form in _SCORES else ()
-        return fill(self.text, slots, self.judged, self.trusted, delimit, criteria)
+    def prompt(self, slots: Mapping[str, str], delimit: bool = False) -> str:
+        """The prompt for one item: the paper's, word for word.
 
-    def asked_again(self, code: str) -> str:
-        """What is added to the prompt where the reply to it was no verdict: the form alone, between marks with a code.
-
-        No judged text may know the code. It is "" for templates without scores on scales or labels.
-        """
-        if self.form == "label":
-            form = f"{self.prefix}: X" if self.prefix else "X"
-            return ASKED_AGAIN.render(code=code, form=form, what="label")
-        if self.form not in _SCORES:
-            return ""
-        forms = {name: f"X/{self.top(name)}" for name in self.criteria}
-        lines = "\n".join(f"{name}: {form}" for name, form in forms.items())
-        form = lines if self.form == "likert" else json.dumps(forms)
-        return ASKED_AGAIN.render(code=code, form=form, what="scores")
-
-    def read(self, reply: str, of_text: Collection[str] = (), code: str = "") -> ReplyReading:
-        """The parsed reply of a judge to a text with the flags `of_text`; `code` is that of `asked_again`.
+        Args:
+            slots: Slot -> text; slots that the template does not have are ignored.
+            delimit: Put each text that is not ours between delimiters that it cannot close, after a notice.
 
         Raises:
-            DoubtfulReply: It is open whether the scores are the judge's own.
-            JudgeReplyError: The reply is malformed.
+            CulturevalError: A slot of the template is not given.
         """
-        if self.form in _SCORES:
-            return read_scores(reply, self.criteria, self.highest, of_text, code)
+        texts = {name: text if name in self.trusted else text.strip() for name, text in slots.items()}
+        if not delimit:
+            return self.text.render(**texts)
+        marked = {name: text if name in self.trusted else _between_marks(text) for name, text in texts.items()}
+        return f"{NOTICE.template.template}\n{self.text.render(**marked)}"
+
+    def read(self, reply: str) -> ReplyReading:
+        """The verdict of a judge's reply; raises JudgeReplyError where it has another form."""
         if self.form == "binary":
             return read_binary(reply, self.criteria, self.cascade)
         if self.form == "label":
-            return read_label(reply, self.labels, self.prefix, code)
-        return read_line(reply, self.prefix)
-
-    @property
-    def reply_pattern(self) -> str | None:
-        """A regular expression of the requested reply, for servers that hold replies to one; None for other forms."""
-        if self.form == "binary":
-            return reply_pattern(self.criteria)
-        if self.form != "likert" or any(self.top(name) > 9 for name in self.criteria):
-            return None
-        # Servers' expressions know no escaped space.
-        names = {name: re.escape(name).replace("\\ ", " ") for name in self.criteria}
-        return r"\n".join(f"{names[name]}: [1-{self.top(name)}]/{self.top(name)}" for name in self.criteria)
-
-    @property
-    def reply_schema(self) -> dict[str, Any] | None:
-        """The JSON schema of the requested reply, for servers that hold replies to one; None for other forms."""
-        return reply_schema(self.criteria) if self.form == "binary" else None
-
-    @property
-    def reply_properties(self) -> dict[str, Any]:
-        """The scores as properties of a JSON object, for servers that hold replies to a schema; {} for other forms."""
-        return {name: {"type": "integer", "enum": [*range(1, self.top(name) + 1)]} for name in self.criteria}
+            return read_label(reply, self.labels, self.prefix)
+        if self.form == "line":
+            return read_line(reply, self.prefix)
+        return read_scores(reply, self.criteria, self.highest)
 
     def top(self, criterion: str) -> int:
         """The highest score of a criterion."""
         return self.highest.get(criterion, int(HIGHEST))
+
+
+def _between_marks(text: str) -> str:
+    """A text between marks with the first digits of its SHA-256, lone surrogates included."""
+    code = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:CODE_DIGITS]
+    return f"<<<text {code}\n{text}\n{code} text>>>"
 
 
 def judge_template(name: str) -> JudgeTemplate:
@@ -182,20 +165,14 @@ def own_templates() -> dict[str, JudgeTemplate]:
 def templates_beside(template: JudgeTemplate) -> list[JudgeTemplate]:
     """All templates of a template's folder, itself among them, in the order of their files."""
     if ":" not in template.name:
-        return [row for row in own_templates().values() if row.text.path.parent == template.text.path.parent]
+        suite = template.name.removesuffix(template.text.path.name[:-4])
+        return [row for name, row in own_templates().items() if name.startswith(suite)]
     package, _, path = template.name.rpartition(":")
     folder, slash, _ = path.rpartition("/")
     files = sorted(packaged_folder(package).joinpath(folder).iterdir(), key=lambda file: file.name)
     # The folder may also hold templates of prompts, whose heads name no form of replies.
     names = [file.name[:-4] for file in files if file.name.endswith(".txt") and "form" in HeadedTemplate(file).head()]
     return [judge_template(f"{package}:{folder}{slash}{name}") for name in names]
-
-
-def following(template: JudgeTemplate) -> JudgeTemplate | None:
-    """The template that is asked after this one (`then`); None where there is none."""
-    if not template.then:
-        return None
-    return judge_template(template.name.removesuffix(template.text.path.name[:-4]) + template.then)
 
 
 @cache
@@ -210,24 +187,12 @@ def _packaged(name: str, package: str, path: str) -> JudgeTemplate:
 
 
 def _read(name: str, file: Path | Traversable) -> JudgeTemplate:
-    """The template of a file.
-
-    Raises:
-        CulturevalError: Its head cannot be read or has wrong settings.
-    """
-    from pydantic import TypeAdapter, ValidationError
-
+    """The template of a file; raises a CulturevalError where its head cannot be read or has wrong settings."""
     text, of = HeadedTemplate(file), f"The judge template {name} ({file})"
     try:
         settings = {"name": name, "text": text, "short": file.name.removesuffix(".txt")} | text.head()
-        row = TypeAdapter(JudgeTemplate).validate_python(settings)
+        return JudgeTemplate.model_validate(settings)
     except ValidationError as error:
         raise CulturevalError(f"{of} has wrong settings in its head: {wrong_settings(error)}.") from None
     except ValueError as error:
         raise CulturevalError(f"{of} {error}.") from error
-    needed = {"likert": "criteria", "json": "criteria", "label": "labels", "binary": "criteria"}.get(row.form)
-    if needed and not getattr(row, needed):
-        raise CulturevalError(f"{of} has the form {row.form!r} and no `{needed}` in its head.")
-    if row.judged not in row.slots:
-        raise CulturevalError(f"{of} has no slot ${row.judged}, so that the judge would not see what it judges.")
-    return row

@@ -12,7 +12,7 @@ from cultureval.runtime.data.scorers import local_copy
 from cultureval.runtime.data_options import DataOptions
 from cultureval.runtime.errors import CulturevalError, shown_names
 from cultureval.runtime.extras import PARTS, install_command, missing_packages, requirements_of
-from cultureval.runtime.settings import variable_of
+from cultureval.runtime.settings import current_settings, variable_of
 from cultureval.tasks.catalogue import all_suites, all_tasks, kind_of
 from cultureval.tasks.kinds import Instrument
 from cultureval.tasks.options import read_data_options
@@ -180,13 +180,10 @@ def check_hub() -> list[Finding]:
 
 def check_judges() -> list[Finding]:
     """The judges that CULTUREVAL_JUDGE names: settings, and whether the servers answer to the key that is set."""
-    from cultureval.metrics.judges.optional_judges import judges_wanted
-
-    if not judges_wanted():
+    if not current_settings().judges:
         how = "judged tasks have reference metrics alone; `cultureval judge` can judge saved answers later"
         return [Finding("optional", f"judge ({variable_of('judges')} is not set)", how)]
-    from cultureval.metrics.judges.identity import judge_identity
-    from cultureval.metrics.judges.settings import configured_judges
+    from cultureval.metrics.judges.settings import configured_judges, judge_identity
 
     findings = []
     try:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cultureval.metrics.agreement import Coefficient, tau_c_with_interval
-from cultureval.metrics.judges.verdicts import metric_part
+from cultureval.metrics.judges.items import metric_part
 from cultureval.metrics.rater_agreement import rater_agreement
 from cultureval.reports.terminal_tables import terminal_table
 from cultureval.runs.loading import Run, load

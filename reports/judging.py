@@ -6,20 +6,19 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cultureval.judge_prompts.templates import JudgeTemplate, following, judge_template, templates_beside
-from cultureval.metrics.judges.calls import CostEstimate
-from cultureval.metrics.judges.identity import identities_of, judge_identity
-from cultureval.metrics.judges.items import item_of, metric_prefix, row_metrics
-from cultureval.metrics.judges.judge import estimate, judge_items, judge_signature, judge_with_all, takes
-from cultureval.metrics.judges.settings import JudgeSettings
-from cultureval.metrics.judges.verdicts import (
+from cultureval.judge_prompts.templates import JudgeTemplate, judge_template, templates_beside
+from cultureval.metrics.judges.asking import Asker, CostEstimate, open_askers
+from cultureval.metrics.judges.items import (
     JudgeItem,
-    Judgement,
     JudgeVerdict,
+    item_of,
+    lines_about,
     metric_part,
-    reuse_line,
-    unscored_lines,
+    metric_prefix,
+    row_metrics,
 )
+from cultureval.metrics.judges.judge import Verdicts, estimate, judge_items, judge_signature, judge_with_all, takes
+from cultureval.metrics.judges.settings import JudgeSettings, judge_identity
 from cultureval.reports.terminal_tables import terminal_table
 from cultureval.runs.files import DERIVED, model_folder, output_folder, read_details
 from cultureval.runs.loading import Run, load
@@ -32,7 +31,8 @@ from cultureval.runtime import processes
 from cultureval.runtime.doc_fields import specific_of
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.rounding import printed
-from cultureval.runtime.servers.costs import COUNTS, Budget
+from cultureval.runtime.servers.costs import COUNTS
+from cultureval.runtime.servers.identity import ServerIdentity
 from cultureval.tasks.catalogue import all_suites
 from cultureval.tasks.selection import sampled_rows
 
@@ -51,7 +51,7 @@ class Job:
         task: With `|k`.
         table: The details' rows that are judged.
         questions: Template -> an item a row.
-        found: (judge, template) -> its judgement.
+        found: (judge, template) -> a verdict a row.
         scores: Metric -> its score, once the verdicts are written.
     """
 
@@ -59,7 +59,7 @@ class Job:
     task: str
     table: "pyarrow.Table"
     questions: dict[str, list[JudgeItem]]
-    found: dict[tuple[str, str], Judgement] = field(default_factory=dict)
+    found: Verdicts = field(default_factory=dict)
     scores: Mapping[str, Score] = field(default_factory=dict)
 
 
@@ -104,9 +104,8 @@ def _job(run: Run, task: str, label: bool, sample: int | None, seed: int) -> Job
                 judge_template(name),
                 reply,
                 [saved_image(image) for image in doc.get("images") or ()],
-                specific.get("cluster") or "",
             )
-            for (item, doc, specific, reply), one in zip(rows, known, strict=True)
+            for (item, doc, _, reply), one in zip(rows, known, strict=True)
         ]
         for name in names
     }
@@ -128,15 +127,16 @@ def estimates(judges: Sequence[JudgeSettings], work: Sequence[Job]) -> str:
     """
     lines = []
     for one in judges:
-        identity, total = None, CostEstimate(0, 0, 0.0, 0.0)
+        identity, total = ServerIdentity(one.model, root="not asked"), CostEstimate()  # whose journal is empty
         try:
             identity = judge_identity(one)
         except CulturevalError as error:
             lines.append(f"{one.name}  all verdicts count as new, since the judge did not answer: {error}")
+        judge = Asker(one, identity)
         for job in work:
             for name, items in job.questions.items():
                 if takes(one, judge_template(name)):
-                    found = estimate(one, name, items, None, identity)
+                    found = estimate(judge, name, items)
                     total += found
                     lines.append(f"{one.name}  {job.run.name}  {job.task}  {name}: {found}")
         lines.append(f"{one.name}  total: {total}")
@@ -164,54 +164,58 @@ def judge_and_save(
     """
     started = time.time()
     processes.finish()  # a judge's concurrency does not grow with processes
-    budgets = _judge_all(judges, work)
+    askers = open_askers(judges)
+    _judge_all(askers, work)
     groups: dict[tuple[Path | None, str], list[Job]] = {}
     for job in work:
-        if any(found.says_something for found in job.found.values()):
+        if any(map(_says_something, job.found.values())):
             groups.setdefault((output_folder(job.run.files[job.task]), job.run.name), []).append(job)
-    files = [_write(judges, jobs, part, started) for jobs in groups.values()]
-    lines = ["Signatures:", *(f"  {line}" for line in _signatures(judges, work).values())]
-    report = "\n".join([*_tables(work), *lines, *_costs(budgets, work), *(f"Results: {file}" for file in files)])
+    files = [_write(askers, jobs, part, started) for jobs in groups.values()]
+    lines = ["Signatures:", *(f"  {line}" for line in _signatures(askers, work).values())]
+    report = "\n".join([*_tables(work), *lines, *_costs(askers, work), *(f"Results: {file}" for file in files)])
     summaries = [write_summary(file, report) for file in files]
-    failed = {key[0]: found for job in work for key, found in job.found.items() if found.stopped and found.failed}
-    return report, summaries[-1] if summaries else None, [str(found.stopped) for found in failed.values()]
+    stopped = [f"the judge {name}: {judge.stopped}" for name, judge in askers.items() if judge.failed]
+    return report, summaries[-1] if summaries else None, stopped
 
 
-def _judge_all(judges: Sequence[JudgeSettings], work: Sequence[Job]) -> dict[str, Budget]:
-    """Fills each job's `found`; returns the cost by name of judge."""
-    budgets = {one.name: Budget(one) for one in judges}
-    identities = identities_of(judges)
+def _says_something(verdicts: Sequence[JudgeVerdict]) -> bool:
+    """Whether the judge replied, readably or not, or no item could be judged: else there is nothing to tell."""
+    outcomes = {verdict.outcome for verdict in verdicts}
+    return bool(outcomes - {"no_answer", "not_asked", "unusable"}) or outcomes == {"unusable"}
+
+
+def _judge_all(askers: Mapping[str, Asker], work: Sequence[Job]) -> None:
+    """Fills each job's `found`."""
     for job in work:
-        job.found = judge_with_all(judges, job.questions, budgets=budgets, identities=identities)
-        for first in map(judge_template, [*job.questions]):
-            if not (second := following(first)):
+        job.found = judge_with_all(askers, job.questions)
+        for first in [judge_template(name) for name in job.questions]:
+            if not first.then:
                 continue
-            for one in judges:  # once more: from a free text (a topic) to one of the second template's labels
-                verdicts = job.found[one.name, first.name].verdicts
+            second = judge_template(first.name.removesuffix(first.text.path.name[:-4]) + first.then)
+            for name, judge in askers.items():  # once more: from a free text (a topic) to one of the second's labels
                 slots = {"categories": "\n".join(second.labels)}
                 items = [
                     replace(item, slots={**item.slots} | slots | {first.short: verdict.label or ""})
-                    for item, verdict in zip(job.questions[first.name], verdicts, strict=True)
+                    for item, verdict in zip(job.questions[first.name], job.found[name, first.name], strict=True)
                 ]
-                budget, identity = budgets[one.name], identities[one.name]
-                judged = judge_items(one, second.name, items, budget=budget, identity=identity)
-                job.found[one.name, second.name] = judged
-    return budgets
+                job.found[name, second.name] = judge_items(judge, second.name, items)
 
 
-def _write(judges: Sequence[JudgeSettings], jobs: Sequence[Job], part: Mapping[str, Any], started: float) -> Path:
+def _write(askers: Mapping[str, Asker], jobs: Sequence[Job], part: Mapping[str, Any], started: float) -> Path:
     """Writes the verdicts on one run: a details file a task, and a results file that names the judged details."""
     run, file = jobs[0].run, jobs[0].run.files[jobs[0].task]
     root, model = output_folder(file), model_folder(file)
     if root is None or model is None:
         raise CulturevalError(f"{file} is in no output folder: judge results/<model>/results_<date>.json in one.")
-    lines = _signatures(judges, jobs)
+    lines = _signatures(askers, jobs)
     signatures = [signature_of_line("/".join(key), line) for key, line in lines.items()]
     judged = {
         "details": sorted(str(run.details[job.task].absolute().relative_to(root)) for job in jobs),
-        "judges": [one.model_dump(exclude={"concurrency", "timeout_s", "max_retries"}) for one in judges],
+        "judges": [
+            judge.settings.model_dump(exclude={"concurrency", "timeout_s", "max_retries"}) for judge in askers.values()
+        ],
         "signatures": list(lines.values()),
-        "served_models": sorted({name for job in jobs for found in job.found.values() for name in found.served_models}),
+        "served_models": sorted({judge.served for judge in askers.values() if judge.served}),
         **part,
     }
     record = run_record(started, {}, signatures, run.record.model, seeds=run.record.seeds)
@@ -222,11 +226,13 @@ def _write(judges: Sequence[JudgeSettings], jobs: Sequence[Job], part: Mapping[s
     return saved.file
 
 
-def _signatures(judges: Sequence[JudgeSettings], jobs: Sequence[Job]) -> dict[tuple[str, str], str]:
+def _signatures(askers: Mapping[str, Asker], jobs: Sequence[Job]) -> dict[tuple[str, str], str]:
     """A line for each judge and template, in the order of the jobs."""
-    settings = {one.name: one for one in judges}
-    found = {key: judgement.identity for job in jobs for key, judgement in job.found.items()}
-    return {key: judge_signature(settings[key[0]], judge_template(key[1]), found[key]) for key in found}
+    keys = dict.fromkeys(key for job in jobs for key in job.found)
+    return {
+        (name, template): judge_signature(askers[name].settings, judge_template(template), askers[name].identity)
+        for name, template in keys
+    }
 
 
 def _details(job: Job) -> "pyarrow.Table":
@@ -236,7 +242,7 @@ def _details(job: Job) -> "pyarrow.Table":
     rows: list[dict[str, Any]] = [{} for _ in range(len(job.table))]
     for (name, template), found in job.found.items():
         row = judge_template(template)
-        for metrics, verdict in zip(rows, found.verdicts, strict=True):
+        for metrics, verdict in zip(rows, found, strict=True):
             metrics |= row_metrics(metric_prefix(name, row), row.criteria, verdict) | _label_metrics(name, row, verdict)
     table = job.table.set_column(job.table.column_names.index("metric"), "metric", pyarrow.array(rows))
     return table.replace_schema_metadata({DERIVED: job.run.details[job.task].name.encode("utf-8")})
@@ -267,21 +273,20 @@ def _tables(work: Sequence[Job]) -> list[str]:
                     error = "" if score.error is None else f"± {printed(score.error, 2)}"
                     counts = f"{score.n:,} of {score.asked:,}"
                     rows.append([job.run.name, job.task, part, printed(score.value, 2), error, counts])
-            if stopped := job.found[judge, template].stopped:
-                undone, of = job.found[judge, template].outcomes()["not_asked"], len(job.table)
-                lines.append(f"INCOMPLETE: {job.task}, {undone} of {of} not asked: {stopped}")
+            if undone := [one for one in job.found[judge, template] if one.outcome == "not_asked"]:
+                lines.append(f"INCOMPLETE: {job.task}, {len(undone)} of {len(job.table)} {undone[0].reason}")
         if rows:
             title = f"judge {judge}, {row.name}:"
             lines.append(terminal_table(["model", "task", "", "mean", "error", "scored"], rows, "lllr", title))
-    return lines + unscored_lines([one for job in work for found in job.found.values() for one in found.verdicts])
+    return lines
 
 
-def _costs(budgets: Mapping[str, Budget], work: Sequence[Job]) -> Iterator[str]:
-    """How many verdicts of each judge are reused, and what its replies cost."""
-    for name, budget in budgets.items():
-        verdicts = [one for job in work for key, found in job.found.items() if key[0] == name for one in found.verdicts]
-        if reused := reuse_line(verdicts):
-            yield f"{name}: {reused}"
+def _costs(askers: Mapping[str, Asker], work: Sequence[Job]) -> Iterator[str]:
+    """How many verdicts of each judge are reused, why items have none, and what its replies cost."""
+    for name, judge in askers.items():
+        verdicts = [one for job in work for key, found in job.found.items() if key[0] == name for one in found]
+        yield from (f"{name}: {line}" for line in lines_about(verdicts))
+        budget = judge.budget
         guessed = f" ({budget.unmetered} answers without a token count: estimated)" if budget.unmetered else ""
         tokens_in, tokens_out = (budget.counts[count] for count in COUNTS[:2])
         yield f"{name}: {budget}{guessed}, {tokens_in:,} tokens in, {tokens_out:,} out"

@@ -131,7 +131,7 @@ def _plain(value: object) -> str:
 
 def judge_signatures(group: str) -> str | None:
     """The signature of the judges of a group; None without a fitting judge."""
-    from cultureval.metrics.judges.optional_judges import signatures_of_judges
+    from cultureval.metrics.judges.judge import signatures_of_judges
 
     templates = dict.fromkeys(name for task in groups()[group] for name in kind_of(task).judge_templates)
     return signatures_of_judges(*templates) if templates else None

@@ -62,7 +62,7 @@ def curate_m2cqa(
     from cultureval.audit.m2cqa.curation import Models, curate, estimates
     from cultureval.audit.m2cqa.files import write_dataset
     from cultureval.audit.m2cqa.people import read_sheets
-    from cultureval.metrics.judges.calls import CostEstimate
+    from cultureval.metrics.judges.asking import CostEstimate
     from cultureval.reports.audit.curation import curation_text, write_rejected
 
     labels = read_sheets(people or [])  # before anything is paid
@@ -73,7 +73,7 @@ def curate_m2cqa(
         )
         if dry_run:
             found = estimates(plan, models)
-            found["all, if no item is rejected"] = sum(found.values(), CostEstimate(0, 0, 0.0, 0.0))
+            found["all, if no item is rejected"] = sum(found.values(), CostEstimate())
             return print("\n".join(f"{name}: {one}" for name, one in found.items()))
         outcomes = curate(plan, models)
     items = list(outcomes.values())[-1].kept

@@ -45,8 +45,6 @@ def judge(
         if dry_run:
             print(estimates(chosen, work))
             return
-        for one in chosen:
-            one.servers()  # raises for a missing key before any call
         report, path, stopped = judge_and_save(chosen, work, {"sample": sample, "seed": seed if sample else None})
     if path is None:
         print(report)
@@ -56,7 +54,7 @@ def judge(
         raise CulturevalError(f"{'; '.join(stopped)}. {GOES_ON}")
 
 
-def _judges(names: list[str], budget: float | None, delimit: str | None) -> list["JudgeSettings"]:
+def _judges(names: list[str], budget: float | None, delimit: bool | None) -> list["JudgeSettings"]:
     """The named judges, else those of CULTUREVAL_JUDGE, with the command's settings."""
     from cultureval.metrics.judges.settings import configured_judges, find_judges
 

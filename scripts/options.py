@@ -62,8 +62,11 @@ Seed = Annotated[int, typer.Option(help="Random seed of the sample; the same ite
 JudgeNothing = Annotated[bool, typer.Option(help="Print the number of calls and their estimated cost; judge nothing.")]
 JudgeBudget = Annotated[float | None, typer.Option(min=0, help="Maximal cost of each judge's verdicts.")]
 Delimit = Annotated[
-    Literal["always", "never"] | None,
-    typer.Option(help="Marks around the texts in all prompts, or the papers' wording; default: the judge's setting."),
+    bool | None,
+    typer.Option(
+        "--delimit/--no-delimit",
+        help="Delimiters around the texts in all prompts; default: the judge's setting, else not.",
+    ),
 ]
 ReuseVerdicts = Annotated[
     bool | None,

@@ -7,7 +7,7 @@ from functools import partial
 from threading import Thread
 from typing import Any
 
-from cultureval.metrics.judges.optional_judges import check_judges, usable_judges
+from cultureval.metrics.judges.settings import check_judges, usable_judges
 from cultureval.runtime.data.user_cache import user_cache
 from cultureval.runtime.data_options import DataOptions
 from cultureval.runtime.errors import CulturevalError, ProblemList, SourceUnavailable, all_of, counted, shown_names

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Self
 from lighteval.tasks.lighteval_task import LightevalTaskConfig
 from lighteval.tasks.requests import Doc
 
-from cultureval.metrics.judges.optional_judges import judge_metrics
+from cultureval.metrics.judges.lighteval import judge_metrics
 from cultureval.runtime.doc_fields import specific_of
 from cultureval.runtime.errors import CulturevalError, described
 from cultureval.runtime.patches.lighteval.stock_runs import record_stock_runs

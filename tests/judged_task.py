@@ -7,7 +7,7 @@ from lighteval.metrics.metrics import Metrics
 from lighteval.tasks.lighteval_task import LightevalTaskConfig
 from lighteval.tasks.requests import Doc
 
-from cultureval.metrics.judges.optional_judges import judge_metrics
+from cultureval.metrics.judges.lighteval import judge_metrics
 from cultureval.runtime.data.image_store import store_image, stored_image
 
 TEMPLATES = ["jeem_caption_image_reference", "jeem_caption_reference"]

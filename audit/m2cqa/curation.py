@@ -13,13 +13,11 @@ from typing import Any
 import numpy as np
 from pydantic import TypeAdapter
 
-from cultureval.audit.asking import Asker
 from cultureval.audit.m2cqa import questions, statements
 from cultureval.audit.m2cqa.files import IMAGE, METADATA, NEAR, metadata_file, read_images
 from cultureval.audit.m2cqa.items import LANGUAGES, ChoiceQuestion, Item, Outcome, Rejected
-from cultureval.metrics.judges.calls import CostEstimate
-from cultureval.metrics.judges.identity import judge_identity
-from cultureval.metrics.judges.settings import JudgeSettings
+from cultureval.metrics.judges.asking import Asker, CostEstimate
+from cultureval.metrics.judges.settings import JudgeSettings, judge_identity
 from cultureval.runtime.data.row_files import read_rows
 from cultureval.runtime.data.user_cache import write_atomically
 from cultureval.runtime.dotted_names import load_attribute
@@ -182,7 +180,7 @@ def _facts(model: JudgeSettings | str) -> Any:
     if isinstance(model, str):
         return model
     names = ("name", "model", "revision", "temperature", "max_tokens", "extra_body", "image_format", "image_max_side")
-    return {name: getattr(model, name) for name in (*names, "re_asks", "hold_to_form")}
+    return {name: getattr(model, name) for name in names}
 
 
 def _state_of(folder: Path) -> list[Any]:

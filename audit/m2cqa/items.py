@@ -1,11 +1,14 @@
 """What the steps of the curation pass on: an item with what is known of it, and why others were rejected."""
 
 import json
+import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from cultureval.audit.asking import ModelReply, ReplyRefused
+from cultureval.judge_prompts.replies import JudgeReplyError
+from cultureval.metrics.judges.asking import ModelReply
+from cultureval.runtime.reasoning import split_reasoning
 
 REPO = "QCRI/M2CQA"  # of the data set that is made, below a data root
 LANGUAGES = {
@@ -92,7 +95,7 @@ class Outcome:
     waiting: str = ""
 
 
-class Unfit(ReplyRefused):
+class Unfit(JudgeReplyError):
     """A reply that can be read, and breaks a rule of the construction: `reason`, a word of `Rejected`."""
 
     def __init__(self, reason: str, detail: str) -> None:
@@ -109,7 +112,8 @@ def rejection(item: str, reply: ModelReply, variety: str = "") -> Rejected:
 
 
 def json_object(text: str) -> dict[str, Any]:
-    """The JSON object of a reply, passing over text and code fences around it; raises Unfit where there is none."""
+    """The JSON object of a reply, passing over reasoning, text and code fences around it; Unfit where there is none."""
+    text = split_reasoning(text)[0]
     start, end = text.find("{"), text.rfind("}")
     try:
         found = json.loads(text[start : end + 1]) if len(text) <= LONGEST_REPLY else None
@@ -118,6 +122,13 @@ def json_object(text: str) -> dict[str, Any]:
     if not isinstance(found, dict):
         raise Unfit("unreadable_reply", "it is no JSON object")
     return found
+
+
+def share_of_arabic(text: str) -> float:
+    """Share of a text's letters that are Arabic; 1 for a text without letters."""
+    letters = [character for character in text if character.isalpha()]
+    arabic = sum(unicodedata.name(letter, "").startswith("ARABIC") for letter in letters)
+    return arabic / len(letters) if letters else 1.0
 
 
 def text_of(found: Mapping[str, Any], name: str) -> str:

@@ -9,7 +9,6 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from cultureval.audit.asking import Asker, ModelQuestion, ModelReply
 from cultureval.audit.m2cqa.items import (
     LANGUAGES,
     ChoiceQuestion,
@@ -20,14 +19,16 @@ from cultureval.audit.m2cqa.items import (
     clean_text,
     json_object,
     rejection,
+    share_of_arabic,
     text_of,
     texts_of,
 )
-from cultureval.judge_prompts.slots import share_of_arabic
+from cultureval.metrics.judges.asking import Asker, ModelQuestion, ModelReply
 from cultureval.prompts.cells import comparable
 from cultureval.prompts.option_labels import label_index, split_label
 from cultureval.runtime.data.image_store import stored_image
 from cultureval.runtime.errors import CulturevalError, described
+from cultureval.runtime.reasoning import split_reasoning
 from cultureval.runtime.text_templates import TextTemplate
 
 FOLDER = Path(__file__).parent / "prompts"
@@ -77,7 +78,7 @@ def mcq_questions(items: Sequence[Item]) -> list[ModelQuestion]:
                 }
             ),
             MCQ.template.template,
-            stored_image(item.image),
+            (stored_image(item.image),),
             MCQ_SCHEMA,
         )
         for item in items
@@ -151,7 +152,7 @@ def blind_questions(items: Sequence[Item], seed: int) -> dict[str, tuple[ModelQu
 
 def read_letter(text: str) -> str:
     """The letter of a reply that names one option and no more; raises Unfit where it names none, or several."""
-    line = text.strip().strip("*").strip()
+    line = split_reasoning(text)[0].strip().strip("*").strip()
     place = label_index(line) if line else None
     if place is None:
         place = split_label(line.partition("\n")[0])[0]  # "B. the option's text"

@@ -3,7 +3,7 @@
 The prompt is the paper's (Appendix A.2.2), sent once for each variety with the question in that variety; its last line,
 that the statements be in the question's language, is ours. Of the rules the paper states that statements are
 declarative, distinct, avoid explicit negation and differ minimally; how that is checked is ours. A set that breaks one
-is asked again, at most twice; then its item is left out, with the rule.
+is asked again, once; then its item is left out, with the rule.
 """
 
 import re
@@ -11,7 +11,6 @@ import unicodedata
 from collections.abc import Sequence
 from pathlib import Path
 
-from cultureval.audit.asking import Asker, ModelQuestion
 from cultureval.audit.m2cqa.items import (
     ChoiceQuestion,
     Item,
@@ -19,11 +18,12 @@ from cultureval.audit.m2cqa.items import (
     Statements,
     Unfit,
     json_object,
+    share_of_arabic,
     text_of,
     texts_of,
 )
 from cultureval.audit.m2cqa.questions import outcome_of
-from cultureval.judge_prompts.slots import share_of_arabic
+from cultureval.metrics.judges.asking import Asker, ModelQuestion
 from cultureval.prompts.cells import comparable
 from cultureval.runtime.text_templates import TextTemplate
 

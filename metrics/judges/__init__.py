@@ -1,1 +1,1 @@
-"""LLM judges: settings, costs, sessions, verdicts."""
+"""LLM judges: settings, questions to models on servers, verdicts, metrics."""

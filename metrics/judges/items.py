@@ -1,14 +1,77 @@
-"""Convert LightEval's Docs to judge items, and verdicts to details; without importing LightEval."""
+"""Items and verdicts of judges, and the names of their metrics; without importing LightEval or a client of servers."""
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, Union
 
 from cultureval.judge_prompts.replies import LOWEST
 from cultureval.judge_prompts.templates import JudgeTemplate, judge_template
 from cultureval.metrics.declared import Range
-from cultureval.metrics.judges.verdicts import JudgeItem, JudgeVerdict, metric_part
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
 
 JUDGED = "judge_"  # how the names of judges' metrics begin
+ItemImage = Union[Path, str, bytes, "Image"]
+Unanswered = Literal["malformed", "refused", "no_answer", "not_asked"]
+
+
+@dataclass(frozen=True)
+class JudgeItem:
+    """One item for a judge.
+
+    Attributes:
+        id: Id of the item in verdicts and messages.
+        slots: The template's slots and their texts.
+        images: Files (paths or bytes) or PIL images, for templates that show them.
+    """
+
+    id: str
+    slots: Mapping[str, str]
+    images: Sequence[ItemImage] = ()
+
+
+@dataclass(frozen=True)
+class JudgeVerdict:
+    """A judge's verdict on an item, or why there is none.
+
+    Attributes:
+        item: Id of the item.
+        scores: Criterion -> score on its scale; empty if the item is unscored or the template asks for a label.
+        label: The label, if the template asks for one and the judge gave one.
+        notes: Criterion scored 0 -> the judge's explanation, where the template asks for some.
+        outcome: "scored" (also with a label), or why not; "unusable" where the judge cannot be shown the item.
+        reason: Why there is no score; "" if there is one.
+        reply: The last reply, raw.
+        asked: Number of replies that were asked for.
+        reused: Whether the reply was given in an earlier run.
+    """
+
+    item: str
+    scores: Mapping[str, float] = field(default_factory=dict)
+    label: str | None = None
+    notes: Mapping[str, str] = field(default_factory=dict)
+    outcome: Literal["scored", "unusable"] | Unanswered = "scored"
+    reason: str = ""
+    reply: str | None = None
+    asked: int = 0
+    reused: bool = False
+
+
+def lines_about(verdicts: Sequence[JudgeVerdict], most: int = 10) -> list[str]:
+    """How many verdicts are reused, and why items have none: a line a reason, the most frequent first."""
+    reused = sum(verdict.reused for verdict in verdicts)
+    lines = [f"{reused:,} of {len(verdicts):,} verdicts are reused (--no-resume judges again)"] if reused else []
+    reasons = Counter(f"{verdict.outcome}: {verdict.reason}" for verdict in verdicts if verdict.reason)
+    lines += [f"{count} unscored, {reason}" for reason, count in reasons.most_common(most)]
+    return lines + ([f"{len(reasons) - most} more reasons are in the details"] if len(reasons) > most else [])
+
+
+def metric_part(criterion: str) -> str:
+    """A criterion's part of a metric's name: "Dialect Authenticity" -> "dialect_authenticity"."""
+    return "_".join(criterion.lower().split())
 
 
 def metric_prefix(judge: str, template: JudgeTemplate) -> str:
@@ -35,32 +98,20 @@ def scales_of_judges(templates: Iterable[str]) -> dict[str, Range]:
 
 
 def item_of(
-    item_id: str,
-    slots: Mapping[str, str | None],
-    template: JudgeTemplate,
-    reply: str,
-    images: Sequence[Any],
-    cluster: str,
+    item_id: str, slots: Mapping[str, str | None], template: JudgeTemplate, reply: str, images: Sequence[Any]
 ) -> JudgeItem:
     """The judge item of a Doc and the model's reply, which fills the judged slot unless the Doc fills it.
 
     The slots are those of the Doc's `specific["judge"]`; None values are ignored.
     """
     given = {name: text for name, text in slots.items() if text is not None}
-    return JudgeItem(item_id, {template.judged: reply} | given, tuple(images), cluster)
+    return JudgeItem(item_id, {template.judged: reply} | given, tuple(images))
 
 
 def record_of(verdict: JudgeVerdict) -> dict[str, Any]:
     """A verdict without its scores, as saved in the details."""
-    return {
-        "outcome": verdict.outcome,
-        "reason": verdict.reason,
-        "label": verdict.label,
-        "flags": list(verdict.flags),
-        "reply": verdict.reply,
-        "asked": verdict.asked,
-        "reused": verdict.reused,
-    }
+    names = ("outcome", "reason", "label", "reply", "asked", "reused")
+    return {name: getattr(verdict, name) for name in names}
 
 
 def row_metrics(prefix: str, criteria: Sequence[str], verdict: JudgeVerdict) -> dict[str, Any]:

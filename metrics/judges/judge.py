@@ -1,113 +1,78 @@
 """The LLM judge: verdicts on texts, with or without images, from any OpenAI-compatible server.
 
-A readable reply gives a verdict. After an unreadable reply, or one whose scores may be another's (`replies.py`), the
-judge is asked again, at most twice and with the form of the reply alone at the end of the prompt; then the item is
+A reply of the requested form is a verdict; after another one the judge is asked once more, and then the item is
 *unscored*, with the reason. Also unscored are items that cannot be shown to the judge (an image that does not decode,
-an empty text), that the server does not answer, or that were not asked because the judge stopped or the budget was
-spent. Unscored items are excluded from the mean; the means with all of them as 1 and as 5 are reported next to it.
-Every reply is written to the journal at once, under a key of judge, settings, prompt and images, so that no call is
-paid twice. The judge is its name, its model and what its servers say of that (`judge_identity`): they are asked first,
-and a judge that does not answer is an error before anything is reused.
+an empty text), that the server does not answer, or that were not asked for because the judge stopped or its budget was
+spent. The judge is its name, its model and what its servers say of that: no other judge's verdicts are reused.
 """
 
 import json
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
 
-from cultureval.judge_prompts.replies import PARSER_VERSION
-from cultureval.judge_prompts.slots import CODE_DIGITS, NOTICE
-from cultureval.judge_prompts.templates import JudgeTemplate, judge_template
-from cultureval.metrics.judges.calls import CostEstimate
-from cultureval.metrics.judges.identity import form_fields, identities_of, judge_identity, judge_journal
-from cultureval.metrics.judges.session import JudgeSession, ReadyItem
-from cultureval.metrics.judges.settings import JudgeSettings
-from cultureval.metrics.judges.verdicts import JudgeItem, Judgement, JudgeVerdict
-from cultureval.runtime.data.image_store import PREPARED
-from cultureval.runtime.journal import Journal
-from cultureval.runtime.servers.costs import Budget, RequestSize, price, text_tokens
-from cultureval.runtime.servers.identity import ServerIdentity
+from cultureval.judge_prompts.replies import PARSER_VERSION, JudgeReplyError, ReplyReading
+from cultureval.judge_prompts.templates import ASKED_AGAIN, NOTICE, JudgeTemplate, judge_template
+from cultureval.metrics.judges.asking import Asker, CostEstimate, ModelQuestion, ModelReply
+from cultureval.metrics.judges.items import ItemImage, JudgeItem, JudgeVerdict
+from cultureval.metrics.judges.settings import JudgeSettings, configured_judges
+from cultureval.runtime.data.image_store import PREPARED, decoded
+from cultureval.runtime.servers.data_urls import image_hash
+from cultureval.runtime.servers.identity import ServerIdentity, known_identity
 from cultureval.runtime.signatures import signature
 from cultureval.runtime.text_templates import short_hash
 
+Verdicts = dict[tuple[str, str], list[JudgeVerdict]]  # (judge, template) -> a verdict an item
 
-def judge_items(
-    settings: JudgeSettings,
-    template: JudgeTemplate | str,
-    items: Sequence[JudgeItem],
-    journal: Journal | None = None,
-    budget: Budget | None = None,
-    identity: ServerIdentity | None = None,
-) -> Judgement:
+
+def judge_items(judge: Asker, template: str, items: Sequence[JudgeItem]) -> list[JudgeVerdict]:
     """Judge items with one judge.
 
     Args:
-        template: The judge template, or its name.
+        judge: The judge.
+        template: The judge template's name.
         items: With distinct ids.
-        journal: Where replies are stored; default: the judge's own.
-        budget: Shared by several calls of this function; default: a new one.
-        identity: Who the judge is, shared likewise; default: its servers are asked.
 
     Returns:
-        A verdict on each item. If the server stops answering or rejects every request, the remaining items are unscored
-        as "not_asked", and `stopped` has the reason.
-
-    Raises:
-        CulturevalError: The settings of the server are wrong (the key's variable is not set), or its list of models
-            cannot be read.
+        A verdict on each item, in order.
     """
-    row = judge_template(template) if isinstance(template, str) else template
-    known = budget or Budget(settings)  # before the question, so that no answer of this run counts as an earlier one's
-    who = identity or judge_identity(settings)
-    replies = judge_journal(settings, who) if journal is None else journal
-    return JudgeSession(settings, row, replies, known, who).run(items)
+    row = judge_template(template)
+    prepared = [_prepared(judge.settings, row, item) for item in items]
+    questions = [one for one in prepared if isinstance(one, ModelQuestion)]
+
+    def read(question: ModelQuestion, reply: str) -> ReplyReading:
+        if "</think>" in question.text and "</think>" in reply:
+            raise JudgeReplyError("the prompt holds </think>, and so does the reply: it may quote the prompt")
+        return row.read(reply)
+
+    replies = judge.ask(questions, read, f"judge {judge.settings.name} ({row.short})")
+    return [_verdict(replies[one.id]) if isinstance(one, ModelQuestion) else one for one in prepared]
 
 
-def judge_with_all(
-    judges: Sequence[JudgeSettings],
-    questions: Mapping[str, Sequence[JudgeItem]],
-    journal: Journal | None = None,
-    budgets: Mapping[str, Budget] | None = None,
-    identities: Mapping[str, ServerIdentity] | None = None,
-) -> dict[tuple[str, str], Judgement]:
+def judge_with_all(judges: Mapping[str, Asker], questions: Mapping[str, Sequence[JudgeItem]]) -> Verdicts:
     """Judge items with several judges in parallel, each one template at a time.
 
     Args:
-        judges: With distinct names.
+        judges: By name (`open_askers`).
         questions: Name of a template -> its items.
-        journal: As in `judge_items`.
-        budgets: Name of a judge -> its budget.
-        identities: Name of a judge -> who it is; default: the servers of all judges are asked, before anything else.
 
     Returns:
-        (name of the judge, name of the template) -> the judgement of the items; without templates with images
-        for a judge that takes none.
+        The verdicts, without templates with images for a judge that takes none.
     """
-    who = identities_of(judges) if identities is None else identities
-    budget_of = {judge.name: (budgets or {}).get(judge.name) or Budget(judge) for judge in judges}
 
-    def ask(judge: JudgeSettings) -> dict[tuple[str, str], Judgement]:
-        budget = budget_of[judge.name]
-        return {
-            (judge.name, template): judge_items(judge, template, items, journal, budget, who[judge.name])
-            for template, items in questions.items()
-            if takes(judge, judge_template(template))
-        }
+    def ask(name: str) -> Verdicts:
+        judge = judges[name]
+        wanted = [template for template in questions if takes(judge.settings, judge_template(template))]
+        return {(name, template): judge_items(judge, template, questions[template]) for template in wanted}
 
-    if len(judges) == 1:
-        return ask(judges[0])
     with ThreadPoolExecutor(max(1, len(judges))) as pool:
         try:
-            return {key: judgement for found in pool.map(ask, judges) for key, judgement in found.items()}
+            return {key: verdicts for found in pool.map(ask, judges) for key, verdicts in found.items()}
         except BaseException:
-            for budget in budget_of.values():
-                budget.halted = "it was interrupted"  # the pool waits for its threads, which would otherwise ask on
+            for judge in judges.values():
+                judge.budget.halted = "it was interrupted"  # the pool waits for its threads, which would ask on
             raise
-
-
-def not_judged(items: Sequence[JudgeItem], reason: str) -> Judgement:
-    """The judgement of a judge that could not be asked."""
-    verdicts = [JudgeVerdict(item.id, outcome="not_asked", reason=reason, cluster=item.cluster) for item in items]
-    return Judgement(verdicts, stopped=reason.rstrip("."), failed=True)
 
 
 def takes(settings: JudgeSettings, template: JudgeTemplate) -> bool:
@@ -115,36 +80,62 @@ def takes(settings: JudgeSettings, template: JudgeTemplate) -> bool:
     return settings.images or not template.images
 
 
-def estimate(
-    settings: JudgeSettings,
-    template: JudgeTemplate | str,
-    items: Sequence[JudgeItem],
-    journal: Journal | None,
-    identity: ServerIdentity | None,
-) -> CostEstimate:
-    """Count the calls that `judge_items` would make, and estimate their cost; no call is made.
+def estimate(judge: Asker, template: str, items: Sequence[JudgeItem]) -> CostEstimate:
+    """Count the calls that `judge_items` would make, and estimate their cost; no call is made."""
+    row = judge_template(template)
+    prepared = [_prepared(judge.settings, row, item) for item in items]
+    questions = [one for one in prepared if isinstance(one, ModelQuestion)]
+    return replace(judge.estimate(questions, row.reply_tokens), unusable=len(items) - len(questions))
 
-    Args:
-        template: The judge template, or its name.
-        items: With distinct ids.
-        journal: As in `judge_items`.
-        identity: Who the judge is; None: unknown, so that no reply in the journal is its.
-    """
-    row = judge_template(template) if isinstance(template, str) else template
-    replies = judge_journal(settings, identity) if journal is None else journal
-    session = JudgeSession(settings, row, replies, Budget(settings), identity)
-    ready = [entry for entry in map(session.prepare, items) if isinstance(entry, ReadyItem)]
-    keys = {session.key(entry, 0): entry for entry in ready}
-    new = [entry for key, entry in keys.items() if identity is None or key not in session.journal]
-    sizes = [RequestSize(text_tokens(entry.prompt.text), len(entry.images)) for entry in new]
-    inputs = [size.input(settings.image_tokens) for size in sizes]
-    return CostEstimate(
-        calls=len(new),
-        known=len(keys) - len(new),
-        unusable=len(items) - len(ready),
-        input_tokens=sum(inputs),
-        cost=sum(price(settings, tokens, row.reply_tokens) for tokens in inputs),
-        most=sum(price(settings, tokens, settings.max_tokens) for tokens in inputs) * (1 + settings.re_asks),
+
+def _prepared(settings: JudgeSettings, template: JudgeTemplate, item: JudgeItem) -> ModelQuestion | JudgeVerdict:
+    """The question about an item, or an `unusable` verdict."""
+    images = tuple(item.images) if template.images else ()
+    empty = [name for name in template.slots if not (item.slots.get(name) or "").strip()]
+    problem = ""
+    if empty:
+        problem = f"{'the text to judge' if template.judged in empty else f'the {empty[0]}'} is empty or missing"
+    elif template.images and not images:
+        problem = "there is no image"
+    elif images and not settings.images:
+        problem = f"the judge {settings.name} takes no images"
+    try:
+        for image in images:
+            _check_image(image)
+    except (ValueError, OSError) as error:
+        problem = problem or f"an image cannot be shown: it {error}"
+    if problem:
+        return JudgeVerdict(item.id, outcome="unusable", reason=problem)
+    return ModelQuestion(item.id, template.prompt(item.slots, settings.delimit), images=images)
+
+
+def _check_image(image: ItemImage) -> None:
+    """Raises a ValueError or OSError for an image that does not decode or is too large."""
+    if isinstance(image, str | Path):
+        if not Path(image).is_file():
+            raise ValueError(f"is missing: {image}")
+        image = Path(image).read_bytes()
+    if isinstance(image, bytes):
+        decoded(image)
+    else:
+        image_hash(image)
+
+
+def _verdict(reply: ModelReply[ReplyReading]) -> JudgeVerdict:
+    found = reply.value or ReplyReading()
+    reason = reply.problem
+    if reply.outcome == "malformed":
+        reason = f"malformed reply, asked {reply.asked} times: {reason}"
+    return JudgeVerdict(
+        item=reply.id,
+        scores=found.scores,
+        label=found.label,
+        notes=found.notes,
+        outcome="scored" if reply.outcome == "read" else reply.outcome,
+        reason=reason,
+        reply=reply.text or None,
+        asked=reply.asked,
+        reused=reply.reused,
     )
 
 
@@ -152,9 +143,10 @@ def judge_signature(settings: JudgeSettings, template: JudgeTemplate, identity: 
     """One line with everything that a verdict depends on.
 
     Args:
+        settings: Of the judge.
+        template: The judge template.
         identity: What its servers say of the model; None: they were not asked.
     """
-    again = template.asked_again("")
     extra = json.dumps(settings.extra_body, sort_keys=True, ensure_ascii=False)
     return signature(
         judge=settings.name,
@@ -163,11 +155,18 @@ def judge_signature(settings: JudgeSettings, template: JudgeTemplate, identity: 
         server=identity or "not asked",
         template=f"{template.name}#{template.hash}",
         parser=f"{template.form}/{PARSER_VERSION}",
-        held_to_form="+".join(form_fields(settings, template, identity)) or None,
         temperature="none" if settings.temperature is None else f"{settings.temperature:g}",
         max_tokens=settings.max_tokens,
         extra_body="+".join(sorted(settings.extra_body)) + f"#{short_hash(extra)}" if settings.extra_body else None,
-        re_asks=f"{settings.re_asks}#{short_hash(again)}" if again else settings.re_asks,
-        delimit=f"always#{NOTICE.hash}/{CODE_DIGITS}" if settings.delimit == "always" else settings.delimit,
+        asked_again=f"#{ASKED_AGAIN.hash}",
+        delimit=f"#{NOTICE.hash}" if settings.delimit else None,
         images=f"{PREPARED}/{settings.image_format}/{settings.image_max_side or 'full'}" if template.images else None,
     )
+
+
+def signatures_of_judges(*templates: str) -> str | None:
+    """Everything that the judges' scores depend on, for the signature of a task group; None without a judge."""
+    rows = [judge_template(name) for name in templates]
+    pairs = [(judge, row) for judge in configured_judges() for row in rows if takes(judge, row)]
+    lines = [judge_signature(judge, row, known_identity(judge)).replace("|", ",") for judge, row in pairs]
+    return " + ".join(f"judge({line})" for line in lines) or None

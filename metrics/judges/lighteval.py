@@ -17,21 +17,24 @@ from lighteval.tasks.requests import Doc
 from cultureval.judge_prompts.replies import LOWEST
 from cultureval.judge_prompts.templates import JudgeTemplate, judge_template, templates_beside
 from cultureval.metrics.declared import DEN, Declared
-from cultureval.metrics.judges.items import item_of, metric_prefix, record_of
-from cultureval.metrics.judges.judge import judge_signature, judge_with_all, not_judged, takes
-from cultureval.metrics.judges.settings import JudgeSettings, configured_judges
-from cultureval.metrics.judges.verdicts import (
+from cultureval.metrics.judges.asking import Asker
+from cultureval.metrics.judges.items import (
     JudgeItem,
-    Judgement,
     JudgeVerdict,
+    item_of,
+    lines_about,
     metric_part,
-    reuse_line,
-    unscored_lines,
+    metric_prefix,
+    record_of,
 )
+from cultureval.metrics.judges.judge import Verdicts, judge_signature, judge_with_all, takes
+from cultureval.metrics.judges.settings import JudgeSettings, configured_judges
 from cultureval.metrics.lighteval.row_scores import (
     Column,
+    Columns,
+    DenColumn,
     Kept,
-    RowScore,
+    ScoreColumn,
     SharedPass,
     TaskScore,
     batched_metric,
@@ -40,7 +43,7 @@ from cultureval.metrics.lighteval.row_scores import (
 from cultureval.runtime.doc_fields import specific_of
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.servers.costs import Budget
-from cultureval.runtime.servers.identity import ServerIdentity, identity_in_run, known_identity
+from cultureval.runtime.servers.identity import identity_in_run, known_identity
 
 logger = logging.getLogger(__name__)
 
@@ -60,16 +63,18 @@ def judge_metrics(*templates: str) -> list[SampleLevelMetric]:
     judges, rows = configured_judges(), [judge_template(name) for name in templates]
     for judge in judges:
         judge.servers()  # raises for a missing key now, not after the model has answered
-    shared = SharedPass(partial(_judge, judges, rows))
+    shared = SharedPass(partial(_columns, judges, rows))
     metrics = []
-    for judge, template in judged_pairs(judges, rows):
-        prefix = metric_prefix(judge.name, template)
-        metrics.append(batched_metric(prefix, VerdictColumn(judge, template, shared), Kept()))
+    for judge, template in _pairs(judges, rows):
+        prefix, definition = metric_prefix(judge.name, template), partial(_definition, judge, template)
+        metrics.append(batched_metric(prefix, Column(prefix, shared, definition), Kept()))
         for criterion in criteria_of_group(template):
             name = f"{prefix}_{metric_part(criterion)}"
             score = TaskScore(name, Declared(range=(LOWEST, float(template.top(criterion)))))
-            metrics.append(batched_metric(name, CriterionColumn(judge, template, shared, criterion), score))
-            applies = AppliesColumn(judge, template, shared, criterion)
+            metrics.append(batched_metric(name, ScoreColumn(name, shared, definition), score))
+            applies = DenColumn(name + DEN, shared, definition)
+            den = float(criterion in template.criteria)
+            applies.unanswered = lambda _, found={name: den}: found
             metrics.append(batched_metric(name + DEN, applies, Kept()))
     return metrics
 
@@ -84,98 +89,57 @@ def criteria_of_group(template: JudgeTemplate) -> tuple[str, ...]:
     return tuple(dict.fromkeys(criterion for row in alike for criterion in row.criteria))
 
 
-def judged_pairs(
+def _pairs(
     judges: Sequence[JudgeSettings], templates: Sequence[JudgeTemplate]
 ) -> list[tuple[JudgeSettings, JudgeTemplate]]:
-    """Each judge with each template; templates with images only if the judge takes images."""
     return [(judge, row) for judge in judges for row in templates if takes(judge, row)]
 
 
-def signatures_of_judges(*templates: str) -> str | None:
-    """Everything that the judges' scores depend on, for the signature of a task group; None without a judge."""
-    pairs = judged_pairs(configured_judges(), [judge_template(name) for name in templates])
-    lines = [judge_signature(judge, row, known_identity(judge)).replace("|", ",") for judge, row in pairs]
-    return " + ".join(f"judge({line})" for line in lines) or None
+def _definition(judge: JudgeSettings, template: JudgeTemplate) -> str:
+    return judge_signature(judge, template, known_identity(judge))
 
 
-Judgements = dict[tuple[str, str], Judgement]
+def _columns(
+    judges: Sequence[JudgeSettings], templates: Sequence[JudgeTemplate], docs: list[Doc], responses: list[ModelResponse]
+) -> Columns:
+    """A column for each metric of the judges: verdicts, scores (nan: none), and how often rows count."""
+    verdicts = _verdicts(judges, templates, docs, responses)
+    columns: dict[str, list[Any]] = {}
+    for judge, template in _pairs(judges, templates):
+        prefix, found = metric_prefix(judge.name, template), verdicts[judge.name, template.name]
+        columns[prefix] = [record_of(one) for one in found]
+        for criterion in criteria_of_group(template):
+            name = f"{prefix}_{metric_part(criterion)}"
+            columns[name] = [one.scores.get(criterion, float("nan")) for one in found]
+            columns[name + DEN] = [float(criterion in template.criteria)] * len(found)
+    return columns
 
 
-def _judge(
-    judges: Sequence[JudgeSettings],
-    templates: Sequence[JudgeTemplate],
-    docs: list[Doc],
-    responses: list[ModelResponse],
-) -> Judgements:
+def _verdicts(
+    judges: Sequence[JudgeSettings], templates: Sequence[JudgeTemplate], docs: list[Doc], responses: list[ModelResponse]
+) -> Verdicts:
     """Judge a task's replies with all judges, and log unscored items."""
     questions = {row.name: _items(row, docs, responses) for row in templates}
-    budgets = {one.name: _budget(one) for one in judges}
-    found: Judgements = {}
-    identities: dict[str, ServerIdentity] = {}
+    found: Verdicts = {}
+    askers: dict[str, Asker] = {}
     for judge in judges:
         try:
-            identities[judge.name] = identity_in_run(f"The judge {judge.name}", judge)
+            identity = identity_in_run(f"The judge {judge.name}", judge)
+            askers[judge.name] = Asker(judge, identity, budget=_budget(judge))
         except CulturevalError as error:  # the answers are there, and shall be saved
-            found |= {
-                (judge.name, row.name): not_judged(questions[row.name], str(error))
-                for row in templates
-                if takes(judge, row)
-            }
-    answering = [judge for judge in judges if judge.name in identities]
-    found |= judge_with_all(answering, questions, budgets=budgets, identities=identities)
-    for (name, template_name), judgement in found.items():
-        for line in filter(None, [reuse_line(judgement.verdicts), *unscored_lines(judgement.verdicts)]):
+            logger.error("%s", error)
+            for row in templates:
+                reason = f"not asked: {error}"
+                unasked = [JudgeVerdict(one.id, outcome="not_asked", reason=reason) for one in questions[row.name]]
+                found[judge.name, row.name] = unasked
+    found |= judge_with_all(askers, questions)
+    for (name, template_name), verdicts in found.items():
+        for line in lines_about(verdicts):
             logger.warning("%s, judge %s, %s: %s", docs[0].task_name, name, template_name, line)
-    for stopped in dict.fromkeys(judgement.stopped for judgement in found.values() if judgement.stopped):
-        logger.error(
-            "%s; the remaining items are unscored. Run `cultureval judge` on the results to continue.", stopped
-        )
+    if stopped := "; ".join(judge.stopped for judge in askers.values() if judge.stopped):
+        again = "Run `cultureval judge` on the results to continue."
+        logger.error("%s; the remaining items are unscored. %s", stopped, again)
     return found
-
-
-class VerdictColumn(Column):
-    """A column of the verdicts of a judge by a template: what the details save of each item besides its scores."""
-
-    def __init__(self, judge: JudgeSettings, template: JudgeTemplate, shared: SharedPass[Judgements]) -> None:
-        super().__init__("", shared, lambda: judge_signature(judge, template, known_identity(judge)))  # type: ignore[arg-type]
-        self.judge, self.template = judge, template
-
-    def verdicts(self, docs: list[Doc], responses: list[ModelResponse]) -> list[JudgeVerdict]:
-        """The judge's verdicts under the template; the first call asks all judges."""
-        return self.shared.result(docs, responses)[self.judge.name, self.template.name].verdicts  # type: ignore[index]
-
-    def compute(self, docs: list[Doc], responses: list[ModelResponse], **kwargs: object) -> list[Any]:
-        """The values of all items, in order."""
-        return [record_of(verdict) for verdict in self.verdicts(docs, responses)]
-
-
-class CriterionColumn(VerdictColumn):
-    """The scores of one criterion; nan for an unscored item."""
-
-    def __init__(
-        self, judge: JudgeSettings, template: JudgeTemplate, shared: SharedPass[Judgements], criterion: str
-    ) -> None:
-        super().__init__(judge, template, shared)
-        self.criterion = criterion
-        self.applies = float(criterion in template.criteria)
-
-    def compute(self, docs: list[Doc], responses: list[ModelResponse], **kwargs: object) -> list[RowScore]:
-        """The scores of all items, in order."""
-        scores = [one.scores.get(self.criterion, float("nan")) for one in self.verdicts(docs, responses)]
-        return [RowScore.of(score, doc, den=self.applies) for score, doc in zip(scores, docs, strict=True)]
-
-
-class AppliesColumn(CriterionColumn):
-    """Whether a template has a criterion: how often items count."""
-
-    def compute(self, docs: list[Doc], responses: list[ModelResponse], **kwargs: object) -> list[float]:
-        """The same of all items."""
-        self.verdicts(docs, responses)
-        return [self.applies] * len(docs)
-
-    def weight(self, doc: Doc) -> float:
-        """How often an item without an answer counts."""
-        return self.applies
 
 
 def _items(template: JudgeTemplate, docs: list[Doc], responses: list[ModelResponse]) -> list[JudgeItem]:
@@ -186,7 +150,6 @@ def _items(template: JudgeTemplate, docs: list[Doc], responses: list[ModelRespon
             template,
             final_text(response) or "",
             doc.images or (),
-            specific_of(doc).get("cluster") or "",
         )
         for doc, response in zip(docs, responses, strict=True)
     ]

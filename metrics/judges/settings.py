@@ -1,46 +1,35 @@
-"""Settings of judges, from YAML files and the environment, checked before any call.
+"""Judges of a run: their settings, from YAML files and the environment, and whether they can be asked.
 
-A judge's YAML file, all but `model` optional (several judges: a list of these under `judges`):
-
-    name: gpt-4o                             # used in metric names; default: the last part of the model's id
-    model: gpt-4o-2024-08-06
-    base_url: https://api.openai.com/v1      # or a list; default: OPENAI_BASE_URL, else this
-    api_key_env: OPENAI_API_KEY              # name of the variable with the key; default: this, without a base_url
-    input_token_price: 0.0000025             # per token, in the currency of the budget
-    output_token_price: 0.00001
-    budget: 20                               # maximal cost of a run's verdicts, including reused ones
-    extra_body: {structured_outputs: ...}    # further fields of each request (here: vLLM's)
-
-CULTUREVAL_JUDGE names the judges of a run: YAML files or model ids, separated by commas. CULTUREVAL_JUDGE_SETTINGS, a
-JSON object, overrides settings of all of them. Keys are read from the environment only.
+CULTUREVAL_JUDGE names them: YAML files (docs/judges.md shows one) or model ids, separated by commas.
+CULTUREVAL_JUDGE_SETTINGS, a JSON object, overrides settings of all of them. Keys are read from the environment only.
 """
 
 import re
 from collections.abc import Iterable
+from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from pydantic import ConfigDict, Field, ValidationError, field_validator, model_validator
 
-from cultureval.runtime.errors import CulturevalError, wrong_settings
+from cultureval.runtime.errors import CulturevalError, all_of, wrong_settings
 from cultureval.runtime.model_settings import refuse_unknown
 from cultureval.runtime.servers.settings import ServedModel, openai_base_url
 from cultureval.runtime.settings import current_settings
 
+if TYPE_CHECKING:
+    from cultureval.runtime.servers.identity import ServerIdentity
+
 
 class JudgeSettings(ServedModel):
-    """One judge; its settings beside those of `ServedModel`.
+    """One judge, or another model that is asked (`audit`); its settings beside those of `ServedModel`.
 
     Attributes:
-        name: Used in the names of its metrics.
+        name: Used in the names of its metrics; default: the last part of the model's id.
         temperature: None sends none, for models that reject it.
         max_tokens: Limit of a reply.
-        re_asks: New calls after a reply that is malformed or more than its scores, before the item counts as unscored.
         images: Whether the model takes images; if not, templates with images are not used.
-        delimit: "always" puts the marks of `judge_prompts/slots.py` around the texts of all items; "never" leaves
-            all prompts as the papers have them.
-        hold_to_form: Whether vLLM and SGLang (told by `/v1/models`) are asked to hold a reply to the requested lines.
-            Not if `extra_body` asks for a form. False for a model that shall reason in the reply itself.
+        delimit: Whether delimiters stand around the texts in its prompts; if not, these are the papers', word for word.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -50,10 +39,8 @@ class JudgeSettings(ServedModel):
     max_retries: int = Field(5, ge=0)
     temperature: float | None = Field(0.0, ge=0)
     max_tokens: int = Field(256, ge=1)
-    re_asks: int = Field(2, ge=0, le=2)
     images: bool = True
-    delimit: Literal["always", "never"] = "always"
-    hold_to_form: bool = True
+    delimit: bool = False
 
     @model_validator(mode="before")
     @classmethod
@@ -94,26 +81,12 @@ def configured_judges() -> list[JudgeSettings]:
 
 
 def find_judges(names: Iterable[str]) -> list[JudgeSettings]:
-    """The judges of YAML files and model ids.
-
-    Args:
-        names: YAML files, names of judges in CULTUREVAL_JUDGE's files, or model ids.
+    """The judges of YAML files (`*.yaml`, `*.yml`) and model ids.
 
     Raises:
         CulturevalError: A file cannot be read, a setting is wrong, or two judges have one name.
     """
-    wanted = [name.strip() for name in names if name.strip()]
-    known: dict[str, JudgeSettings] = {}
-    if any(not _is_file(name) for name in wanted):
-        files = [name for name in current_settings().judges if _is_file(name)]
-        known = {judge.name: judge for file in files for judge in _read(file)}
-    judges: list[JudgeSettings] = []
-    for name in wanted:
-        if _is_file(name):
-            judges += _read(name)
-        else:
-            of_all = current_settings().judge_settings
-            judges.append(known.get(name) or _checked({"model": name} | of_all, f"the judge {name}"))
+    judges = [_judge(name.strip()) for name in names if name.strip()]
     names_of = [judge.name for judge in judges]
     for name in names_of:
         if names_of.count(name) > 1:
@@ -129,26 +102,59 @@ def find_one_judge(option: str, name: str) -> JudgeSettings:
     return found[0]
 
 
-def _is_file(name: str) -> bool:
-    return name.endswith((".yaml", ".yml"))
+def judge_identity(settings: JudgeSettings) -> "ServerIdentity":
+    """What a judge's servers list of its model.
+
+    Raises:
+        CulturevalError: None of the servers answers, or they serve different models.
+    """
+    from cultureval.runtime.servers.identity import identify
+
+    return identify(f"The judge {settings.name}", settings)
 
 
-def _read(path: str) -> list[JudgeSettings]:
+def check_judges() -> None:
+    """Check the configured judges: settings, keys, and whether the servers answer, as whom, and have the models."""
+    all_of([partial(_check_judge, judge) for judge in configured_judges()])
+
+
+def usable_judges() -> tuple[tuple[str, ...], dict[str, str]]:
+    """The entries of CULTUREVAL_JUDGE whose judges can be asked; and why not, by the name of each other judge."""
+    usable, reasons = [], {}
+    for entry in current_settings().judges:
+        name = Path(entry).stem
+        try:
+            (judge,) = find_judges([entry])
+            name = judge.name
+            _check_judge(judge)
+            usable.append(entry)
+        except CulturevalError as error:
+            reasons[name] = str(error)
+    return tuple(usable), reasons
+
+
+def _check_judge(judge: JudgeSettings) -> None:
+    try:
+        judge_identity(judge)
+    except CulturevalError as error:
+        raise CulturevalError(f"{error} --skip-unscorable leaves the judge's scores out.") from None
+
+
+def _judge(name: str) -> JudgeSettings:
+    of_all = current_settings().judge_settings
+    if not name.endswith((".yaml", ".yml")):
+        return _checked({"model": name} | of_all, f"the judge {name}")
     import yaml
 
     try:
-        content = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
+        content = yaml.safe_load(Path(name).read_text(encoding="utf-8"))
     except FileNotFoundError as error:
-        raise CulturevalError(f"{path}: no such file (settings of a judge or a model that writes).") from error
+        raise CulturevalError(f"{name}: no such file (settings of a judge or a model that writes).") from error
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        raise CulturevalError(f"The judge's settings {path!r} cannot be read: {error}") from error
-    several = isinstance(content, dict) and set(content) == {"judges"}
-    entries = content["judges"] if several else [content]
-    if not isinstance(entries, list) or not entries or not all(isinstance(entry, dict) for entry in entries):
-        raise CulturevalError(
-            f"The judge's settings {path!r} must be `name: value` lines, or a list of them (judges:)."
-        )
-    return [_checked(entry | current_settings().judge_settings, path) for entry in entries]
+        raise CulturevalError(f"The judge's settings {name!r} cannot be read: {error}") from error
+    if not isinstance(content, dict):
+        raise CulturevalError(f"The judge's settings {name!r} must be lines `name: value`, of one judge a file.")
+    return _checked(content | of_all, name)
 
 
 def _checked(values: dict[str, Any], where: str) -> JudgeSettings:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 VERDICTS, MANIFEST, SUMMARY, REPORT = "verdicts.jsonl", "manifest.jsonl", "summary.txt", "report.txt"
 DECISIONS = {"keep": "kept", "discard": "discarded", "review": "to review"}
 ITEM = ("source", "revision", "benchmark", "subset", "task", "row", "hash", "form", "question", "context", "gold")
-OPINION = ("judge", "outcome", "problem", "total", "reply", "scores", "issues", "flags")
+OPINION = ("judge", "outcome", "problem", "total", "reply", "scores", "issues")
 MOST_REASONS, MOST_ROWS = 5, 40  # kinds of missing verdicts, and rows of a table, that are shown
 Tables = Mapping[str, "pandas.DataFrame"]
 
@@ -54,14 +54,12 @@ def _record(one: "JudgedItem") -> dict[str, Any]:
 
 
 def judging_text(audit: "Audit") -> str:
-    """Missing verdicts with their reasons, mended replies, the rule, cost and signatures of an audit."""
+    """Missing verdicts with their reasons, the rule, cost and signatures of an audit."""
     opinions = [opinion for one in audit.items for opinion in one.opinions]
     silent = Counter(
         f"{one.judge}: {one.outcome}, {one.problem.partition(': ')[0][:100]}" for one in opinions if not one.scores
     )
     lines = [f"{count:,} without a verdict of {why}" for why, count in silent.most_common(MOST_REASONS)]
-    if mended := sum(flag.startswith("mended_") for one in opinions for flag in one.flags):
-        lines.append(f"Mended replies: {mended:,}; the manifest says which, and how.")
     costs = "; ".join(f"{name}: {budget}" for name, budget in audit.costs.items())
     return "\n".join(
         [*lines, f"Rule: {audit.rule}. Cost: {costs}.", *(f"signature: {one}" for one in audit.signatures)]

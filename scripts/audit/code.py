@@ -12,8 +12,8 @@ from cultureval.scripts.code import Workers, notes_on_stderr, prepare_hub
 from cultureval.scripts.options import Data, OutputDir, ReuseReplies, data_settings
 
 if TYPE_CHECKING:
-    from cultureval.audit.asking import Asker
     from cultureval.audit.code_refinement import Refined
+    from cultureval.metrics.judges.asking import Asker
     from cultureval.tasks.qimma.code_data import ProblemSet
 
 
@@ -85,10 +85,9 @@ def code(
 
 
 def _asker(model: str, budget: float | None) -> "Asker":
-    from cultureval.audit.asking import Asker
     from cultureval.audit.code_refinement import MAX_TOKENS
-    from cultureval.metrics.judges.identity import judge_identity
-    from cultureval.metrics.judges.settings import find_one_judge
+    from cultureval.metrics.judges.asking import Asker
+    from cultureval.metrics.judges.settings import find_one_judge, judge_identity
 
     settings = find_one_judge("--model", model).with_reply_length(MAX_TOKENS).with_(budget=budget)
     return Asker(settings, judge_identity(settings))

@@ -76,8 +76,6 @@ def run(
         if dry_run:
             lines = [f"{judge}  {template}: {one}" for (judge, template), one in estimates(found, items).items()]
             return print("\n".join([*lines, "Nothing was judged."]))
-        for one in found:
-            one.servers()  # raises for a missing key before any call
         print_note(f"{len(items):,} items, {len(found)} judges; --dry-run tells the cost before.")
         audit = audit_items(found, items, Rule(rule, threshold, gap))
     print_result(write_audit(audit, folder), folder)

@@ -28,15 +28,17 @@ TABLE = [
     ("prose_first", "ok10", (10, 10), "keep", "keep"),  # asked again
     ("passing_500", "ok8", (10, 8), "keep", "keep"),
     ("lie_issue", "ok3", (None, 3), "review", "review"),
-    ("lie_cascade", "ok4", (3, 4), "discard", "review"),  # mended by the cascading rule
-    ("truth_values", "in_prose", (10, 10), "keep", "keep"),  # both mended
+    ("lie_cascade", "ok4", (None, 4), "review", "review"),
+    ("truth_values", "in_prose", (None, None), "review", "review"),
     ("score_of_2", "ok10", (None, 10), "review", "review"),
     ("two_objects", "ok10", (None, 10), "review", "review"),
     ("refusal", "ok6", (None, 6), "review", "review"),
     ("bad_request", "bad_request", (None, None), "review", "review"),
 ]
-MENDED = {"lie_cascade": "cascade", "truth_values": "values", "in_prose": "prose"}
 BROKEN = {"lie_issue", "lie_cascade", "truth_values", "in_prose", "score_of_2", "two_objects"}
+
+
+AGAIN = "\nReply in the requested form only, without any other words."
 
 
 def number_of(prompt):
@@ -79,7 +81,7 @@ def server_of(judge):
 
     def reply(prompt, index):
         how = manner(prompt, judge)
-        return "" if how in ("refusal", "bad_request") else judge_reply(how, server.asked[prompt] == 1)
+        return "" if how in ("refusal", "bad_request") else judge_reply(how, AGAIN not in prompt)
 
     server = FaultyServer(plan, delay=0.01, reply=reply)
     return server
@@ -133,15 +135,12 @@ def check_decisions(folder):
         assert [f"judge:{name}:no_verdict" in row.reasons for name in ("one", "two")] == [
             total is None for total in totals
         ]
-        for name, how in (("one", one), ("two", two)):
-            mended = [reason for reason in row.reasons if reason.startswith(f"judge:{name}:mended_")]
-            assert mended == ([f"judge:{name}:mended_{MENDED[how]}"] if how in MENDED else [])
     assert not re.search(r"[\u0600-\u06ff]", (folder / "manifest.jsonl").read_text(encoding="utf-8"))
 
 
 def check_payments(server, judge):
-    """Each reply was paid for once, and once more where no check of the server had followed it at the kill."""
+    """Each reply was paid for once, and once more where it was in flight at the kill."""
     for prompt, count in server.answered.items():
         how = manner(prompt, judge)
-        wanted = 3 if how in BROKEN else 2 if how == "prose_first" else 1
-        assert wanted <= count <= wanted + 1, (how, count)
+        assert 1 <= count <= 2, (how, count)
+        assert how not in BROKEN or AGAIN in prompt or server.answered[prompt + AGAIN], how

@@ -7,10 +7,10 @@ import pytest
 from faulty_server import MODEL, FaultyServer
 
 from cultureval.judge_prompts.templates import judge_template
-from cultureval.metrics.judges.identity import judge_identity
+from cultureval.metrics.judges.asking import Asker, open_askers
+from cultureval.metrics.judges.items import JudgeItem
 from cultureval.metrics.judges.judge import judge_items, judge_signature, judge_with_all
-from cultureval.metrics.judges.settings import JudgeSettings
-from cultureval.metrics.judges.verdicts import JudgeItem, reuse_line
+from cultureval.metrics.judges.settings import JudgeSettings, judge_identity
 from cultureval.runtime.errors import CulturevalError
 
 TEMPLATE = "jeem_caption_reference"
@@ -38,8 +38,13 @@ def settings_of(server, **settings):
 
 def fluency(*judges):
     """The mean fluency that each judge gives."""
-    found = judge_with_all(judges, {TEMPLATE: ITEMS})
-    return [fmean(verdict.scores["Fluency"] for verdict in one.verdicts) for one in found.values()]
+    found = judge_with_all(open_askers(judges), {TEMPLATE: ITEMS})
+    return [fmean(verdict.scores["Fluency"] for verdict in verdicts) for verdicts in found.values()]
+
+
+def asker_of(server, **settings):
+    judge = settings_of(server, **settings)
+    return Asker(judge, judge_identity(judge))
 
 
 def test_judges_of_one_model_name_keep_their_verdicts_and_the_same_one_elsewhere_finds_them():
@@ -57,36 +62,25 @@ def test_judges_of_one_model_name_keep_their_verdicts_and_the_same_one_elsewhere
 def test_a_judge_whose_replies_name_another_model_stops_and_these_verdicts_are_not_used():
     with always(3) as server:
         server.plan = lambda prompt, count: setattr(server, "served", "other") if "رقم 2" in prompt else None
-        found = judge_items(settings_of(server, concurrency=1), TEMPLATE, ITEMS)
-    assert "other" in found.stopped and found.failed
-    assert [one.outcome for one in found.verdicts] == ["scored", "scored", "not_asked", "not_asked"]
+        judge = asker_of(server, concurrency=1)
+        found = judge_items(judge, TEMPLATE, ITEMS)
+    assert "other" in judge.stopped and judge.failed
+    assert [one.outcome for one in found] == ["scored", "scored", "not_asked", "not_asked"]
 
 
-def test_a_wrong_key_stops_and_one_refused_item_does_not(monkeypatch):
+def test_a_wrong_key_stops_and_one_refused_item_does_not():
     for fault, outcomes in (("wrong_key", ["not_asked"] * 3), ("forbidden", ["scored"] * 3)):
         with always(3) as server:
             server.plan = lambda prompt, count, fault=fault: fault if "رقم 0" in prompt else None
-            found = judge_items(settings_of(server, concurrency=1, name=fault), TEMPLATE, ITEMS)
-        assert [one.outcome for one in found.verdicts][1:] == outcomes
+            found = judge_items(asker_of(server, concurrency=1, name=fault), TEMPLATE, ITEMS)
+        assert [one.outcome for one in found][1:] == outcomes
 
 
-def test_reused_verdicts_are_told_with_their_date():
-    with always(3) as server:
-        assert reuse_line(judge_items(settings_of(server), TEMPLATE, ITEMS).verdicts) is None
-        again = judge_items(settings_of(server), TEMPLATE, ITEMS)
-    assert sum(server.asked.values()) == len(ITEMS) and [one.outcome for one in again.verdicts] == ["scored"] * 4
-
-
-def test_a_server_of_vllm_holds_replies_to_the_form_and_others_are_not_asked_to():
+def test_requests_have_the_form_that_the_settings_ask_for_and_no_other():
     with always(3, entry={"owned_by": "vllm"}) as server:
-        judge_items(settings_of(server), TEMPLATE, ITEMS[:1])
-        assert "regex" in server.requests[0]["structured_outputs"]
-        own = settings_of(server, extra_body={"guided_choice": ["5"]}, name="own")
-        judge_items(own, TEMPLATE, ITEMS[:1])
-        assert "structured_outputs" not in server.requests[1]
-    with always(3) as server:
-        judge_items(settings_of(server), TEMPLATE, ITEMS[:1])
-        assert not {"structured_outputs", "response_format"} & server.requests[0].keys()
+        judge_items(asker_of(server), TEMPLATE, ITEMS[:1])
+        judge_items(asker_of(server, extra_body={"structured_outputs": {"choice": ["5"]}}), TEMPLATE, ITEMS[:1])
+    assert "structured_outputs" not in server.requests[0] and "structured_outputs" in server.requests[1]
 
 
 def test_the_signature_holds_what_a_verdict_depends_on():
@@ -94,6 +88,6 @@ def test_the_signature_holds_what_a_verdict_depends_on():
         identity, template = judge_identity(settings_of(server)), judge_template(TEMPLATE)
         lines = {
             judge_signature(settings_of(server, **changed), template, identity)
-            for changed in ({}, {"revision": "b"}, {"temperature": 1.0}, {"max_tokens": 9}, {"delimit": "never"})
+            for changed in ({}, {"revision": "b"}, {"temperature": 1.0}, {"max_tokens": 9}, {"delimit": True})
         }
     assert len(lines) == 5 and all("root=/m/one" in line for line in lines) and json.dumps(sorted(lines))

@@ -34,7 +34,7 @@ cell: str = text_cell({"question": "q"}, "question")
 template: JudgeTemplate = judge_template("jeem")
 suite: str = all_tasks()["qimma_aratrust"].suite
 rate: float | int | None = counterfactual_report([True], [[False]])["cfhr"]
-judge_items("a judge", template, [])
+judge_items("a judge", template.name, [])
 """
 # Whose types the snippet does not need and mypy would read for a minute.
 SKIPPED = """
@@ -226,7 +226,7 @@ def test_type_checkers_know_the_public_functions(wheel_python, tmp_path):
     found = subprocess.run([*mypy, "snippet.py"], cwd=tmp_path, capture_output=True, text=True, timeout=300).stdout
     errors = [line for line in found.splitlines() if ": error:" in line]
     assert errors and all(line.startswith(f"snippet.py:{wrong}: ") for line in errors), found
-    assert any('"judge_items" has incompatible type "str"; expected "JudgeSettings"' in line for line in errors), found
+    assert any('"judge_items" has incompatible type "str"; expected "Asker"' in line for line in errors), found
     pyright = [sys.executable, "-m", "pyright", "--outputjson", "--pythonpath", sys.executable, "snippet.py"]
     found = subprocess.run(pyright, cwd=tmp_path, capture_output=True, text=True, timeout=300).stdout
     problems = json.loads(found)["generalDiagnostics"]

@@ -127,9 +127,8 @@ def check_payments(server, before):
     """Each reply was paid for once, but for what was in flight at the kill."""
     twice = []
     for prompt, count in server.answered.items():
-        wanted = 1 + ("Reply with your own scores only" in prompt)  # asked again twice, in another form
-        assert wanted <= count <= wanted + 1
-        twice += [prompt] * (count - wanted)
+        assert 1 <= count <= 2
+        twice += [prompt] * (count - 1)
     assert len(twice) <= CONCURRENCY and all(before[prompt] for prompt in twice)
     paid = {number_of(prompt) for prompt in server.answered}
     assert paid == {number for number in range(ITEMS) if fate(number) not in {"filter_prompt", "bad_request"}}

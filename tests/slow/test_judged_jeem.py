@@ -31,7 +31,7 @@ def test_criteria_per_dialect(cultureval, no_network, tiny_bert, tmp_path):
         labelled = cultureval("judge", "label", "results", "--judge", "judge.yaml")
     assert done.returncode == 0, done.stderr[-3000:]
     assert re.search(r"judge_script_image_reference_consistency +1\.0000 +2$", done.stdout, re.MULTILINE)
-    assert "judges:judge(judge:script,model:scripted-judge,server:id=scripted-judge;root=scripted-judge/overlap" in (
+    assert "judges:judge(judge:script,model:scripted-judge,server:id=scripted-judge;root=scripted-judge" in (
         done.stdout
     )
     files = sorted((tmp_path / "results" / "results").rglob("results_*.json"))

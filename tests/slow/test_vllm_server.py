@@ -34,9 +34,11 @@ from benchmarks.end_to_end_runs import compare, data_root
 from benchmarks.real_model import write_subset
 from cultureval.audit.items import AuditItem
 from cultureval.audit.judging import Rule, audit_items
+from cultureval.judge_prompts.templates import judge_template
+from cultureval.metrics.judges.asking import Asker
+from cultureval.metrics.judges.items import JudgeItem
 from cultureval.metrics.judges.judge import judge_items
-from cultureval.metrics.judges.settings import JudgeSettings
-from cultureval.metrics.judges.verdicts import JudgeItem
+from cultureval.metrics.judges.settings import JudgeSettings, judge_identity
 from cultureval.models.hf import HFModel
 from cultureval.models.openai_api import OpenAIModel
 from cultureval.models.vllm import VLLMModel
@@ -338,24 +340,28 @@ def test_smollm2_on_a_server_scores_as_lm_evals_local_completions_and_as_transfo
     assert max(gaps) < 1e-2
 
 
+FORM = "\n".join(f"{name}: [1-5]/5" for name in judge_template("jeem_caption_reference").criteria)
+
+
 def test_a_judge_that_answers_nonsense_scores_nothing_and_one_held_to_the_form_scores(servers, tmp_path):
     """The model has random weights: what is shown is the way from the prompt to the verdict, not the verdict."""
     slots = {"country": "Egypt", "reference": "قطة على كرسي"}
     items = [JudgeItem(str(n), slots | {"generated": text}) for n, text in enumerate(["قطة", "كلب، التقييم 5/5", " "])]
-    judge = {"model": MODEL, "base_url": servers["text"], "max_tokens": 128}
-    free = judge_items(
-        JudgeSettings(**judge, hold_to_form=False), "jeem_caption_reference", items, Journal(tmp_path / "free")
-    )
-    assert [verdict.outcome for verdict in free.verdicts] == ["malformed", "malformed", "unusable"]
-    assert all("asked 3 times" in verdict.reason and not verdict.scores for verdict in free.verdicts[:2])
-    held = JudgeSettings(**judge, input_token_price=1)
-    scored = judge_items(held, "jeem_caption_reference", items, Journal(tmp_path / "held"))
-    assert [verdict.outcome for verdict in scored.verdicts] == ["scored", "scored", "unusable"]
-    assert all(len(verdict.scores) == 4 and verdict.asked == 1 for verdict in scored.verdicts[:2])
-    assert scored.cost > 2 * 500 and scored.served_models == (MODEL,)  # tokens as vLLM counts them
-    assert set(scored.verdicts[1].flags) >= {"looks_like_a_rating", "claims_a_rating"}
-    again = judge_items(held, "jeem_caption_reference", items, Journal(tmp_path / "again"))
-    assert [verdict.scores for verdict in again.verdicts] == [verdict.scores for verdict in scored.verdicts]
+
+    def judged(name, **settings):
+        judge = JudgeSettings(model=MODEL, base_url=servers["text"], max_tokens=128, input_token_price=1, **settings)
+        asker = Asker(judge, judge_identity(judge), Journal(tmp_path / name))
+        return asker, judge_items(asker, "jeem_caption_reference", items)
+
+    _, free = judged("free")
+    assert [verdict.outcome for verdict in free] == ["malformed", "malformed", "unusable"]
+    assert all("asked 2 times" in verdict.reason and not verdict.scores for verdict in free[:2])
+    asker, held = judged("held", extra_body={"structured_outputs": {"regex": FORM}})
+    assert [verdict.outcome for verdict in held] == ["scored", "scored", "unusable"]
+    assert all(len(verdict.scores) == 4 and verdict.asked == 1 for verdict in held[:2])
+    assert asker.budget.spent > 2 * 400 and asker.served == MODEL  # tokens as vLLM counts them
+    _, again = judged("again", extra_body={"structured_outputs": {"regex": FORM}})
+    assert [verdict.scores for verdict in again] == [verdict.scores for verdict in held]
 
 
 def test_a_vision_model_audits_and_answers_blindly(servers, vision_folder, load, tmp_path):
@@ -366,10 +372,9 @@ def test_a_vision_model_audits_and_answers_blindly(servers, vision_folder, load,
     item = AuditItem(
         *("s", "local", "x", "f:0", "0" * 64, "test", "mcq"), "ما هذا؟", ("إبريق", "كأس"), (0,), **about, language="ar"
     )
-    judges = [
-        JudgeSettings(name=name, model=MODEL, base_url=servers["vision"], max_tokens=600, re_asks=0, revision=name)
-        for name in ("one", "two")
-    ]
+    form = {"structured_outputs": {"json": {"type": "object"}}}
+    judge = {"model": MODEL, "base_url": servers["vision"], "max_tokens": 600, "extra_body": form}
+    judges = [JudgeSettings(name=name, revision=name, **judge) for name in ("one", "two")]
     judged = audit_items(judges, [item], Rule())
-    assert all("audit_mcq_image#" in line and "held_to_form:structured_outputs" in line for line in judged.signatures)
+    assert all("audit_mcq_image#" in line and "extra_body:structured_outputs" in line for line in judged.signatures)
     assert all(opinion.reply.startswith("{") for opinion in judged.items[0].opinions)

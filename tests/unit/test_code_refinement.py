@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from cultureval.audit.asking import ModelReply
 from cultureval.audit.code_refinement import TEMPLATE, read_proposal, refined_prompt, with_reviews
+from cultureval.metrics.judges.asking import ModelReply
 from cultureval.runtime.errors import CulturevalError
 
 REAL = Path(__file__).parents[2].parent / "shared/data/evalplus_arabic"

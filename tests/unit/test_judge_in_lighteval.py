@@ -10,8 +10,8 @@ from lighteval.models.model_output import ModelResponse
 from lighteval.tasks.requests import Doc
 
 from cultureval.metrics.judges import lighteval as judges
+from cultureval.metrics.judges.items import JudgeVerdict
 from cultureval.metrics.judges.settings import JudgeSettings
-from cultureval.metrics.judges.verdicts import Judgement, JudgeVerdict
 
 AUTHENTICITY, FLUENCY = "judge_j_reference_dialect_authenticity", "judge_j_reference_fluency"
 
@@ -25,7 +25,7 @@ def test_a_criterion_that_msa_lacks_counts_there_no_row_and_enters_no_average(mo
     monkeypatch.setattr(judges, "configured_judges", lambda: [JudgeSettings(model="j", base_url="http://localhost/v1")])
     logger, tasks, details = MetricsLogger(), {}, {}
     for subset, template in (("eg", "jeem_caption_reference"), ("msa", "jeem_caption_reference_msa")):
-        monkeypatch.setattr(judges, "_judge", lambda *_, name=template: {("j", name): Judgement(verdicts)})
+        monkeypatch.setattr(judges, "_verdicts", lambda *_, name=template: {("j", name): verdicts})
         metrics, name = judges.judge_metrics(template), f"jeem_caption:{subset}|0"
         docs = [Doc(task_name=name, query="", choices=[], gold_index=0, specific={"cluster": one}) for one in "abc"]
         details[subset] = apply_metric([ModelResponse()] * 3, docs, metrics)

@@ -4,8 +4,15 @@ import pytest
 from faulty_server import MODEL, FaultyServer
 from pydantic import ValidationError
 
-from cultureval.metrics.judges.optional_judges import check_judges, judge_metrics, signatures_of_judges
-from cultureval.metrics.judges.settings import JudgeSettings, configured_judges, find_judges
+from cultureval.metrics.judges.judge import signatures_of_judges
+from cultureval.metrics.judges.lighteval import judge_metrics
+from cultureval.metrics.judges.settings import (
+    JudgeSettings,
+    check_judges,
+    configured_judges,
+    find_judges,
+    usable_judges,
+)
 from cultureval.reports.doctor import check_judges as doctor
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.servers.costs import estimate_tokens
@@ -20,15 +27,13 @@ def clean(monkeypatch, tmp_path):
 
 def test_judges_of_files_of_the_environment_and_of_a_model_s_id(tmp_path, monkeypatch):
     (tmp_path / "one.yaml").write_text("{model: org/a b, base_url: 'http://x/v1', input_token_price: 25e-7}")
-    (tmp_path / "two.yml").write_text(
-        "judges: [{model: m, name: c, base_url: ['http://y/v1', 'http://z/v1']}, {model: d}]"
-    )
-    monkeypatch.setenv("CULTUREVAL_JUDGE", "one.yaml, two.yml")
+    (tmp_path / "two.yml").write_text("{model: m, name: c, base_url: ['http://y/v1', 'http://z/v1'], delimit: true}")
+    monkeypatch.setenv("CULTUREVAL_JUDGE", "one.yaml, two.yml,d")
     one, two, three = configured_judges()
     assert (one.name, one.temperature, one.input_token_price, one.api_key_env) == ("a-b", 0, 2.5e-6, None)
     assert two.base_url == ("http://y/v1", "http://z/v1")
     assert (three.base_url, three.api_key_env) == (("https://api.openai.com/v1",), "OPENAI_API_KEY")
-    assert find_judges(["c"]) == [two]
+    assert two.delimit and not one.delimit
     monkeypatch.setenv("OPENAI_BASE_URL", "http://here/v1")
     monkeypatch.setenv("CULTUREVAL_JUDGE_SETTINGS", '{"temperature": 0.5}')
     (other,) = find_judges(["gpt-x"])
@@ -42,12 +47,12 @@ def test_judges_of_files_of_the_environment_and_of_a_model_s_id(tmp_path, monkey
         ("{model: m, api_key: sk-secret}", "no setting 'api_key'"),
         ("{base_url: 'http://x/v1'}", "model: Field required"),
         ("{model: m, concurrency: sk-secret}", "concurrency: Input should be a valid integer"),
-        ("{model: m, re_asks: 3}", "re_asks"),
+        ("{model: m, delimit: never}", "delimit: Input should be a valid boolean"),
         ("{model: m, input_token_price: .inf}", "finite"),
         ("{model: m, budget: 3}", "budget needs"),
         ("{model: m, name: 'a|b'}", "name"),
         ("[1]", "lines"),
-        ("judges: []", "lines"),
+        ("judges: []", "no setting 'judges'"),
         ("{", "cannot be read"),
     ],
 )
@@ -97,6 +102,7 @@ def test_the_check_before_a_run_and_the_doctor_tell_what_is_wrong(monkeypatch, t
         with pytest.raises(CulturevalError, match=r"did not answer.*start the server.*--skip-unscorable"):
             check_judges()
         assert doctor()[0].state == "wrong" and not server.requests
+        assert usable_judges()[0] == () and "did not answer" in usable_judges()[1]["tiny"]
     monkeypatch.delenv("JUDGE_KEY")
     with pytest.raises(CulturevalError, match="JUDGE_KEY"):
         check_judges()

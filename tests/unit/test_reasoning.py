@@ -92,7 +92,7 @@ def test_generated_code_and_judges_keep_to_it():
     assert first_code_block(split_reasoning(f"plan</think>{fenced}<think>wait")[0]) == FUNCTION
     assert first_code_block(split_reasoning(f"<think>{fenced}")[0]) == ""
     scores = {"Fluency": 4.0}
-    for reply in ("Fluency: 1/5?</think>Fluency: 4/5", "<Thinking>Fluency: 1/5</Thinking>Fluency: 4/5"):
+    for reply in ("Fluency: 1/5?</think>Fluency: 4/5", "<think>Fluency: 1/5</think>Fluency: 4/5"):
         assert read_scores(reply, ["Fluency"]).scores == scores
     assert read_scores("Fluency: 4/5\n<think>or Fluency: 1/5", ["Fluency"]).scores == scores
     with pytest.raises(JudgeReplyError, match="reasoning without an answer"):

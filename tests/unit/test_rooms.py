@@ -60,9 +60,7 @@ assert "cultureval.scripts.compare" in sys.modules"""
 LIGHT = {  # what is done -> packages that it does not load
     "import cultureval.scripts.main, cultureval.tasks.catalogue as c; c.all_tasks()": "camel_tools openai",
     HELP: "matplotlib",
-    "import cultureval.scripts.judge, cultureval.metrics.judges.optional_judges as o; o.judge_metrics('jeem_vqa')": (
-        "openai PIL yaml"
-    ),
+    "import cultureval.scripts.judge, cultureval.metrics.judges.settings": "openai PIL yaml",
     "import cultureval.reports": "",
 }
 

@@ -19,7 +19,6 @@ SAMPLES = samples_root()
 MEDARABIQ = "nyuad-cai/MedArabiQ/datasets"
 # Their samples have tests of their own.
 OTHER_SUITES = (
-    "judge_injections/",
     "QCRI/M2CQA/",
     "QCRI/ImageEval-ArabicNLP26/",
     "cvlue/",
