@@ -6,8 +6,7 @@ from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cultureval.metrics.agreement import Coefficient, tau_c_with_interval
-from cultureval.metrics.rater_agreement import rater_agreement
+from cultureval.metrics.agreement import Coefficient, rater_agreement, tau_c_with_interval
 from cultureval.reports.human_ratings import KEY, MEAN, NOT_MODELS, TEXTS, HumanRatings, join_ratings, saved_texts
 from cultureval.reports.terminal_tables import terminal_table
 from cultureval.runs.loading import load

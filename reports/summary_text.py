@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from cultureval.metrics.proportions import NORMAL_95
+from cultureval.metrics.statistics import NORMAL_95
 from cultureval.reports.terminal_tables import terminal_table
 from cultureval.runs.files import output_folder
 from cultureval.runs.loading import Run

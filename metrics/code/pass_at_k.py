@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from cultureval.metrics.standard_errors import clustered_standard_error
+from cultureval.metrics.statistics import clustered_standard_error
 
 Outcome = Literal["pass", "fail", "not_judged"]
 

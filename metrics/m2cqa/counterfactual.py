@@ -5,7 +5,7 @@ Paper: "Once Correct, Still Wrong: Counterfactual Hallucination in Multilingual 
 Verified: CFHR, accuracy on Q+, combined accuracy (section 3). Established from the published tables: accuracy on Q- is
 per statement, F1 is the harmonic mean of both accuracies, the bootstrap is paired (all in `tests/reference`).
 Contrastive instability is of ImageEval 2026, Task 1b (overview, arXiv 2608.30475).
-Our own: the standard errors (`standard_errors`), null for undefined values, the exact form of the p-value.
+Our own: the standard errors (`statistics`), null for undefined values, the exact form of the p-value.
 """
 
 from collections.abc import Sequence
@@ -26,7 +26,7 @@ from cultureval.metrics.m2cqa.names import (
     Q_MINUS_ACC,
     Q_PLUS_ACC,
 )
-from cultureval.metrics.standard_errors import errors_of_ratio, errors_of_sums
+from cultureval.metrics.statistics import errors_of_ratio, errors_of_sums
 
 Flags = NDArray[np.bool_]
 Sums = NDArray[np.float64]
@@ -51,7 +51,7 @@ def counterfactual_report(
         with all statements correct) / (items with any), each with its standard error over items `<name>_stderr`; and
         `n_items`, `n_q_plus` (items with correct Q+).
         Rates are in [0, 1]. Undefined values are None: CFHR without a correct Q+, the instability without a correct
-        statement, standard errors as of `standard_errors.ClusterErrors`.
+        statement, standard errors as of `statistics.ClusterErrors`.
 
     Raises:
         ValueError: No items, other shapes than those above, or values that are neither true nor false.

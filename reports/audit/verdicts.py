@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cultureval.metrics.rater_agreement import gwet_ac1, krippendorff_alpha
+from cultureval.metrics.agreement import gwet_ac1, krippendorff_alpha
 from cultureval.reports.terminal_tables import terminal_table
 from cultureval.runtime.data.user_cache import write_atomically, write_json_lines
 from cultureval.runtime.rounding import printed_or_na

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from cultureval.metrics.standard_errors import TINY
+from cultureval.metrics.statistics import TINY
 from cultureval.reports.comparison.differences import Place, TwoRuns
 from cultureval.reports.item_view import shown_text
 from cultureval.runs.files import read_details
