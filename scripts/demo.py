@@ -134,7 +134,7 @@ def evaluate_gallery(encoder: Path) -> tuple[str, Path]:
     from cultureval.models.encoders.dual_encoder import DualEncoder, EncoderSettings
 
     galleries = {name: read_gallery(name) for name in RETRIEVAL[:1]}
-    return evaluate_retrieval(galleries, DualEncoder(EncoderSettings(str(encoder), device="cpu")), RESULTS, None)
+    return evaluate_retrieval(galleries, DualEncoder(EncoderSettings(str(encoder), device="cpu")), RESULTS)
 
 
 def write_page(models: Sequence[Path], about: str) -> None:

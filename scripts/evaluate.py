@@ -166,21 +166,17 @@ def retrieval(
         Literal["text", "index"],
         typer.Option(help="Identical captions are one query (text, as in the released scorer), or each is (index)."),
     ] = "text",
-    rerank: Annotated[str | None, typer.Option(help="A VLM (as for `eval`) that reranks the first items.")] = None,
-    top_k: Annotated[int, typer.Option(min=1, help="Number of items to rerank.")] = 10,
 ) -> None:
     """Recall of images and captions by a dual encoder. Example: cultureval retrieval MODEL --data samples"""
     go_offline_if_unreachable()
     with use_settings(current_settings().with_(data_root=data)):
         galleries = {name: read_gallery(name, captions == "index") for name in tasks or TASKS[:1]}
     require_folder(output_dir)
-    from cultureval.models.choice import load_model
     from cultureval.models.encoders.dual_encoder import DualEncoder, EncoderSettings
-    from cultureval.reports.cvlue.retrieval import Reranking, evaluate_retrieval
+    from cultureval.reports.cvlue.retrieval import evaluate_retrieval
 
     encoder = DualEncoder(EncoderSettings(model, revision, device, dtype, batch_size))
-    reranking = Reranking(rerank, top_k, load_model) if rerank else None
-    print_result(*evaluate_retrieval(galleries, encoder, output_dir, reranking))
+    print_result(*evaluate_retrieval(galleries, encoder, output_dir))
 
 
 def run(

@@ -62,84 +62,26 @@ def ranked(
     """
     if not len(queries) or not len(gallery):
         raise ValueError("there is nothing to rank: a set is empty")
-    check_correct(correct, len(queries), len(gallery))
+    if len(correct) != len(queries):
+        raise ValueError(f"there are {len(queries)} queries but correct items of {len(correct)}")
+    for number, items in enumerate(correct):
+        if not items or min(items) < 0 or max(items) >= len(gallery):
+            raise ValueError(f"query {number} has no correct item in the gallery of {len(gallery)}: {items[:5]}")
     kept, block = min(kept, len(gallery)), max(1, block_bytes // (len(gallery) * queries.itemsize))
-    found = [
-        _ranked_block(queries[start : start + block] @ gallery.T, correct[start : start + block], kept)
-        for start in range(0, len(queries), block)
-    ]
-    ranks, top = (np.concatenate(parts) for parts in zip(*found, strict=True))
-    return Direction(ranks, top, correct)
+    found = []
+    for start in range(0, len(queries), block):
+        scores = queries[start : start + block] @ gallery.T
+        found += [_ranked_one(*one, kept) for one in zip(scores, correct[start : start + block], strict=True)]
+    return Direction(np.array([rank for rank, _ in found]), np.stack([top for _, top in found]), correct)
 
 
-def _ranked_block(scores: np.ndarray, correct: list[list[int]], kept: int) -> tuple[np.ndarray, np.ndarray]:
-    """(ranks, top) of a block of queries from its scores [queries, gallery]."""
-    owner = np.repeat(np.arange(len(correct)), [len(items) for items in correct])
-    item = np.concatenate([np.asarray(items, dtype=np.int64) for items in correct])
-    own, best = scores[owner, item], np.full(len(correct), -np.inf, dtype=scores.dtype)
-    np.maximum.at(best, owner, own)
-    is_best, position = own == best[owner], np.full(len(correct), scores.shape[1])
-    np.minimum.at(position, owner[is_best], item[is_best])
-    ranks = 1 + np.count_nonzero(scores > best[:, None], axis=1)
-    tied = np.flatnonzero(np.count_nonzero(scores >= best[:, None], axis=1) > ranks)
-    for row in tied:
-        ranks[row] += np.count_nonzero(scores[row, : position[row]] == best[row])
-    rows, columns = np.nonzero(scores >= np.partition(scores, -kept, axis=1)[:, -kept, None])
-    order = np.lexsort((columns, -scores[rows, columns], rows))
-    first = order[np.searchsorted(rows[order], np.arange(len(correct)))[:, None] + np.arange(kept)]
-    return ranks, columns[first]
-
-
-def pairs_at_the_top(directions: Mapping[str, Direction], top_k: int) -> list[tuple[int, int]]:
-    """The distinct (image, caption) pairs among the first k items of any query, sorted by image."""
-    of_images = {(image, int(text)) for image, texts in enumerate(directions["TR"].top[:, :top_k]) for text in texts}
-    of_texts = {(int(image), text) for text, images in enumerate(directions["IR"].top[:, :top_k]) for image in images}
-    return sorted(of_images | of_texts)
-
-
-def reranked(
-    directions: Mapping[str, Direction], top_k: int, pairs: Sequence[tuple[int, int]], scores: Sequence[float]
-) -> dict[str, Direction]:
-    """Rerank the first k items of every query, in both directions; the others keep their ranks.
-
-    Args:
-        directions: "TR" and "IR".
-        pairs: The result of `pairs_at_the_top`.
-        scores: One per pair, higher is better.
-    """
-    score_of = dict(zip(pairs, scores, strict=True))
-    ordered: dict[str, Direction] = {}
-    for name, direction in directions.items():
-        first, rest = direction.top[:, :top_k], direction.top[:, top_k:]
-        pair = (lambda query, item: (query, item)) if name == "TR" else (lambda query, item: (item, query))
-        table = np.array([[score_of[pair(query, int(item))] for item in row] for query, row in enumerate(first)])
-        ranks, items = reranked_ranks(direction.ranks, first, table, direction.correct)
-        ordered[name] = Direction(ranks, np.concatenate([items, rest], axis=1), direction.correct)
-    return ordered
-
-
-def reranked_ranks(
-    ranks: np.ndarray, top: np.ndarray, scores: np.ndarray, correct: Sequence[Sequence[int]]
-) -> tuple[np.ndarray, np.ndarray]:
-    """Ranks after reranking the first k items of each query by another model's scores.
-
-    Args:
-        ranks: [Q] ranks of the best-ranked correct items before reranking.
-        top: [Q, k] indices of the first k items, best first.
-        scores: [Q, k] the other model's scores of these items; ties keep their order.
-        correct: For each query the gallery indices of its correct items.
-
-    Returns:
-        (ranks, top) after reranking. Queries without a correct item among the first k keep their rank.
-    """
-    order = np.argsort(-scores, axis=1, kind="stable")
-    reordered = np.take_along_axis(top, order, 1)
-    new_ranks = ranks.copy()
-    for query, items in enumerate(correct):
-        places = np.flatnonzero(np.isin(reordered[query], list(items)))
-        if len(places):
-            new_ranks[query] = places[0] + 1
-    return new_ranks, reordered
+def _ranked_one(scores: np.ndarray, correct: Sequence[int], kept: int) -> tuple[int, np.ndarray]:
+    """(rank, first items) of one query from its scores [gallery]."""
+    best = scores[list(correct)].max()
+    place = min(item for item in correct if scores[item] == best)
+    rank = 1 + np.count_nonzero(scores > best) + np.count_nonzero(scores[:place] == best)
+    first = np.flatnonzero(scores >= np.partition(scores, -kept)[-kept])
+    return int(rank), first[np.argsort(-scores[first], kind="stable")][:kept]
 
 
 def correct_items(
@@ -202,12 +144,3 @@ def checked_embeddings(queries: ArrayLike, gallery: ArrayLike) -> tuple[np.ndarr
     if one.shape[1] != other.shape[1]:
         raise ValueError(f"queries have {one.shape[1]} dimensions, the gallery {other.shape[1]}")
     return one, other
-
-
-def check_correct(correct: Sequence[Sequence[int]], queries: int, gallery: int) -> None:
-    """Checks that each query has correct items, all of them indices of the gallery."""
-    if len(correct) != queries:
-        raise ValueError(f"there are {queries} queries but correct items of {len(correct)}")
-    for number, items in enumerate(correct):
-        if not items or min(items) < 0 or max(items) >= gallery:
-            raise ValueError(f"query {number} has no correct item in the gallery of {gallery}: {list(items[:5])}")

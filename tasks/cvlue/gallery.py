@@ -1,7 +1,6 @@
 """CVLUE's retrieval as one gallery for dual encoders: all images and distinct captions of a task."""
 
 import json
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -9,7 +8,7 @@ from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.rows_report import RowsReport
 
 if TYPE_CHECKING:
-    from lighteval.tasks.requests import Doc
+    pass
 
 TASKS = ("cvlue_itr", "cvlue_en_itr")
 
@@ -57,26 +56,6 @@ def read_gallery(name: str, by_index: bool = False) -> Gallery:
     texts, of_images, of_texts = correct_items([captions for _, _, captions in rows], by_index)
     images = [str(stored_image(image)) for image, _, _ in rows]
     return Gallery(images, [path for _, path, _ in rows], texts, of_images, of_texts, subset.report, by_index)
-
-
-def match_docs(gallery: Gallery, pairs: Sequence[tuple[int, int]]) -> "list[Doc]":
-    """One question per pair of positions (image, caption), whether they match; the choices are yes, then no."""
-    from lighteval.tasks.requests import Doc
-
-    from cultureval.prompts.templates import render
-
-    language = "zh" if gallery.report["source"] == "cvlue" else "en"
-    answers = {"zh": ["是", "否"], "en": [" yes", " no"]}[language]
-    return [
-        Doc(
-            task_name="retrieval re-ranking",
-            query=render(f"cvlue/templates/{language}/match", caption=gallery.texts[text]),
-            choices=answers,
-            gold_index=0,
-            images=[gallery.images[image]],
-        )
-        for image, text in pairs
-    ]
 
 
 def _own_captions(row: dict[str, Any]) -> tuple[str, str, list[str]]:

@@ -37,7 +37,7 @@ def test_a_recall_is_of_its_direction_s_queries(tmp_path):
     of_images = [[place for place, owner in enumerate(owners) if owner == image] for image in range(7)]
     texts, report = [f"text {place}" for place in range(35)], {"notes": [], "source": "cvlue", "fingerprint": "a" * 16}
     gallery = Gallery(names, names, texts, of_images, [[owner] for owner in owners], report)
-    text, _ = evaluate_retrieval({"cvlue_itr": gallery}, Random(), tmp_path, None)
+    text, _ = evaluate_retrieval({"cvlue_itr": gallery}, Random(), tmp_path)
     (run,) = load(tmp_path).runs
     scores = run.scores["cvlue_itr|0"]
     assert {name: scores[name].n for name in ("TR@1", "TR@10", "IR@1", "IR@10")} == {

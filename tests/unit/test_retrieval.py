@@ -8,7 +8,6 @@ from cultureval.metrics.cvlue.retrieval import (
     list_ranks,
     rank_both_ways,
     ranked,
-    reranked_ranks,
 )
 
 
@@ -69,19 +68,3 @@ def test_impossible_input_is_refused():
     ):
         with pytest.raises(ValueError):
             rank_both_ways(queries, gallery, correct, [[0], [0]], 1)
-
-
-@given(st.integers(1, 6), st.integers(1, 12), st.integers(1, 12), st.integers(0, 10**6))
-def test_the_new_order_of_the_first_items(queries, gallery, k, seed):
-    numbers = np.random.default_rng(seed)
-    asked, items = (numbers.integers(-2, 3, (size, 3)).astype(np.float32) for size in (queries, gallery))
-    correct = [[int(numbers.integers(0, gallery))] for _ in range(queries)]
-    whole = np.argsort(-(asked @ items.T), axis=1, kind="stable")
-    top = whole[:, :k]
-    scores = numbers.integers(0, 3, top.shape).astype(float)
-    ranks, anew = reranked_ranks(ranked(asked, items, correct, k).ranks, top, scores, correct)
-    for query, row in enumerate(whole):
-        order = sorted(range(top.shape[1]), key=lambda place: -scores[query, place])
-        expected = [*(row[place] for place in order), *row[top.shape[1] :]]
-        assert anew[query].tolist() == expected[: top.shape[1]]
-        assert ranks[query] == expected.index(correct[query][0]) + 1
