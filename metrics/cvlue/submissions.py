@@ -216,7 +216,7 @@ def _joined(gold: Any, pred: Any, key: Sequence[str], answer: str) -> Iterator[t
         if answer not in mine:
             raise CulturevalError(f"The prediction of {', '.join(key)} {number!r} has no {answer!r}.")
         if mine.get("image", right.get("image")) != right.get("image"):
-            raise CulturevalError(f"{', '.join(key)} {number!r} is of another image in the prediction file.")
+            raise CulturevalError(f"{', '.join(key)} {number!r} is of another image in the prediction.")
         yield number, right, mine
 
 
@@ -224,7 +224,8 @@ def _by_key(records: Sequence[Record], which: str, key: Sequence[str]) -> dict[A
     table: dict[Any, Record] = {}
     for record in records:
         if not all(isinstance(record.get(name), int | str) for name in key):
-            raise CulturevalError(f"A record of the {which} file has no {', '.join(key)} as integer or text: {shorten(dict(record))}.")
+            what = f"has no {', '.join(key)} as integer or text"
+            raise CulturevalError(f"A record of the {which} file {what}: {shorten(dict(record))}.")
         number = record[key[0]] if len(key) == 1 else tuple(record[name] for name in key)
         if number in table:
             raise CulturevalError(f"{', '.join(key)} {number!r} is duplicated in the {which} file.")
