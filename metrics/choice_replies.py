@@ -46,31 +46,27 @@ _LINKS = (
     r"[:：=\-–—>\u2192])){0,3}\s{0,3}(?:(?:the )?(?:option|choice|letter)|(?:ال)?(?:خيار|حرف|رقم)|选项)?[:：]?[^\S\n]?"
 )
 _STATEMENT = re.compile(
-    rf"(?<!\w)(?:(?:{_STATES}){_LINKS}|(?P<option>options?|choices?|(?:ال)?(?:خيارا?ت?|اختيار|اجابه)|选项)[^\S\n]?)",
-    re.I,
+    rf"(?i)(?<!\w)(?:(?:{_STATES}){_LINKS}|(?P<option>options?|choices?|(?:ال)?(?:خيارا?ت?|اختيار|اجابه)|选项)[^\S\n]?)",
 )
 _CALLED_RIGHT = re.compile(
-    r"[^\S\n]?(?:(?:هو|هي|هما|هم)? ?(?:(?:ال)?(?:خيار|جواب|اجابه|اختيار) )?(?:ال)?(?:صحيحه?|صح|انسب|افضل|جواب|اجابه)|"
+    r"(?i)[^\S\n]?(?:(?:هو|هي|هما|هم)? ?(?:(?:ال)?(?:خيار|جواب|اجابه|اختيار) )?(?:ال)?(?:صحيحه?|صح|انسب|افضل|جواب)|"
     r"(?:is|are|must be) (?:all |both )?(?:the )?(?:correct|right|best)|(?:是|为)?正确)"
     r"(?!\w| (?:that|only|if|in part|لو|اذا))",
-    re.I,
 )
 _AND = re.compile(r"[^\S\n]?(?:[،,]\n?|[/&+、;؛\n]|(?:و|and)(?!\w)|和|و(?=\w))[^\S\n]?(?:(?:و|and) |و(?=\w))?", re.I)
 # Words before a statement in its sentence that deny, ask, suppose or report it, and words right after its label that
 # deny it. A further label in the line of a statement makes it unclear, unless a denial or a reason stands before that.
 _UNSAID = re.compile(
-    r"(?<!\w)(?:not|never|\w+nt|n?either|nor|nobody|if|whether|unless|assum\w+|suppose|least|second|worst|wrong|incorrect|"
+    r"(?i)(?<!\w)(?:not|never|\w+nt|n?either|nor|nobody|if|whether|unless|assum\w+|suppose|least|second|worst|wrong|incorrect|"
     r"false|rule|hard|might|may|could|maybe|perhaps|possibly|people|many|most|some|others|students?|friend|first|"
     r"initially|says?|said|told|claims?|suggests?|argues?|key|misconception|example|form(?:at)?|هل|لو|اذا|ان كانت?|"
     r"ليست?|لست|لا|لم|لن|ما|مش|مو|غير|ماشي|ربما|قد|ممكن|يمكن|لعل|[اني]ف?ترض|لنفترض|نفرض|بعض\w*|البعض|كثير\w*|الكثير\w*|"
     r"الناس|الطلاب|يقول|يقولون|تقول|قال|يظن|يظنون|يعتقد|اقل|ابعد|خاطئه?|الخاطئه?|خطا|الخطا|الاولي|مثال|مثلا|صيغه|الصيغه)"
     r"(?!\w)|不|非|如果|是否|可能|认为|有人",
-    re.I,
 )
 _DENIED = re.compile(
-    r"[^\w\n]{0,3}[?؟]|[^\w\n]{0,4}(?:(?:is|are|هي|هو) )?ف?(?:not (?:correct|right|true)|wrong|incorrect|خاطئه?|خطا|"
-    r"غلط|غير|مستبعده?|if\b|unless|اذا|لو|في حاله|etc|الخ|不正确|不对|错|如果)|[^\S\n]?(?:…|\.\.)",
-    re.I,
+    r"(?i)[^\w\n]{0,3}[?؟]|[^\w\n]{0,4}(?:(?:is|are|هي|هو) )?ف?(?:not (?:correct|right|true)|wrong|incorrect|خاطئه?|"
+    r"خطا|غلط|غير|مستبعده?|if\b|unless|اذا|لو|في حاله|etc|الخ|不正确|不对|错|如果)|[^\S\n]?(?:…|\.\.)",
 )
 _ASIDE = re.compile(
     r"(?<!\w)(?:not|rather than|instead of|و?ليست?|مش|مو|because|since|لان\w*|حيث)(?!\w)|不是|并非|因为|\n", re.I
@@ -79,8 +75,7 @@ _END = re.compile(rf"{_ASIDE.pattern}|[.؛;!](?!\w)|。", re.I)
 _SENTENCE_END = re.compile(r"[.!?؟。\n؛;]|(?<!\w)(?:but|so|بل|لكن|اذن|لذا|لذلك)(?!\w)|但|所以")
 # A line that begins another question, which models invent where they are not stopped.
 _NEXT_QUESTION = re.compile(
-    r"\n(?:(?:السؤال|سؤال|question|q|human|user|المستخدم|问题|题目)(?![^\W\d_])[^\n:：]{0,30}[:：]|<\|?(?:im_start|user|endoftext))",
-    re.I,
+    r"(?i)\n(?:(?:السؤال|سؤال|question|q|human|user|المستخدم|问题|题目)(?![^\W\d_])[^\n:：]{0,30}[:：]|<\|?(?:im_start|user|endoftext))",
 )
 
 
