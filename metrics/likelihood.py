@@ -6,18 +6,14 @@ first; the paper's Eq. 1 has no such division. The label of option five (heh and
 division halves its log-probability and favours it: `argmax_accuracy` is reported next to the headline for that reason.
 """
 
-import operator
 import re
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from cultureval.metrics.standard_errors import finite_numbers
+from cultureval.metrics.statistics import Floats, finite_numbers
 
 OF_CHOICE = "the log-probability of choice"
-Floats, Integers = NDArray[np.float64], NDArray[np.int64]
 PER_CODE_POINT = ("acc_norm", "gold_probability_mass", "gold_set_match")
 PER_TOKEN = re.compile(r"(R|TR|IR)@\d+|MRR|NDCG|mean_rank|gold_ties")  # CVLUE's ranks; with a suffix they are of sums
 
@@ -37,7 +33,7 @@ def char_normalized_accuracy(logprobs: Sequence[float], choices: Sequence[str], 
         ValueError: No option, lengths differ, a log-probability is not finite, an option is empty, or a bad `gold`.
     """
     scores = _char_normalized(logprobs, choices)
-    return float(np.argmax(scores) == _gold_position(gold, scores.size))
+    return _best_is_gold(scores, gold)
 
 
 def argmax_accuracy(logprobs: Sequence[float], gold: int) -> float:
@@ -46,7 +42,7 @@ def argmax_accuracy(logprobs: Sequence[float], gold: int) -> float:
     Arguments, value and errors are those of `char_normalized_accuracy`.
     """
     scores = finite_numbers(logprobs, OF_CHOICE)
-    return float(np.argmax(scores) == _gold_position(gold, scores.size))
+    return _best_is_gold(scores, gold)
 
 
 def gold_probability_mass(
@@ -104,33 +100,30 @@ def scores_of_options(
     return scores.tolist()
 
 
-def _char_normalized(logprobs: Sequence[float], choices: Sequence[str]) -> np.ndarray:
+def _char_normalized(logprobs: Sequence[float], choices: Sequence[str]) -> Floats:
     scores = finite_numbers(logprobs, OF_CHOICE)
     if len(choices) != scores.size:
         raise ValueError(f"there are {scores.size} log-probabilities but {len(choices)} choices")
-    empty = [index for index, choice in enumerate(choices) if not choice]
-    if empty:
-        raise ValueError(f"choice {empty[0]} is empty, so its log-probability cannot be divided by its length")
+    if "" in choices:
+        place = list(choices).index("")
+        raise ValueError(f"choice {place} is empty, so its log-probability cannot be divided by its length")
     return scores / [len(choice) for choice in choices]
 
 
-def _gold_position(gold: Any, count: int) -> int:
-    try:
-        position = operator.index(gold)
-    except TypeError:
-        position = None
-    if position is None or isinstance(gold, bool):
-        raise ValueError(f"gold must be an integer, not {gold!r}")
-    if not 0 <= position < count:
-        raise ValueError(f"gold {position} is outside the {count} choices (0 to {count - 1})")
-    return position
+def _best_is_gold(scores: Floats, gold: int) -> float:
+    positions = _gold_positions(gold, scores.size)
+    if len(positions) > 1:
+        raise ValueError(f"gold {gold} must be one choice")
+    return float(np.argmax(scores) == positions[0])
 
 
 def _gold_positions(gold: int | Sequence[int], count: int) -> list[int]:
-    several = list(gold) if isinstance(gold, list | tuple | np.ndarray) and np.ndim(gold) else [gold]
-    positions = [_gold_position(one, count) for one in several]
-    if len(set(positions)) < len(positions):
-        raise ValueError(f"gold {positions} has a duplicate")
-    if not positions:
-        raise ValueError("gold is empty; at least one choice must be correct")
-    return positions
+    positions = np.atleast_1d(np.asarray(gold))
+    if positions.dtype.kind not in "iu" or positions.ndim > 1:
+        raise ValueError(f"gold must be an integer, or several, not {gold!r}")
+    found = positions.tolist()
+    if not all(0 <= one < count for one in found):
+        raise ValueError(f"gold {gold} is outside the {count} choices (0 to {count - 1})")
+    if not found or len(set(found)) < len(found):
+        raise ValueError(f"gold {gold} must be one choice or several different ones")
+    return found

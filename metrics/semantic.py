@@ -1,13 +1,12 @@
-"""BERTScore (Zhang et al., ICLR 2020), as QIMMA computes it: no idf weights, no rescaling, the model's last layer.
+"""BERTScore (Zhang et al., ICLR 2020) by the authors' package bert-score: no idf weights, no rescaling.
 
-QIMMA paper (arXiv 2604.03395) section 5.1: BERTScore F1 with AraBERT v02 scores QIMMA's generated answers.
-As in the authors' package bert-score, special tokens around a text ([CLS], [SEP]) have weight 0, but can be the best
-match of a word of the other.
+QIMMA paper (arXiv 2604.03395) section 5.1: BERTScore F1 with AraBERT v02, its last layer, scores generated answers.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -18,28 +17,13 @@ from cultureval.runtime.progress import Progress
 from cultureval.runtime.settings import current_settings, variable_of
 from cultureval.runtime.weight_files import missing_vocabulary, missing_weights, unusable_weights
 
-if TYPE_CHECKING:
-    from torch import Tensor
-
 DEFAULT_MODEL = "aubmindlab/bert-base-arabertv02"
 # JEEM section 5.1.1: CAMeLBERT, trained on MSA and dialects, hence the variant `mix`; the paper names no
 # layer. We chose 9 of 12: the package bert-score uses it for bert-base-uncased and multilingual BERT.
 CAPTION_MODEL, CAPTION_LAYER = "CAMeL-Lab/bert-base-arabic-camelbert-mix", 9
 NO_MODEL = "none"  # as the captions' model: their BERTScore is left out
 MAX_TOKENS = 512
-# Token vectors in memory: 200 MB of them for a model of 768 dimensions in float32.
-HELD_TOKENS = 2**16
-
-Pair = tuple[str, str]
-
-
-class BertScoreModel(NamedTuple):
-    """A loaded model with its tokenizer; texts are truncated to `max_tokens`."""
-
-    tokenizer: Any
-    model: Any
-    max_tokens: int
-    device: str
+PAIRS_AT_ONCE = 500  # the package holds the token vectors of all its texts, about 1.5 MB each
 
 
 def bertscore_model() -> str:
@@ -54,11 +38,16 @@ def caption_bertscore_model() -> tuple[str, int]:
 
 
 def check_caption_bertscore() -> None:
-    """Load and try JEEM's BERTScore model and layer, before a long run starts; the error names the variable to set."""
+    """Load JEEM's BERTScore model and layer, before a long run starts; the error names the variable to set."""
     try:
         try_bertscore(*caption_bertscore_model())
     except ValueError as error:
         raise CulturevalError(f"{variable_of('caption_bertscore_layer')}: {error}.") from error
+
+
+def try_bertscore(model: str, num_layers: int | None = None) -> None:
+    """Load a model before a long run starts; errors are those of `load_encoder`."""
+    load_encoder(local_copy(model), num_layers, scoring_device())
 
 
 def bertscore(
@@ -95,13 +84,30 @@ def bertscore(
         raise ValueError("there is no text to score")
     if not all(groups):
         raise ValueError(f"item {[bool(group) for group in groups].index(False)} has no reference")
-    texts = [_clean(prediction) for prediction in predictions]
-    asked = [[(text, _clean(reference)) for reference in group] for text, group in zip(texts, groups, strict=True)]
-    pairs = {pair for group in asked for pair in group if all(pair)}
-    scores = _score_pairs(pairs, load_encoder(local_copy(model), num_layers, device), batch_size) if pairs else {}
+    asked = [[(_clean(text), _clean(one)) for one in group] for text, group in zip(predictions, groups, strict=True)]
+    pairs = sorted({pair for group in asked for pair in group if all(pair)}, key=lambda pair: -len(pair[0]))
+    scores: dict[tuple[str, str], tuple[float, ...]] = {}
+    with Progress(len(pairs), "BERTScore", "pair") as progress:
+        for start in range(0, len(pairs), PAIRS_AT_ONCE):
+            part = pairs[start : start + PAIRS_AT_ONCE]
+            found = _score_pairs(part, load_encoder(local_copy(model), num_layers, device), batch_size)
+            scores |= dict(zip(part, map(tuple, found.tolist()), strict=True))
+            progress.update(len(part))
     best = [np.max([scores.get(pair, (0.0, 0.0, 0.0)) for pair in group], axis=0) for group in asked]
     columns = np.asarray(best, dtype=np.float64).reshape(-1, 3).T
     return dict(zip(("precision", "recall", "f1"), columns, strict=True))
+
+
+def _score_pairs(pairs: Sequence[tuple[str, str]], encoder: tuple[Any, Any], batch_size: int) -> np.ndarray:
+    """[N, 3] precision, recall and F1; 0 where a text has no token but special ones, which have no weight."""
+    from bert_score.utils import bert_cos_score_idf
+
+    tokenizer, network = encoder
+    weights = defaultdict(lambda: 1.0, {tokenizer.cls_token_id: 0.0, tokenizer.sep_token_id: 0.0})
+    ours, theirs = (list(side) for side in zip(*pairs, strict=True))
+    device = str(network.device)
+    found = bert_cos_score_idf(network, theirs, ours, tokenizer, weights, batch_size=batch_size, device=device).numpy()
+    return np.where(np.isnan(found).any(axis=1, keepdims=True), 0, found)
 
 
 def _clean(text: str) -> str:
@@ -110,61 +116,32 @@ def _clean(text: str) -> str:
 
 
 @lru_cache(maxsize=4)
-def load_encoder(model: str, num_layers: int | None, device: str) -> BertScoreModel:
-    """Load a model once per process, without the layers above `num_layers`, in float32.
+def load_encoder(model: str, num_layers: int | None, device: str) -> tuple[Any, Any]:
+    """Load a tokenizer and its model once per process, without the layers above `num_layers`, in float32.
 
     Raises:
         ValueError: The model has no such layer.
-        CulturevalError: The model cannot be loaded.
+        CulturevalError: The model cannot be loaded; the message says how to set a local folder.
     """
     import torch
-    from transformers import AutoModel
+    from transformers import AutoConfig, AutoModel, AutoTokenizer
 
-    config, tokenizer = check_bertscore_model(model, num_layers)
-    layers = config.num_hidden_layers if num_layers is None else num_layers
-    try:
+    try:  # broken files raise many types: OSError, ValueError, KeyError, exceptions of the Rust tokenizers
+        config, tokenizer = AutoConfig.from_pretrained(model), AutoTokenizer.from_pretrained(model)
+        layers = config.num_hidden_layers if num_layers is None else num_layers
         network, report = AutoModel.from_pretrained(
-            model, num_hidden_layers=layers, dtype=torch.float32, output_loading_info=True
+            model, num_hidden_layers=max(1, layers), dtype=torch.float32, output_loading_info=True
         )
     except Exception as error:
         raise _not_loadable(model, str(error)) from error
-    if wrong := missing_weights(network, report, not_needed=["pooler"]) or unusable_weights(network):
+    if not 1 <= layers <= config.num_hidden_layers:
+        raise ValueError(f"num_layers={layers} is outside the {config.num_hidden_layers} layers of {model}")
+    wrong = missing_vocabulary(tokenizer) or missing_weights(network, report, not_needed=["pooler"])
+    if wrong := wrong or unusable_weights(network):
         raise _not_loadable(model, f"it {wrong}")
     limits = (MAX_TOKENS, tokenizer.model_max_length, getattr(config, "max_position_embeddings", 0))
-    return BertScoreModel(tokenizer, network.eval().to(device), min(limit for limit in limits if limit > 0), device)
-
-
-def try_bertscore(model: str, num_layers: int | None = None) -> None:
-    """Load a model and score a sentence against itself, and another one, before a long run starts."""
-    texts = ["ذهب الطالب إلى المدرسة", "عايز اروح السوق دلوقتي"]
-    same, other = bertscore(texts, [texts[0]] * 2, model, num_layers, device=scoring_device())["f1"]
-    if not (abs(same - 1) < 1e-3 and np.isfinite(other) and other < 1):
-        raise _not_loadable(model, f"it scores a sentence against itself {same:.3f}, and another one {other:.3f}")
-
-
-def check_bertscore_model(model: str, num_layers: int | None = None) -> tuple[Any, Any]:
-    """Check, before a long run starts, that a model's configuration and tokenizer load.
-
-    Returns:
-        The configuration and the tokenizer.
-
-    Raises:
-        ValueError: The model has no such layer.
-        CulturevalError: One of them does not load; the message says how to set a local folder.
-    """
-    from transformers import AutoConfig, AutoTokenizer
-
-    # Broken files raise many types: OSError, ValueError, KeyError, exceptions of the Rust tokenizers.
-    try:
-        place = local_copy(model)
-        config, tokenizer = AutoConfig.from_pretrained(place), AutoTokenizer.from_pretrained(place)
-    except Exception as error:
-        raise _not_loadable(model, str(error)) from error
-    if missing := missing_vocabulary(tokenizer):
-        raise _not_loadable(model, f"it {missing}")
-    if num_layers is not None and not 1 <= num_layers <= config.num_hidden_layers:
-        raise ValueError(f"num_layers={num_layers} is outside the {config.num_hidden_layers} layers of {model}")
-    return config, tokenizer
+    tokenizer.model_max_length = min(limit for limit in limits if limit > 0)  # the package truncates to it
+    return tokenizer, network.eval().to(device)
 
 
 def _not_loadable(model: str, reason: str) -> CulturevalError:
@@ -174,85 +151,3 @@ def _not_loadable(model: str, reason: str) -> CulturevalError:
         f"The BERTScore model {model!r} cannot be loaded ({first_line}). Set {variable} (captions: {of_captions}) "
         "to a local folder with its configuration, weights and tokenizer, or pass --data DIR of `cultureval mirror`."
     )
-
-
-def _score_pairs(pairs: set[Pair], encoder: BertScoreModel, batch_size: int) -> dict[Pair, tuple[float, float, float]]:
-    """Precision, recall and F1 of distinct pairs of non-empty texts, in blocks that limit the vectors in memory."""
-    texts = sorted({text for pair in pairs for text in pair})
-    encoded = encoder.tokenizer(texts, truncation=True, max_length=encoder.max_tokens)["input_ids"]
-    tokens = dict(zip(texts, encoded, strict=True))
-    weighted = {text for text in texts if set(tokens[text]) - _unweighted(encoder)}
-    pairs = {pair for pair in pairs if set(pair) <= weighted}  # of others nothing can be matched: they score 0
-    if not pairs:
-        return {}
-    # The longest first, so that too large a batch fails early; equal predictions are adjacent.
-    order = sorted(pairs, key=lambda pair: (-len(tokens[pair[0]]), pair))
-    return _match_all(order, tokens, encoder, batch_size)
-
-
-def _unweighted(encoder: BertScoreModel) -> set[int]:
-    return {encoder.tokenizer.cls_token_id, encoder.tokenizer.sep_token_id}
-
-
-def _match_all(
-    order: Sequence[Pair], tokens: dict[str, list[int]], encoder: BertScoreModel, batch_size: int
-) -> dict[Pair, tuple[float, float, float]]:
-    """The scores of pairs in their order; `tokens` are those of their texts."""
-    import torch
-
-    from cultureval.runtime.onednn_products import onednn_products
-
-    scores: dict[Pair, tuple[float, float, float]] = {}
-    with Progress(len(order), "BERTScore", "pair") as progress, torch.inference_mode():
-        for block in _blocks(order, tokens):
-            texts = sorted({text for pair in block for text in pair}, key=lambda text: -len(tokens[text]))
-            with onednn_products(encoder.device):
-                vectors = _token_vectors(texts, tokens, encoder, batch_size)
-            found = torch.stack([_match(*(vectors[text] for text in pair)) for pair in block])
-            scores |= dict(zip(block, map(tuple, found.tolist()), strict=True))
-            progress.update(len(block))
-    return scores
-
-
-def _token_vectors(
-    texts: Sequence[str], tokens: dict[str, list[int]], encoder: BertScoreModel, batch_size: int
-) -> "dict[str, tuple[Tensor, Tensor]]":
-    """The last layer's vectors of each text's tokens, of length 1, and the tokens' weights, 0 or 1."""
-    import torch
-    from torch.nn.utils.rnn import pad_sequence
-
-    found = {}
-    unweighted = torch.tensor(sorted(_unweighted(encoder)), device=encoder.device)
-    for start in range(0, len(texts), batch_size):
-        batch = texts[start : start + batch_size]
-        ids = [torch.tensor(tokens[text], device=encoder.device) for text in batch]
-        padded = pad_sequence(ids, batch_first=True, padding_value=encoder.tokenizer.pad_token_id)
-        shown = pad_sequence([torch.ones_like(one) for one in ids], batch_first=True)
-        states = torch.nn.functional.normalize(encoder.model(padded, attention_mask=shown)[0], dim=-1)
-        for text, row, own in zip(batch, states, ids, strict=True):
-            found[text] = row[: len(own)].clone(), (~torch.isin(own, unweighted)).to(row.dtype)
-    return found
-
-
-def _match(prediction: "tuple[Tensor, Tensor]", reference: "tuple[Tensor, Tensor]") -> "Tensor":
-    """Precision, recall and F1 (section 3 of the paper): each token's best cosine among those of the other text."""
-    import torch
-
-    (ours, our_weights), (theirs, their_weights) = prediction, reference
-    cosines = ours @ theirs.T
-    precision = (cosines.amax(1) * our_weights).sum() / our_weights.sum()
-    recall = (cosines.amax(0) * their_weights).sum() / their_weights.sum()
-    both = precision + recall
-    return torch.stack([precision, recall, torch.where(both == 0, both, 2 * precision * recall / both)])
-
-
-def _blocks(pairs: Iterable[Pair], tokens: dict[str, list[int]]) -> Iterator[list[Pair]]:
-    block, size = [], 0
-    for pair in pairs:
-        block.append(pair)
-        size += sum(len(tokens[text]) for text in pair)
-        if size >= HELD_TOKENS:
-            yield block
-            block, size = [], 0
-    if block:
-        yield block

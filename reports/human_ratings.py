@@ -10,9 +10,8 @@ from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cultureval.metrics.agreement import Coefficient, tau_c_with_interval
+from cultureval.metrics.agreement import Coefficient, rater_agreement, tau_c_with_interval
 from cultureval.metrics.judges.items import metric_part
-from cultureval.metrics.rater_agreement import rater_agreement
 from cultureval.reports.terminal_tables import terminal_table
 from cultureval.runs.loading import Run, load
 from cultureval.runs.rows import names_of, rows_of, saved_reply

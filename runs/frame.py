@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cultureval.metrics.declared import DEN, SUMS
-from cultureval.metrics.standard_errors import Floats
+from cultureval.metrics.statistics import Floats
 from cultureval.runs.files import read_details
 from cultureval.runtime.dotted_names import load_attribute
 from cultureval.runtime.errors import CulturevalError

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from cultureval.metrics.standard_errors import TINY, Floats
+from cultureval.metrics.statistics import TINY, Floats
 from cultureval.runs.frame import Parts, ends, of_sums
 from cultureval.runs.scores import Influence, Score, average, complete, fill, influences, items_of, mean
 

@@ -15,8 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cultureval.metrics.declared import SHARE
-from cultureval.metrics.proportions import NORMAL_95
-from cultureval.metrics.standard_errors import TINY, Floats, at_ends, jackknife
+from cultureval.metrics.statistics import NORMAL_95, TINY, Floats, at_ends, jackknife
 from cultureval.runs.frame import COLUMNS, SCORE, Parts, ends, of_sums
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from typing import Any, Literal, get_args
 from pydantic import TypeAdapter, ValidationError
 
 from cultureval.audit.items import AuditItem
-from cultureval.metrics.rater_agreement import gwet_ac1, krippendorff_alpha
+from cultureval.metrics.agreement import gwet_ac1, krippendorff_alpha
 from cultureval.runtime.errors import CulturevalError
 from cultureval.tasks.manifest import Decision, Manifest, ManifestRow, misfit
 

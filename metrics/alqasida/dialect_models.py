@@ -3,25 +3,21 @@
 Each is loaded on first use, from the hub id or folder in the settings.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from cultureval.metrics.alqasida.countries import COUNTRIES, COUNTRY_NAMES, REGIONS
-from cultureval.metrics.alqasida.fasttext_file import labels_of
+from cultureval.metrics.alqasida.countries import COUNTRIES, COUNTRY_NAMES
 from cultureval.runtime.data.scorers import local_copy, versioned_name
 from cultureval.runtime.devices import scoring_device
 from cultureval.runtime.errors import CulturevalError, all_of
 from cultureval.runtime.progress import Progress
 from cultureval.runtime.settings import current_settings, variable_of
 from cultureval.runtime.weight_files import missing_vocabulary, missing_weights, unusable_weights
-
-if TYPE_CHECKING:
-    import torch
 
 NADI, ALDI, LID = "NADI", "ALDi", "LID"
 SETTINGS = {NADI: "nadi_model", ALDI: "aldi_model", LID: "lid_model"}
@@ -34,17 +30,8 @@ OUTPUTS = {NADI: len(COUNTRIES), ALDI: 1}
 # Labels of the language identification model that count as Arabic, in any script (the paper's program).
 ARABIC = frozenset("ara arb arq arz acm ayp apc ajp afb ayl ary acw ars apd aeb ayn acq".split())
 MAX_TOKENS = 512
-TEXTS_PER_BATCH = 256
-# Tokens of a batch: on a CPU larger ones leave its caches, and are slower than single texts.
+# Tokens of a batch with padding: on a CPU larger ones leave its caches, and are slower than single texts.
 CPU_TOKENS, ACCELERATOR_TOKENS = 512, 16_384
-# A batch's shortest text has at least this share of the tokens of its longest, so that less than a tenth is padding.
-LEAST_SHARE = 0.9
-# Sentences of known language and dialect, on which the models are tried before a run.
-STANDARD = "ذهب الطالب إلى المدرسة صباح اليوم وقرأ كتابا عن تاريخ المدينة القديمة"
-EGYPTIAN = "عايز اروح السوق دلوقتي عشان اجيب شوية حاجات للبيت انت فين بقالي ساعة مستنيك"
-MOROCCAN = "بغيت نمشي للسوق دابا باش نشري شي حوايج للدار فين كنتي هادي ساعة وانا كنتسناك"
-ENGLISH = "The student went to school this morning and read a book about the old city."
-TRAINED_SIZE = 256  # dimensions: tiny classifiers have random weights, and are not asked what they cannot know
 
 
 @dataclass(frozen=True)
@@ -57,31 +44,31 @@ class Classifier:
     device: str
 
     def logits(self, texts: Sequence[str]) -> np.ndarray:
-        """Raw outputs, float64 of shape (N, labels), in batches of texts of like length.
-
-        Texts of the same tokens, as those that differ in spaces only, are read once.
-        """
+        """Raw outputs, float64 of shape (N, labels); texts of the same tokens are read once."""
         encoded = [tuple(tokens) for tokens in self._encode(texts)]
-        distinct = list(dict.fromkeys(encoded))
-        found = self._outputs(sorted(distinct, key=len, reverse=True))
+        distinct = sorted(set(encoded), key=lambda tokens: (-len(tokens), tokens))
+        limit = CPU_TOKENS if self.device.partition(":")[0] == "cpu" else ACCELERATOR_TOKENS
+        found: dict[tuple[int, ...], np.ndarray] = {}
+        with Progress(len(distinct), "Classifying", "text", silent=len(distinct) < 2) as progress:
+            while len(found) < len(distinct):
+                batch = distinct[len(found) :]
+                batch = batch[: max(1, limit // len(batch[0]))]
+                found |= dict(zip(batch, self._outputs(batch), strict=True))
+                progress.update(len(batch))
         return np.array([found[tokens] for tokens in encoded]).reshape(len(encoded), self.model.config.num_labels)
 
-    def _outputs(self, distinct: Sequence[tuple[int, ...]]) -> dict[tuple[int, ...], np.ndarray]:
-        """Raw outputs of distinct texts of tokens, in batches."""
+    def _outputs(self, batch: Sequence[Sequence[int]]) -> np.ndarray:
+        """Raw outputs of one batch, padded on the right: BERT has absolute positions."""
         import torch
+        from torch.nn.utils.rnn import pad_sequence
 
         from cultureval.runtime.onednn_products import onednn_products
 
-        found = np.zeros((len(distinct), self.model.config.num_labels))
-        tokens_per_batch = CPU_TOKENS if torch.device(self.device).type == "cpu" else ACCELERATOR_TOKENS
-        with Progress(len(distinct), "Classifying", "text", silent=len(distinct) < 2) as progress:
-            for batch in batches_by_length([len(tokens) for tokens in distinct], tokens_per_batch):
-                ids, mask = self._padded([distinct[index] for index in batch])
-                with torch.inference_mode(), onednn_products(self.device):
-                    output = self.model(input_ids=ids.to(self.device), attention_mask=mask.to(self.device))
-                found[batch] = output.logits.double().cpu().numpy()
-                progress.update(len(batch))
-        return dict(zip(distinct, found, strict=True))
+        rows = [torch.tensor(tokens, device=self.device) for tokens in batch]
+        ids = pad_sequence(rows, batch_first=True, padding_value=self.tokenizer.pad_token_id or 0)
+        mask = pad_sequence([torch.ones_like(row) for row in rows], batch_first=True)
+        with torch.inference_mode(), onednn_products(self.device):
+            return self.model(input_ids=ids, attention_mask=mask).logits.double().cpu().numpy()
 
     def cut(self, texts: Sequence[str]) -> set[str]:
         """The texts that are truncated."""
@@ -97,17 +84,6 @@ class Classifier:
         limit = {"truncation": True, "max_length": self.max_tokens} if cut else {}
         cleaned = [_plain(text) for text in texts]
         return self.tokenizer(cleaned, return_attention_mask=False, return_token_type_ids=False, **limit)["input_ids"]
-
-    def _padded(self, rows: Sequence[Sequence[int]]) -> tuple["torch.Tensor", "torch.Tensor"]:
-        """Token ids and mask of a batch, padded on the right: BERT has absolute positions."""
-        import torch
-
-        ids = np.full((len(rows), max(map(len, rows))), self.tokenizer.pad_token_id or 0, dtype=np.int64)
-        mask = np.zeros_like(ids)
-        for number, row in enumerate(rows):
-            ids[number, : len(row)] = row
-            mask[number, : len(row)] = 1
-        return torch.from_numpy(ids), torch.from_numpy(mask)
 
 
 class DialectModels:
@@ -147,15 +123,14 @@ class DialectModels:
         return np.array([self.language(text) in ARABIC for text in texts], dtype=bool)
 
     @cached_property
-    def _language_model(self) -> str:
-        """Where it is, looked up once and not for each text."""
-        return local_copy(self.names[LID])
+    def _language_model(self) -> Any:
+        return load_language_model(local_copy(self.names[LID]))
 
     def language(self, text: str) -> str:
         """ISO 639-3 code of the most likely language of a text; "" for an empty text, or one without a known word."""
         if not text:
             return ""
-        labels, _ = load_language_model(self._language_model).predict(_plain(one_line(text)))
+        labels, _ = self._language_model.predict(_plain(one_line(text)))
         return labels[0].removeprefix("__label__").partition("_")[0] if labels else ""
 
     def truncated(self, texts: Sequence[str]) -> set[str]:
@@ -186,85 +161,22 @@ def models_signature() -> str:
 
 
 def check_models() -> None:
-    """Load and try the three classifiers, before a long run starts; the error says how to set a local one."""
+    """Load the three classifiers, before a long run starts; the error says how to set a local one."""
     all_of([partial(check_model, kind) for kind in (LID, NADI, ALDI)])
 
 
 def check_model(kind: str) -> None:
     """As `check_models`, for one classifier."""
     models = configured_models()
-    name = models.names[kind]
-    if reason := (_tried_language_model(models) if kind == LID else _tried_classifier(kind, models._classifier(kind))):
-        raise _not_usable(kind, name, reason)
-
-
-def _tried_language_model(models: DialectModels) -> str | None:
-    """What is wrong with the answers on an Arabic and an English sentence, as a clause."""
-    for text, language, right in ((STANDARD, "Arabic", True), (ENGLISH, "English", False)):
-        if (found := models.language(text)) in ARABIC and right or found == "eng" and not right:
-            continue
-        return f"it takes a sentence in {language} for {found!r}"
-    return None
-
-
-@lru_cache(maxsize=4)
-def _tried_classifier(kind: str, classifier: Classifier) -> str | None:
-    """What is wrong with the outputs on sentences of known dialects, as a clause; tried once per process.
-
-    Only differences are checked that any trained model gets right, so that other versions of the models pass.
-    """
-    if reason := _foreign_tokenizer(classifier):
-        return reason
-    outputs = classifier.logits([EGYPTIAN, MOROCCAN, STANDARD])
-    if not np.isfinite(outputs).all():
-        return "its outputs are not numbers (NaN or infinite)"
-    if getattr(classifier.model.config, "hidden_size", 0) < TRAINED_SIZE:
-        return None
-    egyptian, moroccan, standard = outputs
-    if kind == ALDI:
-        known = min(egyptian[0], moroccan[0]) > standard[0]
-        return None if known else "it finds Standard Arabic more dialectal than a dialect"
-    difference = egyptian - moroccan
-    # Of all countries, an Egyptian sentence speaks most for one of the Nile, and a Moroccan one for one of the Maghreb.
-    most, least = (COUNTRIES[place] for place in (difference.argmax(), difference.argmin()))
-    if most in REGIONS["Nile"] and least in REGIONS["Maghreb"]:
-        return None
-    return "it does not tell an Egyptian sentence from a Moroccan one; are its labels in NADI's order?"
-
-
-def _foreign_tokenizer(classifier: Classifier) -> str | None:
-    """What is wrong with the tokenizer on Arabic sentences, as a clause: is it the model's?"""
-    tokens = [token for row in classifier._encode([EGYPTIAN, MOROCCAN, STANDARD]) for token in row]
-    if max(tokens) >= classifier.model.config.vocab_size:
-        return f"its tokenizer makes token {max(tokens)}, and the model has {classifier.model.config.vocab_size}"
-    if 2 * tokens.count(classifier.tokenizer.unk_token_id) > len(tokens):
-        return "its tokenizer does not know Arabic words"
-    return None
+    if kind == LID:
+        load_language_model(local_copy(models.names[LID]))
+    else:
+        models._classifier(kind)
 
 
 def one_line(text: str) -> str:
     """The text with spaces for line feeds: the only cleaning of the paper's program."""
     return text.replace("\n", " ")
-
-
-def batches_by_length(lengths: Sequence[int], tokens_per_batch: int) -> Iterator[list[int]]:
-    """Indices in batches of like length (`LEAST_SHARE`), the longest first, of at most `TEXTS_PER_BATCH`.
-
-    Args:
-        lengths: Tokens of each text.
-        tokens_per_batch: Limit with padding; a longer text is a batch of its own.
-    """
-    order = sorted(range(len(lengths)), key=lambda index: -lengths[index])
-    batch: list[int] = []
-    for index in order:
-        longest = lengths[batch[0]] if batch else 0
-        full = len(batch) == TEXTS_PER_BATCH or (len(batch) + 1) * longest > tokens_per_batch
-        if batch and (full or lengths[index] < LEAST_SHARE * longest):
-            yield batch
-            batch = []
-        batch.append(index)
-    if batch:
-        yield batch
 
 
 def classifier_dtype(device: str) -> str:
@@ -312,14 +224,14 @@ def load_language_model(name: str) -> Any:
     import fasttext
 
     try:
-        file = _language_model_file(name)
-        labels = {label.partition("_")[0] for label in labels_of(file)}
-        if not labels & ARABIC or "eng" not in labels:
-            shown = ", ".join(sorted(labels)[:5])
-            raise ValueError(f"its labels are not ISO 639-3 codes of languages, as arb_Arab and eng_Latn: {shown}")
-        return fasttext.load_model(str(file))
+        model = fasttext.load_model(str(_language_model_file(name)))
+        labels = {label.removeprefix("__label__").partition("_")[0] for label in model.get_labels()}
     except Exception as error:  # fastText raises ValueError and RuntimeError, the hub client its own types
         raise _not_usable(LID, name, str(error)) from error
+    if not labels & ARABIC or "eng" not in labels:
+        shown = ", ".join(sorted(labels)[:5])
+        raise _not_usable(LID, name, f"its labels are not ISO 639-3 codes of languages, as arb_Arab: {shown}")
+    return model
 
 
 def _language_model_file(name: str) -> Path:

@@ -129,20 +129,8 @@ def flores200_source() -> tuple[str, ...]:
 
 
 def check_flores200() -> None:
-    """Load the SentencePiece model of FLORES-200 and cut two sentences with it.
-
-    Raises:
-        CulturevalError: It is missing, is no SentencePiece model, or knows no Arabic or no English.
-    """
-    file = flores200_model()
-    pieces = _pieces(str(file))
-    for language, text in (("Arabic", "ذهب الطالب إلى المدرسة"), ("English", "The student went to school")):
-        found = pieces.encode(text)
-        if not found or found.count(pieces.unk_id()) * 2 >= len(found):
-            raise CulturevalError(
-                f"{file} does not know the letters of a sentence in {language}: it is not the SentencePiece model of "
-                f"FLORES-200. Set {variable_of('flores200_model')} to that model."
-            )
+    """Load the SentencePiece model of FLORES-200; a CulturevalError where it is missing or no SentencePiece model."""
+    _pieces(str(flores200_model()))
 
 
 def flores200_signature() -> str:

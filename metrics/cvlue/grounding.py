@@ -10,7 +10,6 @@ import math
 import re
 import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import chain
 from typing import Any, Literal, NamedTuple
 
 Convention = Literal["official", "continuous"]
@@ -23,14 +22,14 @@ PATCHES_PER_SIDE = 32  # of Kosmos-2
 
 _LONGEST_REPLY = 20_000
 _LARGEST = 1e9  # pixels
+ORIGINAL, RESIZED = 0, -1  # pixels of the image
 
 
 class Family(NamedTuple):
     """How a family of models writes boxes.
 
     Attributes:
-        syntaxes: Keys of `SYNTAXES`, or "sides" named in any order (x1, xmin, left, width, ...); the first that finds a
-            box in a reply is read.
+        syntax: A key of `SYNTAXES`; "json" and "list" may also be JSON objects of named sides.
         scale: What a coordinate of the right or lower edge is divided by to get a share of the side; 0: coordinates are
             pixels of the original image, -1: of the resized one.
         order: Of four numbers without names.
@@ -38,93 +37,54 @@ class Family(NamedTuple):
         sizes_by: The processor whose rule of sizes (its `smart_resize`) refuses some images; "" where any are taken.
     """
 
-    syntaxes: tuple[str, ...]
+    syntax: str
     scale: float
     order: Literal["xyxy", "yxyx", "xywh"] = "xyxy"
     model_types: tuple[str, ...] = ()
     sizes_by: Literal["", "qwen2_vl", "glm4v"] = ""
 
 
-ORIGINAL, RESIZED = 0, -1  # pixels of the image
-_IN_JSON = ("keys", "sides", "lists")
-_IN_LISTS = ("lists", "sides")
-
 # Examples of replies, and where each format was read, are in docs/cvlue.md. Ours: normalised, xyxy, xywh. LLaVA 1.5 was
 # trained on shares of the image padded to a square (users' analyses, LLaVA issue 606), while processors pad, crop or
 # tile: no format is right for its type, so that none follows from it.
 FAMILIES = {
-    "qwen_vl": Family(("corners", "sides"), 999, model_types=("qwen",)),
-    "qwen2_vl": Family(("corners", "sides"), 1000, model_types=("qwen2_vl",), sizes_by="qwen2_vl"),
-    "qwen2.5_vl": Family(_IN_JSON, RESIZED, model_types=("qwen2_5_vl",), sizes_by="qwen2_vl"),
+    "qwen_vl": Family("corners", 999, model_types=("qwen",)),
+    "qwen2_vl": Family("corners", 1000, model_types=("qwen2_vl",), sizes_by="qwen2_vl"),
+    "qwen2.5_vl": Family("json", RESIZED, model_types=("qwen2_5_vl",), sizes_by="qwen2_vl"),
     "qwen3_vl": Family(
-        _IN_JSON, 1000, model_types=("qwen3_vl", "qwen3_vl_moe", "qwen3_5", "qwen3_5_moe"), sizes_by="qwen2_vl"
+        "json", 1000, model_types=("qwen3_vl", "qwen3_vl_moe", "qwen3_5", "qwen3_5_moe"), sizes_by="qwen2_vl"
     ),
-    "internvl": Family(_IN_LISTS, 1000, model_types=("internvl", "internvl_chat")),
-    "cogvlm": Family(_IN_LISTS, 1000, model_types=("cogvlm", "cogvlm2")),
-    "glm_v": Family(_IN_LISTS, 1000, model_types=("glm4v", "glm4v_moe", "glm46v"), sizes_by="glm4v"),
-    "deepseek_vl2": Family(_IN_LISTS, 999, model_types=("deepseek_vl_v2", "deepseek_vl2")),
-    "minicpm_v": Family(
-        ("spaced", *_IN_LISTS), 1000, model_types=("minicpmv", "minicpmo", "minicpmv4_6", "minicpmv4_7")
-    ),
-    "paligemma": Family(("locations", "sides"), 1024, "yxyx", ("paligemma",)),
-    "kosmos2": Family(("patches", "sides"), 1, model_types=("kosmos-2",)),
-    "florence2": Family(("bins", "sides"), 1000, model_types=("florence2",)),
-    "gemini": Family(_IN_JSON, 1000, "yxyx"),
-    "normalised": Family(_IN_LISTS, 1),
-    "xyxy": Family(_IN_LISTS, ORIGINAL),
-    "xywh": Family(_IN_LISTS, ORIGINAL, "xywh"),
+    "internvl": Family("list", 1000, model_types=("internvl", "internvl_chat")),
+    "cogvlm": Family("list", 1000, model_types=("cogvlm", "cogvlm2")),
+    "glm_v": Family("list", 1000, model_types=("glm4v", "glm4v_moe", "glm46v"), sizes_by="glm4v"),
+    "deepseek_vl2": Family("list", 999, model_types=("deepseek_vl_v2", "deepseek_vl2")),
+    "minicpm_v": Family("spaced", 1000, model_types=("minicpmv", "minicpmo", "minicpmv4_6", "minicpmv4_7")),
+    "paligemma": Family("locations", 1024, "yxyx", ("paligemma",)),
+    "kosmos2": Family("patches", 1, model_types=("kosmos-2",)),
+    "florence2": Family("bins", 1000, model_types=("florence2",)),
+    "gemini": Family("json", 1000, "yxyx"),
+    "normalised": Family("list", 1),
+    "xyxy": Family("list", ORIGINAL),
+    "xywh": Family("list", ORIGINAL, "xywh"),
 }
 BOX_FORMATS = tuple(FAMILIES)
 
-# A number, perhaps in quotes; replies are read after `_plain`.
-_DIGITS = r"[-+]?(?:\d{1,7}(?:\.\d{0,20})?|\.\d{1,20})(?:[eE][-+]?\d{1,2})?"
-_NUMBER = rf"""\s*["']?({_DIGITS})["']?\s*"""
-_PAIR = rf"[\[(]{_NUMBER},{_NUMBER}[\])]"
-# CogVLM's list of several boxes is [[a,b,c,d;e,f,g,h]].
-_FOUR_IN_A_LIST = rf"[\[(;]{_NUMBER},{_NUMBER},{_NUMBER},{_NUMBER}(?:[\])]|(?=;))|[\[(]\s*{_PAIR}\s*,\s*{_PAIR}\s*[\])]"
-# Names of left, top, and right, bottom or width, height, without underscores; the first that are all there count.
-_SIDES = tuple(
-    tuple(names.split())
-    for names in (
-        "xmin ymin xmax ymax",
-        "minx miny maxx maxy",
-        "left top right bottom",
-        "x0 y0 x1 y1",
-        "x1 y1 x2 y2",
-        "x y x2 y2",
-    )
-    + tuple(
-        f"{corner} {size}" for size in ("width height", "w h") for corner in ("x y", "left top", "xmin ymin", "x1 y1")
-    )
-)
-_CORNER = r"[xy]_?(?:[012]|min|max)|(?:min|max)_?[xy]"
-_PLAIN_NAME = r"x|y|w|h|left|top|right|bottom|width|height"
-_NAME = rf"{_CORNER}|{_PLAIN_NAME}"
-# image_width and the like are not of the box.
-_OF_THE_BOX = rf"{_CORNER}|(?:(?<!_)(?<!image )|(?<=box_)|(?<=rect_)|(?<=2d_))(?:{_PLAIN_NAME})"
-_SIDE = re.compile(
-    rf"""(?<![a-z0-9])(<)?({_OF_THE_BOX})(?(1)>|\b["'*]{{0,3}}\s*[:=]\s*+\*{{0,2}}+){_NUMBER}|[{{}}]""", re.I
-)
-_POINT = re.compile(rf"""(?:(top|upper)[ _-]?left|(?:bottom|lower)[ _-]?right)["'*]{{0,3}}\s*[:=]\s*{_PAIR}""", re.I)
-# The order of four numbers as a reply names it, and short names of orders.
-_ORDER = re.compile(
-    rf"(?<![a-z0-9])({_NAME})" + rf"[ ,/]+({_NAME})" * 3 + r"(?![a-z0-9_])|(?<![a-z])(xyxy|yxyx|xywh)(?![a-z])", re.I
-)
-_ORDERS = {"xyxy": "x1 y1 x2 y2", "yxyx": "y1 x1 y2 x2", "xywh": "x y w h"}
-# What finds boxes: each match's groups that are not empty are the four numbers.
+_NUMBER = r"\s{0,9}(-?\d{1,7}(?:\.\d{0,20})?)\s{0,9}"
+_FOUR = rf"{_NUMBER},{_NUMBER},{_NUMBER},{_NUMBER}"
+# What finds boxes: the groups of a match are the four numbers, of Kosmos-2 two patches.
 SYNTAXES = {
-    "corners": re.compile(rf"\({_NUMBER},{_NUMBER}\)\s*,\s*\({_NUMBER},{_NUMBER}\)"),
-    "lists": re.compile(_FOUR_IN_A_LIST),
-    "keys": re.compile(rf"""(?i:\b(?:bbox|box|bounding_box)\w*)["']?\s*[:=]\s*(?:[\[(]\s*)*?(?:{_FOUR_IN_A_LIST})"""),
-    "spaced": re.compile(rf"<box>{_NUMBER}[\s,]{_NUMBER}[\s,]{_NUMBER}[\s,]{_NUMBER}</box>"),
+    "corners": re.compile(rf"\({_NUMBER},{_NUMBER}\)\s{{0,9}},\s{{0,9}}\({_NUMBER},{_NUMBER}\)"),
+    "list": re.compile(rf"[\[;]{_FOUR}(?=[\];])"),  # CogVLM's list of several boxes is [[a,b,c,d;e,f,g,h]]
+    "json": re.compile(rf"""["'](?:bbox|bbox_2d|box_2d)["']\s{{0,9}}:\s{{0,9}}\[{{1,2}}{_FOUR}\]"""),
+    "spaced": re.compile(r"<box>(\d{1,4}) (\d{1,4}) (\d{1,4}) (\d{1,4})</box>"),
     "locations": re.compile(r"<loc(\d{4})>" * 4),
     "bins": re.compile(r"<loc_(\d{1,3})>" * 4),
     "patches": re.compile(r"<patch_index_(\d{4})><patch_index_(\d{4})>"),
 }
-_TOKENS = {"locations", "bins", "patches"}
-# Commas, points, brackets and quotes that compatibility normalisation (NFKC) leaves as they are.
-_SIGNS = str.maketrans("、،٫【】〔〕", ",,.[][]")
-_SIGNS |= str.maketrans(dict.fromkeys("“”„‟«»「」『』‘’‚‛`", '"'))
+# Names of the sides in JSON objects: corners, or a corner with width and height.
+_OBJECT = re.compile(r"\{[^{}]{0,500}\}")
+_SIDE = re.compile(rf"""["'](\w{{1,9}})["']\s{{0,9}}:{_NUMBER}""")
+_SIDES = ("x1 y1 x2 y2", "xmin ymin xmax ymax", "left top right bottom", "x y width height", "x y w h")
 
 
 def iou(pred: Sequence[float] | None, gold: Sequence[float], convention: Convention = "official") -> float:
@@ -165,10 +125,10 @@ def parse_boxes(
     size: Size,
     pixels: tuple[int, int] = (MIN_PIXELS, MAX_PIXELS),
 ) -> list[Box]:
-    """Boxes in a model's reply, in pixels of the original image.
+    """Boxes in a model's reply, in the one form that its family's paper or card prints.
 
-    JSON is read in any nesting, complete or cut off, in a code fence or not; digits, commas, brackets and quotes of any
-    script and width are the same.
+    JSON may also have named sides: `{"x1": 1, "y1": 2, "x2": 3, "y2": 4}`, xmin to ymax, left to bottom, x, y, width,
+    height. It is read complete or cut off, in a code fence or not.
 
     Args:
         format: Format of the model family, a key of `FAMILIES` (case and punctuation do not matter). Boxes of other
@@ -186,17 +146,16 @@ def parse_boxes(
     family = FAMILIES[box_format(format)]
     if len(size) != 2 or not all(math.isfinite(side) and side > 0 for side in size):
         raise ValueError(f"size must be a positive width and height, not {size!r}")
-    boxes = _numbers(_plain(text[:_LONGEST_REPLY]), family)
-    if family.order == "xywh":
-        return _sound(boxes)
-    if not boxes:
-        return []
     if family.scale == RESIZED:
         seen = qwen_resized(size, *pixels)
         across, down = size[0] / seen[0], size[1] / seen[1]
     else:
         across, down = (side / family.scale if family.scale else 1.0 for side in size)
-    return _sound([_from_corners(box, across, down) for box in boxes])
+    boxes = []
+    for left, top, right, bottom in _corners(unicodedata.normalize("NFKC", text[:_LONGEST_REPLY]), family):
+        x, y = sorted((left * across, right * across)), sorted((top * down, bottom * down))
+        boxes.append([x[0], y[0], x[1] - x[0], y[1] - y[0]])
+    return [box for box in boxes if all(abs(number) < _LARGEST for number in box)]
 
 
 def predicted_boxes(reply: str, specific: Mapping[str, Any]) -> list[Box]:
@@ -267,90 +226,28 @@ def _four(box: Sequence[float], which: str) -> tuple[float, float, float, float]
     return x, y, width, height
 
 
-def _from_corners(box: Sequence[float], across: float, down: float) -> Box:
-    left, right = sorted((box[0] * across, box[2] * across))
-    top, bottom = sorted((box[1] * down, box[3] * down))
-    return [left, top, right - left, bottom - top]
+def _corners(text: str, family: Family) -> list[Box]:
+    """Left, top, right, bottom of each box, in the family's scale."""
+    found = [list(map(float, match.groups())) for match in SYNTAXES[family.syntax].finditer(text)]
+    if family.syntax == "patches":
+        return [_of_patches(int(first), int(last)) for first, last in found]
+    if family.syntax == "bins":  # of which the tokens are the centres
+        found = [[number + 0.5 for number in box] for box in found]
+    if family.order == "yxyx":
+        found = [[left, top, right, bottom] for top, left, bottom, right in found]
+    if family.order == "xywh":
+        found = [[x, y, x + width, y + height] for x, y, width, height in found if width >= 0 and height >= 0]
+    return found or ([*_named_sides(text)] if family.syntax in ("json", "list") else [])
 
 
-def _plain(text: str) -> str:
-    return unicodedata.normalize("NFKC", text).translate(_SIGNS)
-
-
-def _sound(boxes: list[Box]) -> list[Box]:
-    """Boxes without those with a number that no image could have."""
-    return [box for box in boxes if all(abs(number) < _LARGEST for number in box)]
-
-
-def _numbers(text: str, family: Family) -> list[Box]:
-    """The four numbers of each box: left, top, right, bottom, or x, y, width, height where the family writes these."""
-    sizes = family.order == "xywh"
-    for syntax in family.syntaxes:
-        if syntax == "sides":
-            boxes = list(_named_sides(text, sizes))
-        else:
-            found = [[number for number in match.groups() if number] for match in SYNTAXES[syntax].finditer(text)]
-            boxes = [_of_tokens(syntax, one) if syntax in _TOKENS else [*map(float, one)] for one in found]
-            order = _order(text, family) if syntax not in _TOKENS else _ORDERS[family.order].split()
-            boxes = [box for one in boxes if (box := _of_sides(dict(zip(order, one, strict=True)), sizes))]
-        if boxes:
-            return boxes
-    return []
-
-
-def _order(text: str, family: Family) -> list[str]:
-    """Names of the sides in the order of four numbers without names: the one that a reply names, else the family's."""
-    named = {
-        tuple(_ORDERS[match[5].lower()].split() if match[5] else map(_side_name, match.groups()[:4]))
-        for match in _ORDER.finditer(text)
-    }
-    known = [order for order in named if any(set(order) == set(row) for row in _SIDES)]
-    return list(known[0]) if len(named) == len(known) == 1 else _ORDERS[family.order].split()
-
-
-def _side_name(name: str | None) -> str:
-    return (name or "").lower().replace("_", "")
-
-
-def _named_sides(text: str, sizes: bool) -> Iterator[Box]:
-    """Boxes whose sides have names, in whatever order, or whose corners are two points with x and y."""
-    sides: dict[str, float] = {}
-    point: dict[str, float] = {}
-    text = _POINT.sub(lambda one: "x{0}: {1}, y{0}: {2}".format(1 if one[1] else 2, one[2], one[3]), text)
-    for match in chain(_SIDE.finditer(text), [None]):
-        name = _side_name(match[2]) if match else ""
-        if not name or name in sides:  # an object's end, or the next box
-            if set(sides) == {"x", "y"}:
-                if point:
-                    sides = {"x1": point["x"], "y1": point["y"], "x2": sides["x"], "y2": sides["y"]}
-                point = {} if point else sides
-            if box := _of_sides(sides, sizes):
-                yield box
-            sides = {}
-        if match and name:
-            sides[name] = float(match[3])
-
-
-def _of_sides(sides: Mapping[str, float], sizes: bool) -> Box | None:
-    """A box of named sides: its corners, or with `sizes` corner, width and height; None where some lack or disagree."""
-    names = next((row for row in _SIDES if all(one in sides for one in row)), None)
-    if names is None:
-        return None
-    left, top, right, bottom = (sides[one] for one in names)
-    across, down = right, bottom
-    if names[2] == "width" and (right, bottom) != (sides.get("w", right), sides.get("h", bottom)):
-        return None  # one of the two is the image's
-    if names[2][0] != "w":
-        (left, right), (top, bottom) = sorted((left, right)), sorted((top, bottom))
-        across, down = right - left, bottom - top
-    return [left, top, across, down] if sizes else [left, top, left + across, top + down]
-
-
-def _of_tokens(syntax: str, numbers: Sequence[str]) -> Box:
-    """A box from a model's location tokens, in the family's scale."""
-    if syntax == "patches":
-        return _of_patches(*map(int, numbers))
-    return [int(number) + (0.5 if syntax == "bins" else 0.0) for number in numbers]  # Florence's are centres of bins
+def _named_sides(text: str) -> Iterator[Box]:
+    for one in _OBJECT.finditer(text):
+        sides = {name.lower(): float(number) for name, number in _SIDE.findall(one.group())}
+        names = next((row.split() for row in _SIDES if sides.keys() >= set(row.split())), None)
+        if names:
+            left, top, right, bottom = (sides[name] for name in names)
+            corner = names[2][0] == "w"
+            yield [left, top, left + right if corner else right, top + bottom if corner else bottom]
 
 
 def _of_patches(first: int, last: int) -> Box:

@@ -62,32 +62,26 @@ def ranked(
     """
     if not len(queries) or not len(gallery):
         raise ValueError("there is nothing to rank: a set is empty")
-    check_correct(correct, len(queries), len(gallery))
+    if len(correct) != len(queries):
+        raise ValueError(f"there are {len(queries)} queries but correct items of {len(correct)}")
+    for number, items in enumerate(correct):
+        if not items or min(items) < 0 or max(items) >= len(gallery):
+            raise ValueError(f"query {number} has no correct item in the gallery of {len(gallery)}: {items[:5]}")
     kept, block = min(kept, len(gallery)), max(1, block_bytes // (len(gallery) * queries.itemsize))
-    found = [
-        _ranked_block(queries[start : start + block] @ gallery.T, correct[start : start + block], kept)
-        for start in range(0, len(queries), block)
-    ]
-    ranks, top = (np.concatenate(parts) for parts in zip(*found, strict=True))
-    return Direction(ranks, top, correct)
+    found = []
+    for start in range(0, len(queries), block):
+        scores = queries[start : start + block] @ gallery.T
+        found += [_ranked_one(*one, kept) for one in zip(scores, correct[start : start + block], strict=True)]
+    return Direction(np.array([rank for rank, _ in found]), np.stack([top for _, top in found]), correct)
 
 
-def _ranked_block(scores: np.ndarray, correct: list[list[int]], kept: int) -> tuple[np.ndarray, np.ndarray]:
-    """(ranks, top) of a block of queries from its scores [queries, gallery]."""
-    owner = np.repeat(np.arange(len(correct)), [len(items) for items in correct])
-    item = np.concatenate([np.asarray(items, dtype=np.int64) for items in correct])
-    own, best = scores[owner, item], np.full(len(correct), -np.inf, dtype=scores.dtype)
-    np.maximum.at(best, owner, own)
-    is_best, position = own == best[owner], np.full(len(correct), scores.shape[1])
-    np.minimum.at(position, owner[is_best], item[is_best])
-    ranks = 1 + np.count_nonzero(scores > best[:, None], axis=1)
-    tied = np.flatnonzero(np.count_nonzero(scores >= best[:, None], axis=1) > ranks)
-    for row in tied:
-        ranks[row] += np.count_nonzero(scores[row, : position[row]] == best[row])
-    rows, columns = np.nonzero(scores >= np.partition(scores, -kept, axis=1)[:, -kept, None])
-    order = np.lexsort((columns, -scores[rows, columns], rows))
-    first = order[np.searchsorted(rows[order], np.arange(len(correct)))[:, None] + np.arange(kept)]
-    return ranks, columns[first]
+def _ranked_one(scores: np.ndarray, correct: Sequence[int], kept: int) -> tuple[int, np.ndarray]:
+    """(rank, first items) of one query from its scores [gallery]."""
+    best = scores[list(correct)].max()
+    place = min(item for item in correct if scores[item] == best)
+    rank = 1 + np.count_nonzero(scores > best) + np.count_nonzero(scores[:place] == best)
+    first = np.flatnonzero(scores >= np.partition(scores, -kept)[-kept])
+    return int(rank), first[np.argsort(-scores[first], kind="stable")][:kept]
 
 
 def correct_items(
@@ -150,12 +144,3 @@ def checked_embeddings(queries: ArrayLike, gallery: ArrayLike) -> tuple[np.ndarr
     if one.shape[1] != other.shape[1]:
         raise ValueError(f"queries have {one.shape[1]} dimensions, the gallery {other.shape[1]}")
     return one, other
-
-
-def check_correct(correct: Sequence[Sequence[int]], queries: int, gallery: int) -> None:
-    """Checks that each query has correct items, all of them indices of the gallery."""
-    if len(correct) != queries:
-        raise ValueError(f"there are {queries} queries but correct items of {len(correct)}")
-    for number, items in enumerate(correct):
-        if not items or min(items) < 0 or max(items) >= gallery:
-            raise ValueError(f"query {number} has no correct item in the gallery of {gallery}: {list(items[:5])}")

@@ -2,11 +2,11 @@
 
 Both official formats are read: the 2024 contest's and the current one; they differ in visual dialogue only (the gold as
 a plain list or under `data`; the ranking as `answer_sort` of the record or of its dialogue's last round). The official
-scorers pair gold and prediction by position; here they are joined by id. All problems of a file are told together.
+scorers pair gold and prediction by position; here they are joined by id, and the first misfit is an error.
 """
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,10 +15,9 @@ from cultureval.metrics.cvlue.grounding import iou
 from cultureval.metrics.cvlue.names import KS, MACRO, VQA_MODES
 from cultureval.metrics.cvlue.retrieval import list_ranks
 from cultureval.metrics.cvlue.vqa import cvlue_correct
-from cultureval.runtime.errors import CulturevalError, ProblemList, did_you_mean, shorten
+from cultureval.runtime.errors import CulturevalError, shorten
 
 Record = Mapping[str, Any]
-Key = Callable[[Record], Any]
 
 
 @dataclass(frozen=True)
@@ -39,16 +38,12 @@ def read_json(path: Path) -> Any:
     def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         content = dict(pairs)
         if len(content) < len(pairs):
-            names = [name for name, _ in pairs]
-            duplicate = next(name for place, name in enumerate(names) if name in names[:place])
-            raise ValueError(f"the name {duplicate!r} is duplicated in one object")
+            raise ValueError("a name is duplicated in one object")
         return content
 
     try:
         return json.loads(path.read_text(encoding="utf-8-sig"), object_pairs_hook=unique)
     except (OSError, ValueError, RecursionError) as error:
-        if isinstance(error, FileNotFoundError):
-            raise CulturevalError(f"{path} does not exist.") from error
         raise CulturevalError(f"{path} cannot be read as JSON: {error}") from error
 
 
@@ -58,18 +53,17 @@ def vqa_items(gold: Any, pred: Any) -> list[ScoredItem]:
     Args:
         gold: The list of `image`, `question_id`, `question`, `answer`.
         pred: The same list with the predicted answers, in any order; null is a wrong answer.
+
+    Raises:
+        CulturevalError: Records that are missing, extra, duplicated or not in the format; likewise of the others.
     """
-    problems = ProblemList()
     items = []
-    for right, mine in _joined(gold, pred, _field("question_id"), "question_id", "answer", problems):
-        with problems.collecting():
-            answer = mine.get("answer")
-            if answer is not None and not isinstance(answer, str):
-                raise _bad("pred", "answer", answer, f"is not text (question_id {right['question_id']})")
-            expected = _text(right, "answer")
-            scores = {f"accuracy_{mode}": float(cvlue_correct(answer, expected, mode)) for mode in VQA_MODES}
-            items.append(ScoredItem(_text(right, "image"), scores))
-    problems.raise_if_any(_MOST_PROBLEMS)
+    for number, right, mine in _joined(gold, pred, ("question_id",), "answer"):
+        answer, expected = mine["answer"], right.get("answer")
+        if not isinstance(expected, str) or not isinstance(answer, str | None):
+            raise CulturevalError(f"question_id {number}: the answer {shorten(answer)} or its gold is not text.")
+        scores = {f"accuracy_{mode}": float(cvlue_correct(answer, expected, mode)) for mode in VQA_MODES}
+        items.append(ScoredItem(_image(right), scores))
     return items
 
 
@@ -80,63 +74,17 @@ def vg_items(gold: Any, pred: Any) -> list[ScoredItem]:
         gold: The list of `ref_id`, `image`, `text`, `bbox`.
         pred: The same list with the predicted boxes, in any order; [] or null if there is none.
     """
-    problems = ProblemList()
     items = []
-    for right, mine in _joined(gold, pred, _field("ref_id"), "ref_id", "bbox", problems):
-        with problems.collecting():
-            try:
-                scores = box_scores(mine.get("bbox"), right.get("bbox"))
-            except (ValueError, TypeError) as error:
-                raise CulturevalError(f"ref_id {right['ref_id']!r}: {error}.") from error
-            items.append(ScoredItem(_text(right, "image"), scores | {"unpredicted": float(not mine.get("bbox"))}))
-    problems.raise_if_any(_MOST_PROBLEMS)
+    for number, right, mine in _joined(gold, pred, ("ref_id",), "bbox"):
+        box, expected = mine["bbox"], right.get("bbox")
+        try:
+            official, continuous = iou(box, expected), iou(box, expected, "continuous")  # type: ignore[arg-type]
+        except (ValueError, TypeError) as error:
+            raise CulturevalError(f"ref_id {number}: {error}.") from error
+        # As in the released readme: official IoU above 0.5.
+        scores = {"iou": official, "iou_continuous": continuous, "acc@0.5": float(official > 0.5)}
+        items.append(ScoredItem(_image(right), scores | {"unpredicted": float(not box)}))
     return items
-
-
-def box_warnings(gold: Any, pred: Any) -> list[str]:
-    """Sentences on submitted boxes that overlap far more with the gold ones when they are read in another way.
-
-    Args:
-        gold: As in `vg_items`; records without `width` and `height` are left out.
-        pred: As in `vg_items`; it was scored without a problem.
-    """
-    boxes = {_field("ref_id")(record): record.get("bbox") for record in pred}
-    sums = dict.fromkeys(_READINGS, 0.0)
-    for record in gold:
-        box, width, height = boxes[record["ref_id"]], record.get("width"), record.get("height")
-        if box and width and height:
-            for name, read in _READINGS.items():
-                sums[name] += iou(read([float(number) for number in box], width, height), record["bbox"])
-    submitted, best = next(iter(sums)), max(sums, key=lambda name: sums[name])
-    mine, other = sums[submitted] / len(gold), sums[best] / len(gold)
-    if other < mine + _BETTER:
-        return []
-    found = f"read so, their mean IoU is {other:.2f} instead of {mine:.2f}"
-    return [f"The boxes look like {best}: {found}. The official format is {submitted}."]
-
-
-def _scaled(box: Sequence[float], width: float, height: float, full: float) -> list[float]:
-    return [box[0] * width / full, box[1] * height / full, box[2] * width / full, box[3] * height / full]
-
-
-def _from_corners(box: Sequence[float]) -> list[float]:
-    return [box[0], box[1], box[2] - box[0], box[3] - box[1]]
-
-
-_READINGS: Mapping[str, Callable[[list[float], float, float], list[float]]] = {
-    "x, y, width, height in pixels": lambda box, width, height: box,
-    "x1, y1, x2, y2 in pixels": lambda box, width, height: _from_corners(box),
-    "x, y, width, height as shares of the sides": lambda box, width, height: _scaled(box, width, height, 1),
-    "x1, y1, x2, y2 as shares of the sides": lambda box, width, height: _from_corners(_scaled(box, width, height, 1)),
-    "x1, y1, x2, y2 in thousandths": lambda box, width, height: _from_corners(_scaled(box, width, height, 1000)),
-}
-_BETTER = 0.15  # of mean IoU
-
-
-def box_scores(pred: Sequence[float] | None, gold: Sequence[float]) -> dict[str, float]:
-    """The values of one box: `iou`, `iou_continuous`, `acc@0.5` (as in the released readme: official IoU above 0.5)."""
-    official = iou(pred, gold)
-    return {"iou": official, "iou_continuous": iou(pred, gold, "continuous"), "acc@0.5": float(official > 0.5)}
 
 
 def vd_items(gold: Any, pred: Any) -> list[ScoredItem]:
@@ -147,38 +95,38 @@ def vd_items(gold: Any, pred: Any) -> list[ScoredItem]:
         pred: Records with `image_id`, `dialog_id` or `question`, and `answer_sort`, or with a `dialog` whose last round
             has both.
     """
-    rounds = gold.get("data") if isinstance(gold, Mapping) else gold
-    records, flat = _records(rounds, "gold"), [_last_round(record) for record in _records(pred, "pred")]
+    records = _records(gold.get("data") if isinstance(gold, Mapping) else gold, "gold")
+    flat = [_last_round(record) for record in _records(pred, "prediction")]
     # The contest's records have no dialog_id: there the question identifies a round.
     numbered = all("dialog_id" in record for record in (*records, *flat))
-    key, name = _round_key("dialog_id" if numbered else "question")
-    problems = ProblemList()
+    key = ("image_id", "dialog_id" if numbered else "question")
     items = []
-    for right, mine in _joined(records, flat, key, name, "answer_sort", problems):
-        with problems.collecting():
-            rank = _rank_of_answer(right, mine, f"{name} {key(right)}")
-            scores = {f"R@{k}": float(rank <= k) for k in KS} | {"MRR": 1 / rank, "mean_rank": float(rank)}
-            items.append(ScoredItem(_text(right, "image"), scores))
-    problems.raise_if_any(_MOST_PROBLEMS)
+    for number, right, mine in _joined(records, flat, key, "answer_sort"):
+        order, options = mine["answer_sort"], right.get("answer_options")
+        if mine.get("question", right.get("question")) != right.get("question"):
+            raise CulturevalError(
+                f"{', '.join(key)} {number}: the prediction answers another question, {mine['question']!r}."
+            )
+        if not isinstance(order, list) or not isinstance(options, list) or sorted(order) != sorted(options):
+            raise CulturevalError(
+                f"{', '.join(key)} {number}: answer_sort must have each of the answer_options once, as integers."
+            )
+        if right.get("answer") not in order:
+            raise CulturevalError(
+                f"{', '.join(key)} {number}: the gold answer {right.get('answer')!r} is not among the options."
+            )
+        rank = order.index(right["answer"]) + 1
+        scores = {f"R@{k}": float(rank <= k) for k in KS} | {"MRR": 1 / rank, "mean_rank": float(rank)}
+        items.append(ScoredItem(_image(right), scores))
     return items
 
 
-def _rank_of_answer(right: Record, mine: Record, where: str) -> int:
-    order, options = mine.get("answer_sort"), right.get("answer_options")
-    if mine.get("question", right.get("question")) != right.get("question"):
-        raise CulturevalError(f"{where}: the prediction answers another question, {mine['question']!r}.")
-    if not isinstance(order, list) or not isinstance(options, list):
-        raise CulturevalError(f"{where}: answer_sort and answer_options must be lists.")
-    if len(set(map(repr, order))) < len(order) or set(map(repr, order)) != set(map(repr, options)):
-        repeated = len(order) - len(set(map(repr, order)))
-        unknown = len(set(map(repr, order)) - set(map(repr, options)))
-        raise CulturevalError(
-            f"{where}: answer_sort must have each of the {len(options)} answer_options once, ids as integers; it has "
-            f"{len(order)} entries, {repeated} of them repeated and {unknown} unknown."
-        )
-    if right.get("answer") not in order:
-        raise _bad("gold", "answer", right.get("answer"), f"is not among the options of {where}")
-    return order.index(right["answer"]) + 1
+def _last_round(record: Record) -> Record:
+    """A record of the contest's format, flattened to the current one."""
+    rounds = record.get("dialog")
+    if "answer_sort" in record or not isinstance(rounds, list) or not rounds or not isinstance(rounds[-1], Mapping):
+        return record
+    return {**record, **rounds[-1]}
 
 
 def itr_items(gold: Any, pred: Sequence[Any]) -> list[ScoredItem]:
@@ -196,54 +144,41 @@ def itr_items(gold: Any, pred: Sequence[Any]) -> list[ScoredItem]:
         CulturevalError: Queries that are missing, extra or duplicated, or two objects of the same direction.
     """
     captions: dict[str, list[str]] = {}
-    for record in _records(gold, "gold"):
-        image, own = _text(record, "image"), record.get("caption")
-        if image in captions or not isinstance(own, list) or not own or not all(isinstance(text, str) for text in own):
-            raise _bad("gold", "caption", own, f"of image {image!r} is not a list of texts, or the image is duplicated")
-        captions[image] = own
     images: dict[str, list[str]] = {}
-    for image, own in captions.items():
+    for record in _records(gold, "gold"):
+        image, own = _image(record), record.get("caption")
+        if image in captions or not isinstance(own, list) or not own or not all(isinstance(text, str) for text in own):
+            raise CulturevalError(f"The gold file's image {image!r} is duplicated, or its caption is no list of texts.")
+        captions[image] = own
         for text in dict.fromkeys(own):
             images.setdefault(text, []).append(image)
-    by_direction: dict[str, dict[str, list[str]]] = {}
-    problems = ProblemList()
+    items, seen = [], set()
     for rankings in pred:
-        with problems.collecting():
-            direction, ranked = _direction(rankings, captions, images)
-            if direction in by_direction:
-                twice = f"Two of the prediction files rank for {direction}"
-                raise CulturevalError(f"{twice}; give one for TR and one for IR.")
-            by_direction[direction] = ranked
-    problems.raise_if_any(_MOST_PROBLEMS)
-    items = []
-    for direction, ranked in by_direction.items():
+        direction, ranked = _direction(rankings, captions, images)
+        if direction in seen:
+            raise CulturevalError(f"Two of the prediction files rank for {direction}; give one for TR and one for IR.")
+        seen.add(direction)
         for query, rank in list_ranks(ranked, captions if direction == "TR" else images).items():
             scores = {f"{direction}@{k}": float(rank is not None and rank <= k) for k in KS}
             items.append(ScoredItem(query if direction == "TR" else images[query][0], scores))
     return items
 
 
-def ranking_warnings(gold: Any, pred: Sequence[Any]) -> list[str]:
-    """Sentences on ranked lists with repeated or unknown entries, which cost ranks, or with fewer than ten.
-
-    Args:
-        gold: As in `itr_items`.
-        pred: As in `itr_items`; it was scored without a problem.
-    """
-    images = {record["image"] for record in gold}
-    captions = {text for record in gold for text in record["caption"]}
-    sentences = []
-    for rankings in pred:
-        way, known = ("TR", captions) if images & rankings.keys() else ("IR", images)
-        repeated = sum(len(ranked) > len(set(map(str, ranked))) for ranked in rankings.values())
-        unknown = sum(any(item not in known for item in ranked) for ranked in rankings.values())
-        short = sum(len(ranked) < min(max(KS), len(known)) for ranked in rankings.values())
-        found = {"with repeated entries": repeated, "with entries that the gold file does not have": unknown}
-        found |= {f"of fewer than {max(KS)} entries": short}
-        sentences += [
-            f"{way}: {count} of {len(rankings)} ranked lists {what}." for what, count in found.items() if count
-        ]
-    return sentences
+def _direction(
+    rankings: Any, captions: Mapping[str, Any], images: Mapping[str, Any]
+) -> tuple[str, dict[str, list[str]]]:
+    """The direction of an object of rankings, and its rankings by gold query."""
+    if not isinstance(rankings, Mapping) or not all(isinstance(ranked, list) for ranked in rankings.values()):
+        raise CulturevalError("A prediction file of retrieval must be an object of ranked lists.")
+    if any(query in captions for query in rankings):
+        _require_same(captions, rankings, "image")
+        return "TR", dict(rankings)
+    named = [(query if query in images else ",".join(query.split()), ranked) for query, ranked in rankings.items()]
+    repaired = dict(named)
+    if len(repaired) < len(named):
+        raise CulturevalError("A caption is duplicated in the prediction file, with commas or with spaces.")
+    _require_same(images, repaired, "caption")
+    return "IR", repaired
 
 
 def macro_average(scores: Mapping[str, Mapping[str, float]], numbers: Mapping[str, Sequence[str]] = MACRO) -> float:
@@ -259,78 +194,42 @@ def macro_average(scores: Mapping[str, Mapping[str, float]], numbers: Mapping[st
     return sum(values) / len(values)
 
 
-_MOST_PROBLEMS = 10  # of a file that are told
-
-
 def _records(content: Any, which: str) -> list[Record]:
     if not isinstance(content, list) or not content or not all(isinstance(record, Mapping) for record in content):
         raise CulturevalError(f"The {which} file must be a non-empty list of objects.")
     return content
 
 
-def _field(name: str) -> Key:
-    def read(record: Record) -> Any:
-        value = record.get(name)
-        if value is None:
-            near = did_you_mean(name, map(str, record))
-            raise CulturevalError(f"A record has no {name}: {shorten(dict(record))}.{near}")
-        if not isinstance(value, int | str):
-            told = f"is {shorten(value)}, neither a whole number nor text"
-            raise CulturevalError(f"A record's {name} {told}: {shorten(dict(record))}.")
-        return value
-
-    return read
-
-
-def _round_key(number: str) -> tuple[Key, str]:
-    """The key of a dialogue's round: image and `number` (dialog_id or question); and the key's name."""
-    return (lambda record: (_field("image_id")(record), _field(number)(record))), f"(image_id, {number})"
-
-
-def _last_round(record: Record) -> Record:
-    """A record of the contest's format, flattened to the current one."""
-    rounds = record.get("dialog")
-    if "answer_sort" in record or not isinstance(rounds, list) or not rounds or not isinstance(rounds[-1], Mapping):
-        return record
-    return {**record, **rounds[-1]}
-
-
-def _joined(
-    gold: Any, pred: Any, key: Key, name: str, answer: str, problems: ProblemList
-) -> list[tuple[Record, Record]]:
-    """Pairs of gold and prediction, in the gold's order; what does not fit is added to the problems.
+def _joined(gold: Any, pred: Any, key: Sequence[str], answer: str) -> Iterator[tuple[Any, Record, Record]]:
+    """(id, gold, prediction) in the gold's order.
 
     Args:
-        key: The id of a record.
-        name: What that id is called.
+        key: The fields of a record's id.
         answer: The field of a prediction that holds the answer.
     """
-    records = _records(pred, "pred")
-    tables = [_by_key(content, which, key, name, problems) for which, content in (("gold", gold), ("pred", records))]
-    with problems.collecting():
-        _require_same(tables[0], tables[1], name)
-    if lacking := [record for record in records if answer not in record]:
-        near = did_you_mean(answer, map(str, lacking[0]))
-        problems.add(CulturevalError(f"{len(lacking)} of {len(records)} predictions have no {answer!r}.{near}"))
-    pairs = [(record, tables[1][number]) for number, record in tables[0].items() if number in tables[1]]
-    for right, mine in pairs:
+    golds, preds = (
+        _by_key(_records(content, which), which, key) for content, which in ((gold, "gold"), (pred, "prediction"))
+    )
+    _require_same(golds, preds, ", ".join(key))
+    for number, right in golds.items():
+        mine = preds[number]
+        if answer not in mine:
+            raise CulturevalError(f"The prediction of {', '.join(key)} {number!r} has no {answer!r}.")
         if mine.get("image", right.get("image")) != right.get("image"):
-            problems.add(
-                CulturevalError(
-                    f"{name} {key(right)!r} is of image {right.get('image')!r} in the gold file "
-                    f"but of {mine.get('image')!r} in the prediction."
-                )
-            )
-    return [(right, mine) for right, mine in pairs if answer in mine]
+            raise CulturevalError(f"{', '.join(key)} {number!r} is of another image in the prediction.")
+        yield number, right, mine
 
 
-def _by_key(content: Any, which: str, key: Key, name: str, problems: ProblemList) -> dict[Any, Record]:
+def _by_key(records: Sequence[Record], which: str, key: Sequence[str]) -> dict[Any, Record]:
     table: dict[Any, Record] = {}
-    for record in _records(content, which):
-        with problems.collecting():
-            if key(record) in table:
-                raise CulturevalError(f"{name} {key(record)!r} is duplicated in the {which} file.")
-            table[key(record)] = record
+    for record in records:
+        if not all(isinstance(record.get(name), int | str) for name in key):
+            what = f"has no {', '.join(key)} as integer or text"
+            raise CulturevalError(f"A record of the {which} file {what}: {shorten(dict(record))}.")
+        number = record[key[0]] if len(key) == 1 else tuple(record[name] for name in key)
+        if number in table:
+            raise CulturevalError(f"{', '.join(key)} {number!r} is duplicated in the {which} file.")
+        table[number] = record
     return table
 
 
@@ -343,30 +242,7 @@ def _require_same(gold: Mapping[Any, Any], pred: Mapping[Any, Any], name: str) -
         raise CulturevalError(f"The files do not have the same {name}s: {' and '.join(parts)}.")
 
 
-def _direction(
-    rankings: Any, captions: Mapping[str, Any], images: Mapping[str, Any]
-) -> tuple[str, dict[str, list[str]]]:
-    """The direction of an object of rankings, and its rankings by gold query."""
-    if not isinstance(rankings, Mapping) or not all(isinstance(ranked, list) for ranked in rankings.values()):
-        raise CulturevalError("A prediction file of retrieval must be an object of ranked lists.")
-    if any(query in captions for query in rankings):
-        _require_same(captions, rankings, "image")
-        return "TR", dict(rankings)
-    repaired: dict[str, list[str]] = {}
-    for query, ranked in rankings.items():
-        name = query if query in images else ",".join(query.split())
-        if name in repaired:
-            raise CulturevalError(f"caption {name!r} is duplicated in the prediction file.")
-        repaired[name if name in images else query] = ranked
-    _require_same(images, repaired, "caption")
-    return "IR", repaired
-
-
-def _text(record: Record, name: str) -> str:
-    if not isinstance(record.get(name), str):
-        raise _bad("gold", name, record.get(name), "is not text")
-    return record[name]
-
-
-def _bad(which: str, name: str, value: object, reason: str) -> CulturevalError:
-    return CulturevalError(f"The {which} file's {name} {reason} (value: {shorten(value)}).")
+def _image(record: Record) -> str:
+    if not isinstance(record.get("image"), str):
+        raise CulturevalError(f"The image of a gold record is not text: {shorten(dict(record))}.")
+    return record["image"]

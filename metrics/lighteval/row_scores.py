@@ -22,7 +22,7 @@ from lighteval.models.model_output import ModelResponse
 from lighteval.tasks.requests import Doc, SamplingMethod
 
 from cultureval.metrics.declared import DEN, SHARE, SUMS, Declared, Metrics
-from cultureval.metrics.standard_errors import ClusterErrors, errors_of_ratio, errors_of_sums
+from cultureval.metrics.statistics import ClusterErrors, errors_of_ratio, errors_of_sums
 from cultureval.runtime.doc_fields import specific_of
 from cultureval.runtime.dotted_names import load_attribute
 from cultureval.runtime.errors import CulturevalError

@@ -5,11 +5,8 @@ Paper: "Once Correct, Still Wrong: Counterfactual Hallucination in Multilingual 
 Verified: CFHR, accuracy on Q+, combined accuracy (section 3). Established from the published tables: accuracy on Q- is
 per statement, F1 is the harmonic mean of both accuracies, the bootstrap is paired (all in `tests/reference`).
 Contrastive instability is of ImageEval 2026, Task 1b (overview, arXiv 2608.30475).
-Our own: the standard errors (`standard_errors`), null for undefined values, the exact form of the p-value.
+Our own: the standard errors (`statistics`), null for undefined values, the exact form of the p-value.
 """
-
-from collections.abc import Sequence
-from functools import lru_cache
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -26,7 +23,7 @@ from cultureval.metrics.m2cqa.names import (
     Q_MINUS_ACC,
     Q_PLUS_ACC,
 )
-from cultureval.metrics.standard_errors import errors_of_ratio, errors_of_sums
+from cultureval.metrics.statistics import errors_of_ratio, errors_of_sums
 
 Flags = NDArray[np.bool_]
 Sums = NDArray[np.float64]
@@ -51,7 +48,7 @@ def counterfactual_report(
         with all statements correct) / (items with any), each with its standard error over items `<name>_stderr`; and
         `n_items`, `n_q_plus` (items with correct Q+).
         Rates are in [0, 1]. Undefined values are None: CFHR without a correct Q+, the instability without a correct
-        statement, standard errors as of `standard_errors.ClusterErrors`.
+        statement, standard errors as of `statistics.ClusterErrors`.
 
     Raises:
         ValueError: No items, other shapes than those above, or values that are neither true nor false.
@@ -60,17 +57,7 @@ def counterfactual_report(
     unreadable = np.zeros((right.size, 1 + rejected.shape[1]), bool) if invalid is None else _flags(invalid, "invalid")
     if unreadable.shape != (right.size, 1 + rejected.shape[1]):
         raise ValueError(f"invalid has shape {unreadable.shape}, not {(right.size, 1 + rejected.shape[1])}")
-    return report_of_counts(item_counts(right, rejected, unreadable), rejected.shape[1])
-
-
-def report_of_counts(counts: ArrayLike, false_statements: int) -> dict[str, float | int | None]:
-    """`counterfactual_report` of what its metrics count of each item.
-
-    Args:
-        counts: [N, 8], as of `item_counts`; at least one item.
-        false_statements: K.
-    """
-    table = np.asarray(counts, np.float64)
+    table, false_statements = item_counts(right, rejected, unreadable).astype(np.float64), rejected.shape[1]
     errors = {}
     for name, (part, total) in ratios_of_counts(table, false_statements).items():
         counted = total > 0
@@ -102,86 +89,38 @@ def paired_cfhr_difference(
         seed: Random seed of the resamples; the same seed makes all comparisons of N items consistent.
 
     Returns:
-        As in `percentile_difference`.
-
-    Raises:
-        ValueError: As in `cfhr_replicates`.
-    """
-    point, draws = cfhr_replicates([(a_plus, a_minus), (b_plus, b_minus)], iterations, seed)
-    return percentile_difference(point[0] - point[1], draws[:, 0] - draws[:, 1])
-
-
-def percentile_difference(delta: float, draws: NDArray[np.floating]) -> dict[str, float | None]:
-    """A difference, its 95% percentile interval and its two-sided p-value, from bootstrap replicates.
-
-    Args:
-        delta: The difference in the sample; nan if undefined.
-        draws: [B] the same difference in each resample; nan if undefined; such resamples are excluded.
-
-    Returns:
         `delta`, `ci_low`, `ci_high` (percentiles 2.5 and 97.5), and `p_value` = (1 + number of resamples at least
-        |delta| away from delta) / (B + 1). All None if the difference is undefined in the sample or in all resamples.
-    """
-    known = draws[~np.isnan(draws)]
-    if np.isnan(delta) or not known.size:
-        return dict.fromkeys(("delta", "ci_low", "ci_high", "p_value"))
-    low, high = np.percentile(known, [2.5, 97.5])
-    # Equal counts give differences that are equal up to rounding, which must count as equal.
-    far = np.abs(known - delta) >= abs(delta) - 1e-12
-    p_value = (1 + int(far.sum())) / (known.size + 1)
-    return {"delta": float(delta), "ci_low": float(low), "ci_high": float(high), "p_value": p_value}
-
-
-def cfhr_replicates(
-    cells: Sequence[tuple[ArrayLike, ArrayLike]], iterations: int = ITERATIONS, seed: int = 0
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """CFHR of several cells, in the sample and in resamples of items that all cells share.
-
-    Args:
-        cells: C pairs (`q_plus` bool[N], `q_minus` bool[N, K]) of the same N items in the same order.
-        iterations: B resamples.
-
-    Returns:
-        (CFHR [C], CFHR in each resample [B, C]); nan if no Q+ is correct.
+        |delta| away from delta) / (resamples + 1). Resamples without a correct Q+ are left out. All None if a CFHR is
+        undefined in the sample or in all resamples.
 
     Raises:
         ValueError: As in `counterfactual_report`; or the cells differ in the number of items or false statements.
     """
-    checked = [_checked(*cell) for cell in cells]
-    if len({rejected.shape for _, rejected in checked}) > 1:
-        raise ValueError(f"the cells differ in shape: {[rejected.shape for _, rejected in checked]}")
-    right = np.column_stack([plus for plus, _ in checked])
-    fooled = np.column_stack([plus & ~rejected.all(axis=1) for plus, rejected in checked])
-    counted = np.hstack([right, fooled]).astype(np.float32)
-    sums = resample_counts(len(right), iterations, seed) @ counted
-    point = _ratio(fooled.sum(axis=0), right.sum(axis=0))
-    return point, _ratio(sums[:, len(checked) :], sums[:, : len(checked)])
+    (a_right, a_rejected), (b_right, b_rejected) = _checked(a_plus, a_minus), _checked(b_plus, b_minus)
+    if a_rejected.shape != b_rejected.shape:
+        raise ValueError(f"the cells differ in shape: {a_rejected.shape} and {b_rejected.shape}")
+    fooled = [right & ~rejected.all(axis=1) for right, rejected in ((a_right, a_rejected), (b_right, b_rejected))]
+    counted = np.column_stack([*fooled, a_right, b_right]).astype(np.float64)
+    generator, size = np.random.default_rng(seed), len(counted)
+    drawn = np.array([counted[generator.integers(size, size=size, dtype=np.int32)].sum(0) for _ in range(iterations)])
+    delta, *deltas = _cfhr_difference(np.vstack([counted.sum(axis=0), drawn]))
+    known = np.array([one for one in deltas if not np.isnan(one)])
+    if np.isnan(delta) or not known.size:
+        return dict.fromkeys(("delta", "ci_low", "ci_high", "p_value"))
+    low, high = np.percentile(known, [2.5, 97.5])
+    far = np.abs(known - delta) >= abs(delta) - 1e-12  # equal counts give differences that are equal up to rounding
+    p_value = (1 + int(far.sum())) / (known.size + 1)
+    return {"delta": float(delta), "ci_low": float(low), "ci_high": float(high), "p_value": p_value}
 
 
-@lru_cache(maxsize=1)
-def resample_counts(items: int, iterations: int, seed: int) -> NDArray[np.float32]:
-    """How often each item is drawn in each bootstrap resample: float32 [iterations, items], rows sum to `items`.
-
-    The draws are `default_rng(seed).integers(items, size=(iterations, items), dtype=int32)`. The last table is cached
-    (40 MB for the 9,990 items and 1,000 iterations of the paper), since all comparisons of a run use the same one.
-    """
-    generator = np.random.default_rng(seed)
-    counts = np.empty((iterations, items), np.float32)
-    for row in counts:
-        row[:] = np.bincount(generator.integers(items, size=items, dtype=np.int32), minlength=items)
-    counts.setflags(write=False)
-    return counts
-
-
-def harmonic_mean(first: ArrayLike, second: ArrayLike) -> NDArray[np.float64]:
-    """Harmonic mean of two rates, elementwise; 0 if both are 0. The paper's F1 (established, see the module)."""
-    first, second = np.asarray(first, np.float64), np.asarray(second, np.float64)
-    total = first + second
-    return np.divide(2 * first * second, total, out=np.zeros_like(total), where=total > 0)
+def _cfhr_difference(sums: Sums) -> list[float]:
+    """[R] differences of two CFHRs from sums [R, 4]: fooled of a, of b, right Q+ of a, of b."""
+    rates = _ratio(sums[:, :2], sums[:, 2:])
+    return (rates[:, 0] - rates[:, 1]).tolist()
 
 
 def item_counts(right: Flags, rejected: Flags, unreadable: Flags) -> NDArray[np.int64]:
-    """What the metrics count of each item: int [N, 8], for `metrics_of_counts`.
+    """What the metrics count of each item: int [N, 8].
 
     Args:
         right: bool[N], Q+ judged true.
@@ -201,18 +140,14 @@ def f1_sums(counts: NDArray[np.floating], false_statements: int) -> Sums:
 
 
 def f1_of_sums(sums: Sums) -> Sums:
-    """F1 from sums of `f1_sums`: shape [..., 4] gives [...]."""
-    return harmonic_mean(_ratio(sums[..., 0], sums[..., 1]), _ratio(sums[..., 2], sums[..., 3]))
-
-
-def metrics_of_counts(sums: NDArray[np.floating], false_statements: int) -> dict[str, NDArray[np.float64]]:
-    """The rates of `counterfactual_report` from sums over items [..., 8] of `item_counts`; nan where undefined."""
-    found = {name: _ratio(*parts) for name, parts in ratios_of_counts(sums, false_statements).items()}
-    return found | {F1: harmonic_mean(found[Q_PLUS_ACC], found[Q_MINUS_ACC])}
+    """The harmonic mean of both accuracies from sums of `f1_sums`, 0 if both are 0: shape [..., 4] gives [...]."""
+    hits, rejections = _ratio(sums[..., 0], sums[..., 1]), _ratio(sums[..., 2], sums[..., 3])
+    total = hits + rejections
+    return np.divide(2 * hits * rejections, total, out=np.zeros_like(total), where=total > 0)
 
 
 def ratios_of_counts(sums: NDArray[np.floating], false_statements: int) -> dict[str, tuple[Sums, Sums]]:
-    """The rates that are ratios of two sums, each as these two: all of `metrics_of_counts` but F1.
+    """The rates that are ratios of two sums, each as these two: all of the rates of `counterfactual_report` but F1.
 
     Args:
         sums: Of the counts, [..., 8]; of a single item the two are what it adds to each sum.

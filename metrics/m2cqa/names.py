@@ -9,7 +9,7 @@ from typing import Literal, get_args
 
 from cultureval.metrics.declared import NOT_NEGATIVE, Metrics, declare
 
-Profile = Literal["strict", "tolerant", "lenient", "organisers"]  # how `parse_verdict` reads outputs
+Profile = Literal["strict", "lenient", "organisers"]  # how `parse_verdict` reads outputs
 
 CFHR, Q_PLUS_ACC, Q_MINUS_ACC, F1, COMBINED_ACC = "cfhr", "q_plus_acc", "q_minus_acc", "f1", "combined_acc"
 CONTRASTIVE_INSTABILITY = "contrastive_instability"

@@ -7,9 +7,9 @@ from typing import NamedTuple
 import numpy as np
 
 from cultureval.metrics.m2cqa.counterfactual import (
+    f1_of_sums,
     f1_sums,
     item_counts,
-    metrics_of_counts,
     ratios_of_counts,
 )
 from cultureval.metrics.m2cqa.names import CFHR, CFHR_VALID_ONLY, CONTRASTIVE_INSTABILITY, F1, Profile
@@ -23,7 +23,6 @@ WORDS = {True: "true", False: "false", None: "invalid"}
 # Key in the details -> profile of `parse_verdict`.
 PROFILES: dict[str, Profile] = {
     "verdict": "strict",
-    "verdict_tolerant": "tolerant",
     "verdict_lenient": "lenient",
     "verdict_organisers": "organisers",
 }
@@ -102,8 +101,8 @@ def item_columns(
         lost = unreadable & (total == 0) & (rate in CONDITIONAL and bool(total.any()))
         scores = np.divide(part, total, out=np.full(len(part), np.nan), where=total > 0)
         found[rate] = (scores, np.where(lost, 1.0, total), [None] * len(part))
-    f1 = metrics_of_counts(counts, len(ROLES) - 1)[F1]
-    found[F1] = (f1, np.ones(len(f1)), f1_sums(counts, len(ROLES) - 1).tolist())
+    sums = f1_sums(counts, len(ROLES) - 1)
+    found[F1] = (f1_of_sums(sums), np.ones(len(sums)), sums.tolist())
     return {rate: _in_rows(len(statements), places[:, 0], *columns) for rate, columns in found.items()}
 
 

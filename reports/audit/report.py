@@ -7,7 +7,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cultureval.metrics.rater_agreement import gwet_ac1, krippendorff_alpha
+from cultureval.metrics.agreement import gwet_ac1, krippendorff_alpha
 from cultureval.reports.item_fields import fields_of_items
 from cultureval.reports.terminal_tables import terminal_table
 from cultureval.runs.loading import Run, load

@@ -8,7 +8,7 @@ from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from cultureval.metrics.proportions import holm
+from cultureval.metrics.statistics import holm
 from cultureval.runs.frame import Parts
 from cultureval.runs.loading import Run, load, name_apart
 from cultureval.runs.pairs import DRAWS, Pair, pair

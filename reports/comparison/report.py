@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from cultureval.metrics.standard_errors import TINY
+from cultureval.metrics.statistics import TINY
 from cultureval.reports.comparison.differences import (
     AVERAGE,
     SUBSET,

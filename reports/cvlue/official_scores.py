@@ -15,7 +15,7 @@ from cultureval.reports.submissions import ScoredRow, ScoredSubmissions, ScoredT
 from cultureval.reports.terminal_tables import terminal_table
 from cultureval.runs.frame import DEN
 from cultureval.runtime.csv_files import write_csv
-from cultureval.runtime.errors import CulturevalError, ProblemList, Problems, shown_names
+from cultureval.runtime.errors import CulturevalError, ProblemList, shown_names
 from cultureval.runtime.rounding import printed
 
 # File names in a folder of gold files or submissions, as in the released example.
@@ -75,12 +75,9 @@ def score_task(name: str, gold: Path, pred: Sequence[Path], output_dir: Path) ->
     try:
         rows = rows_of(name, answers, replies)
     except CulturevalError as error:
-        problems = ProblemList()
-        for problem in error.problems if isinstance(error, Problems) else (str(error),):
-            problems.add(CulturevalError(f"cvlue-{name}: {problem}"))
-        problems.raise_if_any()
+        raise CulturevalError(f"cvlue-{name}: {error}") from error
     unanswered = sum(record["answer"] is None for record in replies[0]) if name == "vqa" else 0
-    notes = _notes(name, answers, replies, unanswered)
+    notes = _notes(name, replies, unanswered)
     text = "\n".join([write_tables(name, rows, output_dir), *notes])
     return ScoredSubmissions(text, [(pred, {f"cvlue_{name}": ScoredTask(rows, notes)})])
 
@@ -130,16 +127,13 @@ def id_of(name: str, record: Mapping[str, Any]) -> str:
     return str(record[{"itr": "image", "vqa": "question_id", "vg": "ref_id"}[name]])
 
 
-def _notes(name: str, gold: Any, replies: Sequence[Any], unanswered: int) -> list[str]:
-    """Sentences on a scored submission that looks like something else than it should; arguments as `rows_of`."""
-    if name == "itr":
-        found = submissions.ranking_warnings(gold, replies)
-        if len(replies) < len(PRED_FILES[name]):
-            found.append(f"Only one of the two directions was submitted ({' and '.join(PRED_FILES[name])}).")
-        return found
+def _notes(name: str, replies: Sequence[Any], unanswered: int) -> list[str]:
+    """Sentences on what a scored submission lacks."""
+    if name == "itr" and len(replies) < len(PRED_FILES[name]):
+        return [f"Only one of the two directions was submitted ({' and '.join(PRED_FILES[name])})."]
     if unanswered:
         return [f"{unanswered} of {len(replies[0])} answers are null, which counts as wrong."]
-    return submissions.box_warnings(gold, replies[0]) if name == "vg" else []
+    return []
 
 
 def write_tables(name: str, rows: Sequence[ScoredRow], output_dir: Path) -> str:

@@ -39,7 +39,7 @@ OTHER_SPLITS = {
     "cvlue_en": "The paper's numbers for VQA v2 and VisDial are of their test splits.",
 }
 MOST_ROWS = 500  # of grounding that are read in other formats
-TRIED = [name for name, family in FAMILIES.items() if family.scale != RESIZED and "patches" not in family.syntaxes]
+TRIED = [name for name, family in FAMILIES.items() if family.scale != RESIZED and family.syntax != "patches"]
 NEEDED = ("size", "box", "box_format")  # of `doc.specific`, to read boxes again
 BETTER = 0.15  # of mean IoU, by which another format must overlap more
 

@@ -98,7 +98,7 @@ def test_always_true_always_false_and_perfect(evaluate, cultureval, refusal, tmp
         for cell in cells:
             values = scores[cell]
             assert (values["invalid_rate"], values["n_items"]) == (0, items)
-            assert values["cfhr_valid_only"] == values["cfhr_tolerant"] == values["cfhr_lenient"] == cfhr
+            assert values["cfhr_valid_only"] == values["cfhr_lenient"] == cfhr
             assert values["n_q_plus"] == (0 if cfhr is None else 6)
         assert not {"m2cqa:_average|0", "all"} & set(scores)  # prompts and varieties differ in kind
         assert scores[dialects[0]]["n_items"] == 2 * items  # counts are added

@@ -25,7 +25,7 @@ from cultureval.metrics.lighteval.row_scores import RowScore
 from cultureval.metrics.likelihood import argmax_accuracy, char_normalized_accuracy, gold_probability_mass
 from cultureval.metrics.qimma import lighteval as lighteval_metrics
 from cultureval.metrics.semantic import bertscore, load_encoder
-from cultureval.metrics.standard_errors import clustered_standard_error
+from cultureval.metrics.statistics import clustered_standard_error
 from cultureval.runtime.errors import CulturevalError
 
 LABELS = ["أ", "ب", "ج", "د", "هـ", "و"]
@@ -181,7 +181,7 @@ def test_a_score_keeps_its_cluster_when_copied():
 def bertscore_on_tiny_model(arabic_bert, monkeypatch):
     monkeypatch.setenv("CULTUREVAL_BERTSCORE_MODEL", arabic_bert)
     calls = []
-    hook = load_encoder(arabic_bert, None, lighteval_metrics.scoring_device()).model.register_forward_pre_hook(
+    hook = load_encoder(arabic_bert, None, lighteval_metrics.scoring_device())[1].register_forward_pre_hook(
         lambda *_: calls.append(1)
     )
     yield calls

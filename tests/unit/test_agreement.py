@@ -7,8 +7,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cultureval.metrics.agreement import kendall_tau_c, tau_c_with_interval, with_interval
-from cultureval.metrics.rater_agreement import gwet_ac1, krippendorff_alpha, rater_agreement
+from cultureval.metrics.agreement import (
+    gwet_ac1,
+    kendall_tau_c,
+    krippendorff_alpha,
+    rater_agreement,
+    tau_c_with_interval,
+    with_interval,
+)
 
 SMALL_NUMBERS = st.lists(st.tuples(st.integers(1, 5), st.integers(0, 9)), min_size=2, max_size=30)
 

@@ -1,20 +1,13 @@
 """CFHR and its companions on small cells, and the bootstrap against a plain loop over the same resamples."""
 
 import math
-import time
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cultureval.metrics.m2cqa.counterfactual import (
-    cfhr_replicates,
-    counterfactual_report,
-    paired_cfhr_difference,
-    percentile_difference,
-    resample_counts,
-)
+from cultureval.metrics.m2cqa.counterfactual import counterfactual_report, paired_cfhr_difference
 
 RATES = ("q_plus_acc", "q_minus_acc", "f1", "combined_acc", "cfhr", "invalid_rate", "cfhr_valid_only")
 RATES += ("contrastive_instability",)
@@ -106,51 +99,6 @@ def test_cells_of_other_items_are_not_compared():
         counterfactual_report([1], [[1, 1]], [[0, 0]])
 
 
-def plain_differences(cells, pairs, iterations, seed):
-    """Every pair of cells compared by loops over the items of each resample, drawn as `resample_counts` says."""
-    items = len(cells[0][0])
-    draws = np.random.default_rng(seed).integers(items, size=(iterations, items), dtype=np.int32).tolist()
-    cells = [(list(map(bool, plus)), [all(row) for row in minus.tolist()]) for plus, minus in cells]
-
-    def cfhr(cell, drawn):
-        hits = fooled = 0
-        for item in drawn:
-            if cell[0][item]:
-                hits += 1
-                fooled += not cell[1][item]
-        return fooled / hits if hits else float("nan")
-
-    return [
-        percentile_difference(
-            cfhr(cells[a], range(items)) - cfhr(cells[b], range(items)),
-            np.array([cfhr(cells[a], drawn) - cfhr(cells[b], drawn) for drawn in draws]),
-        )
-        for a, b in pairs
-    ]
-
-
-def fast_differences(cells, pairs, iterations, seed):
-    point, draws = cfhr_replicates(cells, iterations, seed)
-    return [percentile_difference(point[a] - point[b], draws[:, a] - draws[:, b]) for a, b in pairs]
-
-
-def test_all_pairs_are_those_of_a_plain_loop_and_far_faster():
-    """The issue asks for 50 times at 9,990 items and 12 cells; here 1,000 items and 6 cells, so that it stays short."""
-    cells = [random_cell(1000, seed, 0.9, 0.6 + seed / 20) for seed in range(6)]
-    pairs = [(a, b) for a in range(6) for b in range(a)]
-    began = time.process_time()
-    slow = plain_differences(cells, pairs, 200, 7)
-    middle = time.process_time()
-    resample_counts.cache_clear()
-    fast = fast_differences(cells, pairs, 200, 7)
-    ended = time.process_time()
-    for ours, plain in zip(fast, slow, strict=True):
-        assert ours == pytest.approx(plain, abs=1e-12)
-    one = paired_cfhr_difference(*cells[1], *cells[0], iterations=200, seed=7)
-    assert one == pytest.approx(slow[0], abs=1e-12)
-    assert (middle - began) / (ended - middle) > 25
-
-
 def test_a_difference_of_a_cell_and_itself_is_nothing():
     cell = random_cell(50, 3)
     assert paired_cfhr_difference(*cell, *cell) == {"delta": 0.0, "ci_low": 0.0, "ci_high": 0.0, "p_value": 1.0}
@@ -174,7 +122,3 @@ def test_an_undefined_cfhr_has_no_difference():
     rare = np.arange(10) == 0, np.zeros((10, 2), bool)
     sometimes = paired_cfhr_difference(*rare, *rare)  # resamples without item 0 are left out
     assert sometimes == {"delta": 0.0, "ci_low": 0.0, "ci_high": 0.0, "p_value": 1.0}
-
-
-def test_two_nearly_equal_draws_count_as_equal():
-    assert percentile_difference(0.1, np.array([0.2, 0.1 + 0.1 - 1e-17, 0.1]))["p_value"] == 3 / 4

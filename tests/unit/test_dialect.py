@@ -20,7 +20,6 @@ from cultureval.metrics.alqasida.dialect import (
 )
 from cultureval.metrics.alqasida.dialect_models import (
     DialectModels,
-    batches_by_length,
     configured_models,
     models_signature,
 )
@@ -229,17 +228,6 @@ def test_texts_of_the_same_tokens_are_read_once_and_half_precision_is_in_the_sig
         assert models_signature().endswith(",dtype=float16)")
     finally:
         dialect_models.load_classifier.cache_clear()
-
-
-@given(st.lists(st.integers(1, 512), max_size=600), st.sampled_from([512, 16_384]))
-def test_batches_hold_every_text_once_within_their_bounds(lengths, tokens):
-    batches = list(batches_by_length(lengths, tokens))
-    assert sorted(index for batch in batches for index in batch) == list(range(len(lengths)))
-    for batch in batches:
-        longest = max(lengths[index] for index in batch)
-        assert len(batch) == 1 or longest * len(batch) <= tokens
-        assert min(lengths[index] for index in batch) >= 0.9 * longest
-        assert len(batch) <= dialect_models.TEXTS_PER_BATCH
 
 
 def test_another_order_of_labels_stops(tmp_path, models):

@@ -258,7 +258,7 @@ def test_rows_that_ask_the_same_are_one_cluster_and_counted(tmp_path):
 
 
 def test_a_row_twice_changes_the_mean_but_makes_no_error_smaller(tmp_path):
-    from cultureval.metrics.standard_errors import clustered_standard_error
+    from cultureval.metrics.statistics import clustered_standard_error
 
     scores, names = [1.0, 0.0, 1.0, 1.0, 0.0], [str(place) for place in range(5)]
 

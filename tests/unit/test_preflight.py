@@ -2,7 +2,6 @@
 
 import json
 import shutil
-import struct
 import subprocess
 import sys
 from functools import partial
@@ -13,7 +12,6 @@ from faulty_server import MODEL, FaultyServer
 from safetensors.torch import load_file, save_file
 
 from cultureval.metrics.alqasida import dialect_models
-from cultureval.metrics.alqasida.countries import COUNTRIES
 from cultureval.metrics.alqasida.translation import check_flores200
 from cultureval.models.choice import check_model
 from cultureval.models.loading import load
@@ -22,7 +20,7 @@ from cultureval.runtime import extras
 from cultureval.runtime.errors import CulturevalError, ProblemList, Problems
 from cultureval.runtime.model_settings import CheckedModel
 from cultureval.runtime.settings import current_settings, use_settings, variable_of
-from cultureval.samples.tiny_models.classifiers import build_tiny_aldi, build_tiny_encoder, build_tiny_nadi
+from cultureval.samples.tiny_models.classifiers import build_tiny_encoder
 from cultureval.samples.tiny_models.language_models import build_tiny_causal_lm
 from cultureval.tasks.preflight import preflight
 
@@ -181,18 +179,6 @@ def test_without_camel_tools_the_tasks_that_need_it_are_refused_with_the_command
     assert str(error.value).count(extras.CAMEL_TOOLS_COMMAND) == 1
 
 
-def test_classifiers_of_several_kinds_of_tasks_are_tried_once(plan_of, built, monkeypatch, tmp_path):
-    tried = []
-    stock = dialect_models.Classifier.logits
-    monkeypatch.setattr(dialect_models.Classifier, "logits", lambda self, texts: tried.append(1) or stock(self, texts))
-    own = {}  # under names of their own: those of other tests have been tried
-    for kind in ("NADI", "ALDi"):
-        option = dialect_models.SETTINGS[kind]
-        own[option] = str(shutil.copytree(built[option], tmp_path / kind))
-    plan_of("alqasida_mono:habibi_egy", "alqasida_mt:btec_eng_to_egy", **own)
-    assert len(tried) == 2
-
-
 @pytest.mark.parametrize(
     ("name", "message"),
     [
@@ -260,52 +246,12 @@ def test_a_model_that_must_be_unpacked_is_checked_last(tmp_path):
 HEAD = "classifier.weight"
 
 
-def fitted(built, folder, kind):
-    """A classifier of full width with random layers, whose head is fitted to the known sentences."""
-    import torch
-    from transformers import AutoModelForSequenceClassification, AutoTokenizer
-
-    sizes = {"hidden_size": 256, "num_attention_heads": 4}
-    (build_tiny_nadi if kind == "NADI" else build_tiny_aldi)(folder, **sizes)
-    model, tokenizer = AutoModelForSequenceClassification.from_pretrained(folder), AutoTokenizer.from_pretrained(folder)
-    sentences = [dialect_models.EGYPTIAN, dialect_models.MOROCCAN, dialect_models.STANDARD]
-    with torch.inference_mode():
-        pooled = torch.cat([model.bert(**tokenizer(text, return_tensors="pt")).pooler_output for text in sentences])
-    wanted = torch.zeros(3, model.config.num_labels)
-    if kind == "NADI":
-        wanted[0, COUNTRIES.index("egy")] = wanted[1, COUNTRIES.index("mar")] = 5
-    else:
-        wanted[:2] = 1
-    model.classifier.weight.data = torch.linalg.lstsq(pooled, wanted).solution.T.contiguous()
-    model.classifier.bias.data.zero_()
-    model.save_pretrained(folder)
-    return folder
-
-
 def refused(built, place, kind, *parts):
     option = dialect_models.SETTINGS[kind]
     with use_settings(current_settings().with_(**built | {option: str(place)})):
         with pytest.raises(CulturevalError, match=f"The {kind} model .*{variable_of(option)}") as error:
             dialect_models.check_model(kind)
     assert all(part in str(error.value) for part in (place.name, *parts)), str(error.value)
-
-
-@pytest.mark.parametrize("kind", ["NADI", "ALDi"])
-def test_full_size_classifiers_must_tell_known_dialects_apart(built, tmp_path, kind):
-    """A head turned round, or with exchanged rows, is wrong in no file, and still stopped by the model's name."""
-    folder, option = fitted(built, tmp_path / "sound", kind), dialect_models.SETTINGS[kind]
-    with use_settings(current_settings().with_(**built | {option: str(folder)})):
-        dialect_models.check_model(kind)
-    reason = "does not tell an Egyptian" if kind == "NADI" else "more dialectal"
-    changes = {"turned": lambda head: head.neg()}
-    if kind == "NADI":
-        egypt, morocco = COUNTRIES.index("egy"), COUNTRIES.index("mar")
-        order = list(range(18))
-        order[egypt], order[morocco] = morocco, egypt
-        changes |= {"exchanged": lambda head: head[order], "rolled": lambda head: head.roll(1, 0)}
-    for name, change in changes.items():
-        place = copied(folder, tmp_path / name, lambda w, c=change: w.update({HEAD: c(w[HEAD]).contiguous()}))
-        refused(built, place, kind, reason)
 
 
 @pytest.mark.slow
@@ -321,65 +267,21 @@ def test_damaged_and_exchanged_classifiers_are_stopped_by_name(built, tmp_path, 
         refused(built, place, kind)
     headless = copied(folder, tmp_path / "headless", lambda weights: weights.pop(HEAD))
     refused(built, headless, kind, "lacks 1 of the weights")
-    for name, added, reason in (
-        ("english", {}, "does not know Arabic words"),
-        ("larger", {"عايز": 10**6}, "makes token 1000000"),
-    ):
-        foreign = tmp_path / name
-        shutil.copytree(folder, foreign)
-        tokenizer = json.loads((foreign / "tokenizer.json").read_text(encoding="utf-8"))
-        words = {word: number for word, number in tokenizer["model"]["vocab"].items() if word.isascii()}
-        tokenizer["model"]["vocab"] = words | added
-        (foreign / "tokenizer.json").write_text(json.dumps(tokenizer), encoding="utf-8")
-        refused(built, foreign, kind, reason)
 
 
-def lid_error(place):
-    with use_settings(current_settings().with_(lid_model=str(place))):
-        with pytest.raises(CulturevalError, match="The LID model .*CULTUREVAL_LID_MODEL") as error:
-            dialect_models.check_model("LID")
-    return str(error.value)
-
-
-def test_a_language_model_of_other_labels_or_cut_short_is_refused(built, tmp_path):
+def test_a_language_model_of_other_labels_is_refused(built, tmp_path):
     whole = Path(built["lid_model"], "model.bin").read_bytes()
     file = tmp_path / "lid.bin"
-    for size in (3, 60, 165, 1000, len(whole) // 2, len(whole) - 1):  # the library hangs or dies on some of these
-        file.write_bytes(whole[:size])
-        assert "cut short" in lid_error(file)
     file.write_bytes(whole.replace(b"__label__arb_Arab", b"__label__ar_000000").replace(b"eng_Latn", b"en_00000"))
-    assert "its labels are not ISO 639-3 codes" in lid_error(file)
-    swapped = (
-        whole.replace(b"arb_Arab", b"xxx_Arab").replace(b"eng_Latn", b"arb_Arab").replace(b"xxx_Arab", b"eng_Latn")
-    )
-    file.write_bytes(swapped)
-    assert "it takes a sentence in Arabic for 'eng'" in lid_error(file)
-    nan = struct.pack("<f", float("nan"))
-    middle = len(whole) - 53 - 4000  # of the input vectors, which no known sentence uses; 53 bytes are the output's
-    for number, broken in enumerate((whole[:-4] + nan, whole[:middle] + nan + whole[middle + 4 :])):
-        file = tmp_path / f"nan_{number}.bin"  # a loaded model stays known by its place
-        file.write_bytes(broken)
-        assert "not numbers (NaN or infinite)" in lid_error(file)
+    refused(built, file, "LID", "its labels are not ISO 639-3 codes")
 
 
-def test_a_sentencepiece_model_without_arabic_is_refused(tmp_path):
-    import sentencepiece
-
-    file = tmp_path / "english.model"
-    with file.open("wb") as stream:
-        sentencepiece.SentencePieceTrainer.train(
-            sentence_iterator=iter(["the student went to school and read a book about it"] * 5),
-            **{"model_writer": stream, "vocab_size": 40, "hard_vocab_limit": False, "minloglevel": 2},
-        )
-    with use_settings(current_settings().with_(flores200_model=str(file))):
-        with pytest.raises(CulturevalError, match="a sentence in Arabic.*CULTUREVAL_FLORES200_MODEL"):
+@pytest.mark.parametrize("content", [b"no model", b""])
+def test_what_is_no_sentencepiece_model_is_refused(tmp_path, content):
+    (tmp_path / "no.model").write_bytes(content)
+    with use_settings(current_settings().with_(flores200_model=str(tmp_path / "no.model"))):
+        with pytest.raises(CulturevalError, match=r"no.model cannot be read .*CULTUREVAL_FLORES200_MODEL"):
             check_flores200()
-    whole = file.read_bytes()
-    for content in (b"no model", b"", whole[:100], whole[: len(whole) // 2], whole[:-1]):
-        (tmp_path / "no.model").write_bytes(content)
-        with use_settings(current_settings().with_(flores200_model=str(tmp_path / "no.model"))):
-            with pytest.raises(CulturevalError, match=r"no.model cannot be read .*CULTUREVAL_FLORES200_MODEL"):
-                check_flores200()
 
 
 @pytest.mark.parametrize(

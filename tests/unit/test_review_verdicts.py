@@ -10,7 +10,7 @@ import pytest
 from cultureval.audit.items import AuditItem
 from cultureval.audit.review.formats import read_verdicts, write_export
 from cultureval.audit.review.verdicts import Verdict, VerdictsFile, decide, items_to_review, read_lines
-from cultureval.metrics.rater_agreement import gwet_ac1, krippendorff_alpha
+from cultureval.metrics.agreement import gwet_ac1, krippendorff_alpha
 from cultureval.runtime.errors import CulturevalError
 from cultureval.tasks.manifest import Manifest, ManifestRow, read_manifest, write_manifest
 

@@ -1,9 +1,9 @@
-"""Standard errors of scores of items that are not independent: the formula of `runs/scores.py`.
+"""Standard errors of scores of items that are not independent, and p-values of several tests together.
 
 With v the score of G clusters and v_g that without cluster g, the cluster adds sqrt((G - 1) / G) (v - v_g) to the
-error, whose square is the sum of squares: the jackknife over clusters. It is sd(ddof=1) / sqrt(n) for a mean of
-items alone, CR3 for clustered means (Cameron and Miller, J. Human Resources 50, 2015), and right for ratios and corpus
-scores. For clusters of one size it is Liang and Zeger's estimator (Biometrika 73, 1986), as Miller uses it for
+standard error, whose square is the sum of squares: the jackknife over clusters. It is sd(ddof=1) / sqrt(n) for a mean
+of items alone, CR3 for clustered means (Cameron and Miller, J. Human Resources 50, 2015), and right for ratios and
+corpus scores. For clusters of one size it is Liang and Zeger's estimator (Biometrika 73, 1986), as Miller uses it for
 evaluations (arXiv 2411.00640), times sqrt(G / (G - 1)).
 """
 
@@ -14,8 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from cultureval.metrics.proportions import NORMAL_95
-
+NORMAL_95 = 1.959963984540054  # the standard normal's 97.5th percentile
 TINY = 1e-12  # errors below it are rounding
 Floats = NDArray[np.float64]
 
@@ -136,3 +135,19 @@ def clustered_standard_error(values: Sequence[float], clusters: Sequence[Hashabl
     """
     scores = finite_numbers(values, "score")
     return errors_of_ratio(scores, np.ones(scores.size), clusters, share).error
+
+
+def holm(p_values: Sequence[float]) -> list[float]:
+    """P-values adjusted for their number, so that their family is tested at one level (Holm 1979).
+
+    Args:
+        p_values: Of all tests of the family.
+
+    Returns:
+        In the same order: for the k-th smallest of m, the largest of (m - j + 1) p_j over j up to k; at most 1.
+    """
+    values = np.asarray(p_values, float)
+    order = np.argsort(values, kind="stable")
+    adjusted = np.empty(values.size)
+    adjusted[order] = np.minimum(1, np.maximum.accumulate(np.arange(values.size, 0, -1) * values[order]))
+    return adjusted.tolist()
