@@ -88,12 +88,8 @@ def _rows_here(run: Run, name: str) -> str | None:
         for option in all_options()
     }
     suite = {option: value for option, value in of_suites.items() if value is not None}
-    then: dict[str, Any] = {
-        "form": record.tasks[name].form or "auto",
-        "bad_rows": record.options.get("bad_rows", "skip"),
-    }
     try:
-        found = prepare_subset(task, replace(options, root=root, suite=suite, **then))
+        found = prepare_subset(task, replace(options, root=root, suite=suite, form=record.tasks[name].form or "mixed"))
         return found.report_with(record.tasks[name].shots)["content"]
     except CulturevalError as error:
         return f"cannot be read: {error}"

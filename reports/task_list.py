@@ -3,10 +3,10 @@
 from collections.abc import Iterable, Sequence
 
 from cultureval.reports.terminal_tables import terminal_table
-from cultureval.runtime.errors import CulturevalError, counted
+from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.printing import folded, print_note, terminal_width
 from cultureval.tasks.catalogue import all_suites, all_tasks, groups, kind_of
-from cultureval.tasks.checking import DataReport, FileCounts, GroupCounts, Kind, ListedRow, SubsetCounts
+from cultureval.tasks.checking import SubsetCounts, other_sums
 from cultureval.tasks.suite import Suite, Task
 
 WIDTH = 80  # cells, where standard output is no terminal
@@ -16,8 +16,8 @@ HINTS = (
     "SUITE` lists a suite's groups, `cultureval tasks GROUP` a group's tasks, `cultureval tasks --all` every task; "
     "`--json` prints them as JSON."
 )
-FIRST = 10  # listed rows of a kind, and subsets, that are shown without --full
-COLUMNS = ("subset", "source", "items", "few-shot", "broken", "duplicate", "published", "")
+FIRST = 10  # subsets and broken rows that are shown without --full
+COLUMNS = ("subset", "source", "rows", "few-shot", "broken", "duplicate", "published", "")
 
 
 def suites_text() -> str:
@@ -120,115 +120,26 @@ def _table(header: Sequence[str], rows: Sequence[Sequence[str]], align: str = "l
     return terminal_table(header, rows, align, width=terminal_width() or WIDTH)
 
 
-def data_check_text(report: DataReport, full: bool) -> str:
-    """The report as tables, and its totals as sentences; but for `full` only the first rows of each kind, and only
-    subsets and groups that are not as published.
-    """
-    files = _files_table(report.files) if full else []
-    parts = [*_listed_rows(report.listed, full), *files, *_subsets(report.subsets, full), *_groups(report.groups, full)]
-    return "\n\n".join([*parts, _totals(report)])
-
-
-def _listed_rows(listed: Sequence[ListedRow], full: bool) -> list[str]:
-    shown = [[one] for one in listed] if full else _first_of_each(listed)
-    if not shown:
-        return []
-    cells = [(one.kind, _source(same), _place(same), one.task, _said_of_row(one)) for same in shown for one in same[:1]]
-    more = len(listed) - sum(map(len, shown))
-    hint = f"{f'... and {more} more: ' if more else ''}--full shows each, --rows FILE writes them into a file."
-    hints = [hint] if len(listed) > len(shown) else []
-    return [terminal_table(("", "source", "row", "task", "what"), cells), *hints]
-
-
-def _files_table(files: Sequence[FileCounts]) -> list[str]:
-    header = ("file", "rows", "evaluated", "few-shot", "broken", "unselected")
+def data_check_text(subsets: Sequence[SubsetCounts], full: bool) -> str:
+    """A line a subset that is not as published (all with `full`), its broken rows, and totals as sentences."""
+    chosen = [one for one in subsets if full or one.problem or one.broken or one.duplicates or one.differs()]
     cells = [
-        (f"{one.source}/{one.file}", *map(str, (one.rows, one.scored, one.few_shot, one.broken, one.unselected)))
-        for one in files
+        (
+            *(one.task, one.source, *map(str, (one.rows, one.few_shot, len(one.broken), one.duplicates))),
+            *("?" if one.expected is None else str(one.expected), "no data" if one.missing else one.problem),
+        )
+        for one in (chosen if full else chosen[:FIRST])
     ]
-    return [terminal_table(header, cells, align="lr")]
-
-
-def _subsets(subsets: Sequence[SubsetCounts], full: bool) -> list[str]:
-    chosen = [one for one in subsets if full or (not one.missing and _is_unsound(one))]
-    if not chosen:
-        return []
-    if not full:  # the worst first
-        chosen.sort(key=lambda one: (not one.problem, not one.broken, not one.duplicates))
-    cells = [_subset_cells(one) for one in (chosen if full else chosen[:FIRST])]
-    table, align = [COLUMNS, *cells], "llrrrrrl"
-    if not full:  # the listed rows name their source, and counts of nothing but 0 say nothing: 80 columns suffice
-        told = [place for place in range(len(COLUMNS)) if place != 1 and {row[place] for row in cells} != {"0"}]
-        table, align = [tuple(row[place] for place in told) for row in table], "l" + "r" * (len(told) - 2) + "l"
-    more = len(chosen) - len(cells)
-    hint = [f"... and {more} more subsets: --full shows them."] if more else []
-    return [terminal_table(table[0], table[1:], align=align), *hint]
-
-
-def _groups(groups: Sequence[GroupCounts], full: bool) -> list[str]:
-    chosen = [one for one in groups if full or one.differs()]
-    if not chosen:
-        return []
-    cells = [(one.group, one.form, *map(str, (one.rows, one.few_shot, one.expected)), _note(one)) for one in chosen]
-    return [terminal_table(("group", "data", "items", "few-shot", "published", ""), cells, align="llrrrl")]
-
-
-def _note(one: GroupCounts) -> str:
-    return "differs" if one.differs() else "" if one.complete else "not all subsets are here"
-
-
-def _is_unsound(one: SubsetCounts) -> bool:
-    return bool(one.problem or one.broken or one.duplicates or one.differs())
-
-
-def _subset_cells(one: SubsetCounts) -> tuple[str, ...]:
-    counts = (one.scored, one.few_shot, one.broken, one.duplicates)
-    note = "no data" if one.missing else one.problem or ("differs" if one.differs() else "")
-    return one.task, one.source, *map(str, counts), "?" if one.expected is None else str(one.expected), note
-
-
-def _first_of_each(listed: Sequence[ListedRow]) -> list[list[ListedRow]]:
-    """The first of each kind, those of which the same is said together: rows of a source, whole files of any."""
-    alike: dict[Kind, dict[tuple[str, ...], list[ListedRow]]] = {}
-    for row in listed:
-        same = ("" if row.row is None else row.source, row.task, _said_of_row(row))
-        alike.setdefault(row.kind, {}).setdefault(same, []).append(row)
-    return [rows for of_kind in alike.values() for rows in list(of_kind.values())[:FIRST]]
-
-
-def _source(rows: Sequence[ListedRow]) -> str:
-    first, *others = dict.fromkeys(row.source for row in rows)
-    return f"{first} and {len(others)} more" if others else first
-
-
-def _place(rows: Sequence[ListedRow]) -> str:
-    first, more = rows[0], len(rows) - 1
-    if first.row is None:
-        also = f" and {counted(more, 'more file')}" if more else ""
-        return f"{first.file}{also} ({counted(sum(row.rows for row in rows), 'row')})"
-    return f"{first.file}:{first.row}{f' and {more} more' if more else ''}"
-
-
-def _said_of_row(row: ListedRow) -> str:
-    return f"column {row.column!r} {row.reason} (value: {row.value})" if row.column else row.reason
-
-
-def _totals(report: DataReport) -> str:
-    files = report.files
-    rows, scored, shots, broken, rest = (
-        sum(getattr(one, name) for one in files) for name in ("rows", "scored", "few_shot", "broken", "unselected")
+    parts = [terminal_table(COLUMNS, cells, align="llrrrrrl")] if cells else []
+    broken = [f"{one.task}, {row}" for one in subsets for row in one.broken]
+    shown = broken if full else broken[:FIRST]
+    hidden = len(broken) - len(shown) + len(chosen) - len(cells)
+    hint = [f"... and {hidden} more lines: --full shows all, --rows FILE writes the broken rows."] if hidden else []
+    read = [one for one in subsets if not one.missing]
+    totals = (
+        f"Subsets with data: {len(read)} of {len(subsets)}, with other row counts than published: "
+        f"{sum(one.differs() for one in read)}. {sum(one.rows for one in read):,} rows to evaluate, "
+        f"{sum(one.few_shot for one in read):,} few-shot examples, {len(broken):,} broken rows, "
+        f"{sum(one.duplicates for one in read):,} duplicates."
     )
-    read = [one for one in report.subsets if not one.missing]
-    items = sum(one.scored for one in report.subsets)
-    duplicates = sum(one.duplicates for one in report.subsets)
-    differing = sum(one.differs() for one in read)
-    stopped = sum(bool(one.problem) for one in read)
-    problems = f"Subsets with a problem: {stopped} (named above).\n" if stopped else ""
-    return (
-        f"{problems}"
-        f"Subsets with data: {len(read)} of {len(report.subsets)}, with other row counts than published: {differing}.\n"
-        f"{counted(rows, 'row')} in {counted(len(files), 'file')} = {scored} evaluated, as {counted(items, 'item')}, "
-        f"+ {shots} few-shot + {broken} broken\n"
-        f"+ {rest} that none of these tasks reads.\n"
-        f"{duplicates} of the items and few-shot rows are duplicates."
-    )
+    return "\n\n".join(filter(None, [*parts, "\n".join([*shown, *hint]), "\n".join(other_sums(subsets)), totals]))

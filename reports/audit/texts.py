@@ -15,11 +15,9 @@ from cultureval.runtime.rounding import printed_or_na
 
 if TYPE_CHECKING:
     from cultureval.audit.checks.findings import Check, Finding
-    from cultureval.audit.cleaning import CleanedSubset
     from cultureval.audit.code_refinement import Refined
     from cultureval.audit.items import AuditItem
     from cultureval.audit.review.verdicts import Reviewed
-    from cultureval.tasks.manifest import Manifest
 
 
 FEW_FINDINGS = 3  # of a check, without --full
@@ -73,35 +71,6 @@ def findings_text(
 def _place(finding: "Finding") -> str:
     where = finding.row or f"all of {finding.subset}"
     return f"{finding.source} {where}"
-
-
-def cleaned_text(
-    subsets: "Sequence[CleanedSubset]", manifest: "Manifest", folders: Sequence[Path], pushed_to: str | None
-) -> str:
-    """Rows kept, discarded and not decided on, and where the data are.
-
-    Args:
-        folders: Folders of the data sets.
-        pushed_to: The data set on the hub, if any.
-    """
-    cells = [
-        (one.source, one.subset, *(f"{count:,}" for count in (kept, one.discarded, one.undecided, examples)))
-        for one in subsets
-        for kept, examples in [_rows(one)]
-    ]
-    places = ", ".join([*map(str, folders), *([f"the hub's {pushed_to}"] if pushed_to else [])])
-    review = manifest.count("review")
-    waiting = f" To be reviewed in the whole manifest: {review:,} (such rows are kept)." if review else ""
-    columns = ("data set", "subset", "kept", "discarded", "undecided", "few-shot examples")
-    return (
-        f"{terminal_table(columns, cells, align='llrrrr')}\n\nManifest {manifest.hash}: written to {places}.{waiting}"
-    )
-
-
-def _rows(one: "CleanedSubset") -> tuple[int, int]:
-    """Evaluated rows, of which the manifest decides, and few-shot examples."""
-    examples = len(one.splits.get(one.few_shot, ()))
-    return sum(map(len, one.splits.values())) - examples, examples
 
 
 def reviewed_text(reviewed: "Reviewed") -> str:

@@ -21,8 +21,7 @@ from cultureval.runtime.errors import CulturevalError, counted, escaped, shown_n
 from cultureval.runtime.rounding import printed
 from cultureval.runtime.rows_report import KINDS
 from cultureval.runtime.signatures import installed_versions, signature
-from cultureval.tasks.qimma.code_data import ProblemSet, require_whole
-from cultureval.tasks.qimma.options import SHORTENED_CODE
+from cultureval.tasks.qimma.code_data import ProblemSet
 
 Report = dict[str, Any]
 PACKAGES = ("cultureval", "evalplus", "numpy")
@@ -56,7 +55,7 @@ def evaluate_solutions(
     Args:
         samples: EvalPlus's file or folder of solutions.
         sanitize: When EvalPlus's sanitiser is applied.
-        partial: Score incomplete samples, and samples of shortened or other data than were asked.
+        partial: Score incomplete samples, and samples of other data than were asked.
         workers: Parallel sandboxes; None: one per core.
         sandboxed: Whether the solutions run in the sandbox.
         model_name: Name in the results; None takes the one that was generated with, or the file's.
@@ -65,12 +64,11 @@ def evaluate_solutions(
         The scores, data and reliability that `--json` prints, and the paths of the files.
 
     Raises:
-        CulturevalError: The solutions cannot be read or are incomplete, the data are shortened, the solutions were
-            asked of others, or not one of them could be judged.
+        CulturevalError: The solutions cannot be read or are incomplete or were asked of
+            others, or not one of them could be judged.
     """
     started, made = time.time(), generation_of(samples)
     other = asked_of_others(made, problem_set)
-    require_whole("" if partial else problem_set.shortened, "--partial")
     if not partial and other:
         raise CulturevalError(f"{other} Give the data and --prompts that they were asked of, or --partial.")
     refused = refused_problems(made, problem_set)
@@ -161,7 +159,6 @@ def _signature(
         samples=len(found),
         data=f"{problem_set.source}@{problem_set.revision[:8]}",
         data_hash=problem_set.fingerprint[:8],
-        options=f"{SHORTENED_CODE.name}=score" if problem_set.shortened else None,
         manifest=manifest_field([vars(problem_set)]),
         asked_data=made["data_hash"] if other else None,
         refined_prompts=made.get("refined_prompts", problem_set.refined),
