@@ -11,6 +11,7 @@ from cultureval.runtime.data.image_store import png_bytes, store_image
 from cultureval.runtime.errors import BadRow, MissingColumn
 from cultureval.runtime.zero_width import without_marks
 
+FEWEST_LETTERS = 3  # accented ones of a text below which they may be a language's own
 # Characters that stand in no sound text: the replacement character, controls but white space, lone surrogates.
 _DAMAGE = re.compile("[\ufffd\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f\ud800-\udfff]")
 
@@ -138,7 +139,12 @@ def _roots(folder: Path) -> list[Path]:
 
 
 def is_mojibake(text: str) -> bool:
-    """Whether it is Arabic in UTF-8 that was wrongly decoded as Windows-1252 or Latin-1 (`Ø§Ù„`)."""
+    """Arabic in UTF-8 or Windows-1256 that was wrongly decoded as Windows-1252 or Latin-1 (`Ø§Ù„`, `ÃÍãÏ`)."""
+    high = len(re.findall("[\u00c0-\u00ff]", text))
+    if high >= FEWEST_LETTERS and high >= 0.6 * sum(letter.isalpha() for letter in text):
+        arabic = text.encode("cp1252", "ignore").decode("cp1256", "ignore")
+        if sum("\u0620" <= letter <= "\u0652" for letter in arabic) >= high - 1:
+            return True
     if "Ø" not in text and "Ù" not in text:
         return False
     for encoding in ("cp1252", "latin-1"):

@@ -130,7 +130,8 @@ def _read_data(
     """The prepared rows of all tasks, and the tasks without data; a data root may hold a part of a group."""
     subsets: dict[str, PreparedSubset] = {}
     absent: dict[str, CulturevalError] = {}
-    failed: dict[str, tuple[str, CulturevalError]] = {}  # the first of a group stands for it
+    failed: dict[str, CulturevalError] = {}  # of a group the first, which stands for it
+    before = len(problems.found)
     for name in selected:
         bare, shots = name_and_shots(name)
         task = all_tasks()[bare]
@@ -143,13 +144,12 @@ def _read_data(
             if options.root is not None and name not in explicit:
                 absent[name] = error
             else:
-                failed.setdefault(task.group, (name, error))
+                failed.setdefault(task.group, error)
         except CulturevalError as error:
-            failed.setdefault(task.group, (name, error))
-    if absent and not subsets and not problems.found:
-        failed |= {name: (name, error) for name, error in list(absent.items())[:1]}
-        absent = {}
-    for _, error in failed.values():
+            failed.setdefault(task.group, error)
+    if absent and not subsets and not failed and len(problems.found) == before:
+        failed, absent = dict(list(absent.items())[:1]), {}
+    for error in failed.values():
         problems.add(error)
     if absent:
         print_note(f"{len(absent)} of {len(selected)} tasks have no data under {options.root} and are left out.")

@@ -132,7 +132,7 @@ def load_problems(
 
     Args:
         dataset: `humaneval` or `mbpp`.
-        data: Data root, "samples", or "" for the hub; None: that of the current settings.
+        data: Data root, the folder of the data files, "samples", or "" for the hub; None: that of the current settings.
         prompts: File of refined prompts, which replace those of the source.
 
     Raises:
@@ -146,6 +146,8 @@ def load_problems(
 
     known, settings = CODE_DATASETS[dataset], current_settings().with_(data_root=data)
     task, options = all_tasks()[known.task], replace(read_data_options(settings), columns={})
+    if options.root and not (options.root / REPO).is_dir():  # the folder of the data files itself
+        task = replace(task, sources=(replace(task.sources[0], repo="."),))
     whole = prepare_subset(task, replace(options, manifests=()))
     chosen = prepare_subset(task, options) if options.manifests else whole
     rows = {row["task_id"]: stored_problem(row["problem"]) for row in whole.rows()}

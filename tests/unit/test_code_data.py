@@ -129,9 +129,7 @@ def test_the_published_files_are_known_and_read_as_evalplus_reads_them(name, row
     import importlib
 
     module = importlib.import_module(f"evalplus.data.{name}")
-    (tmp_path / REPO).parent.mkdir()
-    (tmp_path / REPO).symlink_to(REAL)
-    found = load_problems(name, str(tmp_path))
+    found = load_problems(name, str(REAL))
     assert found.other_data == ""
     fewer = [row | {"plus_input": row["plus_input"][:-1]} for row in found.rows.values()]
     for changed in (fewer, list(found.rows.values())[1:]):
