@@ -176,9 +176,8 @@ def test_other_data_are_told_everywhere(cultureval, tmp_path):
     (row, *_) = load_problems("humaneval", "samples").rows.values()
     row = row | {"task_id": "HumanEval/0", "plus_input": []}
     (folder / "HumanEvalPlus.jsonl").write_text(json.dumps(row) + "\n", encoding="utf-8")
-    samples = write_samples(
-        tmp_path / "one.jsonl", solutions({"HumanEval/0": row["prompt"] + row["canonical_solution"]})
-    )
+    solution = {"HumanEval/0": row["prompt"] + row["canonical_solution"]}
+    samples = write_samples(tmp_path / "one.jsonl", solutions(solution))
     run = cultureval("code", "evaluate", samples, "--dataset", "humaneval", "--data", folder)
     told = "Not the published HumanEval+, so not comparable with its scores: 1 problems with"
     assert run.returncode == 0 and told in run.stdout, run.stderr

@@ -30,9 +30,8 @@ def hub_folder(tmp_path):
     for repo, row in {"asas-ai/AraTrust": ARATRUST, "adlbh/MizanQA-v0": MIZANQA}.items():
         folder = tmp_path / "hub" / repo
         folder.mkdir(parents=True)
-        (folder / ("train.jsonl" if "Mizan" in repo else "test.jsonl")).write_text(
-            f"{json.dumps(row)}\n" * 3, encoding="utf-8"
-        )
+        split = "train" if "Mizan" in repo else "test"
+        (folder / f"{split}.jsonl").write_text(f"{json.dumps(row)}\n" * 3, encoding="utf-8")
         (folder / "README.md").write_text(f"---\nlicense: mit\n---\n{repo}\n", encoding="utf-8")
     return tmp_path / "hub"
 
