@@ -230,6 +230,9 @@ def require_one_file(files: Sequence[Path], place: Path) -> None:
 
 def _inside(path: Path, folder: Path) -> Path:
     """The path; front matter that points outside its folder is refused (the hub cache's own links are fine)."""
+    real = folder.resolve()  # under which `datasets` names the files that it finds by itself
+    if path.is_relative_to(real):
+        path = folder / path.relative_to(real)
     if not Path(os.path.abspath(path)).is_relative_to(os.path.abspath(folder)):
         raise CulturevalError(f"{folder} declares the data file {path}, which is outside it; it is not read.")
     return path
