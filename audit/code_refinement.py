@@ -3,8 +3,8 @@
 QIMMA's paper (arXiv 2604.03395, Section 4.2 and Appendix C) discards no code problem: a model corrects the Arabic
 inside the docstring, and says where a person should look. It reports 145 of 164 prompts of HumanEval+ modified (88 %)
 and 308 of 378 of MBPP+ (81 %), and not which model did it. The prompt is the paper's, `prompts/code.txt`. Ours is that
-no reply is believed: an edit counts only if all but the Arabic of the docstring is byte-identical, found by parsing
-(`check_only_arabic_changed`); any other reply, and each that asks for a person, goes to review, and until then the
+no reply is believed: an edit counts only if nothing but the Arabic of the docstring changed, found by parsing
+(`check_refinement`); any other reply, and each that asks for a person, goes to review, and until then the
 source's prompt is used.
 """
 
@@ -18,7 +18,7 @@ from typing import Literal
 
 from cultureval.judge_prompts.replies import JudgeReplyError
 from cultureval.metrics.judges.asking import Asker, ModelQuestion, ModelReply
-from cultureval.prompts.qimma.refined_prompts import check_only_arabic_changed, check_refinement, code_and_docstrings
+from cultureval.prompts.qimma.refined_prompts import check_refinement, code_and_docstrings
 from cultureval.runtime.csv_files import read_csv
 from cultureval.runtime.data.row_files import read_rows
 from cultureval.runtime.errors import BadRow, CulturevalError
@@ -90,7 +90,7 @@ def refined_prompt(task_id: str, original: str, reply: ModelReply[Proposal]) -> 
     problems: list[str] = []
     for candidate in candidates:
         try:
-            check_only_arabic_changed(original, candidate)
+            check_refinement(original, candidate)
         except BadRow as error:
             problems.append(str(error))
             continue

@@ -1,17 +1,34 @@
 """Which columns of a row hold the question, its options and its gold: found by their names, or given by a person."""
 
+import ast
+import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
 from cultureval.audit.items import GoldProblem
-from cultureval.prompts.cells import ALIASES, comparable, is_empty
-from cultureval.prompts.gold_numbers import whole_number
-from cultureval.prompts.labelled_options import listed_options
-from cultureval.prompts.option_labels import label_index, split_label
-from cultureval.runtime.errors import BadRow, CulturevalError, did_you_mean
+from cultureval.prompts.cells import comparable, is_empty
+from cultureval.prompts.options import label_index, split_label
+from cultureval.runtime.errors import CulturevalError, did_you_mean
 
+ALIASES: dict[str, tuple[str, ...]] = {
+    "question": ("question", "Question", "question_text", "Question Text", "السؤال", "Question - Arabic", "query"),
+    "context": ("context", "Context", "passage", "Passage", "paragraph", "النص"),
+    "options": ("options", "choices", "Options", "Choices", "الخيارات", "answers_list", "candidates", "endings"),
+    "answer": ("answer", "Answer", "correct_answer", "Correct Answer", "correct_choice", "label", "الإجابة"),
+    "answers": (
+        "answers",
+        "correct_answers",
+        "Correct Answers",
+        "correct_choices",
+        "labels",
+        "gold",
+        "answer",
+        "Answer",
+    ),
+}
 NAMES = ("question", "context", "options", "gold", "image")
 QUESTIONS = (
     *ALIASES["question"],
@@ -56,7 +73,9 @@ FAMILIES: tuple[tuple[str, ...], ...] = (
 # What is asked in layouts in which `question` is missing or says only how: XCOPA, PIQA, HellaSwag.
 ASKED_BESIDE = {"choice1": "premise", "sol1": "goal", "endings": "ctx", "ending0": "sent1"}
 FEWEST = 10  # rows below which a column tells nothing
+LONGEST_LIST = 100_000  # characters of a list as Python writes it
 SHOWN_COLUMNS = 20
+_WHOLE = re.compile(r"[+-]?\d{1,9}(?:\.0+)?")
 _NUMBER = re.compile(r"[-+−]?[0-9]+(?:[.,٫][0-9]+)?")
 _DIGITS = str.maketrans("٠١٢٣٤٥٦٧٨٩۰۱۲۳۴۵۶۷۸۹", "0123456789" * 2)
 
@@ -248,12 +267,17 @@ def options_in(row: Mapping[str, Any], columns: Columns) -> list[Any]:
 
 
 def _listed_options(cell: Any) -> list[Any]:
-    """The options of one cell, as the readers of tasks list them; [] where it is no list and no object of options."""
-    try:
-        cell = listed_options(cell, "")
-    except BadRow:
-        return []
-    return cell if isinstance(cell, list) else []
+    """The options of a list, an object (`{"A": ..}`, `{"text": [..]}`) or the text of either; [] of any other cell."""
+    if isinstance(cell, str) and cell.strip().startswith(("[", "{")):
+        try:
+            cell = json.loads(cell)
+        except (ValueError, RecursionError):
+            with suppress(ValueError, SyntaxError, MemoryError, RecursionError):
+                cell = ast.literal_eval(cell.strip()[:LONGEST_LIST])
+    if isinstance(cell, Mapping):
+        texts = cell.get("text", list(cell.values()))
+        cell = texts if isinstance(texts, list | tuple) else list(cell.values())
+    return list(cell) if isinstance(cell, list | tuple) else []
 
 
 def gold_of(
@@ -324,3 +348,13 @@ def _forms(answer: Any) -> list[str]:
 def _seen(value: Any) -> str:
     """A cell as golds and options are compared: Arabic and Persian digits are those of ASCII."""
     return comparable(str(value)).translate(_DIGITS)
+
+
+def whole_number(value: Any) -> int | None:
+    """The whole number that a cell is: an integer, 2.0, or the text of one in any script's digits; else None."""
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        return None
+    if isinstance(value, str):
+        text = comparable(value)
+        return int(float(text)) if _WHOLE.fullmatch(text) else None
+    return int(value) if float(value).is_integer() else None

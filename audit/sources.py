@@ -23,13 +23,12 @@ from cultureval.runtime.data.row_files import (
     format_of,
     holds_examples,
     read_rows,
-    require_whole,
 )
 from cultureval.runtime.data_options import DataOptions
 from cultureval.runtime.errors import BadRow, CulturevalError, SourceUnavailable
 from cultureval.runtime.printing import print_note
 from cultureval.tasks.catalogue import all_suites, all_tasks, groups
-from cultureval.tasks.manifest import printed, relative_path, row_hash, row_name
+from cultureval.tasks.manifest import relative_path, row_hash, row_name
 from cultureval.tasks.options import with_defaults
 from cultureval.tasks.reading import find_subset, tried_rows
 from cultureval.tasks.running import quiet_libraries
@@ -50,18 +49,8 @@ def read_items(names: Sequence[str], options: DataOptions, columns: Columns | No
     Raises:
         CulturevalError: A name is unknown, or there are no data.
     """
-    items: dict[tuple[str, str, str], AuditItem] = {}
-    for item in read_items_of_each_task(names, options, columns):
-        items.setdefault((item.source, item.row, item.split), item)
-    return list(items.values())
-
-
-def read_items_of_each_task(
-    names: Sequence[str], options: DataOptions, columns: Columns | None = None
-) -> list[AuditItem]:
-    """As `read_items`, but a row that several tasks read is an item of each."""
     quiet_libraries()
-    items: dict[tuple[str, str, str, str], AuditItem] = {}
+    items: dict[tuple[str, str, str], AuditItem] = {}
     given: dict[str, Path] = {}
     for name in names:
         path = Path(name).expanduser()
@@ -69,7 +58,7 @@ def read_items_of_each_task(
             _require_own_name(path.resolve(), given)
         found = _items_by_path(path, columns) if by_path else _items_of_tasks(name, options)
         for item in found:
-            items.setdefault((item.source, item.row, item.split, item.task), item)
+            items.setdefault((item.source, item.row, item.split), item)
     if not items:
         raise CulturevalError(f"{', '.join(names)}: there are no rows.")
     return list(items.values())
@@ -127,7 +116,7 @@ def items_of_task(task: Task, options: DataOptions) -> Iterator[AuditItem]:
     shared = {"source": source.repo, "revision": found.revision, "subset": task.subset, "folder": found.folder}
     shared |= {"task": task.task, "benchmark": task.benchmark, "language": task.language, "copy": source.form}
     for files, few_shot in ((found.few_shot_files, True), (found.files, False)):
-        rows = [one for one in tried_rows(task, found, files, few_shot, options) if one[1] is not None]
+        rows = [one for one in tried_rows(task, found, files, options) if one[1] is not None]
         columns = columns_found([placed.row for placed, _ in rows])
         for placed, outcome in rows:
             name = row_name(placed, files, found.folder)
@@ -181,9 +170,7 @@ def _items_by_path(path: Path, columns: Columns | None) -> Iterator[AuditItem]:
     files = [file for file in files if not any(part.startswith(".") for part in file.relative_to(folder).parts)]
     if not files:
         raise CulturevalError(f"{path} holds no data file (.csv, .tsv, .json, .jsonl, .parquet, .arrow).")
-    if path.is_dir():
-        require_whole(files)
-    name = printed(path.resolve().name)
+    name = path.resolve().name
     told: set[str] = set()
     for file in files:
         rows = read_rows(file)
@@ -195,7 +182,7 @@ def _items_by_path(path: Path, columns: Columns | None) -> Iterator[AuditItem]:
         if rows and (not columns or used.indexed) and str(used) not in told:
             told.add(str(used))
             print_note(f"{file} is read as {used}{'' if columns else '; --columns names others'}.")
-        below = printed(relative_path(file, folder))
+        below = relative_path(file, folder)
         shared = {"source": name, "revision": "local", "subset": below.partition(".")[0], "folder": folder}
         few_shot = holds_examples(file.relative_to(folder))
         for number, row in enumerate(rows):

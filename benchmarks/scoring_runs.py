@@ -30,7 +30,7 @@ from benchmarks.scoring_harnesses import (
     vision_pass,
 )
 from benchmarks.scoring_speed import Measured, summary
-from cultureval.prompts.option_labels import LABELS
+from cultureval.prompts.options import LABELS
 from cultureval.prompts.templates import load_template
 from cultureval.runtime.data.row_files import read_rows
 from cultureval.runtime.data_options import samples_root

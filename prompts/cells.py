@@ -1,9 +1,9 @@
-"""Checked access to the cells of a dataset row, by any of the known names of a column."""
+"""Checked access to the cells of a dataset row. Each reader names the one column that its source publishes."""
 
 import math
 import re
 import unicodedata
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -11,49 +11,17 @@ from cultureval.runtime.data.image_store import png_bytes, store_image
 from cultureval.runtime.errors import BadRow, MissingColumn
 from cultureval.runtime.zero_width import without_marks
 
-# A column of a row: one name, a key of ALIASES, or all names in sources. The first one present is read.
-Column = str | tuple[str, ...]
-
-# Names of common columns. Those of a single suite are tuples in `prompts/<suite>/columns.py`.
-ALIASES: dict[str, tuple[str, ...]] = {
-    "question": ("question", "Question", "question_text", "Question Text", "السؤال", "Question - Arabic", "query"),
-    "context": ("context", "Context", "passage", "Passage", "paragraph", "النص"),
-    "options": ("options", "choices", "Options", "Choices", "الخيارات", "answers_list", "candidates", "endings"),
-    "answer": ("answer", "Answer", "correct_answer", "Correct Answer", "correct_choice", "label", "الإجابة"),
-    "answers": (
-        "answers",
-        "correct_answers",
-        "Correct Answers",
-        "correct_choices",
-        "labels",
-        "gold",
-        "answer",
-        "Answer",
-    ),
-}
-
 FEWEST_LETTERS = 3  # accented ones of a text below which they may be a language's own
-# Characters of sound texts that are not printable: white space, and invisible marks of Arabic and other scripts.
-_USUAL = dict.fromkeys(map(ord, "\t\n\r\x0b\x0c\x85\xa0\xad\u200b\u200c\u200d\u200e\u200f\u2003\u2009\u202f\ufeff"))
+# Characters that stand in no sound text: the replacement character, controls but white space, lone surrogates.
+_DAMAGE = re.compile("[\ufffd\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f\ud800-\udfff]")
 
 
-def has_column(row: Mapping[str, Any], column: Column) -> bool:
-    """Whether the row has the column under one of its known names, filled or not."""
-    return any(name in row for name in _names(column))
-
-
-def column_name(row: Mapping[str, Any], column: Column) -> str:
-    """The name under which the row has the column; the error lists the columns found."""
-    names = _names(column)
-    for name in names:
-        if name in row:
-            return name
-    found = ", ".join(name for name in map(str, row) if not name.startswith("__"))
-    raise MissingColumn(f"no column {' or '.join(repr(name) for name in names)}; columns found: {found}")
-
-
-def _names(column: Column) -> tuple[str, ...]:
-    return column if isinstance(column, tuple) else ALIASES.get(column, (column,))
+def cell(row: Mapping[str, Any], column: str) -> Any:
+    """The value of a cell; MissingColumn, with the columns found, where the row has no such column."""
+    if column not in row:
+        found = ", ".join(name for name in map(str, row) if not name.startswith("__"))
+        raise MissingColumn(f"no column {column!r}; columns found: {found}")
+    return row[column]
 
 
 def is_empty(value: Any) -> bool:
@@ -65,25 +33,22 @@ def is_empty(value: Any) -> bool:
     )
 
 
-def text_cell(row: Mapping[str, Any], column: Column) -> str:
+def text_cell(row: Mapping[str, Any], column: str) -> str:
     """The stripped text of a cell that must not be empty; numbers become their decimal text.
 
     Raises:
+        MissingColumn: The row has no such column.
         BadRow: The cell is empty, not text, or not readable.
     """
-    name = column_name(row, column)
-    text = optional_text(row, column)
-    if text is None:
-        raise BadRow(name, row[name], "is null or empty")
-    return text
+    value = cell(row, column)
+    if is_empty(value):
+        raise BadRow(column, value, "is null or empty")
+    return readable(value, column)
 
 
-def optional_text(row: Mapping[str, Any], column: Column) -> str | None:
-    """As `text_cell`, but None where the cell, or the column, is missing or empty."""
-    if not has_column(row, column):
-        return None
-    name = column_name(row, column)
-    return None if is_empty(row[name]) else readable(row[name], name)
+def optional_text(row: Mapping[str, Any], column: str) -> str | None:
+    """As `text_cell`, but None where the cell is empty or the row has no such column."""
+    return None if is_empty(row.get(column)) else readable(row[column], column)
 
 
 def readable(value: Any, column: str) -> str:
@@ -95,38 +60,22 @@ def readable(value: Any, column: str) -> str:
     if isinstance(value, bool) or not isinstance(value, (str, int, float)):
         raise BadRow(column, value, f"holds {type(value).__name__} where text is expected")
     text = str(value).strip()
-    if _has_odd_characters(text) and (any(map(_is_damage, text)) or _is_private(text)) or is_mojibake(text):
+    if _DAMAGE.search(text) or is_mojibake(text):
         raise BadRow(column, value, "is not readable text (broken encoding)")
     return text
 
 
-def text_list(values: Any, column: str) -> list[str]:
-    """The stripped texts of a list of values, none of them empty.
+def text_list(values: Any, column: str, fewest: int = 1) -> list[str]:
+    """The stripped texts of a list of values, at least `fewest`, none of them empty; some may be equal.
 
     Raises:
-        BadRow: Not a list, an empty list, or an empty or unreadable entry.
+        BadRow: Not a list, too short a list, or an empty or unreadable entry.
     """
-    if isinstance(values, tuple):
-        values = list(values)
-    if not isinstance(values, list) or not values:
-        raise BadRow(column, values, "is not a non-empty list")
-    for value in values:
-        if is_empty(value):
-            raise BadRow(column, values, "has an empty entry")
+    if not isinstance(values, list | tuple) or len(values) < fewest:
+        raise BadRow(column, values, f"is not a list of {fewest} or more texts")
+    if any(map(is_empty, values)):
+        raise BadRow(column, values, "has an empty entry")
     return [readable(value, column) for value in values]
-
-
-def several(options: Sequence[str], column: str) -> list[str]:
-    """The options, checked: at least two, none empty (in NFC, without what is not seen); some may be the same.
-
-    Raises:
-        BadRow: Fewer than two options, or an empty one.
-    """
-    if len(options) < 2:
-        raise BadRow(column, list(options), "holds fewer than two options")
-    if not all(map(comparable, options)):
-        raise BadRow(column, list(options), "has an empty entry")
-    return list(options)
 
 
 def comparable(text: str) -> str:
@@ -134,19 +83,14 @@ def comparable(text: str) -> str:
     return unicodedata.normalize("NFC", without_marks(text)).strip()
 
 
-def bare(text: str) -> str:
-    """A text without what its writing may add: vowel marks, tatweel, shapes of letters, a final stop, double spaces."""
-    plain = unicodedata.normalize("NFKC", without_marks(text)).replace("\u0640", "")
-    return " ".join(re.sub("[\u064b-\u0652\u0670]", "", plain).split()).rstrip(" .،")
-
-
 def alike(text: str) -> str:
-    """What texts that ask the same have in common: as `bare`, in one case, digits of one script, no punctuation."""
-    digits = re.sub(r"(?![0-9])\d", lambda found: str(unicodedata.decimal(found[0])), bare(text).casefold())
+    """What texts that ask the same share: letters and digits without vowel marks, tatweel, case and punctuation."""
+    plain = re.sub("[\u0640\u064b-\u0652\u0670]", "", unicodedata.normalize("NFKC", without_marks(text)).casefold())
+    digits = re.sub(r"(?![0-9])\d", lambda found: str(unicodedata.decimal(found[0])), plain)
     return " ".join(re.sub(r"(?<!\d)[.,،:]|[.,،:](?!\d)|[؛;!?؟。，？！]", " ", digits).split())
 
 
-def image_cell(row: Mapping[str, Any], column: Column, folder: Path) -> str:
+def image_cell(row: Mapping[str, Any], column: str, folder: Path) -> str:
     """Stores the image of a cell and returns its name for `stored_image`.
 
     The cell is a file's bytes, its path below the source's folder, the hub's pair of `bytes` and `path`, or a PIL image
@@ -156,13 +100,12 @@ def image_cell(row: Mapping[str, Any], column: Column, folder: Path) -> str:
         MissingColumn: The row has no such column.
         BadRow: No image, a path outside the folder or to no file, or an image that cannot be decoded.
     """
-    name = column_name(row, column)
-    value = row[name]
+    value = cell(row, column)
     try:
         return store_image(image_bytes(value, folder))
     except (ValueError, OSError) as error:
         value = value.get("path") if isinstance(value, Mapping) else value
-        raise BadRow(name, value if isinstance(value, str) else type(value).__name__, str(error)) from error
+        raise BadRow(column, value if isinstance(value, str) else type(value).__name__, str(error)) from error
 
 
 def image_bytes(value: Any, folder: Path) -> bytes:
@@ -195,29 +138,13 @@ def _roots(folder: Path) -> list[Path]:
     return [folder, snapshots.parent / "blobs"] if snapshots else [folder]
 
 
-def _has_odd_characters(text: str) -> bool:
-    """Whether there may be damaged or private characters in a text: there are in few, and this is fast."""
-    return "\ufffd" in text or not text.translate(_USUAL).isprintable()
-
-
-def _is_damage(character: str) -> bool:
-    if character == "\ufffd":
-        return True
-    if "\U0001f000" <= character <= "\U0001fbff":
-        return False  # emoji, also those that are newer than Python's tables
-    return unicodedata.category(character) in ("Cc", "Cs", "Cn") and character not in "\t\n\r\x0b\x0c\x85"
-
-
-def _is_private(text: str) -> bool:
-    """Whether a text is in private-use characters; single ones, such as bullets of word processors, do no harm."""
-    private = sum(unicodedata.category(character) == "Co" for character in text)
-    return private > sum(character.isalnum() for character in text)
-
-
 def is_mojibake(text: str) -> bool:
     """Arabic in UTF-8 or Windows-1256 that was wrongly decoded as Windows-1252 or Latin-1 (`Ø§Ù„`, `ÃÍãÏ`)."""
-    if _is_windows_1256(text):
-        return True
+    high = len(re.findall("[\u00c0-\u00ff]", text))
+    if high >= FEWEST_LETTERS and high >= 0.6 * sum(letter.isalpha() for letter in text):
+        arabic = text.encode("cp1252", "ignore").decode("cp1256", "ignore")
+        if sum("\u0620" <= letter <= "\u0652" for letter in arabic) >= high - 1:
+            return True
     if "Ø" not in text and "Ù" not in text:
         return False
     for encoding in ("cp1252", "latin-1"):
@@ -228,12 +155,3 @@ def is_mojibake(text: str) -> bool:
         if any("\u0600" <= character <= "\u06ff" for character in repaired):
             return True
     return False
-
-
-def _is_windows_1256(text: str) -> bool:
-    """Whether nearly all letters are accented Latin ones that are Arabic in Windows-1256, as in no language's words."""
-    high = len(re.findall("[\u00c0-\u00ff]", text))
-    if high < FEWEST_LETTERS or high < 0.6 * sum(letter.isalpha() for letter in text):
-        return False
-    arabic = text.encode("cp1252", "ignore").decode("cp1256", "ignore")
-    return sum("\u0620" <= letter <= "\u0652" for letter in arabic) >= high - 1

@@ -11,11 +11,10 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from cultureval.prompts.option_labels import check_not_others, check_shown
 from cultureval.prompts.preparation import PreparedRow, make_doc
 from cultureval.prompts.templates import load_template
 from cultureval.runtime.doc_fields import DocSpecific, fields_of
-from cultureval.runtime.errors import BadRow, CulturevalError
+from cultureval.runtime.errors import CulturevalError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -55,6 +54,9 @@ def _labelled_doc(row: Mapping[str, Any], task_name: str | None, gold: int | lis
     if "labels" not in row:
         where = row.get("source_row", "a row")
         raise CulturevalError(f"{task_name}, {where}: no labels to score; make such rows with `choices.choice_row`.")
+    if len(row["labels"]) != len(row["choices"]):
+        where, count = row.get("source_row", "a row"), len(row["choices"])
+        raise CulturevalError(f"{task_name}, {where}: {len(row['labels'])} labels for {count} options.")
     specific = ChoiceSpecific(**fields_of(row, ChoiceSpecific), options=list(row["choices"]))
     return make_doc(row, task_name, list(row["labels"]), gold, specific)
 
@@ -121,7 +123,7 @@ def choice_row(
         used = used.also("passage")
     texts = {"question": question, "options": used.options(options), "context": context or ""} | slots
     labels = used.scored_labels(len(options))
-    used.check_slots("question", *(["context"] if context else []))
+    used.check_slots("question", "options", *(["context"] if context else []))
     return {
         "prompt": used.render(**texts),
         "choices": list(options),
@@ -134,18 +136,3 @@ def choice_row(
 def cluster_of(context: str | None) -> str:
     """The cluster of rows that share a passage; "" makes each row its own cluster."""
     return hashlib.sha256(context.encode("utf-8")).hexdigest()[:12] if context else ""
-
-
-def check_labels(row: Mapping[str, Any], template: str, ready_made: bool) -> None:
-    """Checks that the labels of a prepared row, if any, are those that its prompt shows.
-
-    Where the prompt is the source's own (`ready_made`), they are checked only if they can be parsed.
-    """
-    if "labels" not in row:
-        return
-    if len(row["labels"]) != len(row["choices"]):
-        raise BadRow("labels", row["labels"], f"does not label the {len(row['choices'])} options")
-    if ready_made:
-        check_not_others(row["prompt"], row["labels"], row["choices"])
-    else:
-        check_shown(row["prompt"], row["labels"], row["choices"], template)

@@ -81,6 +81,10 @@ class PromptTemplate(HeadedTemplate):
     def options(self, texts: Sequence[str]) -> str:
         """The options as listed in the prompt, one per line, with their labels."""
         layout = Template(self._text("option", "$label. $text"))
+        if not {"label", "text"} <= {*layout.get_identifiers()}:
+            raise self._error(
+                "has an `option` without $label or $text: the prompt must show the labels that are scored"
+            )
         pairs = zip(self._first_labels(len(texts)), texts, strict=True)
         return "\n".join(fill(layout, {"label": label, "text": text}, self.path) for label, text in pairs)
 

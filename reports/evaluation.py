@@ -56,7 +56,7 @@ def evaluate_tasks(
     forget_files()  # those of an earlier run of this process
     with working("Checking the model, the tasks and their data"):
         unpacked = is_unpacked(model)
-        plan = preflight(names, check_model, output_dir, skip_unscorable, [saving.check], wrong, limit, unpacked)
+        plan = preflight(names, check_model, output_dir, skip_unscorable, [saving.check], wrong, unpacked)
         quiet_libraries()
     with use_settings(current_settings().with_(suite=plan.options, judges=plan.judges, **plan.without)):
         with rows_at_hand(plan.subsets):

@@ -3,10 +3,10 @@
 from collections.abc import Iterable, Sequence
 
 from cultureval.reports.terminal_tables import terminal_table
-from cultureval.runtime.errors import CulturevalError, counted, shown_names
+from cultureval.runtime.errors import CulturevalError, shown_names
 from cultureval.runtime.printing import folded, print_note, terminal_width
 from cultureval.tasks.catalogue import all_suites, all_tasks, groups, kind_of
-from cultureval.tasks.checking import DataReport, ListedRow, SubsetCounts
+from cultureval.tasks.checking import SubsetCounts, other_sums
 from cultureval.tasks.suite import Suite, Task
 
 WIDTH = 80  # cells, where standard output is no terminal
@@ -16,8 +16,8 @@ HINTS = (
     "SUITE` lists a suite's groups, `cultureval tasks GROUP` a group's tasks, `cultureval tasks --all` every task; "
     "`--json` prints them as JSON."
 )
-FIRST = 10  # rows of a table that are shown without --full
-COLUMNS = ("subset", "items", "few-shot", "broken", "duplicate", "published", "")
+FIRST = 10  # subsets and broken rows that are shown without --full
+COLUMNS = ("subset", "source", "rows", "few-shot", "broken", "duplicate", "published", "")
 
 
 def suites_text() -> str:
@@ -106,73 +106,26 @@ def _table(header: Sequence[str], rows: Sequence[Sequence[str]], align: str = "l
     return terminal_table(header, rows, align, width=terminal_width() or WIDTH)
 
 
-def data_check_text(report: DataReport, full: bool) -> str:
-    """The report as tables, and its totals as sentences; but for `full` only what is not as published."""
-    subsets = [one for one in report.subsets if full or (not one.missing and _is_unsound(one))]
-    subsets.sort(key=lambda one: (not one.problem, not one.broken, not one.duplicates))  # the worst first
-    counts = ("rows", "scored", "few_shot", "broken", "unselected")
-    files = [(f"{one.source}/{one.file}", *(str(getattr(one, name)) for name in counts)) for one in report.files]
-    groups_of = [
-        (one.group, one.form, str(one.rows), str(one.few_shot), str(one.expected), "differs" if one.differs() else "")
-        for one in report.groups
-        if full or one.differs()
+def data_check_text(subsets: Sequence[SubsetCounts], full: bool) -> str:
+    """A line a subset that is not as published (all with `full`), its broken rows, and totals as sentences."""
+    chosen = [one for one in subsets if full or one.problem or one.broken or one.duplicates or one.differs()]
+    cells = [
+        (
+            *(one.task, one.source, *map(str, (one.rows, one.few_shot, len(one.broken), one.duplicates))),
+            *("?" if one.expected is None else str(one.expected), "no data" if one.missing else one.problem),
+        )
+        for one in (chosen if full else chosen[:FIRST])
     ]
-    header = ("file", "rows", "evaluated", "few-shot", "broken", "unselected")
-    parts = [
-        _listed_rows(report.listed, full),
-        terminal_table(header, files, align="lr") if full else "",
-        _shortened([_subset_cells(one) for one in subsets], COLUMNS, "lrrrrrl", full),
-        _shortened(groups_of, ("group", "data", "items", "few-shot", "published", ""), "llrrrl", full),
-        _totals(report),
-    ]
-    return "\n\n".join(filter(None, parts))
-
-
-def _shortened(rows: Sequence[tuple[str, ...]], header: tuple[str, ...], align: str, full: bool) -> str:
-    """A table, but for `full` of its first rows; "" without rows."""
-    shown = rows if full else rows[:FIRST]
-    more = f"\n... and {len(rows) - len(shown)} more: --full shows them." if len(shown) < len(rows) else ""
-    return terminal_table(header, shown, align=align) + more if rows else ""
-
-
-def _listed_rows(listed: Sequence[ListedRow], full: bool) -> str:
-    """The rows that are not scored; but for `full` those of a source of which the same is said are one line."""
-    alike: dict[tuple[str, ...], list[ListedRow]] = {}
-    for number, row in enumerate(listed):
-        said = f"column {row.column!r} {row.reason} (value: {row.value})" if row.column else row.reason
-        alike.setdefault((row.kind, row.source, row.task, said, str(number) if full else ""), []).append(row)
-    cells = []
-    for (kind, source, task, said, _), rows in alike.items():
-        first, more = rows[0], f" and {len(rows) - 1} more" if rows[1:] else ""
-        place = f"{first.file} ({counted(first.rows, 'row')})" if first.row is None else f"{first.file}:{first.row}"
-        cells.append((kind, source, place + more, task, said))
-    return _shortened(cells, ("", "source", "row", "task", "what"), "l", full)
-
-
-def _is_unsound(one: SubsetCounts) -> bool:
-    return bool(one.problem or one.broken or one.duplicates or one.differs())
-
-
-def _subset_cells(one: SubsetCounts) -> tuple[str, ...]:
-    numbers = (one.scored, one.few_shot, one.broken, one.duplicates)
-    note = "no data" if one.missing else one.problem or ("differs" if one.differs() else "")
-    return one.task, *map(str, numbers), "?" if one.expected is None else str(one.expected), note
-
-
-def _totals(report: DataReport) -> str:
-    rows, scored, shots, broken, rest = (
-        sum(getattr(one, name) for one in report.files)
-        for name in ("rows", "scored", "few_shot", "broken", "unselected")
+    parts = [terminal_table(COLUMNS, cells, align="llrrrrrl")] if cells else []
+    broken = [f"{one.task}, {row}" for one in subsets for row in one.broken]
+    shown = broken if full else broken[:FIRST]
+    hidden = len(broken) - len(shown) + len(chosen) - len(cells)
+    hint = [f"... and {hidden} more lines: --full shows all, --rows FILE writes the broken rows."] if hidden else []
+    read = [one for one in subsets if not one.missing]
+    totals = (
+        f"Subsets with data: {len(read)} of {len(subsets)}, with other row counts than published: "
+        f"{sum(one.differs() for one in read)}. {sum(one.rows for one in read):,} rows to evaluate, "
+        f"{sum(one.few_shot for one in read):,} few-shot examples, {len(broken):,} broken rows, "
+        f"{sum(one.duplicates for one in read):,} duplicates."
     )
-    read = [one for one in report.subsets if not one.missing]
-    stopped = sum(bool(one.problem) for one in read)
-    problems = f"Subsets with a problem: {stopped} (named above).\n" if stopped else ""
-    return (
-        f"{problems}"
-        f"Subsets with data: {len(read)} of {len(report.subsets)}, with other row counts than published: "
-        f"{sum(one.differs() for one in read)}.\n"
-        f"{counted(rows, 'row')} in {counted(len(report.files), 'file')} = {scored} evaluated, as "
-        f"{counted(sum(one.scored for one in report.subsets), 'item')}, + {shots} few-shot + {broken} broken\n"
-        f"+ {rest} that none of these tasks reads.\n"
-        f"{sum(one.duplicates for one in report.subsets)} of the items and few-shot rows are duplicates."
-    )
+    return "\n\n".join(filter(None, [*parts, "\n".join([*shown, *hint]), "\n".join(other_sums(subsets)), totals]))

@@ -180,7 +180,7 @@ def versions(packages: Iterable[str] = PACKAGES) -> dict[str, str]:
 def options_as_resolved() -> dict[str, Any]:
     """The current options of reading data but for secrets, and whether answers are reused."""
     options = read_data_options()
-    read = {"data_root": options.root and str(options.root), "bad_rows": options.bad_rows, "form": options.form}
+    read = {"data_root": options.root and str(options.root), "form": options.form}
     settings = current_settings()
     suite = {option.name: options.suite[option.name] for option in all_options() if not option.secret}
     return {**read, **suite, "resume": settings.resume, "on_refused": settings.on_refused}

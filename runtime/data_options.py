@@ -6,23 +6,20 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any, Literal
 
-BadRows = Literal["few", "stop", "skip"]
-Form = Literal["auto", "curated", "original"]
+Form = Literal["curated", "original", "mixed"]
 
 
 @dataclass(frozen=True)
 class DataOptions:
-    """Options of reading data.
-
-    With `bad_rows` "few", up to 1 % of a subset's rows (at least one) are left out if they are broken, and more stop
-    the run; "stop" stops at any, "skip" leaves all out. What is left out is counted and listed.
-    """
+    """Options of reading data."""
 
     root: Path | None = None  # folder that replaces the hub (`root/<org>/<name>`)
-    bad_rows: BadRows = "few"
-    form: Form = "auto"  # QIMMA's "curated" copy, the "original", or "auto" (curated when reachable)
+    form: Form = (
+        "curated"  # QIMMA's copy where the paper has one, the original, or each subset in the form that is there
+    )
     suite: Mapping[str, Any] = field(default_factory=dict)  # by name (`tasks/<suite>/options.py`); absent: the default
     manifests: tuple[Path, ...] = ()  # of audits (`tasks.manifest`), whose discarded rows are left out
+    columns: Mapping[str, str] = field(default_factory=dict)  # name that a reader knows -> name in the data
 
 
 def samples_root() -> Path:

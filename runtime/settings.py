@@ -16,7 +16,7 @@ from typing import Annotated, Any, Generic, Literal, Self, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, PositiveInt, ValidationError
 
-from cultureval.runtime.data_options import BadRows, Form, data_folder, expanded
+from cultureval.runtime.data_options import Form, data_folder, expanded
 from cultureval.runtime.errors import CulturevalError, ProblemList, did_you_mean
 
 T = TypeVar("T")
@@ -51,6 +51,14 @@ def _json_object(value: Any) -> Any:
         raise ValueError(f"is not JSON: {error}") from error
 
 
+def _columns(value: Any) -> Any:
+    """The mapping of `question=السؤال,answer=الإجابة`, or of a list of such pairs."""
+    pairs = [pair.partition("=") for pair in _names(value)] if isinstance(value, str | list | tuple) else []
+    if any(not ours.strip() or not theirs.strip() for ours, _, theirs in pairs):
+        raise ValueError("is not NAME=THEIRS, as in question=Frage")
+    return {ours.strip(): theirs.strip() for ours, _, theirs in pairs} if pairs else value
+
+
 Names = Annotated[tuple[str, ...], BeforeValidator(_names)]
 Folder = Annotated[Path, BeforeValidator(_folder)]
 File = Annotated[Path, BeforeValidator(_file)]
@@ -63,10 +71,9 @@ class Settings(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", protected_namespaces=(), hide_input_in_errors=True)
 
     data_root: Annotated[Path | None, BeforeValidator(data_folder)] = None
-    bad_rows: BadRows = "few"
     on_refused: Literal["error", "unscored"] = "error"
-    form: Form = "auto"
-    sources: File | None = None
+    form: Form = "curated"
+    columns: Annotated[dict[str, str], BeforeValidator(_columns)] = {}
     manifest: Annotated[tuple[File, ...], BeforeValidator(_names)] = ()
     custom_suites: Names = ()
     model_settings: JsonObject = {}

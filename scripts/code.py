@@ -135,7 +135,7 @@ def generate(
             print_note(f"Of {len(problems.rows)} problems, {len(refused)} have no usable answer, so no score: {told}.")
         command = ["cultureval", "code", "evaluate", str(samples), "--dataset", dataset]
         command += (["--data", str(root)] if root else []) + (["--prompts", str(prompts)] if prompts else [])
-        command += ["--partial"] if problems.shortened or len(problems.rows) == limit else []
+        command += ["--partial"] if len(problems.rows) == limit else []
         print(f"Judge them: {shlex.join(command)}")
 
 
@@ -188,7 +188,7 @@ def check_data(
     workers: Workers = None,
     json: OnlyJson = False,
 ) -> None:
-    """Judges the canonical solutions; exits 1 if one fails, or where tests lack.
+    """Judges the canonical solutions; exits 1 if one fails.
 
     Example: cultureval code check-data --dataset mbpp
     """
@@ -207,7 +207,7 @@ def check_data(
             failing = failing_canonicals(verdicts)
         if json:
             found = {"dataset": dataset, "problems": len(problem_set.rows), "defects": failing}
-            found |= {"data_difference": problem_set.difference, "shortened": problem_set.shortened}
+            found |= {"other_data": problem_set.other_data}
             print(json_format.dumps(found, ensure_ascii=False, indent=1))
         else:
             lines = [
@@ -216,7 +216,7 @@ def check_data(
             ]
             passed = len(problem_set.rows) - len(failing)
             print("\n".join([*lines, f"{passed} of {len(problem_set.rows)} canonical solutions pass their own tests."]))
-        if failing or problem_set.shortened:
+        if failing:
             raise typer.Exit(1)
 
 

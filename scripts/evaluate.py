@@ -25,10 +25,10 @@ from cultureval.scripts.options import (
     OutputDir,
     PublicRun,
     PushToHub,
+    Renamed,
     ResultsOrg,
     ResultsPathTemplate,
     SaveDetails,
-    SourcesFile,
     Tasks,
     Wandb,
 )
@@ -64,10 +64,6 @@ def evaluate(
         typer.Option(help="vllm starts vLLM, from an environment of its own; default: transformers."),
     ] = None,
     vllm_args: Annotated[str | None, typer.Option(help="Further arguments of `vllm serve`, in quotes.")] = None,
-    bad_rows: Annotated[
-        Literal["few", "stop", "skip"] | None,
-        typer.Option(help="Broken rows: up to 1 % are left out and listed (few), any stops the run, all are left out."),
-    ] = None,
     on_refused: Annotated[
         Literal["error", "unscored"] | None,
         typer.Option(help="A prompt that the model's server refuses stops the run, or is unscored and counted."),
@@ -80,7 +76,7 @@ def evaluate(
             help="Run what can be scored; name what lacks its scorer or judge.",
         ),
     ] = False,
-    sources: SourcesFile = None,
+    renamed: Renamed = None,
     manifest: Manifests = None,
     full: Full = False,
     as_json: AsJson = False,
@@ -116,7 +112,7 @@ def evaluate(
     of_model |= {"backend": backend, "vllm_args": vllm_args, "batch_out": batch_out, "batch_in": batch_in}
     of_model |= {"budget": budget, "dry_run": dry_run or None}
     settings, wrong = current_settings(), ProblemList()
-    given = {"sources": sources, "data_root": data, "bad_rows": bad_rows, "form": form, "manifest": manifest}
+    given = {"columns": renamed, "data_root": data, "form": form, "manifest": manifest}
     given |= {"resume": resume, "on_refused": on_refused}
     for name, value in given.items():
         with wrong.collecting():  # told with the other problems of the run

@@ -15,13 +15,15 @@ Tasks = Annotated[
 ]
 Data = Annotated[str | None, typer.Option(help="Data root (DIR/<org>/<name>), or `samples`; default: hub.")]
 Form = Annotated[
-    Literal["auto", "curated", "original"] | None,
-    typer.Option(help="Version of the data: QIMMA's curated copy or the original."),
+    Literal["curated", "original", "mixed"] | None,
+    typer.Option(help="Version of the data: QIMMA's curated copy, the original, or each subset's that is there."),
 ]
-SourcesFile = Annotated[
-    Path | None,
+Renamed = Annotated[
+    str | None,
     typer.Option(
-        metavar="FILE.yaml", help="Other repositories, revisions, splits, files or column names of benchmarks' data."
+        "--columns",
+        metavar="NAME=THEIRS,...",
+        help="Names of columns in the data of JEEM, M2CQA, GAT or MizanQA.",
     ),
 ]
 Manifests = Annotated[
@@ -84,16 +86,11 @@ ReuseReplies = Annotated[
 ]
 
 
-def with_sources(settings: Settings, sources: Path | None) -> Settings:
-    """The settings with the value of `--sources`."""
-    return settings.with_(sources=str(sources) if sources else None)
-
-
 @contextmanager
 def data_settings(
-    data: str | None, form: str | None, sources: Path | None = None, resume: bool | None = None
+    data: str | None, form: str | None, resume: bool | None = None, renamed: str | None = None
 ) -> Iterator[Settings]:
     """A context whose settings hold the values of these options."""
-    settings = with_sources(current_settings(), sources)
-    with use_settings(settings.with_(data_root=data, form=form, resume=resume)) as used:
+    given = {"data_root": data, "form": form, "resume": resume, "columns": renamed}
+    with use_settings(current_settings().with_(**given)) as used:
         yield used

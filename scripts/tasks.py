@@ -10,8 +10,7 @@ import typer
 
 from cultureval.runtime.data.user_cache import write_json_lines
 from cultureval.runtime.errors import CulturevalError
-from cultureval.runtime.settings import current_settings, use_settings
-from cultureval.scripts.options import Data, Form, OnlyJson, SourcesFile, Tasks, data_settings, with_sources
+from cultureval.scripts.options import Data, Form, OnlyJson, Renamed, Tasks, data_settings
 from cultureval.scripts.suite_options import WithCustomSuites, command_group
 from cultureval.tasks.catalogue import all_tasks, name_and_shots, require_suites, suites
 from cultureval.tasks.options import read_data_options
@@ -25,11 +24,9 @@ def list_tasks(
     suite: Annotated[str | None, typer.Option(help="Only this suite: its groups.")] = None,
     all: Annotated[bool, typer.Option("--all", help="List every task, not suites or groups.")] = False,
     json: Annotated[bool, typer.Option("--json", help="Print the tasks as a JSON list and nothing else.")] = False,
-    sources: SourcesFile = None,
 ) -> None:
     """Lists the suites, a suite's groups, or a group's subsets. Example: cultureval tasks --suite qimma"""
-    with use_settings(with_sources(current_settings(), sources)):
-        print(_listed(names or [], suite, all, json))
+    print(_listed(names or [], suite, all, json))
 
 
 def _listed(names: list[str], suite: str | None, every: bool, json: bool) -> str:
@@ -72,7 +69,6 @@ def new_benchmark(
 def mirror(
     output_dir: Annotated[Path, typer.Option(help="Folder to fill; use it later as --data DIR.")],
     suite: Annotated[list[str] | None, typer.Argument(help="Suites; default: all.")] = None,
-    sources: SourcesFile = None,
 ) -> None:
     """Copies the suites' data and scoring models, resumes, verifies counts.
 
@@ -80,8 +76,7 @@ def mirror(
     """
     from cultureval.tasks.mirroring import mirror_suites
 
-    with use_settings(with_sources(current_settings(), sources)):
-        lines, complete = mirror_suites(suite, output_dir)
+    lines, complete = mirror_suites(suite, output_dir)
     print("\n".join(lines))
     if not complete:
         raise CulturevalError("Some sources could not be fetched (see above). The same command resumes.")
@@ -91,24 +86,25 @@ def check(
     tasks: Tasks,
     data: Data = None,
     form: Form = None,
-    full: Annotated[bool, typer.Option("--full", help="Print all subsets, files and listed rows.")] = False,
-    rows: Annotated[Path | None, typer.Option(help="Write all listed rows into this file, as JSON lines.")] = None,
+    full: Annotated[bool, typer.Option("--full", help="Print all subsets and broken rows.")] = False,
+    rows: Annotated[Path | None, typer.Option(help="Write all broken rows into this file, as JSON lines.")] = None,
     json: OnlyJson = False,
-    sources: SourcesFile = None,
+    renamed: Renamed = None,
 ) -> None:
-    """Reads every row of the tasks' data and lists what is broken, duplicate or read by no task.
+    """Reads every row of the tasks' data and counts what is broken or duplicate.
 
     Exit status 1: a row is broken, or the examples of TASK|2 are too few. Example: cultureval check qimma --data DIR
     """
-    with data_settings(data, form, sources):
+    with data_settings(data, form, renamed=renamed):
         from cultureval.reports.task_list import data_check_text
         from cultureval.tasks.checking import check_data
 
-        report = check_data(tasks, read_data_options())
+        subsets = check_data(tasks, read_data_options())
     if rows:
-        write_json_lines(rows, map(asdict, report.listed))
-    print(json_format.dumps(asdict(report), ensure_ascii=False, indent=2) if json else data_check_text(report, full))
-    if report.is_broken():
+        write_json_lines(rows, [{"task": one.task, "row": row} for one in subsets for row in one.broken])
+    found = json_format.dumps(list(map(asdict, subsets)), ensure_ascii=False, indent=2)
+    print(found if json else data_check_text(subsets, full))
+    if any(one.is_broken() for one in subsets):
         raise typer.Exit(1)
 
 

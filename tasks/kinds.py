@@ -19,7 +19,6 @@ class Instrument:
         before_generation: Whether the check also runs under stock LightEval, which would otherwise generate for hours
             answers that cannot be scored.
         sources: Returns hub ids of the models, and addresses of the files, that `cultureval mirror` fetches.
-        waits: Whether the check waits for another process, and is made in a thread beside all others.
         lacking: Returns why some of the metrics cannot be computed, so that only they are left out; "" where all can.
         without: The settings, by name, under which these metrics are left out.
         needs: What a machine needs for it, as `cultureval tasks` lists it: "BERTScore model"; "" for nothing.
@@ -29,7 +28,6 @@ class Instrument:
     check: Callable[[], None]
     before_generation: bool = False
     sources: Callable[[], tuple[str, ...]] = tuple
-    waits: bool = False
     lacking: Callable[[], str] | None = None
     without: Mapping[str, Any] = field(default_factory=dict, hash=False)
     needs: str = ""

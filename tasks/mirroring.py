@@ -5,7 +5,7 @@ import hashlib
 import os
 import tarfile
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from cultureval.runtime.data.scorers import is_address, is_hub_id, scorer_place
@@ -15,6 +15,7 @@ from cultureval.runtime.errors import CulturevalError
 from cultureval.tasks.catalogue import all_suites, all_tasks, require_suites, suites
 from cultureval.tasks.suite import Source, Task
 
+REVISION = ".cultureval-revision"  # file that holds the commit of what was fetched
 TEXT_FILES = ("*.json", "*.txt", "*.model")  # configurations and tokenizers
 
 
@@ -40,43 +41,46 @@ def mirror_suites(names: list[str] | None, root: Path) -> tuple[list[str], bool]
 
 def fetch(source: Source, root: Path, task: Task) -> str:
     """Downloads one source into a data root, as far as possible; returns a line that says what happened."""
-    import httpx
     from huggingface_hub import HfApi, snapshot_download
-    from huggingface_hub.errors import RepositoryNotFoundError
 
     folder = root.joinpath(*source.repo.split("/"))
+    record = folder / REVISION
     if source.archive:
-        return _fetched_archive(source, folder)
-    if not source.on_hub:
+        if record.is_file() and (not source.revision or record.read_text(encoding="utf-8").strip() == source.revision):
+            return f"{'there':10} {source.repo}: {source.archive}"
+    elif not source.on_hub:
         there = folder.is_dir() and (not source.find or any(source.find(folder, task)[0]))
         state = "there" if there else "to be fetched by hand"
         return f"{state:10} {source.repo}: not on the hub; {source.how_to_get}; put it into {folder}"
-    try:
+
+    def download() -> str:
+        if source.archive:
+            digest = unpack(source.archive, source.archive_files, folder)
+            return _recorded(record, source.revision or digest)
         commit = HfApi().dataset_info(source.repo, revision=source.revision).sha
         snapshot_download(source.repo, repo_type="dataset", revision=commit, local_dir=folder)
-    except RepositoryNotFoundError:
-        reason = source.how_to_get or "private, gated (ask for access on its page) or not published"
-        return f"{'not shown':10} {source.repo}: {reason}"
-    except (httpx.HTTPError, OSError) as error:  # the hub's errors are subclasses of the former
-        return f"{'failed':10} {source.repo}: {type(error).__name__}: {error}".splitlines()[0]
-    (folder / ".cultureval-revision").write_text(f"{commit}\n", encoding="utf-8")
-    return f"{'fetched':10} {source.repo} at {commit}"
+        return _recorded(record, str(commit))
+
+    return _tried(source.repo, download, source.how_to_get)
 
 
-def _fetched_archive(source: Source, folder: Path) -> str:
-    import tarfile
+def _recorded(record: Path, revision: str) -> str:
+    record.write_text(f"{revision}\n", encoding="utf-8")
+    return f"at {revision}"
 
+
+def _tried(name: str, download: Callable[[], str], how_to_get: str = "") -> str:
+    """Runs a download, and returns a line on what happened."""
     import httpx
+    from huggingface_hub.errors import RepositoryNotFoundError
 
-    record = folder / ".cultureval-revision"
-    if record.is_file() and (not source.revision or record.read_text(encoding="utf-8").strip() == source.revision):
-        return f"{'there':10} {source.repo}: {source.archive}"
     try:
-        count, digest = unpack(source.archive or "", source.archive_files, folder)
-    except (httpx.HTTPError, tarfile.TarError, OSError) as error:
-        return f"{'failed':10} {source.repo}: {source.archive}: {type(error).__name__}: {error}".splitlines()[0]
-    record.write_text(f"{source.revision or digest}\n", encoding="utf-8")
-    return f"{'fetched':10} {source.repo}: {count} files of {source.archive} (licence: {source.licence})"
+        return f"{'fetched':10} {name} {download()}"
+    except RepositoryNotFoundError:
+        reason = how_to_get or "private, gated (ask for access on its page) or not published"
+        return f"{'not shown':10} {name}: {reason}"
+    except (httpx.HTTPError, tarfile.TarError, OSError) as error:  # the hub's errors are subclasses of the first
+        return f"{'failed':10} {name}: {type(error).__name__}: {error}".splitlines()[0]
 
 
 def scorer_sources(tasks: list[Task]) -> list[str]:
@@ -89,67 +93,47 @@ def scorer_sources(tasks: list[Task]) -> list[str]:
 def fetch_scorer(source: str, root: Path) -> str:
     """Downloads a scoring model (hub id, or address of a file) into a data root; returns a line on what happened."""
     import httpx
-    from huggingface_hub.errors import RepositoryNotFoundError
-
-    place = scorer_place(root, source)
-    try:
-        if is_address(source):
-            return _fetched_file(source, place)
-        return f"{'fetched':10} {source} (scores answers) at {_fetched_model(source, place)}"
-    except RepositoryNotFoundError:
-        return f"{'not shown':10} {source} (scores answers): private, gated or not published"
-    except (httpx.HTTPError, OSError) as error:  # the hub's errors are subclasses of the former
-        return f"{'failed':10} {source} (scores answers): {type(error).__name__}: {error}".splitlines()[0]
-
-
-def _fetched_file(address: str, place: Path) -> str:
-    import httpx
-
-    if place.is_file():
-        return f"{'there':10} {address} (scores answers)"
-    answer = httpx.get(address, follow_redirects=True, timeout=60.0).raise_for_status()
-    write_atomically(place, answer.content)
-    return f"{'fetched':10} {address} (scores answers)"
-
-
-def _fetched_model(repo: str, place: Path) -> str:
-    """Downloads configuration, tokenizer and weights in one format; returns the commit."""
     from huggingface_hub import HfApi, snapshot_download
 
-    info = HfApi().model_info(repo)
-    names = [file.rfilename for file in info.siblings or []]
-    weights = [name for name in names if name.endswith(".safetensors") and "/" not in name]
-    weights = weights or [name for name in names if name.endswith(".bin") and "/" not in name]
-    snapshot_download(repo, revision=info.sha, local_dir=place, allow_patterns=[*TEXT_FILES, *weights])
-    (place / ".cultureval-revision").write_text(f"{info.sha}\n", encoding="utf-8")
-    return str(info.sha)
+    place = scorer_place(root, source)
+
+    def download() -> str:
+        if is_address(source):
+            if not place.is_file():
+                answer = httpx.get(source, follow_redirects=True, timeout=60.0).raise_for_status()
+                write_atomically(place, answer.content)
+            return ""
+        info = HfApi().model_info(source)
+        names = [file.rfilename for file in info.siblings or [] if "/" not in file.rfilename]
+        weights = [name for name in names if name.endswith(".safetensors")]
+        weights = weights or [name for name in names if name.endswith(".bin")]
+        snapshot_download(source, revision=info.sha, local_dir=place, allow_patterns=[*TEXT_FILES, *weights])
+        return _recorded(place / REVISION, str(info.sha))
+
+    return _tried(f"{source} (scores answers)", download)
 
 
 def verify(tasks: list[Task], root: Path) -> list[str]:
     """Reads every subset from the mirror: one line for those that are missing, broken or of another size."""
     from cultureval.tasks.reading import prepare_subset
 
-    lines, sound = [], 0
+    lines = []
     for task in tasks:
         try:
-            report = prepare_subset(task, DataOptions(root=root.resolve(), bad_rows="skip")).report
+            report = prepare_subset(task, DataOptions(root=root.resolve(), form="mixed")).report
         except CulturevalError as error:
             lines.append(f"{'missing':10} {error}")
             continue
         total = report["rows"] + len(report["skipped_rows"])
         if report["expected_rows"] not in (None, total):
             lines.append(f"{'count':10} {task.task}: {total} rows, {report['expected_rows']} expected")
-        elif report["skipped_rows"]:
-            lines.append(f"{'broken':10} {task.task}: {len(report['skipped_rows'])} of {total} rows break their schema")
-        else:
-            sound += 1
-    return [*lines, f"{sound} of {len(tasks)} subsets are complete and valid."]
+    return [*lines, f"{len(tasks) - len(lines)} of {len(tasks)} subsets are complete and valid."]
 
 
 LARGEST_FILE = 200 * 2**20  # bytes; far larger than any file that we unpack
 
 
-def unpack(url: str, patterns: Sequence[str], folder: Path) -> tuple[int, str]:
+def unpack(url: str, patterns: Sequence[str], folder: Path) -> str:
     """Downloads an archive and unpacks the files that match, without the top folder.
 
     Links, devices and paths that lead out of the folder are not unpacked. Files are written atomically.
@@ -158,7 +142,7 @@ def unpack(url: str, patterns: Sequence[str], folder: Path) -> tuple[int, str]:
         patterns: `fnmatch` patterns of paths below the top folder; `*` matches a slash as well.
 
     Returns:
-        The number of files, and the SHA-256 of the archive.
+        The SHA-256 of the archive.
 
     Raises:
         httpx.HTTPError: The server does not answer, or answers with an error.
@@ -180,7 +164,7 @@ def unpack(url: str, patterns: Sequence[str], folder: Path) -> tuple[int, str]:
             count = sum(_unpack_member(archive, member, patterns, folder) for member in archive)
     if not count:
         raise OSError(f"nothing in the archive matches {', '.join(patterns)}")
-    return count, digest.hexdigest()
+    return digest.hexdigest()
 
 
 def _unpack_member(archive: tarfile.TarFile, member: tarfile.TarInfo, patterns: Sequence[str], folder: Path) -> bool:

@@ -37,7 +37,7 @@ def read_data_options(settings: Settings | None = None) -> DataOptions:
     options = all_options(settings)
     check_names(settings.suite, [option.name for option in options])
     suite = {option.name: option.read(settings) for option in options}
-    return DataOptions(settings.data_root, settings.bad_rows, settings.form, suite, settings.manifest)
+    return DataOptions(settings.data_root, settings.form, suite, settings.manifest, settings.columns)
 
 
 def with_defaults(options: DataOptions) -> DataOptions:

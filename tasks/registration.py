@@ -15,7 +15,7 @@ import sys
 import threading
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
@@ -65,22 +65,12 @@ class Registered:
 
 def registered(settings: Settings | None = None) -> Registered:
     """The suites under these (or the current) settings; found once for each list of custom suites."""
-    settings = settings or current_settings()
-    found = _registered(settings.custom_suites)
-    file = settings.sources
-    return _overridden(found, file, file.stat().st_mtime_ns) if file else found
+    return _registered((settings or current_settings()).custom_suites)
 
 
 @cache
 def _registered(custom: tuple[str, ...]) -> Registered:
     return find_suites(custom)
-
-
-@cache
-def _overridden(found: Registered, file: Path, changed_ns: int) -> Registered:
-    from cultureval.tasks.source_overrides import with_overrides
-
-    return replace(found, tasks=with_overrides(found.tasks, file))
 
 
 def unknown_name_hint() -> str:

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 from cultureval.metrics.declared import Metrics
-from cultureval.prompts.gold_numbers import Meaning
 from cultureval.prompts.preparation import Prepare, PreparedRow
 from cultureval.runtime.data.row_files import PlacedRow
 from cultureval.runtime.dotted_names import load_attribute
@@ -38,21 +37,18 @@ class Source:
     Attributes:
         repo: `org/name`: the folder below a data root and, where `on_hub`, the hub's data set.
         form: "curated" (QIMMA's own copy, prompts included) or "original".
+        as_curated: Whether an original gives the rows of the curated copy, and is read where that is not there.
         prepare: Conversion of one of its rows to the suite's schema.
         splits: Names of the evaluated split, the preferred first; all of them together where `pool_splits`.
         few_shot_splits: Names of the split of few-shot examples, the preferred first.
         pool_configs: Whether a subset is all of the source, so that its configs are pooled.
         files: Glob patterns of the data files where the folder declares no config; `{subset}` is the subset's name.
-        files_first: Whether these patterns are tried before configs and splits.
-        columns: Names of columns that `prepare` reads -> their names in the data, where a user gives them.
-        gold_numbers: What whole numbers among its golds mean, where that is known: 0 or 1, the number of the first
-            option, or "text", texts of options; None: the golds of a task tell (`prompts.gold_numbers`).
-        given: What gave it in place of ours, for signatures: `FILE@hash` of `--sources`; "" for ours.
+        columns: Names of columns that `prepare` reads and `--columns` may rename, of sources that nobody could see.
         subset_of: The subset that a row belongs to, for tables that hold several.
-        few_shot_column: Column that is 1 in few-shot examples, for tables without splits.
         find: Finds a task's files (evaluated, few-shot) below the source's folder, where configs, splits and patterns
             cannot; two empty lists where they are missing.
         read: Builds a task's rows from its files, where a row is not one record of one file (joins, sampling).
+        complete: Adds to the rows of the files what needs all of them; takes the rows, the task, the source's folder.
         check: Checks all prepared rows together (for a duplicated id), by raising
             CulturevalError.
         notes: Sentences for the results about all prepared rows.
@@ -73,19 +69,17 @@ class Source:
     repo: str
     form: str
     prepare: Prepare
+    as_curated: bool = False
     splits: tuple[str, ...] = ("test",)
     few_shot_splits: tuple[str, ...] = ("validation", "dev")
     pool_splits: bool = False
     pool_configs: bool = False
     files: tuple[str, ...] = ()
-    files_first: bool = False
-    columns: Mapping[str, str] = field(default_factory=dict, hash=False)
-    gold_numbers: Meaning | None = None
-    given: str = ""
+    columns: tuple[str, ...] = ()
     subset_of: Callable[[Mapping[str, Any]], str | None] | None = None
-    few_shot_column: str | None = None
     find: "Callable[[Path, Task], tuple[list[Path], list[Path]]] | None" = None
     read: "Callable[[Sequence[Path], Task], Iterable[PlacedRow]] | None" = None
+    complete: "Callable[[list[PlacedRow], Task, Path], Iterable[PlacedRow]] | None" = None
     check: Callable[[Sequence[PreparedRow]], None] | None = None
     notes: Callable[[Sequence[PreparedRow]], list[str]] | None = None
     other_data: Callable[[Sequence[PreparedRow]], str] | None = None

@@ -8,7 +8,7 @@ from itertools import permutations
 from cultureval.audit.checks.findings import Found, check_all, check_each, seen_as, words
 from cultureval.audit.items import AuditItem
 from cultureval.prompts.cells import is_empty
-from cultureval.prompts.option_labels import split_label
+from cultureval.prompts.options import split_label
 from cultureval.runtime.errors import counted, shorten
 
 FEWEST = 50  # items of a subset below which its distribution says nothing

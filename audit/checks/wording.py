@@ -9,7 +9,7 @@ from typing import Any
 from cultureval.audit.checks.findings import Found, check_all, check_each, seen_as
 from cultureval.audit.items import AuditItem
 from cultureval.prompts.cells import is_empty, is_mojibake
-from cultureval.prompts.option_labels import LABELS
+from cultureval.prompts.options import LABELS
 from cultureval.runtime.errors import shorten
 
 _ENTITY = re.compile(r"&(?:[a-zA-Z]{2,8}|#[0-9]{2,6}|#x[0-9a-fA-F]{2,6});")

@@ -10,7 +10,7 @@ from typing import Any
 
 from cultureval.audit.m2cqa.items import REPO, Item, Outcome, Rejected
 from cultureval.audit.m2cqa.people import Decided
-from cultureval.prompts.cells import has_column, image_cell, optional_text
+from cultureval.prompts.cells import image_cell, optional_text
 from cultureval.runtime.data.image_store import SUFFIXES, pillow, stored_image, upright
 from cultureval.runtime.data.row_files import read_rows
 from cultureval.runtime.data.user_cache import write_atomically, write_json_lines
@@ -75,14 +75,14 @@ def read_images(folder: Path) -> Outcome:
 
 
 def _item(row: Mapping[str, Any], number: int, folder: Path) -> Item | Rejected:
-    name = f"row {number}"
+    name, column = f"row {number}", next((column for column in IMAGE if column in row), IMAGE[0])
     try:
-        file = next((str(row[column]) for column in IMAGE if isinstance(row.get(column), str)), "")
+        file = row[column] if isinstance(row.get(column), str) else ""
         name = optional_text(row, "id") or Path(file).stem or name
         about = {key: optional_text(row, column) or "" for key, column in ABOUT.items()} | {"file": file}
-        return Item(name, image_cell(row, IMAGE, folder), about)
+        return Item(name, image_cell(row, column, folder), about)
     except (BadRow, MissingColumn) as error:
-        return Rejected(name, "bad_image" if has_column(row, IMAGE) else "no_image", str(error))
+        return Rejected(name, "bad_image" if column in row else "no_image", str(error))
 
 
 def _duplicate(item: Item, seen: dict[str, str], hashes: dict[str, int]) -> tuple[str, str] | None:

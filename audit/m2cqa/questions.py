@@ -25,7 +25,7 @@ from cultureval.audit.m2cqa.items import (
 )
 from cultureval.metrics.judges.asking import Asker, ModelQuestion, ModelReply
 from cultureval.prompts.cells import comparable
-from cultureval.prompts.option_labels import label_index, split_label
+from cultureval.prompts.options import label_index, split_label
 from cultureval.runtime.data.image_store import stored_image
 from cultureval.runtime.errors import CulturevalError, described
 from cultureval.runtime.reasoning import split_reasoning

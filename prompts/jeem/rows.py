@@ -1,56 +1,31 @@
 """JEEM: from a row (an image, its captions, its five questions and answers) to prepared rows, and to Docs.
 
 Paper: arXiv 2503.21910, section 3 (captions in MSA and dialect, questions and answers in dialect) and Appendix B (the
-answer "Cannot tell from the picture"). JEEM is gated, so its column names and how it stores that answer are guesses:
-the names below and three layouts of the questions are read, anything else is an error that lists the columns
-found. The paper prints no prompt for models: those in `templates/` are ours, and no native speaker has reviewed them.
+answer "Cannot tell from the picture"). JEEM is gated, so its column names are guesses: `image_id`, `country`, `image`,
+`caption_msa`, `caption_dialect`, `questions` and `answers` (two lists); `--columns` gives others.
+The paper prints no prompt for models: those in `templates/` are ours, and no native speaker has reviewed them.
 """
 
-import hashlib
-import json
 import re
 import unicodedata
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cultureval.prompts.cells import (
-    Column,
-    column_name,
-    has_column,
-    image_bytes,
-    image_cell,
-    is_empty,
-    optional_text,
-    readable,
-    text_cell,
-)
+from cultureval.prompts.cells import cell, image_cell, text_cell, text_list
 from cultureval.prompts.preparation import Preparation, PreparedRow, Row, make_doc
 from cultureval.prompts.templates import render
 from cultureval.runtime.doc_fields import DocSpecific, JudgeRequest, fields_of
-from cultureval.runtime.errors import BadRow, MissingColumn
+from cultureval.runtime.errors import BadRow
 
 if TYPE_CHECKING:
     from lighteval.tasks.requests import Doc
 
 
-NUMBERED = re.compile(r"(question|answer|q|a)_?(\d+)", re.IGNORECASE)
 _ARABIC_LETTER = re.compile("[\u0620-\u064a\u066e-\u06d3]")
 _CANNOT_TELL = re.compile(
     r"can ?not tell( from the (picture|image|photo))?|can't tell( from the (picture|image|photo))?"
 )
-IMAGE = ("image", "Image", "img", "picture", "image_path", "file_name")
-IMAGE_ID = ("image_id", "img_id", "id", "image_name", "image_url", "url")
-COUNTRY = ("country", "Country", "dialect", "Dialect", "variety", "region", "lang", "language")
-CAPTION_MSA = ("caption_msa", "msa_caption", "MSA_caption", "msa", "MSA", "caption_MSA", "description_msa")
-CAPTION_DIALECT = (
-    *("caption_dialect", "caption_da", "da_caption", "dialect_caption", "caption_DA", "da", "DA"),
-    *("description_da", "description_dialect", "caption"),
-)
-QUESTIONS = ("questions", "Questions", "qa_questions", "vqa_questions")
-ANSWERS = ("answers", "Answers", "qa_answers", "vqa_answers")
-PAIRS = ("qa", "qa_pairs", "question_answers", "questions_answers", "vqa", "QA")
 CAPTION_TEMPLATES = ("jeem_caption_image_reference", "jeem_caption_reference")
 MSA_TEMPLATES = ("jeem_caption_image_reference_msa", "jeem_caption_reference_msa")
 VQA_TEMPLATES = ("jeem_vqa",)
@@ -93,53 +68,31 @@ class Country:
 
     Attributes:
         name: Its name in the judge prompts.
-        spellings: Lower-case names in cells, files and folders.
+        label: Its name in the cell `country`, which may also hold its code.
         unknown: The wording of "cannot tell" in our prompt for questions, in the country's dialect.
     """
 
     name: str
-    spellings: tuple[str, ...]
+    label: str
     unknown: str
 
 
 COUNTRIES = {
-    "JO": Country("Jordan", ("jo", "jor", "jordan", "jordanian", "levantine", "الأردن"), "مش مبين من الصورة"),
-    "AE": Country(
-        "the United Arab Emirates",
-        ("ae", "uae", "emirates", "emirati", "united arab emirates", "gulf", "الإمارات"),
-        "مب مبين من الصورة",
-    ),
-    "EG": Country("Egypt", ("eg", "egy", "egypt", "egyptian", "مصر"), "مش باينة من الصورة"),
-    "MA": Country("Morocco", ("ma", "morocco", "moroccan", "maghrebi", "المغرب"), "ما باينش من التصويرة"),
+    "JO": Country("Jordan", "Jordan", "مش مبين من الصورة"),
+    "AE": Country("the United Arab Emirates", "Emirates", "مب مبين من الصورة"),
+    "EG": Country("Egypt", "Egypt", "مش باينة من الصورة"),
+    "MA": Country("Morocco", "Morocco", "ما باينش من التصويرة"),
 }
 
 
-def country_of(row: Row, place: Sequence[str] = ()) -> str | None:
-    """The code of a row's country: its cell, else the first name of a country among the parts of its file's path."""
-    named = [str(row[column_name(row, COUNTRY)])] if has_column(row, COUNTRY) else []
-    parts = [part for text in place for part in (text, *re.split(r"[^\w]|_", text))]
-    for text in (*named, *parts):
-        for code, country in COUNTRIES.items():
-            if text.strip().lower() in country.spellings:
-                return code
-    return None
-
-
-def image_keys(row: Row, folder: Path) -> set[str]:
-    """The keys that identify an image across countries: the hash of its bytes, and its id.
-
-    An id of digits only is not used, as each country may count its own images. The hash is missing where the cell
-    holds no readable image: preparing that row raises the error.
-    """
-    keys = set()
-    if has_column(row, IMAGE_ID):
-        name = str(row[column_name(row, IMAGE_ID)])
-        keys |= {name} if not name.isdigit() and not is_empty(name) else set()
-    try:
-        content = image_bytes(row[column_name(row, IMAGE)], folder)
-    except (MissingColumn, ValueError, OSError):
-        return keys
-    return keys | {hashlib.sha256(content).hexdigest()}
+def country_of(row: Row) -> str:
+    """The code of a row's country; BadRow where the cell `country` names none of the four."""
+    name = text_cell(row, "country")
+    code = next((code for code, known in COUNTRIES.items() if name in (code, known.label)), None)
+    if code is None:
+        labels = ", ".join(f"{known.label} ({code})" for code, known in COUNTRIES.items())
+        raise BadRow("country", name, f"is not one of {labels}")
+    return code
 
 
 def msa_caption(row: Row, preparation: Preparation) -> PreparedRow:
@@ -147,14 +100,14 @@ def msa_caption(row: Row, preparation: Preparation) -> PreparedRow:
     return _item(row, preparation) | {
         "variety": "MSA",
         "prompt": render(preparation.template),
-        "references": [arabic_cell(row, CAPTION_MSA)],
+        "references": [arabic_cell(row, "caption_msa")],
     }
 
 
 def dialect_caption(row: Row, preparation: Preparation) -> PreparedRow:
     """A row's caption in its country's dialect."""
     item = _item(row, preparation)
-    references = [arabic_cell(row, CAPTION_DIALECT)]
+    references = [arabic_cell(row, "caption_dialect")]
     return item | {"variety": item["country"], "prompt": render(preparation.template), "references": references}
 
 
@@ -181,34 +134,24 @@ def questions(row: Row, preparation: Preparation) -> list[PreparedRow]:
     return prepared
 
 
-def arabic_cell(row: Row, column: Column) -> str:
+def arabic_cell(row: Row, column: str) -> str:
     """The text of a cell that must hold Arabic: a reference in another script would make every metric meaningless."""
     text = text_cell(row, column)
     if not _ARABIC_LETTER.search(text):
-        raise BadRow(column_name(row, column), text, "holds no Arabic letter")
+        raise BadRow(column, text, "holds no Arabic letter")
     return text
 
 
 def question_pairs(row: Row) -> list[tuple[str, str]]:
-    """A row's questions with their answers: two lists, one list of pairs, or numbered columns (question_1, answer_1).
+    """A row's questions with their answers, of the lists `questions` and `answers`.
 
     Raises:
-        MissingColumn: The row has none of the layouts.
         BadRow: Lists of different lengths, an empty or unreadable entry.
     """
-    if has_column(row, QUESTIONS):
-        names = [column_name(row, QUESTIONS), column_name(row, ANSWERS)]
-        asked, answered = (_list_cell(row[name], name) for name in names)
-        if len(asked) != len(answered):
-            raise BadRow(names[1], row[names[1]], f"holds {len(answered)} answers to {len(asked)} questions")
-        pairs = list(zip(asked, answered, strict=True))
-    elif has_column(row, PAIRS):
-        names = [column_name(row, PAIRS)] * 2
-        pairs = [_pair(entry, names[0]) for entry in _list_cell(row[names[0]], names[0])]
-    else:
-        names = ["question_1, question_2, ...", "answer_1, answer_2, ..."]
-        pairs = _numbered_pairs(row)
-    return [(_text(question, names[0]), _text(answer, names[1])) for question, answer in pairs]
+    asked, answered = (text_list(cell(row, name), name) for name in ("questions", "answers"))
+    if len(asked) != len(answered):
+        raise BadRow("answers", row["answers"], f"holds {len(answered)} answers to {len(asked)} questions")
+    return list(zip(asked, answered, strict=True))
 
 
 def reference_answer(answer: str, country: str) -> str:
@@ -224,63 +167,15 @@ def cannot_tell(answer: str) -> bool:
 
 def _item(row: Row, preparation: Preparation) -> PreparedRow:
     """Fields that captions and questions of a row share; names with `__` are added when the row is read."""
-    country = row.get("__country")
-    if country is None:
-        column = column_name(row, COUNTRY)
-        raise BadRow(column, row[column], "names none of JEEM's countries (Jordan, Emirates, Egypt, Morocco)")
-    image = image_cell(row, IMAGE, preparation.folder)
+    image = image_cell(row, "image", preparation.folder)
     return {
-        "country": country,
+        "country": country_of(row),
         "image": image,
-        "image_id": optional_text(row, IMAGE_ID) or image.partition(".")[0],
+        "image_id": text_cell(row, "image_id"),
         "shared": row["__shared"],
         "reference_set": row["__reference_set"],
         "cluster": image,
     }
-
-
-def _list_cell(value: Any, column: str) -> list[Any]:
-    if isinstance(value, str):
-        try:
-            value = json.loads(value)
-        except ValueError:
-            raise BadRow(column, value, "is not a list") from None
-    if isinstance(value, Mapping):  # parquet stores a list of records as a record of lists
-        names, lists = list(value), [list(column) for column in value.values()]
-        value = [dict(zip(names, cells, strict=True)) for cells in zip(*lists, strict=True)]
-    if not isinstance(value, list) or not value:
-        raise BadRow(column, value, "is not a non-empty list")
-    return value
-
-
-def _pair(entry: Any, column: str) -> tuple[Any, Any]:
-    if isinstance(entry, Mapping):
-        try:
-            return entry[column_name(entry, "question")], entry[column_name(entry, "answer")]
-        except MissingColumn as error:
-            raise BadRow(column, entry, "holds an entry without question and answer") from error
-    if isinstance(entry, list) and len(entry) == 2:
-        return entry[0], entry[1]
-    raise BadRow(column, entry, "holds an entry that is not a pair of question and answer")
-
-
-def _numbered_pairs(row: Row) -> list[tuple[Any, Any]]:
-    found: dict[str, dict[str, Any]] = {}
-    for name, value in row.items():
-        if (match := NUMBERED.fullmatch(str(name))) and not is_empty(value):
-            found.setdefault(match[2], {})[match[1][0].lower()] = value
-    if not found:
-        column_name(row, QUESTIONS)
-    for number, pair in found.items():
-        if len(pair) < 2:
-            raise BadRow(f"question_{number}, answer_{number}", list(pair.values()), "is an incomplete pair")
-    return [(found[number]["q"], found[number]["a"]) for number in sorted(found, key=int)]
-
-
-def _text(value: Any, column: str) -> str:
-    if is_empty(value):
-        raise BadRow(column, value, "has an empty entry")
-    return readable(value, column)
 
 
 def caption_prompt(row: Mapping[str, Any], task_name: str | None = None) -> "Doc":

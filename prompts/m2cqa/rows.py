@@ -1,7 +1,7 @@
 """From a row of M2CQA's sources, one item, to the prepared rows of its three statements, and to Docs.
 
-Two layouts: Q+ and Q- in separate columns (QCRI/M2CQA), and three statements
-with three labels (AynVQA: task1b of QCRI/ImageEval-ArabicNLP26).
+Two sources: Q+ and Q- in separate columns (QCRI/M2CQA; `--columns` gives other names than our guesses), and three
+statements with three labels (AynVQA: task1b of QCRI/ImageEval-ArabicNLP26).
 
 The texts are those of the paper's Table 8, verbatim; the three Arabic varieties share one. The model files
 put the image before the text unless their setting `image_placement` says "last".
@@ -10,7 +10,7 @@ put the image before the text unless their setting `image_placement` says "last"
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from cultureval.prompts.cells import column_name, has_column, image_cell, optional_text, text_cell, text_list
+from cultureval.prompts.cells import cell, image_cell, optional_text, text_cell, text_list
 from cultureval.prompts.preparation import Preparation, PreparedRow, make_doc
 from cultureval.prompts.templates import render
 from cultureval.runtime.doc_fields import DocSpecific, fields_of
@@ -20,13 +20,6 @@ if TYPE_CHECKING:
     from lighteval.tasks.requests import Doc
 
 
-# Names of M2CQA's columns, guessed from its paper, since the data could not be seen.
-ID = ("id", "item_id", "sample_id", "ID")
-IMAGE = ("image", "Image", "image_path", "img", "picture", "file_name")
-Q_PLUS = ("q_plus", "Q_plus", "Q+", "qplus", "true_statement")
-Q_MINUS = ("q_minus", "Q_minus", "Q-", "qminus", "false_statements")
-Q_MINUS_1 = ("q_minus_1", "Q_minus_1", "Q1-", "q_minus1", "false_statement_1")
-Q_MINUS_2 = ("q_minus_2", "Q_minus_2", "Q2-", "q_minus2", "false_statement_2")
 ROLES = ("q_plus", "q_minus_1", "q_minus_2")
 # The gold answers in Table 8: true, false.
 GOLD_WORDS = {"en": ["True", "False"], "msa": ["صحيح", "خطأ"], "ajp": ["صحيح", "غلط"], "arz": ["صحيح", "غلط"]}
@@ -90,22 +83,23 @@ def statement_rows(row: Mapping[str, Any], preparation: Preparation, language: s
     """Three prepared rows, the true statement first; the statements' texts are not changed.
 
     Args:
-        row: One item. A table with all varieties in one row has columns that end in `_en`, `_msa`, `_ajp`, `_arz`.
+        row: One item: `id`, `image`, `q_plus`, and `q_minus`, a list of two.
         language: en, msa, ajp or arz.
 
     Raises:
-        MissingColumn: The row has neither layout, or lacks the id or the image.
-        BadRow: Not exactly one true and two false statements, an empty one, or no readable image.
+        MissingColumn: The row lacks a column.
+        BadRow: Not two false statements, an empty one, or no readable image.
     """
-    row = _in_language(row, language)
-    shared = _item(row, preparation, language)
-    texts = _labelled(row)[0] if has_column(row, "statements") else _by_role(row)
+    false = text_list(cell(row, "q_minus"), "q_minus")
+    if len(false) != 2:
+        raise BadRow("q_minus", false, f"holds {len(false)} false statements, not two")
+    shared, texts = _item(row, preparation, language), [text_cell(row, "q_plus"), *false]
     return [shared | {"role": role, "statement": text} for role, text in zip(ROLES, texts, strict=True)]
 
 
 def labelled_rows(row: Mapping[str, Any], preparation: Preparation, language: str) -> list[PreparedRow]:
-    """As `statement_rows`, of an item with labels; each row has the statement's place in the source."""
-    shared, texts, places = _labelled_item(row, preparation, language)
+    """As `statement_rows`, of an item of AynVQA; each row has the statement's place in the source."""
+    shared, (texts, places) = _item(row, preparation, language), _labelled(row)
     return [
         shared | {"role": role, "statement": text, "statement_index": place}
         for role, text, place in zip(ROLES, texts, places, strict=True)
@@ -114,23 +108,15 @@ def labelled_rows(row: Mapping[str, Any], preparation: Preparation, language: st
 
 def joint_row(row: Mapping[str, Any], preparation: Preparation, language: str) -> PreparedRow:
     """The prepared row of an item whose three statements are shown together, in the source's order."""
-    item, texts, places = _labelled_item(row, preparation, language)
+    item, (texts, places) = _item(row, preparation, language), _labelled(row)
     by_place = dict(zip(places, texts, strict=True))
     return item | {"statements": [by_place[place] for place in sorted(by_place)], "answer": places[0]}
 
 
-def _labelled_item(
-    row: Mapping[str, Any], preparation: Preparation, language: str
-) -> tuple[PreparedRow, list[str], list[int]]:
-    """What the rows of an item with labels share, and its statements and their places as of `_labelled`."""
-    row = _in_language(row, language)
-    return _item(row, preparation, language), *_labelled(row)
-
-
 def _item(row: Mapping[str, Any], preparation: Preparation, language: str) -> PreparedRow:
     return {
-        "item_id": text_cell(row, ID),
-        "image": image_cell(row, IMAGE, preparation.folder),
+        "item_id": text_cell(row, "id"),
+        "image": image_cell(row, "image", preparation.folder),
         "language": language,
         "country": optional_text(row, "country") or "",
         "category": optional_text(row, "category") or "",
@@ -138,32 +124,13 @@ def _item(row: Mapping[str, Any], preparation: Preparation, language: str) -> Pr
     }
 
 
-def _in_language(row: Mapping[str, Any], language: str) -> dict[str, Any]:
-    suffix = f"_{language}"
-    return {**row, **{str(name).removesuffix(suffix): cell for name, cell in row.items() if str(name).endswith(suffix)}}
-
-
 def _labelled(row: Mapping[str, Any]) -> tuple[list[str], list[int]]:
-    """The statements, the true one first, and their places in the source."""
-    name = column_name(row, "statements")
-    texts, labels = text_list(row[name], name), row[column_name(row, "labels")]
-    if not isinstance(labels, list) or len(labels) != len(texts) or not all(label in (0, 1) for label in labels):
-        raise BadRow("labels", labels, f"is not a list of {len(texts)} booleans, one a statement")
-    places = sorted(range(len(labels)), key=lambda place: not labels[place])
-    if len(labels) != 3 or sum(map(bool, labels)) != 1:
-        raise BadRow("labels", labels, "does not mark one statement as true and two as false")
+    """The three statements, the true one first, and their places in the source."""
+    texts, labels = text_list(cell(row, "statements"), "statements"), cell(row, "labels")
+    if not isinstance(labels, list) or sorted(map(repr, labels)) != ["False", "False", "True"] or len(texts) != 3:
+        raise BadRow("labels", labels, "does not mark one of three statements as true and two as false")
+    places = sorted(range(3), key=lambda place: not labels[place])
     return [texts[place] for place in places], places
-
-
-def _by_role(row: Mapping[str, Any]) -> list[str]:
-    if has_column(row, Q_MINUS):
-        name = column_name(row, Q_MINUS)
-        false = text_list(row[name], name)
-        if len(false) != 2:
-            raise BadRow(name, false, f"holds {len(false)} false statements, not two")
-    else:
-        false = [text_cell(row, column) for column in (Q_MINUS_1, Q_MINUS_2)]
-    return [text_cell(row, Q_PLUS), *false]
 
 
 def true_or_false_prompt(row: Mapping[str, Any], task_name: str | None = None) -> "Doc":

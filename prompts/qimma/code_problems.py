@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from cultureval.prompts.cells import column_name, is_empty, readable
+from cultureval.prompts.cells import cell, is_empty, readable
 from cultureval.prompts.preparation import Preparation, PreparedRow, Row, make_doc
 from cultureval.prompts.qimma.rows import CodeSpecific
 from cultureval.prompts.templates import render
@@ -43,7 +43,7 @@ def check_problem(row: Mapping[str, Any], prefix: str) -> None:
         BadRow: A cell does not hold what EvalPlus needs of it.
     """
     for column in TEXT_COLUMNS:
-        value = row[column_name(row, column)]
+        value = cell(row, column)
         if not isinstance(value, str) or (is_empty(value) and column != "contract"):
             raise BadRow(column, value, "is not a non-empty text")
         readable(value, column)
@@ -52,8 +52,8 @@ def check_problem(row: Mapping[str, Any], prefix: str) -> None:
     if not row["entry_point"].isidentifier():
         raise BadRow("entry_point", row["entry_point"], "is not a name of Python")
     for column in INPUT_COLUMNS:
-        _check_inputs(row[column_name(row, column)], column)
-    atol = row[column_name(row, "atol")]
+        _check_inputs(cell(row, column), column)
+    atol = cell(row, "atol")
     if isinstance(atol, bool) or not isinstance(atol, (int, float)) or not (math.isfinite(atol) and atol >= 0):
         raise BadRow("atol", atol, "is not a tolerance of 0 or more")
 

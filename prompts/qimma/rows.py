@@ -15,28 +15,18 @@ from typing import TYPE_CHECKING, Any, Literal, NotRequired
 
 from typing_extensions import TypedDict
 
-from cultureval.prompts.cells import (
-    column_name,
-    comparable,
-    has_column,
-    is_empty,
-    optional_text,
-    readable,
-    several,
-    text_cell,
-    text_list,
-)
+from cultureval.prompts.cells import cell, is_empty, optional_text, text_cell, text_list
 from cultureval.prompts.choices import choice_row, cluster_of
-from cultureval.prompts.gold_numbers import meaning_of
-from cultureval.prompts.labelled_options import (
-    Label,
-    LabelledOptions,
-    in_order_of_labels,
-    options_of_cell,
-    own_labels,
-    read_label,
+from cultureval.prompts.options import (
+    checked_positions,
+    gold_position,
+    label_index,
+    labels_for,
+    lettered_columns,
+    listed_options,
+    options_in_text,
+    split_label,
 )
-from cultureval.prompts.option_labels import gold_position, label_index, labels_for
 from cultureval.prompts.preparation import Preparation, PreparedRow, Row, make_doc
 from cultureval.prompts.templates import load_template, render
 from cultureval.runtime.doc_fields import DocSpecific, fields_of
@@ -46,10 +36,6 @@ if TYPE_CHECKING:
     from lighteval.tasks.requests import Doc
 
 
-# Names of the columns of ArabLegalQA's sources, which are not documented; the first one present is read.
-LEGAL_QUESTION = ("questions", "question", "Question", "query")
-LEGAL_ANSWER = ("ground_truths", "ground_truth", "answer", "Answer", "answers")
-LEGAL_CONTEXT = ("context", "contexts", "Context")
 COUNTRIES = {
     "Egypt": "مصر",
     "Morocco": "المغرب",
@@ -102,56 +88,66 @@ class CodeSpecific(DocSpecific):
 
 
 def curated_choice(row: Row, preparation: Preparation) -> PreparedRow:
-    """QIMMA's curated multiple-choice row: its own prompt, option texts, the index of the gold."""
-    prepared = curated_multi_select(row, preparation)
-    if len(prepared["index"]) > 1:
-        raise BadRow("index", prepared["index"], "names several options of a question with one right answer")
-    return prepared
+    """QIMMA's curated multiple-choice row: its own prompt, option texts, the index of the gold from 0."""
+    return _curated(row, [cell(row, "index")])
 
 
 def curated_multi_select(row: Row, preparation: Preparation) -> PreparedRow:
-    """QIMMA's curated multi-select row: as `curated_choice`, with one or several indices of the gold."""
-    options = several(text_list(row[column_name(row, "choices")], "choices"), "choices")
+    """QIMMA's curated multi-select row: as `curated_choice`, with a list of indices."""
+    index = cell(row, "index")
+    return _curated(row, index if isinstance(index, list) else [index])
+
+
+def _curated(row: Row, index: list[Any]) -> PreparedRow:
+    options = text_list(cell(row, "choices"), "choices", fewest=2)
+    if not all(isinstance(one, int) and not isinstance(one, bool) for one in index):
+        raise BadRow("index", row["index"], "is not a whole number, counted from 0")
     return {
         "prompt": _prompt_cell(row),
         "choices": options,
         "labels": labels_for(len(options)),
-        "index": _indices(row[column_name(row, "index")], len(options)),
+        "index": checked_positions(index, len(options), row["index"], "index"),
         "cluster": cluster_of(optional_text(row, "context")),
     }
 
 
 def curated_answer(row: Row, preparation: Preparation) -> PreparedRow:
-    """QIMMA's curated question-answering row: its own prompt and one or several reference answers."""
-    column = "choices" if has_column(row, "choices") else column_name(row, "answer")
-    answers = row[column]
-    references = text_list(answers if isinstance(answers, list) else [answers], column)
+    """QIMMA's curated question-answering row: its own prompt, and one reference answer or a list of them."""
+    answers = cell(row, "choices")
+    references = text_list(answers if isinstance(answers, list) else [answers], "choices")
     return _answer_row(_prompt_cell(row), references, optional_text(row, "context"))
+
+
+def _prompt_cell(row: Row) -> str:
+    """The curated prompt, unchanged: its white space is QIMMA's and affects the score."""
+    text_cell(row, "prompt")
+    return str(row["prompt"])
 
 
 def aradice(row: Row, preparation: Preparation) -> PreparedRow:
     """AraDiCE-Culture: the first option is always the right one, so options are shuffled by a hash of the question."""
     question = text_cell(row, "Question")
-    options = several([text_cell(row, f"Option {letter}") for letter in "ABC"], "Option A, Option B, Option C")
+    options = [text_cell(row, f"Option {letter}") for letter in "ABC"]
     kept = preparation.options.suite.get("shuffle") == "off"
     order = list(range(len(options))) if kept else _shuffled(question, len(options))
     shuffled = [options[position] for position in order]
     return choice_row(preparation.template, question, shuffled, [order.index(0)]) | {"permutation": order}
 
 
+def _shuffled(question: str, count: int) -> list[int]:
+    """A permutation that depends only on the question's text, not on the row's position or the platform."""
+    keys = [hashlib.sha256(f"{question}\x1f{position}".encode()).digest() for position in range(count)]
+    return sorted(range(count), key=keys.__getitem__)
+
+
 def arabculture(row: Row, preparation: Preparation) -> PreparedRow:
     """ArabCulture with its authors' own Arabic prompt (lm-evaluation-harness, arab_culture)."""
     options, answer_key = _object(row, "options"), _object(row, "answer_key")
-    texts = several(text_list(options.get("text"), "options.text"), "options.text")
-    given = text_list(options.get("arabic_keys"), "options.arabic_keys")
-    if len(given) != len(texts):
-        raise BadRow("options.arabic_keys", given, f"does not label the {len(texts)} options")
-    ordinals = [label_index(key) for key in given]
-    if set(ordinals) != set(range(len(texts))):
-        raise BadRow("options.arabic_keys", given, "holds labels that are not أ ب ج, each once")
-    order = [ordinals.index(position) for position in range(len(texts))]
-    texts, keys = [texts[position] for position in order], [given[position] for position in order]
-    gold = gold_position(answer_key.get("arabic_answer_key", ""), texts, "answer_key.arabic_answer_key")
+    texts = text_list(options.get("text"), "options.text", fewest=2)
+    keys = text_list(options.get("arabic_keys"), "options.arabic_keys")
+    if [label_index(key) for key in keys] != list(range(len(texts))):
+        raise BadRow("options.arabic_keys", keys, f"does not label the {len(texts)} options أ ب ج in this order")
+    gold = gold_position(answer_key.get("arabic_answer_key"), len(texts), "answer_key.arabic_answer_key")
     prompt = render(
         preparation.template,
         country=_translated(row, "country", COUNTRIES),
@@ -163,220 +159,11 @@ def arabculture(row: Row, preparation: Preparation) -> PreparedRow:
     return {"prompt": prompt, "choices": texts, "labels": labels, "index": [gold], "cluster": ""}
 
 
-def lettered_columns(row: Row, preparation: Preparation) -> PreparedRow:
-    """PalmX and AraTrust: one column an option (A, B, ...), the answer a Latin or Arabic letter."""
-    columns = [letter for letter in "ABCDE" if letter in row]
-    if not columns and has_column(row, "options"):
-        return option_list(row, preparation)
-    return _choice_from_columns(row, preparation, columns, "answer")
-
-
-def arabicmmlu(row: Row, preparation: Preparation) -> PreparedRow:
-    """ArabicMMLU: `Option 1` to `Option 5` and `Answer Key`; a passage in `Context` makes it MCQ-C."""
-    columns = [f"Option {number}" for number in range(1, 6) if f"Option {number}" in row]
-    return _choice_from_columns(row, preparation, columns, "Answer Key")
-
-
-def medarabench(row: Row, preparation: Preparation) -> PreparedRow:
-    """MedAraBench: `Option A` to `Option F` and `Correct Answer`, a letter of either case.
-
-    In 64 published rows each option begins with its own column's letter or number (`A. `, `1. `), which is taken off.
-    """
-    cells = {letter: optional_text(row, f"Option {letter}") for letter in "ABCDEF"}
-    options = {letter: text for letter, text in cells.items() if text is not None}
-    labels = [
-        re.match(rf"(?:{letter}|{'ABCDEF'.index(letter) + 1})\s*[.)](?!\d)\s*(?=\S)", text)
-        for letter, text in options.items()
-    ]
-    texts = list(options.values())
-    if all(labels):
-        texts = [text[label.end() :] for text, label in zip(texts, labels, strict=True) if label]
-    gold = text_cell(row, "Correct Answer").upper()
-    if gold not in options:
-        raise BadRow("Correct Answer", row["Correct Answer"], f"is not one of the letters {' '.join(options)}")
-    texts, index = several(texts, "Option A to Option F"), [list(options).index(gold)]
-    return choice_row(preparation.template, text_cell(row, "Question"), texts, index)
-
-
-def gat(row: Row, preparation: Preparation) -> PreparedRow:
-    """GAT (GATmath, GATLc): columns are not documented, so options may be in A.., Option A.., or in one list."""
-    for columns in (list("ABCDE"), [f"Option {letter}" for letter in "ABCDE"], [f"Option {n}" for n in range(1, 6)]):
-        present = [column for column in columns if column in row]
-        if present:
-            return _choice_from_columns(row, preparation, present, "answer")
-    return option_list(row, preparation)
-
-
-def option_list(row: Row, preparation: Preparation) -> PreparedRow:
-    """3LM's NativeQA and SyntheticQA: all options in one cell (list, text of a list, or `أ) .. ب) ..`)."""
-    column = column_name(row, "options")
-    options = options_of_cell(row[column], column)
-    answer_column = "self_answer" if "self_answer" in row else column_name(row, "answer")
-    gold = options.gold(_present(row, answer_column), answer_column)
-    context = optional_text(row, "context")
-    return choice_row(preparation.template, text_cell(row, "question"), options.texts, [gold], context)
-
-
-def mizanqa(row: Row, preparation: Preparation) -> PreparedRow:
-    """MizanQA: two or more options, one or several of them correct; columns by aliases, as none is documented."""
-    column = column_name(row, "options")
-    options = options_of_cell(row[column], column)
-    answer_column = column_name(row, "answers")
-    golds = options.golds(_present(row, answer_column), answer_column)
-    return choice_row(preparation.template, text_cell(row, "question"), options.texts, golds)
-
-
-def medarabiq_choice(row: Row, preparation: Preparation) -> PreparedRow:
-    """MedArabiQ's multiple-choice files: labelled lines below the question, and an answer whose label decides.
-
-    In 28 of the 300 published rows the text after the answer's label is not quite that of the option.
-    """
-    names = ("Question with Bias", "Question - Arabic", "Question")
-    column = column_name(row, names)
-    question, options = _options_below(text_cell(row, column), column)
-    answer_column = column_name(row, ("Answer - Arabic", "Answer"))
-    gold = read_label(text_cell(row, answer_column))
-    if 0 not in options:
-        raise BadRow(column, row[column], "has no line of its own for the option أ")
-    if gold is None or gold.script != "arabic" or gold.ordinal not in options:
-        raise BadRow(answer_column, row[answer_column], "begins with no label of the options")
-    texts = several(list(options.values()), column)
-    return choice_row(preparation.template, question, texts, [list(options).index(gold.ordinal)])
-
-
-def medarabiq_answer(row: Row, preparation: Preparation) -> PreparedRow:
-    """MedArabiQ's free-answer files: patients' questions, and blanks without choices."""
-    modified = "Modified question description" in row
-    question = text_cell(row, "Modified question description" if modified else "Question - Arabic")
-    answer = text_cell(row, "Unmodified answer" if modified else "Answer - Arabic")
-    return _answer_row(render(preparation.template, question=question), [answer], None)
-
-
-def arablegalqa(row: Row, preparation: Preparation) -> PreparedRow:
-    """ArabLegalEval's questions with one passage each, under that benchmark's own Arabic prompt."""
-    column = column_name(row, LEGAL_CONTEXT)
-    passages = text_list(_as_list(row[column]), column)
-    context = "\n\n".join(passages)
-    prompt = render(preparation.template, question=text_cell(row, LEGAL_QUESTION), context=context)
-    answer_column = column_name(row, LEGAL_ANSWER)
-    return _answer_row(prompt, text_list(_as_list(row[answer_column]), answer_column), context)
-
-
-def fannorflop(row: Row, preparation: Preparation) -> PreparedRow:
-    """FannOrFlop: a poem; the gold is its list of {verse, explanation}."""
-    gold = row[column_name(row, "explanation")]
-    if not isinstance(gold, list) or not gold:
-        raise BadRow("explanation", gold, "is not a non-empty list of verses and explanations")
-    pairs = []
-    for pair in gold:
-        if not isinstance(pair, dict):
-            raise BadRow("explanation", pair, "is not an object with verse and explanation")
-        pairs.append(
-            {key: "" if is_empty(pair.get(key)) else readable(pair[key], key) for key in ("verse", "explanation")}
-        )
-    if not any(pair["explanation"] for pair in pairs):
-        raise BadRow("explanation", gold, "explains no verse")
-    prompt = render(
-        preparation.template,
-        title=optional_text(row, "title") or "",
-        author=optional_text(row, "author") or "",
-        verses=_verses(row[column_name(row, "poem_verses")]),
-    )
-    return {"prompt": prompt, "choices": [], "gold_explanations": pairs, "cluster": ""}
-
-
 def _object(row: Row, column: str) -> Mapping[str, Any]:
-    value = row[column_name(row, column)]
+    value = cell(row, column)
     if not isinstance(value, Mapping):
         raise BadRow(column, value, "is not an object")
     return value
-
-
-def _prompt_cell(row: Row) -> str:
-    """The curated prompt, unchanged: its white space is QIMMA's and affects the score."""
-    text_cell(row, "prompt")
-    return str(row["prompt"])
-
-
-def _indices(value: Any, count: int) -> list[int]:
-    given = [_integer(position, value) for position in _as_list(value)]
-    firsts = [meaning_of(number, value, count, None, "index", 0) for number in given]
-    positions = [number - (first == 1) for number, first in zip(given, firsts, strict=True)]
-    for position in positions:
-        if not 0 <= position < count:
-            raise BadRow("index", value, f"points outside the {count} options")
-    if not positions or len(set(positions)) < len(positions):
-        raise BadRow("index", value, "names no option, or a duplicated one")
-    return sorted(positions)
-
-
-def _integer(position: Any, value: Any) -> int:
-    """An index: an integer, also as a fraction (1.0, from a column with gaps) or as text."""
-    if is_empty(position):
-        raise BadRow("index", value, "is null or empty")
-    whole = isinstance(position, float) and position.is_integer()
-    whole = whole or (isinstance(position, str) and re.fullmatch(r"\s*-?\d+(\.0+)?\s*", position) is not None)
-    if not whole and (isinstance(position, bool) or not isinstance(position, int)):
-        raise BadRow("index", value, "is not an integer")
-    return int(float(position)) if isinstance(position, str) else int(position)
-
-
-def _choice_from_columns(row: Row, preparation: Preparation, columns: list[str], answer: str) -> PreparedRow:
-    """A choice row with one column per option; empty columns are absent options."""
-    cells = [optional_text(row, column) for column in columns]
-    places = [place for place, cell in enumerate(cells) if cell is not None]
-    options = [cell for cell in cells if cell is not None]
-    answer_column = column_name(row, answer)
-    given, names = _present(row, answer_column), ", ".join(columns)
-    labels = own_labels(options, names, places)
-    if labels and [label.ordinal for label in labels] != places:
-        ordered = in_order_of_labels(labels, names)
-        position, options = _gold_by_labels(given, labels, ordered, answer_column), ordered.texts
-    else:
-        options = several([label.text for label in labels] if labels else options, names)
-        texts = dict(zip(places, options, strict=True))
-        gold = gold_position(given, [texts.get(place, "") for place in range(places[-1] + 1)], answer_column)
-        if gold not in texts:
-            raise BadRow(answer_column, given, f"points at the empty column {columns[gold]!r}")
-        position = places.index(gold)
-    context = optional_text(row, "context")
-    return choice_row(preparation.template, text_cell(row, "question"), options, [position], context)
-
-
-def _gold_by_labels(given: Any, labels: list[Label], ordered: LabelledOptions, column: str) -> int:
-    """The gold where the options' labels and their columns differ: a letter must be in the labels' script."""
-    letter = comparable(given) if isinstance(given, str) else ""
-    script = "latin" if letter.isascii() else "arabic"
-    if label_index(letter) is not None and {label.script for label in labels} != {script}:
-        raise BadRow(
-            column, given, "may be a column or a label, and the options' labels are not those of their columns"
-        )
-    return ordered.gold(given, column)
-
-
-def _answer_row(prompt: str, references: list[str], context: str | None) -> PreparedRow:
-    return {
-        "prompt": prompt,
-        "choices": references,
-        "index": list(range(len(references))),
-        "cluster": cluster_of(context),
-    }
-
-
-def _present(row: Row, column: str) -> Any:
-    if is_empty(row[column]):
-        raise BadRow(column, row[column], "is null or empty")
-    return row[column]
-
-
-def _as_list(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else [value]
-
-
-def _shuffled(question: str, count: int) -> list[int]:
-    """A permutation that depends only on the question's text, not on the row's position or the platform."""
-    keys = [hashlib.sha256(f"{question}\x1f{position}".encode()).digest() for position in range(count)]
-    return sorted(range(count), key=keys.__getitem__)
 
 
 def _translated(row: Row, column: str, names: Mapping[str, str]) -> str:
@@ -384,6 +171,91 @@ def _translated(row: Row, column: str, names: Mapping[str, str]) -> str:
     if name not in names:
         raise BadRow(column, name, f"is not one of {', '.join(names)}")
     return names[name]
+
+
+def palmx(row: Row, preparation: Preparation) -> PreparedRow:
+    """PalmX: `A` to `D`, and `answer`, a letter."""
+    options, gold = lettered_columns(row, "ABCD", "answer")
+    return choice_row(preparation.template, text_cell(row, "question"), options, [gold])
+
+
+def aratrust(row: Row, preparation: Preparation) -> PreparedRow:
+    """AraTrust: `A` to `C`, whose texts begin with `أ) ` to `ج) ` (one may be empty), and `Answer`, a letter."""
+    options, gold = lettered_columns(row, "ABC", "Answer", labelled=True)
+    return choice_row(preparation.template, text_cell(row, "Question"), options, [gold])
+
+
+def arabicmmlu(row: Row, preparation: Preparation) -> PreparedRow:
+    """ArabicMMLU: `Option 1` to `Option 5` and `Answer Key`; a passage in `Context` makes it MCQ-C."""
+    options, gold = lettered_columns(row, [f"Option {number}" for number in range(1, 6)], "Answer Key")
+    question, context = text_cell(row, "Question"), optional_text(row, "Context")
+    return choice_row(preparation.template, question, options, [gold], context)
+
+
+def medarabench(row: Row, preparation: Preparation) -> PreparedRow:
+    """MedAraBench: `Option A` to `Option F` and `Correct Answer`, a letter of either case.
+
+    In 64 published rows each option begins with its own column's letter or number (`A. `, `1. `), which is taken off.
+    """
+    columns = [f"Option {letter}" for letter in "ABCDEF"]
+    options, gold = lettered_columns(row, columns, "Correct Answer")
+    filled = [place for place, column in enumerate(columns) if not is_empty(row[column])]
+    labels = [
+        re.match(rf"(?:{'ABCDEF'[place]}|{place + 1})\s*[.)](?!\d)\s*(?=\S)", text)
+        for place, text in zip(filled, options, strict=True)
+    ]
+    if all(labels):
+        options = [text[label.end() :] for text, label in zip(options, labels, strict=True) if label]
+    return choice_row(preparation.template, text_cell(row, "Question"), options, [gold])
+
+
+def gat(row: Row, preparation: Preparation) -> PreparedRow:
+    """GAT (GATmath, GATLc): `question`, `A` to `D`, `answer`, a letter, and `context`. The names are guesses."""
+    options, gold = lettered_columns(row, "ABCD", "answer")
+    return choice_row(preparation.template, text_cell(row, "question"), options, [gold], optional_text(row, "context"))
+
+
+def nativeqa(row: Row, preparation: Preparation) -> PreparedRow:
+    """3LM's NativeQA: `choices` is a list of options `(أ) text`, or its Python text; `correct_choice` is a label."""
+    labels, texts = listed_options(cell(row, "choices"), "choices")
+    answer = text_cell(row, "correct_choice").strip("(). ")
+    if answer not in labels:
+        raise BadRow("correct_choice", row["correct_choice"], f"is not one of the labels {' '.join(labels)}")
+    return choice_row(preparation.template, text_cell(row, "question_text"), texts, [labels.index(answer)])
+
+
+def syntheticqa(row: Row, preparation: Preparation) -> PreparedRow:
+    """3LM's SyntheticQA: `choices` is one text, `أ) .. ب) ..`, perhaps alone in a list; `self_answer` is a letter."""
+    texts = options_in_text(cell(row, "choices"), "choices")
+    gold = gold_position(text_cell(row, "self_answer"), len(texts), "self_answer")
+    return choice_row(preparation.template, text_cell(row, "question"), texts, [gold])
+
+
+def mizanqa(row: Row, preparation: Preparation) -> PreparedRow:
+    """MizanQA: `question`, `options`, a list, and `answers`, a list of letters. The names are guesses."""
+    options, answers = text_list(cell(row, "options"), "options", fewest=2), cell(row, "answers")
+    places = [gold_position(one, len(options), "answers") for one in text_list(answers, "answers")]
+    golds = checked_positions(places, len(options), answers, "answers")
+    return choice_row(preparation.template, text_cell(row, "question"), options, golds)
+
+
+def medarabiq_choice(row: Row, preparation: Preparation, question: str, answer: str) -> PreparedRow:
+    """MedArabiQ's multiple-choice files: labelled lines below the question, and an answer whose label decides.
+
+    In 28 of the 300 published rows the text after the answer's label is not quite that of the option.
+
+    Args:
+        question: Name of the file's column of questions.
+        answer: Name of its column of answers.
+    """
+    asked, options = _options_below(text_cell(row, question), question)
+    label = split_label(text_cell(row, answer))[0]
+    if 0 not in options:
+        raise BadRow(question, row[question], "has no line of its own for the option أ")
+    if label not in options:
+        raise BadRow(answer, row[answer], "begins with no label of the options")
+    texts = text_list(list(options.values()), question, fewest=2)
+    return choice_row(preparation.template, asked, texts, [list(options).index(label)])
 
 
 def _options_below(text: str, column: str) -> tuple[str, dict[int, str]]:
@@ -394,11 +266,11 @@ def _options_below(text: str, column: str) -> tuple[str, dict[int, str]]:
     question: list[str] = []
     options: dict[int, str] = {}
     for line in text.splitlines():
-        label = read_label(line) if question else None
-        if label and label.script == "arabic":
-            if label.ordinal <= max(options, default=-1):
+        place, rest = split_label(line) if question else (None, line)
+        if place is not None and not line.strip("([ ")[0].isascii():
+            if place <= max(options, default=-1):
                 raise BadRow(column, text, "has option lines that are not in the order of their labels")
-            options[label.ordinal] = label.text
+            options[place] = rest
         elif options:
             options[max(options)] = f"{options[max(options)]} {line.strip()}".strip()
         else:
@@ -408,12 +280,39 @@ def _options_below(text: str, column: str) -> tuple[str, dict[int, str]]:
     return "\n".join(question).strip(), options
 
 
-def _verses(cell: Any) -> str:
-    if isinstance(cell, list):
-        return "\n".join(text_list(cell, "poem_verses"))
-    if is_empty(cell):
-        raise BadRow("poem_verses", cell, "is null or empty")
-    return readable(cell, "poem_verses")
+def medarabiq_answer(row: Row, preparation: Preparation, question: str, answer: str) -> PreparedRow:
+    """MedArabiQ's free-answer files: patients' questions, and blanks without choices; `Args` as `medarabiq_choice`."""
+    prompt = render(preparation.template, question=text_cell(row, question))
+    return _answer_row(prompt, [text_cell(row, answer)], None)
+
+
+def arablegalqa(row: Row, preparation: Preparation) -> PreparedRow:
+    """ArabLegalEval's questions with one passage each, under that benchmark's own Arabic prompt."""
+    context = text_cell(row, "Context")
+    prompt = render(preparation.template, question=text_cell(row, "Question"), context=context)
+    return _answer_row(prompt, [text_cell(row, "Answer")], context)
+
+
+def _answer_row(prompt: str, references: list[str], context: str | None) -> PreparedRow:
+    index = list(range(len(references)))
+    return {"prompt": prompt, "choices": references, "index": index, "cluster": cluster_of(context)}
+
+
+def fannorflop(row: Row, preparation: Preparation) -> PreparedRow:
+    """FannOrFlop: a poem; the gold is its list of {verse, explanation}."""
+    gold = cell(row, "explanation")
+    if not isinstance(gold, list) or not gold or not all(isinstance(pair, Mapping) for pair in gold):
+        raise BadRow("explanation", gold, "is not a list of objects with verse and explanation")
+    pairs = [{name: optional_text(pair, name) or "" for name in ("verse", "explanation")} for pair in gold]
+    if not any(pair["explanation"] for pair in pairs):
+        raise BadRow("explanation", gold, "explains no verse")
+    prompt = render(
+        preparation.template,
+        title=optional_text(row, "title") or "",
+        author=optional_text(row, "author") or "",
+        verses=text_cell(row, "poem_verses"),
+    )
+    return {"prompt": prompt, "choices": [], "gold_explanations": pairs, "cluster": ""}
 
 
 def answer_prompt(row: Mapping[str, Any], task_name: str | None = None) -> "Doc":

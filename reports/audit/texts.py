@@ -14,11 +14,9 @@ from cultureval.runtime.rounding import printed_or_na
 
 if TYPE_CHECKING:
     from cultureval.audit.checks.findings import Check, Finding
-    from cultureval.audit.cleaning import CleanedSubset
     from cultureval.audit.code_refinement import Refined
     from cultureval.audit.items import AuditItem
     from cultureval.audit.review.verdicts import Reviewed
-    from cultureval.tasks.manifest import Manifest
 
 FEW_FINDINGS = 3  # of a check, without --full
 PUBLISHED = {"HumanEval+": (145, 19), "MBPP+": (308, 70)}  # QIMMA's paper: modified, unchanged
@@ -56,23 +54,6 @@ def findings_text(
     among = f" ({examples:,} of them few-shot examples)" if examples else ""
     total = f"{len(items):,} items{among} of {counted(len({item.source for item in items}), 'data set')}: "
     return "\n\n".join([*table, *parts, f"{total}{found:,} with findings, {len(findings):,} findings."])
-
-
-def cleaned_text(
-    subsets: "Sequence[CleanedSubset]", manifest: "Manifest", folders: Sequence[Path], pushed_to: str | None
-) -> str:
-    """Rows kept, discarded and not decided on, and where the data are: in folders, perhaps also on the hub."""
-    cells = []
-    for one in subsets:
-        examples = len(one.splits.get(one.few_shot, ()))
-        kept = sum(map(len, one.splits.values())) - examples  # evaluated rows, of which the manifest decides
-        counts = (kept, one.discarded, one.undecided, examples)
-        cells.append((one.source, one.subset, *(f"{count:,}" for count in counts)))
-    places = ", ".join([*map(str, folders), *([f"the hub's {pushed_to}"] if pushed_to else [])])
-    review = manifest.count("review")
-    waiting = f" To be reviewed in the whole manifest: {review:,} (such rows are kept)." if review else ""
-    table = terminal_table(("data set", "subset", "kept", "discarded", "undecided", "few-shot examples"), cells, "llr")
-    return f"{table}\n\nManifest {manifest.hash}: written to {places}.{waiting}"
 
 
 def reviewed_text(reviewed: "Reviewed") -> str:

@@ -20,8 +20,7 @@ from cultureval.runtime.data.user_cache import write_atomically, write_json_line
 from cultureval.runtime.errors import CulturevalError, counted, escaped, shown_names
 from cultureval.runtime.rounding import printed
 from cultureval.runtime.signatures import installed_versions, signature
-from cultureval.tasks.qimma.code_data import ProblemSet, require_whole
-from cultureval.tasks.qimma.options import SHORTENED_CODE
+from cultureval.tasks.qimma.code_data import ProblemSet
 
 Report = dict[str, Any]
 PACKAGES = ("cultureval", "evalplus", "numpy")
@@ -50,7 +49,7 @@ def evaluate_solutions(
 
     Args:
         samples: EvalPlus's file of solutions.
-        partial: Score incomplete samples, and samples of shortened or other data than were asked.
+        partial: Score incomplete samples, and samples of other data than were asked.
         workers: Parallel sandboxes; None: one per core.
         model_name: Name in the results; None takes the one that was generated with, or the file's.
 
@@ -136,7 +135,6 @@ def _signature(made: Mapping[str, Any], problem_set: ProblemSet, found: Sequence
         samples=len(found),
         data=f"{problem_set.source}@{problem_set.revision[:8]}",
         data_hash=problem_set.fingerprint[:8],
-        options=f"{SHORTENED_CODE.name}=score" if problem_set.shortened else None,
         manifest=manifest_field([vars(problem_set)]),
         asked_data=made["data_hash"] if other else None,
         refined_prompts=made.get("refined_prompts", problem_set.refined),
@@ -160,14 +158,13 @@ def asked_of_others(made: Mapping[str, Any], problem_set: ProblemSet, partial: b
     """A sentence where `code generate` asked other problems than these, or with other prompts; "" for nothing known.
 
     Raises:
-        CulturevalError: They are others, or shortened, and `partial` is not set.
+        CulturevalError: They are others, and `partial` is not set.
     """
     asked, judged = made.get("data_hash"), problem_set.content_hash
     told = f"Asked of other problems (data_hash {asked}) than are judged ({judged}), so not comparable."
     other = escaped(told) if asked not in (None, judged) else ""
     if other and not partial:
         raise CulturevalError(f"{other} Give the data and --prompts that they were asked of, or --partial.")
-    require_whole("" if partial else problem_set.shortened, "--partial")
     return other
 
 

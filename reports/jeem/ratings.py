@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from cultureval.prompts.jeem.rows import country_of
+from cultureval.prompts.jeem.rows import COUNTRIES
 from cultureval.reports.human_ratings import HumanRatings
 from cultureval.runtime.doc_fields import specific_of
 
@@ -24,5 +24,5 @@ RATINGS = HumanRatings(
     tasks=("jeem_caption:jo", "jeem_caption:ae", "jeem_caption:eg", "jeem_caption:ma"),  # the captions in MSA: nobody
     item_of=item_of,
     item="{group}/{item}",
-    group_of=lambda cell: country_of({"country": cell}),
+    group_of=lambda cell: next((code for code, one in COUNTRIES.items() if cell in (code, one.label)), None),
 )

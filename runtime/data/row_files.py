@@ -19,7 +19,7 @@ from io import TextIOWrapper
 from pathlib import Path
 from typing import Any, NamedTuple, TextIO
 
-from cultureval.runtime.errors import CulturevalError, SourceUnavailable, described
+from cultureval.runtime.errors import CulturevalError, SourceUnavailable, described, shown_names
 
 Row = dict[str, Any]
 
@@ -31,21 +31,17 @@ class PlacedRow(NamedTuple):
     number: int
     row: Row
     path: Path | None = None  # where names repeat, or several rows are made of one record: what manifests call it
-    source_row: str = ""  # what results call the row of a cleaned copy, which stood elsewhere in its source
 
     @property
     def name(self) -> str:
         """What results call the row."""
-        return self.source_row or f"{self.file}:{self.number}"
+        return f"{self.file}:{self.number}"
 
 
 SUFFIXES = (".csv", ".tsv", ".json", ".jsonl", ".parquet", ".arrow")
 DESCRIPTIONS = {"dataset_info.json", "dataset_infos.json", "dataset_dict.json", "state.json"}  # hold no rows
 BATCH = 64  # rows, which may hold images
-_SHARD = re.compile(
-    r"(?P<name>.*?)[-_. ]?(?:part|shard)?[-_. ]?(?<!\d)(?P<number>\d{1,6})[-_ ]?of[-_ ]?(?P<all>\d{1,6})(?!\d)",
-    re.IGNORECASE,
-)
+_SHARD = re.compile(r"-(?P<number>\d{5})-of-(?P<all>\d{5})(?!\d)")
 # A word of a file's name, not a part of one (constraints, devices), says that it holds few-shot examples.
 _EXAMPLES = re.compile(
     r"(?<![a-z])(?:train(?:ing)?|dev(?:elopment)?|val(?:id(?:ation)?)?)_?(?:set|data|split)?(?![a-z])"
@@ -89,12 +85,6 @@ def iter_rows(path: Path) -> Iterator[Row]:
         raise CulturevalError(f"{path} cannot be read as {suffix[1:] or 'json'}: {reason}") from error
 
 
-def rows_of_files(files: Sequence[Path], task: object) -> Iterator[PlacedRow]:
-    """The rows of files, one by one, in the form of `Source.read`: their cells may hold thousands of images."""
-    for file in files:
-        yield from (PlacedRow(file.name, number, row) for number, row in enumerate(iter_rows(file)))
-
-
 def _batches(path: Path, suffix: str) -> Iterator[Any]:
     """The batches of a parquet file, or of an Arrow stream as `datasets` writes it."""
     if suffix == ".arrow":
@@ -111,7 +101,8 @@ def _batches(path: Path, suffix: str) -> Iterator[Any]:
 def files_of_split(folder: Path, configs: Sequence[str], splits: Sequence[str]) -> list[Path]:
     """The data files of the first of `splits` that the first known one of `configs` has; [] if there are none.
 
-    Raises a CulturevalError where the README cannot be read, or declares files that are missing or outside the folder.
+    Raises a CulturevalError where the README cannot be read, or declares files that are missing or outside the folder,
+    or several that are not the shards of one.
     """
     if "default" not in configs and not declares_configs(folder):
         return []  # its only config would be "default"
@@ -120,8 +111,7 @@ def files_of_split(folder: Path, configs: Sequence[str], splits: Sequence[str]) 
     data_files = _data_files(folder, config) if config is not None else {}
     split = next((name for name in splits if name in data_files), None)
     files = [_inside(Path(file), folder) for file in data_files[split]] if split else []
-    if len(formats := {format_of(file) for file in files}) > 1:
-        raise CulturevalError(f"{folder} declares one split in {' and '.join(sorted(formats))}: keep one format.")
+    require_one_file(files, folder)
     return files
 
 
@@ -213,16 +203,6 @@ def files_matching(folder: Path, patterns: Iterable[str]) -> list[Path]:
     )
 
 
-def files_named_by_split(folder: Path, splits: Sequence[str]) -> list[Path]:
-    """The data files of the first of `splits` that a folder names, in it or in a folder of that name: `test.csv`."""
-    files = [file for file in files_matching(folder, ["*"]) if len(file.relative_to(folder).parts) < 3]
-    for split in splits:
-        named = re.compile(rf"{re.escape(split.lower())}(?![a-z0-9])")
-        if found := [file for file in files if named.match(file.relative_to(folder).parts[0].lower())]:
-            return found
-    return []
-
-
 def holds_examples(path: Path) -> bool:
     """Whether a word of a file's path below its folder says that it holds few-shot examples: train, dev, validation."""
     for part in (*path.parts[:-1], path.stem):
@@ -232,23 +212,27 @@ def holds_examples(path: Path) -> bool:
     return False
 
 
-def require_whole(files: Sequence[Path]) -> None:
-    """Raises a CulturevalError where files are not all shards of a split: `test-00001-of-00002.parquet` is missing."""
-    shards: dict[tuple[Path, str, int], set[int]] = {}
-    for file in files:
-        if shard := _SHARD.match(file.name):
-            shards.setdefault((file.parent, shard["name"], int(shard["all"])), set()).add(int(shard["number"]))
-    for (folder, name, count), numbers in shards.items():
-        first = int(count in numbers and 0 not in numbers)
-        if missing := sorted({*range(first, count + first)} - numbers):
-            raise CulturevalError(
-                f"{folder} holds {len(numbers)} of the {count} shards of {name}; number "
-                f"{', '.join(map(str, missing[:5]))} is missing: fetch the whole data set."
-            )
+def require_one_file(files: Sequence[Path], place: Path) -> None:
+    """Checks that the files of a split are one file, or all of its shards (`test-00000-of-00002.parquet`).
+
+    Raises:
+        CulturevalError: There are two files, which would count rows twice, or a shard is lacking.
+    """
+    shards = [shard for file in files if (shard := _SHARD.search(file.name))]
+    numbers = sorted(int(shard["number"]) for shard in shards)
+    if shards and len(shards) == len(files) and numbers == list(range(int(shards[0]["all"]))):
+        return
+    if shards or len(files) > 1:
+        names = shown_names([str(file.relative_to(place)) for file in files])
+        what = "are not all shards of one split: fetch all" if shards else "are of one split: keep one of them"
+        raise CulturevalError(f"{place}: {names} {what}.")
 
 
 def _inside(path: Path, folder: Path) -> Path:
     """The path; front matter that points outside its folder is refused (the hub cache's own links are fine)."""
+    real = folder.resolve()  # under which `datasets` names the files that it finds by itself
+    if path.is_relative_to(real):
+        path = folder / path.relative_to(real)
     if not Path(os.path.abspath(path)).is_relative_to(os.path.abspath(folder)):
         raise CulturevalError(f"{folder} declares the data file {path}, which is outside it; it is not read.")
     return path
@@ -272,17 +256,10 @@ def utf8_text(path: Path) -> str:
 
 
 def _json_rows(text: str, lines: bool) -> list[Row]:
-    """The rows of a list of objects, an object of columns (lists of one length), or an object a line; or ValueError."""
+    """The rows of a list of objects, or of an object a line, also in a file `.json`; raises ValueError."""
     rows: list[Row] = []
-    try:
-        whole = None if lines else json.loads(text)
-    except ValueError:  # objects a line under the name of the other
-        whole = None
-    columns = list(whole.values()) if isinstance(whole, dict) else []
-    if isinstance(whole, list):
-        rows = whole
-    elif columns and all(isinstance(one, list) for one in columns) and len({*map(len, columns)}) == 1:
-        rows = [dict(zip(whole, cells, strict=True)) for cells in zip(*columns, strict=True)]
+    if not lines and text.lstrip().startswith("["):
+        rows = json.loads(text)
     else:
         for number, line in enumerate(text.split("\n"), start=1):
             try:
@@ -290,5 +267,5 @@ def _json_rows(text: str, lines: bool) -> list[Row]:
             except ValueError as error:
                 raise ValueError(f"line {number}: {error}") from error
     if not all(isinstance(row, dict) for row in rows):
-        raise ValueError("expected a list of objects, an object of lists of one length, or an object a line")
+        raise ValueError("expected a list of objects, or an object a line")
     return rows

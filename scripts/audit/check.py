@@ -15,7 +15,6 @@ from cultureval.scripts.options import (
     Data,
     Form,
     OnlyJson,
-    SourcesFile,
     data_settings,
 )
 
@@ -35,7 +34,6 @@ def check(
     force: Force = False,
     full: Annotated[bool, typer.Option("--full", help="Print every finding.")] = False,
     json: OnlyJson = False,
-    sources: SourcesFile = None,
 ) -> None:
     """Looks for bad items without a model: gold, options, encoding, labels, duplicates, few-shot rows in the test set.
 
@@ -47,7 +45,7 @@ def check(
     from cultureval.tasks.manifest import write_manifest as write_rows
 
     require_new(write_manifest, force)
-    with data_settings(data, form, sources):
+    with data_settings(data, form):
         items = read_sources(source, columns)
     found = run_checks(items, only or (), without or ())
     if findings:

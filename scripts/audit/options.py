@@ -54,13 +54,12 @@ def require_no_people(manifest: Path) -> None:
         raise CulturevalError(f"{manifest} holds people's decisions, which this would replace: move it elsewhere.")
 
 
-def read_sources(source: Sequence[str], columns: str | None, each_task: bool = False) -> "list[AuditItem]":
-    """The items of sources under the current settings; with `each_task`, one for each task that reads a row."""
+def read_sources(source: Sequence[str], columns: str | None) -> "list[AuditItem]":
+    """The items of sources under the current settings."""
     from cultureval.audit.columns import columns_given
-    from cultureval.audit.sources import read_items, read_items_of_each_task
+    from cultureval.audit.sources import read_items
 
-    read = read_items_of_each_task if each_task else read_items
-    return read(source, read_data_options(), columns_given(columns) if columns else None)
+    return read_items(source, read_data_options(), columns_given(columns) if columns else None)
 
 
 def asked_items(
@@ -70,13 +69,12 @@ def asked_items(
     data: str | None,
     form: str | None,
     columns: str | None,
-    sources: Path | None,
 ) -> "list[tuple[AuditItem, tuple[str, ...]]]":
     """The items of sources that people are asked about, with the manifest's reasons; arguments are the options."""
     from cultureval.audit.review.verdicts import items_to_review
 
     known = given_manifest(manifest)
     shown = {"review": ("review",), "discard": ("review", "discard"), "all": ("review", "discard", "keep")}[decisions]
-    with data_settings(data, form, sources):
+    with data_settings(data, form):
         items = read_sources(source, columns)
     return items_to_review(items, known, shown)

@@ -17,7 +17,7 @@ from cultureval.scripts.audit.options import (
     given_manifest,
     require_new,
 )
-from cultureval.scripts.options import Data, Form, OutputDir, SourcesFile
+from cultureval.scripts.options import Data, Form, OutputDir
 
 
 def review(
@@ -35,7 +35,6 @@ def review(
     reasons: Annotated[
         bool, typer.Option("--reasons/--no-reasons", help="Show why an item is to be reviewed, which may sway people.")
     ] = True,
-    sources: SourcesFile = None,
 ) -> None:
     """Opens a page on this machine, nothing leaves it; every verdict is saved at once. The same command resumes.
 
@@ -44,7 +43,7 @@ def review(
     require_extra("audit")
     from cultureval.audit.review.server import Review, addresses, listening, new_desk, serve
 
-    items = asked_items(source, manifest, decisions, data, form, columns, sources)
+    items = asked_items(source, manifest, decisions, data, form, columns)
     folder = Path(output_dir).expanduser()
     desks = [new_desk(folder, name) for name in dict.fromkeys(annotator)]
     found = Review(items, desks, reasons)
@@ -69,7 +68,6 @@ def export(
     form: Form = None,
     columns: Columns = None,
     output_dir: OutputDir = "review",
-    sources: SourcesFile = None,
 ) -> None:
     """Writes the items that a manifest wants reviewed, with their texts, for people who judge them elsewhere.
 
@@ -77,7 +75,7 @@ def export(
     """
     from cultureval.audit.review.formats import write_export
 
-    items = asked_items(source, manifest, decisions, data, form, columns, sources)
+    items = asked_items(source, manifest, decisions, data, form, columns)
     folder = Path(output_dir).expanduser()
     files = write_export(items, tool, folder)
     print_result(f"{len(items):,} items to review: {', '.join(map(str, files))}", folder)

@@ -7,7 +7,7 @@ import typer
 
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.printing import print_note, print_result
-from cultureval.scripts.audit.options import Columns, SourceNames, given_manifest, read_sources, require_no_people
+from cultureval.scripts.audit.options import Columns, SourceNames, read_sources, require_no_people
 from cultureval.scripts.options import (
     Data,
     Delimit,
@@ -18,7 +18,6 @@ from cultureval.scripts.options import (
     ReuseVerdicts,
     Sample,
     Seed,
-    SourcesFile,
     data_settings,
 )
 
@@ -50,7 +49,6 @@ def run(
     delimit: Delimit = None,
     output_dir: OutputDir = "audit",
     resume: ReuseVerdicts = None,
-    sources: SourcesFile = None,
 ) -> None:
     """Judges items by the paper's ten criteria, with two judges or more, and decides which to keep, discard or review.
 
@@ -63,7 +61,7 @@ def run(
 
     folder = Path(output_dir).expanduser()
     require_no_people(folder / MANIFEST)
-    with data_settings(data, form, sources, resume):
+    with data_settings(data, form, resume):
         names = [part for name in judges or [] for part in name.split(",")]
         found = [
             one.with_(budget=budget, delimit=delimit)
@@ -102,38 +100,3 @@ def report(
 
     folder = Path(output_dir).expanduser()
     print_result(write_report(audits, results or (), folder), folder)
-
-
-def apply(
-    source: SourceNames,
-    manifest: Annotated[
-        list[Path],
-        typer.Option(metavar="FILE", help="Manifest of an audit, whose discarded rows are left out. Repeatable."),
-    ],
-    output_dir: OutputDir = "cleaned",
-    file_format: Annotated[
-        Literal["parquet", "arrow", "jsonl"], typer.Option(help="Form of the data; arrow is that of load_from_disk.")
-    ] = "parquet",
-    push_to: Annotated[
-        str | None, typer.Option(metavar="ORG/NAME", help="Also upload it as a private data set of the hub.")
-    ] = None,
-    data: Data = None,
-    form: Form = None,
-    columns: Columns = None,
-    sources: SourcesFile = None,
-) -> None:
-    """Writes data without the rows that manifests discard, as a data root for `cultureval eval --data`.
-
-    Example: cultureval audit apply qimma_arabicmmlu --manifest manifest.jsonl --output-dir cleaned
-    """
-    from cultureval.audit.cleaning import cleaned_subsets, push_cleaned, write_cleaned
-    from cultureval.reports.audit.texts import cleaned_text
-
-    decided = given_manifest(manifest)
-    with data_settings(data, form, sources):
-        items = read_sources(source, columns, each_task=True)
-    subsets = cleaned_subsets(items, decided)
-    folders = write_cleaned(subsets, decided, Path(output_dir).expanduser(), file_format)
-    if push_to:
-        push_cleaned(subsets, decided, push_to)
-    print(cleaned_text(subsets, decided, folders, push_to))

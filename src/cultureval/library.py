@@ -38,8 +38,8 @@ def evaluate(
         output_dir: Output folder.
         model_settings: Settings of the model, over those of its file, such as `{"device": "cpu"}`.
         skip_unscorable: Whether tasks that cannot be scored are left out instead of stopping the run.
-        **options: Further options of the command or of a suite by their names in code, such as `form="original"`,
-            `bad_rows="skip"` or `parity="paper"`.
+        **options: Further options of the command or of a suite by their names in code, such as `form="original"`
+            or `parity="paper"`.
 
     Returns:
         The run: `run.score(task, metric)` with `value`, `error`, `n`, `low`, `high`; `run.record`, `run.file`.

@@ -74,8 +74,12 @@ def _sources(corpus: str, prepare: Prepare) -> tuple[Source, ...]:
         confusion = {"find": sets.find_language_confusion, "read": sets.read_language_confusion}
         confusion |= {"archive": GITHUB.format("for-ai/language-confusion", "0cfdbb4"), "revision": "0cfdbb4"}
         confusion |= {"archive_files": (sets.CONFUSION_ZIP,)}
-        return ready, _source("for-ai/language-confusion", "original", "Apache-2.0", prepare, **confusion)
-    return ready, *(_source(repo, "original", terms, prepare, **more) for repo, terms, more in built[corpus])
+        return ready, _source(
+            "for-ai/language-confusion", "original", "Apache-2.0", prepare, as_curated=True, **confusion
+        )
+    return ready, *(
+        _source(repo, "original", terms, prepare, as_curated=True, **more) for repo, terms, more in built[corpus]
+    )
 
 
 def _requests(corpus: str, name: str, group: str, metric_set: MetricSet, sizes: dict[str, int]) -> Benchmark:

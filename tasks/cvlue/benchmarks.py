@@ -14,7 +14,6 @@ from typing import Any
 from cultureval.metrics.cvlue import names
 from cultureval.prompts.cvlue import rows
 from cultureval.prompts.preparation import Prepare
-from cultureval.runtime.data.row_files import rows_of_files
 from cultureval.tasks.cvlue import files
 from cultureval.tasks.suite import Benchmark, MetricSet, Source, Subset
 
@@ -62,7 +61,6 @@ VQAV2 = Source(
     splits=("validation",),
     few_shot_splits=(),  # the hub has no training split
     pool_configs=True,
-    read=rows_of_files,  # VQA v2's rows repeat their images, 34 GB in all
     licence="CC BY 4.0",
 )
 REFCOCOG = Source(
@@ -71,7 +69,6 @@ REFCOCOG = Source(
     rows.expressions_of_one_box,
     splits=("test",),
     pool_configs=True,
-    read=rows_of_files,
     notes=files.box_notes,
 )
 VISDIAL = Source(

@@ -1,9 +1,8 @@
 """CVLUE's released folder, and the JSON files of its English counterparts: found, joined by id, checked.
 
-The data come on request from the authors. The folder is `cvlue` below the data root; it, or a folder in it, holds
-`IC`, `VQA`, `VG` and `VD` with a gold file each (`gold.json`, as in the released example, or `test.json`), and the
-images at the relative paths that the files state. Question files next to them (`test_VQA.json`) must hold the same
-ids. The strings of VD's ids come from `test_VD.json` or a file of maps (`id*.json`).
+The data come on request from the authors. The folder is `cvlue` below the data root; it holds `IC`, `VQA`, `VG`, `VD`
+with a `gold.json` each, as the released example does, `VD/test_VD.json`, and the images at the paths that the files
+state.
 """
 
 import hashlib
@@ -23,7 +22,6 @@ Key = Callable[[Record], Any]
 Reader = Callable[[Sequence[Path], Task], Iterator[PlacedRow]]
 GALLERY_IMAGES = 20
 PARTS = {"itr": "IC", "vqa": "VQA", "vg": "VG", "vd": "VD"}
-GOLD_NAMES = ("gold.json", "test.json")
 
 # Images by split: the paper's Table 2, and the release of 2025, which divides the paper's training and validation
 # images anew (second-hand: the shared task's site).
@@ -51,30 +49,28 @@ def _of_released_form(read: Reader) -> Reader:
 
 
 def find_released(part: str) -> Callable[[Path, Task], tuple[list[Path], list[Path]]]:
-    """A `Source.find` for one of CVLUE's four parts: its gold file, then the files to join with it."""
+    """A `Source.find` for one of CVLUE's four parts: its gold file and, of dialogues, the test input."""
+    names = ["gold.json", "test_VD.json"] if part == "vd" else ["gold.json"]
 
     def find(folder: Path, task: Task) -> tuple[list[Path], list[Path]]:
-        places = [base / PARTS[part] for base in (folder, *sorted(path for path in folder.iterdir() if path.is_dir()))]
-        found = [place / name for place in places for name in GOLD_NAMES if (place / name).is_file()]
-        if not found:
+        files = [folder / PARTS[part] / name for name in names]
+        if not files[0].is_file():
             return [], []
-        if len({path.parent for path in found}) > 1:
-            raise CulturevalError(f"{folder} holds several gold files of {PARTS[part]}: {', '.join(map(str, found))}.")
-        joined = [found[0].parent / f"test_{PARTS[part]}.json"]
-        joined += sorted(found[0].parent.glob("id*.json")) if part == "vd" else []
-        return [found[0], *(path for path in joined if path.is_file())], []
+        if lacking := [file for file in files if not file.is_file()]:
+            raise CulturevalError(f"{lacking[0]} is not there: it holds the texts of the ids in {files[0].name}.")
+        return files, []
 
     return find
 
 
 def read_questions(files: Sequence[Path], task: Task) -> Iterator[PlacedRow]:
     """VQA: gold records by `question_id`."""
-    return _records_by_id(files, "question_id", "answer")
+    return _records_by_id(files[0], "question_id", "answer")
 
 
 def read_expressions(files: Sequence[Path], task: Task) -> Iterator[PlacedRow]:
     """VG: gold records by `ref_id`."""
-    return _records_by_id(files, "ref_id", "bbox")
+    return _records_by_id(files[0], "ref_id", "bbox")
 
 
 @_of_released_form
@@ -82,28 +78,70 @@ def read_rounds(files: Sequence[Path], task: Task) -> Iterator[PlacedRow]:
     """VD: one row a round; rounds of one image are adjacent, in the order of the dialogue.
 
     A row has `image_id`, `round` (from 0), `caption`, `question`, `options` and `gold` as text and position; `history`
-    holds the earlier rounds, as far as they are known: from the gold file where it has all of them, else from the
-    record (`given_history`, None where no record states it).
+    holds the earlier rounds: from the gold file where it has all of them, else from the test input (`given_history`).
     """
-    gold_file, *others = files
-    content = load_json(gold_file)
-    records = _list_of(content.get("data") if isinstance(content, Mapping) else content, gold_file)
-    texts, given = _dialogue_texts([gold_file, *others])
-    gold = _by_id(records, _round_key, gold_file)
-    if given is not None:
-        _require_same(gold, given, gold_file, others[0])
+    gold_file, test_file = files
+    gold = _by_id(_list_of(load_json(gold_file)["data"], gold_file), _round_key, gold_file)
+    test = load_json(test_file)
+    given = _by_id(
+        _list_of(test["dialogs"], test_file), lambda one: _round_key({**one, **one["dialog"][-1]}), test_file
+    )
+    if lost := [key[:2] for key in gold.keys() ^ given.keys()]:
+        raise CulturevalError(
+            f"{len(lost)} rounds are not in both {gold_file} and {test_file.name}, such as {lost[0]}."
+        )
     rounds: dict[Any, dict[int, tuple[Any, Any]]] = {}
-    for record in records:
-        number = _integer(record, "dialog_id", gold_file)
+    for record in gold.values():
         own = rounds.setdefault(record["image_id"], {})
+        number = _integer(record, "dialog_id", gold_file)
         if number in own:
             raise CulturevalError(f"{gold_file}: image_id {record['image_id']} has a duplicated round {number}.")
-        own[number] = (record["question"], record.get("answer"))
+        own[number] = (record["question"], record["answer"])
     order = {image: place for place, image in enumerate(rounds)}
-    records.sort(key=lambda record: (order[record["image_id"]], record["dialog_id"]))
-    for place, record in enumerate(records):
-        row = _round_row(record, rounds[record["image_id"]], given, texts, gold_file)
+    ordered = sorted(gold.items(), key=lambda item: (order[item[1]["image_id"]], item[1]["dialog_id"]))
+    for place, (key, record) in enumerate(ordered):
+        turns = [(turn["question"], turn["answer"]) for turn in given[key]["dialog"][:-1]]
+        row = _round_row(record, rounds[record["image_id"]], turns, test, gold_file)
         yield PlacedRow(gold_file.name, place, row | _image(gold_file, record))
+
+
+def _round_row(
+    record: Record,
+    rounds: Mapping[int, tuple[Any, Any]],
+    turns: Sequence[tuple[Any, Any]],
+    texts: Mapping[str, Mapping[str, str]],
+    path: Path,
+) -> dict[str, Any]:
+    def text(kind: str, number: Any) -> str:
+        if str(number) not in texts[kind]:
+            raise CulturevalError(f"{path}: {kind} of test_VD.json has no entry {number!r}.")
+        return texts[kind][str(number)]
+
+    def spoken(turns: Sequence[tuple[Any, Any]]) -> list[tuple[str, str]]:
+        return [(text("id2question", asked), text("id2answer", answer)) for asked, answer in turns]
+
+    number, options, given = record["dialog_id"], record["answer_options"], spoken(turns)
+    known = [rounds[before] for before in range(number) if before in rounds]
+    if len(set(map(repr, options))) < len(options) or record["answer"] not in options:
+        raise CulturevalError(
+            f"{path}: image_id {record['image_id']}, round {number}: the options repeat an id or lack the answer."
+        )
+    return {
+        "image_id": record["image_id"],
+        "round": number,
+        "caption": record["caption"],
+        "question": text("id2question", record["question"]),
+        "options": [text("id2answer", option) for option in options],
+        "gold": options.index(record["answer"]),
+        "history": spoken(known) if len(known) == number else given,
+        "given_history": given,
+    }
+
+
+def _round_key(record: Record) -> tuple[Any, Any, str]:
+    """The key of a round that gold file and test input share: image, question and a hash of the options."""
+    options = json.dumps(record["answer_options"])
+    return record["image_id"], record["question"], hashlib.sha256(options.encode("utf-8")).hexdigest()[:8]
 
 
 @_of_released_form
@@ -245,11 +283,8 @@ def load_json(path: Path) -> Any:
         raise CulturevalError(f"{path} cannot be read as JSON: {error}") from error
 
 
-def _records_by_id(files: Sequence[Path], name: str, answer: str) -> Iterator[PlacedRow]:
-    gold_file, *others = files
+def _records_by_id(gold_file: Path, name: str, answer: str) -> Iterator[PlacedRow]:
     gold = _by_id(_list_of(load_json(gold_file), gold_file), lambda record: record.get(name), gold_file)
-    for other in others:
-        _require_same(gold, _by_id(_list_of(load_json(other), other), lambda r: r.get(name), other), gold_file, other)
     for place, record in enumerate(gold.values()):
         if record.get(answer) in ("", [], None):
             raise CulturevalError(
@@ -264,9 +299,7 @@ def _image(gold_file: Path, record: Record) -> dict[str, Any]:
     image = record.get("image")
     if not isinstance(image, str) or not image:
         raise CulturevalError(f"{gold_file}: a record names no image: {shorten(dict(record))}.")
-    # The images are next to the parts' folders, or one level above.
-    places = [folder / image for folder in gold_file.parents[1:3]]
-    return {"image_path": image, "image_file": str(next((path for path in places if path.is_file()), places[0]))}
+    return {"image_path": image, "image_file": str(gold_file.parents[1] / image)}
 
 
 def _list_of(content: Any, path: Path) -> list[Record]:
@@ -287,76 +320,11 @@ def _by_id(records: Sequence[Record], key: Key, path: Path) -> dict[Any, Record]
     return found
 
 
-def _require_same(gold: Mapping[Any, Any], other: Mapping[Any, Any], path: Path, gold_path: Path) -> None:
-    for ids, here, there in ((gold, path, gold_path), (other, gold_path, path)):
-        against = other if ids is gold else gold
-        if lost := [number for number in ids if number not in against]:
-            raise CulturevalError(f"{len(lost)} ids of {here} are not in {there.name}, such as {lost[0]!r}.")
-
-
-def _round_key(record: Record) -> tuple[Any, Any, str]:
-    """The key of a round that gold file and test input share: image, question and a hash of the options."""
-    options = json.dumps(record.get("answer_options"))
-    return record.get("image_id"), record.get("question"), hashlib.sha256(options.encode("utf-8")).hexdigest()[:8]
-
-
 def _integer(record: Record, name: str, path: Path) -> int:
     value = record.get(name)
     if not isinstance(value, int) or isinstance(value, bool) or value < 0:
         raise CulturevalError(f"{path}: {name} must be a whole number, not {shorten(value)}.")
     return value
-
-
-def _dialogue_texts(files: Sequence[Path]) -> tuple[dict[str, dict[str, str]], dict[Any, Record] | None]:
-    """The strings of ids, and the test input's dialogues by (image_id, current question), if it is there."""
-    texts: dict[str, dict[str, str]] = {"id2question": {}, "id2answer": {}}
-    given = None
-    for path in files:
-        content = load_json(path)
-        for name, known in texts.items():
-            known.update(content.get(name) or {} if isinstance(content, Mapping) else {})
-        if isinstance(content, Mapping) and "dialogs" in content:
-            records = _list_of(content["dialogs"], path)
-            given = _by_id(records, lambda record: _round_key({**record, **record["dialog"][-1]}), path)
-    return texts, given
-
-
-def _round_row(
-    record: Record,
-    rounds: Mapping[int, tuple[Any, Any]],
-    given: Mapping[Any, Record] | None,
-    texts: Mapping[str, Mapping[str, str]],
-    path: Path,
-) -> dict[str, Any]:
-    def text(kind: str, number: Any) -> str:
-        if str(number) not in texts[kind]:
-            raise CulturevalError(f"{path}: {kind} has no entry {number!r}; is test_VD.json or a file of maps missing?")
-        return texts[kind][str(number)]
-
-    def spoken(turns: Sequence[tuple[Any, Any]]) -> list[tuple[str, str]]:
-        return [(text("id2question", asked), text("id2answer", answer)) for asked, answer in turns]
-
-    number, options = record["dialog_id"], record.get("answer_options") or []
-    stated = None
-    if given is not None:
-        turns = given[_round_key(record)]["dialog"][:-1]
-        stated = spoken([(turn["question"], turn["answer"]) for turn in turns])
-    known = [rounds[before] for before in range(number) if before in rounds]
-    history = spoken(known) if stated is None or len(known) == number else stated
-    if len(set(map(repr, options))) < len(options) or record.get("answer") not in options:
-        raise CulturevalError(
-            f"{path}: image_id {record['image_id']}, round {number}: the options repeat an id or lack the answer."
-        )
-    return {
-        "image_id": record["image_id"],
-        "round": number,
-        "caption": record.get("caption"),
-        "question": text("id2question", record["question"]),
-        "options": [text("id2answer", option) for option in options],
-        "gold": options.index(record["answer"]),
-        "history": history,
-        "given_history": stated,
-    }
 
 
 def _relevance(path: Path) -> dict[tuple[Any, int], list[float]]:

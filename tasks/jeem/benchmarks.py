@@ -8,20 +8,19 @@ Ours: the prompts for models, the generations' lengths (512 and 256 new tokens, 
 metrics of answers (the paper has answers judged only), the words that are compared.
 """
 
-import os
+import hashlib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import lru_cache
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from cultureval.metrics.jeem.names import REFERENCE
-from cultureval.prompts.cells import column_name, has_column
+from cultureval.prompts.cells import image_bytes
 from cultureval.prompts.jeem import rows
 from cultureval.prompts.preparation import Prepare, PreparedRow
 from cultureval.runtime.data.content_store import store_texts
-from cultureval.runtime.data.row_files import PlacedRow, Row, files_matching, read_rows
-from cultureval.runtime.errors import BadRow, CulturevalError, MissingColumn
+from cultureval.runtime.data.row_files import PlacedRow, Row
+from cultureval.runtime.errors import BadRow, MissingColumn
 from cultureval.tasks.suite import Benchmark, MetricSet, Source, Subset, Task
 
 CAPTION = MetricSet("jeem_caption", "captioning", REFERENCE)
@@ -39,108 +38,46 @@ HOW_TO_GET = (
 )
 
 
-def data_files(folder: Path, task: Task) -> tuple[list[Path], list[Path]]:
-    """All files of rows of the folder: all of JEEM is a test set, whatever its configs and splits are called."""
-    files = files_matching(folder, ["*"])
-    return [path for path in files if not any(part.startswith(".") for part in path.relative_to(folder).parts)], []
+def with_survey(placed: list[PlacedRow], task: Task, folder: Path) -> Iterator[PlacedRow]:
+    """The rows with what needs all of them: whether an image is of the shared pool, and the variety's references.
 
-
-def read(files: Sequence[Path], task: Task) -> Iterator[PlacedRow]:
-    """The rows, each with its country, whether its image is of the shared pool, and its variety's set of references.
-
-    A row's country is in its cell, else in its file's path.
+    An image is shared where annotators of several countries described it. Broken rows are told when they are prepared.
     """
-    survey = _survey(tuple((path, path.stat().st_size, path.stat().st_mtime_ns) for path in files))
-    kind = "answers" if task.group == "jeem_vqa" else "captions"
     variety = "MSA" if task.subset == "MSA" else task.subset_names[-1]
-    reference_set = store_texts(survey.references.get((kind, variety), []))
-    for file in files:
-        for number, row in enumerate(read_rows(file)):
-            placed = _placed(row, file)
-            shared = any(len(survey.countries.get(key, ())) > 1 for key in placed["__image_keys"])
-            yield PlacedRow(
-                f"{file.parent.name}/{file.name}",
-                number,
-                placed | {"__shared": shared, "__reference_set": reference_set},
-            )
+    read = _answers if task.group == "jeem_vqa" else _msa_caption if variety == "MSA" else _dialect_caption
+    countries: dict[bytes, set[str]] = {}
+    references: list[str] = []
+    images = [_image_key(one.row, folder) for one in placed]
+    for one, image in zip(placed, images, strict=True):
+        with suppress(BadRow, MissingColumn):
+            country = rows.country_of(one.row)
+            countries.setdefault(image, set()).add(country)
+            references += read(one.row, country) if variety in ("MSA", country) else []
+    reference_set = store_texts(references)
+    for one, image in zip(placed, images, strict=True):
+        shared = bool(image) and len(countries.get(image, ())) > 1
+        file = f"{one.path.parent.name}/{one.file}" if one.path else one.file
+        yield one._replace(file=file, row=one.row | {"__shared": shared, "__reference_set": reference_set})
 
 
-@dataclass
-class Survey:
-    """Facts that need all rows.
-
-    Attributes:
-        countries: Key of an image -> the countries whose annotators described it.
-        references: ("captions" or "answers", variety) -> the references of that variety.
-    """
-
-    countries: dict[str, set[str]] = field(default_factory=dict)
-    references: dict[tuple[str, str], list[str]] = field(default_factory=dict)
+def _image_key(row: Row, folder: Path) -> bytes:
+    """A hash of an image's bytes; empty where the cell holds no readable image."""
+    try:
+        return hashlib.sha256(image_bytes(row.get("image"), folder)).digest()
+    except (ValueError, OSError):
+        return b""
 
 
-@lru_cache(maxsize=4)
-def _survey(files: tuple[tuple[Path, int, int], ...]) -> Survey:
-    """One pass over all rows; broken rows are reported later, when they are prepared.
-
-    The files' sizes and times of change tell a changed file from a known one.
-    """
-    survey = Survey()
-    for file, *_ in files:
-        for row in read_rows(file):
-            placed = _placed(row, file)
-            if country := placed["__country"]:
-                for key in placed["__image_keys"]:
-                    survey.countries.setdefault(key, set()).add(country)
-                for name, texts in _references(placed, country).items():
-                    survey.references.setdefault(name, []).extend(texts)
-    return survey
+def _msa_caption(row: Row, country: str) -> list[str]:
+    return [rows.arabic_cell(row, "caption_msa")]
 
 
-def _references(row: Row, country: str) -> dict[tuple[str, str], list[str]]:
-    readers = {
-        ("captions", "MSA"): lambda: [rows.arabic_cell(row, rows.CAPTION_MSA)],
-        ("captions", country): lambda: [rows.arabic_cell(row, rows.CAPTION_DIALECT)],
-        ("answers", country): lambda: [
-            rows.reference_answer(answer, country) for _, answer in rows.question_pairs(row)
-        ],
-    }
-    found = {}
-    for name, read_texts in readers.items():
-        try:
-            found[name] = read_texts()
-        except (BadRow, MissingColumn):
-            continue
-    return found
+def _dialect_caption(row: Row, country: str) -> list[str]:
+    return [rows.arabic_cell(row, "caption_dialect")]
 
 
-def _placed(row: Row, file: Path) -> Row:
-    """The row with its country and the keys of its image.
-
-    The path of an image, which is relative to the file's folder or one above, is made absolute.
-    """
-    placed = row | {"__country": rows.country_of(row, [file.stem, *(folder.name for folder in file.parents[:2])])}
-    folder = file.parent
-    if has_column(row, rows.IMAGE):
-        name = column_name(row, rows.IMAGE)
-        value = row[name]
-        path = value.get("path") if isinstance(value, Mapping) and not value.get("bytes") else value
-        if isinstance(path, str) and not Path(path).is_absolute() and ".." not in Path(path).parts:
-            folder = next((place for place in file.parents[:3] if os.path.isfile(place / path)), folder)
-            placed[name] = str(folder / path)
-    return placed | {"__image_keys": rows.image_keys(placed, folder)}
-
-
-def refuse_repeated(prepared: Sequence[PreparedRow]) -> None:
-    """Refuses duplicated rows (country, image, question), as in a folder that holds the data in two layouts."""
-    seen: dict[tuple[Any, ...], str] = {}
-    for row in prepared:
-        key = (row["country"], row["image_id"], row.get("question_number"))
-        if key in seen:
-            raise CulturevalError(
-                f"toloka/JEEM: the image {row['image_id']!r} of {row['country']} is duplicated, in {seen[key]} and "
-                f"{row['source_row']}. Keep one copy of the data in the folder."
-            )
-        seen[key] = row["source_row"]
+def _answers(row: Row, country: str) -> list[str]:
+    return [rows.reference_answer(answer, country) for _, answer in rows.question_pairs(row)]
 
 
 def notes(prepared: Sequence[PreparedRow]) -> list[str]:
@@ -163,10 +100,11 @@ def source(prepare: Prepare, one_country: bool = True) -> Source:
         "toloka/JEEM",
         "original",
         prepare,
-        find=data_files,
-        read=read,
+        few_shot_splits=(),
+        pool_configs=True,
+        columns=("image_id", "country", "image", "caption_msa", "caption_dialect", "questions", "answers"),
         subset_of=_country if one_country else None,
-        check=refuse_repeated,
+        complete=with_survey,
         notes=notes,
         licence="captions, questions and answers MIT; images keep their own (Wikimedia Commons, Flickr CC)",
         how_to_get=HOW_TO_GET,
@@ -175,8 +113,8 @@ def source(prepare: Prepare, one_country: bool = True) -> Source:
     )
 
 
-def _country(row: Mapping[str, Any]) -> str | None:
-    return row["__country"]
+def _country(row: Mapping[str, Any]) -> str:
+    return rows.country_of(row)
 
 
 def _dialects(template: str, rows_an_image: int) -> tuple[Subset, ...]:

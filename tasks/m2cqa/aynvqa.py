@@ -8,18 +8,15 @@ Ours: the joint form, greedy decoding; that an undefined rate is null where the 
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from cultureval.metrics.m2cqa.names import AYNVQA, AYNVQA_JOINT, JOINT, LABELLED, ORGANISERS
 from cultureval.prompts.m2cqa.rows import joint_row, labelled_rows
 from cultureval.prompts.preparation import PreparedRow
-from cultureval.runtime.data.row_files import files_matching, files_of_split, rows_of_files
 from cultureval.runtime.patches.lighteval.row_order import rows_before_shuffle
 from cultureval.runtime.settings import Option, current_settings
-from cultureval.tasks.m2cqa.benchmarks import PROMPTS, aynvqa_sources, check_items
+from cultureval.tasks.m2cqa.benchmarks import PROMPTS, check_items
 from cultureval.tasks.suite import Benchmark, MetricSet, Source, Subset, Task
 
 # Items of each split with labels (overview of ImageEval 2026, Table 1).
@@ -33,18 +30,16 @@ SPLIT = Option(
     signed=False,
 )
 OPTIONS = (SPLIT,)
-
+REPO = "QCRI/ImageEval-ArabicNLP26"
 
 LANGUAGES = {"en": "standard", "msa": "MSA"}
 CAVEAT = "AynVQA: contrastive instability is the share of items not wholly right among those with a right verdict."
 
 
 def find_split(folder: Path, task: Task) -> tuple[list[Path], list[Path]]:
-    """The files of the chosen split: by the configuration task1b_<language> (once task1c_), else by name."""
-    split, language = SPLIT.read(current_settings()), task.subset
-    configs = [f"task1{part}_{language}" for part in "bc"]
-    globs = [f"task1{part}/{split}_{language}.*" for part in "bc"] + [f"{name}/{split}*" for name in configs]
-    return files_of_split(folder, configs, (split,)) or files_matching(folder, globs), []
+    """The file of the chosen split and the task's language; there are no examples."""
+    file = folder / "task1b" / f"{SPLIT.read(current_settings())}_{task.subset}.jsonl"
+    return [file] if file.is_file() else [], []
 
 
 def other_data(prepared: Sequence[PreparedRow]) -> str:
@@ -54,11 +49,18 @@ def other_data(prepared: Sequence[PreparedRow]) -> str:
     return "" if split == "test" else f"AynVQA's split {split} ({sizes}), of other data than `test`, which is ranked."
 
 
-def _sources(language: str, joint: bool = False) -> tuple[Source, ...]:
-    prepare = partial(joint_row if joint else labelled_rows, language=language)
-    changes: dict[str, Any] = {"find": find_split, "read": rows_of_files, "other_data": other_data, "caveat": CAVEAT}
-    changes |= {"check": None if joint else check_items, "reorder": None if joint else rows_before_shuffle}
-    return tuple(replace(source, prepare=prepare, **changes) for source in aynvqa_sources(language))
+def _source(language: str, joint: bool) -> Source:
+    return Source(
+        REPO,
+        "original",
+        partial(joint_row if joint else labelled_rows, language=language),
+        find=find_split,
+        check=None if joint else check_items,
+        reorder=None if joint else rows_before_shuffle,
+        other_data=other_data,
+        caveat=CAVEAT,
+        licence="CC BY-NC-SA 4.0 (data card); CC BY-NC 4.0 (task)",
+    )
 
 
 def _benchmark(group: str, domain: str, metrics: MetricSet, templates: dict[str, str], language: str) -> Benchmark:
@@ -67,7 +69,7 @@ def _benchmark(group: str, domain: str, metrics: MetricSet, templates: dict[str,
         name="AynVQA",
         domain=domain,
         group=group,
-        sources=_sources(language, joint=group == AYNVQA_JOINT),
+        sources=(_source(language, group == AYNVQA_JOINT),),
         subsets=(Subset(language, rows=rows, register=LANGUAGES[language]),),
         metric_set=metrics,
         template=templates[language],

@@ -32,14 +32,6 @@ MULTI_SELECT = MetricSet("multi_select", "multi-select", choice_names.MULTI_SELE
 BERTSCORE = MetricSet("bertscore", "QA", names.BERTSCORE, PARITY)
 FANNORFLOP = MetricSet("fannorflop", "QA", names.FANNORFLOP)
 
-LEVELS = {
-    "Primary": "Primary School",
-    "Middle": "Middle School",
-    "High": "High School",
-    "Univ": "University",
-    "Prof": "Professional",
-}
-
 ARABICMMLU_SUBJECTS = """Arabic Language (Middle School)|Arabic Language (Primary School)|Arabic Language (High School)
 Arabic Language (Grammar)|Arabic Language (General)|Civics (High School)|Civics (Middle School)
 Social Science (Middle School)|Social Science (Primary School)|Economics (High School)|Economics (University)
@@ -69,6 +61,7 @@ ARABCULTURE_ROWS = {
 }
 
 # MedArabiQ's golds without a label that an option line has: QIMMA kept 299 of its 300 rows.
+ARABIC_COLUMNS = ("Question - Arabic", "Answer - Arabic")
 MEDARABIQ_UNREADABLE = {"multiple-choice-questions.csv": (58, 82), "fill-in-the-blank-choices.csv": (86,)}
 # MedAraBench's 32 rows without a gold letter, a gold option or a question: QIMMA kept the other 4,927.
 MEDARABENCH_UNREADABLE = (
@@ -106,12 +99,6 @@ MEDARABENCH_ROWS = {
 }
 
 
-def arabicmmlu_subset(row: Mapping[str, Any]) -> str | None:
-    """The subject config of a row of ArabicMMLU's full table: `Biology` of level `High` is `Biology (High School)`."""
-    subject, level = row.get("Subject"), row.get("Level")
-    return f"{subject} ({LEVELS.get(level, level)})" if subject and level else subject
-
-
 def medarabench_subset(row: Mapping[str, Any]) -> str | None:
     """The specialty of a row of MedAraBench's test split."""
     return row.get("Medical Specialty")
@@ -137,19 +124,20 @@ PALMX: dict[str, Any] = {
     "how_to_get": "A curated copy with one config does not say which subset its rows are of. For the original, accept "
     "the terms of UBC-NLP/palmx_2025_* on the hub (they share your contact information)",
 }
-PALMX_ISLAMIC = original("UBC-NLP/palmx_2025_subtask2_islamic", rows.lettered_columns, **PALMX)
-PALMX_CULTURE = original("UBC-NLP/palmx_2025_subtask1_culture", rows.lettered_columns, **PALMX)
+PALMX_ISLAMIC = original("UBC-NLP/palmx_2025_subtask2_islamic", rows.palmx, **PALMX)
+PALMX_CULTURE = original("UBC-NLP/palmx_2025_subtask1_culture", rows.palmx, **PALMX)
 NATIVEQA = (
     curated("MCQ_NativeQA", pool_configs=True),
-    original("tiiuae/NativeQA", rows.option_list, pool_configs=True, licence="Falcon LLM"),
+    original("tiiuae/NativeQA", rows.nativeqa, pool_configs=True, licence="Falcon LLM"),
 )
 SYNTHETICQA = (
     curated("MCQ_SyntheticQA", pool_configs=True),
-    original("tiiuae/SyntheticQA", rows.option_list, pool_configs=True, licence="Falcon LLM"),
+    original("tiiuae/SyntheticQA", rows.syntheticqa, pool_configs=True, licence="Falcon LLM"),
 )
 GAT_CURATED = curated("MCQ_GAT")
-GATMATH = (GAT_CURATED, original("smballaa/GATmath", rows.gat, files=("{subset}.*",), licence="CC BY-NC-SA"))
-GATLC = (GAT_CURATED, original("smballaa/GATLc", rows.gat, files=("{subset}.*",)))
+GAT: dict[str, Any] = {"files": ("{subset}.*",), "columns": ("question", "A", "B", "C", "D", "answer", "context")}
+GATMATH = (GAT_CURATED, original("smballaa/GATmath", rows.gat, licence="CC BY-NC-SA", **GAT))
+GATLC = (GAT_CURATED, original("smballaa/GATLc", rows.gat, **GAT))
 
 
 def medarabiq(file: str, prepare: Prepare) -> Source:
@@ -166,14 +154,16 @@ def medarabiq(file: str, prepare: Prepare) -> Source:
     )
 
 
-def medarabiq_choice(name: str, file: str) -> Subset:
-    """A multiple-choice subset of MedArabiQ."""
-    return Subset(name, rows=100, sources=(curated("MCQ_MedArabiQ"), medarabiq(file, rows.medarabiq_choice)))
+def medarabiq_choice(name: str, file: str, question: str, answer: str) -> Subset:
+    """A multiple-choice subset of MedArabiQ; `question` and `answer` are columns of its file."""
+    prepare = partial(rows.medarabiq_choice, question=question, answer=answer)
+    return Subset(name, rows=100, sources=(curated("MCQ_MedArabiQ"), medarabiq(file, prepare)))
 
 
-def medarabiq_answer(name: str, file: str, **properties: Any) -> Subset:
-    """A free-answer subset of MedArabiQ."""
-    sources = (curated("QA_MedArabiQ", rows.curated_answer), medarabiq(file, rows.medarabiq_answer))
+def medarabiq_answer(name: str, file: str, question: str, answer: str, **properties: Any) -> Subset:
+    """A free-answer subset of MedArabiQ; `question` and `answer` are columns of its file."""
+    prepare = partial(rows.medarabiq_answer, question=question, answer=answer)
+    sources = (curated("QA_MedArabiQ", rows.curated_answer), medarabiq(file, prepare))
     return Subset(name, rows=100, sources=sources, **properties)
 
 
@@ -225,9 +215,6 @@ BENCHMARKS = (
             original(
                 "MBZUAI/ArabicMMLU",
                 rows.arabicmmlu,
-                files=("{subset}/test.*", "{subset}.*"),
-                subset_of=arabicmmlu_subset,
-                few_shot_column="is_few_shot",
                 licence="CC BY-NC 4.0 (hub card); CC BY-NC-SA 4.0 (GitHub)",
             ),
         ),
@@ -263,7 +250,14 @@ BENCHMARKS = (
         group_rows={"curated": 1728},
         sources=(
             curated("MCQ_MizanQA", rows.curated_multi_select, pool_configs=True),
-            original("adlbh/MizanQA-v0", rows.mizanqa, splits=("test", "train"), pool_configs=True),
+            original(
+                "adlbh/MizanQA-v0",
+                rows.mizanqa,
+                splits=("train",),
+                few_shot_splits=(),
+                pool_configs=True,
+                columns=("question", "options", "answers"),
+            ),
         ),
         subsets=(Subset("MizanQA", "", 1769),),
         metric_set=MULTI_SELECT,
@@ -278,15 +272,7 @@ BENCHMARKS = (
             curated("QA_ArabLegalEval", rows.curated_answer, pool_configs=True),
             *(
                 original(f"{owner}/ArabLegalEval", rows.arablegalqa, splits=("train", "test"), pool_splits=True)
-                for owner in ("FarisHijazi", "THIQAH-RD")
-            ),
-            original(
-                "Thiqah/ArabLegalEval",
-                rows.arablegalqa,
-                files=("*Najiz_QA_with_context_v2*.json",),
-                on_hub=False,
-                how_to_get="benchmarkQA/Najiz_QA_with_context_v2.benchmark.json of the GitHub repository "
-                "Thiqah/ArabLegalEval",
+                for owner in ("FarisHijazi", "THIQAH-RD")  # one data set under two names
             ),
         ),
         subsets=(Subset("QA", "", 79),),
@@ -297,9 +283,9 @@ BENCHMARKS = (
         *("MedArabiQ", "Medical", "qimma_medarabiq_mcq", {"curated": 299}),
         sources=(),
         subsets=(
-            medarabiq_choice("fib_with_choices", "fill-in-the-blank-choices.csv"),
-            medarabiq_choice("mcq_bias", "multiple-choice-withbias.csv"),
-            medarabiq_choice("mcq_knowledge", "multiple-choice-questions.csv"),
+            medarabiq_choice("fib_with_choices", "fill-in-the-blank-choices.csv", *ARABIC_COLUMNS),
+            medarabiq_choice("mcq_bias", "multiple-choice-withbias.csv", "Question with Bias", "Answer"),
+            medarabiq_choice("mcq_knowledge", "multiple-choice-questions.csv", "Question", "Answer"),
         ),
     ),
     Benchmark(
@@ -310,9 +296,15 @@ BENCHMARKS = (
         sources=(),
         subsets=(
             medarabiq_answer(
-                *("llm_modified", "patient-doctor-qa-llm.csv"), aliases=("qa_with_llm_mods",), register="dialectal"
+                *("llm_modified", "patient-doctor-qa-llm.csv"),
+                *("Modified question description", "Unmodified answer"),
+                aliases=("qa_with_llm_mods",),
+                register="dialectal",
             ),
-            medarabiq_answer("fib_no_choices", "fill-in-the-blank-nochoices.csv", template="qimma/templates/qa_f"),
+            medarabiq_answer(
+                *("fib_no_choices", "fill-in-the-blank-nochoices.csv", *ARABIC_COLUMNS),
+                template="qimma/templates/qa_f",
+            ),
         ),
         metric_set=BERTSCORE,
         template="qimma/templates/qa",
@@ -340,8 +332,8 @@ BENCHMARKS = (
         *("AraTrust", "Safety", "qimma_aratrust", {"curated": 522}),
         sources=(
             curated("MCQ_AraTrust", pool_configs=True),
-            original("asas-ai/AraTrust", rows.lettered_columns, splits=("test", "train"), pool_configs=True),
-            original("asas-ai/AraTrust-categorized", rows.lettered_columns, splits=("train",), pool_configs=True),
+            original("asas-ai/AraTrust", rows.aratrust, pool_configs=True),
+            original("asas-ai/AraTrust-categorized", rows.aratrust, splits=("train",), pool_configs=True),
         ),
         subsets=(Subset("AraTrust", "", 522),),
     ),
@@ -369,7 +361,7 @@ BENCHMARKS = (
                     partial(code_problems.prepare_problem, dataset=name, prefix=dataset.prefix),
                     caveat="",  # the prompts are 3LM's, as QIMMA's are
                     find=partial(find_problem_files, dataset=dataset),
-                    check=partial(check_problems, dataset=dataset),
+                    check=check_problems,
                     other_data=partial(other_data, dataset=dataset),
                     licence="Falcon LLM",
                     how_to_get=f"{dataset.file}.gz is also in frameworks/evalplus-arabic/evalplus/data/data_files "

@@ -32,7 +32,7 @@ def _check_words() -> None:
 
 
 WORDS = replace(BERTSCORE, check=_check_words)  # of poems: words are split before they are compared
-SANDBOX = Instrument(name=judge_name, check=check_sandbox, before_generation=True, waits=True, needs="bubblewrap")
+SANDBOX = Instrument(name=judge_name, check=check_sandbox, before_generation=True, needs="bubblewrap")
 
 
 def _code(dataset: str) -> Kind:

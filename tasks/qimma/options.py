@@ -28,12 +28,5 @@ PARITY = Option(
     values=PARITIES,
     signed=False,
 )
-SHORTENED_CODE = Option(
-    "shortened_code",
-    "CULTUREVAL_SHORTENED_CODE",
-    "refuse",
-    "`score` scores code problems that are fewer, or have fewer tests, than published; `refuse` (default) does not",
-    values=("refuse", "score"),
-)
 PROMPT_OPTIONS = (LOCATION, SHUFFLE)
-OPTIONS = (*PROMPT_OPTIONS, PARITY, SHORTENED_CODE)
+OPTIONS = (*PROMPT_OPTIONS, PARITY)

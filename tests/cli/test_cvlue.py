@@ -108,7 +108,7 @@ def odd_images():
     return files | {"cut.png": files["glass.png"][:60], "page.png": b"<html>not found</html>"}
 
 
-def test_odd_images_are_scored_or_named_and_skipped(cultureval, tmp_path):
+def test_odd_images_are_scored_or_named_and_left_out(cultureval, refusal, tmp_path):
     (tmp_path / "data/cvlue/VQA").mkdir(parents=True)
     (tmp_path / "data/cvlue/images").mkdir()
     rows = []
@@ -118,24 +118,13 @@ def test_odd_images_are_scored_or_named_and_skipped(cultureval, tmp_path):
     (tmp_path / "data/cvlue/VQA/gold.json").write_text(json.dumps(rows), encoding="utf-8")
     model = build_vision_lm(tmp_path / "tiny-qwen2-vl", "qwen2_vl", max_position_embeddings=2048)
     command = ("eval", model, "cvlue_vqa", "--data", "data", "--output-dir", "out", "--device", "cpu")
-    run = cultureval(*command, "--batch-size", "4", "--bad-rows", "skip")
+    told = refusal(*command)
+    assert all(name in told for name in ("cut.png", "page.png", "sixteen.png")) and "3 broken rows" in told
+    kept = [row for row in rows if row["image"] not in ("images/page.png", "images/sixteen.png")]
+    (tmp_path / "data/cvlue/VQA/gold.json").write_text(json.dumps(kept), encoding="utf-8")
+    run = cultureval(*command, "--batch-size", "4")
     assert run.returncode == 0, run.stderr
-    assert "broken rows left out: cvlue_vqa|0 4" in " ".join(run.stdout.split())
-    results = results_of(tmp_path / "out")
-    scored = [row["doc"]["specific"]["image_path"] for row in details_of(tmp_path / "out")["cvlue_vqa|0"]]
-    assert len(scored) == len(set(scored)) == 4
-    report = results["config_tasks"]["cvlue_vqa|0"]["rows_report"]
-    why = {row["value"].strip("'").rpartition("/")[2]: row["reason"] for row in report["skipped_rows"]}
-    assert set(why) == {"strip.png", "cut.png", "page.png", "sixteen.png"}
-    assert "aspect ratio must be smaller than 200" in why["strip.png"] and why["cut.png"].startswith(
-        "of item 6 is not an image"
-    )
-    record = results["cultureval"]["tasks"]["cvlue_vqa|0"]
-    assert (record["rows"], record["skipped_rows"]) == (4, 4)
-    assert results["cultureval"]["options"]["box_format"] == "qwen2_vl", "the model's type decides"
-    (tmp_path / "data/cvlue/VQA/gold.json").write_text(json.dumps(rows[:6]), encoding="utf-8")
-    run = cultureval(*command, "--output-dir", "again")
-    assert run.returncode == 0, run.stderr
-    assert "Asked items without a score: 20.0% of cvlue_vqa (1 refused)." in " ".join(run.stdout.split())
-    again = results_of(tmp_path / "again")["cultureval"]["tasks"]["cvlue_vqa|0"]
-    assert (again["rows"], again["skipped_rows"], again["refused"]) == (4, 1, 1)
+    report = results_of(tmp_path / "out")["config_tasks"]["cvlue_vqa|0"]["rows_report"]
+    (broken,), (refused,) = report["skipped_rows"], report["refused_rows"]
+    assert "cut.png" in broken["value"] and "cannot be decoded" in broken["reason"]
+    assert "strip.png" in refused["value"] and "aspect ratio" in refused["reason"]

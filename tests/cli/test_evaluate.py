@@ -58,15 +58,12 @@ def write_aratrust(root, rows):
     (folder / "test.jsonl").write_text(text, encoding="utf-8")
 
 
-def test_a_broken_row_is_listed_in_the_results_or_ends_the_run_with_one_sentence(cultureval, tiny_lm, tmp_path):
+def test_a_broken_row_is_listed_and_a_copy_that_is_not_there_ends_the_run(cultureval, refusal, tiny_lm, tmp_path):
     write_aratrust(tmp_path / "root", [ROW, ROW | {"Question": "سؤال؟", "Answer": "د"}, ROW | {"Question": "ثالث؟"}])
     command = ("eval", tiny_lm, "qimma_aratrust", "--data", "root", "--output-dir", "out", "--device", "cpu")
-    stopped = cultureval(*command, "--bad-rows", "stop")
-    assert stopped.returncode == 2
-    assert "Traceback" not in stopped.stderr
-    last = stopped.stderr.strip().splitlines()[-1]
-    assert "asas-ai/AraTrust, subset 'AraTrust' (qimma_aratrust), row 1 of test.jsonl: column 'Answer'" in last
-    assert not (tmp_path / "out").exists()
+    told = refusal(*command)
+    assert "qimma/MCQ_AraTrust" in told and "--form original" in told and "--form mixed" in told
+    command += ("--form", "original")
     skipped = cultureval(*command)
     assert skipped.returncode == 0, skipped.stderr
     report = results_of(tmp_path / "out")["config_tasks"]["qimma_aratrust|0"]["rows_report"]

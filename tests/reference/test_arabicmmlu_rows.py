@@ -10,14 +10,13 @@ from pathlib import Path
 
 import pytest
 from forked_commands import run_forked
+from parity_rows import TABLE, subject_of, write_configs
 from result_files import details_of, results_of
 from stock_lighteval import stock_lighteval
 
 from cultureval.samples.tiny_models.language_models import build_tiny_causal_lm
-from cultureval.tasks.qimma.benchmarks import arabicmmlu_subset
 
 ROOT = Path(__file__).parents[2]
-TABLE = ROOT.parent / "shared" / "data" / "arabicmmlu" / "ArabicMMLUs.csv"
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(not TABLE.is_file(), reason="real ArabicMMLU rows are not part of the repository"),
@@ -26,9 +25,7 @@ pytestmark = [
 
 @pytest.fixture
 def data_root(tmp_path):
-    folder = tmp_path / "root" / "MBZUAI" / "ArabicMMLU"
-    folder.mkdir(parents=True)
-    (folder / TABLE.name).symlink_to(TABLE)
+    write_configs(tmp_path / "root")
     return tmp_path / "root"
 
 
@@ -36,11 +33,11 @@ def test_every_subject_is_scored_and_counted(tmp_path, data_root):
     with TABLE.open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
     assert len(rows) == 2506
-    asked = Counter(arabicmmlu_subset(row) for row in rows if row["is_few_shot"] == "0")
+    asked = Counter(subject_of(row) for row in rows if row["is_few_shot"] == "0")
     model = build_tiny_causal_lm(tmp_path / "tiny-llama")
     command = ["eval", str(model), "qimma_arabicmmlu"]
     command += ["--data", str(data_root), "--output-dir", "out", "--device", "cpu"]
-    command += ["--limit", "2"]
+    command += ["--limit", "2", "--form", "original"]
     own = {"CULTUREVAL_CACHE": str(tmp_path / "cache"), "HF_HOME": str(tmp_path / "hf"), "HF_HUB_OFFLINE": "1"}
     run = run_forked("cultureval.scripts.main", command, tmp_path, os.environ | own, loaded="ours")
     assert run.returncode == 0, run.stderr[-3000:]
@@ -58,10 +55,10 @@ def test_both_stock_launchers_give_the_same_accuracies(tmp_path, data_root):
     settings = tmp_path / "settings.yaml"
     settings.write_text(f"model_name: {model}\ndtype: float32\ndevice: cpu\n", encoding="utf-8")
     with TABLE.open(encoding="utf-8", newline="") as file:
-        subjects = sorted({arabicmmlu_subset(row) for row in csv.DictReader(file)})
+        subjects = sorted({subject_of(row) for row in csv.DictReader(file)})
     (tmp_path / "tasks.txt").write_text("".join(f"qimma_arabicmmlu:{name}\n" for name in subjects), encoding="utf-8")
     end = ("tasks.txt", "--custom-tasks", "cultureval.tasks", "--max-samples", "2", "--save-details", "--output-dir")
-    data = {"CULTUREVAL_DATA": str(data_root)}
+    data = {"CULTUREVAL_DATA": str(data_root), "CULTUREVAL_FORM": "original"}
     stock_lighteval(tmp_path, "custom", str(settings), str(ROOT / "models" / "hf.py"), *end, "custom", **data)
     stock = f"model_name={model},dtype=float32,batch_size=8"
     stock_lighteval(tmp_path, "accelerate", stock, *end, "accelerate", **data)

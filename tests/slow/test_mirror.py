@@ -30,13 +30,15 @@ def hub_folder(tmp_path):
     for repo, row in {"asas-ai/AraTrust": ARATRUST, "adlbh/MizanQA-v0": MIZANQA}.items():
         folder = tmp_path / "hub" / repo
         folder.mkdir(parents=True)
-        (folder / "test.jsonl").write_text(f"{json.dumps(row)}\n" * 3, encoding="utf-8")
+        split = "train" if "Mizan" in repo else "test"
+        (folder / f"{split}.jsonl").write_text(f"{json.dumps(row)}\n" * 3, encoding="utf-8")
         (folder / "README.md").write_text(f"---\nlicense: mit\n---\n{repo}\n", encoding="utf-8")
     return tmp_path / "hub"
 
 
 def run(tmp_path, address, module, *arguments, **environment):
     variables = own_variables(tmp_path) | {"HF_ENDPOINT": address, "HF_HUB_OFFLINE": "0", "HF_HUB_DISABLE_XET": "1"}
+    variables |= {"CULTUREVAL_FORM": "original"}
     return run_forked(module, arguments, tmp_path, variables | environment, network=True, timeout=300, loaded="ours")
 
 

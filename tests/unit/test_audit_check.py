@@ -606,7 +606,7 @@ def test_a_planted_defect_is_found_by_path_and_by_task(tmp_path, monkeypatch, ki
     file.parent.mkdir(parents=True)
     file.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in plain), encoding="utf-8")
     for source in (str(file), "qimma_aratrust"):
-        found = run_checks(read_items([source], DataOptions(root=tmp_path / "root")))
+        found = run_checks(read_items([source], DataOptions(root=tmp_path / "root", form="original")))
         told = {(one.check, one.row.rpartition(":")[2]) for one in found}
         refused = {("refused_by_reader", "2")} if check == "broken_encoding" and source == "qimma_aratrust" else set()
         assert told == {(check, "2")} | refused, source

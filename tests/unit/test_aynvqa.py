@@ -19,7 +19,7 @@ from cultureval.runtime.data_options import DataOptions, samples_root
 from cultureval.runtime.errors import CulturevalError, MissingColumn, SourceUnavailable
 from cultureval.scripts.main import app
 from cultureval.tasks.catalogue import all_tasks
-from cultureval.tasks.reading import prepare_subset
+from cultureval.tasks.reading import forget_files, prepare_subset
 
 pytestmark = pytest.mark.usefixtures("own_cache")
 
@@ -72,7 +72,7 @@ def test_a_choice_is_one_number_of_three(output, place):
     assert chosen_statement(output) == place
 
 
-def test_splits_and_earlier_names_of_the_data(tmp_path, monkeypatch):
+def test_splits_of_the_data_and_rows_without_labels(tmp_path, monkeypatch):
     dev = {row["id"] for row in gold_rows(FOLDER / "task1b/dev_en.jsonl")}
     monkeypatch.setenv("CULTUREVAL_AYNVQA_SPLIT", "dev")
     rows, report = prepared("m2cqa_aynvqa_tf:en")
@@ -84,17 +84,18 @@ def test_splits_and_earlier_names_of_the_data(tmp_path, monkeypatch):
     with pytest.raises(CulturevalError, match="CULTUREVAL_AYNVQA_SPLIT.*test, dev, train"):
         prepared("m2cqa_aynvqa:en")
     monkeypatch.delenv("CULTUREVAL_AYNVQA_SPLIT")
-    for name in ("AynVQA", "AynVQA-ArabicNLP26"):
-        folder = tmp_path / name / "QCRI" / name
-        (folder / "task1c").mkdir(parents=True)
-        shutil.copytree(FOLDER / "images", folder / "images")
-        (folder / "task1c/test_en.jsonl").write_text(GOLD.read_text(encoding="utf-8"), encoding="utf-8")
-        rows, report = prepared("m2cqa_aynvqa:en", tmp_path / name)
-        assert (len(rows), report["source"]) == (12, f"QCRI/{name}")
+    folder = tmp_path / "QCRI/ImageEval-ArabicNLP26"
+    shutil.copytree(FOLDER, folder)
     blind = "\n".join(json.dumps({name: row[name] for name in ("id", "image", "statements")}) for row in gold_rows())
-    (folder / "task1c/test_en.jsonl").write_text(blind, encoding="utf-8")
+    (folder / "task1b/test_en.jsonl").write_text(blind, encoding="utf-8")
     with pytest.raises(MissingColumn, match="labels"):
-        prepared("m2cqa_aynvqa:en", tmp_path / name)
+        prepared("m2cqa_aynvqa:en", tmp_path)
+    for labels in ([True, True, False], [True, False], [1, 0, 0], ["x"] * 3, None):
+        rows = [row | {"labels": labels} for row in gold_rows()]
+        (folder / "task1b/test_en.jsonl").write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+        forget_files()
+        with pytest.raises(CulturevalError, match="'labels' does not mark one of three"):
+            prepared("m2cqa_aynvqa:en", tmp_path)
 
 
 def test_instability_by_hand_and_where_it_is_undefined():

@@ -1,189 +1,83 @@
-import math
-import re
+"""Cells of rows, and labels of options: what is read, and what is refused."""
+
+from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from cultureval.prompts.cells import column_name, optional_text, readable, several, text_cell, text_list
-from cultureval.prompts.option_labels import (
-    LABELS,
-    check_not_others,
-    check_shown,
-    gold_position,
-    label_index,
-    labels_for,
-    split_label,
-)
+from cultureval.prompts.cells import alike, image_cell, optional_text, readable, text_cell, text_list
+from cultureval.prompts.options import LABELS, gold_position, label_index, split_label
 from cultureval.runtime.errors import BadRow, MissingColumn
 
 
-def test_the_fifth_label_is_two_code_points_as_in_qimma():
-    assert [len(label) for label in LABELS] == [1] * 4 + [2] + [1] * 23
+def test_a_text_is_stripped_and_a_number_is_its_decimal_text():
+    row = {"a": " نص\n", "b": 3, "c": 2.5, "d": " ", "e": None, "f": float("nan")}
+    assert [text_cell(row, name) for name in "abc"] == ["نص", "3", "2.5"]
+    assert [optional_text(row, name) for name in "defg"] == [None] * 4
+    for name in "def":
+        with pytest.raises(BadRow, match="null or empty"):
+            text_cell(row, name)
+    with pytest.raises(MissingColumn, match="no column 'g'; columns found: a, b, c, d, e, f"):
+        text_cell(row, "g")
 
 
 @pytest.mark.parametrize(
-    ("text", "position"),
-    [("أ", 0), ("ا", 0), ("A", 0), ("b", 1), ("هـ", 4), ("ه", 4), ("(ج)", 2), ("د.", 3), ("نص", None), ("", None)],
+    "value",
+    [True, ["نص"], {"a": 1}, b"x", "ما \ufffd؟", "a\x00b", "\ud800", "ما العاصمة".encode().decode("latin-1")]
+    + ["ما العاصمة".encode().decode("cp1252", "ignore")],
 )
-def test_lone_labels(text, position):
-    assert label_index(text) == position
+def test_what_is_no_readable_text_is_refused(value):
+    with pytest.raises(BadRow, match="column 'x'"):
+        readable(value, "x")
 
 
 @pytest.mark.parametrize(
-    ("text", "parts"),
-    [
-        ("ب) القاهرة", (1, "القاهرة")),
-        ("(أ) الرباط", (0, "الرباط")),
-        ("ه. تونس\n", (4, "تونس")),
-        ("دمشق", (None, "دمشق")),
-        ("C) Muscat", (2, "Muscat")),
-    ],
+    "text", ["مـــا ٣؟", "naïve Ünïcode Øre", "line\nline\t٪", "\u200fاتجاه\u200e", "👩‍🔬", "نص؟!"]
 )
-def test_labelled_texts(text, parts):
-    assert split_label(text) == parts
+def test_sound_texts_are_read(text):
+    assert readable(text, "x") == text
 
 
-def test_gold_by_label_by_text_and_by_index():
-    options = ["الرباط", "فاس", "مراكش", "طنجة"]
-    for answer in ("ج", "C", "c", "ج. مراكش", "مراكش", 2, "ج) مراكش.", "ج. مراكش\n"):
-        assert gold_position(answer, options, "answer") == 2
+def test_lists_of_texts():
+    assert text_list(["أ", 2], "x") == ["أ", "2"] and text_list(["أ", "أ"], "x", fewest=2) == ["أ", "أ"]
+    for values in ([], "أ", ["أ", None], ["أ", " "], [["أ"]], {"a": "أ"}, None):
+        with pytest.raises(BadRow):
+            text_list(values, "x")
+    with pytest.raises(BadRow, match="2 or more"):
+        text_list(["أ"], "x", fewest=2)
 
 
-def test_gold_label_wins_over_an_option_that_is_a_letter():
-    """Blood groups: the answer key B means the second option, not the option "B" in the third place."""
-    assert gold_position("B", ["A", "AB", "B", "O"], "answer") == 1
-
-
-@pytest.mark.parametrize("answer", ["هـ", "F", "أكادير", "ب. مراكش", 4, -1, ""])
-def test_gold_that_names_no_option_is_refused(answer):
-    with pytest.raises(BadRow):
-        gold_position(answer, ["الرباط", "فاس", "مراكش", "طنجة"], "answer")
+def test_texts_that_ask_the_same_are_alike():
+    same = {"ما عاصمةُ مصر؟", "ما عاصمة  مصر", "ما عاصمـة مصر.", "ما\u200f عاصمة مصر"}
+    assert len(set(map(alike, same))) == 1
+    assert alike("٣ + 4") == alike("3 + ٤") != alike("3 + 5") and alike("1.5") != alike("15")
 
 
 @pytest.mark.parametrize(
-    ("labels", "answer", "position"),
-    [
-        ("B C D E", "B", 0),
-        ("B C D E", "(E)", 3),
-        ("B C D E", "B. x1", 0),
-        ("B C D E", "C) x2.", 1),
-        ("B C D E", "x3", 2),
-        ("الف ب پ ت", "پ", 2),
-        ("الف ب پ ت", "ب", 1),
-        ("1 2 3 4", 1, 0),
-        ("A B C D", "ج", 2),
-        ("B C D E", "A", "is not among the labels of the template (B C D E)"),
-        ("B C D E", "F", "is not among the labels of the template"),
-        ("B C D E", 0, "is not among the labels of the template"),
-        ("B C D E", "B. x2", "has label B but the text of option C"),
-        ("A B C D", "B. x1", "has label B but the text of option A"),
-        ("B C D E F", "F", "points outside the 4 options"),
-        ("الف ب پ ت", "ج", "is not among the labels of the template (الف ب پ ت)"),
-        ("الف ب پ ت", "أ", "is not among the labels of the template"),
-        ("1 2 3 4", "1.5", "is not among the labels of the template"),
-        ("1 2 3 4", 0, "is not among the labels of the template"),
-    ],
+    ("text", "place"),
+    [("أ", 0), ("ا", 0), ("A", 0), ("e", 4), ("هـ", 4), ("ه", 4), ("(ب)", 1), ("ج.", 2), ("جـ", 2), ("دَ", 3)]
+    + [("نعم", None), ("", None), ("1", None), ("AB", None), ("أب", None)],
 )
-def test_only_the_templates_labels_count_where_they_are_its_own(labels, answer, position):
-    options = ["x1", "x2", "x3", "x4"]
-    if isinstance(position, int):
-        assert gold_position(answer, options, "answer", tuple(labels.split())) == position
-    else:
-        with pytest.raises(BadRow, match=re.escape(position)):
-            gold_position(answer, options, "answer", tuple(labels.split()))
+def test_a_label_is_one_letter(text, place):
+    assert label_index(text) == place
 
 
-@given(st.text(max_size=40), st.lists(st.text(min_size=1, max_size=10), min_size=2, max_size=6, unique=True))
-def test_gold_is_an_option_or_refused(answer, options):
-    try:
-        position = gold_position(answer, options, "answer")
-    except BadRow:
-        return
-    assert 0 <= position < len(options)
+def test_every_label_names_its_place_and_splits_from_its_text():
+    for place, label in enumerate(LABELS):
+        assert gold_position(label, len(LABELS), "x") == place
+        for text in (f"{label}) نص", f"({label}) نص", f"{label}. نص", f" {label}- نص", f"[{label}] نص"):
+            assert split_label(text) == (place, "نص")
+    assert split_label("نص بلا علامة") == (None, "نص بلا علامة")
 
 
-def test_more_options_than_labels_are_refused():
-    assert labels_for(28) == list(LABELS)
-    with pytest.raises(BadRow):
-        labels_for(29)
+@pytest.mark.parametrize("value", [None, "", "هـ", "E", "1", 0, True, "نعم", ["أ"], "أ، ب"])
+def test_a_gold_is_the_letter_of_an_option(value):
+    with pytest.raises(BadRow, match="not the letter of one of the 4 options"):
+        gold_position(value, 4, "x")
 
 
-def test_a_missing_column_lists_the_columns_found():
-    with pytest.raises(MissingColumn, match="columns found: Frage, ID"):
-        column_name({"Frage": 1, "ID": 2, "__index": 0}, "question")
-
-
-@pytest.mark.parametrize("value", [None, "", "  \n", math.nan])
-def test_empty_cells(value):
-    assert optional_text({"question": value}, "question") is None
-    with pytest.raises(BadRow, match="null or empty"):
-        text_cell({"question": value}, "question")
-
-
-def test_numbers_become_text_and_white_space_goes():
-    assert text_cell({"Option 1": 12.0}, "Option 1") == "12.0"
-    assert text_cell({"Option 1": "B+\n"}, "Option 1") == "B+"
-    assert text_cell({"پرسش": "چرا؟", "question": "why?"}, ("پرسش", "question")) == "چرا؟"  # a suite's own names
-
-
-@pytest.mark.parametrize("text", ["كلمة\ufffd", "a\x00b", "\ud800", "Ø§Ù„Ø³Ø¤Ø§Ù„", ["نص"], True])
-def test_unreadable_cells_are_refused(text):
-    with pytest.raises(BadRow):
-        readable(text, "question")
-
-
-@given(st.text(alphabet=st.characters(min_codepoint=0x0600, max_codepoint=0x06FF, categories=["L", "N", "P", "M"])))
-def test_arabic_text_is_readable(text):
-    assert readable(text, "question") == text.strip()
-
-
-def test_options_must_be_several_and_filled():
-    assert several(["نعم", "لا", "نعم"], "choices") == ["نعم", "لا", "نعم"]
-    with pytest.raises(BadRow, match="fewer than two"):
-        several(["نعم"], "choices")
-    with pytest.raises(BadRow, match="empty entry"):
-        text_list(["نعم", ""], "choices")
-
-
-@pytest.mark.parametrize("labels", [(), ("1", "2", "3")], ids=["usual", "own"])
-def test_a_text_that_stands_twice_names_no_option_and_its_label_does(labels):
-    options = ["نعم", "لا", "لا"]
-    with pytest.raises(BadRow):
-        gold_position("لا", options, "gold", labels)
-    assert gold_position("3" if labels else "C", options, "gold", labels) == 2
-    assert not labels or gold_position("3. لا", options, "gold", labels) == 2
-
-
-@pytest.mark.parametrize("answer", ["4. لا", "4. شيء", "2. نعم"])
-def test_a_label_beyond_the_options_or_of_another_text_is_a_broken_row(answer):
-    with pytest.raises(BadRow):
-        gold_position(answer, ["نعم", "لا", "ربما"], "gold", ["1", "2", "3", "4"])
-
-
-@pytest.mark.parametrize("labels", [["أ", "ب", "جـ"], ["ا", "ب", "ج"], ["أـ", "بـ", "جـ"], ["ٱ", "ب", "ج"]])
-def test_other_spellings_of_the_scored_labels_are_no_other_labels(labels):
-    options = ["القاهرة", "بغداد", "دمشق"]
-    prompt = "س؟\n" + "\n".join(f"{label}. {text}" for label, text in zip(labels, options, strict=True))
-    check_not_others(prompt, ["أ", "ب", "ج"], options)
-    with pytest.raises(BadRow):
-        check_not_others(prompt, ["أ", "ب", "د"], options)
-
-
-PIECES = st.text(st.sampled_from([*"ab1أ_().-:*[{", "\n", "\t", " "]), max_size=14)
-
-
-@given(st.tuples(PIECES, PIECES), st.sampled_from(["a", "1", "أ", "(a)", "a.", "ab"]), PIECES, PIECES)
-def test_labels_and_texts_are_found_as_one_pattern_of_both_finds_them(around, label, between, text):
-    """The pattern is the definition; it would be compiled for each option of a data set."""
-    text = " ".join(text.split()) or "b"
-    name, option = re.escape(label), r"\s+".join(map(re.escape, text.split()))
-    marked = rf"(?<!\w){name}(?=[^\w\s])|(?<=[(\[{{]){name}|(?<!\w){name}(?<=[^\w\s])"
-    pattern = rf"(?:^[^\w\n]*{name}|{marked})(?!\w)[^\w\n]{{0,6}}{option}"
-    for prompt in (around[0] + label + between + text + around[1], around[0] + text + around[1]):
-        try:
-            check_shown(prompt, [label], [text], "template")
-            shown = True
-        except BadRow:
-            shown = False
-        assert shown == bool(re.search(pattern, prompt, re.MULTILINE))
+@pytest.mark.parametrize("path", ["../x.png", "/etc/passwd", "a/../../x.png", "none.png", ""])
+def test_images_outside_the_source_are_refused(tmp_path, path):
+    (tmp_path / "x.png").write_bytes(b"x")
+    (tmp_path / "in").mkdir()
+    with pytest.raises(BadRow, match="outside the|names no file|no image"):
+        image_cell({"image": path}, "image", Path(tmp_path / "in"))

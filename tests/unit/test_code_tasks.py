@@ -22,7 +22,6 @@ from cultureval.runtime.data.user_cache import user_cache
 from cultureval.runtime.data_options import samples_root
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.generation_hints import stop_strings
-from cultureval.tasks.manifest import write_manifest
 from cultureval.tasks.qimma.code_data import REPO
 
 PROBLEM = {"task_id": "Mbpp/9001", "prompt": '"""\nاجمع\n"""', "source_row": "x:0", "form": "original"}
@@ -70,22 +69,14 @@ def test_no_launcher_generates_what_cannot_be_judged(monkeypatch):
         _ = config.hf_repo
 
 
-@pytest.mark.parametrize("change", [{}, {"plus_input": []}])
-def test_no_launcher_scores_shortened_data_unless_asked(monkeypatch, tmp_path, change):
+def test_other_problems_than_the_published_ones_are_marked(monkeypatch, tmp_path):
     config = copy.deepcopy(next(item for item in cultureval.tasks.TASKS_TABLE if item.name == "qimma_code:mbpp_plus"))
     row = json.loads((samples_root() / REPO / "MBPPPlus.jsonl").read_text(encoding="utf-8").splitlines()[0])
     (tmp_path / REPO).mkdir(parents=True)
-    (tmp_path / REPO / "MBPPPlus.jsonl").write_text(json.dumps(row | {"task_id": "Mbpp/2"} | change), encoding="utf-8")
+    changed = row | {"task_id": "Mbpp/2", "plus_input": []}
+    (tmp_path / REPO / "MBPPPlus.jsonl").write_text(json.dumps(changed), encoding="utf-8")
     monkeypatch.setenv("CULTUREVAL_DATA", str(tmp_path))
-    write_manifest(tmp_path / "empty.jsonl", [])
-    for manifest in ("", str(tmp_path / "empty.jsonl")):
-        monkeypatch.setenv("CULTUREVAL_MANIFEST", manifest)
-        with pytest.raises(
-            CulturevalError, match=r"shortened.*--shortened-code score \(CULTUREVAL_SHORTENED_CODE=score"
-        ):
-            _ = config.hf_repo
-    monkeypatch.setenv("CULTUREVAL_SHORTENED_CODE", "score")
-    assert config.hf_repo and "Shortened: " in config.rows_report["other_data"]
+    assert config.hf_repo and "not comparable" in config.rows_report["other_data"]
 
 
 def test_a_stored_problem_that_was_changed_is_not_used():

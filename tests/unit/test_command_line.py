@@ -128,7 +128,7 @@ def test_a_name_that_nearly_is_one_or_is_another_harness_is_told(monkeypatch, ca
     assert ended.value.code == 2 and re.search(f"{meant}$", capsys.readouterr().err.strip())
 
 
-@pytest.mark.parametrize("line, expected", [("cultureval agr", "agreement"), ("cultureval eval --bad", "--bad-rows")])
+@pytest.mark.parametrize("line, expected", [("cultureval agr", "agreement"), ("cultureval eval --dry", "--dry-run")])
 def test_a_shell_can_complete_commands_and_options(line, expected):
     environment = {"_CULTUREVAL_COMPLETE": "complete_bash", "COMP_WORDS": line, "COMP_CWORD": str(line.count(" "))}
     assert CliRunner().invoke(app, prog_name="cultureval", env=environment).stdout.split() == [expected]

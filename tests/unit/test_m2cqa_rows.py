@@ -1,9 +1,9 @@
-"""M2CQA's sources in both layouts, its prompts, and what is no item."""
+"""M2CQA's source in its one layout, its prompts, and what is no item."""
 
 import copy
 import hashlib
 import json
-from collections import Counter
+import re
 from pathlib import Path
 
 import pyarrow as pa
@@ -19,7 +19,7 @@ from cultureval.runtime.errors import CulturevalError, MissingColumn, SourceUnav
 from cultureval.runtime.patches.lighteval.row_order import before_shuffle
 from cultureval.tasks.catalogue import all_tasks, means_of_subsets
 from cultureval.tasks.m2cqa.benchmarks import PROMPTS, VARIETIES
-from cultureval.tasks.reading import prepare_subset
+from cultureval.tasks.reading import forget_files, prepare_subset
 
 pytestmark = pytest.mark.usefixtures("own_cache")
 
@@ -40,7 +40,8 @@ def sample_rows(variety="en"):
 
 
 def prepared(root, task="m2cqa:tf_en", **options):
-    subset = prepare_subset(all_tasks()[task], DataOptions(root=Path(root), **{"bad_rows": "stop"} | options))
+    forget_files()
+    subset = prepare_subset(all_tasks()[task], DataOptions(root=Path(root), **options))
     rows = [json.loads(line) for line in (subset.folder / "test.jsonl").read_text(encoding="utf-8").splitlines()]
     return sorted(rows, key=lambda row: (row["item_id"], row["role"])), subset.report
 
@@ -77,62 +78,13 @@ def test_m2cqas_own_layout_with_bytes_in_parquet_gives_the_same_as_paths(tmp_pat
     folder = tmp_path / "QCRI/M2CQA"
     (folder / "msa").mkdir(parents=True)
     pyarrow.parquet.write_table(pa.Table.from_pylist(rows), folder / "msa" / "test-00000-of-00001.parquet")
+    declared = "configs:\n- config_name: msa\n  data_files:\n  - split: test\n    path: msa/test-*\n"
+    (folder / "README.md").write_text(f"---\n{declared}---\n", encoding="utf-8")
     found, report = prepared(tmp_path, "m2cqa:tf_msa")
     assert content(found) == content(prepared(samples_root(), "m2cqa:tf_msa")[0])
     assert report["rows"] == 36
     with pytest.raises(SourceUnavailable):  # no other variety is taken in its place
         prepared(tmp_path, "m2cqa:tf_ajp")
-
-
-@pytest.mark.parametrize("place", ["task1b/test_en.jsonl", "task1b_en/test.jsonl"])
-def test_aynvqas_layout_with_three_statements_and_labels(tmp_path, place):
-    folder = tmp_path / "QCRI/AynVQA-ArabicNLP26"
-    with_images(folder)
-    rows = []
-    for number, row in enumerate(sample_rows()):
-        statements = [row.pop("q_plus"), *row.pop("q_minus")]
-        turn = number % 3
-        labels = [index == turn for index in range(3)]
-        rows.append(row | {"statements": statements[3 - turn :] + statements[: 3 - turn], "labels": labels})
-    write_lines(folder / place, rows)
-    write_lines(folder / "task1b/dev_en.jsonl", rows[:1])
-    write_lines(folder / "task1a/test_en.jsonl", [{"id": "a", "image": "images/oud.png", "audio": "a.wav", "label": 1}])
-    found, report = prepared(tmp_path)
-    assert (report["source"], report["rows"]) == ("QCRI/AynVQA-ArabicNLP26", 36)
-    expected = prepared(samples_root())[0]
-    assert [row["statement"] for row in found if row["role"] == "q_plus"] == [
-        row["statement"] for row in expected if row["role"] == "q_plus"
-    ]
-    assert Counter(row["statement"] for row in found) == Counter(row["statement"] for row in expected)
-
-
-@pytest.mark.parametrize("place", ["data/msa-00000-of-00001.jsonl", "m2cqa_msa.jsonl", "msa.jsonl", "MSA/train.jsonl"])
-def test_files_that_are_named_by_their_variety(tmp_path, place):
-    with_images(tmp_path / "QCRI/M2CQA")
-    write_lines(tmp_path / "QCRI/M2CQA" / place, sample_rows("msa"))
-    write_lines(tmp_path / "QCRI/M2CQA" / place.replace("msa", "en").replace("MSA", "en"), sample_rows())
-    expected = content(prepared(samples_root(), "m2cqa:tf_msa")[0])
-    assert content(prepared(tmp_path, "m2cqa:tf_msa")[0]) == expected
-
-
-def test_one_table_of_all_varieties(tmp_path):
-    """By rows that name their variety, or by columns that do; PIL images come as they are from `datasets`."""
-    long = [row | {"language": variety} for variety in ("en", "ajp") for row in sample_rows(variety)]
-    with_images(tmp_path / "long/QCRI/M2CQA")
-    write_lines(tmp_path / "long/QCRI/M2CQA/data.jsonl", long)
-    wide = sample_rows()
-    for row, other in zip(wide, sample_rows("ajp"), strict=True):
-        row |= {"Q_plus_en": row.pop("q_plus"), "Q_plus_ajp": other["q_plus"], "Q_minus_ajp": other["q_minus"]}
-        row["Q_minus_en"] = row.pop("q_minus")
-    with_images(tmp_path / "wide/QCRI/M2CQA")
-    write_lines(tmp_path / "wide/QCRI/M2CQA/data.jsonl", wide)
-    for variety in ("en", "ajp"):
-        expected = content(prepared(samples_root(), f"m2cqa:tf_{variety}")[0])
-        for shape in ("long", "wide"):
-            assert content(prepared(tmp_path / shape, f"m2cqa:tf_{variety}")[0]) == expected
-    for shape in ("long", "wide"):
-        with pytest.raises(CulturevalError, match="no row is left|no column|no data"):
-            prepared(tmp_path / shape, "m2cqa:tf_arz")
 
 
 ITEM = {"id": "a", "image": "images/oud.png", "q_plus": "yes", "q_minus": ["no", "never"]}
@@ -144,36 +96,43 @@ BROKEN = {
     "no image": (ITEM | {"image": None}, "holds no image"),
     "an image elsewhere": (ITEM | {"image": "../secret.png"}, "outside the"),
     "no id": (ITEM | {"id": ""}, "'id' is null or empty"),
-    "two true": ({"id": "a", "image": "images/oud.png", "statements": ["x", "y", "z"], "labels": [1, 1, 0]}, "labels"),
-    "labels short": ({"id": "a", "image": "images/oud.png", "statements": ["x", "y", "z"], "labels": [1, 0]}, "labels"),
-    "two statements": ({"id": "a", "image": "images/oud.png", "statements": ["x", "y"], "labels": [1, 0]}, "labels"),
 }
 
 
+def write_english(tmp_path, rows):
+    folder = tmp_path / "QCRI/M2CQA"
+    write_lines(folder / "en/test.jsonl", rows)
+    declared = "configs:\n- config_name: en\n  data_files:\n  - split: test\n    path: en/test.jsonl\n"
+    (folder / "README.md").write_text(f"---\n{declared}---\n", encoding="utf-8")
+
+
 @pytest.mark.parametrize(("row", "reason"), BROKEN.values(), ids=BROKEN)
-def test_an_item_that_is_not_whole_is_an_error_or_is_skipped_whole(tmp_path, row, reason):
+def test_an_item_that_is_not_whole_is_left_out_whole(tmp_path, row, reason):
     with_images(tmp_path / "QCRI/M2CQA")
-    write_lines(tmp_path / "QCRI/M2CQA/en/test.jsonl", [ITEM | {"id": "b"}, row])
-    with pytest.raises(CulturevalError, match=f"row 1 of test.jsonl.*{reason}"):
+    write_english(tmp_path, [ITEM | {"id": "b"}, row])
+    rows, report = prepared(tmp_path)
+    assert [row["item_id"] for row in rows] == ["b"] * 3
+    (broken,) = report["skipped_rows"]
+    assert re.search(reason, f"{broken['column']!r} {broken['reason']}")
+    write_english(tmp_path, [row, row])
+    with pytest.raises(CulturevalError, match=f"row 2 of test.jsonl.*{reason}"):
         prepared(tmp_path)
-    rows, report = prepared(tmp_path, bad_rows="skip")
-    assert ([row["item_id"] for row in rows], len(report["skipped_rows"])) == (["b"] * 3, 1)
 
 
-def test_a_duplicated_id_is_an_error_even_when_bad_rows_are_skipped(tmp_path):
+def test_a_duplicated_id_is_an_error(tmp_path):
     with_images(tmp_path / "QCRI/M2CQA")
-    write_lines(tmp_path / "QCRI/M2CQA/en/test.jsonl", [ITEM, ITEM | {"q_plus": "other"}])
+    write_english(tmp_path, [ITEM, ITEM | {"q_plus": "other"}])
     with pytest.raises(CulturevalError, match=r"item 'a' is duplicated, in test.jsonl:0 and test.jsonl:1"):
-        prepared(tmp_path, bad_rows="skip")
+        prepared(tmp_path)
 
 
-def test_unknown_columns_are_listed(tmp_path):
-    write_lines(tmp_path / "QCRI/M2CQA/en/test.jsonl", [{"id": "a", "picture": "x.png", "claim": "yes"}])
-    with pytest.raises(CulturevalError, match="x.png"):
+def test_other_names_of_columns_are_given(tmp_path):
+    with_images(tmp_path / "QCRI/M2CQA")
+    row = {"id": "a", "photo": "images/oud.png", "claim": "yes", "q_minus": ["no", "never"]}
+    write_english(tmp_path, [row])
+    with pytest.raises(MissingColumn, match="columns found: id, photo, claim, q_minus.*--columns"):
         prepared(tmp_path)
-    write_lines(tmp_path / "QCRI/M2CQA/en/test.jsonl", [{"id": "a", "photo": "x.png", "claim": "yes"}])
-    with pytest.raises(MissingColumn, match="columns found: id, photo, claim"):
-        prepared(tmp_path)
+    assert prepared(tmp_path, columns={"image": "photo", "q_plus": "claim"})[1]["rows"] == 3
 
 
 def test_the_rows_hash_is_that_of_the_variety_whatever_the_prompt():

@@ -91,7 +91,7 @@ def test_all_problems_are_in_one_list(plan_of, model, tmp_path):
             bertscore_model="/no/such/bert",
         )
     wanted = ("--output-dir", "Did you mean qimma_aratrust", "float12")
-    wanted += ("no few-shot examples", "The LID model '/no/such/lid'", "The BERTScore model '/no/such/bert'")
+    wanted += ("has 0 few-shot examples", "The LID model '/no/such/lid'", "The BERTScore model '/no/such/bert'")
     problems = error.value.problems
     assert len(problems) == len(wanted), problems
     for text in wanted:
@@ -100,29 +100,19 @@ def test_all_problems_are_in_one_list(plan_of, model, tmp_path):
     assert lines[0].startswith("6 problems") and len(lines) == 7
 
 
-@pytest.mark.parametrize("content", [None, "qimma_gat: {rebo: org/name}"], ids=["missing", "wrong setting"])
-def test_a_refused_file_of_sources_hides_no_other_problem(plan_of, tmp_path, content):
+def test_a_refused_manifest_hides_no_other_problem(plan_of, tmp_path):
     (tmp_path / "file").write_text("no manifest")
-    if content:
-        (tmp_path / "sources.yaml").write_text(content)
     with pytest.raises(Problems) as error:
         plan_of(
             *("qimma_aratrust", "qimma_gat|x", "qimma_aratrus"),
             output=tmp_path / "file" / "out",
-            sources=str(tmp_path / "sources.yaml"),
             manifest=str(tmp_path / "file"),
+            columns="question",
             data_root="/no/such/root",
             model_settings={"dtype": "float12"},
         )
-    wanted = (
-        "--output-dir",
-        "no setting 'rebo'" if content else "--sources ",
-        "is no manifest",
-        "--data /no/such/root",
-        "after |",
-        "Did you mean qimma_aratrust",
-        "float12",
-    )
+    wanted = ("--output-dir", "--columns ", "is no manifest", "--data /no/such/root", "after |", "float12")
+    wanted += ("Did you mean qimma_aratrust",)
     assert len(error.value.problems) == len(wanted), error.value.problems
     for text in wanted:
         assert sum(text in problem for problem in error.value.problems) == 1, (text, error.value.problems)
@@ -130,8 +120,9 @@ def test_a_refused_file_of_sources_hides_no_other_problem(plan_of, tmp_path, con
 
 def test_tasks_of_a_group_without_data_are_one_problem(plan_of, tmp_path):
     (tmp_path / "data").mkdir()
-    with pytest.raises(CulturevalError, match="1 more task of qimma_aradice cannot be run either.$"):
+    with pytest.raises(CulturevalError, match="qimma_aradice:Egypt: no data") as error:
         plan_of("qimma_aradice:Egypt", "qimma_aradice:Syria", data_root=str(tmp_path / "data"))
+    assert not isinstance(error.value, Problems)
 
 
 @pytest.mark.slow
@@ -141,13 +132,10 @@ def test_what_cannot_be_scored_is_left_out_if_wanted(plan_of, capsys):
     assert plan.tasks == ["qimma_aratrust|0"]
     assert "FLORES-200" in plan.unscorable["alqasida_mt:btec_eng_to_egy|0"]
     assert "takes text only" in plan.unscorable["jeem_caption:eg|0"]
-    assert f"1 of 3 tasks cannot be scored and are left out: {names[1]}|0. spBLEU needs" in capsys.readouterr().err
+    assert f"left out: {names[1]}|0. spBLEU needs" in capsys.readouterr().err
     lacking = {"flores200_model": "/no/such/model", "lid_model": "/no/such/lid"}
-    with pytest.raises(Problems) as error:
+    with pytest.raises(CulturevalError, match="No task is left.*FLORES-200.*LID"):
         plan_of(names[1], "alqasida_mt:btec_egy_to_eng", skip=True, **lacking)
-    first, *others = error.value.problems
-    assert first.startswith("No task is left") and len(others) == 2, others  # each once, and in one list
-    assert "FLORES-200" in others[0] and "LID" in others[1] and "left out" not in capsys.readouterr().err
     with pytest.raises(CulturevalError, match="takes text only"):
         plan_of(names[2])
 
@@ -197,9 +185,10 @@ def test_broken_data_of_several_tasks_are_told_together(plan_of, tmp_path):
     for repo, row in {"asas-ai/AraTrust": {"Question": "س؟", "A": ""}, "adlbh/MizanQA-v0": {"question": "س؟"}}.items():
         folder = tmp_path / "root" / repo
         folder.mkdir(parents=True)
-        (folder / "test.jsonl").write_text(json.dumps(row), encoding="utf-8")
+        name = "train.jsonl" if "Mizan" in repo else "test.jsonl"
+        (folder / name).write_text(json.dumps(row), encoding="utf-8")
     with pytest.raises(Problems) as error:
-        plan_of("qimma_aratrust", "qimma_mizanqa", "qimma_palmx", data_root=str(tmp_path / "root"))
+        plan_of("qimma_aratrust", "qimma_mizanqa", "qimma_palmx", data_root=str(tmp_path / "root"), form="original")
     assert [name in str(error.value) for name in ("qimma_aratrust", "qimma_mizanqa")] == [True, True]
     assert len(error.value.problems) == 2  # the group without data is left out
 

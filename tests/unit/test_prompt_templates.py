@@ -1,20 +1,17 @@
-"""Templates name the labels that are scored; a prompt that does not show them is refused; the hash covers both."""
+"""Templates name the labels that are scored and show them; the hash covers both."""
 
-import json
 import sys
 
 import pytest
 
 from cultureval.prompts import templates
-from cultureval.prompts.choices import check_labels, choice_prompt, choice_row
-from cultureval.prompts.option_labels import LABELS
-from cultureval.prompts.qimma import rows
+from cultureval.prompts.choices import choice_prompt, choice_row
+from cultureval.prompts.options import LABELS
 from cultureval.prompts.templates import load_template, template_hash
 from cultureval.runtime.data_options import DataOptions
 from cultureval.runtime.errors import BadRow, CulturevalError
 from cultureval.tasks.catalogue import all_tasks
-from cultureval.tasks.reading import prepare_subset, prompt_template
-from cultureval.tasks.suite import Benchmark, MetricSet, Source, Subset
+from cultureval.tasks.reading import prompt_template
 
 OPTIONS = ["cat", "5", "a (b)", "dog\nhouse"]
 
@@ -45,7 +42,6 @@ def test_labels_layout_and_separator_are_the_templates(write):
     name = write('---\nlabels: A B C D\noption: "($label) $text"\nseparator: " "\n---\n$question\n$options\nAnswer:\n')
     row = choice_row(name, "Which $options?", OPTIONS, [1])
     assert row["prompt"] == "Which $options?\n(A) cat\n(B) 5\n(C) a (b)\n(D) dog\nhouse\nAnswer:"
-    check_labels(row, name, ready_made=False)
     doc = choice_prompt(row, "t")
     assert (doc.choices, doc.gold_index) == ([" A", " B", " C", " D"], 1)
     with pytest.raises(BadRow, match="5 counts more options|counts more options than the 4 labels of"):
@@ -61,62 +57,12 @@ def test_the_hash_covers_text_labels_and_the_template_of_passages(write):
     assert len({*hashes, template_hash(write(texts[-1]))}) == len(texts) + 1
 
 
-@pytest.mark.parametrize(
-    ("prompt", "labels", "missing"),
-    [
-        ("q\n1. cat\n2. 5\n3. a (b)\n4. dog house\nA:", "1 2 3 4", None),
-        ("q (1) cat (2) 5 (3) a (b) (4) dog house", "1 2 3 4", None),
-        ("A cat\nB 5\nC a (b)\nD dog  house", "A B C D", None),
-        ("**A.** cat **B.** 5 **C.** a (b) **D.** dog house", "A B C D", None),
-        ("A: cat; B: 5; C: a (b); D: dog house", "A: B: C: D:", None),
-        ("أ. cat\nب. 5\nج. a (b)\nد. dog house", "A B C D", "A, B, C, D"),
-        ("Is A cat or B 5 the C a (b) or D dog house?", "A B C D", "A, B, C, D"),  # words, not labels
-        ("11. cat\n12. 5\n13. a (b)\n14. dog house", "1 2 3 4", "1, 2, 3, 4"),  # inside numbers
-        ("q 1. 2. 3. 4.\ncat\n5\na (b)\ndog house", "1 2 3 4", "1, 2, 3, 4"),  # not before the options
-        ("A. cat\nB. 5\nC. a (b)\nE. dog house", "A B C D", "D"),
-    ],
-)
-def test_labels_count_as_shown_only_in_front_of_their_options(prompt, labels, missing):
-    row = {"prompt": prompt, "labels": labels.split(), "choices": OPTIONS}
-    if missing is None:
-        check_labels(row, "x/mcq", ready_made=False)
-        with pytest.raises(BadRow, match="does not label the 4 options"):
-            check_labels(row | {"labels": row["labels"][:3]}, "x/mcq", ready_made=False)
-    else:
-        with pytest.raises(BadRow, match=rf"does not show {missing} as the labels .* template x/mcq names"):
-            check_labels(row, "x/mcq", ready_made=False)
-
-
-def test_a_ready_made_prompt_with_other_labels_is_refused_and_one_without_is_taken_as_it_is():
-    for shown in ("أ. نعم\nب. لا", "(أ) نعم (ب) لا", "نعم أو لا", "أ - نعم\nB. لا ب: لا"):
-        check_labels(ready_made(shown), "", ready_made=True)
-    with pytest.raises(BadRow, match="labels an option A, where أ would be scored"):
-        check_labels(ready_made("A. نعم\nB. لا"), "", ready_made=True)
-    fifth = {"prompt": "أ. 1\nب. 2\nج. 3\nد. 4\nه. 5", "choices": list("12345"), "labels": LABELS[:5]}
-    check_labels(fifth, "", ready_made=True)  # ه is how sources write هـ
-
-
-def ready_made(shown):
-    return rows.curated_choice({"prompt": f"سؤال\n{shown}\nالإجابة:", "choices": ["نعم", "لا"], "index": 1}, None)
-
-
-def test_a_row_with_other_labels_than_its_template_stops_the_run_with_template_labels_and_row(write, tmp_path):
-    def own_prompt(row, preparation):
-        prompt = f"{row['q']}\nA. {row['o'][0]}\nB. {row['o'][1]}\nAnswer:"
-        labels = load_template(preparation.template).scored_labels(2)
-        return {"prompt": prompt, "choices": row["o"], "labels": labels, "index": [0], "cluster": ""}
-
-    name = write("---\nlabels: 1 2\n---\n$question\n$options\n")
-    folder = tmp_path / "data/org/name"
-    folder.mkdir(parents=True)
-    (folder / "test.jsonl").write_text(json.dumps({"q": "?", "o": ["x", "y"]}), encoding="utf-8")
-    source = Source("org/name", "original", own_prompt, pool_configs=True)
-    metric_set = MetricSet("multiple_choice", "MCQ", ("acc",))
-    (task,) = Benchmark("B", "d", "b", (source,), (Subset("S", ""),), metric_set, name).tasks("s")
-    with pytest.raises(CulturevalError, match="row 0 of test.jsonl: .* does not show 1, 2 as the labels .*mcq names"):
-        prepare_subset(task, DataOptions(root=tmp_path / "data"))
+def test_rows_without_labels_or_with_too_few_are_refused():
+    row = {"prompt": "?", "choices": ["x", "y"], "index": [0]}
     with pytest.raises(CulturevalError, match="no labels to score"):
-        choice_prompt({"prompt": "?", "choices": ["x"], "index": [0]}, "t")
+        choice_prompt(row, "t")
+    with pytest.raises(CulturevalError, match="1 labels for 2 options"):
+        choice_prompt(row | {"labels": ["A"]}, "t")
 
 
 def test_a_template_of_another_package(write, tmp_path, monkeypatch):
@@ -145,7 +91,12 @@ def test_a_template_of_another_package(write, tmp_path, monkeypatch):
         ('---\nlabels: A B\nseparator: "("\n---\n', "not white space"),
         ("$question\n$options", "names no labels of options"),
         ("---\nlabels: A B\n---\n$question\n$options", "names no template for a passage"),
-        ('---\nlabels: A B\noption: "$lable. $text"\n---\n$question\n$options', r"'lable'.*\$label, \$text"),
+        (
+            '---\nlabels: A B\noption: "$lable. $text"\n---\n$question\n$options',
+            r"an `option` without \$label or \$text",
+        ),
+        ('---\nlabels: A B\noption: "$text"\n---\n$question\n$options', r"an `option` without"),
+        ("---\nlabels: A B\n---\n$question", r"has no slot \$options"),
         ("---\nlabels: A B\n---\n$questoin\n$question $options", r"'questoin'.*\$question, \$options.*`\$\$`"),
         ("---\nlabels: A B\n---\nFor $5: $question\n$options", r"line 1, col 5.*known slots: \$question.*`\$\$`"),
         ("---\nlabels: A B\n---\nWhich?\n$options", r"has no slot \$question"),

@@ -6,7 +6,7 @@ import json
 import pytest
 
 from cultureval.runtime.data_options import DataOptions
-from cultureval.runtime.errors import SourceUnavailable
+from cultureval.runtime.errors import CulturevalError, SourceUnavailable
 from cultureval.tasks.catalogue import all_tasks, is_gated
 from cultureval.tasks.qimma.benchmarks import MEDARABENCH_UNREADABLE
 from cultureval.tasks.reading import BrokenRows, forget_files, prepare_subset
@@ -40,9 +40,16 @@ def write_lines(path, rows):
     path.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), encoding="utf-8")
 
 
+def write_config(folder, config, rows):
+    """Writes a data set with one config of one split."""
+    write_lines(folder / config / "test.jsonl", rows)
+    declared = f"  - config_name: {config}\n    data_files:\n      - split: test\n        path: {config}/test.jsonl\n"
+    (folder / "README.md").write_text(f"---\nconfigs:\n{declared}---\n", encoding="utf-8")
+
+
 def test_a_curated_row_of_medarabiq_repeats_an_option(read, tmp_path):
     row = CURATED | {"choices": ["المشيمة", "الأرومة الغاذية", "المشيمة", "الأديم المتوسط"], "index": 0}
-    write_lines(tmp_path / "qimma/MCQ_MedArabiQ/fib_with_choices/test.jsonl", [row])
+    write_config(tmp_path / "qimma/MCQ_MedArabiQ", "fib_with_choices", [row])
     (prepared,), report = read("qimma_medarabiq_mcq:fib_with_choices")
     assert (prepared["choices"], prepared["index"], report["form"]) == (row["choices"], [0], "curated")
 
@@ -59,23 +66,24 @@ def medarabiq(broken):
 def test_the_letter_of_medarabiq_s_answer_decides_and_its_known_rows_stop_no_run(read, tmp_path):
     file = tmp_path / "nyuad-cai/MedArabiQ/multiple-choice-questions.csv"
     write_csv(file, medarabiq({58, 82}))
-    rows, report = read("qimma_medarabiq_mcq:mcq_knowledge")
+    rows, report = read("qimma_medarabiq_mcq:mcq_knowledge", form="original")
     assert [row["choices"][row["index"][0]] for row in rows] == ["واحد"] * 98
     assert [row["row"] for row in report["skipped_rows"]] == [58, 82]
     write_csv(file, medarabiq({58, 59, 60}))
-    with pytest.raises(BrokenRows, match="row 59 .*\n.*row 60 "):
-        read("qimma_medarabiq_mcq:mcq_knowledge")
+    with pytest.raises(BrokenRows, match="row 60 .*\n.*row 61 "):
+        read("qimma_medarabiq_mcq:mcq_knowledge", form="original")
 
 
 def test_medarabench_keeps_the_rows_that_qimma_kept(read, tmp_path):
     unreadable = set(map(int, MEDARABENCH_UNREADABLE.split()))
     assert len(unreadable) == 4959 - 4927
-    sound = {"Question": "س؟", "Option A": "غدد", "Option B": "لا", "Option C": "غدد", "Correct Answer": "c"}
+    sound = dict.fromkeys(f"Option {letter}" for letter in "ABCDEF")
+    sound |= {"Question": "س؟", "Option A": "غدد", "Option B": "لا", "Option C": "غدد", "Correct Answer": "c"}
     rows = [sound | {"Question": f"س{number}؟", "Medical Specialty": "Anatomy"} for number in range(500)]
     for number in unreadable & set(range(500)):
         rows[number] |= {"Correct Answer": "A+B"}
     write_csv(tmp_path / "nyuad-cai/MedAraBench/medarabench-test_split.csv", rows)
-    prepared, report = read("qimma_medarabench:Anatomy")
+    prepared, report = read("qimma_medarabench:Anatomy", form="original")
     assert {(row["choices"][0], *row["index"]) for row in prepared} == {("غدد", 2)}
     assert len(report["skipped_rows"]) == len(unreadable & set(range(500))) == 5
 
@@ -83,20 +91,16 @@ def test_medarabench_keeps_the_rows_that_qimma_kept(read, tmp_path):
 def test_palmx_s_pooled_copy_is_not_read_since_its_rows_do_not_say_their_subset(read, tmp_path):
     rows = [CURATED | {"prompt": f"س{number}؟"} for number in range(5)]
     write_lines(tmp_path / "qimma/MCQ_PALMX-2025/test.jsonl", rows)
-    with pytest.raises(SourceUnavailable, match="does not say which subset its rows are of"):
+    with pytest.raises(SourceUnavailable, match="no data"):
         read("qimma_palmx:islamic")
     original = {"question": "س؟", "A": "نعم", "B": "لا", "C": "ربما", "D": "لا أدري", "answer": "B"}
     write_lines(tmp_path / "UBC-NLP/palmx_2025_subtask2_islamic/test.jsonl", [original])
-    (prepared,), report = read("qimma_palmx:islamic")
+    with pytest.raises(CulturevalError, match="--form original .*--form mixed"):
+        read("qimma_palmx:islamic")
+    (prepared,), report = read("qimma_palmx:islamic", form="mixed")
     assert (prepared["index"], report["form"]) == ([1], "original")
-    write_lines(tmp_path / "qimma/MCQ_PALMX-2025/islamic/test.jsonl", rows)
-    assert read("qimma_palmx:islamic")[1]["form"] == "curated"
-
-
-def test_files_of_other_tasks_are_not_called_unread(read, tmp_path):
-    for name in ("multiple-choice-questions.csv", "multiple-choice-withbias.csv", "patient-doctor-qa-gec.csv"):
-        write_csv(tmp_path / "nyuad-cai/MedArabiQ" / name, medarabiq(set()))
-    assert read("qimma_medarabiq_mcq:mcq_knowledge")[1]["unread_files"] == ["patient-doctor-qa-gec.csv"]
+    write_config(tmp_path / "qimma/MCQ_PALMX-2025", "islamic", rows)
+    assert read("qimma_palmx:islamic")[1]["form"] == read("qimma_palmx:islamic", form="mixed")[1]["form"] == "curated"
 
 
 def test_arablegalqa_is_read_under_both_names_of_its_owner(read, tmp_path):
@@ -106,7 +110,7 @@ def test_arablegalqa_is_read_under_both_names_of_its_owner(read, tmp_path):
         write_lines(folder / f"QA/{split}.jsonl", [row | {"Question": f"{split}؟"}] * count)
     files = "".join(f"      - split: {split}\n        path: QA/{split}.jsonl\n" for split in splits)
     (folder / "README.md").write_text(f"---\nconfigs:\n  - config_name: QA\n    data_files:\n{files}---\n", "utf-8")
-    prepared, report = read("qimma_arablegalqa")
+    prepared, report = read("qimma_arablegalqa", form="original")
     assert (len(prepared), report["source"]) == (79, "THIQAH-RD/ArabLegalEval")
 
 

@@ -7,7 +7,7 @@ from cultureval.prompts.preparation import Preparation
 from cultureval.prompts.qimma import rows
 from cultureval.prompts.qimma.rows import answer_prompt, poem_prompt
 from cultureval.runtime.data_options import DataOptions
-from cultureval.runtime.errors import BadRow
+from cultureval.runtime.errors import BadRow, MissingColumn
 
 PLAIN = Preparation("qimma/templates/mcq")
 MCQ = "السؤال التالي هو سؤال متعدد الإختيارات. اختر الإجابة الصحيحة:\n\n{}\nالإجابة:"
@@ -25,6 +25,7 @@ def test_arabicmmlu_row_with_five_options_floats_and_nulls():
 
 def test_a_passage_makes_mcq_c_and_a_cluster():
     row = {"Question": "من الكاتب؟", "Context": "نص طويل.", "Answer Key": "A", "Option 1": "زيد", "Option 2": "عمرو"}
+    row |= dict.fromkeys(("Option 3", "Option 4", "Option 5"))
     other = row | {"Question": "ما العنوان؟"}
     prepared = rows.arabicmmlu(row, PLAIN)
     assert "السياق:\nنص طويل.\n\nالسؤال: من الكاتب؟\nأ. زيد\nب. عمرو\nالإجابة:" in prepared["prompt"]
@@ -42,16 +43,21 @@ def test_gold_letter_counts_the_original_columns():
 
 @pytest.mark.parametrize("answer", ["E", "G", "طيب", None, ""])
 def test_gold_that_points_at_nothing_is_refused(answer):
-    row = {"Question": "س", "Correct Answer": answer, "Option A": "واحد", "Option B": "اثنان", "Option E": ""}
+    row = {"Question": "س", "Correct Answer": answer} | dict.fromkeys(f"Option {letter}" for letter in "ABCDEF")
+    row |= {"Option A": "واحد", "Option B": "اثنان"}
     with pytest.raises(BadRow, match="Correct Answer"):
         rows.medarabench(row, PLAIN)
 
 
-def test_aratrust_prefixes_go_and_a_lone_doctor_stays():
+def test_aratrust_s_labels_go_and_must_be_those_of_their_columns():
     row = {"Question": "س", "A": "أ) نعم", "B": "ب) لا", "C": None, "Answer": "ا", "Category": "Privacy"}
-    assert rows.lettered_columns(row, PLAIN)["choices"] == ["نعم", "لا"]
-    doctors = {"question": "س", "A": "أ. محمد", "B": "سعيد", "C": "علي", "D": "د. حسن", "answer": "D"}
-    assert rows.lettered_columns(doctors, PLAIN)["choices"] == ["أ. محمد", "سعيد", "علي", "د. حسن"]
+    prepared = rows.aratrust(row, PLAIN)
+    assert (prepared["choices"], prepared["index"]) == (["نعم", "لا"], [0])
+    for wrong in ({"B": "ج) لا"}, {"B": "لا"}, {"B": "ب) "}, {"Answer": "ج"}, {"Answer": "نعم"}, {"Answer": 1}):
+        with pytest.raises(BadRow):
+            rows.aratrust(row | wrong, PLAIN)
+    with pytest.raises(MissingColumn, match="'C'"):
+        rows.aratrust({name: cell for name, cell in row.items() if name != "C"}, PLAIN)
 
 
 def test_aradice_shuffles_by_the_question_alone_and_keeps_the_permutation():
@@ -84,6 +90,8 @@ ARABCULTURE = {
         ("options", {"arabic_keys": ["أ"], "text": ["كعك", "بسبوسة"]}),
         ("answer_key", "أ"),
         ("answer_key", {"arabic_answer_key": None}),
+        ("options", {"arabic_keys": ["ب", "أ"], "text": ["كعك", "بسبوسة"]}),
+        ("answer_key", {"arabic_answer_key": "ج"}),
         ("country", "Atlantis"),
     ],
 )
@@ -94,40 +102,73 @@ def test_arabculture_row_with_a_broken_part_is_refused(column, value):
         rows.arabculture(ARABCULTURE | {column: value}, preparation)
 
 
+METALS = ["الحديد", "النحاس", "الذهب", "الفضة"]
+
+
 @pytest.mark.parametrize(
     "choices",
     [
         ["(أ) الحديد", "(ب) النحاس", "(ج) الذهب", "(د) الفضة"],
         "['(أ) الحديد', '(ب) النحاس', '(ج) الذهب', '(د) الفضة']",
-        "أ) الحديد ب) النحاس ج) الذهب د) الفضة",
-        ["أ) الحديد، ب) النحاس، ج) الذهب، د) الفضة"],
     ],
 )
-def test_options_of_one_cell(choices):
+def test_nativeqa_s_gold_is_one_of_the_labels_of_its_list(choices):
+    row = {"question_text": "أي معدن؟", "choices": choices, "correct_choice": "ج"}
+    prepared = rows.nativeqa(row, PLAIN)
+    assert (prepared["choices"], prepared["index"]) == (METALS, [2])
+    for wrong in ({"correct_choice": "هـ"}, {"choices": METALS}, {"choices": ["(أ) س", "(أ) ص"]}, {"choices": "أ) س"}):
+        with pytest.raises(BadRow):
+            rows.nativeqa(row | wrong, PLAIN)
+
+
+@pytest.mark.parametrize(
+    "choices",
+    [
+        "أ) الحديد ب) النحاس ج) الذهب د) الفضة",
+        ["أ) الحديد، ب) النحاس، ج) الذهب، د) الفضة"],
+        "أ. الحديد, ب. النحاس, ج. الذهب, د. الفضة",
+    ],
+)
+def test_syntheticqa_s_options_stand_in_one_text(choices):
     row = {"question": "أي معدن؟", "choices": choices, "self_answer": "ج"}
-    prepared = rows.option_list(row, PLAIN)
-    assert prepared["choices"] == ["الحديد", "النحاس", "الذهب", "الفضة"]
-    assert prepared["index"] == [2]
+    prepared = rows.syntheticqa(row, PLAIN)
+    assert (prepared["choices"], prepared["index"]) == (METALS, [2])
+    for wrong in ("أ) س ج) ص", "س أ) ص ب) ع", "أ) س ب) ص ب) ع", "أ) س", "أ) ب) س", ["أ) س", "ب) ص"], None):
+        with pytest.raises(BadRow, match="choices"):
+            rows.syntheticqa(row | {"choices": wrong}, PLAIN)
 
 
 def test_a_list_in_text_is_read_but_never_run():
+    row = {"question_text": "س", "choices": "[__import__('os').getcwd(), 'ب']", "correct_choice": "أ"}
     with pytest.raises(BadRow):
-        rows.option_list({"question": "س", "choices": "[__import__('os').getcwd(), 'ب']", "correct_choice": "أ"}, PLAIN)
+        rows.nativeqa(row, PLAIN)
 
 
-@pytest.mark.parametrize(("answers", "index"), [(["أ", "ج"], [0, 2]), ("أ، ج", [0, 2]), ("ب", [1]), ([0, 1], [0, 1])])
-def test_mizanqa_golds(answers, index):
+@pytest.mark.parametrize(("answers", "index"), [(["أ", "ج"], [0, 2]), (["ب"], [1])])
+def test_mizanqa_golds_are_lists_of_letters(answers, index):
     row = {"question": "س", "options": ["واحد", "اثنان", "ثلاثة"], "answers": answers}
     prepared = rows.mizanqa(row, Preparation("qimma/templates/multi_select"))
     assert prepared["index"] == index
     assert multi_select_prompt(prepared).gold_index == index
+    for wrong in ("أ، ج", [0, 1], ["أ", "أ"], ["د"], [], ["واحد"]):
+        with pytest.raises(BadRow, match="answers"):
+            rows.mizanqa(row | {"answers": wrong}, Preparation("qimma/templates/multi_select"))
+
+
+def test_gat_and_palmx_have_a_column_an_option():
+    row = {"question": "س", "A": 1, "B": 2.5, "C": "ثلاثة", "D": "", "answer": "c"}
+    assert rows.gat(row, PLAIN)["choices"] == rows.palmx(row, PLAIN)["choices"] == ["1", "2.5", "ثلاثة"]
+    assert rows.gat(row | {"context": "نص."}, PLAIN)["cluster"] and rows.palmx(row, PLAIN)["index"] == [2]
+    for answer in ("D", "E", "3", 2, None, "ثلاثة"):
+        with pytest.raises(BadRow, match="answer"):
+            rows.palmx(row | {"answer": answer}, PLAIN)
 
 
 def test_medarabiq_inline_options_with_label_variants():
     blank = "املأ الفراغ في الجملة التالية: ينظم ..... سكر الدم."
     question = f"{blank}\nا. الأنسولين\nب. الصفراء\nج- اللعاب\nد) الدمع\nه. العرق"
     row = {"Question - Arabic": question, "Answer - Arabic": "أ. الأنسولين\n", "Category": "x"}
-    prepared = rows.medarabiq_choice(row, PLAIN)
+    prepared = rows.medarabiq_choice(row, PLAIN, "Question - Arabic", "Answer - Arabic")
     assert prepared["choices"] == ["الأنسولين", "الصفراء", "اللعاب", "الدمع", "العرق"]
     assert prepared["index"] == [0]
     assert blank in prepared["prompt"]
@@ -135,20 +176,20 @@ def test_medarabiq_inline_options_with_label_variants():
 
 def test_medarabiq_biased_wording_is_the_question():
     row = {"Question": "سؤال؟\nأ. نعم\nب. لا", "Question with Bias": "سؤال منحاز؟\nأ. نعم\nب. لا", "Answer": "ب. لا"}
-    prepared = rows.medarabiq_choice(row, PLAIN)
+    prepared = rows.medarabiq_choice(row, PLAIN, "Question with Bias", "Answer")
     assert "سؤال منحاز؟" in prepared["prompt"]
     assert prepared["index"] == [1]
 
 
 def test_answers_and_poems():
-    legal = {"questions": "ما الحكم؟", "ground_truths": "الحكم كذا.", "context": ["المادة الأولى."]}
+    legal = {"Question": "ما الحكم؟", "Answer": "الحكم كذا.", "Context": "المادة الأولى."}
     prepared = rows.arablegalqa(legal, Preparation("qimma/templates/qa_c"))
     assert prepared["prompt"].endswith("الاستفسار: ما الحكم؟\nالإجابة:")
     assert answer_prompt(prepared).get_golds() == ["الحكم كذا."]
     poem = {
         "title": "ت",
         "author": "ش",
-        "poem_verses": ["بيت $title"],
+        "poem_verses": "بيت $title",
         "explanation": [{"verse": "بيت", "explanation": "شرح"}],
     }
     doc = poem_prompt(rows.fannorflop(poem, Preparation("qimma/templates/fannorflop")))

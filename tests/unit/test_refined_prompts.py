@@ -63,23 +63,16 @@ def test_a_docstring_that_ends_early_cannot_smuggle_code_in():
         check_refinement(MBPP, smuggled)
 
 
-def test_rows_are_matched_by_name_or_by_position():
+def test_prompts_are_matched_by_task_id():
     ids = ["Mbpp/1", "Mbpp/2"]
-    assert match_prompts([{"task_id": "Mbpp/2", "Fixed": "x", "Human Check": "No"}], ids) == {"Mbpp/2": "x"}
-    assert match_prompts([{"Fixed": "x"}, {"Fixed": "y"}], ids) == {"Mbpp/1": "x", "Mbpp/2": "y"}
-
-
-@pytest.mark.parametrize(
-    ("rows", "named"),
-    [
-        ([], "no row"),
-        ([{"task_id": "Mbpp/1", "text": "x"}], "columns found: task_id, text"),
-        ([{"prompt": "x"}], "1 rows for 2 problems"),
-        ([{"task_id": "Mbpp/3", "prompt": "x"}], "Mbpp/3"),
-        ([{"task_id": "Mbpp/1", "prompt": "x"}] * 2, "is duplicated"),
-        ([{"task_id": "Mbpp/1", "prompt": " "}], "is empty"),
-    ],
-)
-def test_files_that_cannot_be_matched_are_refused(rows, named):
-    with pytest.raises(CulturevalError, match=named):
-        match_prompts(rows, ["Mbpp/1", "Mbpp/2"])
+    assert match_prompts([{"task_id": "Mbpp/2", "prompt": "x\r\n", "note": ""}], ids) == {"Mbpp/2": "x\n"}
+    row = {"task_id": "Mbpp/1", "prompt": "x"}
+    for rows, named in (
+        ([{"task_id": "Mbpp/1", "text": "x"}], "no text in the column"),
+        ([{"prompt": "x"}], "task_id is None"),
+        ([row | {"task_id": "Mbpp/3"}], "Mbpp/3"),
+        ([row, row], "row 2.*duplicated"),
+        ([row | {"prompt": " "}], "no text"),
+    ):
+        with pytest.raises(CulturevalError, match=named):
+            match_prompts(rows, ids)

@@ -24,7 +24,7 @@ def variants():
     for name, suite in all_suites().items():
         for option in (None, *suite.part("options")):
             values = [value for value in option.values if value != option.default] if option else [None]
-            for form, value in itertools.product(("auto", "original"), values):
+            for form, value in itertools.product(("curated", "original"), values):
                 yield name, form, {option.name: value} if option else {}
 
 

@@ -96,11 +96,11 @@ def test_a_command_s_options_go_over_the_environment_reach_threads_and_are_gone_
     monkeypatch.setenv("CULTUREVAL_RESUME", "0")
     monkeypatch.setenv("CULTUREVAL_MODEL_SETTINGS", '{"dtype": "float16", "batch_size": 3}')
     environment = dict(os.environ)
-    options, resume, model = run("--resume", box_format="qwen3_vl", bad_rows="skip", dtype="float32")
-    assert (options.root, options.bad_rows, options.suite["box_format"]) == (samples_root(), "skip", "qwen3_vl")
+    options, resume, model = run("--resume", box_format="qwen3_vl", columns="id=key", dtype="float32")
+    assert (options.root, options.columns, options.suite["box_format"]) == (samples_root(), {"id": "key"}, "qwen3_vl")
     assert (resume, model) == (True, {"model": "org/model", "dtype": "float32", "batch_size": 3})
     options, resume, model = run()
-    assert (options.root, options.bad_rows, options.suite["box_format"]) == (samples_root(), "few", "xywh")
+    assert (options.root, options.columns, options.suite["box_format"]) == (samples_root(), {}, "xywh")
     assert (resume, model) == (False, {"model": "org/model", "dtype": "float16", "batch_size": 3})
     with monkeypatch.context() as patch:
         patch.setenv("CULTUREVAL_RESUME", "1")
@@ -113,7 +113,7 @@ def test_an_error_ends_the_override_and_blocks_nest(tmp_path):
         with use_settings(current_settings().with_(cache=str(tmp_path))):
             with use_settings(current_settings().with_(form="original")):
                 assert (user_cache(), current_settings().form) == (tmp_path, "original")
-            assert current_settings().form == "auto"
+            assert current_settings().form == "curated"
             current_settings().with_(data_root="/no/such/folder")
     assert user_cache() != tmp_path
 
@@ -121,11 +121,11 @@ def test_an_error_ends_the_override_and_blocks_nest(tmp_path):
 @pytest.mark.parametrize(
     ("name", "text", "message"),
     [
-        ("bad_rows", "ignore", "BAD_ROWS=ignore: it should be 'few', 'stop' or 'skip'"),
+        ("form", "auto", "FORM=auto: it should be 'curated', 'original' or 'mixed'"),
         ("resume", "maybe", "RESUME=maybe: it should be a valid boolean"),
         ("caption_bertscore_layer", "0", "CAPTION_BERTSCORE_LAYER=0: it should be greater than 0"),
         ("cache", "~no-such-user/x", "CACHE=~no-such-user/x names no user of this machine"),
-        ("sources", "/none.yaml", "SOURCES=/none.yaml is not a file"),
+        ("columns", "question", "COLUMNS=question is not NAME=THEIRS"),
         ("judge_settings", '["sk-SECRET"]', "JUDGE_SETTINGS: it should be a valid dictionary"),
         ("model_settings", '{"api_key": "sk-SECRET", "x": ' + "1" * 5000, "MODEL_SETTINGS is not JSON"),
         ("model_settings", '{"api_key": "sk-SECRET", "x": ' + "[" * 200_000, "MODEL_SETTINGS is not JSON"),

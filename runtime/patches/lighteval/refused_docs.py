@@ -15,7 +15,6 @@ from lighteval.models.model_output import ModelResponse
 
 from cultureval.runtime.doc_fields import specific_of
 from cultureval.runtime.errors import CulturevalError, shorten
-from cultureval.runtime.settings import current_settings
 
 
 @dataclass
@@ -73,7 +72,7 @@ def leave_out(
             first, response = own[0]
             empty[name] = f"{image_of(first) if first.images else name_of(first)}: {response.reason}"
         _list_in_report(tasks[name].config, own)
-        for doc, response in own if are_rows() else ():
+        for doc, response in own:
             doc.specific = {**specific_of(doc), "unscored": "failed" if response.kind in FAILED else "refused"}
     if empty and not kept:
         named = "; ".join(f"{name} ({reason})" for name, reason in empty.items())
@@ -81,11 +80,6 @@ def leave_out(
             f"No row is left to score of {named}. The same command asks these rows again, once what it names is mended."
         )
     return kept, {name: (tasks.pop(name), f"No row has an answer ({reason}).") for name, reason in empty.items()}
-
-
-def are_rows() -> bool:
-    """Whether docs without a usable answer are rows of their tasks, without scores; else they are skipped."""
-    return current_settings().on_refused == "unscored" or current_settings().bad_rows != "skip"
 
 
 def values_of_unscored(metrics: Sequence[Any], doc: Any) -> dict[str, float | None]:
@@ -114,7 +108,7 @@ def _list_in_report(config: Any, refused: Sequence[Refused]) -> None:
         column = {"column": "image", "value": shorten(image_of(doc))} if doc.images else {"item": name_of(doc)}
         rows.append(place | column | {"reason": response.reason, "kind": response.kind})
     moved, counts = len({(row["file"], row["row"]) for row in rows}), report["row_counts"]
-    kept, counted = ("refused_rows", "refused") if are_rows() else ("skipped_rows", "skipped")
+    kept, counted = "refused_rows", "refused"
     config.rows_report = {
         **report,
         kept: [*report.get(kept, ()), *rows],
