@@ -17,12 +17,12 @@ from cultureval.runtime.printing import print_note
 from cultureval.runtime.saving import require_folder
 from cultureval.runtime.settings import Settings, current_settings, use_settings, variable_of
 from cultureval.tasks.catalogue import all_suites, all_tasks, kind_of, name_and_shots
-from cultureval.tasks.kinds import Kind
 from cultureval.tasks.manifest import manifest_of
 from cultureval.tasks.options import all_options, options_of_model, read_data_options
 from cultureval.tasks.reading import BrokenRows, PreparedSubset, prepare_subset, require_examples
 from cultureval.tasks.registration import registered
 from cultureval.tasks.selection import select_tasks
+from cultureval.tasks.suite import Kind
 
 Check = Callable[[], object]
 
@@ -83,7 +83,7 @@ def preflight(
         options = read_data_options() if readable else None
     with use_settings(_settings_with_tasks(problems)):
         selected, explicit = _select(names, problems)
-        kinds = _kinds(selected, problems)
+        kinds = {name: kind_of(name) for name in selected}
         begun = _begin_waiting(kinds.values())
         subsets, missing = _read_data(selected, explicit, options, limit, problems) if options else ({}, [])
         kinds = {name: kind for name, kind in kinds.items() if name not in missing}
@@ -178,15 +178,6 @@ def _select(names: list[str], problems: ProblemList) -> tuple[list[str], set[str
             selected |= dict.fromkeys(found)
             explicit |= one_by_one
     return list(selected), explicit
-
-
-def _kinds(names: Iterable[str], problems: ProblemList) -> dict[str, Kind]:
-    """How each task is asked and scored; tasks of a suite without such a table are left out, and told."""
-    kinds: dict[str, Kind] = {}
-    for name in names:
-        with problems.collecting():
-            kinds[name] = kind_of(name)
-    return kinds
 
 
 def _shows_images(name: str) -> bool:

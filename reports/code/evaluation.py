@@ -21,8 +21,7 @@ from cultureval.runtime.errors import CulturevalError, counted, escaped, shown_n
 from cultureval.runtime.rounding import printed
 from cultureval.runtime.rows_report import KINDS
 from cultureval.runtime.signatures import installed_versions, signature
-from cultureval.tasks.qimma.code_data import ProblemSet, require_whole
-from cultureval.tasks.qimma.options import SHORTENED_CODE
+from cultureval.tasks.qimma.code_data import SHORTENED_CODE, ProblemSet, require_whole
 
 Report = dict[str, Any]
 PACKAGES = ("cultureval", "evalplus", "numpy")

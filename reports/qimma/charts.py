@@ -5,7 +5,7 @@ from cultureval.reports.leaderboard.assets import shown
 from cultureval.reports.leaderboard.board import BoardTable
 from cultureval.reports.model_sizes import family
 from cultureval.runs.table import AVERAGE
-from cultureval.tasks.qimma.averages import benchmark_tasks
+from cultureval.tasks.qimma.benchmarks import benchmark_tasks
 from cultureval.tasks.suite import SCORE
 
 

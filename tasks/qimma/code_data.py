@@ -18,11 +18,10 @@ from cultureval.runtime.data.row_files import PlacedRow, Row, read_rows
 from cultureval.runtime.data.user_cache import user_cache, write_atomically
 from cultureval.runtime.errors import BadRow, CulturevalError, MissingColumn, SourceUnavailable, counted, shown_names
 from cultureval.runtime.patches.evalplus import evalplus_problems
-from cultureval.runtime.settings import current_settings
+from cultureval.runtime.settings import Option, current_settings
 from cultureval.tasks.catalogue import all_tasks
 from cultureval.tasks.cleaned_data import SOURCE_ROW, CleanedRecord, cleaned_files, cleaned_record
 from cultureval.tasks.manifest import Selection, manifest_of, refuse_on_cleaned
-from cultureval.tasks.qimma.options import SHORTENED_CODE
 
 if TYPE_CHECKING:
     from lighteval.tasks.requests import Doc
@@ -30,6 +29,13 @@ if TYPE_CHECKING:
     from cultureval.metrics.code.rules import Dataset
 
 REPO = "tiiuae/evalplus-arabic"
+SHORTENED_CODE = Option(
+    "shortened_code",
+    "CULTUREVAL_SHORTENED_CODE",
+    "refuse",
+    "`score` scores code problems that are fewer, or have fewer tests, than published; `refuse` (default) does not",
+    values=("refuse", "score"),
+)
 
 
 @dataclass(frozen=True)
