@@ -13,8 +13,9 @@ from cultureval.prompts.templates import load_template, template_hash
 from cultureval.runtime.data_options import DataOptions
 from cultureval.runtime.errors import BadRow, CulturevalError
 from cultureval.tasks.catalogue import all_tasks
+from cultureval.tasks.kinds import MULTIPLE_CHOICE_KIND
 from cultureval.tasks.reading import prepare_subset, prompt_template
-from cultureval.tasks.suite import Benchmark, MetricSet, Source, Subset
+from cultureval.tasks.suite import Benchmark, Source, Subset
 
 OPTIONS = ["cat", "5", "a (b)", "dog\nhouse"]
 
@@ -111,8 +112,8 @@ def test_a_row_with_other_labels_than_its_template_stops_the_run_with_template_l
     folder.mkdir(parents=True)
     (folder / "test.jsonl").write_text(json.dumps({"q": "?", "o": ["x", "y"]}), encoding="utf-8")
     source = Source("org/name", "original", own_prompt, pool_configs=True)
-    metric_set = MetricSet("multiple_choice", "MCQ", ("acc",))
-    (task,) = Benchmark("B", "d", "b", (source,), (Subset("S", ""),), metric_set, name).tasks("s")
+    subsets = (Subset("S", ""),)
+    (task,) = Benchmark("B", MULTIPLE_CHOICE_KIND, sources=(source,), subsets=subsets, template=name).tasks("s")
     with pytest.raises(CulturevalError, match="row 0 of test.jsonl: .* does not show 1, 2 as the labels .*mcq names"):
         prepare_subset(task, DataOptions(root=tmp_path / "data"))
     with pytest.raises(CulturevalError, match="no labels to score"):
