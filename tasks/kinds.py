@@ -236,7 +236,14 @@ def _given(given: Mapping[str, Any], name: str) -> Any:
 
 def _slots(given: Mapping[str, Any], *others: str) -> dict[str, str]:
     """The texts for the prompt's slots: all but the image and what the kind reads itself."""
-    return {name: readable(value, name) for name, value in given.items() if name not in ("image", *others)}
+    return {name: _text(value, name) for name, value in given.items() if name not in ("image", *others)}
+
+
+def _text(value: Any, name: str) -> str:
+    text = readable(value, name)
+    if not text:
+        raise BadRow(name, value, "is empty")
+    return text
 
 
 def _choice(labels: Sequence[str], given: Mapping[str, Any], preparation: Preparation) -> PreparedRow:
@@ -245,7 +252,7 @@ def _choice(labels: Sequence[str], given: Mapping[str, Any], preparation: Prepar
         raise BadRow("options", options, f"are not two to {len(labels)} options, as there are labels")
     if gold not in labels[: len(options)]:
         raise BadRow("gold", gold, f"is not one of the labels {' '.join(labels[: len(options)])}")
-    question = readable(_given(given, "question"), "question")
+    question = _text(_given(given, "question"), "question")
     slots = _slots(given, "question", "options", "gold")
     return choice_row(
         preparation.template, question, options, [labels.index(gold)], slots.pop("context", None), **slots

@@ -51,8 +51,6 @@ def test_all_that_our_suites_name_is_there(name):
     functions = ("of_model", "before_run", "comparison", "analysis", "outputs", "picture", "fooled", "tables")
     for field in (*functions, "run_files", "charts", "averages"):
         assert getattr(suite, field) is None or callable(suite.part(field))
-    for task in suite.tasks():
-        assert {metric.metric_name for metric in task.kind.metrics()} >= {*task.metrics} - {"n_items", "n_q_plus"}
     assert suite.title and (Path(__file__).parents[2] / suite.page).is_file()
 
 
