@@ -8,7 +8,6 @@ import pytest
 from own_benchmark import ANSWERED, PROVERBS, write_benchmark
 
 from cultureval import Benchmark, generate, judged, multiple_choice
-from cultureval.metrics.lighteval.free_answers import function_metrics
 from cultureval.runtime.data_options import DataOptions
 from cultureval.runtime.errors import CulturevalError, MissingColumn
 from cultureval.tasks.catalogue import all_suites, all_tasks, suites
@@ -193,6 +192,8 @@ def test_lm_eval_gets_its_task_on_demand(folder, monkeypatch):
 
 
 def test_functions_score_answers_within_their_range():
+    from cultureval.metrics.lighteval.free_answers import function_metrics
+
     kind = generate({"exact": lambda answer, right: answer in right}, "$question")
     (metric,) = function_metrics(
         kind.declared, {"exact": lambda answer, right: 7 if answer == "bad" else answer in right}
