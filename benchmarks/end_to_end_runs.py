@@ -162,10 +162,10 @@ class TimedCommands:
 
     def lm_eval(self, out: Path, tasks: Mapping[str, Any]) -> float:
         """Seconds of `lm_eval` on these tasks, by our export of them."""
-        from cultureval.tasks.harnesses.lm_eval_files import INCLUDE_PATH, harness_name
+        from cultureval.tasks.harnesses.lm_eval_files import harness_name, write_task_files
 
         command = ["-m", "lm_eval", "--model", "hf", "--model_args", f"pretrained={self.model},dtype={self.dtype}"]
-        command += ["--tasks", ",".join(map(harness_name, tasks)), "--include_path", str(INCLUDE_PATH)]
+        command += ["--tasks", ",".join(map(harness_name, tasks)), "--include_path", str(write_task_files())]
         command += ["--batch_size", str(self.batch_size), "--device", self.device]
         return self._seconds([*command, "--log_samples", "--output_path", str(out), *self.limit])
 

@@ -135,10 +135,10 @@ class Runs:
             named = ",".join(f"{task}|{case.shots}" for task in tasks)
             command = ["-m", "cultureval.scripts.main", "lighteval", "accelerate", settings, named]
             return [*command, "--custom-tasks", "cultureval.tasks", "--output-dir", str(out)]
-        from cultureval.tasks.harnesses.lm_eval_files import INCLUDE_PATH, harness_name
+        from cultureval.tasks.harnesses.lm_eval_files import harness_name, write_task_files
 
         command = ["-m", "lm_eval", "--model", "hf", "--model_args", f"pretrained={model},dtype=float32"]
-        command += ["--tasks", ",".join(map(harness_name, tasks)), "--include_path", str(INCLUDE_PATH)]
+        command += ["--tasks", ",".join(map(harness_name, tasks)), "--include_path", str(write_task_files())]
         command += ["--batch_size", str(BATCH), "--device", "cpu", "--apply_chat_template", "--output_path", str(out)]
         command += ["--num_fewshot", str(case.shots), "--fewshot_as_multiturn", "True"] if case.shots else []
         return command + (["--gen_kwargs", f"max_gen_toks={case.new_tokens}"] if case.new_tokens else [])

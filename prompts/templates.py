@@ -139,9 +139,21 @@ class PromptTemplate(HeadedTemplate):
         return CulturevalError(f"The prompt template {self.name} ({self.path}) {what}.")
 
 
+@dataclass(frozen=True)
+class _TextInCode(PromptTemplate):
+    """The template of a benchmark in one file."""
+
+    text: str
+
+    @property
+    def file_text(self) -> str:  # type: ignore[override]
+        """Head and text."""
+        return self.text
+
+
 @cache
 def load_template(name: str) -> PromptTemplate:
-    """The template of a name.
+    """The template of a name, or of a text that begins with a head.
 
     Args:
         name: `FOLDER/FILE` below `cultureval.prompts`, such as `qimma/templates/mcq`; `PACKAGE:FOLDER/FILE` in any
@@ -151,6 +163,8 @@ def load_template(name: str) -> PromptTemplate:
     Raises:
         CulturevalError: There is no such package or file.
     """
+    if name.startswith("---\n"):
+        return _TextInCode(Path("of its benchmark"), "in code", name)
     package, colon, path = name.rpartition(":")
     in_package = bool(colon) and not Path(name).is_absolute()
     try:

@@ -13,12 +13,11 @@ from cultureval.runtime.data_options import DataOptions
 from cultureval.runtime.errors import CulturevalError, shown_names
 from cultureval.runtime.extras import PARTS, install_command, missing_packages, requirements_of
 from cultureval.runtime.settings import current_settings, variable_of
-from cultureval.tasks.catalogue import all_suites, all_tasks, kind_of
-from cultureval.tasks.kinds import Instrument
+from cultureval.tasks.catalogue import all_suites, all_tasks
 from cultureval.tasks.options import read_data_options
 from cultureval.tasks.reading import find_subset
 from cultureval.tasks.registration import mirror_arguments, registered
-from cultureval.tasks.suite import Task
+from cultureval.tasks.suite import Instrument, Task
 
 MOST_NAMED = 3  # groups of which tasks cannot run
 
@@ -74,14 +73,11 @@ def suite_findings(suite: str) -> list[Finding]:
     found = [_data_of(suite, tasks)]
     if images and missing_packages("vision"):
         found.append(Finding("missing", "the extra `vision`", install_command("vision"), images))
-    try:
-        scored: dict[Instrument, list[str]] = {}
-        for task in tasks:
-            instrument = kind_of(task.task).instrument
-            if instrument and instrument.needs:
-                scored.setdefault(instrument, []).append(task.task)
-    except CulturevalError as error:
-        return [*found, Finding("missing", "its kinds", str(error), tuple(task.task for task in tasks))]
+    scored: dict[Instrument, list[str]] = {}
+    for task in tasks:
+        instrument = task.kind.instrument
+        if instrument and instrument.needs:
+            scored.setdefault(instrument, []).append(task.task)
     return [*found, *(_instrument(suite, one, tuple(names)) for one, names in scored.items())]
 
 
@@ -91,7 +87,7 @@ def _data_of(suite: str, tasks: Sequence[Task]) -> Finding:
     except CulturevalError as error:
         return Finding("missing", "data", str(error), tuple(task.task for task in tasks))
     without = tasks_without_data(tasks, options)
-    if suite in registered().installed | registered().custom:  # its author knows where they are
+    if suite in registered().from_others():  # its author knows where they are
         how = f"--data DIR, with {shown_names(sorted({task.sources[0].repo for task in tasks}), MOST_NAMED)} inside"
     else:
         how = f"cultureval mirror {mirror_arguments(suite)} --output-dir DIR, then --data DIR"

@@ -3,9 +3,9 @@
 from collections.abc import Iterable, Sequence
 
 from cultureval.reports.terminal_tables import terminal_table
-from cultureval.runtime.errors import CulturevalError, shown_names
-from cultureval.runtime.printing import folded, print_note, terminal_width
-from cultureval.tasks.catalogue import all_suites, all_tasks, groups, kind_of
+from cultureval.runtime.errors import shown_names
+from cultureval.runtime.printing import folded, terminal_width
+from cultureval.tasks.catalogue import all_suites, all_tasks, groups
 from cultureval.tasks.checking import SubsetCounts, other_sums
 from cultureval.tasks.suite import Suite, Task
 
@@ -73,11 +73,7 @@ def _group_text(tasks: Sequence[Task]) -> str:
 def _needs(suite: Suite, tasks: Sequence[Task]) -> str:
     """What a run of the tasks needs: of the model, to score answers, to get the data."""
     needs = ["vision model" if any(task.images for task in tasks) else "text model"]
-    try:
-        kinds = [kind_of(task.task) for task in tasks]
-    except CulturevalError as error:  # of another package; the other suites are listed
-        print_note(str(error))
-        return "cannot be loaded"
+    kinds = [task.kind for task in tasks]
     needs += ["log-probabilities"] if any(kind.generation_size < 0 for kind in kinds) else []
     needs += dict.fromkeys(kind.instrument.needs for kind in kinds if kind.instrument and kind.instrument.needs)
     needs += ["gated data"] if all(task.sources[0].gated for task in tasks) else []

@@ -19,7 +19,7 @@ from cultureval.runtime.settings import Option, current_settings, use_settings
 from cultureval.tasks.registration import registered
 
 FLAG = "--custom-suites"
-HELP = "A suite that is not installed: a module, .py file or folder. Repeatable."
+HELP = "Benchmarks that are not installed: a .py file or a module. Repeatable."
 PREFIX = "suite_option_"  # of the parameters' names, so that none is that of the command's own
 WIDEST_VALUES = 40  # characters of values that help shows beside an option; more stand in its text
 SuiteOptions = tuple[tuple[Option[Any], str], ...]  # options and the suites that they are of
@@ -69,7 +69,7 @@ def _option() -> Any:
     """The option as typer makes it; its value is not passed to the command, since it is in the settings."""
 
     def command(
-        custom_suites: Annotated[list[str] | None, typer.Option(FLAG, metavar="MODULE_OR_PATH", help=HELP)] = None,
+        custom_suites: Annotated[list[str] | None, typer.Option(FLAG, metavar="FILE.py", help=HELP)] = None,
     ) -> None:
         """Never called."""
 

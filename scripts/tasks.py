@@ -1,7 +1,6 @@
-"""What is evaluated: `cultureval tasks`, `check`, `mirror`, `new-benchmark` and `export`."""
+"""What is evaluated: `cultureval tasks`, `check` and `mirror`."""
 
 import json as json_format
-import shlex
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
@@ -10,8 +9,8 @@ import typer
 
 from cultureval.runtime.data.user_cache import write_json_lines
 from cultureval.runtime.errors import CulturevalError
+from cultureval.runtime.settings import current_settings, use_settings
 from cultureval.scripts.options import Data, Form, OnlyJson, Renamed, Tasks, data_settings
-from cultureval.scripts.suite_options import WithCustomSuites, command_group
 from cultureval.tasks.catalogue import all_tasks, name_and_shots, require_suites, suites
 from cultureval.tasks.options import read_data_options
 from cultureval.tasks.registration import unknown_name_hint
@@ -24,8 +23,15 @@ def list_tasks(
     suite: Annotated[str | None, typer.Option(help="Only this suite: its groups.")] = None,
     all: Annotated[bool, typer.Option("--all", help="List every task, not suites or groups.")] = False,
     json: Annotated[bool, typer.Option("--json", help="Print the tasks as a JSON list and nothing else.")] = False,
+    lm_eval_path: Annotated[
+        bool, typer.Option("--lm-eval-path", help="Write the tasks for lm-evaluation-harness and print their folder.")
+    ] = False,
 ) -> None:
     """Lists the suites, a suite's groups, or a group's subsets. Example: cultureval tasks --suite qimma"""
+    if lm_eval_path:
+        from cultureval.tasks.harnesses.lm_eval_files import write_task_files
+
+        return print(write_task_files())
     print(_listed(names or [], suite, all, json))
 
 
@@ -45,25 +51,6 @@ def _listed(names: list[str], suite: str | None, every: bool, json: bool) -> str
     if every or len(whole) < len(names):
         return groups_text(chosen)
     return "\n\n".join(map(suite_text, whole)) or suites_text()
-
-
-def new_benchmark(
-    name: Annotated[
-        str, typer.Argument(metavar="NAME", help="Name of the package, the suite and its first benchmark.")
-    ],
-    labels: Annotated[str, typer.Option(help="The labels of options, in order; the model scores these.")] = "A B C D",
-    language: Annotated[str, typer.Option(help="ISO 639 code of its language.")] = "en",
-    output_dir: Annotated[Path, typer.Option(help="Folder in which it is created.")] = Path(),
-) -> None:
-    """Writes a small benchmark that already runs. Example: cultureval new-benchmark my_suite --language fa"""
-    from cultureval.tasks.new_suite import write_suite
-
-    folder = write_suite(name, labels.split(), language, output_dir)
-    place, samples = shlex.quote(str(folder)), shlex.quote(str(folder / "samples"))
-    print(f"Written: {folder}, a package with the suite {name!r}. Try it, then add your rows and texts:")
-    print(f"  cultureval eval MODEL {name} --custom-suites {place} --data {samples}")
-    print(f"  python -m pytest {place}    # after pip install pytest")
-    print(f"  pip install --editable {place}    # then --custom-suites is not needed")
 
 
 def mirror(
@@ -93,8 +80,11 @@ def check(
 ) -> None:
     """Reads every row of the tasks' data and counts what is broken or duplicate.
 
-    Exit status 1: a row is broken, or the examples of TASK|2 are too few. Example: cultureval check qimma --data DIR
+    Of the file of a benchmark (proverbs.py) it tries ten rows and prints the first prompt. Exit status 1: a row is
+    broken, or the examples of TASK|2 are too few. Example: cultureval check qimma --data DIR
     """
+    if any(name.endswith(".py") for name in tasks):
+        return _try_files(tasks, data)
     with data_settings(data, form, renamed=renamed):
         from cultureval.reports.task_list import data_check_text
         from cultureval.tasks.checking import check_data
@@ -108,30 +98,11 @@ def check(
         raise typer.Exit(1)
 
 
-export = command_group("Writes our tasks as files of other harnesses. Example: cultureval export lm-eval --where")
+def _try_files(files: list[str], data: str | None) -> None:
+    with use_settings(current_settings().with_(data_root=data, custom_suites=",".join(files))):
+        from cultureval.tasks.trial import try_file
 
-
-@export.callback()
-def harnesses() -> None:
-    """Each harness is a command."""
-
-
-@export.command("lm-eval", cls=WithCustomSuites)
-def lm_eval(
-    suite: Annotated[list[str] | None, typer.Argument(metavar="[SUITE]...", help="Only these suites.")] = None,
-    output_dir: Annotated[
-        Path | None, typer.Option("--output-dir", "--to", help="Output folder of the tasks, a YAML file each.")
-    ] = None,
-    where: Annotated[bool, typer.Option("--where", help="Print the folder of the installed tasks.")] = False,
-) -> None:
-    """Tasks for lm-evaluation-harness. Example: lm_eval --include_path "$(cultureval export lm-eval --where)" ..."""
-    from cultureval.tasks.harnesses.lm_eval_files import INCLUDE_PATH, write_task_files
-
-    if where == (output_dir is not None) or (where and suite):
-        raise CulturevalError("Say either --where, or --to DIR (with names of suites for these only).")
-    if output_dir is None:
-        print(INCLUDE_PATH)
-        return
-    require_suites(suite or ())
-    count = write_task_files(output_dir, suite or suites())
-    print(f"{count} files in {output_dir}. Run them with: lm_eval --include_path {output_dir} --tasks NAME ...")
+        trials = [one for file in files for one in try_file(Path(file), read_data_options())]
+    print("\n\n".join(one.text for one in trials))
+    if any(one.wrong for one in trials):
+        raise typer.Exit(1)

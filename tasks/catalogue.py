@@ -7,9 +7,8 @@ from typing import Any
 
 from cultureval.metrics.declared import Declared
 from cultureval.runtime.errors import CulturevalError, did_you_mean
-from cultureval.tasks.kinds import Kind
 from cultureval.tasks.registration import registered, unknown_suite_hint
-from cultureval.tasks.suite import Suite, Task
+from cultureval.tasks.suite import Kind, Suite, Task
 
 _PASS_AT_K = re.compile(r"pass@\d+$")
 
@@ -124,19 +123,13 @@ def mixed_averages(results: Mapping[str, Any]) -> list[str]:
 
 def kind_of(name: str) -> Kind:
     """The kind of a task, whose name may end in `|k` for few-shot examples."""
-    found = registered()
-    task = found.tasks[name_and_shots(name)[0]]
-    return found.suites[task.suite].kind(task.metric_set)
+    return all_tasks()[name_and_shots(name)[0]].kind
 
 
 def rows_per_item(task: str) -> int:
     """Rows of a task that are scored together as one item; 1 where the catalogue does not know it. `|k` may follow."""
-    found = registered()
-    known = found.tasks.get(name_and_shots(task)[0])
-    try:
-        return found.suites[known.suite].kind(known.metric_set).rows_per_item if known else 1
-    except CulturevalError:  # its suite's table lacks the kind, which listing and evaluating tell: scores are shown
-        return 1
+    known = known_task(task)
+    return known.kind.rows_per_item if known else 1
 
 
 def declared_metric(task: str, metric: str) -> Declared | None:

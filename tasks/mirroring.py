@@ -12,7 +12,7 @@ from cultureval.runtime.data.scorers import is_address, is_hub_id, scorer_place
 from cultureval.runtime.data.user_cache import write_atomically
 from cultureval.runtime.data_options import DataOptions
 from cultureval.runtime.errors import CulturevalError
-from cultureval.tasks.catalogue import all_suites, all_tasks, require_suites, suites
+from cultureval.tasks.catalogue import all_tasks, require_suites, suites
 from cultureval.tasks.suite import Source, Task
 
 REVISION = ".cultureval-revision"  # file that holds the commit of what was fetched
@@ -85,7 +85,7 @@ def _tried(name: str, download: Callable[[], str], how_to_get: str = "") -> str:
 
 def scorer_sources(tasks: list[Task]) -> list[str]:
     """Hub ids and addresses of what scores these tasks, each once; local models of the settings are left out."""
-    instruments = [all_suites()[task.suite].kind(task.metric_set).instrument for task in tasks]
+    instruments = [task.kind.instrument for task in tasks]
     sources = [source for instrument in dict.fromkeys(instruments) if instrument for source in instrument.sources()]
     return [source for source in dict.fromkeys(sources) if is_address(source) or is_hub_id(source)]
 

@@ -2,26 +2,18 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
-from functools import cache, partial
+from functools import partial
 from typing import Any
 
 from cultureval.runtime.data_options import DataOptions
 from cultureval.runtime.errors import all_of
 from cultureval.runtime.settings import Option, Settings, check_names, current_settings, warn_of_unknown_variables
-from cultureval.tasks.registration import Registered, registered
+from cultureval.tasks.registration import registered
 
 
 def all_options(settings: Settings | None = None) -> tuple[Option[Any], ...]:
     """The options of all suites that these (or the current) settings register; suites may share one."""
-    return _options_of(registered(settings))
-
-
-@cache
-def _options_of(found: Registered) -> tuple[Option[Any], ...]:
-    options: list[Option[Any]] = []
-    for suite in found.suites.values():
-        options += [option for option in suite.part("options") if option not in options]
-    return tuple(options)
+    return tuple(dict.fromkeys(option for suite in registered(settings).suites.values() for option in suite.options))
 
 
 def check_variables() -> None:

@@ -15,11 +15,11 @@ from cultureval.runtime.printing import print_note
 from cultureval.runtime.saving import require_folder
 from cultureval.runtime.settings import current_settings, use_settings, variable_of
 from cultureval.tasks.catalogue import all_suites, all_tasks, kind_of, name_and_shots
-from cultureval.tasks.kinds import Kind
 from cultureval.tasks.manifest import manifest_of
 from cultureval.tasks.options import all_options, options_of_model, read_data_options
 from cultureval.tasks.reading import BrokenRows, PreparedSubset, prepare_subset, require_examples
 from cultureval.tasks.selection import select_tasks
+from cultureval.tasks.suite import Kind
 
 Check = Callable[[], object]
 
@@ -112,16 +112,12 @@ def _selected(names: Sequence[str], problems: ProblemList) -> tuple[list[str], s
     """As `select_tasks`, and how each task is asked and scored; wrong names are collected, and the others selected."""
     selected: dict[str, None] = {}
     explicit: set[str] = set()
-    kinds: dict[str, Kind] = {}
     for name in names:
         with problems.collecting():
             found, one_by_one = select_tasks([name])
             selected |= dict.fromkeys(found)
             explicit |= one_by_one
-    for name in selected:
-        with problems.collecting():
-            kinds[name] = kind_of(name)
-    return list(selected), explicit, kinds
+    return list(selected), explicit, {name: kind_of(name) for name in selected}
 
 
 def _read_data(

@@ -271,7 +271,7 @@ def prompt_template(task: Task, options: DataOptions) -> str:
 
 
 def parity_of(task: Task, options: DataOptions) -> str:
-    """How a task's prompts become tokens (`MetricSet.parity`): "paper" or "sound"; "" where the task has no choice."""
+    """How a task's prompts become tokens (`Kind.parity`): "paper" or "sound"; "" where the task has no choice."""
     values = {f"{{{name}}}": value for name, value in with_defaults(options).suite.items()}
     parity = values.get(task.parity, task.parity)
     if parity not in ("", *PARITIES):

@@ -1,36 +1,116 @@
-"""The types of a suite of benchmarks: plain data that load neither LightEval nor torch.
+"""The types of a suite of benchmarks: plain data that load neither LightEval nor torch, checked when they are made."""
 
-A suite is one object, `Suite`, which its package offers as `SUITE` (a tuple of several where one package holds
-several). What it has in other rooms, or what is slow to load, it names by dotted strings "package.module:attribute".
-"""
-
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, ConfigDict
+from pydantic.dataclasses import dataclass
 
 from cultureval.metrics.declared import Metrics
 from cultureval.prompts.preparation import Prepare, PreparedRow
 from cultureval.runtime.data.row_files import PlacedRow
 from cultureval.runtime.dotted_names import load_attribute
-from cultureval.runtime.errors import CulturevalError, shorten
-from cultureval.tasks.kinds import Kind
+from cultureval.runtime.errors import CulturevalError
+from cultureval.runtime.settings import Option
 
-FUNCTIONS = (
-    "of_model",
-    "before_run",
-    "comparison",
-    "analysis",
-    "outputs",
-    "tables",
-    "picture",
-    "run_files",
-    "charts",
-    "averages",
-)  # fields of a suite
+STRICT = ConfigDict(extra="forbid", arbitrary_types_allowed=True)
+NAME = re.compile(r"(?!all$)[^\W_][\w\u200c &()+.-]*(?<! )")
+Function = str | Callable[..., Any] | None
 
 
-@dataclass(frozen=True)
+def _name(text: str) -> str:
+    if not NAME.fullmatch(text) or ".." in text:
+        raise ValueError(f"{text!r} is no name: write letters, digits, spaces and & ( ) + . - _, but not `all`")
+    return text
+
+
+def _repository(text: str) -> str:
+    if not re.fullmatch(r"[\w.-]+(/[\w.-]+)*", text) or ".." in text.split("/"):
+        raise ValueError(f"{text!r} is not of the form organisation/name")
+    return text
+
+
+def _language(code: str) -> str:
+    if not re.fullmatch("[a-z]{2,3}", code):
+        raise ValueError(f"{code!r} is no ISO 639 code such as fa or arz")
+    return code
+
+
+Name = Annotated[str, AfterValidator(_name)]  # it becomes part of file names
+Repository = Annotated[str, AfterValidator(_repository)]
+
+
+@dataclass(frozen=True, config=STRICT)
+class Instrument:
+    """What scoring needs besides the answers: a model, a judge, a sandbox.
+
+    Attributes:
+        name: Returns its name for the signature of the scores.
+        check: Tries it, before any answer is generated; raises CulturevalError where it cannot be used.
+        before_generation: Whether the check also runs under stock LightEval, which would otherwise generate for hours
+            answers that cannot be scored.
+        sources: Returns hub ids of the models, and addresses of the files, that `cultureval mirror` fetches.
+        lacking: Returns why some of the metrics cannot be computed, so that only they are left out; "" where all can.
+        without: The settings, by name, under which these metrics are left out.
+        needs: What a machine needs for it, as `cultureval tasks` lists it: "BERTScore model"; "" for nothing.
+    """
+
+    name: Callable[[], str]
+    check: Callable[[], None] = lambda: None
+    before_generation: bool = False
+    sources: Callable[[], tuple[str, ...]] = tuple
+    lacking: Callable[[], str] | None = None
+    without: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    needs: str = ""
+
+
+@dataclass(frozen=True, config=STRICT)
+class Kind:
+    """How the tasks of a benchmark are asked and scored.
+
+    Attributes:
+        name: Such as "multiple_choice".
+        task_type: Such as "MCQ".
+        declared: Its metrics, as `metrics.declared.declare` returns them, the headline first.
+        prompt: From a prepared row to a Doc of LightEval.
+        metrics: Makes the LightEval metrics.
+        generation_size: New tokens at most; -1 where nothing is generated.
+        stop_sequence: Stop strings of the generation.
+        instrument: The instrument of the metrics, if any.
+        rows_per_item: Rows that are scored together as one item, which a limit must not cut.
+        few_shot_prompt: As `prompt`, where the prompt differs after few-shot examples.
+        judge_templates: Templates for judges of the answers, where CULTUREVAL_JUDGE names judges.
+        not_generated: Of tasks whose choices are scored and that have no generative form: why.
+        parity: How prompts become tokens: "paper", as `lighteval vllm` makes them, or "sound"; `{name}` is replaced by
+            the value of that option of a suite. Without it they are sound, and the results say nothing of it.
+        instruction: The template that the kind adds to every prompt, for signatures.
+        template: The text of the prompt's template, for benchmarks in one file; its slots are what `row` returns.
+        rows: Makes the conversion of rows from a benchmark's function `row`.
+    """
+
+    name: str
+    task_type: str
+    declared: Metrics = field(hash=False)
+    prompt: Callable[..., Any]
+    metrics: Callable[[], Sequence[Any]]
+    generation_size: int = -1
+    stop_sequence: tuple[str, ...] = ()
+    instrument: Instrument | None = None
+    rows_per_item: int = 1
+    few_shot_prompt: Callable[..., Any] | None = None
+    judge_templates: tuple[str, ...] = ()
+    not_generated: str = ""
+    parity: str = ""
+    instruction: str = ""
+    template: str = ""
+    rows: Callable[[Callable[..., Any]], Prepare] | None = None
+
+
+@dataclass(frozen=True, config=STRICT)
 class Source:
     """One copy of a benchmark's data.
 
@@ -66,8 +146,8 @@ class Source:
         gated: Whether who gets it accepts terms, so that its texts are never uploaded.
     """
 
-    repo: str
-    form: str
+    repo: Repository
+    form: Literal["curated", "original"]
     prepare: Prepare
     as_curated: bool = False
     splits: tuple[str, ...] = ("test",)
@@ -77,9 +157,9 @@ class Source:
     files: tuple[str, ...] = ()
     columns: tuple[str, ...] = ()
     subset_of: Callable[[Mapping[str, Any]], str | None] | None = None
-    find: "Callable[[Path, Task], tuple[list[Path], list[Path]]] | None" = None
-    read: "Callable[[Sequence[Path], Task], Iterable[PlacedRow]] | None" = None
-    complete: "Callable[[list[PlacedRow], Task, Path], Iterable[PlacedRow]] | None" = None
+    find: Callable[..., tuple[list[Path], list[Path]]] | None = None
+    read: Callable[..., Iterable[PlacedRow]] | None = None
+    complete: Callable[[list[PlacedRow], Any, Path], Iterable[PlacedRow]] | None = None
     check: Callable[[Sequence[PreparedRow]], None] | None = None
     notes: Callable[[Sequence[PreparedRow]], list[str]] | None = None
     other_data: Callable[[Sequence[PreparedRow]], str] | None = None
@@ -96,82 +176,7 @@ class Source:
     gated: bool = False
 
 
-@dataclass(frozen=True)
-class Task:
-    """One LightEval task: a subset of a benchmark.
-
-    Attributes:
-        task: LightEval's name, `group:subset`, or the group alone where it holds one subset.
-        suite: Name of its suite (`qimma`).
-        benchmark: The benchmark's name in the suite's paper.
-        group: LightEval's group, whose subsets are averaged with equal weights.
-        subset: The subset's name in the paper.
-        domain: The paper's domain, under which benchmarks are averaged.
-        task_type: Such as "MCQ", "multi-select" or "QA".
-        metric_set: Key of how it is asked and scored, in the suite's table of kinds.
-        metrics: Names of the metrics in the results, the headline first.
-        declared: What is declared of them, by name; {} where their suite names them alone.
-        template: Prompt template of original rows (named as in `prompts.templates`); `{name}` is replaced by the value
-            of that option of a suite.
-        sources: The copies of its data, the preferred first.
-        subset_names: Names of the subset in the sources (of configs, of files, in cells).
-        expected_rows: Rows of the original source's subset, where known.
-        group_rows: Rows of all subsets of its group together, with or without examples, where their sum is known: by
-            form, "curated" or "original".
-        language: ISO 639 code.
-        register: "MSA", "dialectal" or, where that distinction does not apply, "standard".
-        images: Whether its prompts hold images, so that only vision-language models can run it.
-        shared_items: Name of its items where other tasks ask the same ones, in other languages or forms; "" where all
-            are its own.
-        mean: See `Subset`.
-        parity: See `MetricSet`.
-        instruction: See `MetricSet`.
-    """
-
-    task: str
-    suite: str
-    benchmark: str
-    group: str
-    subset: str
-    domain: str
-    task_type: str
-    metric_set: str
-    metrics: tuple[str, ...]
-    template: str
-    sources: tuple[Source, ...]
-    subset_names: tuple[str, ...]
-    expected_rows: int | None = None
-    group_rows: Mapping[str, int] = field(default_factory=dict, hash=False)
-    language: str = "ar"
-    register: str = "MSA"
-    images: bool = False
-    shared_items: str = ""
-    mean: str | None = None
-    parity: str = ""
-    instruction: str = ""
-    declared: Metrics = field(default_factory=dict, hash=False)
-
-    def expected(self, form: str) -> int | None:
-        """Rows of the published subset in that form, where known."""
-        alone = self.group_rows.get(form) if self.task == self.group else None
-        return self.expected_rows if form == "original" else alone
-
-    def as_record(self) -> dict[str, Any]:
-        """The task as `cultureval tasks --json` prints it; `source` is the original, `curated` QIMMA's copy."""
-        fields = ("task", "suite", "benchmark", "group", "subset", "domain", "task_type", "language", "register")
-        fields += ("images",)
-        record: dict[str, Any] = {name: getattr(self, name) for name in fields}
-        originals = [source.repo for source in self.sources if source.form == "original"]
-        curated = [source.repo for source in self.sources if source.form == "curated"]
-        return record | {
-            "metrics": list(self.metrics),
-            "source": originals[0],
-            "curated": curated[0] if curated else None,
-            "expected_rows": self.expected_rows,
-        }
-
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, config=STRICT)
 class Subset:
     """One row of a suite's table.
 
@@ -182,12 +187,12 @@ class Subset:
         aliases: Further names that sources use for it.
         template: Prompt template, where it differs from the benchmark's.
         sources: Copies of its data, where they differ from the benchmark's.
-        register: "MSA" or "dialectal".
+        register: "MSA", "dialectal" or, where that distinction does not apply, "standard".
         mean: A mean of the paper's, besides the group's, that the subset is a part of: `<group>:_<name>`.
     """
 
     name: str
-    key: str | None = None
+    key: Name | Literal[""] | None = None
     rows: int | None = None
     aliases: tuple[str, ...] = ()
     template: str | None = None
@@ -196,61 +201,91 @@ class Subset:
     mean: str | None = None
 
 
-@dataclass(frozen=True)
-class MetricSet:
-    """How a group of tasks is asked and scored.
+@dataclass(frozen=True, config=STRICT)
+class Benchmark:
+    """A benchmark: where its rows are, how one is read, how it is asked and scored.
+
+    A benchmark in one file has `repo`, `row` and one of the kinds of `tasks.kinds`; those of a suite have tables of
+    sources and subsets.
 
     Attributes:
-        key: Of the suite's table of kinds.
-        task_type: Such as "MCQ".
-        names: The metrics as `metrics.declared.declare` returns them, the headline first; or their names alone, of
-            which then nobody knows the range: a model with unscored items has no rank by them.
-        parity: How prompts become tokens: "paper", as `lighteval vllm` makes them, or "sound"; `{name}` is replaced by
-            the value of that option of a suite. Without it they are sound, and the results say nothing of it.
-        instruction: The template that the kind adds to every prompt, for signatures.
+        name: Its name in tables and, without `group`, in commands.
+        kind: How it is asked and scored.
+        repo: The hub's data set `org/name`, also the folder below a data root.
+        split: Its evaluated split.
+        few_shot_split: Its split of few-shot examples; "": none.
+        config: Its configuration on the hub; "": all of them.
+        row: From a row of the source to the slots of the prompt and the gold, as the kind says.
+        language: ISO 639 code.
+        domain: The paper's domain, under which benchmarks are averaged.
+        group: LightEval's group, whose subsets are averaged with equal weights; "": the name.
+        sources: The copies of its data, the preferred first; (): `repo`.
+        subsets: (): one, of the benchmark's name.
+        template: Prompt template of original rows (named as in `prompts.templates`), where the kind has none; `{name}`
+            is replaced by the value of that option of a suite.
+        images: Whether its prompts hold images, so that only vision-language models can run it.
+        shared_items: Name of its items where other tasks ask the same ones, in other languages or forms; "" where all
+            are its own.
+        group_rows: Rows of all subsets of its group together, with or without examples, where their sum is known: by
+            form, "curated" or "original".
     """
 
-    key: str
-    task_type: str
-    names: Metrics | tuple[str, ...] = field(hash=False)
-    parity: str = ""
-    instruction: str = ""
-
-
-@dataclass(frozen=True)
-class Benchmark:
-    """A benchmark of a suite: what its subsets have in common. The fields are those of `Task`."""
-
-    name: str
-    domain: str
-    group: str
-    sources: tuple[Source, ...]
-    subsets: tuple[Subset, ...]
-    metric_set: MetricSet
+    name: Name
+    kind: Kind
+    repo: Repository | Literal[""] = ""
+    split: str = "test"
+    few_shot_split: str = ""
+    config: str = ""
+    row: Callable[[Mapping[str, Any]], Mapping[str, Any]] | None = None
+    language: Annotated[str, AfterValidator(_language)] = "ar"
+    domain: str = ""
+    group: Name | Literal[""] = ""
+    sources: tuple[Source, ...] = ()
+    subsets: tuple[Subset, ...] = ()
     template: str = ""
-    language: str = "ar"
     images: bool = False
     shared_items: str = ""
     group_rows: Mapping[str, int] = field(default_factory=dict, hash=False)
 
-    def tasks(self, suite: str) -> list[Task]:
-        """One task a subset."""
-        return [self._task(suite, subset) for subset in self.subsets]
+    def __post_init__(self) -> None:
+        """Refuses a benchmark without data."""
+        if self.repo and not (self.row and self.kind.rows):
+            raise ValueError(f"{self.name}: `repo` needs `row`, and multiple_choice, generate or judged as its kind")
+        if not (self.repo or self.sources or all(subset.sources for subset in self.subsets) and self.subsets):
+            raise ValueError(f"{self.name}: give `repo`, the hub's data set")
 
-    def _task(self, suite: str, subset: Subset) -> Task:
-        key = subset.name if subset.key is None else subset.key
+    @cached_property
+    def _own_source(self) -> Source:
+        """The source of `repo`."""
+        assert self.row and self.kind.rows
+        return Source(
+            self.repo,
+            "original",
+            self.kind.rows(self.row),
+            splits=(self.split,),
+            few_shot_splits=(self.few_shot_split,) if self.few_shot_split else (),
+            pool_configs=not self.config,
+        )
+
+    def tasks(self, suite: str) -> list["Task"]:
+        """One task a subset."""
+        subsets = self.subsets or (
+            Subset(self.name, key="", aliases=(self.config,) if self.config else (), register="standard"),
+        )
+        return [self._task(suite, self.group or self.name, subset) for subset in subsets]
+
+    def _task(self, suite: str, group: str, subset: Subset) -> "Task":
+        key = _name(subset.name) if subset.key is None else subset.key
         return Task(
-            task=f"{self.group}:{key}" if key else self.group,
+            task=f"{group}:{key}" if key else group,
             suite=suite,
             benchmark=self.name,
-            group=self.group,
+            group=group,
             subset=subset.name,
             domain=self.domain,
-            task_type=self.metric_set.task_type,
-            metric_set=self.metric_set.key,
-            metrics=tuple(self.metric_set.names),
-            template=subset.template or self.template,
-            sources=subset.sources or self.sources,
+            kind=self.kind,
+            template=self.kind.template.replace("{", "{{").replace("}", "}}") or subset.template or self.template,
+            sources=subset.sources or self.sources or (self._own_source,),
             subset_names=tuple(dict.fromkeys((subset.name, *([key] if key else []), *subset.aliases))),
             expected_rows=subset.rows,
             group_rows=self.group_rows,
@@ -259,13 +294,87 @@ class Benchmark:
             images=self.images,
             shared_items=self.shared_items,
             mean=subset.mean,
-            parity=self.metric_set.parity,
-            instruction=self.metric_set.instruction,
-            declared=self.metric_set.names if isinstance(self.metric_set.names, dict) else {},
         )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, config=STRICT)
+class Task:
+    """One LightEval task, a subset of a benchmark; fields that are not told here are those of `Benchmark`.
+
+    Attributes:
+        task: LightEval's name, `group:subset`, or the group alone where it holds one subset.
+        suite: Name of its suite (`qimma`).
+        benchmark: The benchmark's name in the suite's paper.
+        subset: The subset's name in the paper.
+        subset_names: Names of the subset in the sources (of configs, of files, in cells).
+        expected_rows: Rows of the original source's subset, where known.
+        register: See `Subset`.
+        mean: See `Subset`.
+    """
+
+    task: str
+    suite: str
+    benchmark: str
+    group: str
+    subset: str
+    domain: str
+    kind: Kind
+    template: str
+    sources: tuple[Source, ...]
+    subset_names: tuple[str, ...]
+    expected_rows: int | None = None
+    group_rows: Mapping[str, int] = field(default_factory=dict, hash=False)
+    language: str = "ar"
+    register: str = "MSA"
+    images: bool = False
+    shared_items: str = ""
+    mean: str | None = None
+
+    @property
+    def metric_set(self) -> str:
+        """The name of its kind."""
+        return self.kind.name
+
+    @property
+    def task_type(self) -> str:
+        """Such as "MCQ"."""
+        return self.kind.task_type
+
+    @property
+    def declared(self) -> Metrics:
+        """What is declared of its metrics, by name, the headline first."""
+        return self.kind.declared
+
+    @property
+    def metrics(self) -> tuple[str, ...]:
+        """Names of the metrics in the results, the headline first."""
+        return tuple(self.kind.declared)
+
+    @property
+    def parity(self) -> str:
+        """See `Kind`."""
+        return self.kind.parity
+
+    @property
+    def instruction(self) -> str:
+        """See `Kind`."""
+        return self.kind.instruction
+
+    def expected(self, form: str) -> int | None:
+        """Rows of the published subset in that form, where known."""
+        alone = self.group_rows.get(form) if self.task == self.group else None
+        return self.expected_rows if form == "original" else alone
+
+    def as_record(self) -> dict[str, Any]:
+        """The task as `cultureval tasks --json` prints it; `source` is the original, `curated` QIMMA's copy."""
+        fields = ("task", "suite", "benchmark", "group", "subset", "domain", "task_type", "language", "register")
+        record: dict[str, Any] = {name: getattr(self, name) for name in (*fields, "images")}
+        repos = {source.form: source.repo for source in reversed(self.sources)}
+        record |= {"metrics": list(self.metrics), "source": repos["original"], "curated": repos.get("curated")}
+        return record | {"expected_rows": self.expected_rows}
+
+
+@dataclass(frozen=True, config=STRICT)
 class Average:
     """A mean of the paper's that is not that of one LightEval group.
 
@@ -286,20 +395,17 @@ class Average:
 SCORE = "score"  # what harnesses call the value of an `Average`
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, config=STRICT)
 class Suite:
     """A suite of benchmarks and everything that `cultureval` knows about it.
 
-    Each field but the texts and `order` may hold the thing itself or a dotted string that names it, which is loaded
-    when it is needed; a suite's package should load quickly. The names of its sources'
-    columns need no registration: its row conversion passes them (`prompts.cells.Column`).
+    Fields of functions may hold a dotted string that names one, which is loaded when it is needed.
 
     Attributes:
         name: What people type for all of its tasks (`qimma`); the name of its folders in every room.
         title: One line that says what it measures.
         benchmarks: Its table of benchmarks, in the order in which tasks are listed.
-        kinds: How its tasks are asked and scored: keys of metric sets -> `tasks.kinds.Kind`.
-        options: Its own options, a tuple of `runtime.settings.Option`; each is also one of `cultureval eval`.
+        options: Its own options; each is also one of `cultureval eval`.
         of_model: The function that takes a model's type (`qwen3_vl`) and returns the values of the suite's options
             that follow from it; values that people give come first.
         before_run: The function that checks the selected tasks of the suite (`["cvlue_vg|0"]`) before a model is
@@ -327,23 +433,22 @@ class Suite:
         order: Suites are listed by this number, then by name; ours come first.
     """
 
-    name: str
+    name: Name
     title: str
-    benchmarks: str | Sequence[Benchmark]
-    kinds: str | Mapping[str, Kind]
-    options: str | Sequence[Any] = ()
-    of_model: str | Callable[[str], Mapping[str, Any]] | None = None
-    before_run: str | Callable[[Sequence[str]], Sequence[str]] | None = None
-    comparison: str | Callable[..., Any] | None = None
-    analysis: str | Callable[..., Any] | None = None
+    benchmarks: tuple[Benchmark, ...] = field(hash=False)
+    options: tuple[Option[Any], ...] = ()
+    of_model: Function = None
+    before_run: Function = None
+    comparison: Function = None
+    analysis: Function = None
     ratings: Any = None
-    submissions: str | Mapping[str, Callable[[Path, Sequence[Path], Path], Any]] | None = None
-    outputs: str | Callable[[Sequence[Path], Path], str] | None = None
-    picture: str | Callable[[Mapping[str, Any], Path], str | None] | None = None
-    tables: str | Callable[..., Sequence[Any]] | None = None
-    run_files: str | Callable[..., Sequence[str]] | None = None
-    charts: str | Callable[..., Sequence[Any]] | None = None
-    averages: str | Callable[[], Sequence[Average]] | None = None
+    submissions: Any = None
+    outputs: Function = None
+    picture: Function = None
+    tables: Function = None
+    run_files: Function = None
+    charts: Function = None
+    averages: Function = None
     page: str = ""
     order: int = 1000
 
@@ -351,39 +456,14 @@ class Suite:
         """The value of a field, loaded where the field holds a dotted string, which must name such an object."""
         value = getattr(self, field)
         try:
-            loaded = load_attribute(value) if isinstance(value, str) else value
+            return load_attribute(value) if isinstance(value, str) else value
         except CulturevalError as error:
             raise CulturevalError(f"The suite {self.name!r}, {field}: {error}") from error
-        if field in FUNCTIONS and loaded is not None and not callable(loaded):
-            raise CulturevalError(f"The suite {self.name!r}, {field}: {value!r} is not a function.")
-        return loaded
 
     def tasks(self) -> list[Task]:
         """Its tasks, in the order of its table."""
-        return [task for benchmark in self.part("benchmarks") for task in benchmark.tasks(self.name)]
+        return [task for benchmark in self.benchmarks for task in benchmark.tasks(self.name)]
 
     def scorers(self) -> Mapping[str, Callable[[Path, Sequence[Path], Path], Any]]:
-        """Its scorers of submission files, by names that begin with its own; CulturevalError if they are none."""
-        scorers = self.part("submissions")
-        fitting = isinstance(scorers, Mapping) and all(
-            isinstance(name, str) and (name == self.name or name.startswith(f"{self.name}-")) and callable(scorer)
-            for name, scorer in scorers.items()
-        )
-        if not fitting:
-            wanted = f"a mapping from {self.name!r} or '{self.name}-...' to functions"
-            raise CulturevalError(f"The suite {self.name!r}: `submissions` is {shorten(scorers)}, not {wanted}.")
-        return scorers
-
-    def kind(self, metric_set: str) -> Kind:
-        """How the tasks of a metric set are asked and scored; CulturevalError if the table has no such Kind."""
-        kinds = self.part("kinds")
-        if not isinstance(kinds, Mapping):
-            raise CulturevalError(f"The suite {self.name!r}: its kinds are {shorten(kinds)}, not a mapping.")
-        if metric_set not in kinds:
-            raise CulturevalError(
-                f"The suite {self.name!r} has no kind {metric_set!r}; it has {', '.join(map(str, kinds))}."
-            )
-        kind = kinds[metric_set]
-        if not isinstance(kind, Kind):
-            raise CulturevalError(f"The suite {self.name!r}: its kind {metric_set!r} is {shorten(kind)}, not a Kind.")
-        return kind
+        """Its scorers of submission files, by the names of their formats."""
+        return dict(self.part("submissions"))

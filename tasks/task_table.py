@@ -1,7 +1,6 @@
 """LightEval's TASKS_TABLE, built from the registered suites when LightEval asks for it."""
 
 import copy
-import logging
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import wraps
@@ -12,17 +11,14 @@ from lighteval.tasks.requests import Doc
 
 from cultureval.metrics.judges.lighteval import judge_metrics
 from cultureval.runtime.doc_fields import specific_of
-from cultureval.runtime.errors import CulturevalError, described
 from cultureval.runtime.patches.lighteval.stock_runs import record_stock_runs
 from cultureval.runtime.rows_report import RowsReport
 from cultureval.runtime.settings import Settings, current_settings
-from cultureval.tasks.catalogue import all_suites, all_tasks, kind_of
+from cultureval.tasks.catalogue import all_tasks, kind_of
 from cultureval.tasks.options import check_variables, read_data_options
 from cultureval.tasks.reading import PreparedSubset, at_hand, prepare_subset, require_examples
 from cultureval.tasks.registration import Registered, registered
-from cultureval.tasks.suite import Suite, Task
-
-logger = logging.getLogger(__name__)
+from cultureval.tasks.suite import Task
 
 
 @dataclass
@@ -110,41 +106,19 @@ def tasks_table() -> list[LightevalTaskConfig]:
 
 def running_config(name: str, shots: int = 0) -> SourcedTaskConfig:
     """The configuration of a task (without `|k`) as LightEval runs it with so many examples, for other harnesses."""
-    task = all_tasks()[name]
-    config = copy.deepcopy(_configuration(task, all_suites()[task.suite]))
+    config = copy.deepcopy(_configuration(all_tasks()[name]))
     config.num_fewshots = shots
     return config
 
 
 def build_tasks_table() -> list[LightevalTaskConfig]:
-    """One LightEval task configuration for every task of the catalogue, in its order.
-
-    A suite from another package whose kinds cannot be loaded is left out with a warning, so that others can be run.
-    """
+    """One LightEval task configuration for every task of the catalogue, in its order."""
     check_variables()
-    table: list[LightevalTaskConfig] = []
-    for suite in all_suites().values():
-        try:
-            table += _configurations(suite)
-        except CulturevalError as error:
-            if suite.name not in registered().installed:
-                raise
-            registered().failures[suite.name] = str(error).rstrip(".")
-            logger.warning("%s Its tasks are left out.", error)
-    return table
+    return [_configuration(task) for task in all_tasks().values()]
 
 
-def _configurations(suite: Suite) -> list[LightevalTaskConfig]:
-    try:
-        return [_configuration(task, suite) for task in all_tasks().values() if task.suite == suite.name]
-    except (CulturevalError, KeyboardInterrupt, GeneratorExit):
-        raise
-    except BaseException as error:  # functions of other packages may raise anything
-        raise CulturevalError(f"The suite {suite.name!r}: its kinds cannot be used: {described(error)}.") from error
-
-
-def _configuration(task: Task, suite: Suite) -> SourcedTaskConfig:
-    kind = suite.kind(task.metric_set)
+def _configuration(task: Task) -> SourcedTaskConfig:
+    kind = task.kind
     return SourcedTaskConfig(
         name=task.task,
         prompt_function=kind.prompt,

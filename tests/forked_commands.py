@@ -41,7 +41,7 @@ NAMES_OF_LIBRARIES = (
     *("altair", "anthropic"),  # the latter is loaded by Inspect whatever the model
 )
 SERVER = "TESTS_FORKING_SERVER"  # the variable with the folder of its addresses
-MAIN_MODULES = ("__main__", "main", "inspect_tasks")  # not imported by others; the last reads the catalogue at once
+MAIN_MODULES = ("__main__", "main")  # not imported by others
 NEW_USER, NEW_NETWORK = 0x10000000, 0x40000000  # CLONE_NEWUSER and CLONE_NEWNET of linux/sched.h
 
 

@@ -7,7 +7,7 @@ from forked_commands import own_variables, run_forked
 from result_files import details_of, results_of
 from stock_lighteval import stock_lighteval
 
-from cultureval.tasks.harnesses.lm_eval_files import INCLUDE_PATH, harness_name
+from cultureval.tasks.harnesses.lm_eval_files import harness_name, write_task_files
 
 SHORT = 16  # new tokens: random weights never end an answer
 TIMEOUT = 3600  # seconds of a command
@@ -86,7 +86,7 @@ class Runs:
         model = ["--model", kind, "--model_args", arguments, "--device", "cpu"]
         names = [harness_name(task.partition("|")[0]) for task in tasks]
         named = [name for name in names if not (group and name.startswith(f"{group}_"))] + [group] * bool(group)
-        command = [*model, "--include_path", str(INCLUDE_PATH), "--tasks", *named, "--batch_size", "4"]
+        command = [*model, "--include_path", str(write_task_files()), "--tasks", *named, "--batch_size", "4"]
         command += ["--output_path", out, "--log_samples", *options]
         command += [] if self.length is None else ["--gen_kwargs", f"max_gen_toks={self.length}"]
         run = run_forked("lm_eval", command, self.folder, self.variables, bool(served), TIMEOUT, loaded="lm_eval")

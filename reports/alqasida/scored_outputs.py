@@ -22,9 +22,16 @@ from cultureval.runtime.data.row_files import read_rows
 from cultureval.runtime.errors import BadRow, CulturevalError, all_of, did_you_mean, shorten
 from cultureval.runtime.signatures import combined_hash, installed_versions
 from cultureval.runtime.text_templates import short_hash
-from cultureval.tasks.alqasida.kinds import KINDS
-from cultureval.tasks.alqasida.published_prompts import prompts_hash, which_prompts
-from cultureval.tasks.alqasida.sets import DIALECTS, OWN_ITEMS, SetName, features_of, same_requests
+from cultureval.tasks.alqasida.benchmarks import KINDS
+from cultureval.tasks.alqasida.sets import (
+    DIALECTS,
+    OWN_ITEMS,
+    SetName,
+    features_of,
+    prompts_hash,
+    same_requests,
+    which_prompts,
+)
 from cultureval.tasks.catalogue import all_tasks, name_and_shots
 
 FORM, OWN = "given", "own"  # the copy of the data, and the genre of rows that name none

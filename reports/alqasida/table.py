@@ -28,7 +28,7 @@ from cultureval.runs.table import (
 )
 from cultureval.runtime.errors import shown_names
 from cultureval.tasks.alqasida.benchmarks import direction_of
-from cultureval.tasks.alqasida.published_prompts import NOT_PUBLISHED
+from cultureval.tasks.alqasida.sets import NOT_PUBLISHED
 from cultureval.tasks.catalogue import all_tasks, name_and_shots
 
 PUBLISHED = Path(__file__).with_name("published.csv")

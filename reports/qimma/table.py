@@ -25,7 +25,7 @@ from cultureval.runs.table import (
 )
 from cultureval.runtime.doc_fields import FIRST_TOKEN, PAPER, SOUND
 from cultureval.tasks.catalogue import all_tasks
-from cultureval.tasks.qimma.averages import SUITE, benchmark_tasks
+from cultureval.tasks.qimma.benchmarks import benchmark_tasks
 from cultureval.tasks.suite import SCORE
 
 PUBLISHED = Path(__file__).with_name("published.csv")
@@ -85,7 +85,7 @@ def published_numbers() -> dict[str, Numbers]:
 
 def _notes(run: Run, shots: int) -> list[str]:
     """The form of the data, and how prompts became tokens, where the run says so."""
-    tasks = [task for task in run.tasks_of(SUITE) if task.shots == shots]
+    tasks = [task for task in run.tasks_of("qimma") if task.shots == shots]
     forms = Counter(task.form or "not told" for task in tasks)
     told = ", ".join(f"{form} ({count} subsets)" if len(forms) > 1 else form for form, count in sorted(forms.items()))
     return [f"Data: {told}.", *(PARITY[name] for name in PARITY if name in {task.parity for task in tasks})]

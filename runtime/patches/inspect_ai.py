@@ -39,13 +39,6 @@ def write_log(
     return count
 
 
-def refusal(sentence: str) -> Exception:
-    """The error that `inspect` prints as a sentence, without a traceback."""
-    from inspect_ai._util.error import PrerequisiteError
-
-    return PrerequisiteError(sentence)
-
-
 async def _write(
     file: Path,
     spec: "EvalSpec",

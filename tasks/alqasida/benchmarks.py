@@ -8,18 +8,79 @@ Ours: the prompts of the development sets (their templates are those of the test
 (the lyrics that the test set leaves out), the names of the profiles.
 """
 
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from cultureval.metrics.alqasida import names
+from cultureval.metrics.declared import Metrics
 from cultureval.prompts.alqasida import rows
 from cultureval.prompts.preparation import Prepare
+from cultureval.runtime.dotted_names import lazy_call
+from cultureval.runtime.errors import all_of
 from cultureval.tasks.alqasida import sets
-from cultureval.tasks.alqasida.published_prompts import which_prompts
-from cultureval.tasks.suite import Benchmark, MetricSet, Source, Subset
+from cultureval.tasks.alqasida.sets import which_prompts
+from cultureval.tasks.suite import Benchmark, Instrument, Kind, Source, Subset, Suite
 
-MONOLINGUAL = MetricSet("alqasida_mono", "generation", names.MONOLINGUAL)
-CROSS_LINGUAL = MetricSet("alqasida_cross", "generation", names.FIDELITY)
-TRANSLATION = MetricSet("alqasida_mt", "translation", names.CORPUS_SCORES | names.FIDELITY_OF_TRANSLATIONS)
+METRICS = "cultureval.metrics.alqasida.lighteval"
+CLASSIFIER_MODELS = "cultureval.metrics.alqasida.dialect_models"
+FLORES200 = "cultureval.metrics.alqasida.translation"
+NEW_TOKENS = 128  # as the paper's program, which has no stop string
+
+
+def request_signature(metrics: Metrics = names.FIDELITY) -> str:
+    """The models that score replies to requests, and the profiles, for score signatures."""
+    from cultureval.metrics.alqasida.dialect_models import models_signature
+
+    return f"{models_signature()},profiles={'+'.join(names.profiles_of(metrics, names.chosen_profiles()))}"
+
+
+def _translation_signature() -> str:
+    from cultureval.metrics.alqasida.dialect_models import models_signature
+    from cultureval.metrics.alqasida.translation import flores200_signature
+
+    return f"{flores200_signature()},{models_signature()}"
+
+
+def _translation_models() -> tuple[str, ...]:
+    from cultureval.metrics.alqasida.dialect_models import model_names
+    from cultureval.metrics.alqasida.translation import flores200_source
+
+    return (*model_names(), *flores200_source())
+
+
+check_models = lazy_call(f"{CLASSIFIER_MODELS}:check_models")
+CLASSIFIERS = Instrument(
+    request_signature, check_models, sources=lazy_call(f"{CLASSIFIER_MODELS}:model_names"), needs="dialect classifiers"
+)
+CROSS_LINGUAL = Kind(
+    *("alqasida_cross", "generation", names.FIDELITY, rows.request_prompt, lazy_call(f"{METRICS}:fidelity_metrics")),
+    generation_size=NEW_TOKENS,
+    instrument=CLASSIFIERS,
+    few_shot_prompt=rows.request_prompt_few_shot,
+)
+MONOLINGUAL = replace(
+    CROSS_LINGUAL,
+    name="alqasida_mono",
+    declared=names.MONOLINGUAL,
+    metrics=lazy_call(f"{METRICS}:monolingual_metrics"),
+    instrument=replace(CLASSIFIERS, name=partial(request_signature, names.MONOLINGUAL)),
+)
+TRANSLATION = Kind(
+    "alqasida_mt",
+    "translation",
+    names.CORPUS_SCORES | names.FIDELITY_OF_TRANSLATIONS,
+    rows.translation_prompt,
+    lazy_call(f"{METRICS}:translation_metrics"),
+    NEW_TOKENS,
+    instrument=Instrument(
+        _translation_signature,
+        lambda: all_of([lazy_call(f"{FLORES200}:check_flores200"), check_models]),
+        sources=_translation_models,
+        needs="spBLEU's tokenizer",
+    ),
+)
+KINDS = {kind.name: kind for kind in (CROSS_LINGUAL, MONOLINGUAL, TRANSLATION)}  # by the group
 
 REPOSITORY = "JHU-CLSP/al-qasida"
 COMMIT = "34e4dba"
@@ -82,14 +143,14 @@ def _sources(corpus: str, prepare: Prepare) -> tuple[Source, ...]:
     )
 
 
-def _requests(corpus: str, name: str, group: str, metric_set: MetricSet, sizes: dict[str, int]) -> Benchmark:
+def _requests(corpus: str, name: str, group: str, kind: Kind, sizes: dict[str, int]) -> Benchmark:
     return Benchmark(
         name=name,
         domain="Fidelity",
         group=group,
         sources=_sources(corpus, rows.prepare_request),
         subsets=tuple(Subset(f"{corpus}_{code}", rows=count, register="dialectal") for code, count in sizes.items()),
-        metric_set=metric_set,
+        kind=kind,
         template="alqasida/templates/as_given",
         shared_items="" if corpus in sets.OWN_ITEMS else corpus,
     )
@@ -112,7 +173,7 @@ def _translations(corpus: str, name: str, group: str) -> Benchmark:
             )
             for a, b in directions
         ),
-        metric_set=TRANSLATION,
+        kind=TRANSLATION,
         template="alqasida/templates/translation",
         shared_items=corpus,
     )
@@ -147,3 +208,26 @@ DEV_BENCHMARKS = (
     _translations("btec", "BTEC", "alqasida_dev_mt"),
     _translations("flores", "FLORES", "alqasida_dev_mt"),
 )
+
+TEST = Suite(
+    name="alqasida",
+    title="AL-QASIDA: fidelity, understanding and quality of Arabic in eight dialects",
+    benchmarks=BENCHMARKS,
+    options=names.OPTIONS,
+    analysis="cultureval.scripts.suite_commands:analyze_alqasida",
+    ratings="cultureval.reports.alqasida.ratings:RATINGS",
+    outputs="cultureval.reports.alqasida.scored_outputs:score_outputs",
+    tables="cultureval.reports.alqasida.table:tables",
+    page="docs/alqasida.md",
+    order=50,
+)
+DEVELOPMENT = Suite(
+    name="alqasida_dev",
+    title="AL-QASIDA's development sets",
+    benchmarks=DEV_BENCHMARKS,
+    options=names.OPTIONS,
+    tables="cultureval.reports.alqasida.table:development_tables",
+    page="docs/alqasida.md",
+    order=51,
+)
+SUITE = (TEST, DEVELOPMENT)

@@ -1,23 +1,30 @@
 """AL-QASIDA's evaluation sets: the ready-made files, or the same sets built from their corpora.
 
 Ready-made files are read unchanged. Built sets follow the paper's program: the table of sentences is shuffled, its
-first rows are taken, and each gets the template that the published row has (`published_prompts`). Sets without
+first rows are taken, and each gets the template that the published row has (`published_prompts.csv`). Sets without
 published prompts (development sets, other numbers of sentences) get the same templates in the same order.
+
+`published_prompts.csv` has a row a set of requests: `templates`, the template of each row in published order, a letter
+(a is the first) for its place in the dialect's list `all` of `dial8.json`; and `prompts`, a hash of the prompts, from
+which no text can be read. Both are recomputed from the released outputs (2,758 monolingual and 2,392 cross-lingual
+prompts of JHU-CLSP/al-qasida at 34e4dba). The draws of the published templates follow no single run of the program.
 """
 
 import csv
+import hashlib
 import io
 import json
 import re
 import zipfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cache
+from importlib.resources import files as package_files
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from cultureval.prompts.alqasida.rows import LANGUAGES
 from cultureval.runtime.data.row_files import PlacedRow, csv_rows, read_rows, utf8_text
 from cultureval.runtime.errors import CulturevalError, MissingColumn, described
-from cultureval.tasks.alqasida.published_prompts import published_sets
 from cultureval.tasks.suite import Task
 
 Row = dict[str, Any]
@@ -99,6 +106,47 @@ def dialects_of(corpus: str) -> tuple[str, ...]:
     """The dialects that a corpus has, in the paper's order."""
     known: Mapping[str, object] = {"btec": CITIES, "flores": FLORES_CODES}.get(corpus, COUNTRIES)
     return tuple(code for code in DIALECTS if code in known)
+
+
+# --- published prompts ----------------------------------------------------------------------------------------------
+
+PUBLISHED, NOT_PUBLISHED = "published", "not the published prompts"
+
+
+class PublishedSet(NamedTuple):
+    """What is known of a published set: the hash of its prompts, and of which templates of the dialect they are.
+
+    Attributes:
+        templates: Places in the dialect's list, from 0; () for cross-lingual sets.
+    """
+
+    templates: tuple[int, ...]
+    prompts: str
+
+
+@cache
+def published_sets() -> dict[str, PublishedSet]:
+    """The 28 monolingual and 24 cross-lingual sets, by corpus and dialect: `btec_egy`."""
+    with package_files(__package__).joinpath("published_prompts.csv").open(encoding="utf-8", newline="") as stream:
+        rows = list(csv.DictReader(stream))
+    return {row["set"]: PublishedSet(_places(row["templates"]), row["prompts"]) for row in rows}
+
+
+def prompts_hash(prompts: Iterable[str]) -> str:
+    """First sixteen hexadecimal digits of the SHA-256 of prompts in their order; white space counts as one space."""
+    text = "\n".join(" ".join(prompt.split()) for prompt in prompts)
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+
+
+def which_prompts(rows: Sequence[Mapping[str, Any]]) -> str:
+    """`PUBLISHED` where a set's prepared rows (`prompt`, `genre`, `dialect`) are its published prompts, in order."""
+    published = published_sets().get(f"{rows[0]['genre']}_{rows[0]['dialect']}")
+    same = published is not None and published.prompts == prompts_hash(str(row["prompt"]) for row in rows)
+    return PUBLISHED if same else NOT_PUBLISHED
+
+
+def _places(letters: str) -> tuple[int, ...]:
+    return tuple(ord(letter) - ord("a") for letter in letters)
 
 
 # --- ready-made files -----------------------------------------------------------------------------------------------

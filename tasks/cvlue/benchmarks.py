@@ -9,21 +9,43 @@ sum is also given); prompts for box formats other than Qwen-VL's; retrieval by g
 images (the paper has no retrieval by generative models; dual encoders: `cultureval retrieval`).
 """
 
+import re
+from collections.abc import Sequence
 from typing import Any
 
 from cultureval.metrics.cvlue import names
+from cultureval.metrics.cvlue.grounding import BOX_FORMATS, format_of_model
 from cultureval.prompts.cvlue import rows
 from cultureval.prompts.preparation import Prepare
+from cultureval.runtime.dotted_names import lazy_call
+from cultureval.runtime.settings import Option, current_settings
 from cultureval.tasks.cvlue import files
-from cultureval.tasks.suite import Benchmark, MetricSet, Source, Subset
+from cultureval.tasks.suite import Benchmark, Kind, Source, Subset, Suite
 
-VQA = MetricSet("cvlue_vqa", "VQA", names.VQA)
-VQA_V2 = MetricSet("vqa_v2", "VQA", names.VQA_V2)
-GROUNDING = MetricSet("grounding", "visual grounding", names.GROUNDING)
-DIALOGUE = MetricSet("dialogue", "visual dialogue", names.DIALOGUE)
+METRICS = "cultureval.metrics.cvlue.lighteval"
+RANKED = (
+    "its numbers are ranks among all candidates (mean rank, MRR, R@1, R@5, R@10), which one generated choice does not "
+    "give; a choice among a few sampled candidates is an easier question, whose score depends on how many are drawn "
+    "and how near they are. It needs a model with log-probabilities: transformers, or a vLLM server"
+)
+
+
+def _kind(name: str, task_type: str, declared: Any, prompt: Any, metrics: str, *generation: Any, **named: Any) -> Kind:
+    """A kind of ours; without `generation` (new tokens, stop strings) choices are ranked."""
+    made = lazy_call(f"{METRICS}:{metrics}", **named)
+    return Kind(name, task_type, declared, prompt, made, *generation, not_generated="" if generation else RANKED)
+
+
+# The paper states no lengths of generations: ours, short answers up to a newline, room for a box in JSON.
+VQA = _kind("cvlue_vqa", "VQA", names.VQA, rows.answer_prompt, "cvlue_vqa_metrics", 32, ("\n",))
+VQA_V2 = _kind("vqa_v2", "VQA", names.VQA_V2, rows.answer_prompt, "vqa_v2_metrics", 32, ("\n",))
+GROUNDING = _kind("grounding", "visual grounding", names.GROUNDING, rows.box_prompt, "grounding_metrics", 128)
+DIALOGUE = _kind("dialogue", "visual dialogue", names.DIALOGUE, rows.dialogue_prompt, "dialogue_metrics")
+DENSE_DIALOGUE = _kind(
+    *("dense_dialogue", "visual dialogue", names.DENSE_DIALOGUE, rows.dialogue_prompt, "dialogue_metrics"), dense=True
+)
+RETRIEVAL = _kind("galleries", "image-text retrieval", names.GALLERIES, rows.gallery_prompt, "gallery_metrics")
 VG, VD = "vg_{box_format}", "vd_{dialogue_layout}"
-DENSE_DIALOGUE = MetricSet("dense_dialogue", "visual dialogue", names.DENSE_DIALOGUE)
-RETRIEVAL = MetricSet("galleries", "image-text retrieval", names.GALLERIES)
 
 _ON_REQUEST = "the released folder from CVLUE's authors (on request: github.com/WangYuxuan93/CVLUE)"
 
@@ -45,13 +67,21 @@ def released(part: str, prepare: Prepare, read: Any) -> Source:
     )
 
 
-def task(
-    group: str, name: str, source: Source, metrics: MetricSet, template: str, items: int | None = None
-) -> Benchmark:
+def task(group: str, name: str, source: Source, kind: Kind, template: str, items: int | None = None) -> Benchmark:
     """A benchmark of one task; its template is `LANGUAGE/FILE`."""
     language, path = template.partition("/")[0], f"cvlue/templates/{template}"
     subset = Subset(name, key="", rows=items, register="standard")
-    return Benchmark(name, "vision-language", group, (source,), (subset,), metrics, path, language, images=True)
+    return Benchmark(
+        name,
+        kind,
+        language=language,
+        domain="vision-language",
+        group=group,
+        sources=(source,),
+        subsets=(subset,),
+        template=path,
+        images=True,
+    )
 
 
 VQAV2 = Source(
@@ -101,4 +131,78 @@ BENCHMARKS = (
     task("cvlue_en_vg", "RefCOCOg (test)", REFCOCOG, GROUNDING, "en/" + VG, 9_602),
     task("cvlue_en_vd", "VisDial 1.0 (val)", VISDIAL, DENSE_DIALOGUE, "en/" + VD, 20_640),
     task("cvlue_en_itr", "COCO 5K", COCO, RETRIEVAL, "en/itr", 5_000),
+)
+
+
+def _pixels(text: str) -> str:
+    if not re.fullmatch(r"[1-9]\d{0,8}-[1-9]\d{0,8}", text):
+        raise ValueError("is not LEAST-MOST, as 3136-1003520")
+    return text
+
+
+BOX_FORMAT = Option(
+    "box_format",
+    "CULTUREVAL_BOX_FORMAT",
+    "qwen_vl",
+    f"format of the model's boxes: {', '.join(f'`{name}`' for name in BOX_FORMATS)}; sets prompt and parser; default: "
+    "that of the model's type where it has one, else `qwen_vl`, the paper's",
+    values=BOX_FORMATS,
+    signed=False,
+)
+BOX_PIXELS = Option(
+    "box_pixels",
+    "CULTUREVAL_BOX_PIXELS",
+    "3136-12845056",
+    "`LEAST-MOST` pixels of the model's image processor, for `qwen2.5_vl` (default `3136-12845056`)",
+    parse=_pixels,
+    signed=False,
+)
+DIALOGUE_HISTORY = Option(
+    "dialogue_history",
+    "CULTUREVAL_DIALOGUE_HISTORY",
+    "full",
+    "`full` (default) completes short histories from the gold rounds, `as_given` does not",
+    values=("full", "as_given"),
+    signed=False,
+)
+DIALOGUE_LAYOUT = Option(
+    "dialogue_layout",
+    "CULTUREVAL_DIALOGUE_LAYOUT",
+    "lines",
+    "`lines` (default) or `one_line`: whether the parts of a dialogue's prompt are on lines of their own",
+    values=("lines", "one_line"),
+    signed=False,
+)
+OPTIONS = (BOX_FORMAT, BOX_PIXELS, DIALOGUE_HISTORY, DIALOGUE_LAYOUT)
+
+
+def options_of_model(model_type: str) -> dict[str, str]:
+    """The box format of a model's type, where the table of families has it."""
+    known = format_of_model(model_type)
+    return {BOX_FORMAT.name: known} if known else {}
+
+
+def assumed_box_format(tasks: Sequence[str]) -> list[str]:
+    """Which box format is assumed, where tasks (`cvlue_vg|0`) ask for boxes and neither option nor model decides."""
+    grounding = [name for name in tasks if name.partition("|")[0] in ("cvlue_vg", "cvlue_en_vg")]
+    if not grounding or BOX_FORMAT.given(current_settings()):
+        return []
+    assumed = f"{grounding[0]}: boxes are read as {BOX_FORMAT.default} writes them, as in the paper"
+    return [f"{assumed}; {BOX_FORMAT.flag} sets another format."]
+
+
+SUITE = Suite(
+    name="cvlue",
+    title="CVLUE: Chinese image-text retrieval, visual question answering, grounding and dialogue",
+    benchmarks=BENCHMARKS,
+    options=OPTIONS,
+    tables="cultureval.reports.cvlue.table:tables",
+    of_model=options_of_model,
+    comparison="cultureval.scripts.compare:compare_cvlue",
+    run_files="cultureval.reports.cvlue.run_files:write_run_files",
+    before_run=assumed_box_format,
+    submissions="cultureval.reports.cvlue.official_scores:SUBMISSIONS",
+    picture="cultureval.reports.cvlue.boxes:draw_sample",
+    page="docs/cvlue.md",
+    order=40,
 )

@@ -1,10 +1,10 @@
-"""Our tasks as files of lm-evaluation-harness: a YAML file a task and a group, made from the catalogue.
+"""Our tasks as files of lm-evaluation-harness: a YAML file a task and a group, made from the catalogue on demand.
 
-`INCLUDE_PATH` holds those of our own suites, and ships in the wheel; `cultureval export lm-eval --to DIR` writes them
-anew, also for suites of other packages. Each file of a task names the class of `lm_eval_tasks`, which asks and scores
-as our own runs do.
+`lm_eval --include_path "$(cultureval tasks --lm-eval-path)" --tasks qimma_aratrust` finds them. Each file of a task
+names the class of `lm_eval_tasks`, which asks and scores as our own runs do.
 """
 
+import hashlib
 import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -12,16 +12,14 @@ from typing import Any
 
 import yaml
 
+from cultureval.runtime.data.user_cache import user_cache, write_atomically
 from cultureval.runtime.errors import CulturevalError
-from cultureval.tasks.catalogue import all_suites, all_tasks, groups, kind_of
-from cultureval.tasks.suite import SCORE, Average, Suite, Task
+from cultureval.tasks.catalogue import all_suites, all_tasks, groups
+from cultureval.tasks.suite import SCORE, Suite, Task
 
-INCLUDE_PATH = Path(__file__).with_name("lm_eval")
 CLASS = "cultureval.tasks.harnesses.lm_eval_tasks.SuiteTask"
 DATASET = "cultureval"  # `dataset_path` of every task; `dataset_name` is its name in our catalogue
 MEMBERS = "cultureval_members"  # of a group's metadata
-IMAGES = "images"
-HEADER = "# Written by `cultureval export lm-eval`; do not edit.\n"
 
 
 class _Function(str):
@@ -41,51 +39,44 @@ def harness_name(name: str) -> str:
     return re.sub(r"[^\w+]+", "_", name.replace(":_", ":")).strip("_").lower().replace("+", "plus")
 
 
-def can_be_asked(task: Task) -> bool:
-    """Whether lm-eval can ask a task: its vision models generate, and do not score choices."""
-    return not task.images or kind_of(task.task).generation_size > 0
+def write_task_files() -> Path:
+    """Writes the files of all registered suites into the cache, and returns their folder."""
+    files = task_files()
+    content = hashlib.sha256("\0".join([*files, *files.values()]).encode()).hexdigest()[:16]
+    folder = user_cache() / "lm_eval" / content
+    for path, text in files.items():
+        write_atomically(folder / path, text.encode("utf-8"))
+    return folder
 
 
-def task_files(suites: Iterable[str]) -> dict[str, str]:
-    """The files of suites: relative path -> content; raises CulturevalError where two tasks or groups have one name."""
+def task_files() -> dict[str, str]:
+    """The files of all suites: relative path -> content.
+
+    lm-eval's vision models generate and do not score choices: tasks with images and choices have no file.
+
+    Raises:
+        CulturevalError: Two tasks or groups would have one name.
+    """
     contents: dict[str, dict[str, Any]] = {}
-    for name in suites:
-        suite = all_suites()[name]
-        tasks = [task for task in all_tasks().values() if task.suite == name and can_be_asked(task)]
+    for name, suite in all_suites().items():
+        tasks = [
+            task
+            for task in all_tasks().values()
+            if task.suite == name and (not task.images or task.kind.generation_size > 0)
+        ]
         for content in [*map(_task, tasks), *_groups(suite, tasks)]:
-            own = content["group"] if "group" in content else content["task"]
+            own = content.get("group") or content["task"]
             if own in {Path(path).stem for path in contents}:
                 raise CulturevalError(f"{name}: two tasks or groups would be named {own!r} in lm-eval: rename one.")
             contents[f"{name}/{own}.yaml"] = content
     return {
-        path: HEADER + yaml.dump(content, Dumper=_Dumper, allow_unicode=True, sort_keys=False, width=110)
+        path: yaml.dump(content, Dumper=_Dumper, allow_unicode=True, sort_keys=False)
         for path, content in contents.items()
     }
 
 
-def write_task_files(folder: Path, suites: Iterable[str]) -> int:
-    """Writes the files of suites into a folder, removes those of an earlier version there, and returns their number.
-
-    Raises:
-        CulturevalError: A sub-folder of a suite's name holds files that are not ours.
-    """
-    files = task_files(suites)
-    for sub in {folder / Path(path).parent for path in files}:
-        for old in sub.glob("*"):
-            if not old.is_file() or old.suffix != ".yaml" or not old.read_text(encoding="utf-8").startswith(HEADER):
-                raise CulturevalError(f"{old} was not written by `cultureval export`: name another folder.")
-    for sub in {folder / Path(path).parent for path in files}:
-        for old in sub.glob("*.yaml"):
-            if str(old.relative_to(folder)) not in files:
-                old.unlink()
-    for path, text in files.items():
-        (folder / path).parent.mkdir(parents=True, exist_ok=True)
-        (folder / path).write_text(text, encoding="utf-8")
-    return len(files)
-
-
 def _task(task: Task) -> dict[str, Any]:
-    kind = kind_of(task.task)
+    kind = task.kind
     content: dict[str, Any] = {"task": harness_name(task.task), "task_alias": task.task, "class": _Function(CLASS)}
     content |= {"dataset_path": DATASET, "dataset_name": task.task}
     if kind.generation_size > 0:
@@ -94,36 +85,31 @@ def _task(task: Task) -> dict[str, Any]:
         content["generation_kwargs"] = {"do_sample": False, "max_gen_toks": kind.generation_size, "until": stops}
     else:
         content["output_type"] = "multiple_choice"
-    return content | ({"doc_to_image": IMAGES} if task.images else {})
+    return content | ({"doc_to_image": "images"} if task.images else {})
 
 
 def _groups(suite: Suite, tasks: list[Task]) -> list[dict[str, Any]]:
-    """The groups of a suite: LightEval's, the means that its tables declare, its paper's averages, and all of it."""
+    """LightEval's groups, the means that tables declare, the paper's averages, and the whole suite."""
     there = {task.task: task for task in tasks}
     means: dict[str, list[str]] = {}
     for task in tasks:
         if task.mean:
             means.setdefault(task.mean, []).append(task.task)
-    found = []
+    found = [_group(mean, names, _same(names, there)) for mean, names in means.items()]
     for group, names in groups(suite.name).items():
         inside = [name for name in names if name in there]
-        if not inside or inside == [group] or group == suite.name:
-            continue
-        below = [mean for mean, parts in means.items() if parts[0] in inside]
-        rest = [name for name in inside if there[name].mean is None]
-        mixed = bool(below)  # tasks that differ in kind have no average
-        found.append(_group(group, [*below, *rest], {} if mixed else _same(inside, there)))
-    for mean, names in means.items():
-        found.append(_group(mean, names, _same(names, there)))
-    averages: list[Average] = list(suite.part("averages")() if suite.averages else ())
-    for one in averages:
-        found.append(_group(one.name, one.parts, {SCORE: one.members}, alias=one.title))
-    if suite.name not in {one.name for one in averages}:
-        listed = [name for name in groups(suite.name) if any(task.group == name for task in tasks)]
-        if listed == [suite.name]:  # one group of the suite's name
-            listed = [*means, *(task.task for task in tasks if task.mean is None)]
-        if listed and listed != [suite.name] and suite.name not in there:  # a task of that name comes first
-            found.append(_group(suite.name, listed, {}, alias=suite.title))
+        if inside and inside != [group] and group != suite.name:
+            below = [mean for mean, parts in means.items() if parts[0] in inside]  # which differ in kind
+            rest = [name for name in inside if there[name].mean is None]
+            found.append(_group(group, [*below, *rest], {} if below else _same(inside, there)))
+    averages = suite.part("averages")() if suite.averages else ()
+    found += [_group(one.name, one.parts, {SCORE: one.members}, one.title) for one in averages]
+    known = {suite.name, *there} & {*there, *(one.name for one in averages)}
+    listed = list(dict.fromkeys(task.group for task in tasks))
+    if listed == [suite.name]:  # one group of the suite's name
+        listed = [*means, *(task.task for task in tasks if task.mean is None)]
+    if listed and suite.name not in known:
+        found.append(_group(suite.name, listed, {}, suite.title))
     return found
 
 
@@ -134,10 +120,7 @@ def _same(names: list[str], tasks: Mapping[str, Task]) -> dict[str, dict[str, st
 
 
 def _group(
-    name: str,
-    children: Iterable[str],
-    averaged: Mapping[str, Mapping[str, str]],
-    alias: str = "",
+    name: str, children: Iterable[str], averaged: Mapping[str, Mapping[str, str]], alias: str = ""
 ) -> dict[str, Any]:
     content: dict[str, Any] = {"group": harness_name(name), "group_alias": alias or name}
     content["task"] = list(map(harness_name, children))

@@ -33,8 +33,9 @@ from cultureval.runtime.generation_hints import (
 from cultureval.runtime.patches.lm_eval import average_groups_by
 from cultureval.runtime.reasoning import split_reasoning
 from cultureval.tasks.catalogue import all_tasks, kind_of
-from cultureval.tasks.harnesses.lm_eval_files import MEMBERS, SCORE
+from cultureval.tasks.harnesses.lm_eval_files import MEMBERS
 from cultureval.tasks.running import quiet_libraries
+from cultureval.tasks.suite import SCORE
 
 if TYPE_CHECKING:
     from lighteval.metrics.utils.metric_utils import Metric
@@ -90,7 +91,7 @@ class SuiteTask(ConfigurableTask):
         if self._name not in all_tasks():
             raise CulturevalError(
                 f"{self._config.task}: there is no task {self._name!r} here. Write the files anew with `cultureval "
-                "export lm-eval --to DIR`, and name suites that are not installed in CULTUREVAL_CUSTOM_SUITES."
+                "tasks --lm-eval-path`, and name suites that are not installed in CULTUREVAL_CUSTOM_SUITES."
             )
         self.OUTPUT_TYPE = self._config.output_type
         self.MULTIMODAL = self._config.doc_to_image is not None

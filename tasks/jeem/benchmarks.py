@@ -11,6 +11,7 @@ metrics of answers (the paper has answers judged only), the words that are compa
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,12 +21,67 @@ from cultureval.prompts.jeem import rows
 from cultureval.prompts.preparation import Prepare, PreparedRow
 from cultureval.runtime.data.content_store import store_texts
 from cultureval.runtime.data.row_files import PlacedRow, Row
-from cultureval.runtime.errors import BadRow, MissingColumn
-from cultureval.tasks.suite import Benchmark, MetricSet, Source, Subset, Task
+from cultureval.runtime.dotted_names import lazy_call
+from cultureval.runtime.errors import BadRow, CulturevalError, MissingColumn
+from cultureval.runtime.extras import require_camel_tools
+from cultureval.runtime.settings import current_settings
+from cultureval.tasks.suite import Benchmark, Instrument, Kind, Source, Subset, Suite, Task
 
-CAPTION = MetricSet("jeem_caption", "captioning", REFERENCE)
-MSA_CAPTION = MetricSet("jeem_caption_msa", "captioning", REFERENCE)
-VQA = MetricSet("jeem_vqa", "VQA", REFERENCE)
+
+def _bertscore_name() -> str:
+    from cultureval.metrics.semantic import NO_MODEL, caption_bertscore_model
+    from cultureval.runtime.data.scorers import versioned_name
+
+    model, layer = caption_bertscore_model()
+    if model == NO_MODEL:
+        return "no BERTScore"
+    return f"BERTScore({versioned_name(model)},layer {layer},no idf,no rescaling)"
+
+
+def _bertscore_model() -> tuple[str, ...]:
+    from cultureval.metrics.semantic import caption_bertscore_model
+
+    return caption_bertscore_model()[:1]
+
+
+def _check_words_and_model() -> None:
+    from cultureval.metrics.semantic import NO_MODEL, check_caption_bertscore
+
+    require_camel_tools()
+    if current_settings().caption_bertscore_model not in (None, "", NO_MODEL):
+        check_caption_bertscore()  # a model that is named is wanted
+
+
+def _bertscore_lacks() -> str:
+    from cultureval.metrics.semantic import check_caption_bertscore
+
+    if current_settings().caption_bertscore_model:
+        return ""
+    try:
+        check_caption_bertscore()
+    except CulturevalError as error:
+        return f"JEEM's BERTScore is left out. {error}"
+    return ""
+
+
+BERTSCORE = Instrument(
+    name=_bertscore_name,
+    check=_check_words_and_model,
+    sources=_bertscore_model,
+    lacking=_bertscore_lacks,
+    without={"caption_bertscore_model": "none"},
+    needs="BERTScore model",
+)
+METRICS = lazy_call("cultureval.metrics.jeem.lighteval:caption_metrics")
+CAPTION = Kind(
+    *("jeem_caption", "captioning", REFERENCE, rows.caption_prompt, METRICS, 512, (), BERTSCORE),
+    judge_templates=rows.CAPTION_TEMPLATES,
+)
+MSA_CAPTION = replace(CAPTION, name="jeem_caption_msa", judge_templates=rows.MSA_TEMPLATES)
+VQA = Kind(
+    *("jeem_vqa", "VQA", REFERENCE, rows.question_prompt, METRICS, 256, (), BERTSCORE),
+    judge_templates=rows.VQA_TEMPLATES,
+)
 
 IMAGES = {"JO": ("Jordan", 606), "AE": ("Emirates", 132), "EG": ("Egypt", 863), "MA": ("Morocco", 577)}
 QUESTIONS = 5  # an image
@@ -139,7 +195,7 @@ BENCHMARKS = (
         group="jeem_caption",
         sources=(source(rows.msa_caption, one_country=False),),
         subsets=(Subset("MSA", key="msa", rows=TOTAL, template="jeem/templates/caption_msa"),),
-        metric_set=MSA_CAPTION,
+        kind=MSA_CAPTION,
         images=True,
     ),
     Benchmark(
@@ -148,7 +204,7 @@ BENCHMARKS = (
         group="jeem_caption",
         sources=(source(rows.dialect_caption),),
         subsets=_dialects("jeem/templates/caption", 1),
-        metric_set=CAPTION,
+        kind=CAPTION,
         images=True,
     ),
     Benchmark(
@@ -157,7 +213,17 @@ BENCHMARKS = (
         group="jeem_vqa",
         sources=(source(rows.questions),),
         subsets=_dialects("jeem/templates/vqa", QUESTIONS),
-        metric_set=VQA,
+        kind=VQA,
         images=True,
     ),
+)
+
+SUITE = Suite(
+    name="jeem",
+    title="JEEM: captions of images in MSA and four Arabic dialects, and questions in the dialects",
+    benchmarks=BENCHMARKS,
+    tables="cultureval.reports.jeem.table:tables",
+    ratings="cultureval.reports.jeem.ratings:RATINGS",
+    page="docs/jeem.md",
+    order=20,
 )

@@ -1,21 +1,68 @@
-"""M2CQA: true and false statements on images, three prompts in four varieties, scored by what a model accepts.
+"""M2CQA: true and false statements on images, three prompts in four varieties, scored by what a model accepts; AynVQA.
 
 Paper: "Once Correct, Still Wrong: Counterfactual Hallucination in Multilingual Vision-Language Models", arXiv
 2602.05437; prompts from Table 8, metrics from section 3, varieties from section 2.
-Verified: prompts, metrics, size, that statements are judged one by one. Inferred: that the full set is evaluated.
-Ours: the names of columns and configurations in QCRI/M2CQA, greedy decoding of at most 32, 256 and 1,024 tokens, the
-image before the text.
+AynVQA (ImageEval 2026, Task 1b) is the part of M2CQA that anyone can get, in English and MSA, in five forms: a suite of
+its own, with other data and other numbers first. Paper: "ImageEval 2026: Culturally Grounded Arabic Multimodal
+Evaluation", arXiv 2608.30475; the organisers' repository ImageEval2026/ImageEval2026-tasks.
+Verified: prompts, metrics, size, that statements are judged one by one; the layout of AynVQA's task1b, whose test
+split is drawn from M2CQA. Inferred: that the full set is evaluated. Ours: the names of columns and configurations in
+QCRI/M2CQA, greedy decoding of at most 32, 256 and 1,024 tokens (the paper states no length), the image first.
+AynVQA. Verified: the layout of the data, the sizes of the splits, the organisers' prompt, their reading of verdicts,
+the five metrics and their order. The test split's 1,000 items are drawn from M2CQA, train and dev from OASIS.
+Ours: the joint form, greedy decoding; that an undefined rate is null where the organisers' scorer has 0.
 """
 
 from collections.abc import Sequence
 from functools import partial
+from pathlib import Path
+from typing import Any
 
-from cultureval.metrics.m2cqa.names import STATEMENTS as METRICS
-from cultureval.prompts.m2cqa.rows import statement_rows
+from cultureval.metrics.declared import Metrics
+from cultureval.metrics.m2cqa import names
+from cultureval.prompts.m2cqa import rows
 from cultureval.prompts.preparation import PreparedRow
+from cultureval.runtime.dotted_names import lazy_call
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.patches.lighteval.row_order import rows_before_shuffle
-from cultureval.tasks.suite import Benchmark, MetricSet, Source, Subset
+from cultureval.runtime.settings import Option, current_settings
+from cultureval.tasks.suite import Benchmark, Instrument, Kind, Source, Subset, Suite, Task
+
+METRICS = "cultureval.metrics.m2cqa.lighteval"
+STRICT = Instrument(name=lambda: "verdicts(strict)")
+ORGANISERS = Instrument(name=lambda: "verdicts(organisers)")
+
+
+def _statements(name: str, prompt: Any, size: int, parts: Any, declared: Metrics, instrument: Instrument) -> Kind:
+    """Three statements an item, each with a verdict of its own."""
+    made = lazy_call(f"{METRICS}:statement_metrics", name.partition("_")[2], parts, declared)
+    return Kind(name, "true/false statements", declared, prompt, made, size, instrument=instrument, rows_per_item=3)
+
+
+def _of_paper(name: str, prompt: Any, size: int) -> Kind:
+    return _statements(f"m2cqa_{name}", prompt, size, names.STATEMENT_PARTS, names.STATEMENTS, STRICT)
+
+
+def _labelled(name: str, size: int) -> Kind:
+    asked = partial(rows.labelled_prompt, prompt=name)
+    return _statements(f"aynvqa_{name}", asked, size, names.LABELLED_PARTS, names.LABELLED, STRICT)
+
+
+# By the prompt's name; the organisers' baseline stops after 10 tokens.
+KINDS = {
+    "tf": _of_paper("tf", rows.true_or_false_prompt, 32),
+    "answer_reason": _of_paper("answer_reason", rows.answer_then_reason_prompt, 256),
+    "reason_first": _of_paper("reason_first", rows.reasoning_first_prompt, 1024),
+}
+ONE_WORD = _statements(
+    *("aynvqa_one_word", rows.one_word_prompt, 10, names.ORGANISERS_PARTS, names.ORGANISERS, ORGANISERS)
+)
+LABELLED_KINDS = {"tf": _labelled("tf", 32), "answer_reason": _labelled("answer_reason", 256)}
+LABELLED_KINDS["reason_first"] = _labelled("reason_first", 1024)
+JOINT = Kind(
+    *("aynvqa_joint", "one of three", names.JOINT, rows.joint_prompt, lazy_call(f"{METRICS}:joint_metrics"), 10),
+    instrument=Instrument(name=lambda: "choice(one of three)"),
+)
 
 PROMPTS = {"tf": "True or False", "answer_reason": "Answer then Reason", "reason_first": "Reasoning First"}
 DIALECTS = ("ajp", "arz")
@@ -29,10 +76,10 @@ CAVEAT = (
 )
 
 
-def check_items(rows: Sequence[PreparedRow]) -> None:
+def check_items(prepared: Sequence[PreparedRow]) -> None:
     """Refuses an item that is duplicated: CFHR counts items, and statements would be paired at random."""
     seen: dict[tuple[str, str], str] = {}
-    for row in rows:
+    for row in prepared:
         key = row["item_id"], row["role"]
         if key in seen:
             raise CulturevalError(
@@ -46,7 +93,7 @@ def _source(variety: str) -> Source:
     return Source(
         "QCRI/M2CQA",
         "original",
-        partial(statement_rows, language=variety),
+        partial(rows.statement_rows, language=variety),
         few_shot_splits=(),
         columns=("id", "image", "q_plus", "q_minus", "country", "category", "subcategory"),
         check=check_items,
@@ -66,7 +113,7 @@ def _benchmark(prompt: str, variety: str) -> Benchmark:
         group="m2cqa",
         sources=(_source(variety),),
         subsets=(Subset(variety, f"{prompt}_{variety}", STATEMENTS, register=VARIETIES[variety], mean=mean),),
-        metric_set=MetricSet(f"m2cqa_{prompt}", "true/false statements", METRICS),
+        kind=KINDS[prompt],
         template=f"m2cqa/templates/{script}/{prompt}",
         language=script,
         images=True,
@@ -75,3 +122,98 @@ def _benchmark(prompt: str, variety: str) -> Benchmark:
 
 
 BENCHMARKS = tuple(_benchmark(prompt, variety) for prompt in PROMPTS for variety in VARIETIES)
+
+# --- AynVQA -----------------------------------------------------------------------------------------------------------
+
+# Items of each split with labels (overview of ImageEval 2026, Table 1).
+ITEMS = {"test": 1000, "dev": 500, "train": 3000}
+SPLIT = Option(
+    "aynvqa_split",
+    "CULTUREVAL_AYNVQA_SPLIT",
+    "test",
+    "split of AynVQA: `test` (default; drawn from M2CQA), `dev` or `train` (from OASIS)",
+    values=tuple(ITEMS),
+    signed=False,
+)
+LANGUAGES = {"en": "standard", "msa": "MSA"}
+AYNVQA_CAVEAT = (
+    "AynVQA: contrastive instability is the share of items not wholly right among those with a right verdict."
+)
+
+
+def find_split(folder: Path, task: Task) -> tuple[list[Path], list[Path]]:
+    """The file of the chosen split and the task's language; there are no examples."""
+    file = folder / "task1b" / f"{SPLIT.read(current_settings())}_{task.subset}.jsonl"
+    return [file] if file.is_file() else [], []
+
+
+def other_data(prepared: Sequence[PreparedRow]) -> str:
+    """Of the splits that models are not ranked on which it is, and its number of items; "" of `test`."""
+    split, found = SPLIT.read(current_settings()), len({row["item_id"] for row in prepared})
+    sizes = f"{found:,} items of {ITEMS[split]:,}"
+    return "" if split == "test" else f"AynVQA's split {split} ({sizes}), of other data than `test`, which is ranked."
+
+
+def _aynvqa_source(language: str, joint: bool) -> Source:
+    return Source(
+        "QCRI/ImageEval-ArabicNLP26",
+        "original",
+        partial(rows.joint_row if joint else rows.labelled_rows, language=language),
+        find=find_split,
+        check=None if joint else check_items,
+        reorder=None if joint else rows_before_shuffle,
+        other_data=other_data,
+        caveat=AYNVQA_CAVEAT,
+        licence="CC BY-NC-SA 4.0 (data card); CC BY-NC 4.0 (task)",
+    )
+
+
+def _aynvqa(group: str, domain: str, kind: Kind, templates: dict[str, str], language: str) -> Benchmark:
+    joint = kind is JOINT
+    statements = ITEMS["test"] * (1 if joint else 3)
+    return Benchmark(
+        name="AynVQA",
+        domain=domain,
+        group=group,
+        sources=(_aynvqa_source(language, joint),),
+        subsets=(Subset(language, rows=statements, register=LANGUAGES[language]),),
+        kind=kind,
+        template=templates[language],
+        language="en" if language == "en" else "ar",
+        images=True,
+        shared_items="aynvqa",
+    )
+
+
+def _aynvqa_benchmarks() -> tuple[Benchmark, ...]:
+    """The organisers' form first, then M2CQA's three prompts on the same rows, then the joint form."""
+    ours = dict.fromkeys(LANGUAGES, "m2cqa/templates/aynvqa/one_word")
+    joint = dict.fromkeys(LANGUAGES, "m2cqa/templates/aynvqa/joint")
+    forms = [(names.AYNVQA, "One word", ONE_WORD, ours)]
+    for prompt, domain in PROMPTS.items():
+        templates = {name: f"m2cqa/templates/{'en' if name == 'en' else 'ar'}/{prompt}" for name in LANGUAGES}
+        forms.append((f"{names.AYNVQA}_{prompt}", domain, LABELLED_KINDS[prompt], templates))
+    forms.append((names.AYNVQA_JOINT, "Joint", JOINT, joint))
+    return tuple(_aynvqa(*form, language) for form in forms for language in LANGUAGES)
+
+
+M2CQA = Suite(
+    name="m2cqa",
+    title="M2CQA: counterfactual hallucination on images, three prompts in four language varieties",
+    benchmarks=BENCHMARKS,
+    tables="cultureval.reports.m2cqa.table:tables",
+    comparison="cultureval.scripts.compare:compare_m2cqa",
+    page="docs/m2cqa.md",
+    order=30,
+)
+AYNVQA_SUITE = Suite(
+    name="aynvqa",
+    title="AynVQA (ImageEval 2026, Task 1b): the part of M2CQA that is not gated, in English and MSA",
+    benchmarks=_aynvqa_benchmarks(),
+    options=(SPLIT,),
+    tables="cultureval.reports.m2cqa.table:aynvqa_tables",
+    submissions="cultureval.reports.m2cqa.submissions:SUBMISSIONS",
+    page="docs/m2cqa.md",
+    order=31,
+)
+SUITE = (M2CQA, AYNVQA_SUITE)

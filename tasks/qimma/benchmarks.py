@@ -13,24 +13,106 @@ included; those of the original GAT the 13,986 that the paper began with.
 """
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from cultureval.metrics import choice_names
+from cultureval.metrics.choice_names import MULTI_SELECT
 from cultureval.metrics.qimma import names
+from cultureval.prompts.choices import multi_select_prompt
 from cultureval.prompts.preparation import Prepare
 from cultureval.prompts.qimma import code_problems, rows
-from cultureval.tasks.choice_replies import in_generative_form
-from cultureval.tasks.qimma.code_data import CODE_DATASETS, REPO, check_problems, find_problem_files, other_data
-from cultureval.tasks.suite import Benchmark, MetricSet, Source, Subset
+from cultureval.runtime.doc_fields import PAPER, PARITIES
+from cultureval.runtime.dotted_names import lazy_call
+from cultureval.runtime.extras import require_camel_tools
+from cultureval.runtime.settings import Option
+from cultureval.tasks.kinds import CHOICES, MULTIPLE_CHOICE_KIND, generated
+from cultureval.tasks.qimma.code_data import (
+    CODE_DATASETS,
+    REPO,
+    check_problems,
+    find_problem_files,
+    other_data,
+)
+from cultureval.tasks.suite import SCORE, Average, Benchmark, Instrument, Kind, Source, Subset, Suite, Task
 
 MCQ = "qimma/templates/mcq"
 PROMPTS_ARE_OURS = "Prompts of original sources are ours, not QIMMA's wording."
 PARITY = "{parity}"  # of what was run with LightEval; FannOrFlop and code were run with their authors' programs
-MULTIPLE_CHOICE = MetricSet("multiple_choice", "MCQ", choice_names.MULTIPLE_CHOICE, PARITY)
-MULTI_SELECT = MetricSet("multi_select", "multi-select", choice_names.MULTI_SELECT, PARITY)
-BERTSCORE = MetricSet("bertscore", "QA", names.BERTSCORE, PARITY)
-FANNORFLOP = MetricSet("fannorflop", "QA", names.FANNORFLOP)
+METRICS = "cultureval.metrics.qimma.lighteval"
+JUDGE = "cultureval.metrics.code.report"
+
+
+def _bertscore_name() -> str:
+    from cultureval.metrics.semantic import bertscore_model
+    from cultureval.runtime.data.scorers import versioned_name
+
+    return f"BERTScore({versioned_name(bertscore_model())},last layer,no idf,no rescaling)"
+
+
+def _check_bertscore() -> None:
+    from cultureval.metrics.semantic import bertscore_model, try_bertscore
+
+    try_bertscore(bertscore_model())
+
+
+def _check_words() -> None:
+    require_camel_tools()  # words of poems are split before they are compared
+    _check_bertscore()
+
+
+def _bertscore_model() -> tuple[str, ...]:
+    from cultureval.metrics.semantic import bertscore_model
+
+    return (bertscore_model(),)
+
+
+# QIMMA's task code: 512 new tokens up to a newline for QA; unpublished for FannOrFlop (ours: 4,096, no stop).
+BERTSCORE_MODEL = Instrument(_bertscore_name, _check_bertscore, sources=_bertscore_model, needs="BERTScore model")
+SANDBOX = Instrument(
+    *(lazy_call(f"{JUDGE}:judge_name"), lazy_call(f"{JUDGE}:check_sandbox")),
+    before_generation=True,
+    needs="bubblewrap",
+)
+MULTIPLE_CHOICE = replace(MULTIPLE_CHOICE_KIND, parity=PARITY)
+SEVERAL_RIGHT = Kind(
+    *("multi_select", "multi-select", MULTI_SELECT, multi_select_prompt, lazy_call(f"{CHOICES}:multi_select_metrics")),
+    parity=PARITY,
+)
+ANSWERS = Kind(
+    *("bertscore", "QA", names.BERTSCORE, rows.answer_prompt, lazy_call(f"{METRICS}:bertscore_metrics"), 512, ("\n",)),
+    instrument=BERTSCORE_MODEL,
+    parity=PARITY,
+)
+POEMS = Kind(
+    *("fannorflop", "QA", names.FANNORFLOP, rows.poem_prompt, lazy_call(f"{METRICS}:fannorflop_metrics"), 4096),
+    instrument=replace(BERTSCORE_MODEL, check=_check_words),
+)
+LOCATION = Option(
+    "location",
+    "CULTUREVAL_ARABCULTURE_LOCATION",
+    "country_region",
+    "`country_region` (default), `region` or `none`: what ArabCulture's prompt says",
+    values=("country_region", "region", "none"),
+    signed=False,
+)
+SHUFFLE = Option(
+    "shuffle",
+    "CULTUREVAL_SHUFFLE",
+    "on",
+    "`off` keeps AraDiCE-Culture's right option in the first place",
+    values=("on", "off"),
+    signed=False,
+)
+PARITY_OPTION = Option(
+    "parity",
+    "CULTUREVAL_PARITY",
+    PAPER,
+    "`paper` (default) tokenises prompt and label together, with BOS, as `lighteval vllm` does; `sound` tokenises them "
+    "apart, with one BOS",
+    values=PARITIES,
+    signed=False,
+)
 
 ARABICMMLU_SUBJECTS = """Arabic Language (Middle School)|Arabic Language (Primary School)|Arabic Language (High School)
 Arabic Language (Grammar)|Arabic Language (General)|Civics (High School)|Civics (Middle School)
@@ -178,8 +260,24 @@ def choices(
 ) -> Benchmark:
     """A benchmark of questions with one right option."""
     return Benchmark(
-        name, domain, group, sources, tuple(subsets), MULTIPLE_CHOICE, template=template, group_rows=group_rows
+        name,
+        MULTIPLE_CHOICE,
+        domain=domain,
+        group=group,
+        sources=sources,
+        subsets=tuple(subsets),
+        template=template,
+        group_rows=group_rows,
     )
+
+
+def _code(dataset: str) -> Kind:
+    metrics, stops = (
+        lazy_call("cultureval.metrics.code.lighteval:code_metrics"),
+        code_problems.CONTINUATION_STOPS[dataset],
+    )
+    asked = code_problems.code_prompt, metrics, code_problems.NEW_TOKENS, stops, SANDBOX
+    return Kind(f"code_{dataset}", "code", names.CODE, *asked)
 
 
 BENCHMARKS = (
@@ -260,7 +358,7 @@ BENCHMARKS = (
             ),
         ),
         subsets=(Subset("MizanQA", "", 1769),),
-        metric_set=MULTI_SELECT,
+        kind=SEVERAL_RIGHT,
         template="qimma/templates/multi_select",
     ),
     Benchmark(
@@ -276,7 +374,7 @@ BENCHMARKS = (
             ),
         ),
         subsets=(Subset("QA", "", 79),),
-        metric_set=BERTSCORE,
+        kind=ANSWERS,
         template="qimma/templates/qa_c",
     ),
     choices(
@@ -306,7 +404,7 @@ BENCHMARKS = (
                 template="qimma/templates/qa_f",
             ),
         ),
-        metric_set=BERTSCORE,
+        kind=ANSWERS,
         template="qimma/templates/qa",
     ),
     choices(
@@ -347,7 +445,7 @@ BENCHMARKS = (
             ),
         ),
         subsets=(Subset("FannOrFlop", "", 6984),),
-        metric_set=FANNORFLOP,
+        kind=POEMS,
         template="qimma/templates/fannorflop",
     ),
     *(
@@ -369,11 +467,69 @@ BENCHMARKS = (
                 ),
             ),
             subsets=(Subset(dataset.title, dataset.task.partition(":")[2], dataset.rows),),
-            metric_set=MetricSet(f"code_{name}", "code", names.CODE),
+            kind=_code(name),
             template=code_problems.INSTRUCTION,
         )
         for name, dataset in CODE_DATASETS.items()
     ),
 )
-# The ten multiple-choice and multi-select benchmarks with generated answers; not in the paper.
-GENERATIVE_BENCHMARKS = in_generative_form(BENCHMARKS, "qimma")
+CODE = "qimma_code"
+
+
+def benchmark_tasks() -> dict[str, list[Task]]:
+    """The subsets of each of the fourteen benchmarks, in the paper's order of domains and benchmarks."""
+    found: dict[str, list[Task]] = {}
+    for task in QIMMA.tasks():
+        found.setdefault(benchmark_of(task.group, task.benchmark, task.subset), []).append(task)
+    return found
+
+
+def benchmark_of(group: str, benchmark: str, subset: str) -> str:
+    """The paper's benchmark of a subset: MedArabiQ's two groups are one, the two code tasks are two."""
+    return subset if group == CODE else benchmark
+
+
+def averages() -> list[Average]:
+    """The benchmarks that are no single group, the domains, and the average (section 5, Tables 3 and 4)."""
+    found: list[Average] = []
+    members: dict[str, str] = {}
+    domains: dict[str, dict[str, str]] = {}
+    for benchmark, tasks in benchmark_tasks().items():
+        first, groups = tasks[0], tuple(dict.fromkeys(task.group for task in tasks))
+        if len(tasks) == 1:
+            member = {first.task: first.metrics[0]}
+        elif len(groups) == 1:
+            member = {first.group: first.metrics[0]}
+        else:
+            own = f"qimma_{benchmark.lower()}"
+            found.append(Average(own, benchmark, {task.task: task.metrics[0] for task in tasks}, groups))
+            member = {own: SCORE}
+        members |= member
+        domains.setdefault(first.domain, {}).update(member)
+    of_domains = [Average(f"qimma_{name.lower()}", name, inside, tuple(inside)) for name, inside in domains.items()]
+    return [*found, *of_domains, Average("qimma", "QIMMA", members, tuple(one.name for one in of_domains))]
+
+
+QIMMA = Suite(
+    name="qimma",
+    title="QIMMA: 109 subsets of 14 Arabic benchmarks, knowledge, reasoning, culture, poetry and code",
+    benchmarks=BENCHMARKS,
+    options=(LOCATION, SHUFFLE, PARITY_OPTION),
+    tables="cultureval.reports.qimma.table:tables",
+    charts="cultureval.reports.qimma.charts:charts",
+    averages=averages,
+    page="docs/qimma.md",
+    order=10,
+)
+# Choices with generated answers, not in the paper: a suite of its own, whose numbers are never averaged with those of
+# log-probabilities.
+QIMMA_GEN = Suite(
+    name="qimma_gen",
+    title="QIMMA, generated answers: its choices, for models without log-probabilities",
+    benchmarks=generated(BENCHMARKS, "qimma"),
+    options=(LOCATION, SHUFFLE),
+    tables="cultureval.reports.qimma.table:generative_tables",
+    page="docs/without_log_probabilities.md",
+    order=11,
+)
+SUITE = (QIMMA, QIMMA_GEN)

@@ -20,7 +20,7 @@ from cultureval.metrics.alqasida.translation import bleu, chrf, chrf_plus_plus
 from cultureval.metrics.declared import Declared
 from cultureval.metrics.lighteval.row_scores import RowScore, TaskScore
 from cultureval.reports.alqasida.scored_outputs import read_outputs
-from cultureval.tasks.alqasida.published_prompts import which_prompts
+from cultureval.tasks.alqasida.sets import which_prompts
 
 OUTPUTS = Path(__file__).parents[2] / "../shared/data/alqasida/llm_outputs"
 PAIRS = sorted(OUTPUTS.glob("*/*_samples.csv"))

@@ -10,8 +10,7 @@ import pytest
 
 from cultureval.runtime.data_options import DataOptions
 from cultureval.runtime.errors import CulturevalError
-from cultureval.tasks.alqasida.published_prompts import published_sets
-from cultureval.tasks.alqasida.sets import DIALECTS, FLORES_CODES, shuffled
+from cultureval.tasks.alqasida.sets import DIALECTS, FLORES_CODES, published_sets, shuffled
 from cultureval.tasks.catalogue import all_tasks
 from cultureval.tasks.reading import prepare_subset
 

@@ -10,7 +10,7 @@ from cultureval.reports.qimma.table import PUBLISHED
 from cultureval.runs.loading import load
 from cultureval.runs.table import AVERAGE, published, published_rows, tables_of
 from cultureval.runtime.rounding import printed
-from cultureval.tasks.qimma.averages import benchmark_tasks
+from cultureval.tasks.qimma.benchmarks import benchmark_tasks
 
 ROWS = published_rows(PUBLISHED)
 JAIS = "inceptionai/Jais-2-70B-Chat"

@@ -49,7 +49,7 @@ def test_every_link_leads_somewhere_and_every_page_is_in_the_menu(site):
 def test_the_site_keeps_nobody_out(site):
     """Every page; the colours, which all share, of those with tables and code, in both schemes; the search of one."""
     pages = sorted(file.name for file in site.glob("*.html"))
-    coloured = [f"{name}.html" for name in ("index", "models", "metamorphic")]
+    coloured = [f"{name}.html" for name in ("index", "models", "speed")]
 
     def of_one(route):  # the search's index takes as long to read as the rest of a page
         route.continue_() if page.url.endswith("/index.html") else route.abort()

@@ -17,8 +17,16 @@ from cultureval.prompts.alqasida.rows import (
 from cultureval.prompts.preparation import Preparation
 from cultureval.runtime.data_options import DataOptions, samples_root
 from cultureval.runtime.errors import BadRow, CulturevalError, MissingColumn, SourceUnavailable
-from cultureval.tasks.alqasida.published_prompts import PublishedSet, prompts_hash, published_sets, which_prompts
-from cultureval.tasks.alqasida.sets import COUNTRIES, dialects_of, instruction_of, shuffled
+from cultureval.tasks.alqasida.sets import (
+    COUNTRIES,
+    PublishedSet,
+    dialects_of,
+    instruction_of,
+    prompts_hash,
+    published_sets,
+    shuffled,
+    which_prompts,
+)
 from cultureval.tasks.catalogue import all_tasks
 from cultureval.tasks.reading import BrokenRows, prepare_subset
 
