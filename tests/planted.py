@@ -52,7 +52,7 @@ def text_row(number: int, metric: Mapping[str, Any], reply: str = "جواب", **
 
 def verdict(score: float | None, outcome: str = "scored") -> dict[str, Any]:
     """A judge's verdict as details have it."""
-    return {"outcome": outcome if score is None else "scored", "reason": "", "reply": f"{score}", "flags": []}
+    return {"outcome": outcome if score is None else "scored", "reason": "", "reply": f"{score}"}
 
 
 def plant(

@@ -62,8 +62,8 @@ def plant_all(root: Path) -> Path:
         },
         "lab/model",
     )
-    said = {"outcome": "scored", "reason": "", "reply": "Consistency: 4/5\nFluency: 5/5", "flags": []}
-    unasked = {"outcome": "not_asked", "reason": "", "reply": "", "flags": []}
+    said = {"outcome": "scored", "reason": "", "reply": "Consistency: 4/5\nFluency: 5/5"}
+    unasked = {"outcome": "not_asked", "reason": "", "reply": ""}
     scores = [{"judge_gpt_vqa": unasked, "judge_gpt_vqa_fluency": None}]
     scores += [{"judge_gpt_vqa": said, "judge_gpt_vqa_fluency": 5.0}]
     judge(file, "jeem_caption:ae|0", [one | {"metric": of} for one, of in zip(captions, scores, strict=True)])

@@ -1,4 +1,4 @@
-"""What `cultureval audit` prints of checks, cleaned data, reviews and refined code."""
+"""What `cultureval audit` prints of checks, reviews and refined code."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence

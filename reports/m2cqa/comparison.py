@@ -87,7 +87,7 @@ def compare_m2cqa(
     Args:
         paths: As of `load_sides`, but one run is enough: its prompts are compared.
         output_dir: A new or empty folder; None: nothing is written.
-        profile: How verdicts are parsed: strict, tolerant, lenient or organisers.
+        profile: How verdicts are parsed: strict, lenient or organisers.
         allowed: Fields of the protocol that may differ between models.
 
     Raises:

@@ -1,4 +1,4 @@
-"""`cultureval audit run`, `apply` and `report`: judges on ten criteria, data without what is discarded, a page."""
+"""`cultureval audit run` and `report`: judges on ten criteria, and tables of what they decide."""
 
 from pathlib import Path
 from typing import Annotated, Literal

@@ -6,6 +6,7 @@ from types import SimpleNamespace
 import pytest
 import yaml
 from chaos_proxy import FAULTS, through_faults
+from lighteval.tasks.lighteval_task import LightevalTask
 from lighteval.tasks.requests import Doc
 from real_servers import GGUF, served, servers_of
 
@@ -16,7 +17,7 @@ from cultureval.runtime.data_options import samples_root
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.settings import current_settings, use_settings
 from cultureval.runtime.smollm2 import smollm2
-from cultureval.tasks.harnesses.inspect_scoring import AskedTask
+from cultureval.tasks.task_table import running_config
 
 pytestmark = [
     pytest.mark.usefixtures("own_folders"),
@@ -96,7 +97,8 @@ def test_letters_by_first_tokens_are_those_of_transformers(servers, local, tmp_p
 
 def test_the_same_rows_have_the_same_texts(servers, local, tmp_path):
     with use_settings(current_settings().with_(data_root=samples_root())):
-        asked = sorted(AskedTask("qimma_gen_aratrust", 0, "{}").docs.values(), key=lambda doc: len(doc.query))[:1]
+        asked = LightevalTask(running_config("qimma_gen_aratrust", 0)).get_docs()
+    asked = sorted(asked, key=lambda doc: len(doc.query))[:1]
     found = {name: texts(load(tmp_path, *place), asked) for name, place in servers.items()}
     found["transformers"] = texts(local, asked)
     assert found["transformers serve"] == found["transformers"]

@@ -47,7 +47,7 @@ def test_our_suites_are_listed_in_their_order():
 @pytest.mark.parametrize("name", suites())
 def test_all_that_our_suites_name_is_there(name):
     suite = all_suites()[name]
-    functions = ("of_model", "before_run", "comparison", "analysis", "outputs", "picture", "fooled", "tables")
+    functions = ("of_model", "before_run", "comparison", "analysis", "outputs", "picture", "tables")
     for field in (*functions, "run_files", "charts", "averages"):
         assert getattr(suite, field) is None or callable(suite.part(field))
     assert suite.title and (Path(__file__).parents[2] / suite.page).is_file()
