@@ -17,7 +17,7 @@ class DataOptions:
     form: Form = (
         "curated"  # QIMMA's copy where the paper has one, the original, or each subset in the form that is there
     )
-    suite: Mapping[str, Any] = field(default_factory=dict)  # by name (`tasks/<suite>/options.py`); absent: the default
+    suite: Mapping[str, Any] = field(default_factory=dict)  # by name (`Suite.options`); absent: the default
     manifests: tuple[Path, ...] = ()  # of audits (`tasks.manifest`), whose discarded rows are left out
     columns: Mapping[str, str] = field(default_factory=dict)  # name that a reader knows -> name in the data
 

@@ -6,11 +6,16 @@ from pathlib import Path
 PROVERBS = """
 from cultureval import Benchmark, multiple_choice
 
-BENCHMARKS = [Benchmark(
-    "proverbs", repo="my-lab/proverbs", split="test", language="fa",
-    kind=multiple_choice(labels="1 2 3 4", prompt="پرسش: $question\\n$options\\nپاسخ:"),
-    row=lambda r: {"question": r["question"], "options": r["options"], "gold": r["answer"]},
-)]
+BENCHMARKS = [
+    Benchmark(
+        "proverbs",
+        repo="my-lab/proverbs",
+        split="test",
+        language="fa",
+        kind=multiple_choice(labels="1 2 3 4", prompt="پرسش: $question\\n$options\\nپاسخ:"),
+        row=lambda r: {"question": r["question"], "options": r["options"], "gold": r["answer"]},
+    )
+]
 """
 ANSWERED = """
 from cultureval import Benchmark, generate, judged

@@ -244,4 +244,4 @@ def test_check_tries_ten_rows_and_draws_the_first_prompt(folder, run_here):
     rows.write_text(rows.read_text("utf-8").replace('"answer": "2"', '"answer": "ب"'), encoding="utf-8")
     done = run_here("check", str(file), "--data", "data")
     assert done.returncode == 1 and "3 wrong" in done.stdout
-    assert "test.jsonl, row 1: column 'gold' is not one of the labels 1 2 3 4" in done.stdout
+    assert "row 2 of test.jsonl: column 'gold' is not one of the labels 1 2 3 4" in done.stdout
