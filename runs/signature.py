@@ -52,7 +52,6 @@ def signatures_of(run: FinishedRun) -> tuple[SignatureRecord, ...]:
             rows=sum(report["rows"] for report in members),
             limit=run.limit,
             data=",".join(sorted({f"{report['source']}@{report['revision'][:8]}" for report in members})),
-            sources=",".join(sorted({given for report in members if (given := report.get("sources"))})) or None,
             manifest=manifest_field(members),
             form=",".join(sorted({report["form"] for report in members})),
             rows_hash=combined_hash(report["fingerprint"] for report in members),

@@ -33,7 +33,6 @@ class RowsReport(TypedDict, total=False):
     parity: str  # "paper" or "sound"; "" where the task has no choice
     rows: int  # prepared
     expected_rows: int | None  # how many the paper, or the source's card, gives; None where neither does
-    expected_group_rows: int | None  # the same for all tasks of the group together
     few_shot_rows: int  # prepared examples
     skipped_rows: list[dict[str, Any]]  # broken rows that were left out: file, row, column, value and reason
     skipped_few_shot_rows: list[dict[str, Any]]  # the same of examples
@@ -42,9 +41,6 @@ class RowsReport(TypedDict, total=False):
     # not_asked (beyond a limit); `rows` is their sum.
     row_counts: Mapping[str, int]
     duplicate_rows: int  # that ask the same as an earlier one; they are one cluster of the standard errors
-    unread_files: list[str]  # data files below the source's folder that none of its tasks reads
-    sources: str  # `FILE@hash` of `--sources` where that gave the source; else ""
-    not_selected: Mapping[str, int]  # why rows of the same files are not the task's -> how many
     notes: list[str]  # sentences on all rows together
     caveat: str  # a sentence on the source itself; "" without one
     other_data: str  # a sentence where the rows are not the published ones; "" where they are, or nobody knows
@@ -53,6 +49,5 @@ class RowsReport(TypedDict, total=False):
     signature: str
     tasks: int
     samples: int
-    bounds: Mapping[str, Any]
     not_judged: list[str]
     canonical_failures: list[str]

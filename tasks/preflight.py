@@ -218,12 +218,6 @@ def _with_scorers(run: CheckedRun, kinds: Mapping[str, Kind], skip_unscorable: b
     return run
 
 
-def check_scorers(names: list[str]) -> None:
-    """Tries what scores tasks, for harnesses with runs of their own, and says what their suites say before a run."""
-    checks = [check for check, _ in _scorer_checks({name: kind_of(name) for name in names})]
-    all_of([*checks, partial(warn_before_run, names)])
-
-
 def warn_before_run(tasks: Sequence[str]) -> None:
     """Prints on standard error what the suites of the selected tasks (`cvlue_vg|0`) say about them.
 

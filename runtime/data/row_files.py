@@ -115,11 +115,6 @@ def files_of_split(folder: Path, configs: Sequence[str], splits: Sequence[str]) 
     return files
 
 
-def split_names(folder: Path, config: str) -> list[str]:
-    """Names of the splits of a config that a folder has."""
-    return list(_data_files(folder, config))
-
-
 @lru_cache(maxsize=256)
 def declares_configs(folder: Path) -> bool:
     """Whether a folder's README declares configs; CulturevalError if it is unreadable or declares one twice."""
