@@ -18,7 +18,7 @@ def test_the_file_of_the_docs_is_evaluated_compared_and_shown(cultureval, tiny_l
     docs = [row["doc"] for row in details_of(tmp_path / "a")["proverbs|0"]]
     assert len(docs) == 12 and {tuple(doc["choices"]) for doc in docs} == {(" 1", " 2", " 3", " 4")}
     mean = results_of(tmp_path / "a")["results"]["proverbs|0"]["acc_norm"]
-    compared = cultureval("compare", "a", "b", *own, "--output-dir", "c", "--charts", "none", "--json")
+    compared = cultureval("compare", "a", "b", *own, "--output-dir", "c", "--json")
     assert "proverbs" in {row["name"] for row in json.loads(compared.stdout)["differences"]}, compared.stderr
     page = cultureval("leaderboard", "a", "b", *own, "--out", "page", "--charts", "none", "--json")
     (table,) = json.loads(page.stdout)["tables"]
