@@ -111,7 +111,7 @@ def test_metrics_take_their_scores_of_one_pass(monkeypatch):
 
     def judge_solutions(problems, solutions, dataset, **_):
         passes.append([solution.code for solution in solutions[1:]])  # after the canonical one
-        return [SolutionVerdict(one.task_id, one.sample_index, "pass", "fail", "", "pass", "fail") for one in solutions]
+        return [SolutionVerdict(one.task_id, one.sample_index, "pass", "fail") for one in solutions]
 
     monkeypatch.setattr(judging, "judge_solutions", judge_solutions)
     responses = [ModelResponse(text=["code = 1"])]
