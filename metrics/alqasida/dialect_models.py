@@ -225,7 +225,8 @@ def load_language_model(name: str) -> Any:
 
     try:
         model = fasttext.load_model(str(_language_model_file(name)))
-        labels = {label.removeprefix("__label__").partition("_")[0] for label in model.get_labels()}
+        known, _ = model.predict("a", k=-1)  # all labels, which fasttext-predict has no other name for
+        labels = {label.removeprefix("__label__").partition("_")[0] for label in known}
     except Exception as error:  # fastText raises ValueError and RuntimeError, the hub client its own types
         raise _not_usable(LID, name, str(error)) from error
     if not labels & ARABIC or "eng" not in labels:

@@ -302,7 +302,7 @@ def _mounts(base: Path, home: str, python: str) -> list[str]:
 def _require_hidden(shown: list[Path], masked: list[Path]) -> None:
     """Refuses to start where the jail would show the project, its data, or the user's caches and tokens."""
     variables = [value for name, value in os.environ.items() if name.startswith(_CACHE_VARIABLES)]
-    names = [current_settings().data_root, os.environ.get("CULTUREVAL_JOURNAL"), *variables]
+    names = [current_settings().data_root, current_settings().journal, *variables]
     private = {Path(os.path.expanduser(name)).resolve() for name in names if name}
     private |= {Path.home().resolve(), user_cache().resolve()}
     for path in sorted(private):

@@ -59,7 +59,7 @@ COLUMNS = {
     "tiiuae/evalplus-arabic/HumanEvalPlus.jsonl": HUMANEVAL,
     "tiiuae/evalplus-arabic/MBPPPlus.jsonl": MBPP,
     "asas-ai/AraTrust": ["Question", "A", "B", "C", "Answer", "Category"],
-    "Thiqah/ArabLegalEval": ["questions", "ground_truths", "context"],
+    "FarisHijazi/ArabLegalEval": ["Question", "Answer", "Context", "task", "subject"],
     f"{MEDARABIQ}/multiple-choice-questions.csv": ["Question", "Answer", "Category"],
     f"{MEDARABIQ}/multiple-choice-withbias.csv": BIAS,
     f"{MEDARABIQ}/fill-in-the-blank-choices.csv": PAIRS,
