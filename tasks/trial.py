@@ -9,7 +9,7 @@ from cultureval.prompts.preparation import PreparedRow
 from cultureval.runtime.data_options import DataOptions
 from cultureval.runtime.errors import BadRow, CulturevalError
 from cultureval.tasks.options import with_defaults
-from cultureval.tasks.reading import find_subset, tried_rows, where
+from cultureval.tasks.reading import find_subset, forget_files, tried_rows, where
 from cultureval.tasks.registration import find_suites
 from cultureval.tasks.suite import Task
 
@@ -62,6 +62,7 @@ def try_file(file: Path, options: DataOptions) -> list[Trial]:
     Raises:
         CulturevalError: The file cannot be loaded, or a source or column is missing.
     """
+    forget_files()  # its data may have changed since an earlier trial of this process
     (name,) = find_suites([str(file)]).custom or {""}
     return [try_task(task, options) for task in find_suites([str(file)]).suites[name].tasks()]
 

@@ -3,8 +3,9 @@
 Paper: "Once Correct, Still Wrong: Counterfactual Hallucination in Multilingual Vision-Language Models", arXiv
 2602.05437; prompts from Table 8, metrics from section 3, varieties from section 2.
 AynVQA (ImageEval 2026, Task 1b) is the part of M2CQA that anyone can get, in English and MSA, in five forms: a suite of
-its own, with other data and other numbers first. Paper: "ImageEval 2026: Culturally Grounded Arabic Multimodal
-Evaluation", arXiv 2608.30475; the organisers' repository ImageEval2026/ImageEval2026-tasks.
+its own, with other data and other numbers first.
+Paper: "ImageEval 2026: Culturally Grounded Arabic Multimodal Evaluation", arXiv 2608.30475; the organisers' repository
+ImageEval2026/ImageEval2026-tasks.
 Verified: prompts, metrics, size, that statements are judged one by one; the layout of AynVQA's task1b, whose test
 split is drawn from M2CQA. Inferred: that the full set is evaluated. Ours: the names of columns and configurations in
 QCRI/M2CQA, greedy decoding of at most 32, 256 and 1,024 tokens (the paper states no length), the image first.

@@ -246,4 +246,4 @@ def test_a_judge_may_stand_in_for_people(name):
     ]
     for template in asked.values():
         prompt = template.prompt(doc.specific["judge"]["slots"] | {template.judged: "جواب"})
-        assert LANGUAGES[row["dialect"]] in prompt.text and "جواب" in prompt.text
+        assert LANGUAGES[row["dialect"]] in prompt and "جواب" in prompt

@@ -115,7 +115,7 @@ def test_the_few_shot_tasks_that_documents_name_have_examples_in_the_samples():
     texts.append(refusal("qimma_aratrust|many"))
     named = {found for text in texts for found in re.findall(r"\bqimma_[\w:() ]+\|[1-9]\b", text)}
     assert len(named) > 1
-    assert [one.problem for one in check_data(named, DataOptions(root=samples_root())).subsets if one.problem] == []
+    assert [one.problem for one in check_data(named, DataOptions(root=samples_root())) if one.problem] == []
 
 
 @pytest.mark.parametrize(("arguments", "told"), [(["qima_gat"], "qimma_gat"), (["jeem", "--suite", "qimma"], "qimma")])

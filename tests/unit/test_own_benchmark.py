@@ -80,7 +80,7 @@ def test_the_docs_print_the_file_that_the_tests_run():
     [
         (lambda r: {"question": r["nothing"]}, MissingColumn, "no column 'nothing'; columns found: question, options"),
         (
-            lambda r: {"question": "q", "options": ["a", "b"], "gold": 2},
+            lambda r: {"question": "q", "options": ["a", "b"], "gold": 7},
             BrokenRows,
             "1 of the 1|is not one of the labels|12",
         ),
@@ -117,17 +117,17 @@ def test_questions_on_one_passage_are_one_cluster_and_braces_are_text(folder):
         (lambda: multiple_choice(labels="A A", prompt="$question $options"), "two or more"),
         (lambda: multiple_choice(labels="A B", prompt="$question"), r"no slot \$options"),
         (lambda: generate({}, "$question"), "at least one metric"),
-        (lambda: generate({"a": len}, "$question", lower=["b"]), "unknown name"),
+        (lambda: generate({"a": len}, "$question", lower=["b"]), "roles must be of these"),
         (lambda: benchmark(dict, name="x"), "multiple values"),
         (lambda: Benchmark("../x", CHOICES, repo="a/b", row=dict), "is no name"),
         (lambda: Benchmark("all", CHOICES, repo="a/b", row=dict), "is no name"),
         (lambda: Benchmark("x", CHOICES, repo="../b", row=dict), "organisation/name"),
         (lambda: Benchmark("x", CHOICES, repo="a/b"), "`repo` needs `row`"),
         (lambda: Benchmark("x", CHOICES), "give `repo`"),
-        (lambda: Benchmark("x", "choice", repo="a/b", row=dict), "kind"),
+        (lambda: Benchmark("x", "choice", repo="a/b", row=dict), "instance of Kind"),
         (lambda: Benchmark("x", CHOICES, repo="a/b", row=dict, language="Persian"), "ISO 639"),
         (lambda: Benchmark("x", CHOICES, repo="a/b", row=dict, spilt="test"), "spilt"),
-        (lambda: Suite("x", "title", (3,)), "benchmarks"),
+        (lambda: Suite("x", "title", (3,)), "instance of Benchmark"),
     ],
 )
 def test_what_is_wrong_with_a_benchmark_is_told_where_it_is_made(make, words):
