@@ -87,9 +87,9 @@ def program_of(text: Text) -> str:
     Raises:
         MemoryError, RecursionError: The text is too large or nested too deeply.
     """
-    if text.as_it_is and is_program(text.code):
-        return text.code
     code = text.code.removeprefix(BYTE_ORDER_MARK)
+    if text.as_it_is and is_program(code):
+        return code
     program = _sanitized(code, text.entry_point)
     if not text.prompt or binds(program, text.entry_point) or (text.entry_point in code and is_program(code)):
         return program

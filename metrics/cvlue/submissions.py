@@ -41,6 +41,8 @@ def read_json(path: Path) -> Any:
             raise ValueError("a name is duplicated in one object")
         return content
 
+    if not path.exists():
+        raise CulturevalError(f"{path} does not exist.")
     try:
         return json.loads(path.read_text(encoding="utf-8-sig"), object_pairs_hook=unique)
     except (OSError, ValueError, RecursionError) as error:

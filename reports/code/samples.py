@@ -41,6 +41,7 @@ def read_samples(path: Path, problems: Mapping[str, Mapping[str, Any]], workers:
     """
     counts: dict[str, int] = {}
     read: list[tuple[str, int]] = []
+    given: list[str] = []
     texts: list[Text] = []
     for place, record in _lines(path):
         task = record["task_id"]
@@ -51,13 +52,15 @@ def read_samples(path: Path, problems: Mapping[str, Mapping[str, Any]], workers:
             )
         counts[task] = counts.get(task, -1) + 1
         read.append((task, counts[task]))
-        given = _given(record, problems[task]["prompt"])
-        texts.append(Text(given, problems[task]["entry_point"], as_it_is=True))
+        prompt = problems[task]["prompt"]
+        given.append(_given(record, prompt))
+        whole = _given(record, prompt.removesuffix("\n") + "\n")  # a completion begins a line
+        texts.append(Text(whole, problems[task]["entry_point"], as_it_is=True))
     if not read:
         raise CulturevalError(f"{path} has no solutions.")
     return [
-        Sample(*name, program.code, rewritten=program.code != text.code, cut=program.cut)
-        for name, program, text in zip(read, programs(texts, workers), texts, strict=True)
+        Sample(*name, program.code, rewritten=program.code != text, cut=program.cut)
+        for name, program, text in zip(read, programs(texts, workers), given, strict=True)
     ]
 
 
