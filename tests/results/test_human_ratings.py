@@ -15,7 +15,7 @@ from cultureval.runtime.errors import CulturevalError
 from cultureval.scripts.main import app
 
 CRITERIA = ["Consistency", "Relevance", "Fluency", "Dialect Authenticity"]
-MODELS, COUNTRIES = ("lab/model-a", "lab/model-b"), {"JO": "Jordan", "EG": "egyptian"}
+MODELS, COUNTRIES = ("lab/model-a", "lab/model-b"), {"JO": "Jordan", "EG": "EG"}
 IMAGES = [f"image{number}" for number in range(12)]
 RNG = np.random.default_rng(7)
 # What people and metrics say of each caption: country, model, image -> four human scores, a metric.
