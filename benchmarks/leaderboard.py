@@ -16,6 +16,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
 from planted import plant, text_row
 
+from cultureval.metrics.declared import SUMS
 from cultureval.runs.frame import ends
 from cultureval.tasks.catalogue import all_tasks
 
@@ -39,8 +40,13 @@ def plant_suite(root: Path, suite: str, models: int, rows: int) -> None:
             hard = np.random.default_rng(int(hashlib.sha256(task.task.encode()).hexdigest()[:8], 16)).random(rows)
             right = (0.5 * hard + 0.5 * own.random(rows)) < ability
             ranges = {metric: np.clip(ends(task.task, metric), -100, 100) for metric in task.metrics}
+            f1 = [name + SUMS for name in ranges if name.startswith("f1")]  # M2CQA's: both of its accuracies
             answers[f"{task.task}|0"] = [
-                text_row(number, {name: float(limits[int(one)]) for name, limits in ranges.items()})
+                text_row(
+                    number,
+                    {name: float(limits[int(one)]) for name, limits in ranges.items()}
+                    | {name: [float(one), 1.0, 2.0 * one, 2.0] for name in f1},
+                )
                 for number, one in enumerate(right)
             ]
         plant(root, answers, model, f"2026-11-01T10-00-{place % 60:02d}.000000")

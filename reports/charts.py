@@ -73,7 +73,6 @@ def scatter(
     borders: tuple[float, float] | None = None,
     names: Sequence[tuple[float, float, str, str]] = (),
     limits: tuple[float, float] | None = None,
-    lines: bool = False,
     note: str = "",
 ) -> Chart:
     """Points, at least one, with one standard error on either side, in one panel or in several.
@@ -84,7 +83,6 @@ def scatter(
         borders: A vertical and a horizontal line.
         names: Texts in the chart: x, y, text, alignment.
         limits: The ends of both axes, of y alone where x is a size.
-        lines: Whether lines join the points of a group.
         note: Below it, after what the bars are.
     """
     import altair as alt
@@ -92,18 +90,17 @@ def scatter(
     scale = alt.Scale(domain=limits, nice=False) if limits else alt.Scale(zero=False)
     x = _sizes(axes[0], points) if sizes else alt.X("x:Q", title=axes[0], scale=scale, axis=alt.Axis(tickCount=6))
     base = alt.Chart().encode(x, alt.Y("y:Q", title=axes[1], scale=scale))
-    layers = [*_borders(borders), *_marks(base, points, lines), *(_text(*one) for one in names)]
+    layers = [*_borders(borders), *_marks(base, points), *(_text(*one) for one in names)]
     barred = any(point.x_error or point.y_error for point in points)
     note = f"{'One standard error on either side. ' if barred else ''}{note}".strip()
     chart = alt.layer(*layers, data=alt.Data(values=[_with_errors(point) for point in points]))
     return Chart(name, title, specification(_in_panels(chart, points)), note)
 
 
-def _marks(base: Any, points: Sequence[Point], lines: bool) -> list[Any]:
+def _marks(base: Any, points: Sequence[Point]) -> list[Any]:
     colour, shape = _series(points)
     marked = base.encode(color=colour)
     return [
-        *([marked.mark_line(opacity=0.7)] if lines else []),
         marked.mark_rule(opacity=0.5).encode(x="x1:Q", x2="x2:Q"),
         marked.mark_rule(opacity=0.5).encode(y="y1:Q", y2="y2:Q"),
         marked.mark_point(size=50, filled=True, opacity=0.9).encode(shape=shape),
@@ -260,20 +257,6 @@ def _register_fonts() -> None:
 
     if (found := find_spec("matplotlib")) and found.origin:
         vl_convert.register_font_directory(str(Path(found.origin).with_name("mpl-data") / "fonts" / "ttf"))
-
-
-def draws(letters: str) -> bool:
-    """Whether the fonts of this machine have some letters, of which all but one are drawn alike where they lack them.
-
-    Args:
-        letters: Two or more of one script.
-    """
-    import vl_convert
-
-    _register_fonts()
-    drawing = '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 40 40"><text y="30" {}>{}</text></svg>'
-    pictures = (drawing.format(f'font-family="{FONTS}"', letter) for letter in letters)
-    return len({vl_convert.svg_to_png(picture) for picture in pictures}) == len(letters)
 
 
 def chart_formats(text: str, option: str = "--charts") -> tuple[str, ...]:

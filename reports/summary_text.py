@@ -32,7 +32,7 @@ def shown_run(run: Run, width: int | None, full: bool = False, untold: Collectio
     limit = width or PLAIN_WIDTH
     lines = [*(full_lines(run, width) if full else ()), *folded(f"{run.name}, {run.date}", limit).splitlines()]
     lines += listed([one.sentence for one in warnings(run) if one.kind not in untold], limit)
-    lines += filter(None, [_cost(run)])
+    lines += filter(None, [_reused(run), _cost(run)])
     lines += [f"Results: {shlex.quote(str(_shortest(run.file)))}"]
     if not full:
         folder = _shortest(output_folder(run.file.resolve()) or run.file)
@@ -178,6 +178,13 @@ def full_lines(run: Run, width: int | None) -> list[str]:
         *(f"  {one.text}" for one in run.record.signatures),
         "",
     ]
+
+
+def _reused(run: Run) -> str:
+    """How many answers were there before, as after a run that was killed."""
+    tasks = run.record.tasks.values()
+    reused, asked = sum(task.reused for task in tasks), sum(task.rows + task.refused for task in tasks)
+    return f"Answers of an earlier run: {reused:,} of {asked:,}." if reused else ""
 
 
 def _cost(run: Run) -> str:

@@ -10,7 +10,6 @@ from cultureval.reports.charts import (
     chart_files,
     chart_formats,
     chart_names,
-    draws,
     inline_svg,
     intervals,
     scatter,
@@ -41,11 +40,6 @@ def test_a_chart_within_a_page_has_the_pages_colours_and_nothing_that_acts():
     points = [Point("<script>alert(1)</script>", 0.5, low=0.4, high=0.6), Point("b", 0.2, low=0.1, high=0.3)]
     svg = inline_svg(intervals("scores", "t", "x", points, bars=False))
     assert "currentColor" in svg and not re.search(r"<script|style=|href=|\bon\w+=|url\(", svg)
-
-
-def test_fonts_that_lack_a_script_are_noticed():
-    assert draws("ab") and draws("كتب"), "Latin and Arabic, of matplotlib's own fonts"
-    assert not draws("\U0010fffc\U0010fffb"), "code points that no font has"
 
 
 def test_names_are_short_where_they_still_differ():
