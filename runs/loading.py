@@ -88,11 +88,14 @@ class Run:
             if task not in self.details:
                 unverified[task] = "its details were not saved, or are not there"
                 continue
-            details = self.details[task]
+            details, judgements = self.details[task], self.judgements.get(task, ())
             try:
-                columns.append(read_items(details, task, self.judgements.get(task, ())))
-            except CulturevalError as error:  # pages show it: no folders of this machine
-                unverified[task] = str(error).replace(f"{details.parent}/", "").rstrip(".")
+                columns.append(read_items(details, task, judgements))
+            except CulturevalError as error:
+                why = str(error)
+                for file in (details, *judgements):  # pages show it: no folders of this machine
+                    why = why.replace(str(file), file.name)
+                unverified[task] = why.rstrip(".")
         return frame_of(columns, self.name), unverified
 
     @cached_property
@@ -145,9 +148,7 @@ class Run:
         members = members_of(name, self.files)
         if members is None:
             return self.scores.get(name, {}).get(metric)
-        of_group = name_and_shots(name)[0].endswith(
-            ":_average"
-        )  # a declared mean has no value without one of its parts
+        of_group = name_and_shots(name)[0].endswith(":_average")  # a declared mean needs all its parts
         applying = [task for task in members if not of_group or (task, metric) not in self._inapplicable]
         return self.mean({(task, metric): 1 / len(applying) for task in applying}) if applying else None
 

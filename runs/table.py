@@ -106,7 +106,7 @@ class Cell:
     def shown_error(self) -> str:
         """The standard error as all views print it; "" where it is unknown, or rounds to 0."""
         text = "" if self.error is None else printed(self.error, self.digits)
-        return text if any(digit in text for digit in "123456789") else ""
+        return text if text.strip("0.") else ""
 
 
 @dataclass(frozen=True)

@@ -50,8 +50,7 @@ def warnings(run: Run, tasks: Collection[str] | None = None) -> list[Warning]:
 
 def _unverified(run: Run, tasks: Tasks) -> str:
     found = [task.task for task in tasks if task.task in run.unverified]
-    why = run.unverified[found[0]].replace(str(run.details.get(found[0])), "its details") if found else ""
-    return f"{shown_names(found, 1)}: {why}" if found else ""
+    return f"{shown_names(found, 1)}: {run.unverified[found[0]]}" if found else ""
 
 
 def _differs(run: Run, tasks: Tasks) -> str:
@@ -128,7 +127,7 @@ def _without_score(run: Run, wanted: Callable[[str, str], bool]) -> str:
     items = run.items[(run.items["den"] > 0).to_numpy()]
     place, places = places_of(items)
     items = items[np.array([wanted(*one) for one in places], bool)[place]]
-    groups = items["task"].astype(str).map(lambda task: _groups([task]))
+    groups = items["task"].map({task: _groups([task]) for task in items["task"].cat.categories})
     told = []
     for group, of_group in items.groupby(groups, sort=False):
         reasons = of_group["reason"][of_group["num"].isna().to_numpy()].value_counts()
