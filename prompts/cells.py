@@ -83,13 +83,6 @@ def comparable(text: str) -> str:
     return unicodedata.normalize("NFC", without_marks(text)).strip()
 
 
-def alike(text: str) -> str:
-    """What texts that ask the same share: letters and digits without vowel marks, tatweel, case and punctuation."""
-    plain = re.sub("[\u0640\u064b-\u0652\u0670]", "", unicodedata.normalize("NFKC", without_marks(text)).casefold())
-    digits = re.sub(r"(?![0-9])\d", lambda found: str(unicodedata.decimal(found[0])), plain)
-    return " ".join(re.sub(r"(?<!\d)[.,،:]|[.,،:](?!\d)|[؛;!?؟。，？！]", " ", digits).split())
-
-
 def image_cell(row: Mapping[str, Any], column: str, folder: Path) -> str:
     """Stores the image of a cell and returns its name for `stored_image`.
 

@@ -15,10 +15,9 @@ from cultureval.runtime.printing import print_note
 from cultureval.runtime.progress import working
 from cultureval.runtime.saving import Saving
 from cultureval.runtime.settings import current_settings, use_settings
-from cultureval.runtime.smollm2 import is_unpacked
 from cultureval.tasks.catalogue import all_suites
 from cultureval.tasks.preflight import preflight
-from cultureval.tasks.reading import forget_files, rows_at_hand
+from cultureval.tasks.reading import forget_files
 from cultureval.tasks.running import quiet_libraries, run_tasks
 
 
@@ -55,12 +54,10 @@ def evaluate_tasks(
     started, saving = time.time(), saving or Saving()
     forget_files()  # those of an earlier run of this process
     with working("Checking the model, the tasks and their data"):
-        unpacked = is_unpacked(model)
-        plan = preflight(names, check_model, output_dir, skip_unscorable, [saving.check], wrong, unpacked)
+        plan = preflight(names, check_model, output_dir, skip_unscorable, [saving.check], wrong)
         quiet_libraries()
     with use_settings(current_settings().with_(suite=plan.options, judges=plan.judges, **plan.without)):
-        with rows_at_hand(plan.subsets):
-            finished = run_tasks(model, plan.model.file, plan.tasks, limit, output_dir, saving)
+        finished = run_tasks(model, plan.model.file, plan.tasks, limit, output_dir, saving)
         tracker = finished.tracker
         complete_results(finished, record_of(finished, plan.missing, started, plan.unscorable, plan.unjudged))
         tracker.save()

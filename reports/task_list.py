@@ -116,7 +116,8 @@ def data_check_text(subsets: Sequence[SubsetCounts], full: bool) -> str:
     broken = [f"{one.task}, {row}" for one in subsets for row in one.broken]
     shown = broken if full else broken[:FIRST]
     hidden = len(broken) - len(shown) + len(chosen) - len(cells)
-    hint = [f"... and {hidden} more lines: --full shows all, --rows FILE writes the broken rows."] if hidden else []
+    more = f"... and {hidden} more lines: `check --full` shows all, `--rows FILE` writes the broken rows."
+    hint = [more] if hidden else []
     read = [one for one in subsets if not one.missing]
     totals = (
         f"Subsets with data: {len(read)} of {len(subsets)}, with other row counts than published: "

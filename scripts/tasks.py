@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from cultureval.runtime.data.user_cache import write_json_lines
+from cultureval.runtime.data_options import DataOptions
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.settings import current_settings, use_settings
 from cultureval.scripts.options import Data, Form, OnlyJson, Renamed, Tasks, data_settings
@@ -61,10 +62,13 @@ def mirror(
 
     Example: cultureval mirror qimma --output-dir DIR
     """
+    from cultureval.reports.task_list import data_check_text
+    from cultureval.tasks.checking import check_data
     from cultureval.tasks.mirroring import mirror_suites
 
     lines, complete = mirror_suites(suite, output_dir)
-    print("\n".join(lines))
+    found = check_data(suite or suites(), DataOptions(root=output_dir.resolve(), form="mixed"))
+    print("\n".join(lines), data_check_text(found, full=False), sep="\n\n")
     if not complete:
         raise CulturevalError("Some sources could not be fetched (see above). The same command resumes.")
 
@@ -90,6 +94,8 @@ def check(
         from cultureval.tasks.checking import check_data
 
         subsets = check_data(tasks, read_data_options())
+    if all(one.missing for one in subsets):
+        raise CulturevalError(subsets[0].problem)
     if rows:
         write_json_lines(rows, [{"task": one.task, "row": row} for one in subsets for row in one.broken])
     found = json_format.dumps(list(map(asdict, subsets)), ensure_ascii=False, indent=2)

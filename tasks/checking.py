@@ -56,33 +56,31 @@ def check_data(names: Iterable[str], options: DataOptions) -> list[SubsetCounts]
             few-shot examples are a problem of the subset.
 
     Raises:
-        CulturevalError: A name is unknown, or no named subset has data.
+        CulturevalError: A name is unknown, or what reads images is not installed.
     """
     quiet_libraries()
-    found: dict[str, SubsetCounts] = {}
-    first_error: CulturevalError | None = None
-    for name, shots in map(name_and_shots, select_tasks(list(names))[0]):
-        counts = found.setdefault(name, SubsetCounts(name))
-        try:
-            report = prepare_subset(all_tasks()[name], options).report
-            counts.source, counts.form, counts.rows = report["source"], report["form"], report["rows"]
-            counts.few_shot, counts.duplicates = report["few_shot_rows"], report["duplicate_rows"]
-            counts.expected = report["expected_rows"]
-            counts.broken = tuple(
-                f"row {row['row'] + 1} of {row['file']}: column {row['column']!r} {row['reason']}, value {row['value']}"
-                for row in [*report["skipped_rows"], *report["skipped_few_shot_rows"]]
-            )
-            require_examples(name, int(shots or 0), report)
-        except MissingExtra:
-            raise
-        except BrokenRows as error:
-            counts.broken = error.rows
-        except CulturevalError as error:
-            counts.problem, counts.missing = str(error), isinstance(error, SourceUnavailable)
-            first_error = first_error or error
-    if first_error and all(one.missing for one in found.values()):
-        raise first_error
-    return list(found.values())
+    return [_counts(*name_and_shots(name), options) for name in select_tasks(list(names))[0]]
+
+
+def _counts(name: str, shots: str, options: DataOptions) -> SubsetCounts:
+    counts = SubsetCounts(name)
+    try:
+        report = prepare_subset(all_tasks()[name], options).report
+        counts.source, counts.form, counts.rows = report["source"], report["form"], report["rows"]
+        counts.few_shot, counts.duplicates = report["few_shot_rows"], report["duplicate_rows"]
+        counts.expected = report["expected_rows"]
+        counts.broken = tuple(
+            f"row {row['row'] + 1} of {row['file']}: column {row['column']!r} {row['reason']}, value {row['value']}"
+            for row in [*report["skipped_rows"], *report["skipped_few_shot_rows"]]
+        )
+        require_examples(name, int(shots or 0), report)
+    except MissingExtra:
+        raise
+    except BrokenRows as error:
+        counts.broken = error.rows
+    except CulturevalError as error:
+        counts.problem, counts.missing = str(error), isinstance(error, SourceUnavailable)
+    return counts
 
 
 def other_sums(subsets: Iterable[SubsetCounts]) -> list[str]:

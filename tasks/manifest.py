@@ -34,14 +34,12 @@ Name = Annotated[str, Field(min_length=1, max_length=4000)]
 
 
 class ManifestRow(BaseModel):
-    """The decision on one row of a source.
+    """The decision on one row of a source: a line of a manifest.
 
     Attributes:
         source: `org/name` of the data set, or the name of the file or folder that was audited by its path.
         revision: Commit on the hub, or "local".
         subset: The subset's name in the paper, or the file's name.
-        row: Path of the file below the source's folder, a colon, and the row's number in it from 0.
-        hash: SHA-256 of the row's cells, 64 hexadecimal digits.
         decision: "keep", "discard", or "review" (a person has to decide; until then the row is kept).
         reasons: What led to the decision: `check:NAME`, `judge:NAME:CRITERION`, `person:VERDICT`.
         by: Who decided: `check`, `judge:NAME`, `person:ID`, ...
@@ -84,48 +82,23 @@ class Manifest:
             found.setdefault(one.source, {})[one.row] = one
         return found
 
-    def count(self, decision: Decision) -> int:
-        """Number of rows with a decision."""
-        return sum(one.decision == decision for one in self.rows)
+    def require_fit(self, source: str, subset: str, hashes: Mapping[str, str]) -> None:
+        """Refuses data of which a row that was decided on has other cells, or is gone; takes the hashes of those read.
 
-
-class Selection:
-    """The rows of a task's source that a manifest discards, found while the source is read; `subset` is the task's."""
-
-    def __init__(self, manifest: Manifest | None, source: str, folder: Path, subset: str) -> None:
-        self.manifest, self.source, self.folder = manifest, source, folder
-        self.wanted = manifest.by_source.get(source, {}) if manifest else {}
-        self.unseen = {name for name, one in self.wanted.items() if one.subset == subset}
-        self.changed: list[str] = []
-        self.for_review = 0
-
-    def leaves_out(self, placed: PlacedRow, files: Sequence[Path]) -> bool:
-        """Whether the manifest discards a row of the task; one whose cells changed since is noted for `finish`."""
-        if not self.wanted:
-            return False
-        name = row_name(placed, files, self.folder)
-        self.unseen.discard(name)
-        decided = self.wanted.get(name)
-        if decided and row_hash(placed.row, self.folder) != decided.hash:
-            self.changed.append(name)
-        self.for_review += bool(decided and decided.decision == "review")
-        return bool(decided and decided.decision == "discard")
-
-    def finish(self) -> None:
-        """Checks, after the last row, that the manifest fits the data: no row of the subset has changed or is gone."""
-        if self.manifest and (self.changed or self.unseen):
-            raise misfit(self.manifest, self.source, self.changed, sorted(self.unseen))
-
-    def report(self, discarded: int) -> dict[str, Any]:
-        """What a run records of the manifest; `discarded` rows were left out of the evaluated ones."""
-        known = self.manifest or Manifest("", ())
-        return {"name": known.name, "hash": known.hash, "discarded": discarded, "for_review": self.for_review}
+        Raises:
+            CulturevalError: It names such rows.
+        """
+        decided = self.by_source.get(source, {})
+        changed = [name for name, found in hashes.items() if found != decided[name].hash]
+        gone = [name for name, one in decided.items() if one.subset == subset and name not in hashes]
+        if changed or gone:
+            raise misfit(self, source, changed, gone)
 
 
 def misfit(manifest: Manifest, source: str, changed: Sequence[str], gone: Sequence[str]) -> CulturevalError:
     """The error of a manifest that does not fit a source's data: rows with other cells, and rows that are gone."""
     told = {"rows have other content": changed, "rows are no longer there": gone}
-    what = "; ".join(f"{problem}: {shown_names(list(names))}" for problem, names in told.items() if names)
+    what = "; ".join(f"{problem}: {shown_names(names)}" for problem, names in told.items() if names)
     return CulturevalError(
         f"The manifest {manifest.name} does not fit the data of {source} ({what}): audit them again, or read the "
         "revision that it names."
@@ -151,19 +124,16 @@ def row_hash(row: Row, folder: Path | None = None) -> str:
         row: The row; columns that our readers add (`__...`) do not count, images count by their bytes.
         folder: The source's folder: paths below it count from there.
     """
-    inside = f"{folder}/" if folder else ""
 
-    def plain(value: Any) -> Any:
-        if isinstance(value, Mapping):
-            return {str(name): plain(one) for name, one in value.items()}
-        if isinstance(value, list | tuple):
-            return [plain(one) for one in value]
-        if isinstance(value, bytes):
-            return {"bytes": hashlib.sha256(value).hexdigest()}
-        return value.removeprefix(inside) if isinstance(value, str) else value
+    def of_object(value: Any) -> Any:
+        return {"bytes": hashlib.sha256(value).hexdigest()} if isinstance(value, bytes) else str(value)
 
-    cells = {str(name): plain(value) for name, value in row.items() if not str(name).startswith("__")}
-    text = json.dumps(cells, sort_keys=True, ensure_ascii=False, default=str)
+    cells = {
+        name: value.removeprefix(f"{folder}/") if isinstance(value, str) and folder else value
+        for name, value in row.items()
+        if not name.startswith("__")
+    }
+    text = json.dumps(cells, sort_keys=True, ensure_ascii=False, default=of_object)
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
@@ -194,8 +164,7 @@ def manifest_of(paths: Sequence[Path]) -> Manifest | None:
 
 @lru_cache(maxsize=4)
 def _of_files(files: tuple[tuple[Path, int], ...]) -> Manifest:
-    read = [read_manifest(path) for path, _ in files]
-    return read[0] if len(read) == 1 else merged(read)
+    return merged([read_manifest(path) for path, _ in files])
 
 
 def write_manifest(path: Path, rows: Iterable[ManifestRow]) -> Manifest:

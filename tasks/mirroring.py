@@ -1,8 +1,7 @@
-"""Copies the data and the scoring models of suites into a folder, laid out as a data root, and checks them there."""
+"""Copies the data and the scoring models of suites into a folder, laid out as a data root."""
 
 import fnmatch
 import hashlib
-import os
 import tarfile
 import tempfile
 from collections.abc import Callable, Sequence
@@ -10,8 +9,6 @@ from pathlib import Path
 
 from cultureval.runtime.data.scorers import is_address, is_hub_id, scorer_place
 from cultureval.runtime.data.user_cache import write_atomically
-from cultureval.runtime.data_options import DataOptions
-from cultureval.runtime.errors import CulturevalError
 from cultureval.tasks.catalogue import all_tasks, require_suites, suites
 from cultureval.tasks.suite import Source, Task
 
@@ -25,18 +22,18 @@ def mirror_suites(names: list[str] | None, root: Path) -> tuple[list[str], bool]
     What is already there is not downloaded again.
 
     Returns:
-        (lines, complete): a report of each source and subset, in text lines; and whether every source
-        that can be fetched was.
+        (lines, complete): what happened to each source; and whether every source that can be fetched was.
     """
     wanted = names or suites()
     require_suites(wanted)
     tasks = [task for task in all_tasks().values() if task.suite in wanted]
     # Several sources may share a folder: a repository, and corpora that people add to its files.
     sources = {(source.repo, source.how_to_get): (source, task) for task in tasks for source in task.sources}
+    instruments = filter(None, dict.fromkeys(task.kind.instrument for task in tasks))
+    scorers = dict.fromkeys(name for instrument in instruments for name in instrument.sources())
     outcomes = [fetch(source, root, task) for source, task in sources.values()]
-    outcomes += [fetch_scorer(source, root) for source in scorer_sources(tasks)]
-    complete = not any(outcome.startswith("failed") for outcome in outcomes)
-    return [*outcomes, *verify(tasks, root)], complete
+    outcomes += [fetch_scorer(name, root) for name in scorers if is_address(name) or is_hub_id(name)]
+    return outcomes, not any(outcome.startswith("failed") for outcome in outcomes)
 
 
 def fetch(source: Source, root: Path, task: Task) -> str:
@@ -83,13 +80,6 @@ def _tried(name: str, download: Callable[[], str], how_to_get: str = "") -> str:
         return f"{'failed':10} {name}: {type(error).__name__}: {error}".splitlines()[0]
 
 
-def scorer_sources(tasks: list[Task]) -> list[str]:
-    """Hub ids and addresses of what scores these tasks, each once; local models of the settings are left out."""
-    instruments = [task.kind.instrument for task in tasks]
-    sources = [source for instrument in dict.fromkeys(instruments) if instrument for source in instrument.sources()]
-    return [source for source in dict.fromkeys(sources) if is_address(source) or is_hub_id(source)]
-
-
 def fetch_scorer(source: str, root: Path) -> str:
     """Downloads a scoring model (hub id, or address of a file) into a data root; returns a line on what happened."""
     import httpx
@@ -113,30 +103,10 @@ def fetch_scorer(source: str, root: Path) -> str:
     return _tried(f"{source} (scores answers)", download)
 
 
-def verify(tasks: list[Task], root: Path) -> list[str]:
-    """Reads every subset from the mirror: one line for those that are missing, broken or of another size."""
-    from cultureval.tasks.reading import prepare_subset
-
-    lines = []
-    for task in tasks:
-        try:
-            report = prepare_subset(task, DataOptions(root=root.resolve(), form="mixed")).report
-        except CulturevalError as error:
-            lines.append(f"{'missing':10} {error}")
-            continue
-        total = report["rows"] + len(report["skipped_rows"])
-        if report["expected_rows"] not in (None, total):
-            lines.append(f"{'count':10} {task.task}: {total} rows, {report['expected_rows']} expected")
-    return [*lines, f"{len(tasks) - len(lines)} of {len(tasks)} subsets are complete and valid."]
-
-
-LARGEST_FILE = 200 * 2**20  # bytes; far larger than any file that we unpack
-
-
 def unpack(url: str, patterns: Sequence[str], folder: Path) -> str:
     """Downloads an archive and unpacks the files that match, without the top folder.
 
-    Links, devices and paths that lead out of the folder are not unpacked. Files are written atomically.
+    Links, devices and paths that lead out of the folder are not unpacked.
 
     Args:
         patterns: `fnmatch` patterns of paths below the top folder; `*` matches a slash as well.
@@ -152,7 +122,7 @@ def unpack(url: str, patterns: Sequence[str], folder: Path) -> str:
     import httpx
 
     folder.mkdir(parents=True, exist_ok=True)
-    digest = hashlib.sha256()
+    digest, count = hashlib.sha256(), 0
     with tempfile.TemporaryFile(dir=folder) as stream:
         with httpx.stream("GET", url, follow_redirects=True, timeout=60) as response:
             response.raise_for_status()
@@ -161,22 +131,13 @@ def unpack(url: str, patterns: Sequence[str], folder: Path) -> str:
                 digest.update(part)
         stream.seek(0)
         with tarfile.open(fileobj=stream, mode="r:gz") as archive:
-            count = sum(_unpack_member(archive, member, patterns, folder) for member in archive)
+            for member in filter(tarfile.TarInfo.isreg, archive):
+                name = member.name.removeprefix("./").partition("/")[2]
+                inside = name and ".." not in Path(name).parts and not Path(name).is_absolute()
+                content = archive.extractfile(member)
+                if content and inside and any(fnmatch.fnmatchcase(name, pattern) for pattern in patterns):
+                    write_atomically(folder / name, content.read())
+                    count += 1
     if not count:
         raise OSError(f"nothing in the archive matches {', '.join(patterns)}")
     return digest.hexdigest()
-
-
-def _unpack_member(archive: tarfile.TarFile, member: tarfile.TarInfo, patterns: Sequence[str], folder: Path) -> bool:
-    _, _, name = member.name.removeprefix("./").partition("/")
-    wanted = any(fnmatch.fnmatchcase(name, pattern) for pattern in patterns)
-    target = (folder / name).resolve()
-    inside = target.is_relative_to(folder.resolve()) and ".." not in Path(name).parts
-    content = archive.extractfile(member) if member.isreg() and wanted and inside else None
-    if not name or content is None or member.size > LARGEST_FILE:
-        return False
-    target.parent.mkdir(parents=True, exist_ok=True)
-    scratch = target.with_name(target.name + ".part")
-    scratch.write_bytes(content.read())
-    os.replace(scratch, target)
-    return True

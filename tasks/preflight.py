@@ -17,7 +17,7 @@ from cultureval.runtime.settings import current_settings, use_settings, variable
 from cultureval.tasks.catalogue import all_suites, all_tasks, kind_of, name_and_shots
 from cultureval.tasks.manifest import manifest_of
 from cultureval.tasks.options import all_options, options_of_model, read_data_options
-from cultureval.tasks.reading import BrokenRows, PreparedSubset, prepare_subset, require_examples
+from cultureval.tasks.reading import BrokenRows, prepare_subset, require_examples
 from cultureval.tasks.selection import select_tasks
 from cultureval.tasks.suite import Kind
 
@@ -34,7 +34,6 @@ class CheckedRun:
         unscorable: Requested tasks that are left out because they cannot be scored: why, by name.
         judges: The entries of CULTUREVAL_JUDGE that are used; None: all of them.
         unjudged: Judges whose scores are left out because they cannot be asked: why, by name.
-        subsets: The prepared rows, by the name of the task without `|k`.
         options: Options of suites that follow from the model's type.
         without: Settings under which metrics are left out that lack what they need.
     """
@@ -43,7 +42,6 @@ class CheckedRun:
     tasks: list[str]
     missing: list[str] = field(default_factory=list)
     unscorable: dict[str, str] = field(default_factory=dict)
-    subsets: dict[str, PreparedSubset] = field(default_factory=dict)
     options: dict[str, Any] = field(default_factory=dict)
     judges: tuple[str, ...] | None = None
     unjudged: dict[str, str] = field(default_factory=dict)
@@ -57,7 +55,6 @@ def preflight(
     skip_unscorable: bool = False,
     more: Iterable[Check] = (),
     wrong: ProblemList | None = None,
-    unpacked: bool = True,
 ) -> CheckedRun:
     """Checks everything that a run needs, and tries its scorers, before a model loads.
 
@@ -65,7 +62,6 @@ def preflight(
         check_model: Checks the model without loading it (`cultureval.models.choice.check_model`).
         skip_unscorable: Whether tasks that cannot be scored are left out instead of stopping the run.
         wrong: Problems of the command line; where there are any, no data are read.
-        unpacked: Whether the model can be looked at at once; else it is only if there is no other problem.
 
     Raises:
         CulturevalError: All problems that were found, each with what to do.
@@ -77,17 +73,16 @@ def preflight(
     with problems.collecting():
         options = read_data_options() if readable else None
     selected, explicit, kinds = _selected(names, problems)
-    subsets, missing = _read_data(selected, explicit, options, problems) if options else ({}, [])
+    missing = _read_data(selected, explicit, options, problems) if options else []
     kinds = {name: kind for name, kind in kinds.items() if name not in missing}
     unscorable = _failing(_scorer_checks(kinds, skip_unscorable), problems, skip_unscorable)
-    sound = not problems.found
-    model = _checked(check_model, kinds, sound, problems) if unpacked or sound else None
+    model = _checked(check_model, kinds, problems)
     of_model = options_of_model(model.model_type) if model and options else {}
     with use_settings(current_settings().with_(suite=of_model)):
         with problems.collecting():
             warn_before_run(selected)
         if of_model:  # the prompts may depend on them
-            subsets, _ = _read_data(list(kinds), explicit, read_data_options(), problems)
+            _read_data(list(kinds), explicit, read_data_options(), problems)
     unscorable |= _failing(_refusals(kinds, model) if model else [], problems, skip_unscorable)
     if kinds and len(unscorable) == len(kinds):
         reasons = " ".join(dict.fromkeys(unscorable.values()))
@@ -95,7 +90,7 @@ def preflight(
     problems.raise_if_any()
     assert model is not None  # or its check has raised
     asked = [name for name in kinds if name not in unscorable]
-    return _with_scorers(CheckedRun(model, asked, missing, unscorable, subsets, of_model), kinds, skip_unscorable)
+    return _with_scorers(CheckedRun(model, asked, missing, unscorable, of_model), kinds, skip_unscorable)
 
 
 def _settings_checks() -> list[Check]:
@@ -120,36 +115,27 @@ def _selected(names: Sequence[str], problems: ProblemList) -> tuple[list[str], s
     return list(selected), explicit, {name: kind_of(name) for name in selected}
 
 
-def _read_data(
-    selected: list[str], explicit: set[str], options: DataOptions, problems: ProblemList
-) -> tuple[dict[str, PreparedSubset], list[str]]:
-    """The prepared rows of all tasks, and the tasks without data; a data root may hold a part of a group."""
-    subsets: dict[str, PreparedSubset] = {}
+def _read_data(selected: list[str], explicit: set[str], options: DataOptions, problems: ProblemList) -> list[str]:
+    """Prepares the rows of all tasks; returns the tasks without data, since a data root may hold a part of a group."""
     absent: dict[str, CulturevalError] = {}
     failed: dict[str, CulturevalError] = {}  # of a group the first, which stands for it
-    before = len(problems.found)
     for name in selected:
         bare, shots = name_and_shots(name)
-        task = all_tasks()[bare]
         try:
-            subsets[bare] = subsets.get(bare) or prepare_subset(task, options)
-            require_examples(bare, int(shots or 0), subsets[bare].report)
-        except (MissingExtra, BrokenRows) as error:
-            problems.add(error)
-        except SourceUnavailable as error:
-            if options.root is not None and name not in explicit:
+            require_examples(bare, int(shots or 0), prepare_subset(all_tasks()[bare], options).report)
+        except CulturevalError as error:
+            if isinstance(error, SourceUnavailable) and options.root is not None and name not in explicit:
                 absent[name] = error
             else:
-                failed.setdefault(task.group, error)
-        except CulturevalError as error:
-            failed.setdefault(task.group, error)
-    if absent and not subsets and not failed and len(problems.found) == before:
+                each = isinstance(error, MissingExtra | BrokenRows)
+                failed.setdefault(name if each else all_tasks()[bare].group, error)
+    if len(absent) == len(selected) and absent:
         failed, absent = dict(list(absent.items())[:1]), {}
     for error in failed.values():
         problems.add(error)
     if absent:
         print_note(f"{len(absent)} of {len(selected)} tasks have no data under {options.root} and are left out.")
-    return subsets, list(absent)
+    return list(absent)
 
 
 def _failing(checks: Iterable[tuple[Check, list[str]]], problems: ProblemList, skip: bool) -> dict[str, str]:
@@ -179,13 +165,11 @@ def _scorer_checks(kinds: Mapping[str, Kind], skip_judges: bool = False) -> list
     return list(by_check.items())
 
 
-def _checked(
-    check_model: ModelCheck, kinds: Mapping[str, Kind], sound: bool, problems: ProblemList
-) -> CheckedModel | None:
+def _checked(check_model: ModelCheck, kinds: Mapping[str, Kind], problems: ProblemList) -> CheckedModel | None:
     """The model; None where it has problems, which are collected. Where there are others, no library is loaded."""
-    scored = [name for name, kind in kinds.items() if kind.generation_size < 0]
+    sound, scored = not problems.found, any(kind.generation_size < 0 for kind in kinds.values())
     with problems.collecting():
-        return check_model(any(map(_shows_images, kinds)), bool(scored), sound)
+        return check_model(any(map(_shows_images, kinds)), scored, sound)
     return None
 
 

@@ -10,13 +10,11 @@ import json
 import logging
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from cultureval.prompts.cells import alike
 from cultureval.prompts.preparation import Preparation, PreparedRow
 from cultureval.prompts.templates import template_hash
 from cultureval.runtime.data.hub import find_source
@@ -46,7 +44,7 @@ from cultureval.runtime.errors import (
 )
 from cultureval.runtime.extras import require_extra
 from cultureval.runtime.rows_report import RowsReport
-from cultureval.tasks.manifest import Selection, manifest_of
+from cultureval.tasks.manifest import Manifest, ManifestRow, manifest_of, row_hash, row_name
 from cultureval.tasks.options import with_defaults
 from cultureval.tasks.registration import mirror_arguments
 from cultureval.tasks.suite import Source, Task
@@ -56,7 +54,7 @@ logger = logging.getLogger(__name__)
 SHOWN_ROWS = 30  # broken rows that a message lists
 FEW = 0.01  # share of a subset's rows that may be broken, at least one
 NOT_ASKED = {"source_row", "form", "cluster", "index"}  # fields of prepared rows beside the question
-_AT_HAND: dict[str, "PreparedSubset"] = {}
+_PREPARED: dict[tuple[Any, ...], "PreparedSubset"] = {}  # until `forget_files`
 
 
 @dataclass(frozen=True)
@@ -113,29 +111,17 @@ class PreparedSubset:
         return read_rows(self.folder / "test.jsonl")
 
 
-@contextmanager
-def rows_at_hand(subsets: Mapping[str, PreparedSubset]) -> Iterator[None]:
-    """A context in which tasks, by their names, take these rows instead of preparing theirs again."""
-    _AT_HAND.update(subsets)
-    try:
-        yield
-    finally:
-        _AT_HAND.clear()
-
-
-def at_hand(name: str) -> PreparedSubset | None:
-    """The rows of a task that `rows_at_hand` offers."""
-    return _AT_HAND.get(name)
-
-
 def forget_files() -> None:
     """Lets data be read anew, for another run of this process."""
+    _PREPARED.clear()
     _rows_of.cache_clear()
     forget_folders()
 
 
 def prepare_subset(task: Task, options: DataOptions) -> PreparedSubset:
     """Reads, checks and converts the rows of a task; up to 1 % may be broken, and are left out and listed.
+
+    Rows that were prepared since the last `forget_files` are not read again.
 
     Raises:
         SourceUnavailable: No copy of the data is on this machine or on the hub.
@@ -144,13 +130,23 @@ def prepare_subset(task: Task, options: DataOptions) -> PreparedSubset:
         CulturevalError: No valid row is left, the source's check of all rows fails, or a manifest does not fit.
     """
     options = with_defaults(options)
+    manifest = manifest_of(options.manifests)
+    key = (task, repr(options), user_cache(), manifest and manifest.hash)
+    if key not in _PREPARED:
+        _PREPARED[key] = _prepared(task, options, manifest)
+    return _PREPARED[key]
+
+
+def _prepared(task: Task, options: DataOptions, manifest: Manifest | None) -> PreparedSubset:
     found = find_subset(task, options)
     source = found.source
-    selection = Selection(manifest_of(options.manifests), source.repo, found.folder, task.subset)
+    decided = manifest.by_source.get(source.repo, {}) if manifest else {}
+    hashes: dict[str, str] = {}
     evaluated, examples = (
-        _outcome(task, found, files, options, selection) for files in (found.files, found.few_shot_files)
+        _outcome(task, found, files, options, decided, hashes) for files in (found.files, found.few_shot_files)
     )
-    selection.finish()
+    if manifest:
+        manifest.require_fit(source.repo, task.subset, hashes)
     if too_many := [*evaluated.too_many(source), *examples.too_many(source)]:
         raise BrokenRows([_told(task, found, row) for row in too_many])
     if not evaluated.rows:
@@ -162,8 +158,8 @@ def prepare_subset(task: Task, options: DataOptions) -> PreparedSubset:
     folder, fingerprint, with_examples = _write(task, rows, examples.rows)
     report = _rows_report(task, found, rows, evaluated, examples, options)
     report |= {"fingerprint": fingerprint, "duplicate_rows": repeated, "content": _content(rows)}
-    if selection.manifest:
-        report["manifest"] = selection.report(evaluated.discarded)
+    if manifest:
+        report["manifest"] = {"name": manifest.name, "hash": manifest.hash, "discarded": evaluated.discarded}
     _warn(task, report, found)
     return PreparedSubset(folder, report, with_examples, _content(rows, examples.rows))
 
@@ -294,6 +290,8 @@ def tried_rows(
         MissingColumn: The source lacks a column.
         MissingExtra: Its rows have images, and what reads them is not installed.
     """
+    if not files:
+        return
     if task.images:
         require_extra("vision")
     source = found.source
@@ -359,13 +357,23 @@ class _Outcome:
 
 
 def _outcome(
-    task: Task, found: FoundSource, files: Sequence[Path], options: DataOptions, selection: Selection
+    task: Task,
+    found: FoundSource,
+    files: Sequence[Path],
+    options: DataOptions,
+    decided: Mapping[str, ManifestRow],
+    hashes: dict[str, str],
 ) -> _Outcome:
+    """What became of the rows of files; the hashes of those that a manifest decided on are added to `hashes`."""
     outcome = _Outcome()
-    for placed, prepared in tried_rows(task, found, files, options) if files else ():
+    for placed, prepared in tried_rows(task, found, files, options):
+        name = row_name(placed, files, found.folder) if decided else ""
         if prepared is None:
             outcome.others += 1
-        elif selection.leaves_out(placed, files):
+            continue
+        if name in decided:
+            hashes[name] = row_hash(placed.row, found.folder)
+        if name in decided and decided[name].decision == "discard":
             outcome.discarded += 1
         elif isinstance(prepared, BadRow):
             what = {"column": prepared.column, "value": shorten(prepared.value), "reason": prepared.reason}
@@ -376,19 +384,12 @@ def _outcome(
     return outcome
 
 
-def asked_by(row: PreparedRow) -> str:
-    """What rows that ask the same have in common: all but the place in the source and the gold, as `alike` reads it."""
-    content = {name: value for name, value in row.items() if name not in NOT_ASKED}
-    text = json.dumps(content, sort_keys=True, ensure_ascii=False, default=str)
-    return _hash(alike(text.replace("\\n", " ")))  # a mark at the end of a line leaves a space, or none
-
-
 def _in_clusters(rows: list[PreparedRow]) -> tuple[list[PreparedRow], int]:
     """The rows, those that ask the same in one cluster of the standard errors; and how many repeat an earlier one.
 
     Rows without a field `cluster`, whose items are made of several rows, and those of a passage keep theirs.
     """
-    asked = [asked_by(row) for row in rows]
+    asked = [_content([{name: row[name] for name in row if name not in NOT_ASKED}]) for row in rows]
     counts = Counter(asked)
     clustered = [
         row | {"cluster": f"same-{key}"} if counts[key] > 1 and row.get("cluster") == "" else row

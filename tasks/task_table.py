@@ -16,7 +16,7 @@ from cultureval.runtime.rows_report import RowsReport
 from cultureval.runtime.settings import Settings, current_settings
 from cultureval.tasks.catalogue import all_tasks, kind_of
 from cultureval.tasks.options import check_variables, read_data_options
-from cultureval.tasks.reading import PreparedSubset, at_hand, prepare_subset, require_examples
+from cultureval.tasks.reading import PreparedSubset, prepare_subset, require_examples
 from cultureval.tasks.registration import Registered, registered
 from cultureval.tasks.suite import Task
 
@@ -50,7 +50,7 @@ class SourcedTaskConfig(LightevalTaskConfig):
     def hf_repo(self) -> str:
         """Folder of the prepared rows, read from the source on first use; the source's name in the table itself."""
         if self.is_run and not self.rows_report:
-            subset = at_hand(self.source_task) or self._prepared()
+            subset = self._prepared()
             require_examples(self.name, self.num_fewshots, subset.report)
             self.rows_report = subset.report_with(self.num_fewshots)
             self._place = str(subset.folder)

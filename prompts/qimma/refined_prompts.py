@@ -9,29 +9,36 @@ import ast
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Any
+from pathlib import Path
 
+from cultureval.runtime.data.row_files import read_rows
 from cultureval.runtime.errors import BadRow, CulturevalError, shorten
 
 ARABIC = re.compile(r"[\u0600-\u06ff\u0750-\u077f\u08a0-\u08ff\ufb50-\ufdff\ufe70-\ufeff]")
 EXAMPLE_STARTS = (">>>", "...", "assert ")
 
 
-def match_prompts(rows: Sequence[Mapping[str, Any]], task_ids: Sequence[str]) -> dict[str, str]:
-    """The refined prompts of a file with the columns `task_id` and `prompt`, by task id.
+def read_refined(file: Path, prompts: Mapping[str, str]) -> dict[str, str]:
+    """The prompts of a file with the columns `task_id` and `prompt` that differ from the source's, by task id.
 
     Raises:
-        CulturevalError: A row lacks one of them, or names an unknown problem or one twice.
+        CulturevalError: A row lacks one of them, names an unknown problem or one twice, or has a prompt that differs in
+            more than its docstrings' Arabic.
     """
-    matched: dict[str, str] = {}
-    for number, row in enumerate(rows, start=1):
+    found: dict[str, str] = {}
+    for number, row in enumerate(read_rows(file), start=1):
         name, prompt = row.get("task_id"), row.get("prompt")
+        where = f"{file}, row {number}"
         if not isinstance(prompt, str) or not prompt.strip():
-            raise CulturevalError(f"row {number} has no text in the column `prompt`.")
-        if name not in task_ids or name in matched:
-            raise CulturevalError(f"row {number}: task_id is {shorten(name)}, which is unknown or duplicated.")
-        matched[name] = prompt.replace("\r\n", "\n")
-    return matched
+            raise CulturevalError(f"{where} has no text in the column `prompt`.")
+        if name not in prompts or name in found:
+            raise CulturevalError(f"{where}: task_id is {shorten(name)}, which is unknown or duplicated.")
+        found[name] = prompt.replace("\r\n", "\n")
+        try:
+            check_refinement(prompts[name], found[name])
+        except BadRow as error:
+            raise CulturevalError(f"{where}: {error} Only the Arabic of a docstring may differ.") from error
+    return {name: prompt for name, prompt in found.items() if prompt != prompts[name]}
 
 
 def check_refinement(original: str, refined: str) -> None:

@@ -20,7 +20,7 @@ from cultureval.runtime.data.user_cache import write_atomically, write_json_line
 from cultureval.runtime.errors import CulturevalError, counted, escaped, shown_names
 from cultureval.runtime.rounding import printed
 from cultureval.runtime.signatures import installed_versions, signature
-from cultureval.tasks.qimma.code_data import ProblemSet
+from cultureval.tasks.qimma.code_data import REPO, ProblemSet
 
 Report = dict[str, Any]
 PACKAGES = ("cultureval", "evalplus", "numpy")
@@ -133,7 +133,7 @@ def _signature(made: Mapping[str, Any], problem_set: ProblemSet, found: Sequence
         task=f"{problem_set.dataset.task}/0-shot",
         problems=len({sample.task_id for sample in found}),
         samples=len(found),
-        data=f"{problem_set.source}@{problem_set.revision[:8]}",
+        data=f"{REPO}@{problem_set.revision[:8]}",
         data_hash=problem_set.fingerprint[:8],
         manifest=manifest_field([vars(problem_set)]),
         asked_data=made["data_hash"] if other else None,

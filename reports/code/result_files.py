@@ -16,6 +16,7 @@ from cultureval.runs.writing import SavedRun, save_run
 from cultureval.runtime.errors import CulturevalError, counted, shown_names, wrong_settings
 from cultureval.runtime.rows_report import RowsReport
 from cultureval.runtime.sandbox.jail import TEST_SUITES
+from cultureval.tasks.qimma.code_data import REPO
 
 if TYPE_CHECKING:
     from cultureval.metrics.code.judging import SolutionVerdict
@@ -112,7 +113,7 @@ def write_run(
     defects = [one["task_id"] for one in report["canonical_failures"]]
     told = f"{counted(len(defects), 'canonical solution')} does not pass: {shown_names(defects)}." if defects else ""
     known: RowsReport = {
-        "source": problem_set.source,
+        "source": REPO,
         "form": "original",
         "revision": problem_set.revision,
         "fingerprint": problem_set.fingerprint[:16],

@@ -123,8 +123,8 @@ COCO = Source(
 )
 
 BENCHMARKS = (
-    task("cvlue_vqa", "CVLUE VQA", released("vqa", rows.question, files.read_questions), VQA, "zh/vqa"),
-    task("cvlue_vg", "CVLUE VG", released("vg", rows.expression, files.read_expressions), GROUNDING, "zh/" + VG),
+    task("cvlue_vqa", "CVLUE VQA", released("vqa", rows.question, files.read_items), VQA, "zh/vqa"),
+    task("cvlue_vg", "CVLUE VG", released("vg", rows.expression, files.read_items), GROUNDING, "zh/" + VG),
     task("cvlue_vd", "CVLUE VD", released("vd", rows.dialogue_round, files.read_rounds), DIALOGUE, "zh/" + VD),
     task("cvlue_itr", "CVLUE ITR", released("itr", rows.caption_gallery, files.read_captions), RETRIEVAL, "zh/itr"),
     task("cvlue_en_vqa", "VQA v2 (val)", VQAV2, VQA_V2, "en/vqa", 214_354),

@@ -7,21 +7,21 @@ state.
 
 import hashlib
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import wraps
 from pathlib import Path
 from typing import Any
 
 from cultureval.prompts.preparation import PreparedRow
 from cultureval.runtime.data.row_files import PlacedRow
-from cultureval.runtime.errors import CulturevalError, shorten
+from cultureval.runtime.errors import CulturevalError
 from cultureval.tasks.suite import Task
 
 Record = Mapping[str, Any]
-Key = Callable[[Record], Any]
 Reader = Callable[[Sequence[Path], Task], Iterator[PlacedRow]]
 GALLERY_IMAGES = 20
 PARTS = {"itr": "IC", "vqa": "VQA", "vg": "VG", "vd": "VD"}
+SPLIT_NAMES = ("training", "validation", "test")
 
 # Images by split: the paper's Table 2, and the release of 2025, which divides the paper's training and validation
 # images anew (second-hand: the shared task's site).
@@ -40,12 +40,30 @@ def _of_released_form(read: Reader) -> Reader:
     def reading(files: Sequence[Path], task: Task) -> Iterator[PlacedRow]:
         try:
             yield from read(files, task)
-        except (KeyError, IndexError, TypeError, AttributeError) as error:
+        except (KeyError, IndexError, TypeError, AttributeError, ValueError, RecursionError) as error:
             raise CulturevalError(
                 f"{', '.join(map(str, files))}: a record is not of the released form ({type(error).__name__}: {error})."
             ) from error
 
     return reading
+
+
+def _content(path: Path) -> Any:
+    return json.loads(path.read_text(encoding="utf-8"))
+
+
+def _by_id(records: Iterable[Record], key: Callable[[Record], Any], path: Path) -> dict[Any, Record]:
+    found: dict[Any, Record] = {}
+    for record in records:
+        if found.setdefault(key(record), record) is not record:
+            raise CulturevalError(f"{path}: the id {key(record)!r} is duplicated.")
+    return found
+
+
+def _at(entries: Sequence[Any], number: int) -> Any:
+    if number < 0:
+        raise IndexError(f"{number} is no position")
+    return entries[number]
 
 
 def find_released(part: str) -> Callable[[Path, Task], tuple[list[Path], list[Path]]]:
@@ -54,23 +72,20 @@ def find_released(part: str) -> Callable[[Path, Task], tuple[list[Path], list[Pa
 
     def find(folder: Path, task: Task) -> tuple[list[Path], list[Path]]:
         files = [folder / PARTS[part] / name for name in names]
-        if not files[0].is_file():
-            return [], []
-        if lacking := [file for file in files if not file.is_file()]:
-            raise CulturevalError(f"{lacking[0]} is not there: it holds the texts of the ids in {files[0].name}.")
-        return files, []
+        if files[0].is_file() and not files[-1].is_file():
+            raise CulturevalError(f"{files[-1]} is not there: it holds the texts of the ids in {files[0].name}.")
+        return files if files[0].is_file() else [], []
 
     return find
 
 
-def read_questions(files: Sequence[Path], task: Task) -> Iterator[PlacedRow]:
-    """VQA: gold records by `question_id`."""
-    return _records_by_id(files[0], "question_id", "answer")
-
-
-def read_expressions(files: Sequence[Path], task: Task) -> Iterator[PlacedRow]:
-    """VG: gold records by `ref_id`."""
-    return _records_by_id(files[0], "ref_id", "bbox")
+@_of_released_form
+def read_items(files: Sequence[Path], task: Task) -> Iterator[PlacedRow]:
+    """VQA and VG: gold records by `question_id` or `ref_id`."""
+    (file,) = files
+    records = _by_id(_content(file), lambda one: one.get("question_id") or one["ref_id"], file)
+    for place, record in enumerate(records.values()):
+        yield PlacedRow(file.name, place, {**record, **_image(file, record["image"])})
 
 
 @_of_released_form
@@ -81,79 +96,66 @@ def read_rounds(files: Sequence[Path], task: Task) -> Iterator[PlacedRow]:
     holds the earlier rounds: from the gold file where it has all of them, else from the test input (`given_history`).
     """
     gold_file, test_file = files
-    gold = _by_id(_list_of(load_json(gold_file)["data"], gold_file), _round_key, gold_file)
-    test = load_json(test_file)
-    given = _by_id(
-        _list_of(test["dialogs"], test_file), lambda one: _round_key({**one, **one["dialog"][-1]}), test_file
-    )
+    rounds, test = _content(gold_file)["data"], _content(test_file)
+    given = _by_id(test["dialogs"], lambda one: _round_key(one["image_id"], one["dialog"][-1]), test_file)
+    gold = _by_id(rounds, lambda one: _round_key(one["image_id"], one), gold_file)
+    by_number = _by_id(rounds, lambda one: (one["image_id"], one["dialog_id"]), gold_file)
     if lost := [key[:2] for key in gold.keys() ^ given.keys()]:
         raise CulturevalError(
             f"{len(lost)} rounds are not in both {gold_file} and {test_file.name}, such as {lost[0]}."
         )
-    rounds: dict[Any, dict[int, tuple[Any, Any]]] = {}
-    for record in gold.values():
-        own = rounds.setdefault(record["image_id"], {})
-        number = _integer(record, "dialog_id", gold_file)
-        if number in own:
-            raise CulturevalError(f"{gold_file}: image_id {record['image_id']} has a duplicated round {number}.")
-        own[number] = (record["question"], record["answer"])
-    order = {image: place for place, image in enumerate(rounds)}
+    order = {image: place for place, image in enumerate(dict.fromkeys(one["image_id"] for one in rounds))}
     ordered = sorted(gold.items(), key=lambda item: (order[item[1]["image_id"]], item[1]["dialog_id"]))
     for place, (key, record) in enumerate(ordered):
-        turns = [(turn["question"], turn["answer"]) for turn in given[key]["dialog"][:-1]]
-        row = _round_row(record, rounds[record["image_id"]], turns, test, gold_file)
-        yield PlacedRow(gold_file.name, place, row | _image(gold_file, record))
+        known = [by_number.get((record["image_id"], number)) for number in range(record["dialog_id"])]
+        turns = given[key]["dialog"][:-1]
+        row = _round_row(record, turns if None in known else known, turns, test)
+        yield PlacedRow(gold_file.name, place, row | _image(gold_file, record["image"]))
 
 
 def _round_row(
-    record: Record,
-    rounds: Mapping[int, tuple[Any, Any]],
-    turns: Sequence[tuple[Any, Any]],
-    texts: Mapping[str, Mapping[str, str]],
-    path: Path,
+    record: Record, history: Sequence[Any], given: Sequence[Any], texts: Mapping[str, Mapping[str, str]]
 ) -> dict[str, Any]:
-    def text(kind: str, number: Any) -> str:
-        if str(number) not in texts[kind]:
-            raise CulturevalError(f"{path}: {kind} of test_VD.json has no entry {number!r}.")
-        return texts[kind][str(number)]
+    def spoken(turns: Sequence[Any]) -> list[tuple[str, str]]:
+        return [(asked[str(turn["question"])], answered[str(turn["answer"])]) for turn in turns]
 
-    def spoken(turns: Sequence[tuple[Any, Any]]) -> list[tuple[str, str]]:
-        return [(text("id2question", asked), text("id2answer", answer)) for asked, answer in turns]
-
-    number, options, given = record["dialog_id"], record["answer_options"], spoken(turns)
-    known = [rounds[before] for before in range(number) if before in rounds]
-    if len(set(map(repr, options))) < len(options) or record["answer"] not in options:
-        raise CulturevalError(
-            f"{path}: image_id {record['image_id']}, round {number}: the options repeat an id or lack the answer."
-        )
+    asked, answered, options = texts["id2question"], texts["id2answer"], record["answer_options"]
+    if len(set(options)) < len(options) or record["answer"] not in options:
+        where = f"image_id {record['image_id']}, round {record['dialog_id']}"
+        raise CulturevalError(f"CVLUE VD, {where}: the options repeat an id or lack the answer.")
     return {
         "image_id": record["image_id"],
-        "round": number,
+        "round": record["dialog_id"],
         "caption": record["caption"],
-        "question": text("id2question", record["question"]),
-        "options": [text("id2answer", option) for option in options],
+        "question": asked[str(record["question"])],
+        "options": [answered[str(option)] for option in options],
         "gold": options.index(record["answer"]),
-        "history": spoken(known) if len(known) == number else given,
-        "given_history": given,
+        "history": spoken(history),
+        "given_history": spoken(given),
     }
 
 
-def _round_key(record: Record) -> tuple[Any, Any, str]:
+def _round_key(image: int, turn: Record) -> tuple[int, int, str]:
     """The key of a round that gold file and test input share: image, question and a hash of the options."""
-    options = json.dumps(record["answer_options"])
-    return record["image_id"], record["question"], hashlib.sha256(options.encode("utf-8")).hexdigest()[:8]
+    options = json.dumps(turn.get("answer_options"))
+    return image, turn["question"], hashlib.sha256(options.encode("utf-8")).hexdigest()[:8]
 
 
 @_of_released_form
 def read_captions(files: Sequence[Path], task: Task) -> Iterator[PlacedRow]:
     """ITR: one row an image, with the captions of its gallery."""
-    records = _list_of(load_json(files[0]), files[0])
-    captions = {image: own["caption"] for image, own in _by_id(records, lambda r: r.get("image"), files[0]).items()}
-    for image, own in captions.items():
-        if not isinstance(own, list) or not own or not all(isinstance(text, str) for text in own):
-            raise CulturevalError(f"{files[0]}: the caption of {image!r} is not a non-empty list of texts.")
+    captions = {
+        image: one["caption"] for image, one in _by_id(_content(files[0]), lambda one: one["image"], files[0]).items()
+    }
+    if wrong := [image for image, own in captions.items() if not own or not isinstance(own, list)]:
+        raise CulturevalError(f"{files[0]}: the caption of {wrong[0]!r} is not a non-empty list of texts.")
     for place, row in enumerate(gallery_rows(captions)):
-        yield PlacedRow(files[0].name, place, row | _image(files[0], row))
+        yield PlacedRow(files[0].name, place, row | _image(files[0], row["image"]))
+
+
+def _image(gold_file: Path, image: str) -> dict[str, Any]:
+    """The image's released path and its file; `image_cell` refuses paths outside the folder."""
+    return {"image_path": image, "image_file": str(gold_file.parents[1] / image)}
 
 
 def gallery_rows(captions: Mapping[str, Sequence[str]]) -> Iterator[dict[str, Any]]:
@@ -173,11 +175,7 @@ def gallery_rows(captions: Mapping[str, Sequence[str]]) -> Iterator[dict[str, An
 
 def released_notes(part: str) -> Callable[[Sequence[PreparedRow]], list[str]]:
     """A `Source.notes` for one of CVLUE's parts: the split and release, and incomplete histories."""
-
-    def notes(rows: Sequence[PreparedRow]) -> list[str]:
-        return [_split_of(part, rows)[0], *history_notes(rows), *box_notes(rows)]
-
-    return notes
+    return lambda rows: [_split_of(part, rows)[0], *history_notes(rows), *box_notes(rows)]
 
 
 def other_split(part: str) -> Callable[[Sequence[PreparedRow]], str]:
@@ -193,17 +191,12 @@ def other_split(part: str) -> Callable[[Sequence[PreparedRow]], str]:
 def _split_of(part: str, rows: Sequence[PreparedRow]) -> tuple[str, bool]:
     """Of which split and release the images are, by their number, as a sentence; and whether it is a test split."""
     images = len({row["image_path"] for row in rows})
-    names = ("training", "validation", "test")
-    known = [
-        (name, f"as in the {name} split of {release}")
-        for release, sizes in SPLITS[part].items()
-        for name, size in zip(names, sizes, strict=True)
-        if size == images
-    ]
-    sizes = "; ".join(f"{release}: {'/'.join(map(str, sizes))}" for release, sizes in SPLITS[part].items())
-    unknown = "", f"which is the size of no known split (training/validation/test of {sizes})"
-    name, which = known[0] if known else unknown
-    return f"{images} images, {which}.", name == "test"
+    for release, sizes in SPLITS[part].items():
+        if images in sizes:
+            name = SPLIT_NAMES[sizes.index(images)]
+            return f"{images} images, as in the {name} split of {release}.", name == "test"
+    known = "; ".join(f"{release}: {'/'.join(map(str, sizes))}" for release, sizes in SPLITS[part].items())
+    return f"{images} images, which is the size of no known split ({'/'.join(SPLIT_NAMES)} of {known}).", False
 
 
 def history_notes(rows: Sequence[PreparedRow]) -> list[str]:
@@ -231,28 +224,32 @@ def read_visdial(files: Sequence[Path], task: Task) -> Iterator[PlacedRow]:
 
     The release stores questions without their question marks.
     """
-    content = load_json(files[0])
-    data = content.get("data") if isinstance(content, Mapping) else None
-    if not isinstance(data, Mapping) or not {"questions", "answers", "dialogs"} <= set(data):
-        raise CulturevalError(f"{files[0]} has no data.questions, data.answers and data.dialogs.")
-    dense = _relevance(files[1]) if len(files) > 1 else {}
-    dialogs = _by_id(_list_of(data["dialogs"], files[0]), lambda record: record.get("image_id"), files[0])
+    data = _content(files[0])["data"]
+    relevance = _content(files[1]) if len(files) > 1 else []
+    dense = {(one["image_id"], one["round_id"] - 1): one["gt_relevance"] for one in relevance}
+    dialogs = _by_id(data["dialogs"], lambda one: one["image_id"], files[0])
     if unknown := [image for image, _ in dense if image not in dialogs]:
         raise CulturevalError(f"{files[1]}: image_id {unknown[0]} is not in {files[0].name}.")
     place = 0
     for image, record in dialogs.items():
-        image_file = _coco_image(files[0].parent, image)
+        shared = {"image_id": image, "caption": record["caption"], "given_history": None, "image": str(image)}
+        shared["image_file"] = _visdial_image(files[0].parent, image)
         history: list[tuple[str, str]] = []
         for number, turn in enumerate(record["dialog"]):
-            asked = f"{_entry(data['questions'], turn, 'question', files[0])}?"
-            options = turn.get("answer_options") or []
-            row = {"image_id": image, "round": number, "caption": record["caption"], "question": asked}
-            row |= {"history": list(history), "given_history": None, "image": str(image), "image_file": image_file}
-            row |= {"options": [_at(data["answers"], option, files[0]) for option in options]}
-            row |= {"gold": _position(turn.get("gt_index"), options, files[0])}
+            asked, options = f"{_at(data['questions'], turn['question'])}?", turn["answer_options"]
+            row = shared | {"round": number, "question": asked, "history": list(history)}
+            row |= {"options": [_at(data["answers"], option) for option in options]}
+            _at(options, turn["gt_index"])
+            row |= {"gold": turn["gt_index"]}
             yield PlacedRow(files[0].name, place, row | {"relevance": dense.get((image, number))})
-            history.append((asked, _entry(data["answers"], turn, "answer", files[0])))
+            history.append((asked, _at(data["answers"], turn["answer"])))
             place += 1
+
+
+def _visdial_image(folder: Path, image_id: int) -> str:
+    """The path of VisDial's image of an id, in the naming of its release, or of the samples."""
+    names = (f"VisualDialog_val2018/VisualDialog_val2018_{image_id:012d}.jpg", f"images/{image_id:012d}.png")
+    return str(next((folder / name for name in names if (folder / name).is_file()), folder / names[0]))
 
 
 def find_karpathy(folder: Path, task: Task) -> tuple[list[Path], list[Path]]:
@@ -264,98 +261,9 @@ def find_karpathy(folder: Path, task: Task) -> tuple[list[Path], list[Path]]:
 @_of_released_form
 def read_karpathy(files: Sequence[Path], task: Task) -> Iterator[PlacedRow]:
     """COCO 5K: the images of the split `test`, with the first five captions of each (a few have more)."""
-    content = load_json(files[0])
-    records = _list_of(content.get("images") if isinstance(content, Mapping) else None, files[0])
-    test = [record for record in records if record.get("split") == "test"]
-    captions, paths = {}, {}
-    for image, record in _by_id(test, lambda record: record.get("filename"), files[0]).items():
-        captions[image] = [sentence["raw"].strip() for sentence in record["sentences"][:5]]
-        paths[image] = str(files[0].parent / record.get("filepath", "") / image)
+    records = [one for one in _content(files[0])["images"] if one["split"] == "test"]
+    images = _by_id(records, lambda one: one["filename"], files[0])
+    captions = {name: [one["raw"].strip() for one in image["sentences"][:5]] for name, image in images.items()}
     for place, row in enumerate(gallery_rows(captions)):
-        yield PlacedRow(files[0].name, place, row | {"image_file": paths[row["image"]]})
-
-
-def load_json(path: Path) -> Any:
-    """A file's content as JSON; raises CulturevalError where it cannot be read as such."""
-    try:
-        return json.loads(path.read_text(encoding="utf-8-sig"))
-    except (OSError, ValueError, RecursionError) as error:
-        raise CulturevalError(f"{path} cannot be read as JSON: {error}") from error
-
-
-def _records_by_id(gold_file: Path, name: str, answer: str) -> Iterator[PlacedRow]:
-    gold = _by_id(_list_of(load_json(gold_file), gold_file), lambda record: record.get(name), gold_file)
-    for place, record in enumerate(gold.values()):
-        if record.get(answer) in ("", [], None):
-            raise CulturevalError(
-                f"{gold_file}: {name} {record[name]} has no {answer}, so that nothing can be scored: "
-                "is this the authors' test input instead of their gold file?"
-            )
-        yield PlacedRow(gold_file.name, place, {**record, **_image(gold_file, record)})
-
-
-def _image(gold_file: Path, record: Record) -> dict[str, Any]:
-    """The image's released path and its file; `image_cell` refuses paths outside the folder."""
-    image = record.get("image")
-    if not isinstance(image, str) or not image:
-        raise CulturevalError(f"{gold_file}: a record names no image: {shorten(dict(record))}.")
-    return {"image_path": image, "image_file": str(gold_file.parents[1] / image)}
-
-
-def _list_of(content: Any, path: Path) -> list[Record]:
-    if not isinstance(content, list) or not content or not all(isinstance(record, Mapping) for record in content):
-        raise CulturevalError(f"{path} does not hold a non-empty list of objects.")
-    return list(content)
-
-
-def _by_id(records: Sequence[Record], key: Key, path: Path) -> dict[Any, Record]:
-    found: dict[Any, Record] = {}
-    for record in records:
-        number = key(record)
-        if number is None or (isinstance(number, tuple) and None in number) or isinstance(number, list | dict):
-            raise CulturevalError(f"{path}: a record has no id: {shorten(dict(record))}.")
-        if number in found:
-            raise CulturevalError(f"{path}: the id {number!r} is duplicated.")
-        found[number] = record
-    return found
-
-
-def _integer(record: Record, name: str, path: Path) -> int:
-    value = record.get(name)
-    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
-        raise CulturevalError(f"{path}: {name} must be a whole number, not {shorten(value)}.")
-    return value
-
-
-def _relevance(path: Path) -> dict[tuple[Any, int], list[float]]:
-    """Dense annotations by (image_id, round from 0)."""
-    records = _list_of(load_json(path), path)
-    found = _by_id(records, lambda record: (record.get("image_id"), record.get("round_id")), path)
-    return {
-        (image, number - 1): [float(value) for value in record.get("gt_relevance") or record["relevance"]]
-        for (image, number), record in found.items()
-    }
-
-
-def _entry(texts: Sequence[str], turn: Record, name: str, path: Path) -> str:
-    return _at(texts, turn.get(name), path)
-
-
-def _at(texts: Sequence[str], number: Any, path: Path) -> str:
-    if not isinstance(number, int) or not 0 <= number < len(texts):
-        raise CulturevalError(f"{path}: there is no entry {number!r} among its {len(texts)} texts.")
-    return texts[number]
-
-
-def _position(number: Any, options: Sequence[Any], path: Path) -> int:
-    if not isinstance(number, int) or not 0 <= number < len(options):
-        raise CulturevalError(f"{path}: gt_index {number!r} is outside its {len(options)} options.")
-    return number
-
-
-def _coco_image(folder: Path, image_id: Any) -> str:
-    """The path of VisDial's image of an id, in the naming of its release."""
-    if not isinstance(image_id, int):
-        raise CulturevalError(f"{folder}: the image_id {image_id!r} is not a whole number.")
-    names = (f"VisualDialog_val2018/VisualDialog_val2018_{image_id:012d}.jpg", f"images/{image_id:012d}.png")
-    return str(next((folder / name for name in names if (folder / name).is_file()), folder / names[0]))
+        path = files[0].parent / images[row["image"]]["filepath"] / row["image"]
+        yield PlacedRow(files[0].name, place, row | {"image_file": str(path)})

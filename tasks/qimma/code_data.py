@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 from cultureval.prompts.preparation import PreparedRow
 from cultureval.prompts.qimma.code_problems import INPUT_COLUMNS, generation_prompt
-from cultureval.prompts.qimma.refined_prompts import check_refinement, match_prompts
+from cultureval.prompts.qimma.refined_prompts import read_refined
 from cultureval.runtime.data.content_store import stored_problem
-from cultureval.runtime.data.row_files import Row, read_rows
-from cultureval.runtime.data.user_cache import user_cache, write_atomically
-from cultureval.runtime.errors import BadRow, CulturevalError
+from cultureval.runtime.data.row_files import Row, require_one_file
+from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.patches.evalplus import evalplus_problems
 from cultureval.runtime.settings import current_settings
 
@@ -76,9 +75,8 @@ class ProblemSet:
         refined: How many have a refined prompt.
         other_data: A sentence where the source's problems are not the published ones, or "".
         content_hash: Of all of the source's problems with these prompts, before `limit` and manifests.
-        source: The hub's data set.
         left_out: The source's problems that a manifest of the settings leaves out, by task id.
-        manifest: What a run records of a manifest of the settings (`Selection.report`); {} without one.
+        manifest: What a run records of a manifest of the settings; {} without one.
     """
 
     dataset: CodeDataset
@@ -87,7 +85,6 @@ class ProblemSet:
     refined: int
     other_data: str
     content_hash: str
-    source: str = REPO
     left_out: Mapping[str, Row] = field(default_factory=dict)
     manifest: Mapping[str, Any] = field(default_factory=dict)
 
@@ -97,18 +94,14 @@ class ProblemSet:
         return hash_of_problems(self.rows.values())
 
     @functools.cached_property
-    def file(self) -> Path:
-        """A data file with exactly these problems, for EvalPlus; its folder's name is a hash of the content."""
-        content = "".join(json.dumps(row) + "\n" for row in self.rows.values()).encode("ascii")
-        file = user_cache() / "code_problems" / hashlib.sha256(content).hexdigest()[:16] / self.dataset.file
-        if not file.is_file():
-            write_atomically(file, content)
-        return file
+    def file_content(self) -> bytes:
+        """A data file with exactly these problems."""
+        return "".join(json.dumps(row) + "\n" for row in self.rows.values()).encode("ascii")
 
     @property
     def evalplus_hash(self) -> str:
         """EvalPlus's hash of a data set: the MD5 of its file."""
-        return hashlib.md5(self.file.read_bytes(), usedforsecurity=False).hexdigest()
+        return hashlib.md5(self.file_content, usedforsecurity=False).hexdigest()
 
     def problems(self) -> dict[str, dict[str, Any]]:
         """The problems by task id as EvalPlus's loader gives them: MBPP's inputs get back their tuples and sets."""
@@ -151,7 +144,7 @@ def load_problems(
     whole = prepare_subset(task, replace(options, manifests=()))
     chosen = prepare_subset(task, options) if options.manifests else whole
     rows = {row["task_id"]: stored_problem(row["problem"]) for row in whole.rows()}
-    refined = _refined(prompts, rows) if prompts else {}
+    refined = read_refined(prompts, {name: row["prompt"] for name, row in rows.items()}) if prompts else {}
     rows = {name: row | {"prompt": refined.get(name, row["prompt"])} for name, row in rows.items()}
     names = [row["task_id"] for row in chosen.rows()]
     kept = names[:limit]
@@ -165,19 +158,6 @@ def load_problems(
         left_out={name: row for name, row in rows.items() if name not in names},
         manifest=chosen.report.get("manifest", {}),
     )
-
-
-def _refined(file: Path, rows: Mapping[str, Row]) -> dict[str, str]:
-    """The prompts of a file that differ from the rows'."""
-    try:
-        matched = match_prompts(read_rows(file), list(rows))
-        for name, prompt in matched.items():
-            check_refinement(rows[name]["prompt"], prompt)
-    except (CulturevalError, BadRow) as error:
-        raise CulturevalError(
-            f"{file}: {error} Only the Arabic of a docstring may differ from the source's prompt."
-        ) from error
-    return {name: prompt for name, prompt in matched.items() if prompt != rows[name]["prompt"]}
 
 
 def hash_of_problems(rows: Iterable[Row]) -> str:
@@ -203,14 +183,9 @@ def other_data(rows: Sequence[PreparedRow], dataset: CodeDataset) -> str:
 
 
 def find_problem_files(folder: Path, task: object = None, *, dataset: CodeDataset) -> tuple[list[Path], list[Path]]:
-    """The one data file of a data set in a folder, in the form that `Source.find` has; there are no few-shot files.
-
-    Raises:
-        CulturevalError: There are two, packed and not.
-    """
+    """The one data file of a data set in a folder, packed or not, in the form that `Source.find` has."""
     found = [path for name in (dataset.file, f"{dataset.file}.gz") if (path := folder / name).is_file()]
-    if found[1:]:
-        raise CulturevalError(f"{folder} holds {found[0].name} and {found[1].name}: remove one.")
+    require_one_file(found, folder)
     return found, []
 
 

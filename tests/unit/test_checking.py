@@ -6,7 +6,7 @@ import pytest
 
 from cultureval.reports.task_list import data_check_text
 from cultureval.runtime.data_options import DataOptions, samples_root
-from cultureval.runtime.errors import CulturevalError, SourceUnavailable
+from cultureval.runtime.errors import CulturevalError
 from cultureval.tasks.catalogue import all_tasks
 from cultureval.tasks.checking import check_data
 from cultureval.tasks.reading import forget_files
@@ -34,7 +34,7 @@ def test_every_sample_is_sound():
 
 
 def test_counts_of_a_subset_with_a_duplicate_and_a_broken_row(tmp_path):
-    rows = [GOOD, GOOD | {"Question": "س ؟ "}, GOOD | {"Question": "ص؟", "Answer": "د"}]
+    rows = [GOOD, GOOD | {"Question": "س؟ "}, GOOD | {"Question": "ص؟", "Answer": "د"}]
     (one,) = check_data(["qimma_aratrust"], write(tmp_path, rows))
     assert (one.rows, one.duplicates, one.expected, one.form) == (2, 1, 522, "original") and one.differs()
     assert len(one.broken) == 1 and "row 3 of test.jsonl: column 'Answer'" in one.broken[0]
@@ -49,8 +49,6 @@ def test_what_cannot_be_read_is_a_problem_and_what_is_not_there_is_said(tmp_path
     found = {one.task: one for one in check_data(["qimma_aratrust", "qimma_mizanqa"], options)}
     assert "no column 'A'" in found["qimma_aratrust"].problem and found["qimma_aratrust"].is_broken()
     assert found["qimma_mizanqa"].missing and not found["qimma_mizanqa"].is_broken()
-    with pytest.raises(SourceUnavailable):
-        check_data(["qimma_mizanqa"], options)
     with pytest.raises(CulturevalError, match="qimma_mizan"):
         check_data(["qimma_mizan"], options)
 

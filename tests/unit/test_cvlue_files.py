@@ -104,23 +104,28 @@ def test_a_models_type_decides_the_box_format_unless_people_do(monkeypatch):
     ("task", "file", "change", "sentence"),
     [
         ("cvlue_vqa", "VQA/gold.json", lambda rows: [rows[0], *rows], "is duplicated"),
-        ("cvlue_vqa", "VQA/gold.json", lambda rows: [rows[0] | {"answer": ""}, *rows[1:]], "has no answer"),
+        (
+            "cvlue_vqa",
+            "VQA/gold.json",
+            lambda rows: [row | {"answer": ""} for row in rows],
+            "'answer' is null or empty",
+        ),
         ("cvlue_vg", "VG/gold.json", lambda rows: [row | {"width": 999} for row in rows], "not the size of the image"),
         ("cvlue_vg", "VG/gold.json", lambda rows: [row | {"bbox": [1, 2, 0, 4]} for row in rows], "is not a box"),
+        ("cvlue_vg", "VG/gold.json", lambda rows: [row | {"bbox": [0, 0, 5, 10**400]} for row in rows], "is not a box"),
         ("cvlue_vg", "VG/gold.json", lambda rows: [row | {"image": "../../etc/x.png"} for row in rows], "outside the"),
         ("cvlue_vg", "VG/gold.json", lambda rows: [row | {"image": "/etc/passwd"} for row in rows], "outside the"),
         ("cvlue_vqa", "VQA/gold.json", lambda rows: [r | {"image": "x.png"} for r in rows], "row 1 .* names no file"),
         ("cvlue_vd", "VD/gold.json", lambda c: c["data"].append(c["data"][0]), "is duplicated"),
+        ("cvlue_vd", "VD/gold.json", lambda c: c["data"][0].update(dialog_id=1), "is duplicated"),
         ("cvlue_vd", "VD/gold.json", lambda c: c["data"][0].update(answer=-1), "lack the answer"),
         ("cvlue_vd", "VD/test_VD.json", lambda c: c["dialogs"].__delitem__(0), "not in both"),
         ("cvlue_vd", "VD/gold.json", lambda c: c["data"][0]["answer_options"].reverse(), "not in both"),
-        ("cvlue_vd", "VD/test_VD.json", lambda c: c["id2answer"].clear(), "id2answer of test_VD.json has no entry"),
-        ("cvlue_vg", "VG/gold.json", lambda rows: [row | {"bbox": [0, 0, 5, 10**400]} for row in rows], "is not a box"),
-        ("cvlue_vd", "VD/test_VD.json", lambda c: c["dialogs"][0].pop("dialog") and None, "released form .KeyError"),
-        ("cvlue_vd", "VD/gold.json", lambda c: c["data"][0].update(dialog_id="0"), "must be a whole number"),
+        ("cvlue_vd", "VD/test_VD.json", lambda c: c["id2answer"].clear(), "released form .KeyError"),
+        ("cvlue_vd", "VD/gold.json", lambda c: c["data"][0].update(dialog_id="0"), "released form .TypeError"),
         ("cvlue_itr", "IC/gold.json", lambda rows: [rows[0] | {"caption": "一只猫"}], "not a non-empty list of texts"),
         ("cvlue_itr", "IC/gold.json", lambda rows: [*rows, rows[0]], "is duplicated"),
-        ("cvlue_itr", "IC/gold.json", lambda rows: {"data": rows}, "non-empty list"),
+        ("cvlue_itr", "IC/gold.json", lambda rows: {"data": rows}, "released form"),
     ],
 )
 def test_what_does_not_fit_is_refused(root, task, file, change, sentence):
@@ -170,7 +175,7 @@ def test_visdial_has_relevance_for_one_round_of_an_image(root):
     assert all(choice.startswith(" ") for row in rows for choice in row["choices"])
     assert "Question: what color is the teapot?\nAnswer: it is brown" in rows[1]["prompt"]
     edit(root / "visdial/visdial_1.0_val.json", lambda c: c["data"]["dialogs"][0]["dialog"][0].update(answer=999))
-    with pytest.raises(CulturevalError, match="no entry 999"):
+    with pytest.raises(CulturevalError, match="list index out of range"):
         prepared("cvlue_en_vd", root)
 
 

@@ -35,12 +35,7 @@ def test_discarded_rows_are_left_out_and_the_run_records_the_manifest(items, tmp
     before = prepare_subset(all_tasks()[TASK], DataOptions(root=samples_root())).report
     report = prepare_subset(all_tasks()[TASK], options).report
     assert report["rows"] == before["rows"] - 1
-    assert report["manifest"] == {
-        "name": "manifest.jsonl",
-        "hash": manifest.hash,
-        "discarded": 1,
-        "for_review": 1,
-    }
+    assert report["manifest"] == {"name": "manifest.jsonl", "hash": manifest.hash, "discarded": 1}
     assert report["row_counts"]["discarded"] == 1
     assert report["fingerprint"] != before["fingerprint"]
     assert read_manifest(file).hash == manifest.hash == manifest_of([file]).hash

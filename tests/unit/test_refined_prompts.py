@@ -1,8 +1,10 @@
 """Refined prompts: only the Arabic of a docstring may differ from the source's prompt."""
 
+import json
+
 import pytest
 
-from cultureval.prompts.qimma.refined_prompts import check_refinement, match_prompts
+from cultureval.prompts.qimma.refined_prompts import check_refinement, read_refined
 from cultureval.runtime.errors import BadRow, CulturevalError
 
 FUNCTION = '''from typing import List
@@ -63,16 +65,23 @@ def test_a_docstring_that_ends_early_cannot_smuggle_code_in():
         check_refinement(MBPP, smuggled)
 
 
-def test_prompts_are_matched_by_task_id():
-    ids = ["Mbpp/1", "Mbpp/2"]
-    assert match_prompts([{"task_id": "Mbpp/2", "prompt": "x\r\n", "note": ""}], ids) == {"Mbpp/2": "x\n"}
-    row = {"task_id": "Mbpp/1", "prompt": "x"}
+def test_prompts_are_matched_by_task_id(tmp_path):
+    file, row = tmp_path / "prompts.jsonl", {"task_id": "Mbpp/1", "prompt": f"{MBPP}\n\n"}
+
+    def read(*rows):
+        file.write_text("".join(json.dumps(one) + "\n" for one in rows), encoding="utf-8")
+        return read_refined(file, {"Mbpp/1": MBPP, "Mbpp/2": FUNCTION})
+
+    refined = FUNCTION.replace("اذا", "إذا")
+    crlf = {"task_id": "Mbpp/2", "prompt": refined.replace("\n", "\r\n"), "note": ""}
+    assert read(crlf, row | {"prompt": MBPP}) == {"Mbpp/2": refined}
     for rows, named in (
-        ([{"task_id": "Mbpp/1", "text": "x"}], "no text in the column"),
+        ([{"task_id": "Mbpp/1", "text": "x"}], "row 1 has no text in the column"),
         ([{"prompt": "x"}], "task_id is None"),
         ([row | {"task_id": "Mbpp/3"}], "Mbpp/3"),
         ([row, row], "row 2.*duplicated"),
         ([row | {"prompt": " "}], "no text"),
+        ([row | {"prompt": FUNCTION}], "row 1: .*Only the Arabic of a docstring"),
     ):
         with pytest.raises(CulturevalError, match=named):
-            match_prompts(rows, ids)
+            read(*rows)

@@ -21,9 +21,7 @@ def test_json_forms_read_the_same(tmp_path):
     (tmp_path / "b.JSON").write_text(lines, encoding="utf-8")
     (tmp_path / "c.jsonl").write_text(lines + "\n\n", encoding="utf-8")
     (tmp_path / "d.jsonl.gz").write_bytes(gzip.compress(lines.encode()))
-    columns = {name: [row[name] for row in ROWS] for name in ROWS[0]}
-    (tmp_path / "e.json").write_text(json.dumps(columns, indent=1), encoding="utf-8")  # as ArabLegalEval's
-    assert [read_rows(path) for path in sorted(tmp_path.iterdir())] == [ROWS] * 5
+    assert [read_rows(path) for path in sorted(tmp_path.iterdir())] == [ROWS] * 4
 
 
 @pytest.mark.parametrize(
@@ -80,7 +78,7 @@ def test_a_readme_that_datasets_refuses_is_told_with_its_folder(tmp_path, config
 
 
 def test_declared_files_are_those_that_datasets_finds(tmp_path):
-    for name in ("a.jsonl", "b/test.jsonl", "b/test-2.jsonl", "b/.test.jsonl"):
+    for name in ("a.jsonl", "b/test.jsonl", "b/.test.jsonl"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text('{"a": 1}\n', encoding="utf-8")
     readme = """---\nconfigs:\n- config_name: one
@@ -89,7 +87,7 @@ def test_declared_files_are_those_that_datasets_finds(tmp_path):
 - {config_name: lost, data_files: none.jsonl}\n---\n"""
     (tmp_path / "README.md").write_text(readme, encoding="utf-8")
     assert config_names(tmp_path) == ("one", "two", "lost")
-    assert files_of_split(tmp_path, ["one"], ["test"]) == [tmp_path / "b/test-2.jsonl", tmp_path / "b/test.jsonl"]
+    assert files_of_split(tmp_path, ["one"], ["test"]) == [tmp_path / "b/test.jsonl"]
     assert files_of_split(tmp_path, ["two"], ["test", "train"]) == [tmp_path / "a.jsonl"]
     with pytest.raises(SourceUnavailable, match=r"lacks a data file that its README declares"):
         files_of_split(tmp_path, ["lost"], ["train"])
