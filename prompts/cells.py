@@ -11,7 +11,6 @@ from cultureval.runtime.data.image_store import png_bytes, store_image
 from cultureval.runtime.errors import BadRow, MissingColumn
 from cultureval.runtime.zero_width import without_marks
 
-FEWEST_LETTERS = 3  # accented ones of a text below which they may be a language's own
 # Characters that stand in no sound text: the replacement character, controls but white space, lone surrogates.
 _DAMAGE = re.compile("[\ufffd\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f\ud800-\udfff]")
 
@@ -60,7 +59,7 @@ def readable(value: Any, column: str) -> str:
     if isinstance(value, bool) or not isinstance(value, (str, int, float)):
         raise BadRow(column, value, f"holds {type(value).__name__} where text is expected")
     text = str(value).strip()
-    if _DAMAGE.search(text) or is_mojibake(text):
+    if _DAMAGE.search(text):
         raise BadRow(column, value, "is not readable text (broken encoding)")
     return text
 
@@ -129,22 +128,3 @@ def _roots(folder: Path) -> list[Path]:
     folder = folder.resolve()
     snapshots = next((parent for parent in folder.parents if parent.name == "snapshots"), None)
     return [folder, snapshots.parent / "blobs"] if snapshots else [folder]
-
-
-def is_mojibake(text: str) -> bool:
-    """Arabic in UTF-8 or Windows-1256 that was wrongly decoded as Windows-1252 or Latin-1 (`Ø§Ù„`, `ÃÍãÏ`)."""
-    high = len(re.findall("[\u00c0-\u00ff]", text))
-    if high >= FEWEST_LETTERS and high >= 0.6 * sum(letter.isalpha() for letter in text):
-        arabic = text.encode("cp1252", "ignore").decode("cp1256", "ignore")
-        if sum("\u0620" <= letter <= "\u0652" for letter in arabic) >= high - 1:
-            return True
-    if "Ø" not in text and "Ù" not in text:
-        return False
-    for encoding in ("cp1252", "latin-1"):
-        try:
-            repaired = text.encode(encoding).decode("utf-8")
-        except UnicodeError:
-            continue
-        if any("\u0600" <= character <= "\u06ff" for character in repaired):
-            return True
-    return False

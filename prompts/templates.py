@@ -11,25 +11,47 @@ A multiple-choice template defines the labels of options in its head, between tw
 
 These labels are written before the options, and are scored. Settings of a head (YAML):
 
-    labels: A B C D         the labels in order, separated by spaces, or a list: [A, B, C, D]
-    option: "$label. $text" how an option is written; this is the default
+    labels: A B C D         the labels in order, separated by spaces
     separator: " "          white space between the prompt and the scored label; the default is none
     also: {passage: mcq_c}  further templates in the same folder; `passage` is that of rows with a passage
 """
 
-import difflib
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
-from string import Template
 
-from cultureval.runtime.errors import BadRow, CulturevalError
-from cultureval.runtime.text_templates import HeadedTemplate, fill, packaged_folder, short_hash
+from pydantic import BaseModel, ConfigDict, ValidationError, field_validator
+
+from cultureval.runtime.errors import BadRow, CulturevalError, did_you_mean, wrong_settings
+from cultureval.runtime.text_templates import HeadedTemplate, short_hash
 
 FOLDER = Path(__file__).parent
-SETTINGS = ("labels", "option", "separator", "also")
+
+
+class Head(BaseModel):
+    """The settings of a template."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    labels: tuple[str, ...] = ()
+    separator: str = ""
+    also: dict[str, str] = {}
+
+    @field_validator("labels", mode="before")
+    @classmethod
+    def _in_order(cls, given: object) -> object:
+        labels = given.split() if isinstance(given, str) else given
+        if not labels or not isinstance(labels, list) or len(set(map(str, labels))) < len(labels):
+            raise ValueError("is not a text of distinct labels, such as `labels: A B C D`")
+        return tuple(labels)
+
+    @field_validator("separator")
+    @classmethod
+    def _blank(cls, separator: str) -> str:
+        if separator.strip():
+            raise ValueError(f"{separator!r} is not white space")
+        return separator
 
 
 @dataclass(frozen=True)
@@ -43,56 +65,35 @@ class PromptTemplate(HeadedTemplate):
 
     name: str
 
-    @cached_property
+    @property
     def labels(self) -> tuple[str, ...]:
-        """The labels of options, in order; none where the template lists no options.
-
-        Raises:
-            CulturevalError: The head cannot be read, or a label is empty or repeated.
-        """
-        if "labels" not in self._head:
-            return ()
-        given = self._head["labels"]
-        labels = tuple(given.split() if isinstance(given, str) else given if isinstance(given, list) else ())
-        if not labels or not all(isinstance(label, str) and label.strip() for label in labels):
-            raise self._error("has `labels` that are not one text or a list of texts, such as `labels: A B C D`")
-        labels = tuple(label.strip() for label in labels)
-        if len(set(labels)) < len(labels):
-            raise self._error(f"has a duplicated label ({' '.join(labels)})")
-        return labels
-
-    @cached_property
-    def separator(self) -> str:
-        """White space between the prompt and the scored label."""
-        separator = self._text("separator", "")
-        if separator.strip():
-            raise self._error(f"has the separator {separator!r}, which is not white space")
-        return separator
+        """The labels of options, in order; none where the template lists no options."""
+        return self._head.labels
 
     @property
     def hash(self) -> str:
         """First eight hexadecimal digits of the SHA-256 of head, text and `also` templates."""
-        return short_hash("\0".join([self.file_text, *(load_template(name).file_text for name in self._also.values())]))
+        return short_hash("\0".join([self.file_text, *(self.also(part).file_text for part in self._head.also)]))
 
     def scored_labels(self, count: int) -> list[str]:
         """The scored continuations of `count` options: the separator followed by each label."""
-        return [self.separator + label for label in self._first_labels(count)]
+        if not self.labels:
+            raise self._error("names no labels of options: add a head with `labels: A B C D` (between lines `---`)")
+        if count > len(self.labels):
+            raise BadRow("choices", count, f"counts more options than the {len(self.labels)} labels of {self.name}")
+        return [self._head.separator + label for label in self.labels[:count]]
 
     def options(self, texts: Sequence[str]) -> str:
-        """The options as listed in the prompt, one per line, with their labels."""
-        layout = Template(self._text("option", "$label. $text"))
-        if not {"label", "text"} <= {*layout.get_identifiers()}:
-            raise self._error(
-                "has an `option` without $label or $text: the prompt must show the labels that are scored"
-            )
-        pairs = zip(self._first_labels(len(texts)), texts, strict=True)
-        return "\n".join(fill(layout, {"label": label, "text": text}, self.path) for label, text in pairs)
+        """The options as listed in the prompt, one per line, with their labels: `A. text`."""
+        return "\n".join(
+            f"{label.strip()}. {text}" for label, text in zip(self.scored_labels(len(texts)), texts, strict=True)
+        )
 
     def also(self, part: str) -> "PromptTemplate":
         """The template that the head names for a variant of the prompt."""
-        if part not in self._also:
+        if part not in self._head.also:
             raise self._error(f"names no template for a {part}: add `also: {{{part}: FILE}}` to its head")
-        return load_template(self._also[part])
+        return load_template(str(Path(self.name).with_name(self._head.also[part])))
 
     def has_slot(self, slot: str) -> bool:
         """Whether the text has the slot."""
@@ -104,36 +105,14 @@ class PromptTemplate(HeadedTemplate):
             if not self.has_slot(slot):
                 raise self._error(f"has no slot ${slot}, so that the model would not see it: add ${slot} to its text")
 
-    def _first_labels(self, count: int) -> tuple[str, ...]:
-        if not self.labels:
-            raise self._error("names no labels of options: add a head with `labels: A B C D` (between lines `---`)")
-        if count > len(self.labels):
-            raise BadRow("choices", count, f"counts more options than the {len(self.labels)} labels of {self.name}")
-        return self.labels[:count]
-
     @cached_property
-    def _also(self) -> dict[str, str]:
-        folder = re.sub(r"[^/:]*$", "", self.name)
-        also = self._head.get("also", {})
-        if not isinstance(also, Mapping):
-            raise self._error("has an `also` that is not a mapping such as {passage: mcq_c}")
-        return {str(part): f"{folder}{file}" for part, file in also.items()}
-
-    @cached_property
-    def _head(self) -> dict[str, object]:
+    def _head(self) -> Head:
         try:
-            head = self.head()
+            return Head.model_validate(self.head())
+        except ValidationError as error:
+            raise self._error(f"has a wrong head: {wrong_settings(error)}") from error
         except ValueError as error:
             raise self._error(str(error)) from error
-        if not set(head) <= set(SETTINGS):
-            raise self._error(f"has a head with other settings than {', '.join(SETTINGS)}")
-        return head
-
-    def _text(self, setting: str, default: str) -> str:
-        value = self._head.get(setting, default)
-        if not isinstance(value, str):
-            raise self._error(f"has a `{setting}` that is not a text")
-        return value
 
     def _error(self, what: str) -> CulturevalError:
         return CulturevalError(f"The prompt template {self.name} ({self.path}) {what}.")
@@ -156,26 +135,20 @@ def load_template(name: str) -> PromptTemplate:
     """The template of a name, or of a text that begins with a head.
 
     Args:
-        name: `FOLDER/FILE` below `cultureval.prompts`, such as `qimma/templates/mcq`; `PACKAGE:FOLDER/FILE` in any
-            package that can be imported, or beside a module of one file;
-            or an absolute path. All names are without `.txt`.
+        name: `FOLDER/FILE` below `cultureval.prompts`, such as `qimma/templates/mcq`, or an absolute path, without
+            `.txt`.
 
     Raises:
-        CulturevalError: There is no such package or file.
+        CulturevalError: There is no such file.
     """
     if name.startswith("---\n"):
         return _TextInCode(Path("of its benchmark"), "in code", name)
-    package, colon, path = name.rpartition(":")
-    in_package = bool(colon) and not Path(name).is_absolute()
-    try:
-        folder = packaged_folder(package) if in_package else FOLDER
-    except CulturevalError as error:
-        raise CulturevalError(f"The prompt template {name!r}: {error}") from error
-    file = folder.joinpath(f"{path if in_package else name}.txt")
-    if not name or not file.is_file():
-        near = difflib.get_close_matches(name, _own_templates(), n=1)
-        hint = f" Do you mean {near[0]!r}?" if near else ""
-        raise CulturevalError(f"There is no prompt template {name!r} ({file} is not a file).{hint}")
+    file = FOLDER / f"{name}.txt"
+    if not file.is_file():
+        known = (str(one.relative_to(FOLDER).with_suffix("")) for one in FOLDER.rglob("*.txt"))
+        raise CulturevalError(
+            f"There is no prompt template {name!r} ({file} is not a file).{did_you_mean(name, known)}"
+        )
     return PromptTemplate(file, name)
 
 
@@ -187,7 +160,3 @@ def render(name: str, **slots: str) -> str:
 def template_hash(name: str) -> str:
     """First eight hexadecimal digits of the SHA-256 of a template (text and labels), for score signatures."""
     return load_template(name).hash
-
-
-def _own_templates() -> list[str]:
-    return [str(file.relative_to(FOLDER).with_suffix("")) for file in FOLDER.rglob("*.txt")]

@@ -8,10 +8,11 @@ from typing import Any
 
 from cultureval.audit.checks.findings import Found, check_all, check_each, seen_as
 from cultureval.audit.items import AuditItem
-from cultureval.prompts.cells import is_empty, is_mojibake
+from cultureval.prompts.cells import is_empty
 from cultureval.prompts.options import LABELS
 from cultureval.runtime.errors import shorten
 
+FEWEST_LETTERS = 3  # accented ones of a text below which they may be a language's own
 _ENTITY = re.compile(r"&(?:[a-zA-Z]{2,8}|#[0-9]{2,6}|#x[0-9a-fA-F]{2,6});")
 # PDF readers that reverse the ligature of lam and alef: األسرة for الأسرة, which no word begins with.
 _REVERSED = re.compile(r"(?<!\w)[وفبك]?ا(?:أل|إل|آل)\w")
@@ -104,7 +105,26 @@ def _damage(text: str) -> str:
         return "letters lost as question marks"
     if _REVERSED.search(text):
         return "reversed ligatures of lam and alef"
-    return "wrongly decoded text" if not text.isascii() and (is_mojibake(text) or _ftfy_mends(text)) else ""
+    return "wrongly decoded text" if not text.isascii() and (_is_mojibake(text) or _ftfy_mends(text)) else ""
+
+
+def _is_mojibake(text: str) -> bool:
+    """Arabic in UTF-8 or Windows-1256 that was wrongly decoded as Windows-1252 or Latin-1 (`Ø§Ù„`, `ÃÍãÏ`)."""
+    high = len(re.findall("[\u00c0-\u00ff]", text))
+    if high >= FEWEST_LETTERS and high >= 0.6 * sum(letter.isalpha() for letter in text):
+        arabic = text.encode("cp1252", "ignore").decode("cp1256", "ignore")
+        if sum("\u0620" <= letter <= "\u0652" for letter in arabic) >= high - 1:
+            return True
+    if "Ø" not in text and "Ù" not in text:
+        return False
+    for encoding in ("cp1252", "latin-1"):
+        try:
+            repaired = text.encode(encoding).decode("utf-8")
+        except UnicodeError:
+            continue
+        if any("\u0600" <= character <= "\u06ff" for character in repaired):
+            return True
+    return False
 
 
 def _ftfy_mends(text: str) -> bool:

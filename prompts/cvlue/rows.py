@@ -5,15 +5,12 @@ those of the paper's appendix A.2, verbatim; for box formats other than Qwen-VL'
 """
 
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cultureval.prompts.cells import image_cell, text_cell, text_list
 from cultureval.prompts.preparation import Preparation, PreparedRow, Row, make_doc
 from cultureval.prompts.templates import load_template, render
 from cultureval.runtime.data.image_store import image_size, stored_image
-from cultureval.runtime.data.user_cache import user_cache
 from cultureval.runtime.doc_fields import DocSpecific, fields_of
 from cultureval.runtime.errors import BadRow
 
@@ -149,29 +146,10 @@ def _common(row: Row, preparation: Preparation, number: str) -> PreparedRow:
     """Fields of every prepared row: id, stored image, and the image's released path, which is the cluster."""
     path = str(row.get("image_path") or row["image"])
     try:
-        image = (
-            _stored(row["image_file"], preparation.folder, user_cache(), _state(preparation.folder / row["image_file"]))
-            if "image_file" in row
-            else image_cell(row, "image", preparation.folder)
-        )
+        image = image_cell(row, "image_file" if "image_file" in row else "image", preparation.folder)
     except BadRow as error:
         raise BadRow("image", path, f"of item {number} {error.reason}") from error
     return {"id": number, "image": image, "image_path": path, "cluster": path}
-
-
-@lru_cache(maxsize=64)
-def _stored(path: str, folder: Path, cache: Path, state: tuple[int, ...]) -> str:
-    """The stored image of a file. It is kept: reading it for each of its adjacent rows would take hours."""
-    return image_cell({"image": path}, "image", folder)
-
-
-def _state(file: Path) -> tuple[int, ...]:
-    """What changes with a file's content: another evaluation in this process reads it anew. () where it is missing."""
-    try:
-        about = file.stat()
-    except OSError:
-        return ()
-    return about.st_mtime_ns, about.st_size
 
 
 def _box_row(row: Row, preparation: Preparation, text: str, number: str) -> PreparedRow:

@@ -7,7 +7,6 @@ The paper prints no prompt for models: those in `templates/` are ours, and no na
 """
 
 import re
-import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -23,9 +22,7 @@ if TYPE_CHECKING:
 
 
 _ARABIC_LETTER = re.compile("[\u0620-\u064a\u066e-\u06d3]")
-_CANNOT_TELL = re.compile(
-    r"can ?not tell( from the (picture|image|photo))?|can't tell( from the (picture|image|photo))?"
-)
+_CANNOT_TELL = ("cannot tell", "cannot tell from the picture")
 CAPTION_TEMPLATES = ("jeem_caption_image_reference", "jeem_caption_reference")
 MSA_TEMPLATES = ("jeem_caption_image_reference_msa", "jeem_caption_reference_msa")
 VQA_TEMPLATES = ("jeem_vqa",)
@@ -160,9 +157,8 @@ def reference_answer(answer: str, country: str) -> str:
 
 
 def cannot_tell(answer: str) -> bool:
-    """Whether an answer is the annotators' option "Cannot tell from the picture" (Appendix B.3), in any spelling."""
-    plain = unicodedata.normalize("NFKC", answer).casefold().replace("\u2019", "'")
-    return bool(_CANNOT_TELL.fullmatch(re.sub(r"[^a-z' ]", "", plain).strip()))
+    """Whether an answer is the annotators' option "Cannot tell from the picture" (Appendix B.3), punctuation aside."""
+    return " ".join(re.findall("[a-z]+", answer.casefold())) in _CANNOT_TELL
 
 
 def _item(row: Row, preparation: Preparation) -> PreparedRow:

@@ -18,6 +18,7 @@ from typing_extensions import TypedDict
 from cultureval.prompts.cells import cell, is_empty, optional_text, text_cell, text_list
 from cultureval.prompts.choices import choice_row, cluster_of
 from cultureval.prompts.options import (
+    LABELS,
     checked_positions,
     gold_position,
     label_index,
@@ -36,6 +37,9 @@ if TYPE_CHECKING:
     from lighteval.tasks.requests import Doc
 
 
+_LISTED = re.compile(
+    r"^[ \t(\[]*(\w{1,2})[ \t]*[.):\-–][ \t]*(.*\S)[ \t]*$", re.MULTILINE
+)  # an option in a curated prompt
 COUNTRIES = {
     "Egypt": "مصر",
     "Morocco": "المغرب",
@@ -88,7 +92,11 @@ class CodeSpecific(DocSpecific):
 
 
 def curated_choice(row: Row, preparation: Preparation) -> PreparedRow:
-    """QIMMA's curated multiple-choice row: its own prompt, option texts, the index of the gold from 0."""
+    """QIMMA's curated multiple-choice row: its own prompt, option texts, the index of the gold from 0.
+
+    Raises:
+        BadRow: An index is none, or the prompt lists an option under another label than the one that is scored.
+    """
     return _curated(row, [cell(row, "index")])
 
 
@@ -99,11 +107,16 @@ def curated_multi_select(row: Row, preparation: Preparation) -> PreparedRow:
 
 
 def _curated(row: Row, index: list[Any]) -> PreparedRow:
-    options = text_list(cell(row, "choices"), "choices", fewest=2)
+    options, prompt = text_list(cell(row, "choices"), "choices", fewest=2), _prompt_cell(row)
+    listed = [(label_index(label), label.isascii(), text) for label, text in _LISTED.findall(prompt)]
+    for place, option in enumerate(options):
+        shown = [(index, latin) for index, latin, text in listed if text == option]
+        if shown and (place, False) not in shown:
+            raise BadRow("prompt", prompt, f"lists the option {option!r} under another label than {LABELS[place]}")
     if not all(isinstance(one, int) and not isinstance(one, bool) for one in index):
         raise BadRow("index", row["index"], "is not a whole number, counted from 0")
     return {
-        "prompt": _prompt_cell(row),
+        "prompt": prompt,
         "choices": options,
         "labels": labels_for(len(options)),
         "index": checked_positions(index, len(options), row["index"], "index"),

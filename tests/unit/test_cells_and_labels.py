@@ -22,8 +22,7 @@ def test_a_text_is_stripped_and_a_number_is_its_decimal_text():
 
 @pytest.mark.parametrize(
     "value",
-    [True, ["نص"], {"a": 1}, b"x", "ما \ufffd؟", "a\x00b", "\ud800", "ما العاصمة".encode().decode("latin-1")]
-    + ["ما العاصمة".encode().decode("cp1252", "ignore")],
+    [True, ["نص"], {"a": 1}, b"x", "ما \ufffd؟", "a\x00b", "\ud800"],
 )
 def test_what_is_no_readable_text_is_refused(value):
     with pytest.raises(BadRow, match="column 'x'"):

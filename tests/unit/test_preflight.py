@@ -70,7 +70,7 @@ def copied(folder, place, change):
 def test_a_sound_run_has_a_plan_with_its_rows(plan_of, tmp_path):
     plan = plan_of("qimma_aratrust", "alqasida_mono:habibi_egy", "alqasida_mt:btec_eng_to_egy", "qimma_medarabiq_qa")
     assert plan.model.file.name == "hf.py" and not plan.missing and not plan.unscorable
-    assert len(plan.tasks) == 4
+    assert len(plan.tasks) == 5
     assert not (tmp_path / "out").exists()
 
 

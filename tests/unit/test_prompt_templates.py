@@ -1,10 +1,7 @@
 """Templates name the labels that are scored and show them; the hash covers both."""
 
-import sys
-
 import pytest
 
-from cultureval.prompts import templates
 from cultureval.prompts.choices import choice_prompt, choice_row
 from cultureval.prompts.options import LABELS
 from cultureval.prompts.templates import load_template, template_hash
@@ -39,9 +36,9 @@ def test_the_templates_of_every_task_are_there_and_name_the_labels_of_qimma():
 
 
 def test_labels_layout_and_separator_are_the_templates(write):
-    name = write('---\nlabels: A B C D\noption: "($label) $text"\nseparator: " "\n---\n$question\n$options\nAnswer:\n')
+    name = write('---\nlabels: A B C D\nseparator: " "\n---\n$question\n$options\nAnswer:\n')
     row = choice_row(name, "Which $options?", OPTIONS, [1])
-    assert row["prompt"] == "Which $options?\n(A) cat\n(B) 5\n(C) a (b)\n(D) dog\nhouse\nAnswer:"
+    assert row["prompt"] == "Which $options?\nA. cat\nB. 5\nC. a (b)\nD. dog\nhouse\nAnswer:"
     doc = choice_prompt(row, "t")
     assert (doc.choices, doc.gold_index) == ([" A", " B", " C", " D"], 1)
     with pytest.raises(BadRow, match="5 counts more options|counts more options than the 4 labels of"):
@@ -65,37 +62,19 @@ def test_rows_without_labels_or_with_too_few_are_refused():
         choice_prompt(row | {"labels": ["A"]}, "t")
 
 
-def test_a_template_of_another_package(write, tmp_path, monkeypatch):
-    (tmp_path / "their_suite/templates").mkdir(parents=True)
-    for name, text in (("mcq", "---\nlabels: 1 2\nalso: {passage: p}\n---\n$question"), ("p", "$context")):
-        (tmp_path / f"their_suite/templates/{name}.txt").write_text(text, encoding="utf-8")
-    (tmp_path / "their_suite/__init__.py").touch()
-    monkeypatch.syspath_prepend(tmp_path)
-    template = load_template("their_suite:templates/mcq")
-    assert (template.labels, template.also("passage").render(context="c")) == (("1", "2"), "c")
-    sys.modules.pop("their_suite")
-
-
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("---\nlabels: A A\n---\n", "has a duplicated label"),
-        ("---\nlabels: [A, A]\n---\n", "has a duplicated label"),
-        ("---\nlabels: {A: B}\n---\n", "has `labels` that are not one text or a list"),
-        ("---\nlabels: [A, [B]]\n---\n", "has `labels` that are not one text or a list"),
-        ("---\nlabels: [A, '']\n---\n", "has `labels` that are not one text or a list"),
-        ("---\nlabels:\n---\n", "has `labels` that are not one text or a list"),
+        ("---\nlabels: A A\n---\n", "distinct labels"),
+        ("---\nlabels: {A: B}\n---\n", "distinct labels"),
+        ("---\nlabels: [A, [B]]\n---\n", "valid string"),
+        ("---\nlabels:\n---\n", "distinct labels"),
         ("---\nlabels: [A\n---\n", "a head that is not YAML"),
         ("---\nlabels: A B\n$question", "has a head that is not of lines"),
-        ("---\nlables: A B\n---\n", "other settings than labels, option"),
+        ("---\nlables: A B\n---\n", "lables: Extra inputs"),
         ('---\nlabels: A B\nseparator: "("\n---\n', "not white space"),
         ("$question\n$options", "names no labels of options"),
         ("---\nlabels: A B\n---\n$question\n$options", "names no template for a passage"),
-        (
-            '---\nlabels: A B\noption: "$lable. $text"\n---\n$question\n$options',
-            r"an `option` without \$label or \$text",
-        ),
-        ('---\nlabels: A B\noption: "$text"\n---\n$question\n$options', r"an `option` without"),
         ("---\nlabels: A B\n---\n$question", r"has no slot \$options"),
         ("---\nlabels: A B\n---\n$questoin\n$question $options", r"'questoin'.*\$question, \$options.*`\$\$`"),
         ("---\nlabels: A B\n---\nFor $5: $question\n$options", r"line 1, col 5.*known slots: \$question.*`\$\$`"),
@@ -114,24 +93,12 @@ def test_a_template_that_is_not_utf_8_is_named(write, tmp_path):
         load_template(name).render(question="?")
 
 
-@pytest.mark.parametrize("name", ["qimma/templates/mqc", "no_such_package:mcq", "cultureval.prompts:mcq", ""])
+@pytest.mark.parametrize("name", ["qimma/templates/mqc", "cultureval.prompts:mcq", ""])
 def test_a_template_that_is_not_there(name):
-    with pytest.raises(CulturevalError, match="no prompt template|cannot be loaded"):
+    with pytest.raises(CulturevalError, match="no prompt template"):
         load_template(name)
-    assert templates.FOLDER.is_dir()
 
 
 @pytest.mark.parametrize("labels", ["A B 3", "[A, B, 3]"])
 def test_labels_are_one_text_or_a_list(write, labels):
     assert load_template(write(f"---\nlabels: {labels}\n---\n$question")).labels == ("A", "B", "3")
-
-
-def test_a_template_beside_a_module_of_one_file(tmp_path, monkeypatch):
-    monkeypatch.syspath_prepend(str(tmp_path))
-    (tmp_path / "persian_single.py").write_text("", encoding="utf-8")
-    (tmp_path / "ask.txt").write_text("$question", encoding="utf-8")
-    assert load_template("persian_single:ask").render(question="q") == "q"
-    for name in ("persian_single:none", ":x", "..:x", "persian_none:x", "sys:x"):
-        with pytest.raises(CulturevalError, match=f"{name!r}"):
-            load_template(name)
-    monkeypatch.delitem(sys.modules, "persian_single")

@@ -210,3 +210,12 @@ def test_curated_rows_keep_their_prompt_as_it_stands():
     assert answer_prompt(answer).get_golds() == ["جواب"]
     several = rows.curated_answer({"prompt": "س", "choices": ["جواب", "رد"]}, PLAIN)
     assert answer_prompt(several).get_golds() == ["جواب", "رد"]
+
+
+def test_a_curated_prompt_shows_the_labels_that_are_scored():
+    prompt, row = "أ. سؤال فيه ب. شيء\n{}. نعم\n({}) لا، أو:\nالإجابة:", {"choices": ["نعم", "لا، أو:"], "index": 0}
+    for first, second in (("أ", "ب"), ("ا", "ب")):
+        assert rows.curated_choice(row | {"prompt": prompt.format(first, second)}, PLAIN)["labels"] == ["أ", "ب"]
+    for first, second in (("A", "B"), ("1", "2"), ("ب", "أ"), ("أ", "ج")):
+        with pytest.raises(BadRow, match="under another label"):
+            rows.curated_choice(row | {"prompt": prompt.format(first, second)}, PLAIN)
