@@ -1,4 +1,4 @@
-"""Multiple-choice questions: a prepared row, and the functions that make a LightEval Doc of it.
+"""Questions with options, or with free answers: prepared rows, and the functions that make LightEval Docs of them.
 
 The query is the row's `prompt`, the continuations scored are the options' labels; there is no instruction and no
 system prompt. Where the answer is generated, the query also says how to answer, in the task's language (a text of the
@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 from cultureval.prompts.preparation import PreparedRow, make_doc
 from cultureval.prompts.templates import load_template
 from cultureval.runtime.doc_fields import DocSpecific, fields_of
-from cultureval.runtime.errors import CulturevalError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -51,12 +50,6 @@ def multi_select_prompt(row: Mapping[str, Any], task_name: str | None = None) ->
 
 
 def _labelled_doc(row: Mapping[str, Any], task_name: str | None, gold: int | list[int]) -> "Doc":
-    if "labels" not in row:
-        where = row.get("source_row", "a row")
-        raise CulturevalError(f"{task_name}, {where}: no labels to score; make such rows with `choices.choice_row`.")
-    if len(row["labels"]) != len(row["choices"]):
-        where, count = row.get("source_row", "a row"), len(row["choices"])
-        raise CulturevalError(f"{task_name}, {where}: {len(row['labels'])} labels for {count} options.")
     specific = ChoiceSpecific(**fields_of(row, ChoiceSpecific), options=list(row["choices"]))
     return make_doc(row, task_name, list(row["labels"]), gold, specific)
 
@@ -97,6 +90,20 @@ def _reply_doc(row: Mapping[str, Any], task_name: str | None = None, *, instruct
     return make_doc(row, task_name, [answer], 0, specific, query)
 
 
+def answer_prompt(row: Mapping[str, Any], task_name: str | None = None, judge: str = "") -> "Doc":
+    """Doc of a question; its choices, all gold, are the right answers.
+
+    Args:
+        row: `prompt`, `answers` and, where a judge reads the answers, `slots` of the judge's template.
+        judge: Name of that template.
+    """
+    specific = DocSpecific(**fields_of(row, DocSpecific))
+    if judge:
+        specific["judge"] = {"templates": [judge], "slots": dict(row["slots"])}
+    answers = list(row["answers"])
+    return make_doc(row, task_name, answers, list(range(len(answers))), specific)
+
+
 def choice_row(
     template: str,
     question: str,
@@ -115,7 +122,7 @@ def choice_row(
             slot `$context`, or names the template of such rows in `also: {passage: FILE}`.
 
     Raises:
-        CulturevalError: The template names no labels, or none for passages, or lacks a slot or has an unknown one.
+        CulturevalError: The template names no labels, or none for passages, or has an unknown slot.
         BadRow: It names fewer labels than there are options.
     """
     used = load_template(template)
@@ -123,7 +130,6 @@ def choice_row(
         used = used.also("passage")
     texts = {"question": question, "options": used.options(options), "context": context or ""} | slots
     labels = used.scored_labels(len(options))
-    used.check_slots("question", "options", *(["context"] if context else []))
     return {
         "prompt": used.render(**texts),
         "choices": list(options),

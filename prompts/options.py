@@ -42,13 +42,6 @@ def split_label(text: str) -> tuple[int | None, str]:
     return (label_index(match["label"]), comparable(text)[match.end() :].strip()) if match else (None, text.strip())
 
 
-def labels_for(count: int) -> list[str]:
-    """The first `count` labels."""
-    if count > len(LABELS):
-        raise BadRow("choices", count, f"counts more options than the {len(LABELS)} labels")
-    return list(LABELS[:count])
-
-
 def gold_position(value: Any, count: int, column: str) -> int:
     """The position, from 0, of the one of `count` options that a letter names; any other value is a BadRow."""
     position = label_index(comparable(value)) if isinstance(value, str) else None

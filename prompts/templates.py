@@ -99,12 +99,6 @@ class PromptTemplate(HeadedTemplate):
         """Whether the text has the slot."""
         return slot in self.template.get_identifiers()
 
-    def check_slots(self, *slots: str) -> None:
-        """Checks that the text has slots without which a question would not be asked."""
-        for slot in slots:
-            if not self.has_slot(slot):
-                raise self._error(f"has no slot ${slot}, so that the model would not see it: add ${slot} to its text")
-
     @cached_property
     def _head(self) -> Head:
         try:

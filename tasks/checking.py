@@ -7,7 +7,7 @@ from cultureval.runtime.data_options import DataOptions
 from cultureval.runtime.errors import CulturevalError, SourceUnavailable
 from cultureval.runtime.extras import MissingExtra
 from cultureval.tasks.catalogue import all_tasks, groups, name_and_shots
-from cultureval.tasks.reading import BrokenRows, prepare_subset, require_examples
+from cultureval.tasks.reading import BrokenRows, broken_row, prepare_subset, require_examples
 from cultureval.tasks.running import quiet_libraries
 from cultureval.tasks.selection import select_tasks
 
@@ -69,10 +69,7 @@ def _counts(name: str, shots: str, options: DataOptions) -> SubsetCounts:
         counts.source, counts.form, counts.rows = report["source"], report["form"], report["rows"]
         counts.few_shot, counts.duplicates = report["few_shot_rows"], report["duplicate_rows"]
         counts.expected = report["expected_rows"]
-        counts.broken = tuple(
-            f"row {row['row'] + 1} of {row['file']}: column {row['column']!r} {row['reason']}, value {row['value']}"
-            for row in [*report["skipped_rows"], *report["skipped_few_shot_rows"]]
-        )
+        counts.broken = tuple(map(broken_row, [*report["skipped_rows"], *report["skipped_few_shot_rows"]]))
         require_examples(name, int(shots or 0), report)
     except MissingExtra:
         raise

@@ -23,8 +23,14 @@ from typing import Any
 from cultureval.metrics.choice_names import CHOICE_REPLIES, MULTIPLE_CHOICE
 from cultureval.metrics.declared import Metrics, Range, declare
 from cultureval.prompts.cells import image_cell, readable, text_list
-from cultureval.prompts.choices import choice_prompt, choice_reply_prompt, choice_row, cluster_of, instruction_name
-from cultureval.prompts.free_answers import answer_prompt
+from cultureval.prompts.choices import (
+    answer_prompt,
+    choice_prompt,
+    choice_reply_prompt,
+    choice_row,
+    cluster_of,
+    instruction_name,
+)
 from cultureval.prompts.preparation import Preparation, Prepare, PreparedRow, Row
 from cultureval.prompts.templates import load_template
 from cultureval.runtime.dotted_names import lazy_call

@@ -7,7 +7,6 @@ cache, in a folder named by a hash of its content, which LightEval loads.
 
 import hashlib
 import json
-import logging
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -48,8 +47,6 @@ from cultureval.tasks.manifest import Manifest, ManifestRow, manifest_of, row_ha
 from cultureval.tasks.options import with_defaults
 from cultureval.tasks.registration import mirror_arguments
 from cultureval.tasks.suite import Source, Task
-
-logger = logging.getLogger(__name__)
 
 SHOWN_ROWS = 30  # broken rows that a message lists
 FEW = 0.01  # share of a subset's rows that may be broken, at least one
@@ -148,7 +145,7 @@ def _prepared(task: Task, options: DataOptions, manifest: Manifest | None) -> Pr
     if manifest:
         manifest.require_fit(source.repo, task.subset, hashes)
     if too_many := [*evaluated.too_many(source), *examples.too_many(source)]:
-        raise BrokenRows([_told(task, found, row) for row in too_many])
+        raise BrokenRows([f"{where(task, found)}, {broken_row(row)}" for row in too_many])
     if not evaluated.rows:
         gone = f"{len(evaluated.broken)} are broken" + f", {evaluated.discarded} discarded" * bool(evaluated.discarded)
         raise CulturevalError(f"{where(task, found)}: no row is left to evaluate ({gone}).")
@@ -160,7 +157,6 @@ def _prepared(task: Task, options: DataOptions, manifest: Manifest | None) -> Pr
     report |= {"fingerprint": fingerprint, "duplicate_rows": repeated, "content": _content(rows)}
     if manifest:
         report["manifest"] = {"name": manifest.name, "hash": manifest.hash, "discarded": evaluated.discarded}
-    _warn(task, report, found)
     return PreparedSubset(folder, report, with_examples, _content(rows, examples.rows))
 
 
@@ -238,6 +234,11 @@ def _files_of_splits(task: Task, source: Source, folder: Path, splits: tuple[str
         configs = [name for name in config_names(folder) if name.lower() != "all"]
         files = [file for names in wanted for config in configs for file in files_of_split(folder, [config], names)]
     return list(dict.fromkeys(files))
+
+
+def broken_row(row: Mapping[str, Any]) -> str:
+    """A clause on a broken row of a report."""
+    return f"row {row['row'] + 1} of {row['file']}: column {row['column']!r} {row['reason']} (value: {row['value']})"
 
 
 def where(task: Task, found: FoundSource) -> str:
@@ -441,11 +442,6 @@ def _prompts(task: Task, source: Source, rows: Sequence[PreparedRow], options: D
     return ("curated" if source.form == "curated" else template_hash(prompt_template(task, options))) + tokens
 
 
-def _told(task: Task, found: FoundSource, row: Mapping[str, Any]) -> str:
-    what = f"column {row['column']!r} {row['reason']} (value: {row['value']})"
-    return f"{where(task, found)}, row {row['row'] + 1} of {row['file']}: {what}"
-
-
 def _write(task: Task, rows: list[PreparedRow], few_shot: list[PreparedRow]) -> tuple[Path, str, str]:
     """Writes the splits below the user cache, each file atomically; the folder's name holds a hash of the content.
 
@@ -476,14 +472,3 @@ def _content(*splits: Sequence[PreparedRow]) -> str:
 
 def _hash(text: str) -> str:
     return hashlib.sha256(text.encode("utf-8")).hexdigest()[:16]
-
-
-def _warn(task: Task, report: RowsReport, found: FoundSource) -> None:
-    if report["skipped_rows"]:
-        logger.warning("%s: left out %d broken rows.", where(task, found), len(report["skipped_rows"]))
-    for note in filter(None, [*report["notes"], report["other_data"]]):
-        logger.info("%s: %s", where(task, found), note)
-    total = report["rows"] + len(report["skipped_rows"]) + report.get("manifest", {}).get("discarded", 0)
-    expected = report["expected_rows"]
-    if expected not in (None, total) and not found.folder.is_relative_to(samples_root()):
-        logger.warning("%s: %d rows, %d expected.", where(task, found), total, expected)

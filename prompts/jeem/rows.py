@@ -92,20 +92,11 @@ def country_of(row: Row) -> str:
     return code
 
 
-def msa_caption(row: Row, preparation: Preparation) -> PreparedRow:
-    """A row's MSA caption."""
-    return _item(row, preparation) | {
-        "variety": "MSA",
-        "prompt": render(preparation.template),
-        "references": [arabic_cell(row, "caption_msa")],
-    }
-
-
-def dialect_caption(row: Row, preparation: Preparation) -> PreparedRow:
-    """A row's caption in its country's dialect."""
-    item = _item(row, preparation)
-    references = [arabic_cell(row, "caption_dialect")]
-    return item | {"variety": item["country"], "prompt": render(preparation.template), "references": references}
+def caption(row: Row, preparation: Preparation, column: str) -> PreparedRow:
+    """A row's caption of the column `caption_msa`, or `caption_dialect` in its country's dialect."""
+    item, references = _item(row, preparation), [arabic_cell(row, column)]
+    variety = "MSA" if column == "caption_msa" else item["country"]
+    return item | {"variety": variety, "prompt": render(preparation.template), "references": references}
 
 
 def questions(row: Row, preparation: Preparation) -> list[PreparedRow]:
@@ -114,21 +105,19 @@ def questions(row: Row, preparation: Preparation) -> list[PreparedRow]:
     Where the annotator could not tell, the reference is our prompt's wording of that in the dialect.
     """
     item = _item(row, preparation)
-    prepared = []
-    for number, (question, answer) in enumerate(question_pairs(row)):
-        prepared.append(
-            item
-            | {
-                "variety": item["country"],
-                "prompt": render(preparation.template, question=question),
-                "question": question,
-                "question_number": number,
-                "answer": answer,
-                "answerable": not cannot_tell(answer),
-                "references": [reference_answer(answer, item["country"])],
-            }
-        )
-    return prepared
+    return [
+        item
+        | {
+            "variety": item["country"],
+            "prompt": render(preparation.template, question=question),
+            "question": question,
+            "question_number": number,
+            "answer": answer,
+            "answerable": not cannot_tell(answer),
+            "references": [reference_answer(answer, item["country"])],
+        }
+        for number, (question, answer) in enumerate(question_pairs(row))
+    ]
 
 
 def arabic_cell(row: Row, column: str) -> str:

@@ -133,24 +133,13 @@ def _labelled(row: Mapping[str, Any]) -> tuple[list[str], list[int]]:
     return [texts[place] for place in places], places
 
 
-def true_or_false_prompt(row: Mapping[str, Any], task_name: str | None = None) -> "Doc":
-    """Doc of a statement under the prompt True or False."""
-    return _statement_doc(row, task_name, "tf")
-
-
-def answer_then_reason_prompt(row: Mapping[str, Any], task_name: str | None = None) -> "Doc":
-    """Doc of a statement under the prompt Answer then Reason."""
-    return _statement_doc(row, task_name, "answer_reason")
-
-
-def reasoning_first_prompt(row: Mapping[str, Any], task_name: str | None = None) -> "Doc":
-    """Doc of a statement under the prompt Reasoning First."""
-    return _statement_doc(row, task_name, "reason_first")
-
-
-def labelled_prompt(row: Mapping[str, Any], task_name: str | None = None, prompt: str = "tf") -> "Doc":
-    """Doc of a statement of AynVQA under one of the paper's prompts (`tf`, `answer_reason`, `reason_first`)."""
-    return _statement_doc(row, task_name, prompt, LabelledStatementSpecific)
+def statement_prompt(row: Mapping[str, Any], task_name: str | None = None, prompt: str = "tf") -> "Doc":
+    """Doc of a statement under one of the paper's prompts: `tf`, `answer_reason` or `reason_first`."""
+    script = "en" if row["language"] == "en" else "ar"
+    query = render(f"m2cqa/templates/{script}/{prompt}", statement=row["statement"])
+    words, gold = list(GOLD_WORDS[row["language"]]), int(row["role"] != "q_plus")
+    kept = LabelledStatementSpecific if "statement_index" in row else StatementSpecific
+    return make_doc(row, task_name, words, gold, fields_of(row, kept), query)
 
 
 def one_word_prompt(row: Mapping[str, Any], task_name: str | None = None) -> "Doc":
@@ -165,12 +154,3 @@ def joint_prompt(row: Mapping[str, Any], task_name: str | None = None) -> "Doc":
     texts = dict(zip(("first", "second", "third"), row["statements"], strict=True))
     query = render("m2cqa/templates/aynvqa/joint", **texts)
     return make_doc(row, task_name, ["1", "2", "3"], row["answer"], fields_of(row, JointSpecific), query)
-
-
-def _statement_doc(
-    row: Mapping[str, Any], task_name: str | None, prompt: str, kept: type[DocSpecific] = StatementSpecific
-) -> "Doc":
-    script = "en" if row["language"] == "en" else "ar"
-    query = render(f"m2cqa/templates/{script}/{prompt}", statement=row["statement"])
-    words, gold = list(GOLD_WORDS[row["language"]]), int(row["role"] != "q_plus")
-    return make_doc(row, task_name, words, gold, fields_of(row, kept), query)

@@ -22,7 +22,6 @@ from cultureval.prompts.options import (
     checked_positions,
     gold_position,
     label_index,
-    labels_for,
     lettered_columns,
     listed_options,
     options_in_text,
@@ -118,7 +117,7 @@ def _curated(row: Row, index: list[Any]) -> PreparedRow:
     return {
         "prompt": prompt,
         "choices": options,
-        "labels": labels_for(len(options)),
+        "labels": list(LABELS[: len(options)]),
         "index": checked_positions(index, len(options), row["index"], "index"),
         "cluster": cluster_of(optional_text(row, "context")),
     }

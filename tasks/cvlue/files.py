@@ -83,7 +83,7 @@ def find_released(part: str) -> Callable[[Path, Task], tuple[list[Path], list[Pa
 def read_items(files: Sequence[Path], task: Task) -> Iterator[PlacedRow]:
     """VQA and VG: gold records by `question_id` or `ref_id`."""
     (file,) = files
-    records = _by_id(_content(file), lambda one: one.get("question_id") or one["ref_id"], file)
+    records = _by_id(_content(file), lambda one: one["question_id"] if "question_id" in one else one["ref_id"], file)
     for place, record in enumerate(records.values()):
         yield PlacedRow(file.name, place, {**record, **_image(file, record["image"])})
 

@@ -12,6 +12,7 @@ import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -100,7 +101,7 @@ def with_survey(placed: list[PlacedRow], task: Task, folder: Path) -> Iterator[P
     An image is shared where annotators of several countries described it. Broken rows are told when they are prepared.
     """
     variety = "MSA" if task.subset == "MSA" else task.subset_names[-1]
-    read = _answers if task.group == "jeem_vqa" else _msa_caption if variety == "MSA" else _dialect_caption
+    column = "" if task.group == "jeem_vqa" else "caption_msa" if variety == "MSA" else "caption_dialect"
     countries: dict[bytes, set[str]] = {}
     references: list[str] = []
     images = [_image_key(one.row, folder) for one in placed]
@@ -108,7 +109,7 @@ def with_survey(placed: list[PlacedRow], task: Task, folder: Path) -> Iterator[P
         with suppress(BadRow, MissingColumn):
             country = rows.country_of(one.row)
             countries.setdefault(image, set()).add(country)
-            references += read(one.row, country) if variety in ("MSA", country) else []
+            references += _references(one.row, country, column) if variety in ("MSA", country) else []
     reference_set = store_texts(references)
     for one, image in zip(placed, images, strict=True):
         shared = bool(image) and len(countries.get(image, ())) > 1
@@ -124,15 +125,9 @@ def _image_key(row: Row, folder: Path) -> bytes:
         return b""
 
 
-def _msa_caption(row: Row, country: str) -> list[str]:
-    return [rows.arabic_cell(row, "caption_msa")]
-
-
-def _dialect_caption(row: Row, country: str) -> list[str]:
-    return [rows.arabic_cell(row, "caption_dialect")]
-
-
-def _answers(row: Row, country: str) -> list[str]:
+def _references(row: Row, country: str, column: str) -> list[str]:
+    if column:
+        return [rows.arabic_cell(row, column)]
     return [rows.reference_answer(answer, country) for _, answer in rows.question_pairs(row)]
 
 
@@ -193,7 +188,7 @@ BENCHMARKS = (
         name="JEEM captions",
         domain="Captioning",
         group="jeem_caption",
-        sources=(source(rows.msa_caption, one_country=False),),
+        sources=(source(partial(rows.caption, column="caption_msa"), one_country=False),),
         subsets=(Subset("MSA", key="msa", rows=TOTAL, template="jeem/templates/caption_msa"),),
         kind=MSA_CAPTION,
         images=True,
@@ -202,7 +197,7 @@ BENCHMARKS = (
         name="JEEM captions",
         domain="Captioning",
         group="jeem_caption",
-        sources=(source(rows.dialect_caption),),
+        sources=(source(partial(rows.caption, column="caption_dialect")),),
         subsets=_dialects("jeem/templates/caption", 1),
         kind=CAPTION,
         images=True,

@@ -45,15 +45,15 @@ def _of_paper(name: str, prompt: Any, size: int) -> Kind:
 
 
 def _labelled(name: str, size: int) -> Kind:
-    asked = partial(rows.labelled_prompt, prompt=name)
+    asked = partial(rows.statement_prompt, prompt=name)
     return _statements(f"aynvqa_{name}", asked, size, names.LABELLED_PARTS, names.LABELLED, STRICT)
 
 
 # By the prompt's name; the organisers' baseline stops after 10 tokens.
 KINDS = {
-    "tf": _of_paper("tf", rows.true_or_false_prompt, 32),
-    "answer_reason": _of_paper("answer_reason", rows.answer_then_reason_prompt, 256),
-    "reason_first": _of_paper("reason_first", rows.reasoning_first_prompt, 1024),
+    "tf": _of_paper("tf", partial(rows.statement_prompt, prompt="tf"), 32),
+    "answer_reason": _of_paper("answer_reason", partial(rows.statement_prompt, prompt="answer_reason"), 256),
+    "reason_first": _of_paper("reason_first", partial(rows.statement_prompt, prompt="reason_first"), 1024),
 }
 ONE_WORD = _statements(
     *("aynvqa_one_word", rows.one_word_prompt, 10, names.ORGANISERS_PARTS, names.ORGANISERS, ORGANISERS)

@@ -38,9 +38,17 @@ def dialogues(tmp_path_factory):
     root = tmp_path_factory.mktemp("root")
     folder = root / "cvlue" / "VD"
     folder.mkdir(parents=True)
-    shutil.copy(SAMPLE / "gold_2x10rounds_68e095b.json", folder / "gold.json")
-    shutil.copy(SAMPLE / "id_maps_subset_for_gold_2x10rounds.json", folder / "id_maps.json")
-    for number, record in enumerate(json.loads((folder / "gold.json").read_text(encoding="utf-8"))):
+    records, texts = (
+        json.loads((SAMPLE / f"{name}.json").read_text(encoding="utf-8"))
+        for name in ("gold_2x10rounds_68e095b", "id_maps_subset_for_gold_2x10rounds")
+    )
+    (folder / "gold.json").write_text(json.dumps({"data": records}), encoding="utf-8")
+    asked = [
+        {"image_id": one["image_id"], "dialog": [{name: one[name] for name in ("question", "answer_options")}]}
+        for one in records
+    ]
+    (folder / "test_VD.json").write_text(json.dumps(texts | {"dialogs": asked}), encoding="utf-8")
+    for number, record in enumerate(records):
         path = root / "cvlue" / record["image"]
         path.parent.mkdir(parents=True, exist_ok=True)
         picture(64, 48, seed=number // 10).save(path)
@@ -49,7 +57,6 @@ def dialogues(tmp_path_factory):
         patch.setenv("CULTUREVAL_JOURNAL", str(root / "journal"))
         subset = prepare_subset(all_tasks()["cvlue_vd"], DataOptions(root=root))
         lines = (subset.folder / "test.jsonl").read_text(encoding="utf-8").splitlines()
-        texts = json.loads((folder / "id_maps.json").read_text(encoding="utf-8"))
         yield [json.loads(line) for line in lines], [*texts["id2question"].values(), *texts["id2answer"].values()]
 
 
@@ -115,7 +122,7 @@ def test_the_released_test_file_lacks_the_round_before(tmp_path, monkeypatch):
     if not SAMPLE.is_dir():
         pytest.skip("the authors' sample data are not here")
     monkeypatch.setenv("CULTUREVAL_CACHE", str(tmp_path / "cache"))
-    folder = tmp_path / "cvlue" / "test_example" / "VD"
+    folder = tmp_path / "cvlue" / "VD"
     folder.mkdir(parents=True)
     shutil.copy(SAMPLE / "gold.json", folder)
     (folder / "test_VD.json").write_bytes(lzma.decompress((SAMPLE / "test_VD.json.xz").read_bytes()))

@@ -11,7 +11,6 @@ from cultureval.prompts.alqasida.rows import (
     LANGUAGES,
     prepare_translation,
     request_prompt,
-    request_prompt_few_shot,
     translation_prompt,
 )
 from cultureval.prompts.preparation import Preparation
@@ -21,14 +20,13 @@ from cultureval.tasks.alqasida.sets import (
     COUNTRIES,
     PublishedSet,
     dialects_of,
-    instruction_of,
     prompts_hash,
     published_sets,
     shuffled,
     which_prompts,
 )
 from cultureval.tasks.catalogue import all_tasks
-from cultureval.tasks.reading import BrokenRows, prepare_subset
+from cultureval.tasks.reading import BrokenRows, forget_files, prepare_subset
 
 pytestmark = pytest.mark.usefixtures("own_cache")
 
@@ -43,6 +41,7 @@ def repository(tmp_path):
 
 
 def rows_of(name, root):
+    forget_files()
     subset = prepare_subset(all_tasks()[name], DataOptions(root=root))
     return [json.loads(line) for line in (subset.folder / "test.jsonl").read_text(encoding="utf-8").splitlines()]
 
@@ -52,14 +51,6 @@ def write_madar(folder, city, sentences, ids=None, split="test"):
     lines.append("900\tcorpus-6-test-corpus-26-train\tX\tno")
     text = "sentID.BTEC\tsplit\tlang\tsent\n" + "".join(line + "\n" for line in lines)
     (folder / f"MADAR.corpus.{city}.tsv").write_text(text, encoding="utf-8")
-
-
-def test_the_order_is_that_of_pandas():
-    import pandas
-
-    for count in (1, 7, 151, 1012):
-        table = pandas.DataFrame({"n": range(count)}).sample(frac=1, random_state=417, ignore_index=True)
-        assert shuffled(count) == table["n"].tolist()
 
 
 def test_translation_sets_take_the_first_200_of_the_shuffled_corpus(repository, tmp_path):
@@ -203,13 +194,6 @@ def test_published_prompts_are_known_by_their_order_and_wording(monkeypatch):
     assert dialects_of("flores") == ("egy", "mar", "pse", "sau", "syr") and "kwt" not in dialects_of("btec")
 
 
-def test_the_instruction_of_a_prompt_is_that_of_its_longest_template():
-    templates = ['رد: "{}"', 'رد: "{}".', '"{}" رد', *["x"] * 7, *['لمين "{}"؟'] * 14]
-    assert instruction_of('رد: "كلام".', templates) == "type_0"
-    assert instruction_of('لمين "كلام"؟', templates) == "type_3"
-    assert instruction_of("كلام", templates) == ""
-
-
 def test_a_broken_prefix_and_a_broken_prompt_are_refused(repository, tmp_path):
     for name in ("dial8.json", "arabicLyrics_cleaned.csv"):
         (repository / name).write_bytes(next(SAMPLES.rglob(name)).read_bytes())
@@ -220,16 +204,6 @@ def test_a_broken_prefix_and_a_broken_prompt_are_refused(repository, tmp_path):
         rows_of("alqasida_mono:habibi_egy", tmp_path / "root")
     with pytest.raises(BadRow, match="not a request for a translation"):
         prepare_translation({"prompt": "ترجم", "completion": "x"}, Preparation())
-
-
-def test_prompt_functions():
-    row = {"prompt": "قول", "answer": "اه", "dialect": "egy", "genre": "habibi", "template": "type_0"}
-    plain, few_shot = request_prompt(row), request_prompt_few_shot(row)
-    assert (plain.query, few_shot.query) == ("قول", "Q: قول\nA:")
-    assert few_shot.get_golds() == ["اه"] and few_shot.specific["chat_query"] == "قول"
-    assert plain.specific | {"prompt_length": 3} == plain.specific
-    translation = translation_prompt(row | {"source": "tell"})
-    assert translation.specific["source"] == "tell" and "prompt" not in translation.specific
 
 
 @pytest.mark.parametrize(

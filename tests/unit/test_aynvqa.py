@@ -37,6 +37,7 @@ def gold_rows(path=GOLD):
 
 
 def prepared(task, root=None):
+    forget_files()
     subset = prepare_subset(all_tasks()[task], DataOptions(root=root or samples_root()))
     lines = (subset.folder / "test.jsonl").read_text(encoding="utf-8").splitlines()
     return [json.loads(line) for line in lines], subset.report
@@ -93,7 +94,6 @@ def test_splits_of_the_data_and_rows_without_labels(tmp_path, monkeypatch):
     for labels in ([True, True, False], [True, False], [1, 0, 0], ["x"] * 3, None):
         rows = [row | {"labels": labels} for row in gold_rows()]
         (folder / "task1b/test_en.jsonl").write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
-        forget_files()
         with pytest.raises(CulturevalError, match="'labels' does not mark one of three"):
             prepared("m2cqa_aynvqa:en", tmp_path)
 

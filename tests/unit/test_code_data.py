@@ -11,7 +11,7 @@ import pytest
 from cultureval.audit.checks.table import manifest_row
 from cultureval.audit.sources import read_items
 from cultureval.runtime.data_options import DataOptions, samples_root
-from cultureval.runtime.errors import CulturevalError, SourceUnavailable
+from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.settings import current_settings, use_settings
 from cultureval.tasks.manifest import write_manifest
 from cultureval.tasks.qimma.code_data import CODE_DATASETS, REPO, hash_of_problems, load_problems
@@ -64,11 +64,6 @@ def test_the_same_problems_in_another_order_are_the_same_rows(tmp_path):
     assert found.fingerprint == hashes[0] and hashes[0].startswith(found.content_hash)
 
 
-def test_a_folder_without_the_files_is_named(tmp_path):
-    with pytest.raises(SourceUnavailable, match=r"HumanEvalPlus\.jsonl\.gz"):
-        load_problems("humaneval", str(tmp_path))
-
-
 def test_a_part_and_refined_prompts_are_handed_to_evalplus_as_a_file(tmp_path, row):
     refined = row["prompt"].replace("إذا بلغ", "إذا وصل")
     (tmp_path / "fixed.csv").write_text(
@@ -81,14 +76,6 @@ def test_a_part_and_refined_prompts_are_handed_to_evalplus_as_a_file(tmp_path, r
     written = [json.loads(line) for line in part.file_content.splitlines()]
     assert {item["task_id"]: item for item in written} == dict(part.rows)
     assert part.content_hash != whole.content_hash == load_problems("humaneval", "samples", limit=2).content_hash
-
-
-def test_a_refined_prompt_that_changes_a_test_is_refused(tmp_path, row):
-    (tmp_path / "fixed.jsonl").write_text(
-        json.dumps({"task_id": row["task_id"], "prompt": row["prompt"].replace("25.0", "26.0")}), encoding="utf-8"
-    )
-    with pytest.raises(CulturevalError, match=r"fixed.jsonl.*25\.0"):
-        load_problems("humaneval", "samples", tmp_path / "fixed.jsonl")
 
 
 @pytest.mark.parametrize(
@@ -149,10 +136,6 @@ def test_two_files_of_one_data_set_are_refused(tmp_path, row):
         load_problems("humaneval", write(tmp_path, [row]))
 
 
-def test_other_problems_than_the_published_ones_are_told():
-    assert load_problems("mbpp", "samples").other_data.startswith("Not the published MBPP+")
-
-
 def test_what_a_manifest_discards_is_left_out_and_known(tmp_path):
     task, file = CODE_DATASETS["humaneval"].task, tmp_path / "manifest.jsonl"
     items = read_items([task], DataOptions(root=samples_root()))
@@ -166,12 +149,3 @@ def test_what_a_manifest_discards_is_left_out_and_known(tmp_path):
     assert list(found.left_out) == [gone] and list(found.rows) == [name for name in whole.rows if name != gone]
     assert (found.manifest["hash"], found.manifest["discarded"]) == (manifest.hash, 1)
     assert found.content_hash == whole.content_hash and found.fingerprint != whole.fingerprint
-
-
-def test_only_prompts_that_differ_are_refined(tmp_path):
-    rows = load_problems("humaneval", "samples").rows
-    prompts = tmp_path / "prompts.jsonl"
-    lines = [{"task_id": name, "prompt": row["prompt"].replace("\n", "\r\n")} for name, row in rows.items()]
-    prompts.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
-    found = load_problems("humaneval", "samples", prompts)
-    assert found.refined == 0 and dict(found.rows) == dict(rows)

@@ -6,15 +6,13 @@ import shutil
 import pyarrow.parquet
 import pytest
 
-from cultureval.metrics.cvlue.grounding import BOX_FORMATS
 from cultureval.prompts.templates import load_template
 from cultureval.runtime.data_options import DataOptions, samples_root
 from cultureval.runtime.errors import CulturevalError
-from cultureval.runtime.settings import Settings
 from cultureval.tasks.catalogue import all_tasks
-from cultureval.tasks.options import options_of_model, read_data_options
+from cultureval.tasks.options import options_of_model
 from cultureval.tasks.preflight import warn_before_run
-from cultureval.tasks.reading import find_subset, forget_files, prepare_subset, prompt_template
+from cultureval.tasks.reading import forget_files, prepare_subset
 
 
 @pytest.fixture
@@ -56,17 +54,6 @@ def test_prompts_are_the_papers():
     for language in ("zh", "en"):
         lines = load_template(f"cvlue/templates/{language}/vd_lines").template.template
         assert lines.replace("\n", " ") == words[f"{language}/vd_one_line"]
-
-
-def test_every_box_format_has_its_prompt():
-    for task in ("cvlue_vg", "cvlue_en_vg"):
-        for name in BOX_FORMATS:
-            options = read_data_options(Settings().with_({"box_format": name}))
-            assert "${expression}" in load_template(prompt_template(all_tasks()[task], options)).template.template
-    with pytest.raises(CulturevalError, match="--box-format"):
-        read_data_options(Settings().with_({"box_format": "auto"}))
-    with pytest.raises(CulturevalError, match="--box-pixels"):
-        read_data_options(Settings().with_({"box_pixels": "many"}))
 
 
 def test_the_release_is_recognised_by_its_number_of_images(root, monkeypatch):
@@ -161,14 +148,6 @@ def test_a_history_without_the_round_before_is_completed_or_left_and_said(root):
     assert "\n" not in one_line[2]["prompt"] and one_line[2]["prompt"] == whole[2]["prompt"].replace("\n", " ")
 
 
-def test_rounds_of_one_image_share_the_beginning_of_their_prompts(root):
-    rows, _ = prepared("cvlue_vd", root)
-    for before, after in zip(rows, rows[1:], strict=False):
-        if before["image"] == after["image"]:
-            history = before["prompt"].index("根据图片描述")
-            assert after["prompt"].startswith(before["prompt"][:history].rstrip())
-
-
 def test_visdial_has_relevance_for_one_round_of_an_image(root):
     rows, _ = prepared("cvlue_en_vd", root)
     assert [bool(row["relevance"]) for row in rows] == [False, True, False] * 2
@@ -177,11 +156,6 @@ def test_visdial_has_relevance_for_one_round_of_an_image(root):
     edit(root / "visdial/visdial_1.0_val.json", lambda c: c["data"]["dialogs"][0]["dialog"][0].update(answer=999))
     with pytest.raises(CulturevalError, match="list index out of range"):
         prepared("cvlue_en_vd", root)
-
-
-def test_data_on_request_say_how_to_get_them(tmp_path):
-    with pytest.raises(CulturevalError, match="on request.* below DIR/cvlue"):
-        find_subset(all_tasks()["cvlue_vd"], DataOptions(root=tmp_path))
 
 
 def test_a_hub_copy_in_parquet_is_read_in_batches(root):

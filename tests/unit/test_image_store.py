@@ -89,42 +89,21 @@ def test_every_kind_of_image_is_shown_as_it_is(content, suffix):
         assert np.abs(difference).max() <= (24 if suffix == ".jpg" else 3), "CMYK and JPEG are not exact"
 
 
-def test_more_than_8_bits_a_channel_are_refused():
-    with pytest.raises(ValueError, match="more than 8 bits"):
-        store_image(file_of(Image.fromarray(np.arange(256, dtype=np.uint16).reshape(16, 16)), "PNG"))
-
-
-# Of the orientation 6, with a rational under a tag of short numbers, which Pillow reads and cannot write.
-UNWRITABLE = bytes.fromhex(
-    "4578696600004d4d002a000000080003010e0002000000060000003201120003000000010006000001440005000000010000003800000000"
-    "68656c6c6f00000000004800000001"
-)
-
-
-@pytest.mark.parametrize("turned", [*range(1, 9), UNWRITABLE])
+@pytest.mark.parametrize("turned", range(1, 9))
 @pytest.mark.parametrize("kind", ["JPEG", "PNG", "WEBP", "TIFF"])
 def test_no_image_is_kept_or_sent_with_an_orientation_that_a_reader_could_pass_over(turned, kind):
     photo = Image.fromarray(np.random.default_rng(0).integers(0, 255, (2, 3, 3), dtype=np.uint8)).resize((96, 64), 0)
     exif = photo.getexif()
-    exif[Base.Orientation] = 1 if isinstance(turned, bytes) else turned
-    content = file_of(photo, kind, exif=turned if isinstance(turned, bytes) else exif)
+    exif[Base.Orientation] = turned
+    content = file_of(photo, kind, exif=exif)
     path = stored_image(store_image(content))
     held = upright(Image.open(io.BytesIO(content)))
-    assert image_size(path) == held.size == ((96, 64) if turned in range(1, 5) else (64, 96))
+    assert image_size(path) == held.size == ((96, 64) if turned < 5 else (64, 96))
     for image in (path, content):
         sent = Image.open(io.BytesIO(base64.b64decode(data_url(image).partition(",")[2])))
         assert (sent.size, sent.getexif().get(Base.Orientation, 1)) == (held.size, 1)
         assert np.array_equal(np.asarray(sent.convert("RGB")), np.asarray(held.convert("RGB")))
     assert image_hash(path) == hashlib.sha256(path.read_bytes()).hexdigest()
-
-
-@pytest.mark.parametrize("turned", [1, 6])
-def test_an_open_image_is_known_by_what_is_sent_of_it(turned):
-    photo = Image.fromarray(np.random.default_rng(0).integers(0, 255, (40, 64, 3), dtype=np.uint8))
-    photo.getexif()[Base.Orientation] = turned
-    sent = Image.open(io.BytesIO(base64.b64decode(data_url(photo).partition(",")[2])))
-    assert image_hash(photo) == image_hash(sent) == image_hash(upright(photo))
-    assert (image_hash(photo) == image_hash(Image.fromarray(np.asarray(photo)))) == (turned == 1)
 
 
 def test_a_file_that_would_be_run_is_no_image():
@@ -148,21 +127,6 @@ def test_a_cache_that_cannot_be_written_is_no_broken_row(tmp_path, monkeypatch):
     assert not isinstance(stopped.value, BadRow)
 
 
-def test_images_that_differ_in_their_palette_only_are_told_apart():
-    pictures = [Image.new("P", (4, 4)) for _ in range(3)]
-    for picture, colours in zip(pictures, ([255, 0, 0], [0, 255, 0], [255, 0, 0]), strict=True):
-        picture.putpalette(colours)
-    one, other, same = map(image_hash, pictures)
-    assert one == same != other
-
-
-@pytest.mark.parametrize("mode", ["P", "PA", "LA", "CMYK"])
-@pytest.mark.parametrize("side", [None, 4])
-def test_images_of_every_mode_can_be_sent(mode, side):
-    content = base64.b64decode(data_url(Image.new(mode, (32, 24)), max_side=side).partition(",")[2])
-    assert Image.open(io.BytesIO(content)).size == ((4, 3) if side else (32, 24))
-
-
 def test_missing_column_and_foreign_names():
     with pytest.raises(MissingColumn):
         image_cell({"picture": png()}, "image", ".")
@@ -171,19 +135,3 @@ def test_missing_column_and_foreign_names():
             stored_image(name)
     with pytest.raises(CulturevalError, match="is missing"):
         stored_image("0" * 64 + ".png")
-
-
-@pytest.mark.parametrize("exif", [b"Exif\0\0MM\x95*\0\0\0\x08\0\0", b"Exif\0\0MM\0*\xb1"])
-def test_exif_that_cannot_be_read_is_a_broken_row(exif):
-    with pytest.raises(ValueError, match="not an image that can be decoded"):
-        store_image(file_of(COLOURS, "PNG", exif=exif))
-
-
-@pytest.mark.parametrize("show", [upright, image_hash, data_url])
-def test_an_open_image_that_is_damaged_is_an_error_that_is_documented(show):
-    content = file_of(COLOURS.resize((400, 300)), "PNG")
-    at = content.index(b"IDAT")
-    wrong_length = content[: at - 4] + b"\0\0\0\5" + content[at:]  # Pillow's SyntaxError
-    for damaged in (wrong_length, content[: len(content) // 2]):
-        with pytest.raises((OSError, CulturevalError)):
-            show(Image.open(io.BytesIO(damaged)))

@@ -7,14 +7,12 @@ import shutil
 import pyarrow
 import pyarrow.parquet as parquet
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from PIL import Image
 
-from cultureval.prompts.jeem.rows import cannot_tell, caption_prompt, question_pairs, question_prompt
+from cultureval.prompts.jeem.rows import cannot_tell, caption_prompt, question_prompt
 from cultureval.runtime.data.content_store import stored_texts
 from cultureval.runtime.data_options import DataOptions, samples_root
-from cultureval.runtime.errors import BadRow, CulturevalError, MissingColumn, SourceUnavailable
+from cultureval.runtime.errors import CulturevalError, MissingColumn
 from cultureval.tasks.catalogue import all_tasks
 from cultureval.tasks.reading import forget_files, prepare_subset
 
@@ -74,12 +72,6 @@ def test_samples_reach_every_task_with_the_shared_pool_and_unanswerable_question
     assert {counts[f"jeem_vqa:{code}"] for code in ("jo", "ae", "eg", "ma")} == {(15, 5)}
 
 
-def test_expected_rows_are_the_papers_table_1():
-    totals = {"jeem_caption:msa": 2178, "jeem_caption:ae": 132}
-    assert {name: all_tasks()[name].expected_rows for name in totals} == totals
-    assert sum(task.expected_rows for task in all_tasks().values() if task.group == "jeem_vqa") == 10_890
-
-
 def test_doc_says_all_that_model_metrics_and_judge_need():
     (row, *_), _ = prepared("jeem_caption:eg", samples_root())
     doc = caption_prompt(row, "jeem_caption:eg|0")
@@ -108,20 +100,6 @@ def test_doc_says_all_that_model_metrics_and_judge_need():
 
 
 @pytest.mark.parametrize(
-    ("cells", "reason"),
-    [
-        ({"questions": ["أ؟"], "answers": []}, "not a list"),
-        ({"questions": ["أ؟", "ب؟"], "answers": ["نعم"]}, "1 answers to 2"),
-        ({"questions": ["أ؟"], "answers": [None]}, "empty entry"),
-        ({"questions": "أ؟", "answers": ["نعم"]}, "not a list"),
-    ],
-)
-def test_broken_questions_are_refused(cells, reason):
-    with pytest.raises(BadRow, match=reason):
-        question_pairs(cells)
-
-
-@pytest.mark.parametrize(
     ("answer", "unknown"),
     [
         ("<Cannot tell from the picture>", True),
@@ -134,11 +112,6 @@ def test_broken_questions_are_refused(cells, reason):
 )
 def test_the_annotators_option(answer, unknown):
     assert cannot_tell(answer) == unknown
-
-
-@given(st.text())
-def test_any_answer_is_read(answer):
-    assert cannot_tell(answer) in (True, False)
 
 
 def test_parquet_with_images_inside_and_other_names_of_columns(tmp_path):
@@ -211,10 +184,3 @@ def test_a_broken_row_is_in_no_reference_set(tmp_path):
     rows, report = prepared("jeem_caption:jo", root)
     assert len(rows) == len(stored_texts(rows[0]["reference_set"])) == 2
     assert report["skipped_rows"][0]["column"] == "caption_dialect"
-
-
-def test_without_the_data_the_sentence_says_how_to_get_access(tmp_path):
-    with pytest.raises(SourceUnavailable) as caught:
-        prepared("jeem_caption:jo", tmp_path)
-    assert "gated" in str(caught.value) and "hf auth login" in str(caught.value)
-    assert "not on the hub" not in str(caught.value)

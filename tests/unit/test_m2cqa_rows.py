@@ -11,14 +11,12 @@ import pyarrow.parquet
 import pytest
 
 import cultureval.tasks
-from cultureval.prompts.m2cqa.rows import answer_then_reason_prompt
-from cultureval.prompts.templates import load_template, render, template_hash
+from cultureval.prompts.m2cqa.rows import statement_prompt
+from cultureval.prompts.templates import load_template, render
 from cultureval.runtime.data.image_store import stored_image
 from cultureval.runtime.data_options import DataOptions, samples_root
-from cultureval.runtime.errors import CulturevalError, MissingColumn, SourceUnavailable
-from cultureval.runtime.patches.lighteval.row_order import before_shuffle
+from cultureval.runtime.errors import CulturevalError, SourceUnavailable
 from cultureval.tasks.catalogue import all_tasks, means_of_subsets
-from cultureval.tasks.m2cqa.benchmarks import PROMPTS, VARIETIES
 from cultureval.tasks.reading import forget_files, prepare_subset
 
 pytestmark = pytest.mark.usefixtures("own_cache")
@@ -126,39 +124,15 @@ def test_a_duplicated_id_is_an_error(tmp_path):
         prepared(tmp_path)
 
 
-def test_other_names_of_columns_are_given(tmp_path):
-    with_images(tmp_path / "QCRI/M2CQA")
-    row = {"id": "a", "photo": "images/oud.png", "claim": "yes", "q_minus": ["no", "never"]}
-    write_english(tmp_path, [row])
-    with pytest.raises(MissingColumn, match="columns found: id, photo, claim, q_minus.*--columns"):
-        prepared(tmp_path)
-    assert prepared(tmp_path, columns={"image": "photo", "q_plus": "claim"})[1]["rows"] == 3
-
-
-def test_the_rows_hash_is_that_of_the_variety_whatever_the_prompt():
-    for variety in VARIETIES:
-        reports = [prepared(samples_root(), f"m2cqa:{prompt}_{variety}")[1] for prompt in PROMPTS]
-        assert len({report["fingerprint"] for report in reports}) == 1
-        script = "en" if variety == "en" else "ar"
-        assert [report["prompt"] for report in reports] == [
-            template_hash(f"m2cqa/templates/{script}/{name}") for name in PROMPTS
-        ]
-
-
 def test_a_doc_holds_image_prompt_gold_item_and_role():
     rows = prepared(samples_root(), "m2cqa:answer_reason_arz")[0]
     for row in rows:
-        doc = answer_then_reason_prompt(row, "m2cqa:answer_reason_arz|0")
+        doc = statement_prompt(row, "m2cqa:answer_reason_arz|0", "answer_reason")
         assert doc.query == render("m2cqa/templates/ar/answer_reason", statement=row["statement"])
         assert doc.query.endswith(f"العبارة: {row['statement']}")
         assert doc.images == [str(stored_image(row["image"]))]
         assert doc.get_golds() == ["صحيح" if row["role"] == "q_plus" else "غلط"]
         assert (doc.specific["item_id"], doc.specific["role"]) == (row["item_id"], row["role"])
-
-
-def test_braces_and_dollars_of_a_statement_are_text():
-    row = prepared(samples_root(), "m2cqa:answer_reason_en")[0][0] | {"statement": "costs $statement {0}"}
-    assert answer_then_reason_prompt(row).query.endswith("Statement: costs $statement {0}")
 
 
 def test_lighteval_hands_out_whole_items_in_order_whatever_the_limit(monkeypatch):
@@ -174,11 +148,6 @@ def test_lighteval_hands_out_whole_items_in_order_whatever_the_limit(monkeypatch
         expected = [(item, role) for item in ids for role in ("q_plus", "q_minus_1", "q_minus_2")]
         assert taken == expected[:limit]
         assert {doc.specific["rows_of_task"] for doc in docs} == {36}
-
-
-def test_before_shuffle_is_a_permutation():
-    assert sorted(before_shuffle(list(range(50)))) == list(range(50))
-    assert before_shuffle([]) == []
 
 
 def test_the_dialect_means_are_means_of_metrics_and_undefined_ones_stay_so():

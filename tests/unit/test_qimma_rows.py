@@ -41,14 +41,6 @@ def test_gold_letter_counts_the_original_columns():
     assert prepared["index"] == [2]
 
 
-@pytest.mark.parametrize("answer", ["E", "G", "طيب", None, ""])
-def test_gold_that_points_at_nothing_is_refused(answer):
-    row = {"Question": "س", "Correct Answer": answer} | dict.fromkeys(f"Option {letter}" for letter in "ABCDEF")
-    row |= {"Option A": "واحد", "Option B": "اثنان"}
-    with pytest.raises(BadRow, match="Correct Answer"):
-        rows.medarabench(row, PLAIN)
-
-
 def test_aratrust_s_labels_go_and_must_be_those_of_their_columns():
     row = {"Question": "س", "A": "أ) نعم", "B": "ب) لا", "C": None, "Answer": "ا", "Category": "Privacy"}
     prepared = rows.aratrust(row, PLAIN)
@@ -138,12 +130,6 @@ def test_syntheticqa_s_options_stand_in_one_text(choices):
             rows.syntheticqa(row | {"choices": wrong}, PLAIN)
 
 
-def test_a_list_in_text_is_read_but_never_run():
-    row = {"question_text": "س", "choices": "[__import__('os').getcwd(), 'ب']", "correct_choice": "أ"}
-    with pytest.raises(BadRow):
-        rows.nativeqa(row, PLAIN)
-
-
 @pytest.mark.parametrize(("answers", "index"), [(["أ", "ج"], [0, 2]), (["ب"], [1])])
 def test_mizanqa_golds_are_lists_of_letters(answers, index):
     row = {"question": "س", "options": ["واحد", "اثنان", "ثلاثة"], "answers": answers}
@@ -172,13 +158,6 @@ def test_medarabiq_inline_options_with_label_variants():
     assert prepared["choices"] == ["الأنسولين", "الصفراء", "اللعاب", "الدمع", "العرق"]
     assert prepared["index"] == [0]
     assert blank in prepared["prompt"]
-
-
-def test_medarabiq_biased_wording_is_the_question():
-    row = {"Question": "سؤال؟\nأ. نعم\nب. لا", "Question with Bias": "سؤال منحاز؟\nأ. نعم\nب. لا", "Answer": "ب. لا"}
-    prepared = rows.medarabiq_choice(row, PLAIN, "Question with Bias", "Answer")
-    assert "سؤال منحاز؟" in prepared["prompt"]
-    assert prepared["index"] == [1]
 
 
 def test_answers_and_poems():

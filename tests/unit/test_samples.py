@@ -7,9 +7,6 @@ import csv
 import json
 from collections import Counter, defaultdict
 
-import pytest
-import yaml
-
 from cultureval.runtime.data_options import DataOptions, samples_root
 from cultureval.runtime.errors import SourceUnavailable
 from cultureval.tasks.catalogue import all_tasks
@@ -76,44 +73,13 @@ def data_files():
 
 
 def read(name):
-    """Rows of one data file; the legal file is one object of parallel lists."""
+    """Rows of one data file."""
     text = (SAMPLES / name).read_text(encoding="utf-8-sig")
     if name.endswith(".csv"):
         return list(csv.DictReader(text.splitlines(keepends=True), strict=True))
     if name.endswith(".jsonl"):
         return [json.loads(line) for line in text.splitlines()]
-    content = json.loads(text)
-    if isinstance(content, list):
-        return content
-    return [dict(zip(content, row, strict=True)) for row in zip(*content.values(), strict=True)]
-
-
-def declared():
-    """(folder, config, {split: file}) of every README's front matter."""
-    found = []
-    for readme in sorted(SAMPLES.glob("*/*/README.md")):
-        text = readme.read_text(encoding="utf-8")
-        of_qimma = not readme.relative_to(SAMPLES).as_posix().startswith(OTHER_SUITES)
-        if of_qimma and text.startswith("---\n"):
-            for config in yaml.safe_load(text.split("---\n")[1])["configs"]:
-                splits = {item["split"]: item["path"] for item in config["data_files"]}
-                found.append((readme.parent.relative_to(SAMPLES).as_posix(), config["config_name"], splits))
-    return found
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("folder", sorted({folder for folder, _, _ in declared()}))
-def test_a_folder_of_samples_loads_with_datasets(folder, tmp_path):
-    """One config of each; that the files of all are there shows where they are read below."""
-    import datasets
-
-    config, splits = next((config, splits) for where, config, splits in declared() if where == folder)
-    loaded = datasets.load_dataset(str(SAMPLES / folder), config, cache_dir=str(tmp_path))
-    assert set(loaded) == set(splits)
-    for split, file in splits.items():
-        rows = read(f"{folder}/{file}")
-        assert loaded[split].num_rows == len(rows) >= 2
-        assert [row.get("choices") for row in loaded[split]] == [row.get("choices") for row in rows]
+    return json.loads(text)
 
 
 def test_columns_are_those_of_the_sources():
