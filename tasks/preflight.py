@@ -131,8 +131,8 @@ def _read_data(selected: list[str], explicit: set[str], options: DataOptions, pr
                 failed.setdefault(name if each else all_tasks()[bare].group, error)
     if len(absent) == len(selected) and absent:
         failed, absent = dict(list(absent.items())[:1]), {}
-    for error in failed.values():
-        problems.add(error)
+    for problem in failed.values():
+        problems.add(problem)
     if absent:
         print_note(f"{len(absent)} of {len(selected)} tasks have no data under {options.root} and are left out.")
     return list(absent)

@@ -31,7 +31,7 @@ def read_refined(file: Path, prompts: Mapping[str, str]) -> dict[str, str]:
         where = f"{file}, row {number}"
         if not isinstance(prompt, str) or not prompt.strip():
             raise CulturevalError(f"{where} has no text in the column `prompt`.")
-        if name not in prompts or name in found:
+        if not isinstance(name, str) or name not in prompts or name in found:
             raise CulturevalError(f"{where}: task_id is {shorten(name)}, which is unknown or duplicated.")
         found[name] = prompt.replace("\r\n", "\n")
         try:
