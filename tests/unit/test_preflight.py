@@ -10,7 +10,6 @@ from faulty_server import MODEL, FaultyServer
 from safetensors.torch import load_file, save_file
 
 from cultureval.metrics.alqasida import dialect_models
-from cultureval.metrics.alqasida.translation import check_flores200
 from cultureval.models.choice import check_model
 from cultureval.models.loading import load
 from cultureval.models.settings import read_settings
@@ -193,14 +192,6 @@ def test_a_language_model_of_other_labels_is_refused(built, tmp_path):
     file = tmp_path / "lid.bin"
     file.write_bytes(whole.replace(b"__label__arb_Arab", b"__label__ar_000000").replace(b"eng_Latn", b"en_00000"))
     refused(built, file, "LID", "its labels are not ISO 639-3 codes")
-
-
-@pytest.mark.parametrize("content", [b"no model", b""])
-def test_what_is_no_sentencepiece_model_is_refused(tmp_path, content):
-    (tmp_path / "no.model").write_bytes(content)
-    with use_settings(current_settings().with_(flores200_model=str(tmp_path / "no.model"))):
-        with pytest.raises(CulturevalError, match=r"no.model cannot be read .*CULTUREVAL_FLORES200_MODEL"):
-            check_flores200()
 
 
 @pytest.mark.parametrize(
