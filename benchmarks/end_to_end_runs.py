@@ -17,6 +17,8 @@ from pathlib import Path
 from statistics import median
 from typing import Any, NamedTuple
 
+from cultureval.runtime.csv_files import write_csv
+from cultureval.runtime.data.row_files import Row, read_rows
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.settings import variable_of
 from cultureval.tasks.catalogue import name_and_shots
@@ -90,16 +92,30 @@ def summary(seconds: Mapping[str, list[float]], same: Same) -> dict[str, float]:
     }
 
 
+LEVELS = {"Primary": "Primary School", "Middle": "Middle School", "High": "High School", "Prof": "Professional"}
+LEVELS |= {"Univ": "University"}
+
+
 def data_root(folder: Path, data: Path | None) -> str:
-    """A data root that holds this table of ArabicMMLU, or the name of the shipped one."""
+    """A data root that holds this full table of ArabicMMLU as the hub does, or the name of the shipped one."""
     if data is None:
         return "samples"
-    place = folder / "root" / "MBZUAI" / "ArabicMMLU"
-    place.mkdir(parents=True, exist_ok=True)
-    link = place / data.name
-    link.unlink(missing_ok=True)
-    link.symlink_to(data.resolve())
+    place, configs = folder / "root" / "MBZUAI" / "ArabicMMLU", dict[tuple[str, str], list[Row]]()
+    for row in read_rows(data):
+        configs.setdefault((subject_of(row), "test" if row["is_few_shot"] == "0" else "dev"), []).append(row)
+    declared: dict[str, list[dict[str, str]]] = {}
+    for (subject, split), rows in configs.items():
+        write_csv(place / subject / f"{split}.csv", rows, exact=True)
+        declared.setdefault(subject, []).append({"split": split, "path": f"{subject}/{split}.csv"})
+    front = {"configs": [{"config_name": subject, "data_files": files} for subject, files in declared.items()]}
+    (place / "README.md").write_text(f"---\n{json.dumps(front)}\n---\n", encoding="utf-8")
     return str(folder / "root")
+
+
+def subject_of(row: Row) -> str:
+    """The config of a row of the full table: `Biology` of level `High` is `Biology (High School)`."""
+    level = row["Level"]
+    return f"{row['Subject']} ({LEVELS.get(level, level)})" if level else row["Subject"]
 
 
 class Cost(NamedTuple):
@@ -142,7 +158,7 @@ class TimedCommands:
         self.folder, self.model, self.batch_size = folder, model, batch_size
         self.device, self.dtype = device, dtype
         self.limit = ["--limit", str(limit)] if limit else []
-        own = {variable_of("data_root"): root, "HF_HUB_OFFLINE": "1"}
+        own = {variable_of("data_root"): root, variable_of("form"): "mixed", "HF_HUB_OFFLINE": "1"}
         own |= {variable_of("cache"): str(folder / "cache"), "HF_DATASETS_CACHE": str(folder / "datasets")}
         self.environment = os.environ | own
 

@@ -115,7 +115,7 @@ class Runs:
         print_note(f"{name}, turn {turn + 1}, {harness}: {cost.wall:.1f} s, {cost.cpu:.1f} s of processors")
 
     def _environment(self, case: Case, root: str) -> dict[str, str]:
-        own = {variable_of("data_root"): root, "HF_HUB_OFFLINE": "1"}
+        own = {variable_of("data_root"): root, variable_of("form"): "mixed", "HF_HUB_OFFLINE": "1"}
         own |= {variable_of("cache"): str(self.work / "cache"), "HF_DATASETS_CACHE": str(self.work / "datasets")}
         if case.new_tokens:
             limit = {"generation_parameters": {"max_new_tokens": case.new_tokens}}

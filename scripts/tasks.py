@@ -68,7 +68,7 @@ def mirror(
 
     lines, complete = mirror_suites(suite, output_dir)
     found = check_data(suite or suites(), DataOptions(root=output_dir.resolve(), form="mixed"))
-    print("\n".join(lines), data_check_text(found, full=False), sep="\n\n")
+    print("\n".join(lines), data_check_text(found, full=True), sep="\n\n")
     if not complete:
         raise CulturevalError("Some sources could not be fetched (see above). The same command resumes.")
 

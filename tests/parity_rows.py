@@ -1,10 +1,8 @@
 """Real rows of ArabicMMLU as docs, where they are at hand; they are third-party data and no part of this repository."""
 
-import csv
-import json
-from collections import defaultdict
 from pathlib import Path
 
+from benchmarks.end_to_end_runs import data_root, subject_of
 from cultureval.prompts.choices import choice_prompt
 from cultureval.runtime.data.row_files import read_rows
 from cultureval.runtime.data_options import DataOptions
@@ -13,33 +11,6 @@ from cultureval.tasks.reading import prepare_subset
 
 TABLE = Path(__file__).parents[1].parent / "shared" / "data" / "arabicmmlu" / "ArabicMMLUs.csv"
 GROUP = "qimma_arabicmmlu"
-LEVELS = {"Primary": "Primary School", "Middle": "Middle School", "High": "High School", "Prof": "Professional"}
-LEVELS |= {"Univ": "University"}
-
-
-def subject_of(row):
-    """The config of a row of the full table: `Biology` of level `High` is `Biology (High School)`."""
-    level = row["Level"]
-    return f"{row['Subject']} ({LEVELS.get(level, level)})" if level else row["Subject"]
-
-
-def write_configs(root):
-    """Writes the full table as the hub has it, below a data root: a folder a subject with `test.csv` and `dev.csv`."""
-    folder = root / "MBZUAI" / "ArabicMMLU"
-    files = defaultdict(list)
-    for row in read_rows(TABLE):
-        files[subject_of(row), "dev" if row["is_few_shot"] == "1" else "test"].append(row)
-    configs = defaultdict(list)
-    for (subject, split), rows in files.items():
-        path = folder / subject / f"{split}.csv"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with path.open("w", encoding="utf-8", newline="") as file:
-            writer = csv.DictWriter(file, list(rows[0]))
-            writer.writeheader()
-            writer.writerows(rows)
-        configs[subject].append({"split": split, "path": f"{subject}/{split}.csv"})
-    declared = [{"config_name": name, "data_files": files} for name, files in configs.items()]
-    (folder / "README.md").write_text(f"---\n{json.dumps({'configs': declared})}\n---\n", encoding="utf-8")
 
 
 def prepared_rows(folder):
@@ -48,8 +19,7 @@ def prepared_rows(folder):
     Args:
         folder: For a data root.
     """
-    write_configs(folder)
-    options = DataOptions(root=folder, form="original")
+    options = DataOptions(root=Path(data_root(folder, TABLE)), form="original")
     subjects = sorted({subject_of(row) for row in read_rows(TABLE)})
     return [row for name in subjects for row in prepare_subset(all_tasks()[f"{GROUP}:{name}"], options).rows()]
 

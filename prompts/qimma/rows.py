@@ -36,9 +36,8 @@ if TYPE_CHECKING:
     from lighteval.tasks.requests import Doc
 
 
-_LISTED = re.compile(
-    r"^[ \t(\[]*(\w{1,2})[ \t]*[.):\-–][ \t]*(.*\S)[ \t]*$", re.MULTILINE
-)  # an option in a curated prompt
+# An option's line in a curated prompt.
+_LISTED = re.compile(r"^[ \t(\[]*(\w{1,2})[ \t]*[.):\-–][ \t]*(.*\S)[ \t]*$", re.MULTILINE)
 COUNTRIES = {
     "Egypt": "مصر",
     "Morocco": "المغرب",

@@ -12,7 +12,7 @@ from cultureval.runtime.data_options import DataOptions
 from cultureval.runtime.errors import CulturevalError
 from cultureval.tasks.alqasida.sets import DIALECTS, FLORES_CODES, published_sets, shuffled
 from cultureval.tasks.catalogue import all_tasks
-from cultureval.tasks.reading import prepare_subset
+from cultureval.tasks.reading import forget_files, prepare_subset
 
 REPOSITORY = Path(__file__).parents[2] / "../shared/data/alqasida"
 DATA = REPOSITORY / "data_processing" / "data"
@@ -30,6 +30,7 @@ def root(tmp_path, monkeypatch):
 
 
 def prepared(name, root, form):
+    forget_files()
     subset = prepare_subset(all_tasks()[name], DataOptions(root=root, form=form))
     split = {file.stem: file.read_text(encoding="utf-8").splitlines() for file in subset.folder.glob("*.jsonl")}
     return {name: [json.loads(line) for line in lines] for name, lines in split.items()}, subset.report

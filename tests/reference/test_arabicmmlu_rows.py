@@ -10,10 +10,11 @@ from pathlib import Path
 
 import pytest
 from forked_commands import run_forked
-from parity_rows import TABLE, subject_of, write_configs
+from parity_rows import TABLE
 from result_files import details_of, results_of
 from stock_lighteval import stock_lighteval
 
+from benchmarks.end_to_end_runs import data_root, subject_of
 from cultureval.samples.tiny_models.language_models import build_tiny_causal_lm
 
 ROOT = Path(__file__).parents[2]
@@ -24,19 +25,18 @@ pytestmark = [
 
 
 @pytest.fixture
-def data_root(tmp_path):
-    write_configs(tmp_path / "root")
-    return tmp_path / "root"
+def root(tmp_path):
+    return data_root(tmp_path, TABLE)
 
 
-def test_every_subject_is_scored_and_counted(tmp_path, data_root):
+def test_every_subject_is_scored_and_counted(tmp_path, root):
     with TABLE.open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
     assert len(rows) == 2506
     asked = Counter(subject_of(row) for row in rows if row["is_few_shot"] == "0")
     model = build_tiny_causal_lm(tmp_path / "tiny-llama")
     command = ["eval", str(model), "qimma_arabicmmlu"]
-    command += ["--data", str(data_root), "--output-dir", "out", "--device", "cpu"]
+    command += ["--data", root, "--output-dir", "out", "--device", "cpu"]
     command += ["--limit", "2", "--form", "original"]
     own = {"CULTUREVAL_CACHE": str(tmp_path / "cache"), "HF_HOME": str(tmp_path / "hf"), "HF_HUB_OFFLINE": "1"}
     run = run_forked("cultureval.scripts.main", command, tmp_path, os.environ | own, loaded="ours")
@@ -49,7 +49,7 @@ def test_every_subject_is_scored_and_counted(tmp_path, data_root):
     assert not any(report["skipped_rows"] for report in reports.values()), "repeated options are no fault of a row"
 
 
-def test_both_stock_launchers_give_the_same_accuracies(tmp_path, data_root):
+def test_both_stock_launchers_give_the_same_accuracies(tmp_path, root):
     """`lighteval custom SETTINGS.yaml hf.py` and `lighteval accelerate`: two real rows of each subject."""
     model = build_tiny_causal_lm(tmp_path / "tiny-llama")
     settings = tmp_path / "settings.yaml"
@@ -58,7 +58,7 @@ def test_both_stock_launchers_give_the_same_accuracies(tmp_path, data_root):
         subjects = sorted({subject_of(row) for row in csv.DictReader(file)})
     (tmp_path / "tasks.txt").write_text("".join(f"qimma_arabicmmlu:{name}\n" for name in subjects), encoding="utf-8")
     end = ("tasks.txt", "--custom-tasks", "cultureval.tasks", "--max-samples", "2", "--save-details", "--output-dir")
-    data = {"CULTUREVAL_DATA": str(data_root), "CULTUREVAL_FORM": "original"}
+    data = {"CULTUREVAL_DATA": root, "CULTUREVAL_FORM": "original"}
     stock_lighteval(tmp_path, "custom", str(settings), str(ROOT / "models" / "hf.py"), *end, "custom", **data)
     stock = f"model_name={model},dtype=float32,batch_size=8"
     stock_lighteval(tmp_path, "accelerate", stock, *end, "accelerate", **data)

@@ -1,6 +1,7 @@
 """`cultureval mirror` against a local server that answers like the hub; reading from the hub and from the mirror."""
 
 import json
+import re
 import shutil
 
 import pytest
@@ -61,7 +62,7 @@ def test_mirror_fetches_resumes_verifies_and_is_a_data_root(tmp_path, hub_folder
     assert len(hub.fetched) == 3  # four files, one of which came before the server broke off; none twice
     assert f"asas-ai/AraTrust at {COMMIT}" in whole.stdout
     assert "not shown  qimma/MCQ_AraTrust" in whole.stdout
-    assert "count      qimma_aratrust: 3 rows, 522 expected" in whole.stdout
+    assert re.search(r"qimma_aratrust +asas-ai/AraTrust +3 +0 +0 +2 +522", whole.stdout)
     assert "medarabench-test_split.csv" in whole.stdout  # what must be fetched by hand
     read = run_program(tmp_path, "http://127.0.0.1:9", READ, CULTUREVAL_DATA=str(tmp_path / "mirror"))
     assert read.stdout.split() == ["asas-ai/AraTrust", COMMIT, "3"], read.stderr

@@ -289,7 +289,7 @@ def runs(tmp_path_factory):
         pytest.skip(NO_ROWS or NO_SMOLLM2)
     folder = tmp_path_factory.mktemp("smollm2")
     root = data_root(folder, write_subset(TABLE, folder, ROWS or FEW))
-    variables = {"CULTUREVAL_DATA": root}
+    variables = {"CULTUREVAL_DATA": root, "CULTUREVAL_FORM": "original"}
     return Runs(folder, smollm2(), variables, length=None)
 
 
