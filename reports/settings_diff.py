@@ -9,7 +9,7 @@ from cultureval.runs.loading import Run, load
 from cultureval.runtime.errors import escaped, shorten, shown_names
 
 SETTINGS = ("options", "seeds", "model", "machine", "versions")  # sections of a record
-OF_TASKS = ("form", "limit", "source", "revision", "content_hash", "prompt_hash", "parity", "rows", "shots", "metrics")
+OF_TASKS = ("form", "limit", "source", "revision", "rows_hash", "prompt_hash", "parity", "rows", "shots", "metrics")
 NOT_SETTINGS = ("model.routes", "model.route_checks", "model.parameters")  # they follow from the model and its prompts
 NOT_TOLD = "not told"
 Difference = tuple[str, Any, Any]  # a setting's name, and its two values

@@ -38,7 +38,7 @@ def protocol(run: "Run", task: str, metric: str = "") -> dict[str, str]:
     ours = run.record.schema_ > 0
     tells_limit = ours or "max_samples" in run.content["config_general"]
     found = {
-        "rows": record.content_hash or record.rows_hash or NOT_TOLD,
+        "rows": record.rows_hash or NOT_TOLD,
         "form": record.form or NOT_TOLD,
         "limit": str(record.limit or NONE) if tells_limit else NOT_TOLD,
         "shots": str(record.shots),

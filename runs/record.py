@@ -18,7 +18,7 @@ SCHEMA = 2
 SECTION = "cultureval"  # its key in a results file
 OF_REPORT = {  # fields of a task's record -> of its `RowsReport`
     **{name: name for name in ("form", "source", "revision", "parity", "other_data")},
-    **{"rows_hash": "fingerprint", "content_hash": "content", "prompt_hash": "prompt"},
+    **{"rows_hash": "fingerprint", "prompt_hash": "prompt"},
 }
 SAMPLE_ROWS = Path(catalogue.__file__).with_name("sample_rows.txt")  # made by tests/unit/test_sample_rows.py
 
@@ -43,7 +43,7 @@ class TaskRecord(Record):
         limit: At most this many rows were asked; None: all.
         form: "curated" or "original".
         source: Data set, folder or hub id; `revision` is its commit or "".
-        rows_hash: Fingerprint of the prepared rows; `content_hash` is the same whatever the names of their files.
+        rows_hash: Fingerprint of the prepared rows, the same whatever the names of their files.
         prompt_hash: Hash of the prompts' template and labels, or what the prompts are ("curated", "published"); with
             `+paper` where `parity` asks for the paper's tokens.
         parity: How prompts became tokens, "paper" or "sound"; "" where the task has no choice; "first token" where the
@@ -75,7 +75,6 @@ class TaskRecord(Record):
     source: str = ""
     revision: str = ""
     rows_hash: str = ""
-    content_hash: str = ""
     prompt_hash: str = ""
     parity: str = ""
     skipped_rows: NonNegativeInt = 0
@@ -231,7 +230,7 @@ class RunRecord(Record):
 
 def is_sample(record: TaskRecord) -> bool:
     """Whether a task's rows are those of the shipped samples, whatever their folder is called."""
-    return not {record.content_hash, record.rows_hash}.isdisjoint(_sample_rows())
+    return record.rows_hash in _sample_rows()
 
 
 @cache

@@ -27,8 +27,8 @@ class RowsReport(TypedDict, total=False):
     source: str  # hub id of the data that were read
     form: str  # "original", or "curated" for a copy that others cleaned
     revision: str  # commit on the hub, or "local"
-    fingerprint: str  # hash of the prepared rows; with few-shot examples also of these
-    content: str  # the same without the names of files: rows in another format or in shards have the same
+    # Hash of the prepared rows, with few-shot examples also of these; the same in another format and in shards.
+    fingerprint: str
     prompt: str  # hash of what the prompts are made of
     parity: str  # "paper" or "sound"; "" where the task has no choice
     rows: int  # prepared

@@ -90,18 +90,16 @@ class PreparedSubset:
     Attributes:
         folder: Data set folder with the splits `test` and, where the source has examples, `few_shot`.
         report: Provenance and counts, as written into the results (see `SourcedTaskConfig`) of a run without examples.
-        fingerprint: Of the evaluated rows and the examples together.
-        content: The same whatever files they stand in.
+        with_examples: The report's `fingerprint` of a run with examples, on which its scores depend as well.
     """
 
     folder: Path
     report: RowsReport = field(default_factory=RowsReport)
-    fingerprint: str = ""
-    content: str = ""
+    with_examples: str = ""
 
     def report_with(self, shots: int) -> RowsReport:
-        """The report of a run with that many few-shot examples, on whose rows its scores depend as well."""
-        return {**self.report, "fingerprint": self.fingerprint, "content": self.content} if shots else self.report
+        """The report of a run with that many few-shot examples."""
+        return {**self.report, "fingerprint": self.with_examples} if shots else self.report
 
     def rows(self) -> list[PreparedRow]:
         """The prepared rows to evaluate."""
@@ -152,12 +150,11 @@ def _prepared(task: Task, options: DataOptions, manifest: Manifest | None) -> Pr
     if source.check:
         source.check(evaluated.rows)
     rows, repeated = _in_clusters(source.reorder(evaluated.rows) if source.reorder else evaluated.rows)
-    folder, fingerprint, with_examples = _write(task, rows, examples.rows)
     report = _rows_report(task, found, rows, evaluated, examples, options)
-    report |= {"fingerprint": fingerprint, "duplicate_rows": repeated, "content": _content(rows)}
+    report |= {"fingerprint": _fingerprint(rows), "duplicate_rows": repeated}
     if manifest:
         report["manifest"] = {"name": manifest.name, "hash": manifest.hash, "discarded": evaluated.discarded}
-    return PreparedSubset(folder, report, with_examples, _content(rows, examples.rows))
+    return PreparedSubset(_write(task, rows, examples.rows), report, _fingerprint(rows, examples.rows))
 
 
 def require_examples(name: str, shots: int, report: RowsReport) -> None:
@@ -390,7 +387,7 @@ def _in_clusters(rows: list[PreparedRow]) -> tuple[list[PreparedRow], int]:
 
     Rows without a field `cluster`, whose items are made of several rows, and those of a passage keep theirs.
     """
-    asked = [_content([{name: row[name] for name in row if name not in NOT_ASKED}]) for row in rows]
+    asked = [_fingerprint([{name: row[name] for name in row if name not in NOT_ASKED}]) for row in rows]
     counts = Counter(asked)
     clustered = [
         row | {"cluster": f"same-{key}"} if counts[key] > 1 and row.get("cluster") == "" else row
@@ -442,29 +439,24 @@ def _prompts(task: Task, source: Source, rows: Sequence[PreparedRow], options: D
     return ("curated" if source.form == "curated" else template_hash(prompt_template(task, options))) + tokens
 
 
-def _write(task: Task, rows: list[PreparedRow], few_shot: list[PreparedRow]) -> tuple[Path, str, str]:
-    """Writes the splits below the user cache, each file atomically; the folder's name holds a hash of the content.
-
-    Returns:
-        (folder, hash of the rows, hash of rows and examples).
-    """
+def _write(task: Task, rows: list[PreparedRow], few_shot: list[PreparedRow]) -> Path:
+    """Writes the splits below the user cache, each file atomically, into a folder named by a hash of their content."""
     splits = {"test": rows} | ({"few_shot": few_shot} if few_shot else {})
     texts = {
         name: "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in split) for name, split in splits.items()
     }
-    fingerprint = _hash("\0".join(texts.values()))
     slug = "".join(character if character.isalnum() else "_" for character in task.task)
-    folder = user_cache() / "rows" / f"{slug}-{fingerprint}"
+    folder = user_cache() / "rows" / f"{slug}-{_hash(chr(0).join(texts.values()))}"
     declared = "".join(f"      - split: {name}\n        path: {name}.jsonl\n" for name in splits)
     readme = f"---\nconfigs:\n  - config_name: default\n    data_files:\n{declared}---\n"
     for name, text in ({f"{name}.jsonl": text for name, text in texts.items()} | {"README.md": readme}).items():
         file, content = folder / name, text.encode("utf-8")
         if not file.is_file() or file.read_bytes() != content:  # new, or damaged since an earlier run
             write_atomically(file, content)
-    return folder, _hash(texts["test"]), fingerprint
+    return folder
 
 
-def _content(*splits: Sequence[PreparedRow]) -> str:
+def _fingerprint(*splits: Sequence[PreparedRow]) -> str:
     """A hash of rows without the names of their files: the same in another format and in shards."""
     bare = [[{name: row[name] for name in row if name != "source_row"} for row in split] for split in splits]
     return _hash(json.dumps(bare, ensure_ascii=False))

@@ -78,7 +78,7 @@ def plant(
         details: Whether its details were saved.
         edited: Scores that the file states otherwise than the items give.
         record: Fields of its record that differ.
-        reports: Task -> fields of its `rows_report` (form, source, content, prompt, parity).
+        reports: Task -> fields of its `rows_report` (form, source, fingerprint, prompt, parity).
         about: What the record says of the model.
     """
     if details:

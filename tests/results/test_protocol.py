@@ -8,7 +8,7 @@ from cultureval.runs.record import ModelRecord, SignatureRecord
 
 TRUST, ASKED = "qimma_aratrust|0", "qimma_gen_aratrust|0"
 JUDGED, FLUENCY = "jeem_caption:eg|0", "judge_j_reference_fluency"
-REPORT = {"form": "curated", "content": "1" * 16, "prompt": "curated+paper", "parity": "paper"}
+REPORT = {"form": "curated", "fingerprint": "1" * 16, "prompt": "curated+paper", "parity": "paper"}
 SIGNATURE = SignatureRecord(group="qimma_aratrust|0", fields={"model": "m@1", "rows": 2}, text="")
 
 
@@ -24,7 +24,7 @@ def test_equal_runs_of_two_models_are_comparable_and_what_differs_is_named(tmp_p
     assert one == protocol_of(tmp_path / "b", model="other", about=ModelRecord(dtype="float16"), **signed)
     changed = {
         "form": {"form": "original"},
-        "rows": {"content": "2"},
+        "rows": {"fingerprint": "2"},
         "prompt": {"prompt": "x"},
         "parity": {"parity": "sound"},
     }

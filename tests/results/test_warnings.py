@@ -9,7 +9,7 @@ from cultureval.runs.warnings import KINDS, warnings
 from cultureval.tasks.catalogue import all_tasks
 
 TRUST, EGYPT = "qimma_aratrust|0", "qimma_aradice:Egypt|0"
-CURATED = {"form": "curated", "content": "1" * 16}
+CURATED = {"form": "curated", "fingerprint": "1" * 16}
 
 
 def rows(right=45, wrong=15, refused=0, **more):
@@ -51,7 +51,7 @@ def test_a_limit_samples_and_other_rows_are_told(tmp_path):
     limited = told(tmp_path / "a", limit=60)
     assert limited["limit"].mark == "limit 60"
     sample = SAMPLE_ROWS.read_text("utf-8").split()[0]
-    assert list(told(tmp_path / "b", reports={TRUST: CURATED | {"content": sample}})) == ["samples"]
+    assert list(told(tmp_path / "b", reports={TRUST: CURATED | {"fingerprint": sample}})) == ["samples"]
     original = told(tmp_path / "c", reports={TRUST: CURATED | {"form": "original"}})
     assert "in the form 'original'" in original["other rows"].sentence
     broken = told(tmp_path / "d", reports={TRUST: CURATED | {"skipped_rows": [{"row": 1}, {"row": 2}]}})

@@ -28,7 +28,7 @@ RUNS = {
     "seed": ({"generation_parameters": SHORT | {"seed": 7}}, {}, {"seeds.generation"}),
     "parity": ({}, {"suite": {"parity": "sound"}}, {"options.parity", "tasks.parity", "tasks.prompt_hash"}),
     "form": ({}, {"form": "original"}, {"options.form", "tasks.form"}),
-    "row": ({}, {"data_root": "changed"}, {"options.data_root", "tasks.content_hash"}),
+    "row": ({}, {"data_root": "changed"}, {"options.data_root", "tasks.rows_hash"}),
     "scorer": ({}, {"bertscore_model": "other"}, {"signatures.scorer"}),
     "limit": ({}, {}, {"tasks.limit", "tasks.rows"}),
     "shots": ({}, {}, {"tasks"}),

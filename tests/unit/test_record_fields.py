@@ -19,5 +19,5 @@ def test_every_field_is_described(part):
 
 def test_the_list_has_a_row_a_described_field():
     text = record_fields()
-    assert "| `schema` | Version of the section" in text and "| `content_hash`" not in text.split("### TaskRecord")[0]
+    assert "| `schema` | Version of the section" in text and "| `rows_hash`" not in text.split("### TaskRecord")[0]
     assert all(f"### {part.__name__}" in text for part in PARTS)

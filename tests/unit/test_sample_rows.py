@@ -16,8 +16,6 @@ from cultureval.tasks.options import read_data_options
 from cultureval.tasks.qimma.code_data import CODE_DATASETS, load_problems
 from cultureval.tasks.reading import prepare_subset
 
-TASK, HASHES = "qimma_aratrust", ("content", "fingerprint")
-
 
 def variants():
     """The suites with each form of their data, and each value of one of their options."""
@@ -39,7 +37,7 @@ def hashes_of_samples():
                     subset = None if task.group in unchanged else prepare_subset(task, read_data_options())
                 except CulturevalError:  # no sample of it
                     continue
-                hashes = {subset.content, subset.fingerprint, *map(subset.report.get, HASHES)} if subset else set()
+                hashes = {subset.report["fingerprint"], subset.with_examples} if subset else set()
                 unchanged |= {task.group} if options and hashes <= found else set()
                 found |= hashes
     return sorted(found)
