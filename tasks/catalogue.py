@@ -1,13 +1,13 @@
 """The catalogue: every task of every registered suite, as plain data; it loads neither LightEval nor torch."""
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from math import isnan, nan
 from typing import Any
 
 from cultureval.metrics.declared import Declared
 from cultureval.runtime.errors import CulturevalError, did_you_mean
-from cultureval.tasks.registration import registered, unknown_suite_hint
+from cultureval.tasks.registration import registered, unknown_name_hint
 from cultureval.tasks.suite import Kind, Suite, Task
 
 _PASS_AT_K = re.compile(r"pass@\d+$")
@@ -30,16 +30,12 @@ def suites() -> list[str]:
     return list(all_suites())
 
 
-def require_suites(names: Iterable[str], hint: Callable[[], str] = unknown_suite_hint) -> None:
-    """Checks names of suites; `hint` says how one that is not installed is named.
-
-    Raises:
-        CulturevalError: A name is unknown; the error has the nearest.
-    """
+def require_suites(names: Iterable[str]) -> None:
+    """Raises a CulturevalError, with the nearest name, for an unknown suite."""
     for name in names:
         if name not in suites():
             near, known = did_you_mean(name, suites()), ", ".join(suites())
-            raise CulturevalError(f"There is no suite {name!r}.{near} The suites are {known}.{hint()}")
+            raise CulturevalError(f"There is no suite {name!r}.{near} The suites are {known}.{unknown_name_hint()}")
 
 
 def known_task(name: str) -> Task | None:
@@ -124,12 +120,6 @@ def mixed_averages(results: Mapping[str, Any]) -> list[str]:
 def kind_of(name: str) -> Kind:
     """The kind of a task, whose name may end in `|k` for few-shot examples."""
     return all_tasks()[name_and_shots(name)[0]].kind
-
-
-def rows_per_item(task: str) -> int:
-    """Rows of a task that are scored together as one item; 1 where the catalogue does not know it. `|k` may follow."""
-    known = known_task(task)
-    return known.kind.rows_per_item if known else 1
 
 
 def declared_metric(task: str, metric: str) -> Declared | None:

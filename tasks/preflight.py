@@ -14,7 +14,7 @@ from cultureval.runtime.model_settings import CheckedModel, ModelCheck
 from cultureval.runtime.printing import print_note
 from cultureval.runtime.saving import require_folder
 from cultureval.runtime.settings import current_settings, use_settings, variable_of
-from cultureval.tasks.catalogue import all_suites, all_tasks, kind_of, name_and_shots
+from cultureval.tasks.catalogue import all_tasks, kind_of, name_and_shots
 from cultureval.tasks.manifest import manifest_of
 from cultureval.tasks.options import all_options, options_of_model, read_data_options
 from cultureval.tasks.reading import BrokenRows, PreparedSubset, prepare_subset, require_examples
@@ -83,10 +83,8 @@ def preflight(
     sound = not problems.found
     model = _checked(check_model, kinds, sound, problems) if unpacked or sound else None
     of_model = options_of_model(model.model_type) if model and options else {}
-    with use_settings(current_settings().with_(suite=of_model)):
-        with problems.collecting():
-            warn_before_run(selected)
-        if of_model:  # the prompts may depend on them
+    if of_model:  # the prompts may depend on them
+        with use_settings(current_settings().with_(suite=of_model)):
             subsets, _ = _read_data(list(kinds), explicit, read_data_options(), problems)
     unscorable |= _failing(_refusals(kinds, model) if model else [], problems, skip_unscorable)
     if kinds and len(unscorable) == len(kinds):
@@ -216,16 +214,3 @@ def _with_scorers(run: CheckedRun, kinds: Mapping[str, Kind], skip_unscorable: b
             print_note(reason)
             run.without |= instrument.without
     return run
-
-
-def warn_before_run(tasks: Sequence[str]) -> None:
-    """Prints on standard error what the suites of the selected tasks (`cvlue_vg|0`) say about them.
-
-    Raises:
-        CulturevalError: A suite refuses the tasks (`Suite.before_run`), or its function cannot be loaded.
-    """
-    for name, suite in all_suites().items():
-        selected = [task for task in tasks if all_tasks()[name_and_shots(task)[0]].suite == name]
-        if selected and (check := suite.part("before_run")):
-            for sentence in check(selected):
-                print_note(sentence)

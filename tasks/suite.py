@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -11,10 +11,11 @@ from pydantic import AfterValidator, ConfigDict
 from pydantic.dataclasses import dataclass
 
 from cultureval.metrics.declared import Metrics
-from cultureval.prompts.preparation import Prepare, PreparedRow
+from cultureval.prompts.cells import image_cell
+from cultureval.prompts.preparation import Preparation, Prepare, PreparedRow, Row
 from cultureval.runtime.data.row_files import PlacedRow
 from cultureval.runtime.dotted_names import load_attribute
-from cultureval.runtime.errors import CulturevalError
+from cultureval.runtime.errors import BadRow, CulturevalError, MissingColumn, described
 from cultureval.runtime.settings import Option
 
 STRICT = ConfigDict(extra="forbid", arbitrary_types_allowed=True)
@@ -51,8 +52,6 @@ class Instrument:
     Attributes:
         name: Returns its name for the signature of the scores.
         check: Tries it, before any answer is generated; raises CulturevalError where it cannot be used.
-        before_generation: Whether the check also runs under stock LightEval, which would otherwise generate for hours
-            answers that cannot be scored.
         sources: Returns hub ids of the models, and addresses of the files, that `cultureval mirror` fetches.
         lacking: Returns why some of the metrics cannot be computed, so that only they are left out; "" where all can.
         without: The settings, by name, under which these metrics are left out.
@@ -61,7 +60,6 @@ class Instrument:
 
     name: Callable[[], str]
     check: Callable[[], None] = lambda: None
-    before_generation: bool = False
     sources: Callable[[], tuple[str, ...]] = tuple
     lacking: Callable[[], str] | None = None
     without: Mapping[str, Any] = field(default_factory=dict, hash=False)
@@ -84,12 +82,11 @@ class Kind:
         rows_per_item: Rows that are scored together as one item, which a limit must not cut.
         few_shot_prompt: As `prompt`, where the prompt differs after few-shot examples.
         judge_templates: Templates for judges of the answers, where CULTUREVAL_JUDGE names judges.
-        not_generated: Of tasks whose choices are scored and that have no generative form: why.
         parity: How prompts become tokens: "paper", as `lighteval vllm` makes them, or "sound"; `{name}` is replaced by
             the value of that option of a suite. Without it they are sound, and the results say nothing of it.
         instruction: The template that the kind adds to every prompt, for signatures.
         template: The text of the prompt's template, for benchmarks in one file; its slots are what `row` returns.
-        rows: Makes the conversion of rows from a benchmark's function `row`.
+        rows: From what a benchmark's function `row` returns to a prepared row.
     """
 
     name: str
@@ -103,11 +100,10 @@ class Kind:
     rows_per_item: int = 1
     few_shot_prompt: Callable[..., Any] | None = None
     judge_templates: tuple[str, ...] = ()
-    not_generated: str = ""
     parity: str = ""
     instruction: str = ""
     template: str = ""
-    rows: Callable[[Callable[..., Any]], Prepare] | None = None
+    rows: Callable[[Mapping[str, Any], Preparation], PreparedRow] | None = None
 
 
 @dataclass(frozen=True, config=STRICT)
@@ -261,7 +257,7 @@ class Benchmark:
         return Source(
             self.repo,
             "original",
-            self.kind.rows(self.row),
+            partial(_own_row, self.row, self.kind.rows),
             splits=(self.split,),
             few_shot_splits=(self.few_shot_split,) if self.few_shot_split else (),
             pool_configs=not self.config,
@@ -295,6 +291,24 @@ class Benchmark:
             shared_items=self.shared_items,
             mean=subset.mean,
         )
+
+
+def _own_row(
+    function: Callable[[Row], Any], rows: Callable[..., PreparedRow], row: Row, preparation: Preparation
+) -> PreparedRow:
+    """A prepared row by a benchmark's function `row`, and the conversion of its kind."""
+    try:
+        given = function(row)
+    except KeyError as error:
+        raise MissingColumn(f"no column {error}; columns found: {', '.join(map(str, row))}") from error
+    except CulturevalError:
+        raise
+    except Exception as error:  # the function of a benchmark's author
+        raise BadRow("row", described(error), "cannot be converted by the benchmark's function `row`") from error
+    if not isinstance(given, Mapping):
+        raise CulturevalError(f"The function `row` returned {type(given).__name__}, not a dictionary.")
+    image = {"image": image_cell(given, "image", preparation.folder)} if "image" in given else {}
+    return rows(given, preparation) | image
 
 
 @dataclass(frozen=True, config=STRICT)
@@ -331,34 +345,9 @@ class Task:
     mean: str | None = None
 
     @property
-    def metric_set(self) -> str:
-        """The name of its kind."""
-        return self.kind.name
-
-    @property
-    def task_type(self) -> str:
-        """Such as "MCQ"."""
-        return self.kind.task_type
-
-    @property
-    def declared(self) -> Metrics:
-        """What is declared of its metrics, by name, the headline first."""
-        return self.kind.declared
-
-    @property
     def metrics(self) -> tuple[str, ...]:
         """Names of the metrics in the results, the headline first."""
         return tuple(self.kind.declared)
-
-    @property
-    def parity(self) -> str:
-        """See `Kind`."""
-        return self.kind.parity
-
-    @property
-    def instruction(self) -> str:
-        """See `Kind`."""
-        return self.kind.instruction
 
     def expected(self, form: str) -> int | None:
         """Rows of the published subset in that form, where known."""
@@ -367,11 +356,15 @@ class Task:
 
     def as_record(self) -> dict[str, Any]:
         """The task as `cultureval tasks --json` prints it; `source` is the original, `curated` QIMMA's copy."""
-        fields = ("task", "suite", "benchmark", "group", "subset", "domain", "task_type", "language", "register")
-        record: dict[str, Any] = {name: getattr(self, name) for name in (*fields, "images")}
+        fields = ("task", "suite", "benchmark", "group", "subset", "domain", "language", "register", "images")
         repos = {source.form: source.repo for source in reversed(self.sources)}
-        record |= {"metrics": list(self.metrics), "source": repos["original"], "curated": repos.get("curated")}
-        return record | {"expected_rows": self.expected_rows}
+        return {name: getattr(self, name) for name in fields} | {
+            "task_type": self.kind.task_type,
+            "metrics": list(self.metrics),
+            "source": repos["original"],
+            "curated": repos.get("curated"),
+            "expected_rows": self.expected_rows,
+        }
 
 
 @dataclass(frozen=True, config=STRICT)
@@ -408,8 +401,6 @@ class Suite:
         options: Its own options; each is also one of `cultureval eval`.
         of_model: The function that takes a model's type (`qwen3_vl`) and returns the values of the suite's options
             that follow from it; values that people give come first.
-        before_run: The function that checks the selected tasks of the suite (`["cvlue_vg|0"]`) before a model is
-            loaded: it returns warnings to print, or raises CulturevalError.
         comparison: The function that is the command `cultureval compare <name>`.
         analysis: The function that is the command `cultureval analyze <name>`.
         ratings: Its human ratings (`reports.human_ratings.HumanRatings`), for `cultureval agreement <name>`.
@@ -430,7 +421,6 @@ class Suite:
         averages: The function that gives its paper's averages over several groups (a list of `Average`), for other
             harnesses; that of the suite's own name is a row of `cultureval compare`, too.
         page: Where its documentation is, a path below the repository or an address; `cultureval tasks` prints it.
-        order: Suites are listed by this number, then by name; ours come first.
     """
 
     name: Name
@@ -438,7 +428,6 @@ class Suite:
     benchmarks: tuple[Benchmark, ...] = field(hash=False)
     options: tuple[Option[Any], ...] = ()
     of_model: Function = None
-    before_run: Function = None
     comparison: Function = None
     analysis: Function = None
     ratings: Any = None
@@ -450,7 +439,6 @@ class Suite:
     charts: Function = None
     averages: Function = None
     page: str = ""
-    order: int = 1000
 
     def part(self, field: str) -> Any:
         """The value of a field, loaded where the field holds a dotted string, which must name such an object."""

@@ -219,7 +219,6 @@ TEST = Suite(
     outputs="cultureval.reports.alqasida.scored_outputs:score_outputs",
     tables="cultureval.reports.alqasida.table:tables",
     page="docs/alqasida.md",
-    order=50,
 )
 DEVELOPMENT = Suite(
     name="alqasida_dev",
@@ -228,6 +227,5 @@ DEVELOPMENT = Suite(
     options=names.OPTIONS,
     tables="cultureval.reports.alqasida.table:development_tables",
     page="docs/alqasida.md",
-    order=51,
 )
 SUITE = (TEST, DEVELOPMENT)

@@ -225,5 +225,4 @@ SUITE = Suite(
     tables="cultureval.reports.jeem.table:tables",
     ratings="cultureval.reports.jeem.ratings:RATINGS",
     page="docs/jeem.md",
-    order=20,
 )

@@ -205,7 +205,6 @@ M2CQA = Suite(
     tables="cultureval.reports.m2cqa.table:tables",
     comparison="cultureval.scripts.compare:compare_m2cqa",
     page="docs/m2cqa.md",
-    order=30,
 )
 AYNVQA_SUITE = Suite(
     name="aynvqa",
@@ -215,6 +214,5 @@ AYNVQA_SUITE = Suite(
     tables="cultureval.reports.m2cqa.table:aynvqa_tables",
     submissions="cultureval.reports.m2cqa.submissions:SUBMISSIONS",
     page="docs/m2cqa.md",
-    order=31,
 )
 SUITE = (M2CQA, AYNVQA_SUITE)

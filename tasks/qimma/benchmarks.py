@@ -71,7 +71,6 @@ def _bertscore_model() -> tuple[str, ...]:
 BERTSCORE_MODEL = Instrument(_bertscore_name, _check_bertscore, sources=_bertscore_model, needs="BERTScore model")
 SANDBOX = Instrument(
     *(lazy_call(f"{JUDGE}:judge_name"), lazy_call(f"{JUDGE}:check_sandbox")),
-    before_generation=True,
     needs="bubblewrap",
 )
 MULTIPLE_CHOICE = replace(MULTIPLE_CHOICE_KIND, parity=PARITY)
@@ -519,7 +518,6 @@ QIMMA = Suite(
     charts="cultureval.reports.qimma.charts:charts",
     averages=averages,
     page="docs/qimma.md",
-    order=10,
 )
 # Choices with generated answers, not in the paper: a suite of its own, whose numbers are never averaged with those of
 # log-probabilities.
@@ -530,6 +528,5 @@ QIMMA_GEN = Suite(
     options=(LOCATION, SHUFFLE),
     tables="cultureval.reports.qimma.table:generative_tables",
     page="docs/without_log_probabilities.md",
-    order=11,
 )
 SUITE = (QIMMA, QIMMA_GEN)
