@@ -58,7 +58,7 @@ def evaluate_tasks(
         unpacked = is_unpacked(model)
         plan = preflight(names, check_model, output_dir, skip_unscorable, [saving.check], wrong, unpacked)
         quiet_libraries()
-    with use_settings(current_settings().with_(suite=plan.options, judges=plan.judges, **plan.without)):
+    with use_settings(current_settings().with_(suite=plan.options, judges=plan.judges)):
         with rows_at_hand(plan.subsets):
             finished = run_tasks(model, plan.model.file, plan.tasks, limit, output_dir, saving)
         tracker = finished.tracker

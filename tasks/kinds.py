@@ -182,7 +182,7 @@ def _require_judges() -> None:
         raise CulturevalError("Its answers are scored by judges: name one with --judge.")
 
 
-# --- what `row` returns -> a prepared row --------------------------------------------------------------------------------
+# --- what `row` returns -> a prepared row ---------------------------------------------------------------------
 
 
 def _given(given: Mapping[str, Any], name: str) -> Any:

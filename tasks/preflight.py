@@ -36,7 +36,6 @@ class CheckedRun:
         unjudged: Judges whose scores are left out because they cannot be asked: why, by name.
         subsets: The prepared rows, by the name of the task without `|k`.
         options: Options of suites that follow from the model's type.
-        without: Settings under which metrics are left out that lack what they need.
     """
 
     model: CheckedModel
@@ -47,7 +46,6 @@ class CheckedRun:
     options: dict[str, Any] = field(default_factory=dict)
     judges: tuple[str, ...] | None = None
     unjudged: dict[str, str] = field(default_factory=dict)
-    without: dict[str, Any] = field(default_factory=dict)
 
 
 def preflight(
@@ -204,13 +202,9 @@ def _shows_images(name: str) -> bool:
 
 
 def _with_scorers(run: CheckedRun, kinds: Mapping[str, Kind], skip_unscorable: bool) -> CheckedRun:
-    """The run with the judges that can be asked, and without metrics that lack what they need; both are told."""
+    """The run with the judges that can be asked; those that cannot are told."""
     if skip_unscorable and any(kind.judge_templates for kind in kinds.values()):
         run.judges, run.unjudged = usable_judges()
     for name, reason in run.unjudged.items():
         print_note(f"The scores of the judge {name} are left out. {reason}")
-    for instrument in filter(None, dict.fromkeys(kinds[name].instrument for name in run.tasks)):
-        if instrument.lacking and (reason := instrument.lacking()):
-            print_note(reason)
-            run.without |= instrument.without
     return run

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from cultureval.runtime.errors import CulturevalError, did_you_mean
-from cultureval.runtime.smollm2 import SHORT
-from cultureval.tasks.catalogue import all_tasks, groups, kind_of, name_and_shots, suites, task_names
+from cultureval.tasks.catalogue import all_tasks, groups, name_and_shots, suites
 from cultureval.tasks.registration import unknown_name_hint
 
 

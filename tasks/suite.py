@@ -53,16 +53,12 @@ class Instrument:
         name: Returns its name for the signature of the scores.
         check: Tries it, before any answer is generated; raises CulturevalError where it cannot be used.
         sources: Returns hub ids of the models, and addresses of the files, that `cultureval mirror` fetches.
-        lacking: Returns why some of the metrics cannot be computed, so that only they are left out; "" where all can.
-        without: The settings, by name, under which these metrics are left out.
         needs: What a machine needs for it, as `cultureval tasks` lists it: "BERTScore model"; "" for nothing.
     """
 
     name: Callable[[], str]
     check: Callable[[], None] = lambda: None
     sources: Callable[[], tuple[str, ...]] = tuple
-    lacking: Callable[[], str] | None = None
-    without: Mapping[str, Any] = field(default_factory=dict, hash=False)
     needs: str = ""
 
 

@@ -97,19 +97,20 @@ TWEETS = (
 )
 
 
-def _source(repo: str, form: str, licence: str, prepare: Prepare, **settings: Any) -> Source:
-    fixed = {"find": sets.find_corpus, "read": sets.read_corpus, "on_hub": False}
-    fixed |= {"prompts": which_prompts} if prepare is rows.prepare_request else {}
-    return Source(repo, form, prepare, licence=licence, **fixed | settings)
+def _source(repo: str, licence: str, prepare: Prepare, **settings: Any) -> Source:
+    own = {"form": "original", "as_curated": True, "find": sets.find_corpus, "read": sets.read_corpus, "on_hub": False}
+    own |= {"prompts": which_prompts} if prepare is rows.prepare_request else {}
+    return Source(repo, prepare=prepare, licence=licence, **own | settings)
 
 
 def _sources(corpus: str, prepare: Prepare) -> tuple[Source, ...]:
     """The ready-made file first, then the corpora that it is built from."""
     ready = _source(
         REPOSITORY,
-        "curated",
         "none stated; HABIBI CC-BY-NC, cross-lingual prompts Apache-2.0",
         prepare,
+        form="curated",
+        as_curated=False,
         find=sets.find_ready,
         read=sets.read_ready,
         archive=GITHUB.format(REPOSITORY, COMMIT),
@@ -117,30 +118,32 @@ def _sources(corpus: str, prepare: Prepare) -> tuple[Source, ...]:
         revision=COMMIT,
         how_to_get=f"the files of https://github.com/{REPOSITORY}",
     )
-    built = {
-        "btec": ((REPOSITORY, "MADAR's own; its English side CC-BY", {"how_to_get": MADAR_FORM, "gated": True}),),
-        "flores": (
-            (REPOSITORY, FLORES_LICENCE, {"how_to_get": FLORES_FILES}),
-            (
-                "facebook/flores",
-                FLORES_LICENCE,
-                {"archive": FLORES_FILES, "archive_files": FLORES_PATTERNS},
-            ),
-            ("openlanguagedata/flores_plus", FLORES_LICENCE, {"on_hub": True, "gated": True}),
-        ),
-        "tweet": ((REPOSITORY, "X's terms: only ids are public", {"how_to_get": TWEETS, "gated": True}),),
-        "habibi": ((REPOSITORY, "CC-BY-NC per the repository, CC-BY-4.0 per drelhaj/Habibi", {}),),
-    }
-    if corpus not in built:
-        confusion = {"find": sets.find_language_confusion, "read": sets.read_language_confusion}
-        confusion |= {"archive": GITHUB.format("for-ai/language-confusion", "0cfdbb4"), "revision": "0cfdbb4"}
-        confusion |= {"archive_files": (sets.CONFUSION_ZIP,)}
-        return ready, _source(
-            "for-ai/language-confusion", "original", "Apache-2.0", prepare, as_curated=True, **confusion
+    if corpus == "btec":
+        terms, madar = "MADAR's own; its English side CC-BY", {"how_to_get": MADAR_FORM, "gated": True}
+        return ready, _source(REPOSITORY, terms, prepare, **madar)
+    if corpus == "tweet":
+        return ready, _source(REPOSITORY, "X's terms: only ids are public", prepare, how_to_get=TWEETS, gated=True)
+    if corpus == "habibi":
+        return ready, _source(REPOSITORY, "CC-BY-NC per the repository, CC-BY-4.0 per drelhaj/Habibi", prepare)
+    if corpus == "flores":
+        public = {"archive": FLORES_FILES, "archive_files": FLORES_PATTERNS}
+        return (
+            ready,
+            _source(REPOSITORY, FLORES_LICENCE, prepare, how_to_get=FLORES_FILES),
+            _source("facebook/flores", FLORES_LICENCE, prepare, **public),
+            _source("openlanguagedata/flores_plus", FLORES_LICENCE, prepare, on_hub=True, gated=True),
         )
-    return ready, *(
-        _source(repo, "original", terms, prepare, as_curated=True, **more) for repo, terms, more in built[corpus]
+    confusion = _source(
+        "for-ai/language-confusion",
+        "Apache-2.0",
+        prepare,
+        find=sets.find_language_confusion,
+        read=sets.read_language_confusion,
+        archive=GITHUB.format("for-ai/language-confusion", "0cfdbb4"),
+        archive_files=(sets.CONFUSION_ZIP,),
+        revision="0cfdbb4",
     )
+    return ready, confusion
 
 
 def _requests(corpus: str, name: str, group: str, kind: Kind, sizes: dict[str, int]) -> Benchmark:

@@ -30,7 +30,6 @@ from cultureval.tasks.suite import Task
 Row = dict[str, Any]
 Files = tuple[list[Path], list[Path]]
 
-DIALECTS = ("dza", "egy", "kwt", "mar", "pse", "sau", "sdn", "syr")
 ORDER_SEED = sum(b"mena")  # 417
 MONOLINGUAL_ROWS, TRANSLATION_ROWS = 100, 200
 
@@ -45,36 +44,22 @@ READY_FOLDERS = {
     "sharegpt": "sharegpt",
     "cohere": "hehe",
 }
-CITIES = {
-    "dza": "Algiers",
-    "egy": "Cairo",
-    "mar": "Fes",
-    "pse": "Jerusalem",
-    "sau": "Riyadh",
-    "sdn": "Khartoum",
-    "syr": "Damascus",
-    "msa": "MSA",
-    "eng": "English",
+# Dialect -> its country in tables of tweets and lyrics, its city in MADAR, its code in FLORES ("": it is not there).
+PLACES = {
+    "dza": ("Algeria", "Algiers", ""),
+    "egy": ("Egypt", "Cairo", "arz_Arab"),
+    "kwt": ("Kuwait", "", ""),
+    "mar": ("Morocco", "Fes", "ary_Arab"),
+    "pse": ("Palestine", "Jerusalem", "ajp_Arab"),
+    "sau": ("Saudi_Arabia", "Riyadh", "ars_Arab"),
+    "sdn": ("Sudan", "Khartoum", ""),
+    "syr": ("Syria", "Damascus", "apc_Arab"),
 }
-FLORES_CODES = {
-    "egy": "arz_Arab",
-    "mar": "ary_Arab",
-    "pse": "ajp_Arab",
-    "sau": "ars_Arab",
-    "syr": "apc_Arab",
-    "msa": "arb_Arab",
-    "eng": "eng_Latn",
-}
-COUNTRIES = {
-    "dza": "Algeria",
-    "egy": "Egypt",
-    "kwt": "Kuwait",
-    "mar": "Morocco",
-    "pse": "Palestine",
-    "sau": "Saudi_Arabia",
-    "sdn": "Sudan",
-    "syr": "Syria",
-}
+DIALECTS = tuple(PLACES)
+COUNTRIES = {code: country for code, (country, _, _) in PLACES.items()}
+CITIES = {code: city for code, (_, city, _) in PLACES.items() if city} | {"msa": "MSA", "eng": "English"}
+FLORES_CODES = {code: flores for code, (_, _, flores) in PLACES.items() if flores}
+FLORES_CODES |= {"msa": "arb_Arab", "eng": "eng_Latn"}
 OWN_ITEMS = ("habibi", "tweet")  # the lyrics and tweets of each dialect are its own
 # Forms of each of the 8 instructions; 24 templates in all.
 INSTRUCTION_SIZES = (3, 4, 3, 3, 3, 2, 3, 3)
@@ -128,8 +113,10 @@ class PublishedSet(NamedTuple):
 def published_sets() -> dict[str, PublishedSet]:
     """The 28 monolingual and 24 cross-lingual sets, by corpus and dialect: `btec_egy`."""
     with package_files(__package__).joinpath("published_prompts.csv").open(encoding="utf-8", newline="") as stream:
-        rows = list(csv.DictReader(stream))
-    return {row["set"]: PublishedSet(_places(row["templates"]), row["prompts"]) for row in rows}
+        return {
+            row["set"]: PublishedSet(tuple(ord(letter) - ord("a") for letter in row["templates"]), row["prompts"])
+            for row in csv.DictReader(stream)
+        }
 
 
 def prompts_hash(prompts: Iterable[str]) -> str:
@@ -143,10 +130,6 @@ def which_prompts(rows: Sequence[Mapping[str, Any]]) -> str:
     published = published_sets().get(f"{rows[0]['genre']}_{rows[0]['dialect']}")
     same = published is not None and published.prompts == prompts_hash(str(row["prompt"]) for row in rows)
     return PUBLISHED if same else NOT_PUBLISHED
-
-
-def _places(letters: str) -> tuple[int, ...]:
-    return tuple(ord(letter) - ord("a") for letter in letters)
 
 
 # --- ready-made files -----------------------------------------------------------------------------------------------
@@ -189,19 +172,18 @@ def find_corpus(folder: Path, task: Task) -> Files:
     """The files of a corpus, one a language, anywhere below the folder, and the templates."""
     name = set_of(task)
     languages = [name.source, name.target] if name.is_translation else [name.target]
-    files = [next(iter(_corpus_files(folder, name, code)), None) for code in languages]
+    files = [found[0] for code in languages if (found := _corpus_files(folder, name, code))]
     templates = [] if name.is_translation else _named(folder, TEMPLATES)[:1]
-    if None in files or not (name.is_translation or _has_dialect(files[0], templates, name)):
-        return [], []
-    return [file for file in files if file] + templates, _examples(folder, name)
+    there = len(files) == len(languages) and (name.is_translation or _has_dialect(files[0], templates, name))
+    return ([*files, *templates], _examples(folder, name)) if there else ([], [])
 
 
-def _has_dialect(file: Path | None, templates: list[Path], name: SetName) -> bool:
+def _has_dialect(file: Path, templates: list[Path], name: SetName) -> bool:
     """Whether the templates, and a table of several countries, also hold the dialect."""
-    if file is None or not templates or name.target not in json.loads(utf8_text(templates[0])):
+    if not templates or name.target not in json.loads(utf8_text(templates[0])):
         return False
     least = MONOLINGUAL_ROWS if _leftover(name) else 0
-    return name.corpus not in ("tweet", "habibi") or len(_sentences(file, name)) > least
+    return name.corpus not in OWN_ITEMS or len(_sentences(file, name)) > least
 
 
 def read_corpus(files: Sequence[Path], task: Task) -> Iterator[PlacedRow]:
@@ -272,11 +254,9 @@ def _corpus_files(folder: Path, name: SetName, code: str) -> list[Path]:
         return _named(folder, "arabicLyrics_cleaned.csv")
     split = "dev" if name.dev else "devtest"
     # FLORES+ divides apc_Arab by glottocode, of which nort3139 is FLORES-200's North Levantine; it has no ajp_Arab.
-    stems = [FLORES_CODES[code], *(["apc_Arab_nort3139"] if code == "syr" else [])]
-    names = [f"{stem}.{suffix}" for stem in stems for suffix in (split, "parquet", "jsonl")]
-    return [
-        path for wanted in names for path in _named(folder, wanted) if split in path.parts or split == path.suffix[1:]
-    ]
+    plus = f"{FLORES_CODES[code]}{'_nort3139' if code == 'syr' else ''}.parquet"
+    files = [*_named(folder, f"{FLORES_CODES[code]}.{split}"), *_named(folder, plus)]
+    return [file for file in files if split in file.parts or file.suffix == f".{split}"]
 
 
 def _sentences(file: Path, name: SetName) -> list[tuple[str, str]]:
@@ -295,7 +275,7 @@ def _sentences(file: Path, name: SetName) -> list[tuple[str, str]]:
 
 
 def _flores_sentences(file: Path) -> list[tuple[str, str]]:
-    if file.suffix in (".parquet", ".jsonl"):
+    if file.suffix == ".parquet":
         rows = sorted(read_rows(file), key=lambda row: int(row["id"]))
         return [(str(row["id"]), str(row["text"]).strip()) for row in rows]
     lines = utf8_text(file).replace("\r\n", "\n").removesuffix("\n").split("\n")
@@ -321,17 +301,16 @@ def _cell(row: Row, file: Path, column: str) -> str:
 
 
 def find_language_confusion(folder: Path, task: Task) -> Files:
-    """The Arabic file of the language-confusion benchmark from which a set was made, or the zip file that holds it."""
-    places = (folder / _language_confusion(task), folder / CONFUSION_ZIP)
-    return [file for file in places if file.is_file()][:1], []
+    """The zip file that holds the Arabic prompts of the language-confusion benchmark."""
+    file = folder / CONFUSION_ZIP
+    return [file] if file.is_file() else [], []
 
 
 def read_language_confusion(files: Sequence[Path], task: Task) -> Iterator[PlacedRow]:
     """Its rows, in which the request for Arabic names the dialect instead."""
     name = set_of(task)
     for file in files:
-        table = _zipped_rows(file, _language_confusion(task)) if file.suffix == ".zip" else read_rows(file)
-        rows = [row | {"prompt": _in_dialect(row, name)} for row in table]
+        rows = [row | {"prompt": _in_dialect(row, name)} for row in _zipped_rows(file, _language_confusion(task))]
         for number, (row, place) in enumerate(zip(rows, same_requests(rows, name), strict=True)):
             cluster = {"cluster": _cluster(name, place)}
             yield PlacedRow(file.name, number, row | cluster | features_of(row, name, []), _of_set(file, name))
