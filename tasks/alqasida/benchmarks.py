@@ -86,7 +86,6 @@ REPOSITORY = "JHU-CLSP/al-qasida"
 COMMIT = "34e4dba"
 GITHUB = "https://github.com/{}/archive/{}.tar.gz"
 FLORES_FILES = "https://dl.fbaipublicfiles.com/nllb/flores200_dataset.tar.gz"
-FLORES_PATTERNS = ("*_Arab.*", "*eng_Latn.*")
 FLORES_LICENCE = "CC-BY-SA-4.0; its authors ask not to re-host it as text that crawlers read"
 MADAR_FORM = (
     "MADAR-26 by the form at https://camel.abudhabi.nyu.edu/madar-parallel-corpus (MADAR.corpus.*.tsv, any sub-folder)"
@@ -109,8 +108,7 @@ def _sources(corpus: str, prepare: Prepare) -> tuple[Source, ...]:
         REPOSITORY,
         "none stated; HABIBI CC-BY-NC, cross-lingual prompts Apache-2.0",
         prepare,
-        form="curated",
-        as_curated=False,
+        form="original" if corpus in sets.CROSS_LINGUAL else "curated",
         find=sets.find_ready,
         read=sets.read_ready,
         archive=GITHUB.format(REPOSITORY, COMMIT),
@@ -126,24 +124,10 @@ def _sources(corpus: str, prepare: Prepare) -> tuple[Source, ...]:
     if corpus == "habibi":
         return ready, _source(REPOSITORY, "CC-BY-NC per the repository, CC-BY-4.0 per drelhaj/Habibi", prepare)
     if corpus == "flores":
-        public = {"archive": FLORES_FILES, "archive_files": FLORES_PATTERNS}
-        return (
-            ready,
-            _source(REPOSITORY, FLORES_LICENCE, prepare, how_to_get=FLORES_FILES),
-            _source("facebook/flores", FLORES_LICENCE, prepare, **public),
-            _source("openlanguagedata/flores_plus", FLORES_LICENCE, prepare, on_hub=True, gated=True),
-        )
-    confusion = _source(
-        "for-ai/language-confusion",
-        "Apache-2.0",
-        prepare,
-        find=sets.find_language_confusion,
-        read=sets.read_language_confusion,
-        archive=GITHUB.format("for-ai/language-confusion", "0cfdbb4"),
-        archive_files=(sets.CONFUSION_ZIP,),
-        revision="0cfdbb4",
-    )
-    return ready, confusion
+        archive = {"archive": FLORES_FILES, "archive_files": ("*_Arab.*", "*eng_Latn.*")}
+        own = _source(REPOSITORY, FLORES_LICENCE, prepare, how_to_get=FLORES_FILES)
+        return ready, own, _source("facebook/flores", FLORES_LICENCE, prepare, **archive)
+    return (ready,)
 
 
 def _requests(corpus: str, name: str, group: str, kind: Kind, sizes: dict[str, int]) -> Benchmark:
