@@ -139,6 +139,6 @@ def declared_metric(task: str, metric: str) -> Declared | None:
         scales = scales_of_judges(kind_of(known.task).judge_templates)
         return next((Declared(range=scale) for name, scale in scales.items() if metric.endswith(name)), None)
     metric = _PASS_AT_K.sub("pass@1", metric)  # of which only the first is declared: k is the number of samples
-    while metric and metric not in known.declared:
+    while metric and metric not in known.kind.declared:
         metric = metric.rpartition("_")[0]
-    return known.declared.get(metric)
+    return known.kind.declared.get(metric)

@@ -121,7 +121,7 @@ def judged(template: str, prompt: str, new_tokens: int = 512, stop: Sequence[str
         lazy_call(f"{ANSWERS}:function_metrics", JUDGED, {"answered": _answered}),
         new_tokens,
         tuple(stop),
-        Instrument(name=lambda: "judges", check=_require_judges, needs="judge"),
+        Instrument(name=lambda: "judges", check=_require_judges, before_generation=True, needs="judge"),
         judge_templates=(template,),
         template=_template(prompt, separator=""),
         rows=_judged,

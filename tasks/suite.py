@@ -52,12 +52,14 @@ class Instrument:
     Attributes:
         name: Returns its name for the signature of the scores.
         check: Tries it, before any answer is generated; raises CulturevalError where it cannot be used.
+        before_generation: Whether stock LightEval checks it, too: what takes hours could not be scored.
         sources: Returns hub ids of the models, and addresses of the files, that `cultureval mirror` fetches.
         needs: What a machine needs for it, as `cultureval tasks` lists it: "BERTScore model"; "" for nothing.
     """
 
     name: Callable[[], str]
     check: Callable[[], None] = lambda: None
+    before_generation: bool = False
     sources: Callable[[], tuple[str, ...]] = tuple
     needs: str = ""
 
@@ -109,31 +111,28 @@ class Source:
     Attributes:
         repo: `org/name`: the folder below a data root and, where `on_hub`, the hub's data set.
         form: "curated" (QIMMA's own copy, prompts included) or "original".
-        as_curated: Whether an original gives the rows of the curated copy, and is read where that is not there.
         prepare: Conversion of one of its rows to the suite's schema.
+        as_curated: Whether an original gives the rows of the curated copy, and is read where that is not there.
         splits: Names of the evaluated split, the preferred first; all of them together where `pool_splits`.
         few_shot_splits: Names of the split of few-shot examples, the preferred first.
         pool_configs: Whether a subset is all of the source, so that its configs are pooled.
         files: Glob patterns of the data files where the folder declares no config; `{subset}` is the subset's name.
-        columns: Names of columns that `prepare` reads and `--columns` may rename, of sources that nobody could see.
+        columns: Columns that `--columns` may rename, of sources that nobody could see.
         subset_of: The subset that a row belongs to, for tables that hold several.
-        find: Finds a task's files (evaluated, few-shot) below the source's folder, where configs, splits and patterns
-            cannot; two empty lists where they are missing.
+        find: Finds a task's files (evaluated, few-shot) below the folder, where splits and patterns cannot.
         read: Builds a task's rows from its files, where a row is not one record of one file (joins, sampling).
         complete: Adds to the rows of the files what needs all of them; takes the rows, the task, the source's folder.
-        check: Checks all prepared rows together (for a duplicated id), by raising
-            CulturevalError.
+        check: Raises CulturevalError where all prepared rows together are wrong (a duplicated id).
         notes: Sentences for the results about all prepared rows.
         other_data: A sentence where the prepared rows are not the published ones; "" where they are.
         prompts: What signatures call the prompts of all prepared rows, where the template's hash does not tell.
-        caveat: What a reader of scores on this copy must know, printed once below the table of a run.
-        reorder: Puts all prepared rows into the order in which they are written (`patches/lighteval/row_order.py`).
-        archive: A public .tar.gz of a source that is not on the hub, which `cultureval mirror` unpacks.
-        archive_files: `fnmatch` patterns of the files to unpack, below its top folder.
+        caveat: What a reader of scores on this copy must know, printed below the table of a run.
+        reorder: Puts all prepared rows into the order in which they are written.
+        on_hub: Whether the hub has it; else it is an `archive`, or people ask for it.
+        archive: A public .tar.gz, which `cultureval mirror` unpacks: `archive_files` are `fnmatch` patterns in it.
         revision: Branch, tag or commit; None is the hub's default branch.
-        unreadable: Numbers, from 0, of published rows that are known to be broken. They are left out and listed, and do
-            not count towards the broken rows that stop a run.
-        licence: The source's licence, as its card or paper states it.
+        unreadable: Numbers, from 0, of published rows that are broken: left out and listed, they stop no run.
+        licence: As its card or paper states it.
         how_to_get: How people get it where it is not on the hub, or gated.
         gated: Whether who gets it accepts terms, so that its texts are never uploaded.
     """
@@ -395,28 +394,21 @@ class Suite:
         title: One line that says what it measures.
         benchmarks: Its table of benchmarks, in the order in which tasks are listed.
         options: Its own options; each is also one of `cultureval eval`.
-        of_model: The function that takes a model's type (`qwen3_vl`) and returns the values of the suite's options
-            that follow from it; values that people give come first.
-        comparison: The function that is the command `cultureval compare <name>`.
-        analysis: The function that is the command `cultureval analyze <name>`.
+        of_model: From a model's type (`qwen3_vl`) to values of the suite's options; those that people give come first.
+        comparison: The command `cultureval compare <name>`.
+        analysis: The command `cultureval analyze <name>`.
         ratings: Its human ratings (`reports.human_ratings.HumanRatings`), for `cultureval agreement <name>`.
-        submissions: Scorers of submission files in an official format, by the name in `cultureval score NAME`: the
-            suite's, or one that begins with it and `-`. Each takes the gold file, the list of submission files and the
-            output folder, writes tables and plots there, and returns `reports.submissions.ScoredSubmissions`: the text
-            to print, and the scores, which go into results files.
-        outputs: The function that scores outputs that were made elsewhere, for `cultureval score <name>`: takes the
-            list of files and the output folder, writes results files there, and returns the text to print.
-        picture: The function that draws a saved sample for `cultureval show`: takes a row of the details and the file
-            to write, and returns what its colours mean, or None for a sample without a picture.
-        tables: The function that declares its tables: takes the tasks of a run (without `|k`) with the names of their
-            scores, and returns a list of `runs.table.Table`; None: a row a group, and their average.
-        run_files: The function that writes more files of a finished run (a `runs.record.Run`) into its output
-            folder, after results and details are saved; it returns sentences to print.
-        charts: The function that draws the suite's charts of a leaderboard: takes a table of it
-            (`reports.leaderboard.board.BoardTable`), and returns a list of `reports.charts.Chart`.
-        averages: The function that gives its paper's averages over several groups (a list of `Average`), for other
-            harnesses; that of the suite's own name is a row of `cultureval compare`, too.
-        page: Where its documentation is, a path below the repository or an address; `cultureval tasks` prints it.
+        submissions: Scorers of submission files by their names in `cultureval score NAME`, from the gold file, the
+            submissions and the output folder to `reports.submissions.ScoredSubmissions`.
+        outputs: Scores outputs made elsewhere, for `cultureval score <name>`, from files and output folder to a text.
+        picture: Draws a saved sample for `cultureval show`, from a row of the details and the file to write; returns
+            what its colours mean, or None for a sample without a picture.
+        tables: From the tasks of a run (without `|k`) with the names of their scores to a list of `runs.table.Table`;
+            None: a row a group, and their average.
+        run_files: Writes more files of a finished run (`runs.record.Run`) into its output folder; returns sentences.
+        charts: From a table of a leaderboard (`BoardTable`) to a list of `reports.charts.Chart`.
+        averages: Gives its paper's averages over several groups, a list of `Average`.
+        page: Its documentation, a path below the repository or an address; `cultureval tasks` prints it.
     """
 
     name: Name

@@ -59,7 +59,7 @@ class SourcedTaskConfig(LightevalTaskConfig):
     def _prepared(self) -> PreparedSubset:
         """The rows in a run without our checks before it, that of stock LightEval."""
         instrument = kind_of(self.source_task).instrument
-        if instrument:
+        if instrument and instrument.before_generation:
             instrument.check()
         return prepare_subset(all_tasks()[self.source_task], read_data_options())
 

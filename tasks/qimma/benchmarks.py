@@ -73,6 +73,7 @@ def _bertscore_model() -> tuple[str, ...]:
 BERTSCORE_MODEL = Instrument(_bertscore_name, _check_bertscore, sources=_bertscore_model, needs="BERTScore model")
 SANDBOX = Instrument(
     *(lazy_call(f"{JUDGE}:judge_name"), lazy_call(f"{JUDGE}:check_sandbox")),
+    before_generation=True,
     needs="bubblewrap",
 )
 MULTIPLE_CHOICE = replace(MULTIPLE_CHOICE_KIND, parity=PARITY)

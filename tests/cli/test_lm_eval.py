@@ -66,7 +66,7 @@ def compare(tasks, ours, others, shots=0):
                 value = row["metric"][name]
                 same = scores[name] == value or (value != value and math.isnan(float(scores[name])))
                 assert same or scores[name] == pytest.approx(value, abs=1e-4), (task, name)
-                if all_tasks()[task].metric_set in ("multiple_choice",):
+                if all_tasks()[task].kind.name in ("multiple_choice",):
                     assert scores[name] == value  # verdicts are exactly the same
         assert furthest < 1e-4
         lines.append(len(rows))
@@ -80,7 +80,7 @@ def documented(tasks, counts, stock=False):
         name, _, shots = task.partition("|")
         asked = f"`{name}` ({shots}-shot)" if shots else f"`{name}`"
         same = f"equal, {count}/{count}"
-        line = f"| {asked} | {all_tasks()[name].metric_set} | {same if stock else 'not compared'} | {same} |"
+        line = f"| {asked} | {all_tasks()[name].kind.name} | {same if stock else 'not compared'} | {same} |"
         missing += [] if line in text else [line]
     assert not missing, "\n" + "\n".join(missing)
 
