@@ -106,7 +106,7 @@ def generate(
 
 
 def judged(template: str, prompt: str, new_tokens: int = 512, stop: Sequence[str] = ()) -> Kind:
-    """Questions with free answers, scored by the judges of `--judge`.
+    """Questions with free answers, scored by the judges of CULTUREVAL_JUDGE.
 
     `row` returns the slots of the prompt and those of the judge's template, which gets the answer in its own slot.
 
@@ -179,7 +179,7 @@ def _answered(answer: str, references: Sequence[str]) -> float:
 
 def _require_judges() -> None:
     if not current_settings().judges:
-        raise CulturevalError("Its answers are scored by judges: name one with --judge.")
+        raise CulturevalError("Its answers are scored by judges: name one in CULTUREVAL_JUDGE.")
 
 
 # --- what `row` returns -> a prepared row ---------------------------------------------------------------------

@@ -229,7 +229,7 @@ def test_judged_answers_need_a_judge(folder, monkeypatch):
     tasks = {task.task: task for task in find_suites((str(file),)).suites["answered_sums"].tasks()}
     kind = tasks["essays"].kind
     assert kind.judge_templates == ("answered_sums:judge",)
-    with pytest.raises(CulturevalError, match="--judge"):
+    with pytest.raises(CulturevalError, match="CULTUREVAL_JUDGE"):
         kind.instrument.check()
     subset = prepare_subset(tasks["essays"], DataOptions(root=folder / "data"))
     row = json.loads((subset.folder / "test.jsonl").read_text("utf-8").splitlines()[0])
