@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field
-from functools import cached_property, partial
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -210,8 +210,8 @@ class Benchmark:
         language: ISO 639 code.
         domain: The paper's domain, under which benchmarks are averaged.
         group: LightEval's group, whose subsets are averaged with equal weights; "": the name.
-        sources: The copies of its data, the preferred first; (): `repo`.
-        subsets: (): one, of the benchmark's name.
+        sources: The copies of its data, the preferred first; of one file that of `repo`.
+        subsets: Of one file one, of the benchmark's name.
         template: Prompt template of original rows (named as in `prompts.templates`), where the kind has none; `{name}`
             is replaced by the value of that option of a suite.
         images: Whether its prompts hold images, so that only vision-language models can run it.
@@ -239,31 +239,27 @@ class Benchmark:
     group_rows: Mapping[str, int] = field(default_factory=dict, hash=False)
 
     def __post_init__(self) -> None:
-        """Refuses a benchmark without data."""
+        """Makes the source and the subset of a benchmark in one file; refuses one without data."""
         if self.repo and not (self.row and self.kind.rows):
             raise ValueError(f"{self.name}: `repo` needs `row`, and multiple_choice, generate or judged as its kind")
         if not (self.repo or self.sources or all(subset.sources for subset in self.subsets) and self.subsets):
             raise ValueError(f"{self.name}: give `repo`, the hub's data set")
-
-    @cached_property
-    def _own_source(self) -> Source:
-        """The source of `repo`."""
-        assert self.row and self.kind.rows
-        return Source(
-            self.repo,
-            "original",
-            partial(_own_row, self.row, self.kind.rows),
-            splits=(self.split,),
-            few_shot_splits=(self.few_shot_split,) if self.few_shot_split else (),
-            pool_configs=not self.config,
-        )
+        if self.repo:
+            source = Source(
+                self.repo,
+                "original",
+                partial(_own_row, self.row, self.kind.rows),
+                splits=(self.split,),
+                few_shot_splits=(self.few_shot_split,) if self.few_shot_split else (),
+                pool_configs=not self.config,
+            )
+            aliases = (self.config,) if self.config else ()
+            object.__setattr__(self, "sources", (source,))
+            object.__setattr__(self, "subsets", (Subset(self.name, "", aliases=aliases, register="standard"),))
 
     def tasks(self, suite: str) -> list["Task"]:
         """One task a subset."""
-        subsets = self.subsets or (
-            Subset(self.name, key="", aliases=(self.config,) if self.config else (), register="standard"),
-        )
-        return [self._task(suite, self.group or self.name, subset) for subset in subsets]
+        return [self._task(suite, self.group or self.name, subset) for subset in self.subsets]
 
     def _task(self, suite: str, group: str, subset: Subset) -> "Task":
         key = _name(subset.name) if subset.key is None else subset.key
@@ -276,7 +272,7 @@ class Benchmark:
             domain=self.domain,
             kind=self.kind,
             template=self.kind.template.replace("{", "{{").replace("}", "}}") or subset.template or self.template,
-            sources=subset.sources or self.sources or (self._own_source,),
+            sources=subset.sources or self.sources,
             subset_names=tuple(dict.fromkeys((subset.name, *([key] if key else []), *subset.aliases))),
             expected_rows=subset.rows,
             group_rows=self.group_rows,
