@@ -88,4 +88,4 @@ def _notes(run: Run, shots: int) -> list[str]:
     tasks = [task for task in run.tasks_of("qimma") if task.shots == shots]
     forms = Counter(task.form or "not told" for task in tasks)
     told = ", ".join(f"{form} ({count} subsets)" if len(forms) > 1 else form for form, count in sorted(forms.items()))
-    return [f"Data: {told}.", *(PARITY[name] for name in PARITY if name in {task.kind.parity for task in tasks})]
+    return [f"Data: {told}.", *(PARITY[name] for name in PARITY if name in {task.parity for task in tasks})]
