@@ -81,7 +81,7 @@ def test_few_shot_examples_stand_before_the_question(cultureval, refusal, tiny_l
     assert all(example["query"] != doc["query"] for example in doc["fewshot_samples"])
     original = ("--data", "samples", "--form", "original")
     fewer = refusal("eval", tiny_lm, f"{name}|3", *original)  # LightEval would show two and call the score three-shot
-    assert "has 2 few-shot examples: run it with |2" in fewer
+    assert "has 2 few-shot examples; run it with |2 at most" in fewer
 
 
 def test_a_group_of_which_the_data_root_holds_a_part(cultureval, refusal, tiny_lm, tmp_path):
@@ -90,8 +90,8 @@ def test_a_group_of_which_the_data_root_holds_a_part(cultureval, refusal, tiny_l
     table = "Subject,Level,Question,Context,Answer Key,Option 1,Option 2,is_few_shot\n"
     table += "".join(f"Driving Test,,سؤال {number}؟,,A,نعم,لا,0\n" for number in range(3))
     (folder / "ArabicMMLU.csv").write_text(table, encoding="utf-8")
-    original = ("--data", "root", "--form", "original")
-    run = cultureval("eval", tiny_lm, "qimma_arabicmmlu", *original, "--output-dir", "out", "--limit", 2, "--full")
+    command = ("eval", tiny_lm, "qimma_arabicmmlu", "--data", "root", "--output-dir", "out", "--limit", 2)
+    run = cultureval(*command, "--full")
     assert run.returncode == 0, run.stderr
     assert "39 of 40 tasks have no data" in run.stderr
     assert "WAS SET" not in run.stderr and "Executing custom" not in run.stderr  # LightEval's warnings of our own call
@@ -102,7 +102,7 @@ def test_a_group_of_which_the_data_root_holds_a_part(cultureval, refusal, tiny_l
     assert {name: len(rows) for name, rows in details_of(tmp_path / "out").items()} == {
         "qimma_arabicmmlu:Driving Test|0": 2
     }
-    assert "no data" in refusal("eval", tiny_lm, "qimma_arabicmmlu:Law (Professional)", *original)
+    assert "no data" in refusal("eval", tiny_lm, "qimma_arabicmmlu:Law (Professional)", "--data", "root")
 
 
 @pytest.mark.parametrize(
