@@ -6,6 +6,7 @@ from math import isnan, nan
 from typing import Any
 
 from cultureval.metrics.declared import Declared
+from cultureval.metrics.judges.items import JUDGED, scales_of_judges
 from cultureval.runtime.errors import CulturevalError, did_you_mean
 from cultureval.tasks.registration import registered, unknown_name_hint
 from cultureval.tasks.suite import Kind, Suite, Task
@@ -128,8 +129,6 @@ def declared_metric(task: str, metric: str) -> Declared | None:
     `|k` may follow the task; one that the catalogue does not know is scored as the others of its group. The metric may
     be `<metric>_<profile>` of a declared one, or a criterion of a judge's.
     """
-    from cultureval.metrics.judges.items import JUDGED, scales_of_judges  # loads numpy: listing tasks does not
-
     bare, _ = name_and_shots(task)
     of_group = (one for one in all_tasks().values() if one.group == bare.partition(":")[0])
     known = known_task(task) or next(of_group, None)

@@ -13,6 +13,8 @@ from functools import partial
 from typing import Any
 
 from cultureval.metrics.alqasida import names
+from cultureval.metrics.alqasida.dialect_models import check_models, model_names, models_signature
+from cultureval.metrics.alqasida.translation import check_flores200, flores200_signature, flores200_source
 from cultureval.metrics.declared import Metrics
 from cultureval.prompts.alqasida import rows
 from cultureval.prompts.preparation import Prepare
@@ -23,36 +25,15 @@ from cultureval.tasks.alqasida.sets import which_prompts
 from cultureval.tasks.suite import Benchmark, Instrument, Kind, Source, Subset, Suite
 
 METRICS = "cultureval.metrics.alqasida.lighteval"
-CLASSIFIER_MODELS = "cultureval.metrics.alqasida.dialect_models"
-FLORES200 = "cultureval.metrics.alqasida.translation"
 NEW_TOKENS = 128  # as the paper's program, which has no stop string
 
 
 def request_signature(metrics: Metrics = names.FIDELITY) -> str:
     """The models that score replies to requests, and the profiles, for score signatures."""
-    from cultureval.metrics.alqasida.dialect_models import models_signature
-
     return f"{models_signature()},profiles={'+'.join(names.profiles_of(metrics, names.chosen_profiles()))}"
 
 
-def _translation_signature() -> str:
-    from cultureval.metrics.alqasida.dialect_models import models_signature
-    from cultureval.metrics.alqasida.translation import flores200_signature
-
-    return f"{flores200_signature()},{models_signature()}"
-
-
-def _translation_models() -> tuple[str, ...]:
-    from cultureval.metrics.alqasida.dialect_models import model_names
-    from cultureval.metrics.alqasida.translation import flores200_source
-
-    return (*model_names(), *flores200_source())
-
-
-check_models = lazy_call(f"{CLASSIFIER_MODELS}:check_models")
-CLASSIFIERS = Instrument(
-    request_signature, check_models, sources=lazy_call(f"{CLASSIFIER_MODELS}:model_names"), needs="dialect classifiers"
-)
+CLASSIFIERS = Instrument(request_signature, check_models, sources=model_names, needs="dialect classifiers")
 CROSS_LINGUAL = Kind(
     *("alqasida_cross", "generation", names.FIDELITY, rows.request_prompt, lazy_call(f"{METRICS}:fidelity_metrics")),
     generation_size=NEW_TOKENS,
@@ -74,9 +55,9 @@ TRANSLATION = Kind(
     lazy_call(f"{METRICS}:translation_metrics"),
     NEW_TOKENS,
     instrument=Instrument(
-        _translation_signature,
-        lambda: all_of([lazy_call(f"{FLORES200}:check_flores200"), check_models]),
-        sources=_translation_models,
+        lambda: f"{flores200_signature()},{models_signature()}",
+        lambda: all_of([check_flores200, check_models]),
+        sources=lambda: (*model_names(), *flores200_source()),
         needs="spBLEU's tokenizer",
     ),
 )

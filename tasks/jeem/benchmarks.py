@@ -16,11 +16,13 @@ from pathlib import Path
 from typing import Any
 
 from cultureval.metrics.jeem.names import REFERENCE
+from cultureval.metrics.semantic import NO_MODEL, caption_bertscore_model, check_caption_bertscore
 from cultureval.prompts.cells import image_bytes
 from cultureval.prompts.jeem import rows
 from cultureval.prompts.preparation import Prepare
 from cultureval.runtime.data.content_store import store_texts
 from cultureval.runtime.data.row_files import PlacedRow, Row
+from cultureval.runtime.data.scorers import versioned_name
 from cultureval.runtime.dotted_names import lazy_call
 from cultureval.runtime.errors import BadRow, CulturevalError, MissingColumn
 from cultureval.runtime.extras import require_camel_tools
@@ -28,24 +30,13 @@ from cultureval.tasks.suite import Benchmark, Instrument, Kind, Source, Subset, 
 
 
 def _bertscore_name() -> str:
-    from cultureval.metrics.semantic import NO_MODEL, caption_bertscore_model
-    from cultureval.runtime.data.scorers import versioned_name
-
     model, layer = caption_bertscore_model()
     if model == NO_MODEL:
         return "no BERTScore"
     return f"BERTScore({versioned_name(model)},layer {layer},no idf,no rescaling)"
 
 
-def _bertscore_model() -> tuple[str, ...]:
-    from cultureval.metrics.semantic import caption_bertscore_model
-
-    return caption_bertscore_model()[:1]
-
-
 def _check_words_and_model() -> None:
-    from cultureval.metrics.semantic import NO_MODEL, caption_bertscore_model, check_caption_bertscore
-
     require_camel_tools()
     try:
         if caption_bertscore_model()[0] != NO_MODEL:
@@ -57,7 +48,7 @@ def _check_words_and_model() -> None:
 BERTSCORE = Instrument(
     name=_bertscore_name,
     check=_check_words_and_model,
-    sources=_bertscore_model,
+    sources=lambda: caption_bertscore_model()[:1],
     needs="BERTScore model",
 )
 METRICS = lazy_call("cultureval.metrics.jeem.lighteval:caption_metrics")

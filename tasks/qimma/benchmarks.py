@@ -22,9 +22,11 @@ from typing import Any
 
 from cultureval.metrics.choice_names import MULTI_SELECT
 from cultureval.metrics.qimma import names
+from cultureval.metrics.semantic import bertscore_model, try_bertscore
 from cultureval.prompts.choices import multi_select_prompt
 from cultureval.prompts.preparation import Prepare
 from cultureval.prompts.qimma import code_problems, rows
+from cultureval.runtime.data.scorers import versioned_name
 from cultureval.runtime.doc_fields import PAPER, PARITIES
 from cultureval.runtime.dotted_names import lazy_call
 from cultureval.runtime.extras import require_camel_tools
@@ -46,15 +48,10 @@ JUDGE = "cultureval.metrics.code.report"
 
 
 def _bertscore_name() -> str:
-    from cultureval.metrics.semantic import bertscore_model
-    from cultureval.runtime.data.scorers import versioned_name
-
     return f"BERTScore({versioned_name(bertscore_model())},last layer,no idf,no rescaling)"
 
 
 def _check_bertscore() -> None:
-    from cultureval.metrics.semantic import bertscore_model, try_bertscore
-
     try_bertscore(bertscore_model())
 
 
@@ -63,14 +60,10 @@ def _check_words() -> None:
     _check_bertscore()
 
 
-def _bertscore_model() -> tuple[str, ...]:
-    from cultureval.metrics.semantic import bertscore_model
-
-    return (bertscore_model(),)
-
-
 # QIMMA's task code: 512 new tokens up to a newline for QA; unpublished for FannOrFlop (ours: 4,096, no stop).
-BERTSCORE_MODEL = Instrument(_bertscore_name, _check_bertscore, sources=_bertscore_model, needs="BERTScore model")
+BERTSCORE_MODEL = Instrument(
+    _bertscore_name, _check_bertscore, sources=lambda: (bertscore_model(),), needs="BERTScore model"
+)
 SANDBOX = Instrument(
     *(lazy_call(f"{JUDGE}:judge_name"), lazy_call(f"{JUDGE}:check_sandbox")),
     before_generation=True,
@@ -385,16 +378,11 @@ CODE = "qimma_code"
 
 
 def benchmark_tasks() -> dict[str, list[Task]]:
-    """The subsets of each of the fourteen benchmarks, in the paper's order of domains and benchmarks."""
+    """The subsets of each of the fourteen benchmarks, in the paper's order; the two of code are benchmarks."""
     found: dict[str, list[Task]] = {}
     for task in QIMMA.tasks():
-        found.setdefault(benchmark_of(task.group, task.benchmark, task.subset), []).append(task)
+        found.setdefault(task.subset if task.group == CODE else task.benchmark, []).append(task)
     return found
-
-
-def benchmark_of(group: str, benchmark: str, subset: str) -> str:
-    """The paper's benchmark of a subset: MedArabiQ's two groups are one, the two code tasks are two."""
-    return subset if group == CODE else benchmark
 
 
 def averages() -> list[Average]:
