@@ -87,7 +87,7 @@ def _data_of(suite: str, tasks: Sequence[Task]) -> Finding:
     except CulturevalError as error:
         return Finding("missing", "data", str(error), tuple(task.task for task in tasks))
     without = tasks_without_data(tasks, options)
-    if suite in registered().from_others():  # its author knows where they are
+    if suite in registered().places:  # its author knows where they are
         how = f"--data DIR, with {shown_names(sorted({task.sources[0].repo for task in tasks}), MOST_NAMED)} inside"
     else:
         how = f"cultureval mirror {mirror_arguments(suite)} --output-dir DIR, then --data DIR"

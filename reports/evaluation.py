@@ -56,7 +56,7 @@ def evaluate_tasks(
     with working("Checking the model, the tasks and their data"):
         plan = preflight(names, check_model, output_dir, skip_unscorable, [saving.check], wrong)
         quiet_libraries()
-    with use_settings(current_settings().with_(suite=plan.options, judges=plan.judges, **plan.without)):
+    with use_settings(current_settings().with_(suite=plan.options, judges=plan.judges)):
         finished = run_tasks(model, plan.model.file, plan.tasks, limit, output_dir, saving)
         tracker = finished.tracker
         complete_results(finished, record_of(finished, plan.missing, started, plan.unscorable, plan.unjudged))

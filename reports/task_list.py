@@ -37,7 +37,7 @@ def suite_text(name: str) -> str:
     rows = []
     for group, members in groups(name).items():
         tasks = [all_tasks()[member] for member in members]
-        rows.append((group, tasks[0].task_type, str(len(tasks)), _rows(tasks), tasks[0].metrics[0]))
+        rows.append((group, tasks[0].kind.task_type, str(len(tasks)), _rows(tasks), tasks[0].metrics[0]))
     suite = all_suites()[name]
     parts = [_paragraph(suite.title), _table(("group", "type", "tasks", "rows", "first metric"), rows, "llrrl")]
     if len(rows) == 1:
@@ -59,7 +59,7 @@ def _group_text(tasks: Sequence[Task]) -> str:
     first, several = tasks[0], len(tasks) > 1
     copy = f" of the {first.sources[0].form} copy" if several and first.sources[0].form in first.group_rows else ""
     sources = [task.as_record()["source"] for task in tasks]
-    facts = [("type", first.task_type), ("metrics", shown_names(first.metrics, MOST_NAMED))]
+    facts = [("type", first.kind.task_type), ("metrics", shown_names(first.metrics, MOST_NAMED))]
     facts += [("rows", _rows(tasks) + copy), *([("source", sources[0])] if len({*sources}) == 1 else [])]
     name = first.group if several else first.task
     parts = [_paragraph(f"{name}: {', '.join(dict.fromkeys(task.benchmark for task in tasks))}"), _table((), facts)]

@@ -19,7 +19,7 @@ from cultureval.scripts.compare import compare_runs
 from cultureval.scripts.options import ALL_FORMATS, Figures
 from cultureval.scripts.suite_options import FLAG, WithCustomSuites, command_group, with_option
 from cultureval.tasks.catalogue import all_suites
-from cultureval.tasks.registration import unknown_suite_hint
+from cultureval.tasks.registration import unknown_name_hint
 from cultureval.tasks.suite import Suite
 
 if TYPE_CHECKING:
@@ -155,7 +155,7 @@ class SuiteCommands(TyperGroup):
         known = self.list_commands(ctx)
         if args[0] not in known and not args[0].startswith("-") and not ctx.resilient_parsing:
             near = did_you_mean(args[0], known)
-            ctx.fail(f"{self.missing} {args[0]!r}.{near} There are {', '.join(known)}.{unknown_suite_hint()}")
+            ctx.fail(f"{self.missing} {args[0]!r}.{near} There are {', '.join(known)}.{unknown_name_hint()}")
         return super().resolve_command(ctx, args)
 
     def get_command(self, ctx: typer.Context, cmd_name: str) -> Any:

@@ -14,7 +14,6 @@ from cultureval.runtime.settings import current_settings, use_settings
 from cultureval.scripts.options import Data, Form, OnlyJson, Renamed, Tasks, data_settings
 from cultureval.tasks.catalogue import all_tasks, name_and_shots, require_suites, suites
 from cultureval.tasks.options import read_data_options
-from cultureval.tasks.registration import unknown_name_hint
 
 
 def list_tasks(
@@ -41,7 +40,7 @@ def _listed(names: list[str], suite: str | None, every: bool, json: bool) -> str
     from cultureval.tasks.selection import select_tasks
 
     if suite is not None:
-        require_suites([suite], unknown_name_hint)
+        require_suites([suite])
     named = [name_and_shots(name)[0] for name in select_tasks(names)[0]] if names else all_tasks()
     chosen = [one for one in dict.fromkeys(named) if suite in (None, all_tasks()[one].suite)]
     if not chosen:

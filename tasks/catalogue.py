@@ -1,13 +1,14 @@
 """The catalogue: every task of every registered suite, as plain data; it loads neither LightEval nor torch."""
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from math import isnan, nan
 from typing import Any
 
 from cultureval.metrics.declared import Declared
+from cultureval.metrics.judges.items import JUDGED, scales_of_judges
 from cultureval.runtime.errors import CulturevalError, did_you_mean
-from cultureval.tasks.registration import registered, unknown_suite_hint
+from cultureval.tasks.registration import registered, unknown_name_hint
 from cultureval.tasks.suite import Kind, Suite, Task
 
 _PASS_AT_K = re.compile(r"pass@\d+$")
@@ -30,16 +31,12 @@ def suites() -> list[str]:
     return list(all_suites())
 
 
-def require_suites(names: Iterable[str], hint: Callable[[], str] = unknown_suite_hint) -> None:
-    """Checks names of suites; `hint` says how one that is not installed is named.
-
-    Raises:
-        CulturevalError: A name is unknown; the error has the nearest.
-    """
+def require_suites(names: Iterable[str]) -> None:
+    """Raises a CulturevalError, with the nearest name, for an unknown suite."""
     for name in names:
         if name not in suites():
             near, known = did_you_mean(name, suites()), ", ".join(suites())
-            raise CulturevalError(f"There is no suite {name!r}.{near} The suites are {known}.{hint()}")
+            raise CulturevalError(f"There is no suite {name!r}.{near} The suites are {known}.{unknown_name_hint()}")
 
 
 def known_task(name: str) -> Task | None:
@@ -126,20 +123,12 @@ def kind_of(name: str) -> Kind:
     return all_tasks()[name_and_shots(name)[0]].kind
 
 
-def rows_per_item(task: str) -> int:
-    """Rows of a task that are scored together as one item; 1 where the catalogue does not know it. `|k` may follow."""
-    known = known_task(task)
-    return known.kind.rows_per_item if known else 1
-
-
 def declared_metric(task: str, metric: str) -> Declared | None:
     """What is declared of a task's metric: the range of its scores, and whether higher is better; None if nobody says.
 
     `|k` may follow the task; one that the catalogue does not know is scored as the others of its group. The metric may
     be `<metric>_<profile>` of a declared one, or a criterion of a judge's.
     """
-    from cultureval.metrics.judges.items import JUDGED, scales_of_judges  # loads numpy: listing tasks does not
-
     bare, _ = name_and_shots(task)
     of_group = (one for one in all_tasks().values() if one.group == bare.partition(":")[0])
     known = known_task(task) or next(of_group, None)
@@ -149,6 +138,6 @@ def declared_metric(task: str, metric: str) -> Declared | None:
         scales = scales_of_judges(kind_of(known.task).judge_templates)
         return next((Declared(range=scale) for name, scale in scales.items() if metric.endswith(name)), None)
     metric = _PASS_AT_K.sub("pass@1", metric)  # of which only the first is declared: k is the number of samples
-    while metric and metric not in known.declared:
+    while metric and metric not in known.kind.declared:
         metric = metric.rpartition("_")[0]
-    return known.declared.get(metric)
+    return known.kind.declared.get(metric)

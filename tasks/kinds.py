@@ -14,6 +14,7 @@ image; `context` is a passage that questions share: their errors are clustered b
 
 import hashlib
 import inspect
+import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -21,8 +22,8 @@ from string import Template
 from typing import Any
 
 from cultureval.metrics.choice_names import CHOICE_REPLIES, MULTIPLE_CHOICE
-from cultureval.metrics.declared import Metrics, Range, declare
-from cultureval.prompts.cells import image_cell, readable, text_list
+from cultureval.metrics.declared import Range, declare
+from cultureval.prompts.cells import readable, text_list
 from cultureval.prompts.choices import (
     answer_prompt,
     choice_prompt,
@@ -31,15 +32,14 @@ from cultureval.prompts.choices import (
     cluster_of,
     instruction_name,
 )
-from cultureval.prompts.preparation import Preparation, Prepare, PreparedRow, Row
+from cultureval.prompts.preparation import Preparation, PreparedRow
 from cultureval.prompts.templates import load_template
 from cultureval.runtime.dotted_names import lazy_call
-from cultureval.runtime.errors import BadRow, CulturevalError, MissingColumn, described
+from cultureval.runtime.errors import BadRow, CulturevalError
 from cultureval.runtime.settings import current_settings
 from cultureval.tasks.suite import Benchmark, Instrument, Kind
 
 Score = Callable[[str, Sequence[str]], float]
-RowFunction = Callable[[Row], Mapping[str, Any]]
 
 CHOICES = "cultureval.metrics.lighteval.multiple_choice"
 ANSWERS = "cultureval.metrics.lighteval.free_answers"
@@ -68,10 +68,10 @@ def multiple_choice(labels: str, prompt: str) -> Kind:
     names = labels.split()
     if len(set(names)) < max(len(names), 2):
         raise ValueError(f"multiple_choice: the labels {labels!r} are not two or more distinct ones, such as 'A B C D'")
-    _require_slots("multiple_choice", prompt, "question", "options")
-    separator = "" if prompt[-1:].isspace() else " "
-    head = {"labels": names, "separator": separator}
-    return replace(MULTIPLE_CHOICE_KIND, template=_template(prompt, head), rows=partial(_prepare, _choice, names))
+    if missing := [slot for slot in ("question", "options") if slot not in Template(prompt).get_identifiers()]:
+        raise ValueError(f"multiple_choice: the prompt has no slot ${missing[0]}")
+    text = _template(prompt, labels=names, separator="" if prompt[-1:].isspace() else " ")
+    return replace(MULTIPLE_CHOICE_KIND, template=text, rows=partial(_choice, names))
 
 
 def generate(
@@ -100,13 +100,19 @@ def generate(
     if not metrics:
         raise ValueError("generate: name at least one metric")
     declared = declare(*metrics, ranges=ranges, lower=lower)
-    made = lazy_call(f"{ANSWERS}:function_metrics", declared, dict(metrics))
-    scorer = Instrument(name=lambda: ",".join(f"{name}@{_hash(score)}" for name, score in metrics.items()))
-    return _free("generation", declared, made, prompt, new_tokens, stop, scorer, _answer)
+    return Kind(
+        *("generation", "generation", declared, answer_prompt),
+        lazy_call(f"{ANSWERS}:function_metrics", declared, dict(metrics)),
+        new_tokens,
+        tuple(stop),
+        Instrument(name=lambda: ",".join(f"{name}@{_hash(score)}" for name, score in metrics.items())),
+        template=_template(prompt, separator=""),
+        rows=_answer,
+    )
 
 
 def judged(template: str, prompt: str, new_tokens: int = 512, stop: Sequence[str] = ()) -> Kind:
-    """Questions with free answers, scored by the judges of `--judge`.
+    """Questions with free answers, scored by the judges of CULTUREVAL_JUDGE.
 
     `row` returns the slots of the prompt and those of the judge's template, which gets the answer in its own slot.
 
@@ -116,11 +122,16 @@ def judged(template: str, prompt: str, new_tokens: int = 512, stop: Sequence[str
         new_tokens: At most.
         stop: Texts that end an answer.
     """
-    made = lazy_call(f"{ANSWERS}:function_metrics", JUDGED, {"answered": _answered})
-    judges = Instrument(name=lambda: "judges", check=_require_judges, before_generation=True, needs="judge")
-    kind = _free("judged answers", JUDGED, made, prompt, new_tokens, stop, judges, _judged)
-    asked = partial(answer_prompt, judge=template)
-    return replace(kind, prompt=asked, judge_templates=(template,), rows=partial(_prepare, _judged, template))
+    return Kind(
+        *("judged_answers", "judged answers", JUDGED, partial(answer_prompt, judge=template)),
+        lazy_call(f"{ANSWERS}:function_metrics", JUDGED, {"answered": _answered}),
+        new_tokens,
+        tuple(stop),
+        Instrument(name=lambda: "judges", check=_require_judges, before_generation=True, needs="judge"),
+        judge_templates=(template,),
+        template=_template(prompt, separator=""),
+        rows=_judged,
+    )
 
 
 def generated(benchmarks: Iterable[Benchmark], suite: str) -> tuple[Benchmark, ...]:
@@ -153,43 +164,8 @@ def _choice_reply(kind: Kind, language: str) -> Kind:
     )
 
 
-# --- kinds of one file ------------------------------------------------------------------------------------------------
-
-
-def _free(
-    task_type: str,
-    declared: Metrics,
-    made: Callable[[], Sequence[Any]],
-    prompt: str,
-    new_tokens: int,
-    stop: Sequence[str],
-    instrument: Instrument,
-    convert: Callable[..., PreparedRow],
-) -> Kind:
-    return Kind(
-        task_type.replace(" ", "_"),
-        task_type,
-        declared,
-        answer_prompt,
-        made,
-        new_tokens,
-        tuple(stop),
-        instrument,
-        template=_template(prompt, {"separator": ""}),
-        rows=partial(_prepare, convert, None),
-    )
-
-
-def _require_slots(kind: str, prompt: str, *slots: str) -> None:
-    missing = [f"${slot}" for slot in slots if slot not in Template(prompt).get_identifiers()]
-    if missing:
-        raise ValueError(f"{kind}: the prompt has no slot {' and '.join(missing)}")
-
-
-def _template(prompt: str, head: Mapping[str, Any]) -> str:
+def _template(prompt: str, **head: Any) -> str:
     """The text of a template file."""
-    import json
-
     settings = "".join(f"{name}: {json.dumps(value, ensure_ascii=False)}\n" for name, value in head.items())
     return f"---\n{settings}---\n{prompt}"
 
@@ -209,29 +185,10 @@ def _answered(answer: str, references: Sequence[str]) -> float:
 
 def _require_judges() -> None:
     if not current_settings().judges:
-        raise CulturevalError("Its answers are scored by judges: name one with --judge.")
+        raise CulturevalError("Its answers are scored by judges: name one in CULTUREVAL_JUDGE.")
 
 
-def _prepare(convert: Callable[..., PreparedRow], about: Any, row: RowFunction) -> Prepare:
-    """The conversion of a source's rows from a benchmark's function `row`."""
-    return partial(_converted, convert, about, row)
-
-
-def _converted(
-    convert: Callable[..., PreparedRow], about: Any, function: RowFunction, row: Row, preparation: Preparation
-) -> PreparedRow:
-    try:
-        given = function(row)
-    except KeyError as error:
-        raise MissingColumn(f"no column {error}; columns found: {', '.join(map(str, row))}") from error
-    except CulturevalError:
-        raise
-    except Exception as error:  # the function of a benchmark's author
-        raise BadRow("row", described(error), "cannot be converted by the benchmark's function `row`") from error
-    if not isinstance(given, Mapping):
-        raise CulturevalError(f"The function `row` returned {type(given).__name__}, not a dictionary.")
-    image = {"image": image_cell(given, "image", preparation.folder)} if "image" in given else {}
-    return convert(about, given, preparation) | image
+# --- what `row` returns -> a prepared row ---------------------------------------------------------------------
 
 
 def _given(given: Mapping[str, Any], name: str) -> Any:
@@ -265,7 +222,7 @@ def _choice(labels: Sequence[str], given: Mapping[str, Any], preparation: Prepar
     )
 
 
-def _answer(about: None, given: Mapping[str, Any], preparation: Preparation) -> PreparedRow:
+def _answer(given: Mapping[str, Any], preparation: Preparation) -> PreparedRow:
     answers = _given(given, "answers")
     references = text_list([answers] if isinstance(answers, str) else answers, "answers")
     slots = _slots(given, "answers")
@@ -273,7 +230,7 @@ def _answer(about: None, given: Mapping[str, Any], preparation: Preparation) -> 
     return {"prompt": prompt, "answers": references, "cluster": cluster_of(slots.get("context"))}
 
 
-def _judged(template: str, given: Mapping[str, Any], preparation: Preparation) -> PreparedRow:
+def _judged(given: Mapping[str, Any], preparation: Preparation) -> PreparedRow:
     slots = _slots(given)
     prompt = load_template(preparation.template).render(**slots)
     return {"prompt": prompt, "answers": [], "slots": slots, "cluster": cluster_of(slots.get("context"))}

@@ -14,7 +14,7 @@ from cultureval.runtime.model_settings import CheckedModel, ModelCheck
 from cultureval.runtime.printing import print_note
 from cultureval.runtime.saving import require_folder
 from cultureval.runtime.settings import current_settings, use_settings, variable_of
-from cultureval.tasks.catalogue import all_suites, all_tasks, kind_of, name_and_shots
+from cultureval.tasks.catalogue import all_tasks, kind_of, name_and_shots
 from cultureval.tasks.manifest import manifest_of
 from cultureval.tasks.options import all_options, options_of_model, read_data_options
 from cultureval.tasks.reading import BrokenRows, prepare_subset, require_examples
@@ -35,7 +35,6 @@ class CheckedRun:
         judges: The entries of CULTUREVAL_JUDGE that are used; None: all of them.
         unjudged: Judges whose scores are left out because they cannot be asked: why, by name.
         options: Options of suites that follow from the model's type.
-        without: Settings under which metrics are left out that lack what they need.
     """
 
     model: CheckedModel
@@ -45,7 +44,6 @@ class CheckedRun:
     options: dict[str, Any] = field(default_factory=dict)
     judges: tuple[str, ...] | None = None
     unjudged: dict[str, str] = field(default_factory=dict)
-    without: dict[str, Any] = field(default_factory=dict)
 
 
 def preflight(
@@ -78,10 +76,8 @@ def preflight(
     unscorable = _failing(_scorer_checks(kinds, skip_unscorable), problems, skip_unscorable)
     model = _checked(check_model, kinds, problems)
     of_model = options_of_model(model.model_type) if model and options else {}
-    with use_settings(current_settings().with_(suite=of_model)):
-        with problems.collecting():
-            warn_before_run(selected)
-        if of_model:  # the prompts may depend on them
+    if of_model:  # the prompts may depend on them
+        with use_settings(current_settings().with_(suite=of_model)):
             _read_data(list(kinds), explicit, read_data_options(), problems)
     unscorable |= _failing(_refusals(kinds, model) if model else [], problems, skip_unscorable)
     if kinds and len(unscorable) == len(kinds):
@@ -190,26 +186,9 @@ def _shows_images(name: str) -> bool:
 
 
 def _with_scorers(run: CheckedRun, kinds: Mapping[str, Kind], skip_unscorable: bool) -> CheckedRun:
-    """The run with the judges that can be asked, and without metrics that lack what they need; both are told."""
+    """The run with the judges that can be asked; those that cannot are told."""
     if skip_unscorable and any(kind.judge_templates for kind in kinds.values()):
         run.judges, run.unjudged = usable_judges()
     for name, reason in run.unjudged.items():
         print_note(f"The scores of the judge {name} are left out. {reason}")
-    for instrument in filter(None, dict.fromkeys(kinds[name].instrument for name in run.tasks)):
-        if instrument.lacking and (reason := instrument.lacking()):
-            print_note(reason)
-            run.without |= instrument.without
     return run
-
-
-def warn_before_run(tasks: Sequence[str]) -> None:
-    """Prints on standard error what the suites of the selected tasks (`cvlue_vg|0`) say about them.
-
-    Raises:
-        CulturevalError: A suite refuses the tasks (`Suite.before_run`), or its function cannot be loaded.
-    """
-    for name, suite in all_suites().items():
-        selected = [task for task in tasks if all_tasks()[name_and_shots(task)[0]].suite == name]
-        if selected and (check := suite.part("before_run")):
-            for sentence in check(selected):
-                print_note(sentence)

@@ -267,9 +267,11 @@ def prompt_template(task: Task, options: DataOptions) -> str:
 def parity_of(task: Task, options: DataOptions) -> str:
     """How a task's prompts become tokens (`Kind.parity`): "paper" or "sound"; "" where the task has no choice."""
     values = {f"{{{name}}}": value for name, value in with_defaults(options).suite.items()}
-    parity = values.get(task.parity, task.parity)
+    parity = values.get(task.kind.parity, task.kind.parity)
     if parity not in ("", *PARITIES):
-        raise CulturevalError(f"{task.task}: its `parity`, {task.parity!r}, is {parity!r}, neither paper nor sound.")
+        raise CulturevalError(
+            f"{task.task}: its `parity`, {task.kind.parity!r}, is {parity!r}, neither paper nor sound."
+        )
     return parity
 
 
@@ -432,7 +434,7 @@ def _rows_report(
 
 def _prompts(task: Task, source: Source, rows: Sequence[PreparedRow], options: DataOptions) -> str:
     """What the prompts are, for signatures."""
-    tokens = f"+{template_hash(task.instruction)}" if task.instruction else ""
+    tokens = f"+{template_hash(task.kind.instruction)}" if task.kind.instruction else ""
     tokens += f"+{PAPER}" if parity_of(task, options) == PAPER else ""
     if source.prompts:
         return source.prompts(rows) + tokens

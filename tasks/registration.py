@@ -12,8 +12,7 @@ Those that are not installed are named by `--custom-suites FILE.py` or the varia
 import logging
 import shlex
 import sys
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
@@ -25,7 +24,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from cultureval.runtime.errors import CulturevalError, described, escaped, wrong_settings
-from cultureval.runtime.settings import Settings, current_settings, field_names, variable_of
+from cultureval.runtime.settings import Settings, current_settings, field_names
 from cultureval.tasks.suite import Benchmark, Suite, Task
 
 logger = logging.getLogger(__name__)
@@ -39,137 +38,99 @@ class Registered:
     """All suites that were found.
 
     Attributes:
-        suites: By name, in the order in which they are listed.
+        suites: By name: ours, those of packages, those that a user names.
         tasks: By name, suite by suite.
-        places: Where each suite was found, by name.
-        custom: Names of the suites that are not installed.
+        places: Where each suite that is not ours was found, by name.
         failures: Name of an entry point -> why its suite cannot be used.
     """
 
     suites: dict[str, Suite] = field(default_factory=dict)
     tasks: dict[str, Task] = field(default_factory=dict)
     places: dict[str, str] = field(default_factory=dict)
-    custom: set[str] = field(default_factory=set)
     failures: dict[str, str] = field(default_factory=dict)
 
-    def from_others(self) -> set[str]:
-        """Names of the suites that are not ours."""
-        return {name for name, place in self.places.items() if place != "cultureval"}
+    def add(self, suite: Suite, place: str) -> None:
+        """Adds a suite, none of whose names another one has: LightEval knows tasks and groups by their names alone."""
+        if self.suites.get(suite.name) == suite:  # an installed one that is named, too
+            return
+        tasks = suite.tasks()
+        new = {suite.name, *(name for task in tasks for name in (task.group, task.task))}
+        known = {*self.suites, *(name for task in self.tasks.values() for name in (task.group, task.task))}
+        if shared := sorted(new & known):
+            raise CulturevalError(
+                f"Two suites have the name {shared[0]!r}. Rename one of them, or leave the suite {suite.name!r} out."
+            )
+        if len({task.task for task in tasks}) < len(tasks):
+            raise CulturevalError(f"The suite {suite.name!r} has two tasks of one name.")
+        options = {option.name: option for other in self.suites.values() for option in other.options}
+        for option in suite.options:
+            if option.name in field_names() or options.get(option.name, option) != option:
+                raise CulturevalError(f"The suite {suite.name!r}: there is another option named {option.name!r}.")
+        self.suites[suite.name] = suite
+        self.tasks.update({task.task: task for task in tasks})
+        if place:
+            self.places[suite.name] = place
 
 
 def registered(settings: Settings | None = None) -> Registered:
     """The suites under these (or the current) settings; found once for each list of custom suites."""
-    return _registered((settings or current_settings()).custom_suites)
-
-
-@cache
-def _registered(custom: tuple[str, ...]) -> Registered:
-    return find_suites(custom)
+    return find_suites((settings or current_settings()).custom_suites)
 
 
 def unknown_name_hint() -> str:
-    """What to add to the error about an unknown task or suite: which suites could not be loaded, if any."""
-    return "".join(f" {failure}." for failure in registered().failures.values())
-
-
-def unknown_suite_hint() -> str:
-    """As `unknown_name_hint`, where a suite is missing: how one that is not installed is named."""
-    how = "A suite that is not installed is named by --custom-suites, or CULTUREVAL_CUSTOM_SUITES"
-    return f" {how}.{unknown_name_hint()}"
+    """What to add to the error about an unknown task or suite: how one is named, and which could not be loaded."""
+    failures = "".join(f" {failure}." for failure in registered().failures.values())
+    return f" A suite that is not installed is named by --custom-suites, or CULTUREVAL_CUSTOM_SUITES.{failures}"
 
 
 def mirror_arguments(suite: str) -> str:
     """The arguments that name a suite to `cultureval mirror`, for messages."""
-    places = current_settings().custom_suites if suite in registered().custom else ()
-    return " ".join([suite, *(f"--custom-suites {shlex.quote(place)}" for place in places)])
+    custom = [place for place in current_settings().custom_suites if registered().places.get(suite) == place]
+    return " ".join([suite, *(f"--custom-suites {shlex.quote(place)}" for place in custom)])
 
 
-def find_suites(custom: Sequence[str] = ()) -> Registered:
-    """Finds all suites.
-
-    An installed suite of another package that cannot be used is left out with a warning.
+@cache
+def find_suites(custom: tuple[str, ...] = ()) -> Registered:
+    """Finds all suites; an installed one of another package that cannot be used is left out with a warning.
 
     Args:
         custom: Suites that are not installed: paths of .py files, or names of modules.
 
     Raises:
-        CulturevalError: A custom suite cannot be used, or shares its name, a task, a group or an option's name or
-            variable with another suite.
+        CulturevalError: A custom suite cannot be used, or shares a name with another one.
     """
     found = Registered()
     for name in OURS:
         for suite in _suites_of(import_module(f"cultureval.tasks.{name}.benchmarks").SUITE, name):
-            _add(found, suite, "cultureval")
+            found.add(suite, "")
     for entry in entry_points(group=GROUP):
         try:
             for suite in _suites_of(_loaded(entry), entry.name):
-                _add(found, suite, _package(entry))
+                found.add(suite, escaped(entry.value))
         except CulturevalError as error:
-            found.failures[entry.name] = f"The suite {entry.name!r} of {_package(entry)} is left out: {error}".rstrip(
-                "."
-            )
+            package = f"the package {entry.dist.name}" if entry.dist else escaped(entry.value)
+            found.failures[entry.name] = f"The suite {entry.name!r} of {package} is left out: {error}".rstrip(".")
             logger.warning("%s.", found.failures[entry.name])
     for place in custom:
-        option = f"--custom-suites {escaped(place)}"
-        for suite in _custom(option, place):
-            if suite.name not in found.suites:
-                found.custom.add(suite.name)
-            _add(found, suite, option)
-    ordered = sorted(found.suites.values(), key=lambda suite: (suite.order, suite.name))
-    tasks = {task.task: task for suite in ordered for task in suite.tasks()}
-    return replace(found, suites={suite.name: suite for suite in ordered}, tasks=tasks)
+        try:
+            for suite in _custom(place):
+                found.add(suite, place)
+        except CulturevalError as error:
+            raise CulturevalError(f"--custom-suites {escaped(place)}: {error}") from error
+    return found
 
 
 def _suites_of(offered: Any, name: str) -> tuple[Suite, ...]:
     """The suites of what a module offers: some suites, or benchmarks, which become one suite of that name."""
     if isinstance(offered, list | tuple) and offered and all(isinstance(one, Benchmark) for one in offered):
-        return (_suite_of(name, tuple(offered)),)
+        try:
+            return (Suite(name, " and ".join(one.name for one in offered), tuple(offered)),)
+        except ValidationError as error:
+            raise CulturevalError(f"{wrong_settings(error)}.") from error
     suites = offered if isinstance(offered, tuple) else (offered,)
     if not suites or not all(isinstance(one, Suite) for one in suites):
         raise CulturevalError("it offers neither a list of cultureval.Benchmark nor a Suite.")
     return suites
-
-
-def _suite_of(name: str, benchmarks: tuple[Benchmark, ...]) -> Suite:
-    try:
-        return Suite(name, " and ".join(one.name for one in benchmarks), benchmarks)
-    except ValidationError as error:
-        raise CulturevalError(f"{wrong_settings(error)}.") from error
-
-
-def _add(found: Registered, suite: Suite, place: str) -> None:
-    """Adds a suite to those found, if it shares no name with them; the same suite again changes nothing.
-
-    LightEval identifies tasks by name only, and averages groups across suites.
-    """
-    if found.suites.get(suite.name) == suite:
-        return
-    names = [name for task in suite.tasks() for name in dict.fromkeys((task.group, task.task))]
-    tasks = [task.task for task in suite.tasks()]
-    twice = next((name for name in tasks if tasks.count(name) > 1), None)
-    if twice:
-        raise CulturevalError(f"The suite {suite.name!r} of {place} has two tasks named {twice!r}.")
-    for other in found.suites.values():
-        theirs = {name for task in other.tasks() for name in (task.group, task.task)} | {other.name}
-        shared = next((name for name in (suite.name, *names) if name in theirs), None)
-        if shared:
-            raise CulturevalError(
-                f"Two suites have the name {shared!r}: {other.name!r} of {found.places[other.name]} and "
-                f"{suite.name!r} of {place}. Rename one of them, or leave one suite out."
-            )
-    _refuse_shared_options(suite, found.suites.values())
-    found.suites[suite.name], found.places[suite.name] = suite, place
-
-
-def _refuse_shared_options(suite: Suite, others: Iterable[Suite]) -> None:
-    """Suites may share an option, but not its name or variable alone."""
-    ours = {"name": field_names(), "variable": list(map(variable_of, field_names()))}
-    known = [option for other in others for option in other.options]
-    for option in suite.options:
-        for part in ("name", "variable"):
-            value = getattr(option, part)
-            if value in ours[part] or any(value == getattr(other, part) and option != other for other in known):
-                raise CulturevalError(f"The suite {suite.name!r} has an option with the {part} of another, {value!r}.")
 
 
 def _loaded(entry: EntryPoint) -> Any:
@@ -179,29 +140,23 @@ def _loaded(entry: EntryPoint) -> Any:
         raise CulturevalError(f"it cannot be loaded: {described(error)}") from error
 
 
-def _package(entry: EntryPoint) -> str:
-    package = f"the package {entry.dist.name}" if entry.dist else "an unknown package"
-    return f"{package} ({escaped(entry.value)})"
-
-
-def _custom(option: str, place: str) -> Iterator[Suite]:
+def _custom(place: str) -> tuple[Suite, ...]:
     """The suites of a module or file that a user names."""
     try:
         file = Path(place).expanduser()
-        module = _load_file(file) if file.suffix == ".py" else import_module(place)
-        offered = getattr(module, "SUITE", None) or getattr(module, "BENCHMARKS", None)
-        yield from _suites_of(offered, module.__name__.rpartition(".")[2])
+        module = _load_file(file.resolve()) if file.suffix == ".py" else import_module(place)
+    except CulturevalError:
+        raise
     except ValidationError as error:
-        raise CulturevalError(f"{option}: {error.title}: {wrong_settings(error)}.") from error
-    except CulturevalError as error:
-        raise CulturevalError(f"{option}: {error}") from error
+        raise CulturevalError(f"{error.title}: {wrong_settings(error)}.") from error
     except (Exception, SystemExit) as error:
-        raise CulturevalError(f"{option}: it cannot be loaded: {described(error)}") from error
+        raise CulturevalError(f"it cannot be loaded: {described(error)}") from error
+    offered = getattr(module, "SUITE", None) or getattr(module, "BENCHMARKS", None)
+    return _suites_of(offered, module.__name__.rpartition(".")[2])
 
 
 def _load_file(file: Path) -> ModuleType:
     """The module of a file, under the file's name; loaded once."""
-    file = file.resolve()
     name = file.stem
     if not file.is_file():
         raise CulturevalError("there is no such file.")
@@ -211,13 +166,13 @@ def _load_file(file: Path) -> ModuleType:
     at = getattr(there, "__file__", None) or getattr(there, "origin", None)
     if there and (not at or Path(at).resolve() != file):
         raise CulturevalError(f"there is another module named {name!r} ({at}); rename the file.")
-    if name in sys.modules:
-        return sys.modules[name]
-    spec = spec_from_file_location(name, file)
-    sys.modules[name] = module = module_from_spec(spec)
-    try:
-        spec.loader.exec_module(module)
-    except BaseException:
-        del sys.modules[name]
-        raise
-    return module
+    if name not in sys.modules:
+        spec = spec_from_file_location(name, file)
+        assert spec and spec.loader
+        sys.modules[name] = module_from_spec(spec)
+        try:
+            spec.loader.exec_module(sys.modules[name])
+        except BaseException:
+            del sys.modules[name]
+            raise
+    return sys.modules[name]

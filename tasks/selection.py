@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from cultureval.runtime.errors import CulturevalError, did_you_mean
-from cultureval.runtime.smollm2 import SHORT
-from cultureval.tasks.catalogue import all_tasks, groups, kind_of, name_and_shots, suites, task_names
+from cultureval.tasks.catalogue import all_tasks, groups, name_and_shots, suites
 from cultureval.tasks.registration import unknown_name_hint
 
 
@@ -49,27 +48,11 @@ def tasks_named(name: str) -> list[str]:
     spellings |= {_plain(task): [task] for task in all_tasks()}
     if _plain(name) in spellings:
         return spellings[_plain(name)]
-    _refuse_generative_form(name)
-    if "/" in name or name == SHORT or os.path.isdir(name):
-        raise CulturevalError(
-            f"{name!r} is no task, group or suite, nor a file of them. If it is a model: `cultureval eval MODEL "
-            "TASKS...` takes one, ahead of the tasks; commands that read data alone, such as `check`, take none."
-        )
     known = dict.fromkeys([*suites(), *groups(), *all_tasks()])
     raise CulturevalError(
         f"There is no task, group or suite {name!r}.{did_you_mean(name, known)} `cultureval tasks` lists them."
         f"{unknown_name_hint()}"
     )
-
-
-def _refuse_generative_form(name: str) -> None:
-    """Says why there is no generative form (`cvlue_gen_vd`) of tasks that exist."""
-    scored = name.replace("_gen", "", 1)
-    if scored == name or not (_plain(scored) in map(_plain, task_names()) or scored in suites()):
-        return
-    reasons = dict.fromkeys(why for task in tasks_named(scored) if (why := kind_of(task).not_generated))
-    why = "; ".join(reasons) or "its answers are generated already, which is one form for all models"
-    raise CulturevalError(f"{scored} has no generative form {name!r}: {why}.")
 
 
 def _spread(names: list[str]) -> list[str]:

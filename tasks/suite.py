@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field
-from functools import cached_property
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -11,10 +11,11 @@ from pydantic import AfterValidator, ConfigDict
 from pydantic.dataclasses import dataclass
 
 from cultureval.metrics.declared import Metrics
-from cultureval.prompts.preparation import Prepare, PreparedRow
+from cultureval.prompts.cells import image_cell
+from cultureval.prompts.preparation import Preparation, Prepare, PreparedRow, Row
 from cultureval.runtime.data.row_files import PlacedRow
 from cultureval.runtime.dotted_names import load_attribute
-from cultureval.runtime.errors import CulturevalError
+from cultureval.runtime.errors import BadRow, CulturevalError, MissingColumn, described
 from cultureval.runtime.settings import Option
 
 STRICT = ConfigDict(extra="forbid", arbitrary_types_allowed=True)
@@ -51,11 +52,8 @@ class Instrument:
     Attributes:
         name: Returns its name for the signature of the scores.
         check: Tries it, before any answer is generated; raises CulturevalError where it cannot be used.
-        before_generation: Whether the check also runs under stock LightEval, which would otherwise generate for hours
-            answers that cannot be scored.
+        before_generation: Whether stock LightEval checks it, too: what takes hours could not be scored.
         sources: Returns hub ids of the models, and addresses of the files, that `cultureval mirror` fetches.
-        lacking: Returns why some of the metrics cannot be computed, so that only they are left out; "" where all can.
-        without: The settings, by name, under which these metrics are left out.
         needs: What a machine needs for it, as `cultureval tasks` lists it: "BERTScore model"; "" for nothing.
     """
 
@@ -63,8 +61,6 @@ class Instrument:
     check: Callable[[], None] = lambda: None
     before_generation: bool = False
     sources: Callable[[], tuple[str, ...]] = tuple
-    lacking: Callable[[], str] | None = None
-    without: Mapping[str, Any] = field(default_factory=dict, hash=False)
     needs: str = ""
 
 
@@ -84,12 +80,11 @@ class Kind:
         rows_per_item: Rows that are scored together as one item, which a limit must not cut.
         few_shot_prompt: As `prompt`, where the prompt differs after few-shot examples.
         judge_templates: Templates for judges of the answers, where CULTUREVAL_JUDGE names judges.
-        not_generated: Of tasks whose choices are scored and that have no generative form: why.
         parity: How prompts become tokens: "paper", as `lighteval vllm` makes them, or "sound"; `{name}` is replaced by
             the value of that option of a suite. Without it they are sound, and the results say nothing of it.
         instruction: The template that the kind adds to every prompt, for signatures.
         template: The text of the prompt's template, for benchmarks in one file; its slots are what `row` returns.
-        rows: Makes the conversion of rows from a benchmark's function `row`.
+        rows: From what a benchmark's function `row` returns to a prepared row.
     """
 
     name: str
@@ -103,11 +98,10 @@ class Kind:
     rows_per_item: int = 1
     few_shot_prompt: Callable[..., Any] | None = None
     judge_templates: tuple[str, ...] = ()
-    not_generated: str = ""
     parity: str = ""
     instruction: str = ""
     template: str = ""
-    rows: Callable[[Callable[..., Any]], Prepare] | None = None
+    rows: Callable[[Mapping[str, Any], Preparation], PreparedRow] | None = None
 
 
 @dataclass(frozen=True, config=STRICT)
@@ -117,31 +111,28 @@ class Source:
     Attributes:
         repo: `org/name`: the folder below a data root and, where `on_hub`, the hub's data set.
         form: "curated" (QIMMA's own copy, prompts included) or "original".
-        as_curated: Whether an original gives the rows of the curated copy, and is read where that is not there.
         prepare: Conversion of one of its rows to the suite's schema.
+        as_curated: Whether an original gives the rows of the curated copy, and is read where that is not there.
         splits: Names of the evaluated split, the preferred first; all of them together where `pool_splits`.
         few_shot_splits: Names of the split of few-shot examples, the preferred first.
         pool_configs: Whether a subset is all of the source, so that its configs are pooled.
         files: Glob patterns of the data files where the folder declares no config; `{subset}` is the subset's name.
-        columns: Names of columns that `prepare` reads and `--columns` may rename, of sources that nobody could see.
+        columns: Columns that `--columns` may rename, of sources that nobody could see.
         subset_of: The subset that a row belongs to, for tables that hold several.
-        find: Finds a task's files (evaluated, few-shot) below the source's folder, where configs, splits and patterns
-            cannot; two empty lists where they are missing.
+        find: Finds a task's files (evaluated, few-shot) below the folder, where splits and patterns cannot.
         read: Builds a task's rows from its files, where a row is not one record of one file (joins, sampling).
         complete: Adds to the rows of the files what needs all of them; takes the rows, the task, the source's folder.
-        check: Checks all prepared rows together (for a duplicated id), by raising
-            CulturevalError.
+        check: Raises CulturevalError where all prepared rows together are wrong (a duplicated id).
         notes: Sentences for the results about all prepared rows.
         other_data: A sentence where the prepared rows are not the published ones; "" where they are.
         prompts: What signatures call the prompts of all prepared rows, where the template's hash does not tell.
-        caveat: What a reader of scores on this copy must know, printed once below the table of a run.
-        reorder: Puts all prepared rows into the order in which they are written (`patches/lighteval/row_order.py`).
-        archive: A public .tar.gz of a source that is not on the hub, which `cultureval mirror` unpacks.
-        archive_files: `fnmatch` patterns of the files to unpack, below its top folder.
+        caveat: What a reader of scores on this copy must know, printed below the table of a run.
+        reorder: Puts all prepared rows into the order in which they are written.
+        on_hub: Whether the hub has it; else it is an `archive`, or people ask for it.
+        archive: A public .tar.gz, which `cultureval mirror` unpacks: `archive_files` are `fnmatch` patterns in it.
         revision: Branch, tag or commit; None is the hub's default branch.
-        unreadable: Numbers, from 0, of published rows that are known to be broken. They are left out and listed, and do
-            not count towards the broken rows that stop a run.
-        licence: The source's licence, as its card or paper states it.
+        unreadable: Numbers, from 0, of published rows that are broken: left out and listed, they stop no run.
+        licence: As its card or paper states it.
         how_to_get: How people get it where it is not on the hub, or gated.
         gated: Whether who gets it accepts terms, so that its texts are never uploaded.
     """
@@ -219,8 +210,8 @@ class Benchmark:
         language: ISO 639 code.
         domain: The paper's domain, under which benchmarks are averaged.
         group: LightEval's group, whose subsets are averaged with equal weights; "": the name.
-        sources: The copies of its data, the preferred first; (): `repo`.
-        subsets: (): one, of the benchmark's name.
+        sources: The copies of its data, the preferred first; of one file that of `repo`.
+        subsets: Of one file one, of the benchmark's name.
         template: Prompt template of original rows (named as in `prompts.templates`), where the kind has none; `{name}`
             is replaced by the value of that option of a suite.
         images: Whether its prompts hold images, so that only vision-language models can run it.
@@ -248,31 +239,27 @@ class Benchmark:
     group_rows: Mapping[str, int] = field(default_factory=dict, hash=False)
 
     def __post_init__(self) -> None:
-        """Refuses a benchmark without data."""
+        """Makes the source and the subset of a benchmark in one file; refuses one without data."""
         if self.repo and not (self.row and self.kind.rows):
             raise ValueError(f"{self.name}: `repo` needs `row`, and multiple_choice, generate or judged as its kind")
         if not (self.repo or self.sources or all(subset.sources for subset in self.subsets) and self.subsets):
             raise ValueError(f"{self.name}: give `repo`, the hub's data set")
-
-    @cached_property
-    def _own_source(self) -> Source:
-        """The source of `repo`."""
-        assert self.row and self.kind.rows
-        return Source(
-            self.repo,
-            "original",
-            self.kind.rows(self.row),
-            splits=(self.split,),
-            few_shot_splits=(self.few_shot_split,) if self.few_shot_split else (),
-            pool_configs=not self.config,
-        )
+        if self.repo:
+            source = Source(
+                self.repo,
+                "original",
+                partial(_own_row, self.row, self.kind.rows),
+                splits=(self.split,),
+                few_shot_splits=(self.few_shot_split,) if self.few_shot_split else (),
+                pool_configs=not self.config,
+            )
+            aliases = (self.config,) if self.config else ()
+            object.__setattr__(self, "sources", (source,))
+            object.__setattr__(self, "subsets", (Subset(self.name, "", aliases=aliases, register="standard"),))
 
     def tasks(self, suite: str) -> list["Task"]:
         """One task a subset."""
-        subsets = self.subsets or (
-            Subset(self.name, key="", aliases=(self.config,) if self.config else (), register="standard"),
-        )
-        return [self._task(suite, self.group or self.name, subset) for subset in subsets]
+        return [self._task(suite, self.group or self.name, subset) for subset in self.subsets]
 
     def _task(self, suite: str, group: str, subset: Subset) -> "Task":
         key = _name(subset.name) if subset.key is None else subset.key
@@ -285,7 +272,7 @@ class Benchmark:
             domain=self.domain,
             kind=self.kind,
             template=self.kind.template.replace("{", "{{").replace("}", "}}") or subset.template or self.template,
-            sources=subset.sources or self.sources or (self._own_source,),
+            sources=subset.sources or self.sources,
             subset_names=tuple(dict.fromkeys((subset.name, *([key] if key else []), *subset.aliases))),
             expected_rows=subset.rows,
             group_rows=self.group_rows,
@@ -295,6 +282,24 @@ class Benchmark:
             shared_items=self.shared_items,
             mean=subset.mean,
         )
+
+
+def _own_row(
+    function: Callable[[Row], Any], rows: Callable[..., PreparedRow], row: Row, preparation: Preparation
+) -> PreparedRow:
+    """A prepared row by a benchmark's function `row`, and the conversion of its kind."""
+    try:
+        given = function(row)
+    except KeyError as error:
+        raise MissingColumn(f"no column {error}; columns found: {', '.join(map(str, row))}") from error
+    except CulturevalError:
+        raise
+    except Exception as error:  # the function of a benchmark's author
+        raise BadRow("row", described(error), "cannot be converted by the benchmark's function `row`") from error
+    if not isinstance(given, Mapping):
+        raise CulturevalError(f"The function `row` returned {type(given).__name__}, not a dictionary.")
+    image = {"image": image_cell(given, "image", preparation.folder)} if "image" in given else {}
+    return rows(given, preparation) | image
 
 
 @dataclass(frozen=True, config=STRICT)
@@ -331,34 +336,9 @@ class Task:
     mean: str | None = None
 
     @property
-    def metric_set(self) -> str:
-        """The name of its kind."""
-        return self.kind.name
-
-    @property
-    def task_type(self) -> str:
-        """Such as "MCQ"."""
-        return self.kind.task_type
-
-    @property
-    def declared(self) -> Metrics:
-        """What is declared of its metrics, by name, the headline first."""
-        return self.kind.declared
-
-    @property
     def metrics(self) -> tuple[str, ...]:
         """Names of the metrics in the results, the headline first."""
         return tuple(self.kind.declared)
-
-    @property
-    def parity(self) -> str:
-        """See `Kind`."""
-        return self.kind.parity
-
-    @property
-    def instruction(self) -> str:
-        """See `Kind`."""
-        return self.kind.instruction
 
     def expected(self, form: str) -> int | None:
         """Rows of the published subset in that form, where known."""
@@ -367,11 +347,15 @@ class Task:
 
     def as_record(self) -> dict[str, Any]:
         """The task as `cultureval tasks --json` prints it; `source` is the original, `curated` QIMMA's copy."""
-        fields = ("task", "suite", "benchmark", "group", "subset", "domain", "task_type", "language", "register")
-        record: dict[str, Any] = {name: getattr(self, name) for name in (*fields, "images")}
+        fields = ("task", "suite", "benchmark", "group", "subset", "domain", "language", "register", "images")
         repos = {source.form: source.repo for source in reversed(self.sources)}
-        record |= {"metrics": list(self.metrics), "source": repos["original"], "curated": repos.get("curated")}
-        return record | {"expected_rows": self.expected_rows}
+        return {name: getattr(self, name) for name in fields} | {
+            "task_type": self.kind.task_type,
+            "metrics": list(self.metrics),
+            "source": repos["original"],
+            "curated": repos.get("curated"),
+            "expected_rows": self.expected_rows,
+        }
 
 
 @dataclass(frozen=True, config=STRICT)
@@ -406,31 +390,21 @@ class Suite:
         title: One line that says what it measures.
         benchmarks: Its table of benchmarks, in the order in which tasks are listed.
         options: Its own options; each is also one of `cultureval eval`.
-        of_model: The function that takes a model's type (`qwen3_vl`) and returns the values of the suite's options
-            that follow from it; values that people give come first.
-        before_run: The function that checks the selected tasks of the suite (`["cvlue_vg|0"]`) before a model is
-            loaded: it returns warnings to print, or raises CulturevalError.
-        comparison: The function that is the command `cultureval compare <name>`.
-        analysis: The function that is the command `cultureval analyze <name>`.
+        of_model: From a model's type (`qwen3_vl`) to values of the suite's options; those that people give come first.
+        comparison: The command `cultureval compare <name>`.
+        analysis: The command `cultureval analyze <name>`.
         ratings: Its human ratings (`reports.human_ratings.HumanRatings`), for `cultureval agreement <name>`.
-        submissions: Scorers of submission files in an official format, by the name in `cultureval score NAME`: the
-            suite's, or one that begins with it and `-`. Each takes the gold file, the list of submission files and the
-            output folder, writes tables and plots there, and returns `reports.submissions.ScoredSubmissions`: the text
-            to print, and the scores, which go into results files.
-        outputs: The function that scores outputs that were made elsewhere, for `cultureval score <name>`: takes the
-            list of files and the output folder, writes results files there, and returns the text to print.
-        picture: The function that draws a saved sample for `cultureval show`: takes a row of the details and the file
-            to write, and returns what its colours mean, or None for a sample without a picture.
-        tables: The function that declares its tables: takes the tasks of a run (without `|k`) with the names of their
-            scores, and returns a list of `runs.table.Table`; None: a row a group, and their average.
-        run_files: The function that writes more files of a finished run (a `runs.record.Run`) into its output
-            folder, after results and details are saved; it returns sentences to print.
-        charts: The function that draws the suite's charts of a leaderboard: takes a table of it
-            (`reports.leaderboard.board.BoardTable`), and returns a list of `reports.charts.Chart`.
-        averages: The function that gives its paper's averages over several groups (a list of `Average`), for other
-            harnesses; that of the suite's own name is a row of `cultureval compare`, too.
-        page: Where its documentation is, a path below the repository or an address; `cultureval tasks` prints it.
-        order: Suites are listed by this number, then by name; ours come first.
+        submissions: Scorers of submission files by their names in `cultureval score NAME`, from the gold file, the
+            submissions and the output folder to `reports.submissions.ScoredSubmissions`.
+        outputs: Scores outputs made elsewhere, for `cultureval score <name>`, from files and output folder to a text.
+        picture: Draws a saved sample for `cultureval show`, from a row of the details and the file to write; returns
+            what its colours mean, or None for a sample without a picture.
+        tables: From the tasks of a run (without `|k`) with the names of their scores to a list of `runs.table.Table`;
+            None: a row a group, and their average.
+        run_files: Writes more files of a finished run (`runs.record.Run`) into its output folder; returns sentences.
+        charts: From a table of a leaderboard (`BoardTable`) to a list of `reports.charts.Chart`.
+        averages: Gives its paper's averages over several groups, a list of `Average`.
+        page: Its documentation, a path below the repository or an address; `cultureval tasks` prints it.
     """
 
     name: Name
@@ -438,7 +412,6 @@ class Suite:
     benchmarks: tuple[Benchmark, ...] = field(hash=False)
     options: tuple[Option[Any], ...] = ()
     of_model: Function = None
-    before_run: Function = None
     comparison: Function = None
     analysis: Function = None
     ratings: Any = None
@@ -450,7 +423,6 @@ class Suite:
     charts: Function = None
     averages: Function = None
     page: str = ""
-    order: int = 1000
 
     def part(self, field: str) -> Any:
         """The value of a field, loaded where the field holds a dotted string, which must name such an object."""

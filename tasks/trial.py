@@ -63,8 +63,9 @@ def try_file(file: Path, options: DataOptions) -> list[Trial]:
         CulturevalError: The file cannot be loaded, or a source or column is missing.
     """
     forget_files()  # its data may have changed since an earlier trial of this process
-    (name,) = find_suites([str(file)]).custom or {""}
-    return [try_task(task, options) for task in find_suites([str(file)]).suites[name].tasks()]
+    found = find_suites((str(file),))
+    named = [suite for name, suite in found.suites.items() if found.places.get(name) == str(file)]
+    return [try_task(task, options) for suite in named for task in suite.tasks()]
 
 
 def try_task(task: Task, options: DataOptions) -> Trial:

@@ -54,7 +54,8 @@ Rate the answer to the question $question
 
 $answer
 
-Reply with: Clarity: X/5
+Reply with this line:
+Clarity: X/5
 """
 
 

@@ -122,7 +122,7 @@ def _tables(rows: Sequence[ManifestRow], verdicts: Sequence[Mapping[str, Any]]) 
     frame = pandas.DataFrame(
         {
             "benchmark": task.benchmark if task else row.source,
-            "task type": task.task_type if task else "",
+            "task type": task.kind.task_type if task else "",
             "domain": task.domain if task else "",
             "subset": row.subset,
             "decision": row.decision,

@@ -13,6 +13,8 @@ from functools import partial
 from typing import Any
 
 from cultureval.metrics.alqasida import names
+from cultureval.metrics.alqasida.dialect_models import check_models, model_names, models_signature
+from cultureval.metrics.alqasida.translation import check_flores200, flores200_signature, flores200_source
 from cultureval.metrics.declared import Metrics
 from cultureval.prompts.alqasida import rows
 from cultureval.prompts.preparation import Prepare
@@ -23,36 +25,15 @@ from cultureval.tasks.alqasida.sets import which_prompts
 from cultureval.tasks.suite import Benchmark, Instrument, Kind, Source, Subset, Suite
 
 METRICS = "cultureval.metrics.alqasida.lighteval"
-CLASSIFIER_MODELS = "cultureval.metrics.alqasida.dialect_models"
-FLORES200 = "cultureval.metrics.alqasida.translation"
 NEW_TOKENS = 128  # as the paper's program, which has no stop string
 
 
 def request_signature(metrics: Metrics = names.FIDELITY) -> str:
     """The models that score replies to requests, and the profiles, for score signatures."""
-    from cultureval.metrics.alqasida.dialect_models import models_signature
-
     return f"{models_signature()},profiles={'+'.join(names.profiles_of(metrics, names.chosen_profiles()))}"
 
 
-def _translation_signature() -> str:
-    from cultureval.metrics.alqasida.dialect_models import models_signature
-    from cultureval.metrics.alqasida.translation import flores200_signature
-
-    return f"{flores200_signature()},{models_signature()}"
-
-
-def _translation_models() -> tuple[str, ...]:
-    from cultureval.metrics.alqasida.dialect_models import model_names
-    from cultureval.metrics.alqasida.translation import flores200_source
-
-    return (*model_names(), *flores200_source())
-
-
-check_models = lazy_call(f"{CLASSIFIER_MODELS}:check_models")
-CLASSIFIERS = Instrument(
-    request_signature, check_models, sources=lazy_call(f"{CLASSIFIER_MODELS}:model_names"), needs="dialect classifiers"
-)
+CLASSIFIERS = Instrument(request_signature, check_models, sources=model_names, needs="dialect classifiers")
 CROSS_LINGUAL = Kind(
     *("alqasida_cross", "generation", names.FIDELITY, rows.request_prompt, lazy_call(f"{METRICS}:fidelity_metrics")),
     generation_size=NEW_TOKENS,
@@ -74,9 +55,9 @@ TRANSLATION = Kind(
     lazy_call(f"{METRICS}:translation_metrics"),
     NEW_TOKENS,
     instrument=Instrument(
-        _translation_signature,
-        lambda: all_of([lazy_call(f"{FLORES200}:check_flores200"), check_models]),
-        sources=_translation_models,
+        lambda: f"{flores200_signature()},{models_signature()}",
+        lambda: all_of([check_flores200, check_models]),
+        sources=lambda: (*model_names(), *flores200_source()),
         needs="spBLEU's tokenizer",
     ),
 )
@@ -86,7 +67,6 @@ REPOSITORY = "JHU-CLSP/al-qasida"
 COMMIT = "34e4dba"
 GITHUB = "https://github.com/{}/archive/{}.tar.gz"
 FLORES_FILES = "https://dl.fbaipublicfiles.com/nllb/flores200_dataset.tar.gz"
-FLORES_PATTERNS = ("*_Arab.*", "*eng_Latn.*")
 FLORES_LICENCE = "CC-BY-SA-4.0; its authors ask not to re-host it as text that crawlers read"
 MADAR_FORM = (
     "MADAR-26 by the form at https://camel.abudhabi.nyu.edu/madar-parallel-corpus (MADAR.corpus.*.tsv, any sub-folder)"
@@ -97,19 +77,19 @@ TWEETS = (
 )
 
 
-def _source(repo: str, form: str, licence: str, prepare: Prepare, **settings: Any) -> Source:
-    fixed = {"find": sets.find_corpus, "read": sets.read_corpus, "on_hub": False}
-    fixed |= {"prompts": which_prompts} if prepare is rows.prepare_request else {}
-    return Source(repo, form, prepare, licence=licence, **fixed | settings)
+def _source(repo: str, licence: str, prepare: Prepare, **settings: Any) -> Source:
+    own = {"form": "original", "as_curated": True, "find": sets.find_corpus, "read": sets.read_corpus, "on_hub": False}
+    own |= {"prompts": which_prompts} if prepare is rows.prepare_request else {}
+    return Source(repo, prepare=prepare, licence=licence, **own | settings)
 
 
 def _sources(corpus: str, prepare: Prepare) -> tuple[Source, ...]:
     """The ready-made file first, then the corpora that it is built from."""
     ready = _source(
         REPOSITORY,
-        "curated",
         "none stated; HABIBI CC-BY-NC, cross-lingual prompts Apache-2.0",
         prepare,
+        form="original" if corpus in sets.CROSS_LINGUAL else "curated",
         find=sets.find_ready,
         read=sets.read_ready,
         archive=GITHUB.format(REPOSITORY, COMMIT),
@@ -117,30 +97,18 @@ def _sources(corpus: str, prepare: Prepare) -> tuple[Source, ...]:
         revision=COMMIT,
         how_to_get=f"the files of https://github.com/{REPOSITORY}",
     )
-    built = {
-        "btec": ((REPOSITORY, "MADAR's own; its English side CC-BY", {"how_to_get": MADAR_FORM, "gated": True}),),
-        "flores": (
-            (REPOSITORY, FLORES_LICENCE, {"how_to_get": FLORES_FILES}),
-            (
-                "facebook/flores",
-                FLORES_LICENCE,
-                {"archive": FLORES_FILES, "archive_files": FLORES_PATTERNS},
-            ),
-            ("openlanguagedata/flores_plus", FLORES_LICENCE, {"on_hub": True, "gated": True}),
-        ),
-        "tweet": ((REPOSITORY, "X's terms: only ids are public", {"how_to_get": TWEETS, "gated": True}),),
-        "habibi": ((REPOSITORY, "CC-BY-NC per the repository, CC-BY-4.0 per drelhaj/Habibi", {}),),
-    }
-    if corpus not in built:
-        confusion = {"find": sets.find_language_confusion, "read": sets.read_language_confusion}
-        confusion |= {"archive": GITHUB.format("for-ai/language-confusion", "0cfdbb4"), "revision": "0cfdbb4"}
-        confusion |= {"archive_files": (sets.CONFUSION_ZIP,)}
-        return ready, _source(
-            "for-ai/language-confusion", "original", "Apache-2.0", prepare, as_curated=True, **confusion
-        )
-    return ready, *(
-        _source(repo, "original", terms, prepare, as_curated=True, **more) for repo, terms, more in built[corpus]
-    )
+    if corpus == "btec":
+        terms, madar = "MADAR's own; its English side CC-BY", {"how_to_get": MADAR_FORM, "gated": True}
+        return ready, _source(REPOSITORY, terms, prepare, **madar)
+    if corpus == "tweet":
+        return ready, _source(REPOSITORY, "X's terms: only ids are public", prepare, how_to_get=TWEETS, gated=True)
+    if corpus == "habibi":
+        return ready, _source(REPOSITORY, "CC-BY-NC per the repository, CC-BY-4.0 per drelhaj/Habibi", prepare)
+    if corpus == "flores":
+        archive = {"archive": FLORES_FILES, "archive_files": ("*_Arab.*", "*eng_Latn.*")}
+        own = _source(REPOSITORY, FLORES_LICENCE, prepare, how_to_get=FLORES_FILES)
+        return ready, own, _source("facebook/flores", FLORES_LICENCE, prepare, **archive)
+    return (ready,)
 
 
 def _requests(corpus: str, name: str, group: str, kind: Kind, sizes: dict[str, int]) -> Benchmark:
@@ -219,7 +187,6 @@ TEST = Suite(
     outputs="cultureval.reports.alqasida.scored_outputs:score_outputs",
     tables="cultureval.reports.alqasida.table:tables",
     page="docs/alqasida.md",
-    order=50,
 )
 DEVELOPMENT = Suite(
     name="alqasida_dev",
@@ -228,6 +195,5 @@ DEVELOPMENT = Suite(
     options=names.OPTIONS,
     tables="cultureval.reports.alqasida.table:development_tables",
     page="docs/alqasida.md",
-    order=51,
 )
 SUITE = (TEST, DEVELOPMENT)

@@ -15,7 +15,7 @@ import hashlib
 import io
 import json
 import re
-import zipfile
+from bisect import bisect
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from importlib.resources import files as package_files
@@ -23,19 +23,19 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from cultureval.prompts.alqasida.rows import LANGUAGES
-from cultureval.runtime.data.row_files import PlacedRow, csv_rows, read_rows, utf8_text
-from cultureval.runtime.errors import CulturevalError, MissingColumn, described
+from cultureval.runtime.data.row_files import PlacedRow, read_rows, utf8_text
+from cultureval.runtime.errors import CulturevalError, MissingColumn
 from cultureval.tasks.suite import Task
 
 Row = dict[str, Any]
 Files = tuple[list[Path], list[Path]]
 
-DIALECTS = ("dza", "egy", "kwt", "mar", "pse", "sau", "sdn", "syr")
 ORDER_SEED = sum(b"mena")  # 417
 MONOLINGUAL_ROWS, TRANSLATION_ROWS = 100, 200
 
 # Columns of NADI 2023's tables, and of what the repository's `MADAR-Obtain-Tweets.py` writes.
 NUMBERED = {"content": ("#2_content", "#4 Tweet Text"), "label": ("#3_label",)}
+CROSS_LINGUAL = ("okapi", "sharegpt", "cohere")
 READY_FOLDERS = {
     "btec": "btec/madar26",
     "flores": "wiki/flores",
@@ -45,41 +45,25 @@ READY_FOLDERS = {
     "sharegpt": "sharegpt",
     "cohere": "hehe",
 }
-CITIES = {
-    "dza": "Algiers",
-    "egy": "Cairo",
-    "mar": "Fes",
-    "pse": "Jerusalem",
-    "sau": "Riyadh",
-    "sdn": "Khartoum",
-    "syr": "Damascus",
-    "msa": "MSA",
-    "eng": "English",
+# Dialect -> its country in tables of tweets and lyrics, its city in MADAR, its code in FLORES ("": it is not there).
+PLACES = {
+    "dza": ("Algeria", "Algiers", ""),
+    "egy": ("Egypt", "Cairo", "arz_Arab"),
+    "kwt": ("Kuwait", "", ""),
+    "mar": ("Morocco", "Fes", "ary_Arab"),
+    "pse": ("Palestine", "Jerusalem", "ajp_Arab"),
+    "sau": ("Saudi_Arabia", "Riyadh", "ars_Arab"),
+    "sdn": ("Sudan", "Khartoum", ""),
+    "syr": ("Syria", "Damascus", "apc_Arab"),
 }
-FLORES_CODES = {
-    "egy": "arz_Arab",
-    "mar": "ary_Arab",
-    "pse": "ajp_Arab",
-    "sau": "ars_Arab",
-    "syr": "apc_Arab",
-    "msa": "arb_Arab",
-    "eng": "eng_Latn",
-}
-COUNTRIES = {
-    "dza": "Algeria",
-    "egy": "Egypt",
-    "kwt": "Kuwait",
-    "mar": "Morocco",
-    "pse": "Palestine",
-    "sau": "Saudi_Arabia",
-    "sdn": "Sudan",
-    "syr": "Syria",
-}
+DIALECTS = tuple(PLACES)
+COUNTRIES = {code: country for code, (country, _, _) in PLACES.items()}
+CITIES = {code: city for code, (_, city, _) in PLACES.items() if city} | {"msa": "MSA", "eng": "English"}
+FLORES_CODES = {code: flores for code, (_, _, flores) in PLACES.items() if flores}
+FLORES_CODES |= {"msa": "arb_Arab", "eng": "eng_Latn"}
 OWN_ITEMS = ("habibi", "tweet")  # the lyrics and tweets of each dialect are its own
-# Forms of each of the 8 instructions; 24 templates in all.
-INSTRUCTION_SIZES = (3, 4, 3, 3, 3, 2, 3, 3)
+INSTRUCTION_ENDS = (3, 7, 10, 13, 16, 18, 21, 24)  # of the forms of each of the 8 instructions among the templates
 TEMPLATES, PREFIXES = "dial8.json", "5shot_prefixes.json"
-CONFUSION_ZIP = "test_sets.zip"  # as the repository of the language-confusion benchmark has its sets
 
 
 class SetName(NamedTuple):
@@ -128,8 +112,10 @@ class PublishedSet(NamedTuple):
 def published_sets() -> dict[str, PublishedSet]:
     """The 28 monolingual and 24 cross-lingual sets, by corpus and dialect: `btec_egy`."""
     with package_files(__package__).joinpath("published_prompts.csv").open(encoding="utf-8", newline="") as stream:
-        rows = list(csv.DictReader(stream))
-    return {row["set"]: PublishedSet(_places(row["templates"]), row["prompts"]) for row in rows}
+        return {
+            row["set"]: PublishedSet(tuple(ord(letter) - ord("a") for letter in row["templates"]), row["prompts"])
+            for row in csv.DictReader(stream)
+        }
 
 
 def prompts_hash(prompts: Iterable[str]) -> str:
@@ -145,10 +131,6 @@ def which_prompts(rows: Sequence[Mapping[str, Any]]) -> str:
     return PUBLISHED if same else NOT_PUBLISHED
 
 
-def _places(letters: str) -> tuple[int, ...]:
-    return tuple(ord(letter) - ord("a") for letter in letters)
-
-
 # --- ready-made files -----------------------------------------------------------------------------------------------
 
 
@@ -156,7 +138,7 @@ def find_ready(folder: Path, task: Task) -> Files:
     """The set's csv file, with the templates if they are there, and the published few-shot examples."""
     name = set_of(task)
     data = folder / "data_processing" / "data"
-    if task.group.endswith("_cross"):
+    if name.corpus in CROSS_LINGUAL:
         file = data / "xling" / READY_FOLDERS[name.corpus] / f"{name.target}.csv"
     else:
         place = READY_FOLDERS[name.corpus] + ("-dev" if name.dev else "")
@@ -189,19 +171,18 @@ def find_corpus(folder: Path, task: Task) -> Files:
     """The files of a corpus, one a language, anywhere below the folder, and the templates."""
     name = set_of(task)
     languages = [name.source, name.target] if name.is_translation else [name.target]
-    files = [next(iter(_corpus_files(folder, name, code)), None) for code in languages]
+    files = [found[0] for code in languages if (found := _corpus_files(folder, name, code))]
     templates = [] if name.is_translation else _named(folder, TEMPLATES)[:1]
-    if None in files or not (name.is_translation or _has_dialect(files[0], templates, name)):
-        return [], []
-    return [file for file in files if file] + templates, _examples(folder, name)
+    there = len(files) == len(languages) and (name.is_translation or _has_dialect(files[0], templates, name))
+    return ([*files, *templates], _examples(folder, name)) if there else ([], [])
 
 
-def _has_dialect(file: Path | None, templates: list[Path], name: SetName) -> bool:
+def _has_dialect(file: Path, templates: list[Path], name: SetName) -> bool:
     """Whether the templates, and a table of several countries, also hold the dialect."""
-    if file is None or not templates or name.target not in json.loads(utf8_text(templates[0])):
+    if not templates or name.target not in json.loads(utf8_text(templates[0])):
         return False
     least = MONOLINGUAL_ROWS if _leftover(name) else 0
-    return name.corpus not in ("tweet", "habibi") or len(_sentences(file, name)) > least
+    return name.corpus not in OWN_ITEMS or len(_sentences(file, name)) > least
 
 
 def read_corpus(files: Sequence[Path], task: Task) -> Iterator[PlacedRow]:
@@ -271,18 +252,14 @@ def _corpus_files(folder: Path, name: SetName, code: str) -> list[Path]:
     if name.corpus == "habibi":
         return _named(folder, "arabicLyrics_cleaned.csv")
     split = "dev" if name.dev else "devtest"
-    # FLORES+ divides apc_Arab by glottocode, of which nort3139 is FLORES-200's North Levantine; it has no ajp_Arab.
-    stems = [FLORES_CODES[code], *(["apc_Arab_nort3139"] if code == "syr" else [])]
-    names = [f"{stem}.{suffix}" for stem in stems for suffix in (split, "parquet", "jsonl")]
-    return [
-        path for wanted in names for path in _named(folder, wanted) if split in path.parts or split == path.suffix[1:]
-    ]
+    return _named(folder, f"{FLORES_CODES[code]}.{split}")
 
 
 def _sentences(file: Path, name: SetName) -> list[tuple[str, str]]:
     """Ids and sentences of a corpus file's split or country, in its order."""
     if name.corpus == "flores":
-        return _flores_sentences(file)
+        lines = utf8_text(file).replace("\r\n", "\n").removesuffix("\n").split("\n")
+        return [(str(number), line.strip()) for number, line in enumerate(lines)]
     table = _table(file)
     if name.corpus == "btec":
         split = "dev" if name.dev else "test"
@@ -292,14 +269,6 @@ def _sentences(file: Path, name: SetName) -> list[tuple[str, str]]:
     country = COUNTRIES[name.target]
     rows = [(number, row) for number, row in enumerate(table) if _cell(row, file, label) == country]
     return [(str(number), _cell(row, file, column)) for number, row in rows]
-
-
-def _flores_sentences(file: Path) -> list[tuple[str, str]]:
-    if file.suffix in (".parquet", ".jsonl"):
-        rows = sorted(read_rows(file), key=lambda row: int(row["id"]))
-        return [(str(row["id"]), str(row["text"]).strip()) for row in rows]
-    lines = utf8_text(file).replace("\r\n", "\n").removesuffix("\n").split("\n")
-    return [(str(number), line.strip()) for number, line in enumerate(lines)]
 
 
 def _table(file: Path) -> list[Row]:
@@ -317,41 +286,7 @@ def _cell(row: Row, file: Path, column: str) -> str:
     raise MissingColumn(f"{file.name}: no column {column!r}; columns found: {', '.join(map(str, row))}")
 
 
-# --- requests in English --------------------------------------------------------------------------------------------
-
-
-def find_language_confusion(folder: Path, task: Task) -> Files:
-    """The Arabic file of the language-confusion benchmark from which a set was made, or the zip file that holds it."""
-    places = (folder / _language_confusion(task), folder / CONFUSION_ZIP)
-    return [file for file in places if file.is_file()][:1], []
-
-
-def read_language_confusion(files: Sequence[Path], task: Task) -> Iterator[PlacedRow]:
-    """Its rows, in which the request for Arabic names the dialect instead."""
-    name = set_of(task)
-    for file in files:
-        table = _zipped_rows(file, _language_confusion(task)) if file.suffix == ".zip" else read_rows(file)
-        rows = [row | {"prompt": _in_dialect(row, name)} for row in table]
-        for number, (row, place) in enumerate(zip(rows, same_requests(rows, name), strict=True)):
-            cluster = {"cluster": _cluster(name, place)}
-            yield PlacedRow(file.name, number, row | cluster | features_of(row, name, []), _of_set(file, name))
-
-
-def _language_confusion(task: Task) -> str:
-    corpus = set_of(task).corpus
-    return f"test_sets/crosslingual/{'complex_prompts' if corpus == 'cohere' else corpus}/ar.csv"
-
-
-def _zipped_rows(file: Path, member: str) -> list[Row]:
-    try:
-        with zipfile.ZipFile(file) as archive, archive.open(member) as stream:
-            return list(csv_rows(io.TextIOWrapper(stream, encoding="utf-8-sig", newline="")))
-    except (OSError, KeyError, ValueError, csv.Error, zipfile.BadZipFile) as error:
-        raise CulturevalError(f"{file}, {member}: it cannot be read ({described(error)}).") from error
-
-
-def _in_dialect(row: Row, name: SetName) -> str:
-    return str(row.get("prompt") or "").replace("Arabic", LANGUAGES[name.target])
+# --- features and examples ------------------------------------------------------------------------------------------
 
 
 def same_requests(rows: Sequence[Row], name: SetName) -> list[int]:
@@ -374,9 +309,6 @@ def same_requests(rows: Sequence[Row], name: SetName) -> list[int]:
     return found
 
 
-# --- features and examples ------------------------------------------------------------------------------------------
-
-
 def _cluster(name: SetName, place: int) -> str:
     """The request or sentence, which the sets of other dialects hold at the same place; "" where sets share nothing."""
     return "" if name.corpus in OWN_ITEMS else f"{name.corpus}{'_dev' * name.dev}:{place}"
@@ -389,16 +321,8 @@ def instruction_of(prompt: str, templates: Sequence[str]) -> str:
         start, _, end = template.partition("{}")
         size = len(start) + len(end)
         if best < size <= len(prompt) and prompt.startswith(start) and prompt.endswith(end):
-            best, found = size, f"type_{_instruction(number)}"
+            best, found = size, f"type_{bisect(INSTRUCTION_ENDS, number)}"
     return found
-
-
-def _instruction(number: int) -> int:
-    for instruction, size in enumerate(INSTRUCTION_SIZES):
-        if number < size:
-            return instruction
-        number -= size
-    return len(INSTRUCTION_SIZES)
 
 
 def features_of(row: Mapping[str, Any], name: SetName, templates: Sequence[str]) -> Row:

@@ -10,7 +10,6 @@ images (the paper has no retrieval by generative models; dual encoders: `culture
 """
 
 import re
-from collections.abc import Sequence
 from typing import Any
 
 from cultureval.metrics.cvlue import names
@@ -18,22 +17,17 @@ from cultureval.metrics.cvlue.grounding import BOX_FORMATS, format_of_model
 from cultureval.prompts.cvlue import rows
 from cultureval.prompts.preparation import Prepare
 from cultureval.runtime.dotted_names import lazy_call
-from cultureval.runtime.settings import Option, current_settings
+from cultureval.runtime.settings import Option
 from cultureval.tasks.cvlue import files
 from cultureval.tasks.suite import Benchmark, Kind, Source, Subset, Suite
 
 METRICS = "cultureval.metrics.cvlue.lighteval"
-RANKED = (
-    "its numbers are ranks among all candidates (mean rank, MRR, R@1, R@5, R@10), which one generated choice does not "
-    "give; a choice among a few sampled candidates is an easier question, whose score depends on how many are drawn "
-    "and how near they are. It needs a model with log-probabilities: transformers, or a vLLM server"
-)
 
 
 def _kind(name: str, task_type: str, declared: Any, prompt: Any, metrics: str, *generation: Any, **named: Any) -> Kind:
     """A kind of ours; without `generation` (new tokens, stop strings) choices are ranked."""
     made = lazy_call(f"{METRICS}:{metrics}", **named)
-    return Kind(name, task_type, declared, prompt, made, *generation, not_generated="" if generation else RANKED)
+    return Kind(name, task_type, declared, prompt, made, *generation)
 
 
 # The paper states no lengths of generations: ours, short answers up to a newline, room for a box in JSON.
@@ -182,15 +176,6 @@ def options_of_model(model_type: str) -> dict[str, str]:
     return {BOX_FORMAT.name: known} if known else {}
 
 
-def assumed_box_format(tasks: Sequence[str]) -> list[str]:
-    """Which box format is assumed, where tasks (`cvlue_vg|0`) ask for boxes and neither option nor model decides."""
-    grounding = [name for name in tasks if name.partition("|")[0] in ("cvlue_vg", "cvlue_en_vg")]
-    if not grounding or BOX_FORMAT.given(current_settings()):
-        return []
-    assumed = f"{grounding[0]}: boxes are read as {BOX_FORMAT.default} writes them, as in the paper"
-    return [f"{assumed}; {BOX_FORMAT.flag} sets another format."]
-
-
 SUITE = Suite(
     name="cvlue",
     title="CVLUE: Chinese image-text retrieval, visual question answering, grounding and dialogue",
@@ -200,9 +185,7 @@ SUITE = Suite(
     of_model=options_of_model,
     comparison="cultureval.scripts.compare:compare_cvlue",
     run_files="cultureval.reports.cvlue.run_files:write_run_files",
-    before_run=assumed_box_format,
     submissions="cultureval.reports.cvlue.official_scores:SUBMISSIONS",
     picture="cultureval.reports.cvlue.boxes:draw_sample",
     page="docs/cvlue.md",
-    order=40,
 )

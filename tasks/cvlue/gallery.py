@@ -2,7 +2,6 @@
 
 import json
 from dataclasses import dataclass
-from typing import Any
 
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.rows_report import RowsReport
@@ -49,12 +48,9 @@ def read_gallery(name: str, by_index: bool = False) -> Gallery:
         raise CulturevalError(f"There is no retrieval task {name!r}; there are {', '.join(TASKS)}.")
     subset = prepare_subset(all_tasks()[name], read_data_options())
     with (subset.folder / "test.jsonl").open(encoding="utf-8") as lines:
-        rows = [_own_captions(json.loads(line)) for line in lines]
-    texts, of_images, of_texts = correct_items([captions for _, _, captions in rows], by_index)
-    images = [str(stored_image(image)) for image, _, _ in rows]
-    return Gallery(images, [path for _, path, _ in rows], texts, of_images, of_texts, subset.report, by_index)
-
-
-def _own_captions(row: dict[str, Any]) -> tuple[str, str, list[str]]:
-    """(stored image, released path, captions) of a prepared row; English choices begin with a space."""
-    return row["image"], row["image_path"], [row["choices"][place].strip() for place in row["correct"]]
+        rows = [json.loads(line) for line in lines]
+    captions = [[row["choices"][place].strip() for place in row["correct"]] for row in rows]  # English begins with " "
+    texts, of_images, of_texts = correct_items(captions, by_index)
+    images = [str(stored_image(row["image"])) for row in rows]
+    names = [row["image_path"] for row in rows]
+    return Gallery(images, names, texts, of_images, of_texts, subset.report, by_index)

@@ -89,27 +89,18 @@ def _task(task: Task) -> dict[str, Any]:
 
 
 def _groups(suite: Suite, tasks: list[Task]) -> list[dict[str, Any]]:
-    """LightEval's groups, the means that tables declare, the paper's averages, and the whole suite."""
+    """LightEval's groups (those with means of their own have no average here), the paper's averages, the suite."""
     there = {task.task: task for task in tasks}
-    means: dict[str, list[str]] = {}
-    for task in tasks:
-        if task.mean:
-            means.setdefault(task.mean, []).append(task.task)
-    found = [_group(mean, names, _same(names, there)) for mean, names in means.items()]
-    for group, names in groups(suite.name).items():
-        inside = [name for name in names if name in there]
-        if inside and inside != [group] and group != suite.name:
-            below = [mean for mean, parts in means.items() if parts[0] in inside]  # which differ in kind
-            rest = [name for name in inside if there[name].mean is None]
-            found.append(_group(group, [*below, *rest], {} if below else _same(inside, there)))
     averages = suite.part("averages")() if suite.averages else ()
-    found += [_group(one.name, one.parts, {SCORE: one.members}, one.title) for one in averages]
-    known = {suite.name, *there} & {*there, *(one.name for one in averages)}
-    listed = list(dict.fromkeys(task.group for task in tasks))
-    if listed == [suite.name]:  # one group of the suite's name
-        listed = [*means, *(task.task for task in tasks if task.mean is None)]
-    if listed and suite.name not in known:
-        found.append(_group(suite.name, listed, {}, suite.title))
+    found = [_group(one.name, one.parts, {SCORE: one.members}, one.title) for one in averages]
+    inside = {group: [name for name in names if name in there] for group, names in groups(suite.name).items()}
+    for group, names in inside.items():
+        if names and names != [group] and group != suite.name:
+            mixed = any(there[name].mean for name in names)
+            found.append(_group(group, names, {} if mixed else _same(names, there)))
+    if tasks and suite.name not in {*there, *(one.name for one in averages)}:
+        listed = [group for group, names in inside.items() if names]
+        found.append(_group(suite.name, inside[suite.name] if listed == [suite.name] else listed, {}, suite.title))
     return found
 
 

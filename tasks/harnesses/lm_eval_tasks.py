@@ -14,7 +14,6 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from lm_eval.api.instance import Instance
-from lm_eval.api.metrics import bypass_agg
 from lm_eval.api.task import ConfigurableTask
 from lm_eval.config.task import TaskConfig
 from lm_eval.filters import build_filter_ensemble
@@ -44,35 +43,6 @@ if TYPE_CHECKING:
     from lm_eval.api.group import Group
 
 FILTER = "none"
-BYPASS = "bypass"  # lm-eval's metric of `--predict_only`
-
-
-class _Images(dict[str, Any]):
-    """The images of a request; `read` once a model read them, or lm-eval's cache of answers made a key of them."""
-
-    read = False
-
-    def __getitem__(self, name: str) -> Any:
-        self.read = True
-        return super().__getitem__(name)
-
-    def items(self) -> Any:
-        self.read = True
-        return super().items()
-
-
-class _AllImages(list[Any]):
-    """The images of one prompt, which are given whole or not at all."""
-
-    def __getitem__(self, place: Any) -> Any:
-        """An image, or a part of them, as lm-eval's models of servers take it; CulturevalError if some are left."""
-        taken = super().__getitem__(place)
-        if isinstance(place, slice) and len(taken) < len(self):
-            raise CulturevalError(
-                f"A prompt has {len(self)} images, of which lm-eval would send {len(taken)}: add "
-                f"max_images={len(self)} (or more) to --model_args."
-            )
-        return taken
 
 
 class SuiteTask(ConfigurableTask):
@@ -100,7 +70,6 @@ class SuiteTask(ConfigurableTask):
         self._read: dict[int, LightevalTask] = {}
         self._docs: dict[int, list[Doc]] = {}
         self._scores: dict[int, dict[str, Any]] = {}
-        self._bypassed = False
 
     # --- rows ---
 
@@ -193,9 +162,12 @@ class SuiteTask(ConfigurableTask):
         prefix = "" if self.MULTIMODAL or self.OUTPUT_TYPE != "generate_until" else answer_prefix(turns)
         if isinstance(prompt, str):
             return prompt + prefix
-        # Messages to a server: lm-eval sends the images before the text, in which it would leave their marks.
-        marked = self.MULTIMODAL and hasattr(prompt, "prompt")
-        return prompt._replace(prompt=prompt.prompt.replace(IMAGE_MARK, "")) if marked else prompt
+        if self.MULTIMODAL:
+            raise CulturevalError(
+                f"{self._name}: lm-eval sends a server only some of the images. Use --model hf-multimodal, or "
+                "`cultureval eval`, which asks servers."
+            )
+        return prompt
 
     def _marked(self, doc: "Doc", chat: bool) -> "Doc":
         """A doc with lm-eval's mark for each of its images, at the beginning unless its text has marks."""
@@ -242,7 +214,7 @@ class SuiteTask(ConfigurableTask):
         if wanted.get("until") == list(asked.stop_sequences or []):  # not the user's
             prefixed = chat and isinstance(ctx, str) and bool(answer_prefix(asked)) and not self.MULTIMODAL
             wanted["until"] = stop_strings(asked, bool(chat), prefixed)
-        images = (_Images(visual=_AllImages(self.doc_to_image(doc))),) if self.MULTIMODAL else ()
+        images = ({"visual": self.doc_to_image(doc)},) if self.MULTIMODAL else ()
         arguments = (ctx, wanted, *images)
         return [Instance(request_type="generate_until", doc=row, arguments=arguments, idx=0, **about)]
 
@@ -261,38 +233,15 @@ class SuiteTask(ConfigurableTask):
                 found[name] = (list(getattr(getattr(function, "__self__", None), "names", (name,))), function)
         return found
 
-    @cached_property
-    def _aggregations(self) -> dict[str, "_Part"]:
-        parts = {}
-        for names, function in self._functions.values():
-            shared = _Once(function)
-            parts |= {name: _Part(name, shared) for one in names for name in (one, f"{one}_stderr")}
-        return parts
-
     def process_results(self, doc: Mapping[str, Any], results: Sequence[Any]) -> dict[str, Any]:
         """The row's scores; all rows of this process are scored when the first is asked for."""
-        if self._bypassed:
-            return {BYPASS: None}
         if not self._scores:
             self._scores = self._score_all()
         return self._scores[doc["number"]]
 
-    def _require_images_read(self) -> None:
-        """Refuses answers to prompts whose images nobody looked at.
-
-        lm-eval's models of servers get them together with text tasks, and send the text alone.
-        """
-        given = [part for one in self._instances or [] for part in one.args if isinstance(part, _Images)]
-        if given and not any(part.read for part in given):
-            raise CulturevalError(
-                f"{self._name}: the model was asked without the images. lm-eval sends none to a server where tasks "
-                "with and without images are asked in one command: ask them in a command of their own."
-            )
-
     def _score_all(self) -> dict[int, dict[str, Any]]:
         from lighteval.metrics import apply_metric
 
-        self._require_images_read()
         answers: dict[int, list[Instance]] = {}
         for instance in self._instances or []:
             answers.setdefault(instance.doc["number"], []).append(instance)
@@ -323,7 +272,12 @@ class SuiteTask(ConfigurableTask):
 
     def aggregation(self) -> dict[str, Callable[[list[Any]], Any]]:
         """From the scores of all rows to a task's score, and to its standard error."""
-        return {BYPASS: bypass_agg} if self._bypassed else dict(self._aggregations)
+        return {
+            name: _Part(name, function)
+            for names, function in self._functions.values()
+            for one in names
+            for name in (one, f"{one}_stderr")
+        }
 
     def higher_is_better(self) -> dict[str, bool]:
         """Of every metric."""
@@ -334,33 +288,17 @@ class SuiteTask(ConfigurableTask):
         return found
 
     def override_metric(self, metric_name: str) -> None:
-        """Leaves the scoring out, for `--predict_only`; raises CulturevalError for any other metric."""
-        if metric_name != BYPASS:
-            raise CulturevalError(f"{self._name} is scored by its own metrics, not by lm-eval's {metric_name}.")
-        self._bypassed = True
+        """Raises a CulturevalError: `--predict_only` and other metrics are not for our tasks."""
+        raise CulturevalError(f"{self._name} is scored by its own metrics, not by lm-eval's {metric_name}.")
 
     def __repr__(self) -> str:
         return f"SuiteTask({self._name!r}, num_fewshot={self._shots})"
 
 
-class _Once:
-    """Aggregates the same scores once, for the score and its standard error."""
-
-    def __init__(self, function: Callable[[list[Any]], Any]) -> None:
-        self.function = function
-        self.kept: tuple[tuple[int, ...], Any] | None = None
-
-    def __call__(self, items: list[Any]) -> Any:
-        key = tuple(map(id, items))
-        if self.kept is None or self.kept[0] != key:
-            self.kept = (key, self.function(items))
-        return self.kept[1]
-
-
 class _Part:
     """One number of an aggregation that gives several."""
 
-    def __init__(self, name: str, aggregate: _Once) -> None:
+    def __init__(self, name: str, aggregate: Callable[[list[Any]], Any]) -> None:
         self.name, self.aggregate = name, aggregate
         self.__name__ = name
 

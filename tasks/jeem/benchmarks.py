@@ -9,7 +9,7 @@ metrics of answers (the paper has answers judged only), the words that are compa
 """
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -17,60 +17,39 @@ from pathlib import Path
 from typing import Any
 
 from cultureval.metrics.jeem.names import REFERENCE
+from cultureval.metrics.semantic import NO_MODEL, caption_bertscore_model, check_caption_bertscore
 from cultureval.prompts.cells import image_bytes
 from cultureval.prompts.jeem import rows
-from cultureval.prompts.preparation import Prepare, PreparedRow
+from cultureval.prompts.preparation import Prepare
 from cultureval.runtime.data.content_store import store_texts
 from cultureval.runtime.data.row_files import PlacedRow, Row
+from cultureval.runtime.data.scorers import versioned_name
 from cultureval.runtime.dotted_names import lazy_call
 from cultureval.runtime.errors import BadRow, CulturevalError, MissingColumn
 from cultureval.runtime.extras import require_camel_tools
-from cultureval.runtime.settings import current_settings
 from cultureval.tasks.suite import Benchmark, Instrument, Kind, Source, Subset, Suite, Task
 
 
 def _bertscore_name() -> str:
-    from cultureval.metrics.semantic import NO_MODEL, caption_bertscore_model
-    from cultureval.runtime.data.scorers import versioned_name
-
     model, layer = caption_bertscore_model()
     if model == NO_MODEL:
         return "no BERTScore"
     return f"BERTScore({versioned_name(model)},layer {layer},no idf,no rescaling)"
 
 
-def _bertscore_model() -> tuple[str, ...]:
-    from cultureval.metrics.semantic import caption_bertscore_model
-
-    return caption_bertscore_model()[:1]
-
-
 def _check_words_and_model() -> None:
-    from cultureval.metrics.semantic import NO_MODEL, check_caption_bertscore
-
     require_camel_tools()
-    if current_settings().caption_bertscore_model not in (None, "", NO_MODEL):
-        check_caption_bertscore()  # a model that is named is wanted
-
-
-def _bertscore_lacks() -> str:
-    from cultureval.metrics.semantic import check_caption_bertscore
-
-    if current_settings().caption_bertscore_model:
-        return ""
     try:
-        check_caption_bertscore()
+        if caption_bertscore_model()[0] != NO_MODEL:
+            check_caption_bertscore()
     except CulturevalError as error:
-        return f"JEEM's BERTScore is left out. {error}"
-    return ""
+        raise CulturevalError(f"{error} CULTUREVAL_CAPTION_BERTSCORE_MODEL=none leaves BERTScore out.") from error
 
 
 BERTSCORE = Instrument(
     name=_bertscore_name,
     check=_check_words_and_model,
-    sources=_bertscore_model,
-    lacking=_bertscore_lacks,
-    without={"caption_bertscore_model": "none"},
+    sources=lambda: caption_bertscore_model()[:1],
     needs="BERTScore model",
 )
 METRICS = lazy_call("cultureval.metrics.jeem.lighteval:caption_metrics")
@@ -86,8 +65,6 @@ VQA = Kind(
 
 IMAGES = {"JO": ("Jordan", 606), "AE": ("Emirates", 132), "EG": ("Egypt", 863), "MA": ("Morocco", 577)}
 QUESTIONS = 5  # an image
-# Words of a caption on average (Table 1): country -> dialect, MSA.
-WORDS = {"JO": (46, 52), "AE": (41, 44), "EG": (58, 63), "MA": (52, 52)}
 
 HOW_TO_GET = (
     "toloka/JEEM is gated: log in at huggingface.co/datasets/toloka/JEEM, accept its terms (they share your contact "
@@ -131,20 +108,6 @@ def _references(row: Row, country: str, column: str) -> list[str]:
     return [rows.reference_answer(answer, country) for _, answer in rows.question_pairs(row)]
 
 
-def notes(prepared: Sequence[PreparedRow]) -> list[str]:
-    """Numbers to compare with the paper's: images, shared images, lengths of captions, unanswerable questions."""
-    images = {row["image"] for row in prepared}
-    shared = {row["image"] for row in prepared if row["shared"]}
-    found = [f"{len(images)} distinct images, {len(shared)} of them of the shared pool."]
-    if "answerable" in prepared[0]:
-        unknown = sum(not row["answerable"] for row in prepared)
-        return [*found, f'{unknown} of {len(prepared)} answers are "cannot tell from the picture".']
-    words = [len(row["references"][0].split()) for row in prepared]
-    expected = [WORDS[row["country"]][row["variety"] == "MSA"] for row in prepared]
-    means = [sum(values) / len(prepared) for values in (words, expected)]
-    return [*found, f"Captions have {means[0]:.1f} words on average; the paper's have {means[1]:.1f}."]
-
-
 def source(prepare: Prepare, one_country: bool = True) -> Source:
     """The hub's data set, of one country's rows or of all."""
     return Source(
@@ -156,7 +119,6 @@ def source(prepare: Prepare, one_country: bool = True) -> Source:
         columns=("image_id", "country", "image", "caption_msa", "caption_dialect", "questions", "answers"),
         subset_of=_country if one_country else None,
         complete=with_survey,
-        notes=notes,
         licence="captions, questions and answers MIT; images keep their own (Wikimedia Commons, Flickr CC)",
         how_to_get=HOW_TO_GET,
         gated=True,
@@ -220,5 +182,4 @@ SUITE = Suite(
     tables="cultureval.reports.jeem.table:tables",
     ratings="cultureval.reports.jeem.ratings:RATINGS",
     page="docs/jeem.md",
-    order=20,
 )

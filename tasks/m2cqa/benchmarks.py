@@ -40,26 +40,25 @@ def _statements(name: str, prompt: Any, size: int, parts: Any, declared: Metrics
     return Kind(name, "true/false statements", declared, prompt, made, size, instrument=instrument, rows_per_item=3)
 
 
-def _of_paper(name: str, prompt: Any, size: int) -> Kind:
-    return _statements(f"m2cqa_{name}", prompt, size, names.STATEMENT_PARTS, names.STATEMENTS, STRICT)
-
-
-def _labelled(name: str, size: int) -> Kind:
-    asked = partial(rows.statement_prompt, prompt=name)
-    return _statements(f"aynvqa_{name}", asked, size, names.LABELLED_PARTS, names.LABELLED, STRICT)
-
-
-# By the prompt's name; the organisers' baseline stops after 10 tokens.
+# By the prompt's name: new tokens; the organisers' baseline stops after 10 tokens.
+SIZES = {"tf": 32, "answer_reason": 256, "reason_first": 1024}
 KINDS = {
-    "tf": _of_paper("tf", partial(rows.statement_prompt, prompt="tf"), 32),
-    "answer_reason": _of_paper("answer_reason", partial(rows.statement_prompt, prompt="answer_reason"), 256),
-    "reason_first": _of_paper("reason_first", partial(rows.statement_prompt, prompt="reason_first"), 1024),
+    name: _statements(
+        *(f"m2cqa_{name}", partial(rows.statement_prompt, prompt=name), size),
+        *(names.STATEMENT_PARTS, names.STATEMENTS, STRICT),
+    )
+    for name, size in SIZES.items()
+}
+LABELLED_KINDS = {
+    name: _statements(
+        *(f"aynvqa_{name}", partial(rows.statement_prompt, prompt=name), size),
+        *(names.LABELLED_PARTS, names.LABELLED, STRICT),
+    )
+    for name, size in SIZES.items()
 }
 ONE_WORD = _statements(
     *("aynvqa_one_word", rows.one_word_prompt, 10, names.ORGANISERS_PARTS, names.ORGANISERS, ORGANISERS)
 )
-LABELLED_KINDS = {"tf": _labelled("tf", 32), "answer_reason": _labelled("answer_reason", 256)}
-LABELLED_KINDS["reason_first"] = _labelled("reason_first", 1024)
 JOINT = Kind(
     *("aynvqa_joint", "one of three", names.JOINT, rows.joint_prompt, lazy_call(f"{METRICS}:joint_metrics"), 10),
     instrument=Instrument(name=lambda: "choice(one of three)"),
@@ -90,8 +89,10 @@ def check_items(prepared: Sequence[PreparedRow]) -> None:
         seen[key] = row["source_row"]
 
 
-def _source(variety: str) -> Source:
-    return Source(
+def _benchmark(prompt: str, variety: str) -> Benchmark:
+    script = "en" if variety == "en" else "ar"
+    mean = f"m2cqa:_dialect_{prompt}" if variety in DIALECTS else None  # the paper's Dialect rows (Table 2)
+    source = Source(
         "QCRI/M2CQA",
         "original",
         partial(rows.statement_rows, language=variety),
@@ -103,16 +104,11 @@ def _source(variety: str) -> Source:
         licence="CC BY-NC-SA 4.0 (paper, appendix B; the hub's first commit says Apache-2.0)",
         gated=True,
     )
-
-
-def _benchmark(prompt: str, variety: str) -> Benchmark:
-    script = "en" if variety == "en" else "ar"
-    mean = f"m2cqa:_dialect_{prompt}" if variety in DIALECTS else None  # the paper's Dialect rows (Table 2)
     return Benchmark(
         name="M2CQA",
         domain=PROMPTS[prompt],
         group="m2cqa",
-        sources=(_source(variety),),
+        sources=(source,),
         subsets=(Subset(variety, f"{prompt}_{variety}", STATEMENTS, register=VARIETIES[variety], mean=mean),),
         kind=KINDS[prompt],
         template=f"m2cqa/templates/{script}/{prompt}",
@@ -136,7 +132,6 @@ SPLIT = Option(
     values=tuple(ITEMS),
     signed=False,
 )
-LANGUAGES = {"en": "standard", "msa": "MSA"}
 AYNVQA_CAVEAT = (
     "AynVQA: contrastive instability is the share of items not wholly right among those with a right verdict."
 )
@@ -155,8 +150,9 @@ def other_data(prepared: Sequence[PreparedRow]) -> str:
     return "" if split == "test" else f"AynVQA's split {split} ({sizes}), of other data than `test`, which is ranked."
 
 
-def _aynvqa_source(language: str, joint: bool) -> Source:
-    return Source(
+def _aynvqa(group: str, domain: str, kind: Kind, template: str, language: str) -> Benchmark:
+    script, joint = "en" if language == "en" else "ar", kind is JOINT
+    source = Source(
         "QCRI/ImageEval-ArabicNLP26",
         "original",
         partial(rows.joint_row if joint else rows.labelled_rows, language=language),
@@ -167,36 +163,26 @@ def _aynvqa_source(language: str, joint: bool) -> Source:
         caveat=AYNVQA_CAVEAT,
         licence="CC BY-NC-SA 4.0 (data card); CC BY-NC 4.0 (task)",
     )
-
-
-def _aynvqa(group: str, domain: str, kind: Kind, templates: dict[str, str], language: str) -> Benchmark:
-    joint = kind is JOINT
-    statements = ITEMS["test"] * (1 if joint else 3)
     return Benchmark(
         name="AynVQA",
         domain=domain,
         group=group,
-        sources=(_aynvqa_source(language, joint),),
-        subsets=(Subset(language, rows=statements, register=LANGUAGES[language]),),
+        sources=(source,),
+        subsets=(Subset(language, rows=ITEMS["test"] * (1 if joint else 3), register=VARIETIES[language]),),
         kind=kind,
-        template=templates[language],
-        language="en" if language == "en" else "ar",
+        template=f"m2cqa/templates/{template.replace('SCRIPT', script)}",
+        language=script,
         images=True,
         shared_items="aynvqa",
     )
 
 
-def _aynvqa_benchmarks() -> tuple[Benchmark, ...]:
-    """The organisers' form first, then M2CQA's three prompts on the same rows, then the joint form."""
-    ours = dict.fromkeys(LANGUAGES, "m2cqa/templates/aynvqa/one_word")
-    joint = dict.fromkeys(LANGUAGES, "m2cqa/templates/aynvqa/joint")
-    forms = [(names.AYNVQA, "One word", ONE_WORD, ours)]
-    for prompt, domain in PROMPTS.items():
-        templates = {name: f"m2cqa/templates/{'en' if name == 'en' else 'ar'}/{prompt}" for name in LANGUAGES}
-        forms.append((f"{names.AYNVQA}_{prompt}", domain, LABELLED_KINDS[prompt], templates))
-    forms.append((names.AYNVQA_JOINT, "Joint", JOINT, joint))
-    return tuple(_aynvqa(*form, language) for form in forms for language in LANGUAGES)
-
+# The organisers' form first, then M2CQA's three prompts on the same rows, then the joint form.
+FORMS = (
+    (names.AYNVQA, "One word", ONE_WORD, "aynvqa/one_word"),
+    *((f"{names.AYNVQA}_{name}", PROMPTS[name], LABELLED_KINDS[name], f"SCRIPT/{name}") for name in PROMPTS),
+    (names.AYNVQA_JOINT, "Joint", JOINT, "aynvqa/joint"),
+)
 
 M2CQA = Suite(
     name="m2cqa",
@@ -205,16 +191,14 @@ M2CQA = Suite(
     tables="cultureval.reports.m2cqa.table:tables",
     comparison="cultureval.scripts.compare:compare_m2cqa",
     page="docs/m2cqa.md",
-    order=30,
 )
 AYNVQA_SUITE = Suite(
     name="aynvqa",
     title="AynVQA (ImageEval 2026, Task 1b): the part of M2CQA that is not gated, in English and MSA",
-    benchmarks=_aynvqa_benchmarks(),
+    benchmarks=tuple(_aynvqa(*form, language) for form in FORMS for language in ("en", "msa")),
     options=(SPLIT,),
     tables="cultureval.reports.m2cqa.table:aynvqa_tables",
     submissions="cultureval.reports.m2cqa.submissions:SUBMISSIONS",
     page="docs/m2cqa.md",
-    order=31,
 )
 SUITE = (M2CQA, AYNVQA_SUITE)

@@ -12,16 +12,21 @@ Rows of curated copies are those kept in Table 2; those of the original ArabicMM
 included; those of the original GAT the 13,986 that the paper began with.
 """
 
-from collections.abc import Iterable, Mapping
+import csv
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
+from importlib.resources import files as package_files
+from types import MappingProxyType
 from typing import Any
 
 from cultureval.metrics.choice_names import MULTI_SELECT
 from cultureval.metrics.qimma import names
+from cultureval.metrics.semantic import bertscore_model, try_bertscore
 from cultureval.prompts.choices import multi_select_prompt
 from cultureval.prompts.preparation import Prepare
 from cultureval.prompts.qimma import code_problems, rows
+from cultureval.runtime.data.scorers import versioned_name
 from cultureval.runtime.doc_fields import PAPER, PARITIES
 from cultureval.runtime.dotted_names import lazy_call
 from cultureval.runtime.extras import require_camel_tools
@@ -36,7 +41,6 @@ from cultureval.tasks.qimma.code_data import (
 )
 from cultureval.tasks.suite import SCORE, Average, Benchmark, Instrument, Kind, Source, Subset, Suite, Task
 
-MCQ = "qimma/templates/mcq"
 PROMPTS_ARE_OURS = "Prompts of original sources are ours, not QIMMA's wording."
 PARITY = "{parity}"  # of what was run with LightEval; FannOrFlop and code were run with their authors' programs
 METRICS = "cultureval.metrics.qimma.lighteval"
@@ -44,15 +48,10 @@ JUDGE = "cultureval.metrics.code.report"
 
 
 def _bertscore_name() -> str:
-    from cultureval.metrics.semantic import bertscore_model
-    from cultureval.runtime.data.scorers import versioned_name
-
     return f"BERTScore({versioned_name(bertscore_model())},last layer,no idf,no rescaling)"
 
 
 def _check_bertscore() -> None:
-    from cultureval.metrics.semantic import bertscore_model, try_bertscore
-
     try_bertscore(bertscore_model())
 
 
@@ -61,14 +60,10 @@ def _check_words() -> None:
     _check_bertscore()
 
 
-def _bertscore_model() -> tuple[str, ...]:
-    from cultureval.metrics.semantic import bertscore_model
-
-    return (bertscore_model(),)
-
-
 # QIMMA's task code: 512 new tokens up to a newline for QA; unpublished for FannOrFlop (ours: 4,096, no stop).
-BERTSCORE_MODEL = Instrument(_bertscore_name, _check_bertscore, sources=_bertscore_model, needs="BERTScore model")
+BERTSCORE_MODEL = Instrument(
+    _bertscore_name, _check_bertscore, sources=lambda: (bertscore_model(),), needs="BERTScore model"
+)
 SANDBOX = Instrument(
     *(lazy_call(f"{JUDGE}:judge_name"), lazy_call(f"{JUDGE}:check_sandbox")),
     before_generation=True,
@@ -114,34 +109,6 @@ PARITY_OPTION = Option(
     signed=False,
 )
 
-ARABICMMLU_SUBJECTS = """Arabic Language (Middle School)|Arabic Language (Primary School)|Arabic Language (High School)
-Arabic Language (Grammar)|Arabic Language (General)|Civics (High School)|Civics (Middle School)
-Social Science (Middle School)|Social Science (Primary School)|Economics (High School)|Economics (University)
-Economics (Middle School)|History (High School)|History (Primary School)|History (Middle School)
-Political Science (University)|Geography (High School)|Geography (Middle School)|Geography (Primary School)
-Islamic Studies (High School)|Islamic Studies (Primary School)|Islamic Studies (Middle School)|Islamic Studies
-Natural Science (Primary School)|Natural Science (Middle School)|Philosophy (High School)|General Knowledge
-General Knowledge (Middle School)|General Knowledge (Primary School)|Biology (High School)|Math (Primary School)
-Physics (High School)|Computer Science (Primary School)|Computer Science (High School)|Computer Science (Middle School)
-Computer Science (University)|Law (Professional)|Accounting (University)|Management (University)|Driving Test"""
-
-# Rows of each country's config (the data set's card).
-ARABCULTURE_ROWS = {
-    "Algeria": 271,
-    "Egypt": 265,
-    "Jordan": 290,
-    "KSA": 261,
-    "Lebanon": 255,
-    "Libya": 239,
-    "Morocco": 276,
-    "Palestine": 273,
-    "Sudan": 256,
-    "Syria": 279,
-    "Tunisia": 261,
-    "UAE": 283,
-    "Yemen": 273,
-}
-
 # MedArabiQ's golds without a label that an option line has: QIMMA kept 299 of its 300 rows.
 ARABIC_COLUMNS = ("Question - Arabic", "Answer - Arabic")
 MEDARABIQ_UNREADABLE = {"multiple-choice-questions.csv": (58, 82), "fill-in-the-blank-choices.csv": (86,)}
@@ -150,35 +117,6 @@ MEDARABENCH_UNREADABLE = (
     "232 353 377 398 446 724 749 792 963 1162 1163 1164 1165 1166 1167 1168 "
     "1182 1237 1515 1518 1548 1562 1590 1599 1783 2568 2991 3180 3222 3602 4540 4813"
 )
-# Rows of each specialty in the published test split, counted.
-MEDARABENCH_ROWS = {
-    "Anatomy": 934,
-    "Histology": 214,
-    "Histology and Anatomy": 39,
-    "Histology and Systemic Anatomy": 10,
-    "Anesthesia": 82,
-    "Biochemistry": 371,
-    "Cell Biology": 292,
-    "Genetics": 339,
-    "Physics": 701,
-    "Chemistry": 82,
-    "Embryology": 6,
-    "Emergency Medicine": 23,
-    "Gastroenterology": 29,
-    "Neurology": 46,
-    "Cardiology": 19,
-    "Thoracic Internal": 19,
-    "Oncology": 13,
-    "Chest Diseases": 10,
-    "Gastroenterology & Hepatology": 41,
-    "Microbiology": 151,
-    "Ophthalmology": 260,
-    "Pathology": 54,
-    "Pharmacology": 66,
-    "Physiology": 667,
-    "Statistics": 363,
-    "Surgery": 128,
-}
 
 
 def medarabench_subset(row: Mapping[str, Any]) -> str | None:
@@ -236,38 +174,57 @@ def medarabiq(file: str, prepare: Prepare) -> Source:
     )
 
 
-def medarabiq_choice(name: str, file: str, question: str, answer: str) -> Subset:
-    """A multiple-choice subset of MedArabiQ; `question` and `answer` are columns of its file."""
+def medarabiq_choice(file: str, question: str, answer: str) -> tuple[Source, ...]:
+    """The copies of a multiple-choice subset of MedArabiQ; `question` and `answer` are columns of its file."""
     prepare = partial(rows.medarabiq_choice, question=question, answer=answer)
-    return Subset(name, rows=100, sources=(curated("MCQ_MedArabiQ"), medarabiq(file, prepare)))
+    return curated("MCQ_MedArabiQ"), medarabiq(file, prepare)
 
 
-def medarabiq_answer(name: str, file: str, question: str, answer: str, **properties: Any) -> Subset:
-    """A free-answer subset of MedArabiQ; `question` and `answer` are columns of its file."""
+def medarabiq_answer(file: str, question: str, answer: str) -> tuple[Source, ...]:
+    """As `medarabiq_choice`, of a subset with free answers."""
     prepare = partial(rows.medarabiq_answer, question=question, answer=answer)
-    sources = (curated("QA_MedArabiQ", rows.curated_answer), medarabiq(file, prepare))
-    return Subset(name, rows=100, sources=sources, **properties)
+    return curated("QA_MedArabiQ", rows.curated_answer), medarabiq(file, prepare)
 
 
-def choices(
+def _benchmark(
     name: str,
     domain: str,
     group: str,
-    group_rows: Mapping[str, int],
-    sources: tuple[Source, ...],
-    subsets: Iterable[Subset],
-    template: str = MCQ,
+    *sources: Source,
+    kept: int | None = None,
+    own: Mapping[str, tuple[Source, ...]] = MappingProxyType({}),
+    kind: Kind = MULTIPLE_CHOICE,
+    template: str = "mcq",
+    published: int | None = None,
 ) -> Benchmark:
-    """A benchmark of questions with one right option."""
+    """A benchmark whose subsets are the rows of `subsets.csv` with its group.
+
+    Args:
+        sources: Copies of its data; those of some subsets are in `own`, by the subset.
+        kept: Rows of the curated copy, and `published` those of the original, where only their sum is known.
+    """
+    with package_files(__package__).joinpath("subsets.csv").open(encoding="utf-8", newline="") as stream:
+        table = [row for row in csv.DictReader(stream) if row["group"] == group]
     return Benchmark(
         name,
-        MULTIPLE_CHOICE,
+        kind,
         domain=domain,
         group=group,
         sources=sources,
-        subsets=tuple(subsets),
-        template=template,
-        group_rows=group_rows,
+        subsets=tuple(
+            Subset(
+                row["subset"],
+                key=row["key"] or (None if len(table) > 1 else ""),
+                rows=int(row["rows"]) if row["rows"] else None,
+                aliases=tuple(filter(None, row["aliases"].split("|"))),
+                template=f"qimma/templates/{row['template']}" if row["template"] else None,
+                sources=own.get(row["subset"]),
+                register=row["register"] or "MSA",
+            )
+            for row in table
+        ),
+        template=f"qimma/templates/{template}",
+        group_rows={form: count for form, count in (("curated", kept), ("original", published)) if count},
     )
 
 
@@ -281,172 +238,116 @@ def _code(dataset: str) -> Kind:
 
 
 BENCHMARKS = (
-    choices(
-        *("AraDiCE-Culture", "Cultural", "qimma_aradice", {"curated": 180}),
-        sources=(
-            curated("MCQ_AraDiCE-Culture"),
-            original("QCRI/AraDiCE-Culture", rows.aradice, licence="CC BY-NC-SA 4.0"),
-        ),
-        subsets=(Subset(c, rows=30) for c in ("Egypt", "Syria", "Lebanon", "Jordan", "Palestine", "Qatar")),
+    _benchmark(
+        *("AraDiCE-Culture", "Cultural", "qimma_aradice"),
+        curated("MCQ_AraDiCE-Culture"),
+        original("QCRI/AraDiCE-Culture", rows.aradice, licence="CC BY-NC-SA 4.0"),
+        kept=180,
     ),
-    choices(
-        *("ArabCulture", "Cultural", "qimma_arabculture", {"curated": 3475}),
-        sources=(
-            curated("MCQ_ArabCulture"),
-            original("MBZUAI/ArabCulture", rows.arabculture, licence="CC BY-NC-SA 4.0"),
-        ),
-        subsets=(Subset(country, rows=count) for country, count in ARABCULTURE_ROWS.items()),
-        template="qimma/templates/arabculture_{location}",
+    _benchmark(
+        *("ArabCulture", "Cultural", "qimma_arabculture"),
+        curated("MCQ_ArabCulture"),
+        original("MBZUAI/ArabCulture", rows.arabculture, licence="CC BY-NC-SA 4.0"),
+        kept=3475,
+        template="arabculture_{location}",
     ),
-    choices(
-        *("PalmX", "Cultural", "qimma_palmx", {"curated": 2976}),
-        sources=(),
-        subsets=(
-            Subset("Islamic Culture", "islamic", 1001, sources=(PALMX_CURATED, PALMX_ISLAMIC)),
-            Subset("General Culture", "culture", 2000, sources=(PALMX_CURATED, PALMX_CULTURE)),
-        ),
+    _benchmark(
+        *("PalmX", "Cultural", "qimma_palmx"),
+        own={"Islamic Culture": (PALMX_CURATED, PALMX_ISLAMIC), "General Culture": (PALMX_CURATED, PALMX_CULTURE)},
+        kept=2976,
     ),
-    choices(
-        *("ArabicMMLU", "STEM", "qimma_arabicmmlu", {"curated": 13727, "original": 14575}),
-        sources=(
-            curated("MCQ_ArabicMMLU"),
-            original(
-                "MBZUAI/ArabicMMLU",
-                rows.arabicmmlu,
-                licence="CC BY-NC 4.0 (hub card); CC BY-NC-SA 4.0 (GitHub)",
-            ),
-        ),
-        subsets=(Subset(name) for line in ARABICMMLU_SUBJECTS.splitlines() for name in line.split("|")),
+    _benchmark(
+        *("ArabicMMLU", "STEM", "qimma_arabicmmlu"),
+        curated("MCQ_ArabicMMLU"),
+        original("MBZUAI/ArabicMMLU", rows.arabicmmlu, licence="CC BY-NC 4.0 (hub card); CC BY-NC-SA 4.0 (GitHub)"),
+        kept=13727,
+        published=14575,
     ),
-    choices(
-        *("GAT", "STEM", "qimma_gat", {"curated": 13985, "original": 13986}),
-        sources=GATMATH,
-        subsets=(
-            Subset("Algebra", aliases=("algebra",)),
-            Subset("Analogy", aliases=("analogy",), sources=GATLC, template="qimma/templates/mcq_i_analogy"),
-            Subset("Arithmetic", aliases=("arithmetic", "problem_solving", "Problem Solving")),
-            Subset("Association", aliases=("association",), sources=GATLC),
-            Subset("Comparisons", aliases=("comparisons",)),
-            Subset("Completion", aliases=("completion",), sources=GATLC, template="qimma/templates/mcq_i_completion"),
-            Subset("Contextual", aliases=("contextual",), sources=GATLC, template="qimma/templates/mcq_i_contextual"),
-            Subset("Geometry", aliases=("geometry",)),
-            Subset("Reading", aliases=("reading",), sources=GATLC),
-        ),
+    _benchmark(
+        *("GAT", "STEM", "qimma_gat"),
+        *GATMATH,
+        own=dict.fromkeys(("Analogy", "Association", "Completion", "Contextual", "Reading"), GATLC),
+        kept=13985,
+        published=13986,
     ),
-    choices(
-        *("3LM STEM", "STEM", "qimma_3lm_stem", {"curated": 2608}),
-        sources=(),
-        subsets=(
-            Subset("NativeQA", "native", 865, sources=NATIVEQA),
-            Subset("SyntheticQA", "synthetic", 1744, sources=SYNTHETICQA),
-        ),
+    _benchmark(
+        *("3LM STEM", "STEM", "qimma_3lm_stem"), own={"NativeQA": NATIVEQA, "SyntheticQA": SYNTHETICQA}, kept=2608
     ),
-    Benchmark(
-        name="MizanQA",
-        domain="Legal",
-        group="qimma_mizanqa",
-        group_rows={"curated": 1728},
-        sources=(
-            curated("MCQ_MizanQA", rows.curated_multi_select, pool_configs=True),
-            original(
-                "adlbh/MizanQA-v0",
-                rows.mizanqa,
-                splits=("train",),
-                few_shot_splits=(),
-                pool_configs=True,
-                columns=("question", "options", "answers"),
-            ),
+    _benchmark(
+        *("MizanQA", "Legal", "qimma_mizanqa"),
+        curated("MCQ_MizanQA", rows.curated_multi_select, pool_configs=True),
+        original(
+            "adlbh/MizanQA-v0",
+            rows.mizanqa,
+            splits=("train",),
+            few_shot_splits=(),
+            pool_configs=True,
+            columns=("question", "options", "answers"),
         ),
-        subsets=(Subset("MizanQA", "", 1769),),
+        kept=1728,
         kind=SEVERAL_RIGHT,
-        template="qimma/templates/multi_select",
+        template="multi_select",
     ),
-    Benchmark(
-        name="ArabLegalQA",
-        domain="Legal",
-        group="qimma_arablegalqa",
-        group_rows={"curated": 79},
-        sources=(
-            curated("QA_ArabLegalEval", rows.curated_answer, pool_configs=True),
-            *(
-                original(f"{owner}/ArabLegalEval", rows.arablegalqa, splits=("train", "test"), pool_splits=True)
-                for owner in ("FarisHijazi", "THIQAH-RD")  # one data set under two names
-            ),
+    _benchmark(
+        *("ArabLegalQA", "Legal", "qimma_arablegalqa"),
+        curated("QA_ArabLegalEval", rows.curated_answer, pool_configs=True),
+        *(
+            original(f"{owner}/ArabLegalEval", rows.arablegalqa, splits=("train", "test"), pool_splits=True)
+            for owner in ("FarisHijazi", "THIQAH-RD")  # one data set under two names
         ),
-        subsets=(Subset("QA", "", 79),),
+        kept=79,
         kind=ANSWERS,
-        template="qimma/templates/qa_c",
+        template="qa_c",
     ),
-    choices(
-        *("MedArabiQ", "Medical", "qimma_medarabiq_mcq", {"curated": 299}),
-        sources=(),
-        subsets=(
-            medarabiq_choice("fib_with_choices", "fill-in-the-blank-choices.csv", *ARABIC_COLUMNS),
-            medarabiq_choice("mcq_bias", "multiple-choice-withbias.csv", "Question with Bias", "Answer"),
-            medarabiq_choice("mcq_knowledge", "multiple-choice-questions.csv", "Question", "Answer"),
-        ),
+    _benchmark(
+        *("MedArabiQ", "Medical", "qimma_medarabiq_mcq"),
+        own={
+            "fib_with_choices": medarabiq_choice("fill-in-the-blank-choices.csv", *ARABIC_COLUMNS),
+            "mcq_bias": medarabiq_choice("multiple-choice-withbias.csv", "Question with Bias", "Answer"),
+            "mcq_knowledge": medarabiq_choice("multiple-choice-questions.csv", "Question", "Answer"),
+        },
+        kept=299,
     ),
-    Benchmark(
-        name="MedArabiQ",
-        domain="Medical",
-        group="qimma_medarabiq_qa",
-        group_rows={"curated": 200},
-        sources=(),
-        subsets=(
-            medarabiq_answer(
-                *("llm_modified", "patient-doctor-qa-llm.csv"),
-                *("Modified question description", "Unmodified answer"),
-                aliases=("qa_with_llm_mods",),
-                register="dialectal",
+    _benchmark(
+        *("MedArabiQ", "Medical", "qimma_medarabiq_qa"),
+        own={
+            "llm_modified": medarabiq_answer(
+                "patient-doctor-qa-llm.csv", "Modified question description", "Unmodified answer"
             ),
-            medarabiq_answer(
-                *("fib_no_choices", "fill-in-the-blank-nochoices.csv", *ARABIC_COLUMNS),
-                template="qimma/templates/qa_f",
-            ),
-        ),
+            "fib_no_choices": medarabiq_answer("fill-in-the-blank-nochoices.csv", *ARABIC_COLUMNS),
+        },
+        kept=200,
         kind=ANSWERS,
-        template="qimma/templates/qa",
+        template="qa",
     ),
-    choices(
-        *("MedAraBench", "Medical", "qimma_medarabench", {"curated": 4927}),
-        sources=(
-            curated("MCQ_MedAraBench"),
-            original(
-                "nyuad-cai/MedAraBench",
-                rows.medarabench,
-                files=("*test_split*.csv",),
-                subset_of=medarabench_subset,
-                unreadable=frozenset(map(int, MEDARABENCH_UNREADABLE.split())),
-                on_hub=False,
-                how_to_get="medarabench-test_split.csv of the GitHub repository nyuad-cai/MedAraBench",
-            ),
+    _benchmark(
+        *("MedAraBench", "Medical", "qimma_medarabench"),
+        curated("MCQ_MedAraBench"),
+        original(
+            "nyuad-cai/MedAraBench",
+            rows.medarabench,
+            files=("*test_split*.csv",),
+            subset_of=medarabench_subset,
+            unreadable=frozenset(map(int, MEDARABENCH_UNREADABLE.split())),
+            on_hub=False,
+            how_to_get="medarabench-test_split.csv of the GitHub repository nyuad-cai/MedAraBench",
         ),
-        subsets=(
-            Subset(name, rows=count, aliases=("Thorasic Internal",) if name == "Thoracic Internal" else ())
-            for name, count in MEDARABENCH_ROWS.items()
-        ),
+        kept=4927,
     ),
-    choices(
-        *("AraTrust", "Safety", "qimma_aratrust", {"curated": 522}),
-        sources=(
-            curated("MCQ_AraTrust", pool_configs=True),
-            original("asas-ai/AraTrust", rows.aratrust, pool_configs=True),
-            original("asas-ai/AraTrust-categorized", rows.aratrust, splits=("train",), pool_configs=True),
-        ),
-        subsets=(Subset("AraTrust", "", 522),),
+    _benchmark(
+        *("AraTrust", "Safety", "qimma_aratrust"),
+        curated("MCQ_AraTrust", pool_configs=True),
+        original("asas-ai/AraTrust", rows.aratrust, pool_configs=True),
+        original("asas-ai/AraTrust-categorized", rows.aratrust, splits=("train",), pool_configs=True),
+        kept=522,
     ),
-    Benchmark(
-        name="FannOrFlop",
-        domain="Poetry",
-        group="qimma_fannorflop",
-        sources=(
-            original(
-                "omkarthawakar/FannOrFlop", rows.fannorflop, splits=("train",), pool_configs=True, licence="Apache-2.0"
-            ),
+    _benchmark(
+        *("FannOrFlop", "Poetry", "qimma_fannorflop"),
+        original(
+            "omkarthawakar/FannOrFlop", rows.fannorflop, splits=("train",), pool_configs=True, licence="Apache-2.0"
         ),
-        subsets=(Subset("FannOrFlop", "", 6984),),
         kind=POEMS,
-        template="qimma/templates/fannorflop",
+        template="fannorflop",
     ),
     *(
         Benchmark(
@@ -477,16 +378,11 @@ CODE = "qimma_code"
 
 
 def benchmark_tasks() -> dict[str, list[Task]]:
-    """The subsets of each of the fourteen benchmarks, in the paper's order of domains and benchmarks."""
+    """The subsets of each of the fourteen benchmarks, in the paper's order; the two of code are benchmarks."""
     found: dict[str, list[Task]] = {}
     for task in QIMMA.tasks():
-        found.setdefault(benchmark_of(task.group, task.benchmark, task.subset), []).append(task)
+        found.setdefault(task.subset if task.group == CODE else task.benchmark, []).append(task)
     return found
-
-
-def benchmark_of(group: str, benchmark: str, subset: str) -> str:
-    """The paper's benchmark of a subset: MedArabiQ's two groups are one, the two code tasks are two."""
-    return subset if group == CODE else benchmark
 
 
 def averages() -> list[Average]:
@@ -519,7 +415,6 @@ QIMMA = Suite(
     charts="cultureval.reports.qimma.charts:charts",
     averages=averages,
     page="docs/qimma.md",
-    order=10,
 )
 # Choices with generated answers, not in the paper: a suite of its own, whose numbers are never averaged with those of
 # log-probabilities.
@@ -530,6 +425,5 @@ QIMMA_GEN = Suite(
     options=(LOCATION, SHUFFLE),
     tables="cultureval.reports.qimma.table:generative_tables",
     page="docs/without_log_probabilities.md",
-    order=11,
 )
 SUITE = (QIMMA, QIMMA_GEN)

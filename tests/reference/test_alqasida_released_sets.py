@@ -3,13 +3,11 @@
 import ast
 import csv
 import json
-import zipfile
 from pathlib import Path
 
 import pytest
 
 from cultureval.runtime.data_options import DataOptions
-from cultureval.runtime.errors import CulturevalError
 from cultureval.tasks.alqasida.sets import DIALECTS, FLORES_CODES, published_sets, shuffled
 from cultureval.tasks.catalogue import all_tasks
 from cultureval.tasks.reading import forget_files, prepare_subset
@@ -95,32 +93,6 @@ def test_ready_made_files_are_read_as_they_are(root, name):
         places = [row["location"] for row in rows["test"]]
         assert [places.count(place) for place in ("Start", "Middle", "End")] == [34, 33, 33]
         assert len({row["cluster"] for row in rows["test"]}) == 34  # one request, at three places
-
-
-def test_okapi_of_one_dialect_is_built_of_the_requests_for_arabic(root):
-    """The language-confusion benchmark's `ar.csv` asks for "Arabic" where AL-QASIDA's files name a dialect."""
-    folder = root / "for-ai" / "language-confusion" / "test_sets" / "crosslingual" / "okapi"
-    folder.mkdir(parents=True)
-    rows = published("xling", "okapi", "egy.csv")
-    with (folder / "ar.csv").open("w", encoding="utf-8", newline="") as file:
-        writer = csv.DictWriter(file, rows[0])
-        writer.writeheader()
-        writer.writerows(row | {"prompt": row["prompt"].replace("Egyptian Arabic", "Arabic")} for row in rows)
-    built, _ = prepared("alqasida_cross:okapi_mar", root, "original")
-    ready, _ = prepared("alqasida_cross:okapi_mar", root, "curated")
-    assert [row["prompt"] for row in built["test"]] == [row["prompt"] for row in ready["test"]]
-    archive = root / "for-ai" / "language-confusion" / "test_sets.zip"  # as the repository has them
-    with zipfile.ZipFile(archive, "w") as zipped:
-        zipped.write(folder / "ar.csv", "test_sets/crosslingual/okapi/ar.csv")
-    (folder / "ar.csv").unlink()
-    zipped_rows, report = prepared("alqasida_cross:okapi_mar", root, "original")
-    assert [row | {"source_row": ""} for row in zipped_rows["test"]] == [
-        row | {"source_row": ""} for row in built["test"]
-    ]
-    assert report["prompt"] == "published"
-    archive.write_bytes(b"no zip")
-    with pytest.raises(CulturevalError, match="test_sets.zip, test_sets/crosslingual/okapi/ar.csv: it cannot be read"):
-        prepared("alqasida_cross:okapi_mar", root, "original")
 
 
 def test_the_five_examples_are_the_published_prefix(root):

@@ -192,7 +192,9 @@ def test_no_view_loads_torch_or_transformers(tmp_path, monkeypatch):
     for name in "ab":
         rows = {}
         for task in (task for task in all_tasks().values() if task.suite in ("cvlue", "jeem")):
-            metrics = {one: 0.5 for one in task.metrics if not (known := task.declared.get(one)) or not known.of_sums}
+            metrics = {
+                one: 0.5 for one in task.metrics if not (known := task.kind.declared.get(one)) or not known.of_sums
+            }
             rows[f"{task.task}|0"] = [text_row(at, metrics, "(50,100),(250,500)", **boxes) for at in range(2)]
         for row in rows["cvlue_vg|0"]:
             row["doc"]["images"] = [image]

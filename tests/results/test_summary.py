@@ -52,7 +52,7 @@ def test_halves_are_rounded_away_from_zero():
 
 
 def _without_sums(task):
-    return [name for name in task.metrics if not (task.declared.get(name) and task.declared[name].of_sums)]
+    return [name for name in task.metrics if not (task.kind.declared.get(name) and task.kind.declared[name].of_sums)]
 
 
 @pytest.mark.parametrize("suite", SUITES)

@@ -6,12 +6,8 @@ from string import ascii_lowercase
 
 import pytest
 
-from cultureval.judge_prompts.templates import judge_template
 from cultureval.prompts.alqasida.rows import (
-    LANGUAGES,
     prepare_translation,
-    request_prompt,
-    translation_prompt,
 )
 from cultureval.prompts.preparation import Preparation
 from cultureval.runtime.data_options import DataOptions, samples_root
@@ -67,18 +63,6 @@ def test_translation_sets_take_the_first_200_of_the_shuffled_corpus(repository, 
     assert again["source"] == rows[0]["source"]
 
 
-def test_monolingual_sets_are_the_first_100_of_the_translation_set(repository, tmp_path):
-    write_madar(repository, "Damascus", [f"جملة {n}" for n in range(200)])
-    write_madar(repository, "MSA", [f"نص {n}" for n in range(200)])
-    (repository / "dial8.json").write_bytes((SAMPLES / "prompt_templates" / "json" / "dial8.json").read_bytes())
-    pairs = rows_of("alqasida_mt:btec_syr_to_msa", tmp_path / "root")
-    prompts = rows_of("alqasida_mono:btec_syr", tmp_path / "root")
-    assert len(prompts) == 100
-    assert all(f'"{pair["source"]}"' in row["prompt"] for row, pair in zip(prompts, pairs, strict=False))
-    assert {row["template"] for row in prompts} == {f"type_{number}" for number in range(8)}
-    assert {row["location"] for row in prompts} == {"beginning", "middle", "end"}
-
-
 def test_two_sides_of_other_sentences_are_refused(repository, tmp_path):
     write_madar(repository, "Cairo", ["أ", "ب"], ids=[1, 2])
     write_madar(repository, "English", ["a", "b"], ids=[1, 3])
@@ -104,26 +88,15 @@ def test_development_sets_are_another_split(repository, tmp_path):
     assert not {row["source_row"] for row in test} & {row["source_row"] for row in dev}
 
 
-@pytest.mark.parametrize("layout", ["flores200", "flores_plus"])
-def test_flores_in_both_layouts(tmp_path, layout):
-    texts = {"apc_Arab": [f"شامي {n}" for n in range(3)], "eng_Latn": [f"english {n}" for n in range(3)]}
-    root = tmp_path / "root"
-    if layout == "flores200":
-        folder = root / "facebook" / "flores" / "flores200_dataset" / "devtest"
-        folder.mkdir(parents=True)
-        for code, lines in texts.items():
-            (folder / f"{code}.devtest").write_text("".join(f" {line} \n" for line in lines), encoding="utf-8")
-    else:
-        folder = root / "openlanguagedata" / "flores_plus" / "devtest"
-        folder.mkdir(parents=True)
-        texts["apc_Arab_nort3139"], texts["apc_Arab_sout3123"] = texts.pop("apc_Arab"), ["جنوبي"] * 3
-        for code, lines in texts.items():
-            rows = [json.dumps({"id": n, "text": line}, ensure_ascii=False) for n, line in enumerate(lines)]
-            (folder / f"{code}.jsonl").write_text("\n".join(reversed(rows)), encoding="utf-8")
-    rows = rows_of("alqasida_mt:flores_eng_to_syr", root)
+def test_flores_without_the_repository(tmp_path):
+    folder = tmp_path / "root" / "facebook" / "flores" / "flores200_dataset" / "devtest"
+    folder.mkdir(parents=True)
+    for code, word in {"apc_Arab": "شامي", "eng_Latn": "english"}.items():
+        (folder / f"{code}.devtest").write_text("".join(f" {word} {n} \n" for n in range(3)), encoding="utf-8")
+    rows = rows_of("alqasida_mt:flores_eng_to_syr", tmp_path / "root")
     assert [(row["source"], row["answer"]) for row in rows] == [(f"english {n}", f"شامي {n}") for n in shuffled(3)]
     with pytest.raises(SourceUnavailable, match="flores200_dataset.tar.gz"):
-        rows_of("alqasida_mt:flores_eng_to_pse", root)
+        rows_of("alqasida_mt:flores_eng_to_pse", tmp_path / "root")
 
 
 def test_tweets_under_both_names_of_their_columns(repository, tmp_path):
@@ -169,9 +142,11 @@ def corpora(tmp_path_factory):
     return root
 
 
-@pytest.mark.parametrize("name", [name for name in all_tasks() if name.startswith("alqasida_mono:")])
+@pytest.mark.parametrize(
+    "name", [f"alqasida_mono:{one}" for one in ("btec_egy", "flores_pse", "tweet_kwt", "habibi_sdn")]
+)
 def test_owners_of_the_corpora_get_the_published_templates_in_the_published_order(corpora, name):
-    """28 sets, whose invented sentences are told from the paper's by the hash of the published prompts."""
+    """Their invented sentences are told from the paper's by the hash of the published prompts."""
     corpus, code = name.partition(":")[2].split("_")
     subset = prepare_subset(all_tasks()[name], DataOptions(root=corpora))
     rows = [json.loads(line) for line in (subset.folder / "test.jsonl").read_text(encoding="utf-8").splitlines()]
@@ -204,20 +179,3 @@ def test_a_broken_prefix_and_a_broken_prompt_are_refused(repository, tmp_path):
         rows_of("alqasida_mono:habibi_egy", tmp_path / "root")
     with pytest.raises(BadRow, match="not a request for a translation"):
         prepare_translation({"prompt": "ترجم", "completion": "x"}, Preparation())
-
-
-@pytest.mark.parametrize(
-    "name", ["alqasida_mono:habibi_egy", "alqasida_mt:btec_eng_to_syr", "alqasida_mt:btec_syr_to_msa"]
-)
-def test_a_judge_may_stand_in_for_people(name):
-    row = rows_of(name, samples_root())[0]
-    doc = (translation_prompt if "_mt:" in name else request_prompt)(row)
-    asked = {template: judge_template(template) for template in doc.specific["judge"]["templates"]}
-    assert [template.criteria for template in asked.values()] == [
-        *([("Adequacy",)] if "_mt:" in name else [("Adherence",), ("Fulfilment",)]),
-        ("Fluency",),
-        *([] if name.endswith("msa") else [("Dialectal Fidelity",)]),
-    ]
-    for template in asked.values():
-        prompt = template.prompt(doc.specific["judge"]["slots"] | {template.judged: "جواب"})
-        assert LANGUAGES[row["dialect"]] in prompt and "جواب" in prompt

@@ -113,12 +113,10 @@ def test_a_missing_file_is_said_not_to_exist(command, tmp_path, monkeypatch, cap
         ("eval model qimma --max-samples 2", r"--max-samples\W.*--limit\W+"),
         ("eval model qimma --max_sample=2", r"--max_sample\W.*--limit\W+"),
         ("eval model qimma --output_path out", r"--output_path\W.*--output-dir\W+"),
-        ("check ./my-model qimma --data samples", r"'\./my-model' is no task.*eval MODEL.*`check`, take none\."),
         (
             "eval qimma_aratrust",
             r"qimma_aratrust names tasks; MODEL comes first: `cultureval eval MODEL qimma_aratrust`\.",
         ),
-        ("check smollm2 qimma --data samples", r"'smollm2' is no task.*eval MODEL.*`check`, take none\."),
     ],
 )
 def test_a_name_that_nearly_is_one_or_is_another_harness_is_told(monkeypatch, capsys, command, meant):

@@ -11,7 +11,6 @@ from cultureval.runtime.data_options import DataOptions, samples_root
 from cultureval.runtime.errors import CulturevalError
 from cultureval.tasks.catalogue import all_tasks
 from cultureval.tasks.options import options_of_model
-from cultureval.tasks.preflight import warn_before_run
 from cultureval.tasks.reading import forget_files, prepare_subset
 
 
@@ -68,15 +67,6 @@ def test_the_release_is_recognised_by_its_number_of_images(root, monkeypatch):
     assert report["other_data"] == f"Not a test split, of which scores are published: {report['notes'][0]}"
     first, last = prepared("cvlue_vg", root)[1]["notes"]
     assert "no known split" in first and "read as qwen_vl writes them" in last
-
-
-def test_an_assumed_box_format_is_said_before_the_run(capsys, monkeypatch):
-    monkeypatch.delenv("CULTUREVAL_BOX_FORMAT", raising=False)
-    warn_before_run(["cvlue_vqa|0", "cvlue_en_vg|0", "jeem_vqa:eg|0"])
-    assert "cvlue_en_vg|0: boxes are read as qwen_vl writes them" in capsys.readouterr().err
-    monkeypatch.setenv("CULTUREVAL_BOX_FORMAT", "qwen_vl")
-    warn_before_run(["cvlue_vg|0"])
-    assert not capsys.readouterr().err
 
 
 def test_a_models_type_decides_the_box_format_unless_people_do(monkeypatch):

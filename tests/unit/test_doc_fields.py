@@ -61,7 +61,7 @@ def test_docs_of_the_samples_hold_what_their_type_declares(metric_set):
 
     exact = type(metric_set, (TYPES[metric_set],), {"__pydantic_config__": ConfigDict(extra="forbid", strict=True)})
     adapter, seen = TypeAdapter(exact), 0
-    for task in (task for task in all_tasks().values() if task.metric_set == metric_set):
+    for task in (task for task in all_tasks().values() if task.kind.name == metric_set):
         try:
             subset = prepare_subset(task, DataOptions(root=samples_root()))
         except SourceUnavailable:  # the samples hold some of the subsets
@@ -74,4 +74,4 @@ def test_docs_of_the_samples_hold_what_their_type_declares(metric_set):
 
 
 def test_every_kind_of_our_suites_has_a_type():
-    assert {task.metric_set for task in all_tasks().values()} == set(TYPES)
+    assert {task.kind.name for task in all_tasks().values()} == set(TYPES)

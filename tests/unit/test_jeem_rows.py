@@ -58,16 +58,10 @@ def test_samples_reach_every_task_with_the_shared_pool_and_unanswerable_question
         counts[name] = (len(rows), sum(row["shared"] for row in rows))
         assert {row["shared"] for row in rows} == {True, False}
         assert report["expected_rows"] == all_tasks()[name].expected_rows
-        assert "of the shared pool" in report["notes"][0]
         if name.startswith("jeem_vqa"):
-            unknown = sum(not row["answerable"] for row in rows)
-            assert report["notes"][1] == f'{unknown} of 15 answers are "cannot tell from the picture".'
             assert {row["answerable"] for row in rows} == {True, False}
             assert any(row["references"] != [row["answer"]] for row in rows)
     assert counts["jeem_caption:msa"] == (12, 4)
-    words = [len(row["references"][0].split()) for row in prepared("jeem_caption:msa", samples_root())[0]]
-    note = f"Captions have {sum(words) / 12:.1f} words on average; the paper's have 52.8."
-    assert prepared("jeem_caption:msa", samples_root())[1]["notes"][1] == note
     assert {counts[f"jeem_caption:{code}"] for code in ("jo", "ae", "eg", "ma")} == {(3, 1)}
     assert {counts[f"jeem_vqa:{code}"] for code in ("jo", "ae", "eg", "ma")} == {(15, 5)}
 

@@ -30,7 +30,7 @@ def test_the_templates_of_every_task_are_there_and_name_the_labels_of_qimma():
     options = DataOptions()
     names = {prompt_template(task, options) for task in all_tasks().values()} - {""}
     assert len(names) > 30 and all(load_template(name).hash for name in names)
-    choices = {prompt_template(task, options) for task in all_tasks().values() if "MCQ" in task.task_type} - {""}
+    choices = {prompt_template(task, options) for task in all_tasks().values() if "MCQ" in task.kind.task_type} - {""}
     assert all(load_template(name).labels == LABELS for name in choices | {"qimma/templates/multi_select"})
     assert load_template("qimma/templates/mcq").also("passage") is load_template("qimma/templates/mcq_c")
 

@@ -113,7 +113,6 @@ def test_arablegalqa_is_read_under_both_names_of_its_owner(read, tmp_path):
         ("qimma_palmx:culture", "UBC-NLP/palmx_2025_subtask1_culture"),
         ("qimma_palmx:islamic", "UBC-NLP/palmx_2025_subtask2_islamic"),
         ("qimma_medarabiq_qa:llm_modified", "nyuad-cai/MedArabiQ"),
-        ("alqasida_mono:flores_egy", "openlanguagedata/flores_plus"),
         ("alqasida_mt:btec_egy_to_eng", "JHU-CLSP/al-qasida"),
         ("alqasida_mono:tweet_egy", "JHU-CLSP/al-qasida"),
         ("cvlue_vd", "cvlue"),

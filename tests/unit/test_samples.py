@@ -29,7 +29,7 @@ def prepared(task, form):
 def test_curated_golds_are_those_of_the_originals_and_at_no_one_place(own_cache):
     """The two forms hold the same questions; of MedArabiQ, whose options are in its questions, other ones."""
     places, compared = defaultdict(set), Counter()
-    for task in (one for one in all_tasks().values() if one.suite == "qimma" and one.task_type in CHOICES):
+    for task in (one for one in all_tasks().values() if one.suite == "qimma" and one.kind.task_type in CHOICES):
         golds = {"original": Counter(), "curated": Counter()}
         for form, counted in golds.items():
             for row in prepared(task, form):

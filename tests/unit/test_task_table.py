@@ -20,7 +20,7 @@ def table(monkeypatch, tmp_path):
 def test_the_table_holds_every_task_and_reads_nothing(table, tmp_path):
     assert list(table) == list(all_tasks())
     assert table["qimma_aratrust"].hf_repo == "qimma/MCQ_AraTrust"
-    kinds = {task.metric_set: task.task for task in all_tasks().values()}
+    kinds = {task.kind.name: task.task for task in all_tasks().values()}
     assert all(str(table[name]) for name in kinds.values())
     assert not any(tmp_path.iterdir())
 
@@ -59,5 +59,5 @@ def test_generation_is_asked_for_as_qimma_does(table):
                 made = getattr(compute, "__self__", None)
                 scores |= set(getattr(made, "names", [name]))
                 if isinstance(made, TaskScore):
-                    assert made.declared == all_tasks()[config.name].declared[name], (config.name, name)
+                    assert made.declared == all_tasks()[config.name].kind.declared[name], (config.name, name)
         assert scores == set(all_tasks()[config.name].metrics)
