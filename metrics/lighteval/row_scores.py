@@ -67,7 +67,6 @@ class TaskScore(CorpusLevelComputation):
 
     def __init__(self, name: str, declared: Declared) -> None:
         self.name, self.declared = name, declared
-        self.names: tuple[str, ...] = (name,)  # of its values, without their errors
 
     def compute_corpus(self, items: list[RowScore]) -> dict[str, float]:
         """Both, always present: LightEval expects the same keys of all subsets.
@@ -96,8 +95,6 @@ class TaskScore(CorpusLevelComputation):
 
 class Kept(CorpusLevelComputation):
     """A column that is in the details alone: nothing is made of it."""
-
-    names = ()
 
     def compute_corpus(self, items: list[Any]) -> dict[str, float]:
         """No value of LightEval's results."""
@@ -170,7 +167,12 @@ class ScoreColumn(Column):
 class DenColumn(Column):
     """How often rows count in one metric."""
 
-    unanswered: Weights | None = None
+    def __init__(
+        self, name: str, shared: SharedPass[Columns], definition: str | Callable[[], str], unanswered: Weights | None
+    ) -> None:
+        """Prepare the column of a metric; `unanswered` says how often rows without an answer count."""
+        super().__init__(name, shared, definition)
+        self.unanswered = unanswered
 
     def weight(self, doc: Doc) -> float:
         """How often a row without an answer counts."""
@@ -185,6 +187,8 @@ def pass_metrics(
     unanswered: Weights | None = None,
     category: SamplingMethod = SamplingMethod.GENERATIVE,
     score_column: type[ScoreColumn] = ScoreColumn,
+    task_score: type[TaskScore] = TaskScore,
+    details: Sequence[str] = (),
 ) -> list[SampleLevelMetric]:
     """The metrics of one pass over a task's answers.
 
@@ -195,20 +199,20 @@ def pass_metrics(
         weighted: Those that do not count every row once.
         unanswered: How often a row without an answer counts in these, 1 where it does not say.
         score_column: For columns that need more of a response, or refuse docs.
+        task_score: For scores that results have more values of.
+        details: Names of further columns, which are in the details alone.
     """
     shared, metrics = SharedPass(compute), []
+    kept = [Column(name, shared, definition) for name in details]
     for name, of_metric in declared.items():
         score = score_column(name, shared, definition)
         better = of_metric.higher_is_better
-        metrics.append(batched_metric(name, score, TaskScore(name, of_metric), better, category))
-        kept: list[Column] = []
+        metrics.append(batched_metric(name, score, task_score(name, of_metric), better, category))
         if name in weighted:
-            kept.append(DenColumn(name + DEN, shared, definition))
-            kept[-1].unanswered = unanswered
+            kept.append(DenColumn(name + DEN, shared, definition, unanswered))
         if of_metric.of_sums:
             kept.append(Column(name + SUMS, shared, definition))
-        metrics += [batched_metric(one.name, one, Kept(), category=category) for one in kept]
-    return metrics
+    return metrics + [batched_metric(one.name, one, Kept(), category=category) for one in kept]
 
 
 def reply_metrics(declared: Metrics, score: ScoreReplies, definition: str | Callable[[], str]) -> list[Any]:
