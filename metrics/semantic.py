@@ -133,9 +133,9 @@ def load_encoder(model: str, num_layers: int | None, device: str) -> tuple[Any, 
         tokenizer, network = load_sound(AutoModel, model, MAX_TOKENS, ["pooler"], **kept)
     except Exception as error:
         first_line = str(error).strip().partition("\n")[0]
-        variable, of_captions = variable_of("bertscore_model"), variable_of("caption_bertscore_model")
+        variables = f"{variable_of('bertscore_model')} (captions: {variable_of('caption_bertscore_model')})"
         raise CulturevalError(
-            f"The BERTScore model {model!r} cannot be loaded ({first_line}). Set {variable} (captions: {of_captions}) to "
+            f"The BERTScore model {model!r} cannot be loaded ({first_line}). Set {variables} to "
             "a local folder with its configuration, weights and tokenizer, or pass --data DIR of `cultureval mirror`."
         ) from error
     if not 1 <= layers <= most:

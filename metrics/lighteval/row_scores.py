@@ -12,7 +12,7 @@ aggregators return a dict.
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any, Generic, Self, TypeVar
+from typing import Any, Self
 
 import numpy as np
 from lighteval.metrics.metrics_corpus import CorpusLevelComputation
@@ -32,7 +32,6 @@ from cultureval.runtime.patches.lighteval.group_averages import (
     StandardError,
 )
 
-Result = TypeVar("Result")
 Columns = dict[str, Any]  # name -> a value of each row, in a list or an array
 ScoreReplies = Callable[[list[Doc], list[str]], Columns]
 ScoreAnswers = Callable[[list[Doc], list[ModelResponse]], Columns]
@@ -101,44 +100,34 @@ class Kept(CorpusLevelComputation):
         return {}
 
 
-class SharedPass(Generic[Result]):
+class SharedPass:
     """One computation for several metrics of a task, run when the first of them needs it.
 
     LightEval calls each batched metric in turn, with the same list of responses, and has no batched metric with several
-    names. The result is kept until every metric has read it.
+    names.
     """
 
-    def __init__(self, compute: Callable[[list[Doc], list[ModelResponse]], Result]) -> None:
+    def __init__(self, compute: ScoreAnswers) -> None:
         self._compute = compute
-        self._metrics, self._reads = 0, 0
-        self._kept: tuple[list[ModelResponse], Result] | None = None
+        self._kept: tuple[list[ModelResponse], Columns] | None = None
 
-    def joined(self) -> Self:
-        """This pass, registered for one more metric."""
-        self._metrics += 1
-        return self
-
-    def result(self, docs: list[Doc], responses: list[ModelResponse]) -> Result:
+    def result(self, docs: list[Doc], responses: list[ModelResponse]) -> Columns:
         """The result of `compute`; computed again only for another list of responses."""
         if self._kept is None or self._kept[0] is not responses:
-            self._kept, self._reads = (responses, self._compute(docs, responses)), 0
-        result = self._kept[1]
-        self._reads += 1
-        if self._reads == self._metrics:
-            self._kept = None
-        return result
+            self._kept = responses, self._compute(docs, responses)
+        return self._kept[1]
 
 
 class Column(SampleLevelComputation):
     """One column of a shared pass; batched: gets all Docs and responses of a task."""
 
-    def __init__(self, name: str, shared: SharedPass[Columns], definition: str | Callable[[], str]) -> None:
+    def __init__(self, name: str, shared: SharedPass, definition: str | Callable[[], str]) -> None:
         """Prepare a column.
 
         Args:
             definition: Everything that the values depend on, for LightEval's results.
         """
-        self.name, self.shared, self.definition = name, shared.joined(), definition
+        self.name, self.shared, self.definition = name, shared, definition
 
     def compute(self, docs: list[Doc], responses: list[ModelResponse], **kwargs: object) -> list[Any]:
         """The values of all rows, in order."""
@@ -168,7 +157,7 @@ class DenColumn(Column):
     """How often rows count in one metric."""
 
     def __init__(
-        self, name: str, shared: SharedPass[Columns], definition: str | Callable[[], str], unanswered: Weights | None
+        self, name: str, shared: SharedPass, definition: str | Callable[[], str], unanswered: Weights | None
     ) -> None:
         """Prepare the column of a metric; `unanswered` says how often rows without an answer count."""
         super().__init__(name, shared, definition)
