@@ -14,6 +14,7 @@ from lighteval.tasks.requests import Doc
 
 from cultureval.metrics.declared import DEN, SUMS, Metrics
 from cultureval.metrics.lighteval.row_scores import Columns, RowScore, TaskScore, pass_metrics, reply_metrics, reply_of
+from cultureval.metrics.m2cqa.counterfactual import PROFILES, ROLES, WORDS, Statement, item_columns
 from cultureval.metrics.m2cqa.names import (
     COUNTS,
     INVALID_RATE,
@@ -27,7 +28,6 @@ from cultureval.metrics.m2cqa.names import (
     STATEMENT_PARTS,
     STATEMENTS,
 )
-from cultureval.metrics.m2cqa.statement_items import PROFILES, ROLES, WORDS, Statement, item_columns
 from cultureval.metrics.m2cqa.statement_verdicts import Prompt, chosen_statement, parse_verdict
 from cultureval.runtime.doc_fields import specific_of
 from cultureval.runtime.patches.lighteval.group_averages import Total

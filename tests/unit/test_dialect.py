@@ -144,33 +144,11 @@ def test_scores_of_a_batch_are_those_of_its_members_alone(models):
     assert all(not together[name][2] for name in SCORES)
 
 
-def test_only_chosen_profiles_are_read_and_the_papers_scores_do_not_depend_on_them(models):
-    prompts, completions = [ARABIC] * 3, [ARABIC + "\n" + ARABIC, "نعم https://x.org", ""]
-    every = score_completions(prompts, completions, "egy", PROFILES, models)
-    for chosen, ends in (((), ()), (("released", "paper"), ("_released",))):
-        some = score_completions(prompts, completions, "egy", chosen, models)
-        shares = {"empty_rate", "prompt_copy_rate", "truncated_rate"} | (
-            {"too_few_rate"} if "released" in chosen else set()
-        )
-        assert set(some) == {name + end for name in SCORES for end in ("", *ends)} | shares
-        for name, values in some.items():
-            assert values == pytest.approx(every[name], abs=1e-5, nan_ok=True), name
-
-
 def test_text_longer_than_the_model_is_cut_and_counted(models):
     long, short = " ".join([ARABIC] * 200), ARABIC
     scored = score_completions(["", ""], [long, short], "egy", models=models)
     assert scored["truncated_rate"].tolist() == [1, 0]
     assert scored["nadi"][0] > 0
-
-
-def test_probabilities_and_levels(models):
-    probabilities = models.country_probabilities([ARABIC, "نعم"])
-    assert probabilities.shape == (2, 18) and probabilities.sum(axis=1) == pytest.approx(1)
-    levels = models.dialectness([ARABIC * count for count in range(1, 9)])
-    assert ((levels >= 0) & (levels <= 1)).all()
-    assert models.country_probabilities([]).shape == (0, 18) and models.dialectness([]).shape == (0,)
-    assert models.is_arabic([ARABIC, "book", ""]).tolist() == [True, False, False]
 
 
 def test_the_softmax_is_that_of_the_plain_model(models):

@@ -8,9 +8,8 @@ from lighteval.metrics import apply_metric
 from lighteval.models.model_output import ModelResponse
 from lighteval.tasks.requests import Doc
 
-from cultureval.metrics.m2cqa.counterfactual import counterfactual_report
+from cultureval.metrics.m2cqa.counterfactual import ROLES, counterfactual_report
 from cultureval.metrics.m2cqa.lighteval import statement_metrics
-from cultureval.metrics.m2cqa.statement_items import ROLES
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.patches.lighteval.refused_docs import RefusedResponse, leave_out, values_of_unscored
 
