@@ -14,20 +14,8 @@ from lighteval.tasks.requests import Doc
 
 from cultureval.metrics.declared import DEN, SUMS, Metrics
 from cultureval.metrics.lighteval.row_scores import Columns, RowScore, TaskScore, pass_metrics, reply_metrics, reply_of
+from cultureval.metrics.m2cqa import names
 from cultureval.metrics.m2cqa.counterfactual import PROFILES, ROLES, WORDS, Statement, item_columns
-from cultureval.metrics.m2cqa.names import (
-    COUNTS,
-    INVALID_RATE,
-    JOINT,
-    JOINT_ACC,
-    JOINT_INVALID_RATE,
-    N_ITEMS,
-    N_Q_PLUS,
-    Q_MINUS_ACC,
-    Q_PLUS_ACC,
-    STATEMENT_PARTS,
-    STATEMENTS,
-)
 from cultureval.metrics.m2cqa.statement_verdicts import Prompt, chosen_statement, parse_verdict
 from cultureval.runtime.doc_fields import specific_of
 from cultureval.runtime.patches.lighteval.group_averages import Total
@@ -39,7 +27,7 @@ Parts = Mapping[str, Mapping[str, str]]
 
 
 def statement_metrics(
-    prompt: Prompt, parts: Parts = STATEMENT_PARTS, declared: Metrics = STATEMENTS
+    prompt: Prompt, parts: Parts = names.STATEMENT_PARTS, declared: Metrics = names.STATEMENTS
 ) -> list[SampleLevelMetric]:
     """The metrics of one prompt's tasks.
 
@@ -47,8 +35,10 @@ def statement_metrics(
         parts: The metrics of each profile, as of `names.by_profile`, that of the headline first.
         declared: By name.
     """
-    rates = {name: part for of_profile in parts.values() for name, part in of_profile.items() if name not in COUNTS}
-    several = {Q_MINUS_ACC: len(ROLES) - 1.0, INVALID_RATE: float(len(ROLES))}  # outputs an item
+    rates = {
+        name: part for of_profile in parts.values() for name, part in of_profile.items() if name not in names.COUNTS
+    }
+    several = {names.Q_MINUS_ACC: len(ROLES) - 1.0, names.INVALID_RATE: float(len(ROLES))}  # outputs an item
     outputs = {name: several.get(part, 1.0) for name, part in rates.items()}
     return pass_metrics(
         {name: declared[name] for name in rates},
@@ -67,21 +57,21 @@ class StatementScore(TaskScore):
     def compute_corpus(self, items: list[RowScore]) -> dict[str, float]:
         """The rate and its standard error, and the numbers."""
         found = super().compute_corpus(items)
-        if self.name != Q_PLUS_ACC:
+        if self.name != names.Q_PLUS_ACC:
             return found
         counted = [item for item in items if item.den]
-        return found | {N_ITEMS: Total(len(counted)), N_Q_PLUS: Total(sum(counted))}
+        return found | {names.N_ITEMS: Total(len(counted)), names.N_Q_PLUS: Total(sum(counted))}
 
 
 def joint_metrics() -> list[SampleLevelMetric]:
     """The metrics of AynVQA's joint form: right choices, and outputs without one."""
-    return reply_metrics(JOINT, _joint_scores, "one of three")
+    return reply_metrics(names.JOINT, _joint_scores, "one of three")
 
 
 def _joint_scores(docs: list[Doc], replies: list[str]) -> Columns:
     chosen = [chosen_statement(reply) for reply in replies]
     right = [float(choice == doc.gold_index) for choice, doc in zip(chosen, docs, strict=True)]
-    return {JOINT_ACC: right, JOINT_INVALID_RATE: [float(choice is None) for choice in chosen]}
+    return {names.JOINT_ACC: right, names.JOINT_INVALID_RATE: [float(choice is None) for choice in chosen]}
 
 
 def _statement_columns(prompt: Prompt, parts: Parts, docs: list[Doc], responses: list[ModelResponse]) -> Columns:
@@ -98,6 +88,6 @@ def _statement_columns(prompt: Prompt, parts: Parts, docs: list[Doc], responses:
         ]
         found = item_columns(statements)
         for name, part in parts[profile].items():
-            if name not in COUNTS:
+            if name not in names.COUNTS:
                 columns |= dict(zip((name, name + DEN, name + SUMS), found[part], strict=True))
     return columns
