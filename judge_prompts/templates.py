@@ -26,7 +26,6 @@ Ours are the line breaks, the bullets, the sign `=` before the two meanings of a
 the scores in the form of the reply, all of which the paper's text shows only in part.
 """
 
-import difflib
 import hashlib
 from collections.abc import Mapping
 from functools import cache
@@ -145,14 +144,14 @@ def judge_template(name: str) -> JudgeTemplate:
     """The template of a name: `<suite>_<file>` of ours, or `PACKAGE:FOLDER/FILE` of a package; without `.txt`.
 
     Raises:
-        CulturevalError: There is none, and the message names the nearest; or its head is wrong.
+        CulturevalError: There is none, or its head is wrong.
     """
-    own = own_templates()
     package, colon, path = name.rpartition(":")
-    if not colon and name not in own:
-        near = difflib.get_close_matches(name, own, n=3, cutoff=0.4)
-        raise CulturevalError(f"There is no judge template {name!r}. There are: {', '.join(near or own)}.")
-    return _packaged(name, package, path) if colon else own[name]
+    if colon:
+        return _packaged(name, package, path)
+    if name not in (own := own_templates()):
+        raise CulturevalError(f"There is no judge template {name!r}. There are: {', '.join(own)}.")
+    return own[name]
 
 
 @cache
@@ -177,10 +176,7 @@ def templates_beside(template: JudgeTemplate) -> list[JudgeTemplate]:
 
 @cache
 def _packaged(name: str, package: str, path: str) -> JudgeTemplate:
-    try:
-        file = packaged_folder(package).joinpath(f"{path}.txt")
-    except CulturevalError as error:
-        raise CulturevalError(f"The judge template {name!r}: {error}") from error
+    file = packaged_folder(package).joinpath(f"{path}.txt")
     if not file.is_file():
         raise CulturevalError(f"There is no judge template {name!r} ({file} is not a file).")
     return _read(name, file)
