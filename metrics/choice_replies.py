@@ -63,6 +63,7 @@ _DENIED = re.compile(
 _ASIDE = re.compile(
     r"(?<!\w)(?:not|rather than|instead of|و?ليست?|مش|مو|because|since|لان\w*|حيث)(?!\w)|不是|并非|因为|\n", re.I
 )
+_END = re.compile(rf"{_ASIDE.pattern}|[.؛;!](?!\w)|。", re.I)
 _SENTENCE_END = re.compile(r"[.!?؟。\n؛;]|(?<!\w)(?:but|so|بل|لكن|اذن|لذا|لذلك)(?!\w)|但|所以")
 # A line that begins another question, which models invent where they are not stopped.
 _NEXT_QUESTION = re.compile(
@@ -184,7 +185,7 @@ def _names(labels: tuple[str, ...], options: tuple[str, ...]) -> _Names:
 def _lenient(text: str, names: _Names, several: bool) -> Answer:
     """The options of all statements, which agree, else of a first or last line that holds nothing else."""
     try:
-        named = [one for match in _STATEMENT.finditer(text) if (one := _stated(text, match, names))]
+        named = [one for match in _STATEMENT.finditer(text) if (one := _stated(text, match, names, several))]
         if not named:
             lines = {line.strip(" .،,!。") for line in (text.partition("\n")[0], text.rpartition("\n")[2])}
             read = [(line, *names.read(line, 0)) for line in lines]
@@ -195,17 +196,17 @@ def _lenient(text: str, names: _Names, several: bool) -> Answer:
     return tuple(sorted(agreed)) if len(agreed) == 1 or (several and agreed) else None
 
 
-def _stated(text: str, match: re.Match[str], names: _Names) -> set[int]:
+def _stated(text: str, match: re.Match[str], names: _Names, several: bool) -> set[int]:
     """The options that a statement names; {} where its sentence denies, asks, supposes or reports it.
 
     Raises:
-        ValueError: As of `_Names.read`, or it is followed by a further option in its line.
+        ValueError: As of `_Names.read`, or it is followed by a further option: in its sentence, of several in its line.
     """
     places, end = names.read(text, match.end())
     before = _SENTENCE_END.split(text[max(0, match.start() - _LONGEST_SENTENCE) : match.start()])[-1]
     if not places or _UNSAID.search(before) or _DENIED.match(text, end):
         return set()
-    rest = _ASIDE.split(text[end : end + _LONGEST_SENTENCE], maxsplit=1)[0]
+    rest = (_ASIDE if several else _END).split(text[end : end + _LONGEST_SENTENCE], maxsplit=1)[0]
     if any(names.spelled[one.group().lower()] not in places for one in names.lone.finditer(rest)):
         raise ValueError("a further option is named")
     return places

@@ -22,8 +22,8 @@ from cultureval.runtime.settings import current_settings, variable_of
 OF_CHARACTERS = 18  # the first counts of chrF++, which are those of chrF: three for each of six orders
 
 
-def corpus_score(name: str, hypotheses: Sequence[str], references: Sequence[str]) -> float:
-    """A corpus score in 0 to 100.
+def sentence_sums(name: str, hypotheses: Sequence[str], references: Sequence[str]) -> np.ndarray:
+    """Counts of each sentence, [N, P], whose sum gives the corpus score (`score_of_sums`).
 
     Args:
         name: "spbleu" (BLEU over the pieces of FLORES-200's SentencePiece model, sacrebleu's `flores200`), "bleu" (13a
@@ -37,11 +37,6 @@ def corpus_score(name: str, hypotheses: Sequence[str], references: Sequence[str]
         CulturevalError: The SentencePiece model is neither set by CULTUREVAL_FLORES200_MODEL nor in sacrebleu's
             cache, and cannot be downloaded.
     """
-    return float(score_of_sums(name, sentence_sums(name, hypotheses, references).sum(axis=0)))
-
-
-def sentence_sums(name: str, hypotheses: Sequence[str], references: Sequence[str]) -> np.ndarray:
-    """Counts of each sentence, [N, P], whose sum gives the corpus score; arguments and errors of `corpus_score`."""
     if isinstance(hypotheses, str) or isinstance(references, str):
         raise ValueError("hypotheses and references must be lists of sentences")
     if len(hypotheses) != len(references) or not len(hypotheses):

@@ -99,7 +99,7 @@ def _prepared(settings: JudgeSettings, template: JudgeTemplate, item: JudgeItem)
     except (ValueError, OSError) as error:
         problem = problem or f"an image cannot be shown ({error})"
     if problem:
-        return JudgeVerdict(item.id, outcome="unusable", reason=problem)
+        return JudgeVerdict(item=item.id, outcome="unusable", reason=problem)
     return ModelQuestion(item.id, template.prompt(item.slots, settings.delimit), images=images)
 
 
@@ -108,8 +108,8 @@ def _verdict(reply: ModelReply[ReplyReading]) -> JudgeVerdict:
     if reply.outcome == "malformed":
         reason = f"malformed reply, asked {reply.asked} times: {reason}"
     outcome = "scored" if reply.outcome == "read" else reply.outcome
-    about = (outcome, reason, reply.text or None, reply.asked, reply.reused)
-    return JudgeVerdict(reply.id, found.scores, found.label, found.notes, *about)
+    about = (reply.id, outcome, reason, reply.text or None, reply.asked, reply.reused)
+    return JudgeVerdict(found.scores, found.label, found.notes, *about)
 
 
 def judge_signature(settings: JudgeSettings, template: JudgeTemplate, identity: ServerIdentity | None) -> str:

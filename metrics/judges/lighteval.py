@@ -117,7 +117,7 @@ def _verdicts(
             logger.error("%s", error)
             for name, items in questions.items():
                 found[judge.name, name] = [
-                    JudgeVerdict(one.id, outcome="not_asked", reason=f"not asked: {error}") for one in items
+                    JudgeVerdict(item=one.id, outcome="not_asked", reason=f"not asked: {error}") for one in items
                 ]
     found |= judge_with_all(askers, questions)
     for (name, template), verdicts in found.items():

@@ -20,7 +20,7 @@ from cultureval.metrics.lighteval.multiple_choice import multi_select_metrics, m
 from cultureval.metrics.likelihood import argmax_accuracy, char_normalized_accuracy, gold_probability_mass
 from cultureval.metrics.qimma import lighteval as lighteval_metrics
 from cultureval.metrics.semantic import bertscore, load_encoder
-from cultureval.metrics.statistics import clustered_standard_error
+from cultureval.metrics.statistics import errors_of_ratio
 from cultureval.runtime.errors import CulturevalError
 
 LABELS = ["أ", "ب", "ج", "د", "هـ", "و"]
@@ -126,7 +126,7 @@ def test_results_hold_means_clustered_errors_and_the_macro_average(tmp_path, no_
     one, two, average = (results["results"][name] for name in ("group:one|0", "group:two|0", "group:_average|0"))
     assert set(one) == {"acc_norm", "acc_norm_stderr", "acc", "acc_stderr"}
     assert one["acc"] == one["acc_norm"] == pytest.approx(4 / 7)
-    expected = clustered_standard_error([1, 1, 0, 0, 1, 0, 1], ["p", "p", "q", "q", 1, 2, "r"])
+    expected = errors_of_ratio([1, 1, 0, 0, 1, 0, 1], np.ones(7), ["p", "p", "q", "q", 1, 2, "r"]).error
     assert one["acc_stderr"] == pytest.approx(expected)
     assert two["acc_stderr"] == pytest.approx(np.std([0, 1, 1, 1], ddof=1) / 2)
     assert average["acc"] == pytest.approx((4 / 7 + 3 / 4) / 2)

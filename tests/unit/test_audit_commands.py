@@ -3,7 +3,6 @@
 import pytest
 from typer.testing import CliRunner
 
-from cultureval.audit.checks.table import manifest_rows
 from cultureval.audit.columns import columns_given
 from cultureval.audit.sources import read_items
 from cultureval.runtime.data_options import DataOptions
@@ -96,17 +95,3 @@ def test_a_manifest_is_replaced_only_by_force(run, tmp_path):
     rows = [row.model_copy(update={"by": ["person:amal"]}) for row in read_manifest(tmp_path / "m.jsonl").rows]
     write_manifest(tmp_path / "audit" / "manifest.jsonl", rows)
     assert "holds people's decisions" in run("audit", "run", "q.csv", "--judges", "a,b")
-
-
-def test_names_of_files_stand_in_manifests_without_what_a_terminal_obeys(tmp_path):
-    folder = tmp_path / "a\x1b[2J\u202eb"
-    folder.mkdir()
-    (folder / "x\ty\u200f.csv").write_text(TABLE, encoding="utf-8")
-    items = read_items([str(folder)], DataOptions())
-    saved = write_manifest(tmp_path / "m.jsonl", manifest_rows(items, []))
-    row = read_manifest(tmp_path / "m.jsonl").rows[0]
-    assert row == saved.rows[0] and (row.source, row.row) == (r"a\x1b[2J\u202eb", r"x\ty\u200f.csv:0")
-    line = (tmp_path / "m.jsonl").read_text(encoding="utf-8").replace(r"a\\x1b[2J\\u202eb", r"a\u001b[2J")
-    (tmp_path / "m.jsonl").write_text(line, encoding="utf-8")
-    with pytest.raises(CulturevalError, match="line 2: source"):
-        read_manifest(tmp_path / "m.jsonl")

@@ -18,9 +18,9 @@ AUTHENTICITY, FLUENCY = "judge_j_reference_dialect_authenticity", "judge_j_refer
 
 def test_a_criterion_that_msa_lacks_counts_there_no_row_and_enters_no_average(monkeypatch):
     verdicts = [
-        JudgeVerdict("a", {"Fluency": 4.0, "Dialect Authenticity": 2.0}),
-        JudgeVerdict("b", {"Fluency": 2.0, "Dialect Authenticity": 5.0}),
-        JudgeVerdict("c", outcome="refused", reason="no"),
+        JudgeVerdict({"Fluency": 4.0, "Dialect Authenticity": 2.0}),
+        JudgeVerdict({"Fluency": 2.0, "Dialect Authenticity": 5.0}),
+        JudgeVerdict(outcome="refused", reason="no"),
     ]
     monkeypatch.setattr(judges, "configured_judges", lambda: [JudgeSettings(model="j", base_url="http://localhost/v1")])
     logger, tasks, details = MetricsLogger(), {}, {}

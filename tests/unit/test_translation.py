@@ -11,12 +11,16 @@ import sacrebleu
 
 from cultureval.metrics.alqasida import translation
 from cultureval.metrics.alqasida.translation import (
-    corpus_score,
     score_of_sums,
     sentence_sums,
 )
 from cultureval.runtime.errors import CulturevalError
 from cultureval.samples.tiny_models.classifiers import SENTENCES, build_tiny_sentencepiece
+
+
+def corpus_score(name, hypotheses, references):
+    return score_of_sums(name, sentence_sums(name, hypotheses, references).sum(axis=0))
+
 
 bleu, chrf, chrf_plus_plus, spbleu = (
     partial(corpus_score, name) for name in ("bleu", "chrf", "chrf_plus_plus", "spbleu")
@@ -47,10 +51,11 @@ def test_spbleu_is_sacrebleus_flores200_with_the_same_model(pieces, tmp_path, mo
     shutil.copy(pieces, cache / "flores200sacrebleuspm")
     code = (
         "import sacrebleu, sys\n"
-        "from cultureval.metrics.alqasida.translation import corpus_score\n"
+        "from cultureval.metrics.alqasida.translation import score_of_sums, sentence_sums\n"
         "half = len(sys.argv) // 2 + 1\n"
         "sides = sys.argv[1:half], sys.argv[half:]\n"
-        "print(corpus_score('spbleu', *sides), sacrebleu.corpus_bleu(sides[0], [sides[1]], tokenize='flores200').score)"
+        "found = score_of_sums('spbleu', sentence_sums('spbleu', *sides).sum(axis=0))\n"
+        "print(found, sacrebleu.corpus_bleu(sides[0], [sides[1]], tokenize='flores200').score)"
     )
     environment = {"SACREBLEU": str(tmp_path), "PATH": "", "OMP_NUM_THREADS": "1"}
     run = subprocess.run(
