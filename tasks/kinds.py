@@ -20,8 +20,7 @@ from functools import partial
 from string import Template
 from typing import Any
 
-from cultureval.metrics.declared import Metrics, Range, declare
-from cultureval.metrics.qimma.names import CHOICE_REPLIES, MULTIPLE_CHOICE
+from cultureval.metrics.declared import CHOICE_REPLIES, MULTIPLE_CHOICE, Metrics, Range, declare
 from cultureval.prompts.cells import image_cell, readable, text_list
 from cultureval.prompts.choices import choice_prompt, choice_reply_prompt, choice_row, cluster_of, instruction_name
 from cultureval.prompts.free_answers import answer_prompt

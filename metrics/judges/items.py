@@ -73,6 +73,11 @@ def metric_prefix(judge: str, template: JudgeTemplate) -> str:
     return f"{JUDGED}{judge}_{template.short}"
 
 
+def prefix_of(judge: str, template: str) -> str:
+    """`metric_prefix` of the template with a name; raises a CulturevalError where there is none."""
+    return metric_prefix(judge, judge_template(template))
+
+
 def metrics_of_judge(judge: str, templates: Iterable[str]) -> tuple[str, ...]:
     """The names of a judge's metrics: one for each criterion of each template, by the templates' names."""
     rows = map(judge_template, templates)

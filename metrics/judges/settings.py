@@ -8,15 +8,17 @@ import re
 from collections.abc import Iterable
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pydantic import ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from cultureval.runtime.errors import CulturevalError, all_of, wrong_settings
 from cultureval.runtime.model_settings import read_yaml, refuse_unknown
-from cultureval.runtime.servers.identity import ServerIdentity, identify
 from cultureval.runtime.servers.settings import ServedModel, openai_base_url
 from cultureval.runtime.settings import current_settings
+
+if TYPE_CHECKING:
+    from cultureval.runtime.servers.identity import ServerIdentity
 
 
 class JudgeSettings(ServedModel):
@@ -102,8 +104,10 @@ def find_one_judge(option: str, name: str) -> JudgeSettings:
     return found[0]
 
 
-def judge_identity(settings: JudgeSettings) -> ServerIdentity:
+def judge_identity(settings: JudgeSettings) -> "ServerIdentity":
     """What a judge's servers list of its model; a CulturevalError where none answers, or they list different ones."""
+    from cultureval.runtime.servers.identity import identify  # loads a client of servers
+
     return identify(f"The judge {settings.name}", settings)
 
 

@@ -10,7 +10,7 @@ from lighteval.tasks.requests import Doc, SamplingMethod
 from lighteval.utils.utils import as_list
 
 from cultureval.metrics.choice_replies import parse_labels
-from cultureval.metrics.declared import Metrics
+from cultureval.metrics.declared import CHOICE_REPLIES, MULTI_SELECT, MULTIPLE_CHOICE, Metrics
 from cultureval.metrics.lighteval.row_scores import Columns, pass_metrics, reply_metrics
 from cultureval.metrics.likelihood import (
     argmax_accuracy,
@@ -18,7 +18,6 @@ from cultureval.metrics.likelihood import (
     gold_probability_mass,
     gold_set_match,
 )
-from cultureval.metrics.qimma.names import CHOICE_REPLIES, MULTI_SELECT, MULTIPLE_CHOICE
 from cultureval.runtime.doc_fields import specific_of
 from cultureval.runtime.errors import CulturevalError
 

@@ -17,8 +17,8 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+from cultureval.metrics.declared import MULTI_SELECT
 from cultureval.metrics.qimma import names
-from cultureval.metrics.qimma.names import MULTI_SELECT
 from cultureval.prompts.choices import multi_select_prompt
 from cultureval.prompts.preparation import Prepare
 from cultureval.prompts.qimma import code_problems, rows
