@@ -164,8 +164,7 @@ def read_binary(reply: str, criteria: Sequence[str], cascade: Mapping[str, Seque
 
 def answer_of(reply: str) -> str:
     """A reply without its reasoning and the code fence around it; raises JudgeReplyError where nothing is left."""
-    text, reasoning = split_reasoning(reply)
-    text = text.strip()
+    text, reasoning = split_reasoning(reply.strip())
     if len(text) > LONGEST:
         raise JudgeReplyError(f"the reply has {len(text):,} characters; {LONGEST:,} are the most")
     if fenced := _FENCE.fullmatch(text):

@@ -42,7 +42,6 @@ from cultureval.runtime.text_templates import HeadedTemplate, TextTemplate, pack
 FOLDER = Path(__file__).parent
 NOTICE = TextTemplate(FOLDER / "delimiter_notice.txt")
 ASKED_AGAIN = TextTemplate(FOLDER / "asked_again.txt")  # after a prompt whose first reply was no verdict
-CODE_DIGITS = 32  # hexadecimal, of a delimiter: no text is found by trial that holds the code of itself
 
 
 class JudgeTemplate(BaseModel):
@@ -135,8 +134,8 @@ class JudgeTemplate(BaseModel):
 
 
 def _between_marks(text: str) -> str:
-    """A text between marks with the first digits of its SHA-256, lone surrogates included."""
-    code = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:CODE_DIGITS]
+    """A text between marks with 32 digits of its SHA-256: no text is found by trial that holds the code of itself."""
+    code = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:32]
     return f"<<<text {code}\n{text}\n{code} text>>>"
 
 
