@@ -20,8 +20,7 @@ from cultureval.runtime.reasoning import split_reasoning
 LOWEST, HIGHEST = 1.0, 5.0
 PARSER_VERSION = 8
 LONGEST = 40_000  # characters of a reply without its reasoning
-LONGEST_LINE = 100  # characters of a free text
-LONGEST_EXPLANATION = 2_000
+LONGEST_LINE, LONGEST_EXPLANATION = 100, 2_000  # characters of a free text and of an explanation
 ALIASES = {"dialectal authenticity": "dialect authenticity"}
 
 _FENCE = re.compile(r"```\w*[ \t]*\n(.*?)\n?[ \t]*```", re.DOTALL)
@@ -165,8 +164,7 @@ def read_binary(reply: str, criteria: Sequence[str], cascade: Mapping[str, Seque
 
 def answer_of(reply: str) -> str:
     """A reply without its reasoning and the code fence around it; raises JudgeReplyError where nothing is left."""
-    text, reasoning = split_reasoning(reply)
-    text = text.strip()
+    text, reasoning = split_reasoning(reply.strip())
     if len(text) > LONGEST:
         raise JudgeReplyError(f"the reply has {len(text):,} characters; {LONGEST:,} are the most")
     if fenced := _FENCE.fullmatch(text):
@@ -193,10 +191,9 @@ def _without_repeated_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _only_line(reply: str, prefix: str) -> str:
-    lines = [line for line in answer_of(reply).splitlines() if line.strip()]
-    if len(lines) != 1:
-        raise JudgeReplyError(f"the reply has {len(lines)} lines, not one")
-    head, colon, rest = _plain(lines[0]).partition(":")
+    if "\n" in (line := answer_of(reply)):
+        raise JudgeReplyError("the reply has several lines, not one")
+    head, colon, rest = _plain(line).partition(":")
     return (rest if colon and _key(head) == _key(prefix) else f"{head}{colon}{rest}").strip(" .،؛")
 
 

@@ -26,7 +26,6 @@ Ours are the line breaks, the bullets, the sign `=` before the two meanings of a
 the scores in the form of the reply, all of which the paper's text shows only in part.
 """
 
-import difflib
 import hashlib
 from collections.abc import Mapping
 from functools import cache
@@ -43,7 +42,6 @@ from cultureval.runtime.text_templates import HeadedTemplate, TextTemplate, pack
 FOLDER = Path(__file__).parent
 NOTICE = TextTemplate(FOLDER / "delimiter_notice.txt")
 ASKED_AGAIN = TextTemplate(FOLDER / "asked_again.txt")  # after a prompt whose first reply was no verdict
-CODE_DIGITS = 32  # hexadecimal, of a delimiter: no text is found by trial that holds the code of itself
 
 
 class JudgeTemplate(BaseModel):
@@ -136,8 +134,8 @@ class JudgeTemplate(BaseModel):
 
 
 def _between_marks(text: str) -> str:
-    """A text between marks with the first digits of its SHA-256, lone surrogates included."""
-    code = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:CODE_DIGITS]
+    """A text between marks with 32 digits of its SHA-256: no text is found by trial that holds the code of itself."""
+    code = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:32]
     return f"<<<text {code}\n{text}\n{code} text>>>"
 
 
@@ -145,14 +143,14 @@ def judge_template(name: str) -> JudgeTemplate:
     """The template of a name: `<suite>_<file>` of ours, or `PACKAGE:FOLDER/FILE` of a package; without `.txt`.
 
     Raises:
-        CulturevalError: There is none, and the message names the nearest; or its head is wrong.
+        CulturevalError: There is none, or its head is wrong.
     """
-    own = own_templates()
     package, colon, path = name.rpartition(":")
-    if not colon and name not in own:
-        near = difflib.get_close_matches(name, own, n=3, cutoff=0.4)
-        raise CulturevalError(f"There is no judge template {name!r}. There are: {', '.join(near or own)}.")
-    return _packaged(name, package, path) if colon else own[name]
+    if colon:
+        return _packaged(name, package, path)
+    if name not in (own := own_templates()):
+        raise CulturevalError(f"There is no judge template {name!r}. There are: {', '.join(own)}.")
+    return own[name]
 
 
 @cache
@@ -177,10 +175,7 @@ def templates_beside(template: JudgeTemplate) -> list[JudgeTemplate]:
 
 @cache
 def _packaged(name: str, package: str, path: str) -> JudgeTemplate:
-    try:
-        file = packaged_folder(package).joinpath(f"{path}.txt")
-    except CulturevalError as error:
-        raise CulturevalError(f"The judge template {name!r}: {error}") from error
+    file = packaged_folder(package).joinpath(f"{path}.txt")
     if not file.is_file():
         raise CulturevalError(f"There is no judge template {name!r} ({file} is not a file).")
     return _read(name, file)

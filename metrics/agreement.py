@@ -8,7 +8,6 @@ Cohen's weighted kappa (scikit-learn) are for ordered scales. AC1 is as in Gwet'
 
 import math
 from collections.abc import Callable, Hashable, Sequence
-from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -141,11 +140,11 @@ def rater_agreement(
     counts = rating_counts(ratings, categories)
     of_counts: dict[str, Callable[[np.ndarray], float]] = {"raw": _raw, "AC1": _ac1, "alpha": _alpha}
     known = items or range(len(counts))
-    found = {name: with_interval(partial(_of_rows, of, counts), known) for name, of in of_counts.items()}
+    found = {name: with_interval(lambda rows, of=of: of(counts[rows]), known) for name, of in of_counts.items()}
     if len(ratings[0]) == 2:
         place = {category: number for number, category in enumerate(categories)}
         both = np.array([[place.get(rating, -1) for rating in row] for row in ratings])
-        found["kappa"] = with_interval(partial(_of_rows, partial(_kappa, size=len(place)), both), known)
+        found["kappa"] = with_interval(lambda rows: _kappa(both[rows], len(place)), known)
     return found
 
 
@@ -164,10 +163,6 @@ def rating_counts(ratings: Ratings, categories: Categories) -> np.ndarray:
             elif rating is not None and rating == rating:
                 raise ValueError(f"the rating {rating!r} is not one of the {len(numbers)} categories")
     return counts
-
-
-def _of_rows(coefficient: Callable[[np.ndarray], float], table: np.ndarray, rows: np.ndarray) -> float:
-    return coefficient(table[rows])
 
 
 def _raw(counts: np.ndarray) -> float:

@@ -65,3 +65,14 @@ def declare(
         name: Declared(roles.get(name, "companion"), name not in lower, known.get(name, SHARE), sums.get(name, ""))
         for name in names
     }
+
+
+# The metrics of multiple-choice and multi-select questions of any suite, each set's headline first.
+MULTIPLE_CHOICE = declare("acc_norm", "acc")
+MULTI_SELECT = declare("gold_probability_mass", "gold_set_match")
+# Of generated replies, which no other metric's names share, so that no average holds both forms.
+CHOICE_REPLIES = declare(
+    *("acc_strict", "acc_lenient", "invalid_strict", "invalid_lenient"),
+    counts=["invalid_strict", "invalid_lenient"],
+    lower=["invalid_strict", "invalid_lenient"],
+)

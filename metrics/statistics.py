@@ -122,21 +122,6 @@ def finite_numbers(values: Sequence[float], one: str) -> Floats:
     return numbers
 
 
-def clustered_standard_error(values: Sequence[float], clusters: Sequence[Hashable], share: bool = False) -> float:
-    """The standard error of a mean, for items that share a passage, an image or a poem (`ClusterErrors.error`).
-
-    Args:
-        values: n finite scores.
-        clusters: The cluster of each score; any hashable names.
-        share: Whether scores lie between 0 and 1.
-
-    Raises:
-        ValueError: No score, scores that are not a list, a score that is not finite, or lengths that differ.
-    """
-    scores = finite_numbers(values, "score")
-    return errors_of_ratio(scores, np.ones(scores.size), clusters, share).error
-
-
 def holm(p_values: Sequence[float]) -> list[float]:
     """P-values adjusted for their number, so that their family is tested at one level (Holm 1979).
 

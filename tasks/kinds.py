@@ -21,8 +21,7 @@ from functools import partial
 from string import Template
 from typing import Any
 
-from cultureval.metrics.choice_names import CHOICE_REPLIES, MULTIPLE_CHOICE
-from cultureval.metrics.declared import Range, declare
+from cultureval.metrics.declared import CHOICE_REPLIES, MULTIPLE_CHOICE, Range, declare
 from cultureval.prompts.cells import readable, text_list
 from cultureval.prompts.choices import (
     answer_prompt,

@@ -19,14 +19,7 @@ from cultureval.tasks.manifest import ManifestRow, row_hash
 
 METADATA = ("metadata.jsonl", "metadata.csv", "metadata.json", "metadata.parquet")
 IMAGE = ("image", "file_name", "image_path", "file")
-ABOUT = {
-    "country": "country",
-    "category": "category",
-    "subcategory": "subcategory",
-    "description": ("description", "image_description", "caption", "title"),
-    "url": ("url", "image_url", "source_url"),
-    "licence": ("licence", "license", "rights"),
-}
+ABOUT = ("country", "category", "subcategory", "description", "url", "licence")
 NEAR = 5  # of the 64 bits of two difference hashes that may differ
 SIDE = 8
 
@@ -79,7 +72,7 @@ def _item(row: Mapping[str, Any], number: int, folder: Path) -> Item | Rejected:
     try:
         file = row[column] if isinstance(row.get(column), str) else ""
         name = optional_text(row, "id") or Path(file).stem or name
-        about = {key: optional_text(row, column) or "" for key, column in ABOUT.items()} | {"file": file}
+        about = {key: optional_text(row, key) or "" for key in ABOUT} | {"file": file}
         return Item(name, image_cell(row, column, folder), about)
     except (BadRow, MissingColumn) as error:
         return Rejected(name, "bad_image" if column in row else "no_image", str(error))

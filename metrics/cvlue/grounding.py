@@ -131,8 +131,7 @@ def parse_boxes(
     height. It is read complete or cut off, in a code fence or not.
 
     Args:
-        format: Format of the model family, a key of `FAMILIES` (case and punctuation do not matter). Boxes of other
-            formats are ignored.
+        format: Format of the model family, a key of `FAMILIES`. Boxes of other formats are ignored.
         size: Width and height of the original image.
         pixels: Least and most pixels of the resized image, for formats in its pixels (`qwen_resized`).
 
@@ -143,7 +142,9 @@ def parse_boxes(
     Raises:
         ValueError: An unknown format, or a size that is not two positive numbers.
     """
-    family = FAMILIES[box_format(format)]
+    if format not in FAMILIES:
+        raise ValueError(f"there is no box format {format!r}; choose from {', '.join(BOX_FORMATS)}")
+    family = FAMILIES[format]
     if len(size) != 2 or not all(math.isfinite(side) and side > 0 for side in size):
         raise ValueError(f"size must be a positive width and height, not {size!r}")
     if family.scale == RESIZED:
@@ -176,7 +177,7 @@ def image_refused(specific: Mapping[str, Any]) -> str:
     Args:
         specific: As of `predicted_boxes`.
     """
-    sizes_by = FAMILIES[box_format(specific["box_format"])].sizes_by
+    sizes_by = FAMILIES[specific["box_format"]].sizes_by
     width, height = specific["size"]
     try:  # by their sides alone: multiples of 28 or 32, and limits of pixels, decide nothing
         if sizes_by == "qwen2_vl":
@@ -188,15 +189,6 @@ def image_refused(specific: Mapping[str, Any]) -> str:
     except ValueError as error:
         return f"the image processor of {specific['box_format']} refuses it: {error}"
     return ""
-
-
-def box_format(name: str) -> str:
-    """The format with this name, ignoring case and punctuation."""
-    plain = re.sub(r"[\W_]", "", name.lower())
-    for known in BOX_FORMATS:
-        if re.sub(r"[\W_]", "", known) == plain:
-            return known
-    raise ValueError(f"there is no box format {name!r}; choose from {', '.join(BOX_FORMATS)}")
 
 
 def format_of_model(model_type: str) -> str | None:

@@ -1,8 +1,8 @@
 """The LightEval metrics of CVLUE and its English counterparts, which call pure functions of metrics/."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from lighteval.metrics.utils.metric_utils import SampleLevelMetric
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 Scores = dict[str, float]
 TIES = [f"gold_ties{suffix}" for suffix in CANDIDATE_SCORES]  # whose score is their number
-ScoreRow = Callable[[Doc, ModelResponse], Scores]
+ScoreRow = Callable[[Doc, ModelResponse], Mapping[str, Any]]
 
 
 def cvlue_vqa_metrics() -> list[SampleLevelMetric]:
@@ -126,41 +126,37 @@ def gallery_columns(docs: list[Doc], responses: list[ModelResponse]) -> Columns:
     for place, doc in enumerate(docs):
         specific: GallerySpecific = specific_of(doc)
         galleries.setdefault(specific["gallery"], []).append(place)
-    items: list[Scores] = [{} for _ in docs]
+    means = _rows(_mean_scores, docs, responses)["means"]
+    weights = [f"{OF_CAPTIONS}@{k}{DEN}" for k in KS]
+    columns: Columns = {name: [float("nan")] * len(docs) for name in (*names.GALLERIES, *weights)}
     for places in galleries.values():
-        scored = _gallery([docs[place] for place in places], [responses[place] for place in places])
-        for place, item in zip(places, scored, strict=True):
-            items[place] = item
-    return {name: [item[name] for item in items] for name in items[0]}
+        table = np.stack([means[place] for place in places])
+        correct = np.zeros(table.shape, dtype=bool)
+        for row, place in enumerate(places):
+            correct[row, docs[place].gold_index] = True
+        for row, place in enumerate(places):
+            for name, value in _gallery_scores(table, correct, row).items():
+                columns[name][place] = value
+    return columns
 
 
-def _gallery(docs: list[Doc], responses: list[ModelResponse]) -> list[Scores]:
-    """The scores of the images of one gallery."""
-    table = np.stack([_means(doc, response) for doc, response in zip(docs, responses, strict=True)])
-    correct = np.zeros(table.shape, dtype=bool)
-    for row, doc in enumerate(docs):
-        correct[row, doc.gold_index] = True
-    items = []
-    for row in range(len(docs)):
-        rank = _best_rank(table[row], correct[row])
-        # A caption of several images is one query, as in the released scorer; it belongs to the first of them.
-        owned = np.flatnonzero(correct[row] & (correct.argmax(0) == row))
-        image_ranks = [_best_rank(table[:, caption], correct[:, caption]) for caption in owned]
-        item: Scores = {"gallery_images": float(len(docs)), "gallery_captions": float(table.shape[1])}
-        for k in KS:
-            item[f"TR@{k}"] = float(rank <= k)
-            item[f"IR@{k}"] = sum(rank <= k for rank in image_ranks) / len(owned) if len(owned) else float("nan")
-            item[f"IR@{k}{DEN}"] = float(len(owned))
-        items.append(item)
-    return items
+def _gallery_scores(table: np.ndarray, correct: np.ndarray, row: int) -> Scores:
+    """The scores of an image in its gallery, from scores and right pairs [images, captions]."""
+    rank = _best_rank(table[row], correct[row])
+    # A caption of several images is one query, as in the released scorer; it belongs to the first of them.
+    owned = np.flatnonzero(correct[row] & (correct.argmax(0) == row))
+    image_ranks = [_best_rank(table[:, caption], correct[:, caption]) for caption in owned]
+    scores = {"gallery_images": float(len(table)), "gallery_captions": float(table.shape[1])}
+    for k in KS:
+        scores[f"TR@{k}"] = float(rank <= k)
+        scores[f"IR@{k}"] = sum(rank <= k for rank in image_ranks) / len(owned) if len(owned) else float("nan")
+        scores[f"IR@{k}{DEN}"] = float(len(owned))
+    return scores
 
 
-def _means(doc: Doc, response: ModelResponse) -> np.ndarray:
-    try:
-        sums, counts = _sums_and_counts(doc, response)
-    except ValueError as error:
-        raise CulturevalError(f"{doc.task_name}, image {specific_of(doc)['id']}: {error}.") from error
-    return sums / counts
+def _mean_scores(doc: Doc, response: ModelResponse) -> dict[str, Any]:
+    sums, counts = _sums_and_counts(doc, response)
+    return {"means": sums / counts}
 
 
 def _vqa_scores(doc: Doc, response: ModelResponse) -> Scores:

@@ -46,7 +46,9 @@ def rank_both_ways(
     Raises:
         ValueError: Shapes that do not match, embeddings that are not finite, or a query without a correct item.
     """
-    one, other = checked_embeddings(images, texts)
+    one, other = _checked(images), _checked(texts)
+    if one.shape[1] != other.shape[1]:
+        raise ValueError(f"images have {one.shape[1]} dimensions, captions {other.shape[1]}")
     return {"TR": ranked(one, other, of_images, kept), "IR": ranked(other, one, of_texts, kept)}
 
 
@@ -128,19 +130,9 @@ def list_ranks(ranked: Mapping[str, Sequence[str]], correct: Mapping[str, Sequen
     return ranks
 
 
-def checked_embeddings(queries: ArrayLike, gallery: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
-    """Embeddings as arrays of single or double precision: products of half precision would be summed in it.
-
-    Raises:
-        ValueError: They are no tables [items, dimensions] of finite numbers, or of different dimensions.
-    """
-    tables = {"queries": np.asarray(queries), "the gallery": np.asarray(gallery)}
-    for name, table in tables.items():
-        if table.ndim != 2 or not table.size:
-            raise ValueError(f"{name} must be a non-empty array [items, dimensions], not of shape {table.shape}")
-        if not np.isfinite(table).all():
-            raise ValueError(f"{name} has an embedding that is not finite")
-    one, other = (table.astype(np.result_type(table, np.float32), copy=False) for table in tables.values())
-    if one.shape[1] != other.shape[1]:
-        raise ValueError(f"queries have {one.shape[1]} dimensions, the gallery {other.shape[1]}")
-    return one, other
+def _checked(embeddings: ArrayLike) -> np.ndarray:
+    """Embeddings of at least single precision: products of half precision would be summed in it."""
+    table = np.asarray(embeddings)
+    if table.ndim != 2 or not table.size or not np.isfinite(table).all():
+        raise ValueError(f"embeddings must be a filled table [items, dimensions] of finite numbers, not {table.shape}")
+    return table.astype(np.result_type(table, np.float32), copy=False)

@@ -29,22 +29,9 @@ class ScoredItem:
 
 
 def read_json(path: Path) -> Any:
-    """Read a JSON file.
-
-    Raises:
-        CulturevalError: No such file, not JSON, or an object with a duplicated key.
-    """
-
-    def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        content = dict(pairs)
-        if len(content) < len(pairs):
-            raise ValueError("a name is duplicated in one object")
-        return content
-
-    if not path.exists():
-        raise CulturevalError(f"{path} does not exist.")
+    """The content of a JSON file; raises a CulturevalError where there is none."""
     try:
-        return json.loads(path.read_text(encoding="utf-8-sig"), object_pairs_hook=unique)
+        return json.loads(path.read_text(encoding="utf-8-sig"))
     except (OSError, ValueError, RecursionError) as error:
         raise CulturevalError(f"{path} cannot be read as JSON: {error}") from error
 

@@ -11,7 +11,7 @@ usual ROUGE package are for English (the latter drops every Arabic letter, so th
 import math
 import unicodedata
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -197,35 +197,19 @@ class DocumentFrequencies:
     documents: int
 
     @classmethod
-    def of(cls, groups: Iterable[Sequence[Tokens]]) -> "DocumentFrequencies":
+    def of(cls, groups: Sequence[Sequence[Tokens]]) -> "DocumentFrequencies":
         """Counts the n-grams of each item's references."""
         counts: Counter[NGram] = Counter()
-        documents = 0
         for references in groups:
             orders = range(1, MAX_ORDER + 1)
             counts.update({ngram for tokens in references for order in orders for ngram in ngrams(tokens, order)})
-            documents += 1
-        return cls(counts, documents)
+        return cls(counts, len(groups))
 
-    def weight(self, ngram: NGram) -> float:
-        """The inverse document frequency; an unknown n-gram counts as occurring in one document."""
-        return math.log(self.documents) - math.log(max(1, self.counts[ngram]))
-
-
-@dataclass(frozen=True)
-class _Weighted:
-    """A text for CIDEr-D: its weighted n-grams and their norm for each order, and its number of bigrams."""
-
-    vectors: list[dict[NGram, float]]
-    norms: list[float]
-    bigrams: int
-
-    @classmethod
-    def of(cls, tokens: Tokens, frequencies: DocumentFrequencies) -> "_Weighted":
-        counts = [ngrams(tokens, order) for order in range(1, MAX_ORDER + 1)]
-        vectors = [{ngram: count * frequencies.weight(ngram) for ngram, count in order.items()} for order in counts]
-        norms = [math.sqrt(sum(value**2 for value in vector.values())) for vector in vectors]
-        return cls(vectors, norms, counts[1].total())
+    def weighted(self, tokens: Tokens, order: int) -> dict[NGram, float]:
+        """The n-grams of a text with their counts times inverse document frequencies; an unknown one is in one."""
+        documents = math.log(self.documents)
+        known = ngrams(tokens, order).items()
+        return {ngram: count * (documents - math.log(max(1, self.counts[ngram]))) for ngram, count in known}
 
 
 def cider_d(hypothesis: Tokens, references: Sequence[Tokens], frequencies: DocumentFrequencies) -> float:
@@ -233,16 +217,17 @@ def cider_d(hypothesis: Tokens, references: Sequence[Tokens], frequencies: Docum
 
     Vedantam et al. 2015, section 4, Eq. 3-6. The length penalty counts bigrams, as in pycocoevalcap.
     """
-    text = _Weighted.of(hypothesis, frequencies)
     total = 0.0
     for reference in references:
-        other = _Weighted.of(reference, frequencies)
-        penalty = math.exp(-((text.bigrams - other.bigrams) ** 2) / (2 * CIDER_SIGMA**2))
-        total += penalty * sum(_clipped_cosine(text, other, order) for order in range(MAX_ORDER))
+        apart = max(0, len(hypothesis) - 1) - max(0, len(reference) - 1)
+        penalty = math.exp(-(apart**2) / (2 * CIDER_SIGMA**2))
+        for order in range(1, MAX_ORDER + 1):
+            sides = frequencies.weighted(hypothesis, order), frequencies.weighted(reference, order)
+            total += penalty * _clipped_cosine(*sides)
     return 10 * total / MAX_ORDER / len(references)
 
 
-def _clipped_cosine(text: _Weighted, reference: _Weighted, order: int) -> float:
-    theirs, norms = reference.vectors[order], text.norms[order] * reference.norms[order]
-    shared = ((value, theirs[ngram]) for ngram, value in text.vectors[order].items() if ngram in theirs)
+def _clipped_cosine(text: dict[NGram, float], reference: dict[NGram, float]) -> float:
+    norms = math.prod(math.sqrt(sum(value**2 for value in side.values())) for side in (text, reference))
+    shared = ((value, reference[ngram]) for ngram, value in text.items() if ngram in reference)
     return sum(min(value, other) * other for value, other in shared) / norms if norms else 0.0

@@ -2,11 +2,11 @@
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Union
 
-from cultureval.judge_prompts.replies import LOWEST
+from cultureval.judge_prompts.replies import LOWEST, ReplyReading
 from cultureval.judge_prompts.templates import JudgeTemplate, judge_template
 from cultureval.metrics.declared import Range
 
@@ -34,14 +34,11 @@ class JudgeItem:
 
 
 @dataclass(frozen=True)
-class JudgeVerdict:
-    """A judge's verdict on an item, or why there is none.
+class JudgeVerdict(ReplyReading):
+    """A judge's verdict on an item, or why there is none: then it has no scores and no label.
 
     Attributes:
         item: Id of the item.
-        scores: Criterion -> score on its scale; empty if the item is unscored or the template asks for a label.
-        label: The label, if the template asks for one and the judge gave one.
-        notes: Criterion scored 0 -> the judge's explanation, where the template asks for some.
         outcome: "scored" (also with a label), or why not; "unusable" where the judge cannot be shown the item.
         reason: Why there is no score; "" if there is one.
         reply: The last reply, raw.
@@ -49,10 +46,7 @@ class JudgeVerdict:
         reused: Whether the reply was given in an earlier run.
     """
 
-    item: str
-    scores: Mapping[str, float] = field(default_factory=dict)
-    label: str | None = None
-    notes: Mapping[str, str] = field(default_factory=dict)
+    item: str = ""
     outcome: Literal["scored", "unusable"] | Unanswered = "scored"
     reason: str = ""
     reply: str | None = None
@@ -79,16 +73,15 @@ def metric_prefix(judge: str, template: JudgeTemplate) -> str:
     return f"{JUDGED}{judge}_{template.short}"
 
 
+def prefix_of(judge: str, template: str) -> str:
+    """`metric_prefix` of the template with a name; raises a CulturevalError where there is none."""
+    return metric_prefix(judge, judge_template(template))
+
+
 def metrics_of_judge(judge: str, templates: Iterable[str]) -> tuple[str, ...]:
     """The names of a judge's metrics: one for each criterion of each template, by the templates' names."""
     rows = map(judge_template, templates)
     return tuple(f"{metric_prefix(judge, row)}_{metric_part(one)}" for row in rows for one in row.criteria)
-
-
-def short_names(templates: Iterable[str]) -> list[str]:
-    """What templates are called in the names of metrics."""
-    rows = map(judge_template, templates)
-    return list(dict.fromkeys(row.short for row in rows))
 
 
 def scales_of_judges(templates: Iterable[str]) -> dict[str, Range]:

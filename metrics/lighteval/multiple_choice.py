@@ -9,9 +9,8 @@ from lighteval.models.model_output import ModelResponse
 from lighteval.tasks.requests import Doc, SamplingMethod
 from lighteval.utils.utils import as_list
 
-from cultureval.metrics.choice_names import CHOICE_REPLIES, MULTI_SELECT, MULTIPLE_CHOICE
 from cultureval.metrics.choice_replies import parse_labels
-from cultureval.metrics.declared import Metrics
+from cultureval.metrics.declared import CHOICE_REPLIES, MULTI_SELECT, MULTIPLE_CHOICE, Metrics
 from cultureval.metrics.lighteval.row_scores import Columns, pass_metrics, reply_metrics
 from cultureval.metrics.likelihood import (
     argmax_accuracy,
@@ -34,7 +33,9 @@ def multiple_choice_metrics() -> list[SampleLevelMetric]:
     `acc_norm`, the headline, chooses the option that is most likely per code point, as QIMMA's task code does; `acc`
     the most likely option, the paper's Eq. 1 as printed, which does not favour option five with its two code points.
     """
-    return _likelihood_metrics(MULTIPLE_CHOICE, (char_normalized_accuracy, _argmax_of_options))
+    return _likelihood_metrics(
+        MULTIPLE_CHOICE, (char_normalized_accuracy, lambda logprobs, _, gold: argmax_accuracy(logprobs, gold))
+    )
 
 
 def multi_select_metrics() -> list[SampleLevelMetric]:
@@ -63,12 +64,6 @@ def _score_options(scores: dict[str, ScoreOptions], docs: list[Doc], responses: 
             except ValueError as error:
                 raise CulturevalError(f"{doc.task_name}, item {doc.id}: {error}.") from error
     return columns
-
-
-def _argmax_of_options(logprobs: Sequence[float], choices: Sequence[str], gold: int | Sequence[int]) -> float:
-    if len(logprobs) != len(choices):
-        raise ValueError(f"there are {len(logprobs)} log-probabilities but {len(choices)} choices")
-    return argmax_accuracy(logprobs, gold)
 
 
 def choice_reply_metrics(several: bool = False) -> list[SampleLevelMetric]:

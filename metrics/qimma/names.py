@@ -1,4 +1,4 @@
-"""QIMMA's own metrics (paper, section 5.1), each set's headline first; those of choices are in `choice_names`."""
+"""QIMMA's metrics (paper, section 5.1), each set's headline first; those of choices are in `declared`."""
 
 from cultureval.metrics.declared import declare
 

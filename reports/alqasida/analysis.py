@@ -129,8 +129,7 @@ def correlation_rows(samples: "pandas.DataFrame") -> list[Row]:
     pairs = [(feature, score) for feature in NUMERIC for score in SCORES]
     pairs += [(first, second) for place, first in enumerate(SCORES) for second in SCORES[place + 1 :]]
     return [
-        {"feature": feature, "score": score, **spearman(samples[feature], samples[score])._asdict()}
-        for feature, score in pairs
+        {"feature": feature, "score": score, **spearman(samples[feature], samples[score])} for feature, score in pairs
     ]
 
 
@@ -138,7 +137,7 @@ def variance_rows(samples: "pandas.DataFrame") -> list[Row]:
     """One-way analysis of variance of each score over each categorical feature, and the number of shots."""
     labels = {name: samples[name].fillna("") for name in (*CATEGORICAL, "n_shots")}
     return [
-        {"feature": feature, "score": score, **one_way(samples[score], column)._asdict()}
+        {"feature": feature, "score": score, **one_way(samples[score], column)}
         for feature, column in labels.items()
         if column.nunique() > 1
         for score in SCORES
@@ -152,9 +151,7 @@ def tree_rows(samples: "pandas.DataFrame") -> list[Row]:
     features = samples[[*numeric, *CATEGORICAL]].astype(dict.fromkeys(numeric, float))
     features = features.assign(**{name: samples[name].fillna("").astype(str) for name in CATEGORICAL})
     return [
-        {"score": score, **node._asdict()}
-        for score in SCORES
-        for node in regression_tree(features, samples[score], TREE_DEPTH)
+        {"score": score, **node} for score in SCORES for node in regression_tree(features, samples[score], TREE_DEPTH)
     ]
 
 

@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from cultureval.metrics.m2cqa.counterfactual import ROLES
 from cultureval.metrics.m2cqa.names import headline_verdict
-from cultureval.metrics.m2cqa.statement_items import ROLES
 from cultureval.reports.item_view import shown_text
 from cultureval.runs.rows import find_task, rows_of, saved_reply
 from cultureval.runtime.data.image_store import stored_image

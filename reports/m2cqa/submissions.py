@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from cultureval.metrics.declared import DEN
+from cultureval.metrics.m2cqa.counterfactual import ROLES, WORDS, Statement, item_columns
 from cultureval.metrics.m2cqa.names import (
     AYNVQA,
     AYNVQA_JOINT,
@@ -24,7 +25,6 @@ from cultureval.metrics.m2cqa.names import (
     Q_PLUS_ACC,
     headline_verdict,
 )
-from cultureval.metrics.m2cqa.statement_items import ROLES, WORDS, Statement, item_columns
 from cultureval.metrics.m2cqa.statement_verdicts import organisers_verdict
 from cultureval.reports.submissions import ScoredRow, ScoredSubmissions, ScoredTask, scores_of
 from cultureval.reports.terminal_tables import terminal_table

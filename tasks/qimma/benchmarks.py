@@ -20,7 +20,7 @@ from importlib.resources import files as package_files
 from types import MappingProxyType
 from typing import Any
 
-from cultureval.metrics.choice_names import MULTI_SELECT
+from cultureval.metrics.declared import MULTI_SELECT
 from cultureval.metrics.qimma import names
 from cultureval.metrics.semantic import bertscore_model, try_bertscore
 from cultureval.prompts.choices import multi_select_prompt

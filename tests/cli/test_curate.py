@@ -80,7 +80,7 @@ class Writer(FaultyServer):
         )
 
     def answer(self, prompt, index):
-        number, first = number_of(prompt), self.asked[prompt] == 1
+        number, first = number_of(prompt), "requested form" not in prompt
         if "Image description" in prompt:
             return "A fine image." if number == 3 and first else mcq(number)
         if "Translate an English" in prompt:
@@ -153,8 +153,7 @@ def test_from_twelve_images_to_a_run_of_m2cqa_across_a_kill(place):
         text = run(*options)
     # Each reply was paid for once, but for what was in flight at the kill.
     assert sum(count - 1 for server in (one, two) for count in server.answered.values()) == 0
-    wanted = Counter({prompt: wanted_answers(prompt) for prompt in writer.answered})
-    assert all(0 <= writer.answered[prompt] - count <= 1 for prompt, count in wanted.items())
+    assert set(writer.answered.values()) <= {1, 2} and list(writer.answered.values()).count(2) <= 4
     check_rejects(place / "curated", text)
     assert run(*options).partition("Cost:")[0] == text.partition("Cost:")[0]  # no server is left, nothing is asked
     check_people(place, run, options)
@@ -174,17 +173,6 @@ def check_results(place):
     for variety in ("en", "msa", "ajp", "arz"):
         found = results[f"m2cqa:tf_{variety}|0"]
         assert (found["q_plus_acc"], found["q_minus_acc"], found["cfhr"]) == (1, 1, 0)
-
-
-def wanted_answers(prompt):
-    number = number_of(prompt)
-    if "Image description" in prompt:
-        return {3: 2, 4: 3}.get(number, 1)  # what cannot be used is asked again, at most twice
-    if "Translate an English" in prompt:
-        return 3 if number == 8 else 1
-    if "Which material" in prompt:
-        return 3 if number == 6 else 1
-    return 3 if number == 9 and "مصرية" in prompt else 1
 
 
 def check_rejects(folder, text):

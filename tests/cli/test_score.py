@@ -128,7 +128,7 @@ def test_the_released_example_as_a_whole(cultureval, tmp_path):
         ("vqa", "gold_VQA", "VQA", lambda rows: rows[1:], "missing from the predictions"),
         ("vqa", "gold_VQA", "VQA", lambda rows: [*rows, rows[0]], "is duplicated in the prediction file"),
         ("vqa", "gold_VQA", "VQA", lambda rows: [rows[0] | {"image": "x.png"}, *rows[1:]], "is of another image"),
-        ("vd", "gold_VD", "VD", lambda rows: [rows[0] | {"answer_sort": [*"abc"]}, *rows[1:]], "ids as integers"),
+        ("vd", "gold_VD", "VD", lambda rows: [rows[0] | {"answer_sort": [*"abc"]}, *rows[1:]], "as integers"),
         ("itr", "gold_IC", "i2t", lambda ranked: dict(list(ranked.items())[1:]), "missing from the predictions"),
     ],
 )

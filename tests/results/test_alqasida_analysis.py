@@ -19,17 +19,17 @@ def test_eta_squared_by_hand_and_f_by_least_squares():
     values, labels = [1.0, 2.0, 3.0, 6.0, 7.0, 8.0, math.nan], ["a", "a", "a", "b", "b", "b", "a"]
     found = one_way(values, labels)
     between, total = 2 * 3 * 2.5**2, sum((value - 4.5) ** 2 for value in values[:6])
-    assert found.eta_squared == pytest.approx(between / total)
-    assert found.f == pytest.approx((between / 1) / ((total - between) / 4))
-    assert (found.groups, found.count) == (2, 6)
-    assert math.isnan(one_way([1.0, 1.0, 1.0], ["a", "b", "a"]).eta_squared)
-    assert math.isnan(one_way([1.0, 2.0], ["a", "a"]).f)
+    assert found["eta_squared"] == pytest.approx(between / total)
+    assert found["f"] == pytest.approx((between / 1) / ((total - between) / 4))
+    assert (found["groups"], found["count"]) == (2, 6)
+    assert math.isnan(one_way([1.0, 1.0, 1.0], ["a", "b", "a"])["eta_squared"])
+    assert math.isnan(one_way([1.0, 2.0], ["a", "a"])["f"])
 
 
 def test_spearman_leaves_out_nan_and_says_nothing_of_constants():
     found = spearman([1, 2, 3, 4, math.nan], [2, 1, 4, 3, 9])
-    assert (found.rho, found.count) == (pytest.approx(0.6), 4)
-    assert math.isnan(spearman([1, 1, 1], [1, 2, 3]).rho)
+    assert (found["rho"], found["count"]) == (pytest.approx(0.6), 4)
+    assert math.isnan(spearman([1, 1, 1], [1, 2, 3])["rho"])
 
 
 def test_the_tree_finds_the_features_that_made_the_score():
@@ -39,10 +39,10 @@ def test_the_tree_finds_the_features_that_made_the_score():
     features = pandas.DataFrame({"prompt_length": length.astype(float), "dialect": dialect})
     nodes = regression_tree(features, score, depth=3)
     root, *rest = nodes
-    assert (root.count, root.value, root.depth) == (400, pytest.approx(score.mean()), 0)
-    assert {node.rule for node in rest if node.depth == 1} == {"dialect = mar", "not dialect = mar"}
-    assert all(node.rule.startswith("prompt_length") for node in rest if node.depth == 2)
-    assert sum(node.count for node in nodes if node.is_leaf) == 400
+    assert (root["count"], root["value"], root["depth"]) == (400, pytest.approx(score.mean()), 0)
+    assert {node["rule"] for node in rest if node["depth"] == 1} == {"dialect = mar", "not dialect = mar"}
+    assert all(node["rule"].startswith("prompt_length") for node in rest if node["depth"] == 2)
+    assert sum(node["count"] for node in nodes if node["is_leaf"]) == 400
     assert regression_tree(features[:1], [math.nan]) == []
 
 

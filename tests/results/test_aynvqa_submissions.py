@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from planted import plant, text_row
 
-from cultureval.metrics.m2cqa.statement_items import WORDS
+from cultureval.metrics.m2cqa.counterfactual import WORDS
 from cultureval.metrics.m2cqa.statement_verdicts import organisers_verdict
 from cultureval.reports.m2cqa.submissions import METRICS, score_aynvqa
 from cultureval.reports.submissions import save_submissions

@@ -8,8 +8,13 @@ import pytest
 from planted import plant, text_row
 from typer.testing import CliRunner
 
-from cultureval.metrics.m2cqa.counterfactual import counterfactual_report, paired_cfhr_difference
-from cultureval.metrics.m2cqa.statement_items import ROLES, Statement, item_columns
+from cultureval.metrics.m2cqa.counterfactual import (
+    ROLES,
+    Statement,
+    counterfactual_report,
+    item_columns,
+    paired_cfhr_difference,
+)
 from cultureval.reports.comparison.differences import compare, load_sides
 from cultureval.reports.m2cqa.comparison import compare_m2cqa, differences_of, sides_of
 from cultureval.runtime.errors import CulturevalError

@@ -119,7 +119,7 @@ def test_saved_answers_are_judged_and_the_verdicts_belong_to_their_run(tmp_path,
     with scripted_judge() as url:
         judge = JudgeSettings(name="x", model=MODEL, base_url=url)
         work = saved_jobs([tmp_path / "out"], label=False, sample=None, seed=0)
-        assert "x  total: 3 calls (0 more are in the journal), " in estimates([judge], work)
+        assert "x  total: 3 calls (0 more are in the journal); " in estimates([judge], work)
         report, path, stopped = judge_and_save([judge], work, {"sample": None, "seed": None})
     assert path.read_text(encoding="utf-8") == report + "\n" and not stopped and "Signatures:" in report
     results = load(tmp_path / "out")

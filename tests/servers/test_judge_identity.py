@@ -76,13 +76,6 @@ def test_a_wrong_key_stops_and_one_refused_item_does_not():
         assert [one.outcome for one in found][1:] == outcomes
 
 
-def test_requests_have_the_form_that_the_settings_ask_for_and_no_other():
-    with always(3, entry={"owned_by": "vllm"}) as server:
-        judge_items(asker_of(server), TEMPLATE, ITEMS[:1])
-        judge_items(asker_of(server, extra_body={"structured_outputs": {"choice": ["5"]}}), TEMPLATE, ITEMS[:1])
-    assert "structured_outputs" not in server.requests[0] and "structured_outputs" in server.requests[1]
-
-
 def test_the_signature_holds_what_a_verdict_depends_on():
     with always(3, entry={"root": "/m/one"}) as server:
         identity, template = judge_identity(settings_of(server)), judge_template(TEMPLATE)

@@ -9,10 +9,9 @@ from lighteval.models.model_output import ModelResponse
 from planted import plant
 from typer.testing import CliRunner
 
-from cultureval.metrics.m2cqa.counterfactual import counterfactual_report
+from cultureval.metrics.m2cqa.counterfactual import WORDS
 from cultureval.metrics.m2cqa.lighteval import joint_metrics, statement_metrics
 from cultureval.metrics.m2cqa.names import LABELLED, ORGANISERS, ORGANISERS_PARTS
-from cultureval.metrics.m2cqa.statement_items import WORDS
 from cultureval.metrics.m2cqa.statement_verdicts import chosen_statement, organisers_verdict
 from cultureval.prompts.m2cqa.rows import joint_prompt, one_word_prompt
 from cultureval.runtime.data_options import DataOptions, samples_root
@@ -96,16 +95,6 @@ def test_splits_of_the_data_and_rows_without_labels(tmp_path, monkeypatch):
         (folder / "task1b/test_en.jsonl").write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
         with pytest.raises(CulturevalError, match="'labels' does not mark one of three"):
             prepared("m2cqa_aynvqa:en", tmp_path)
-
-
-def test_instability_by_hand_and_where_it_is_undefined():
-    """Four items: wholly right, right on Q+ alone, on one Q- alone, on nothing: one of the first three is whole."""
-    report = counterfactual_report([1, 1, 0, 0], [[1, 1], [0, 0], [1, 0], [0, 0]])
-    assert report["contrastive_instability"] == pytest.approx(2 / 3)
-    assert report["cfhr"] == 0.5 and report["combined_acc"] == 0.25
-    nothing = counterfactual_report([0, 0], [[0, 0], [0, 0]])
-    assert nothing["contrastive_instability"] is None and nothing["contrastive_instability_stderr"] is None
-    assert counterfactual_report([1], [[1, 1]])["contrastive_instability"] == 0
 
 
 def test_the_headline_of_the_organisers_prompt_is_their_reading():

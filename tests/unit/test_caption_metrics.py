@@ -8,8 +8,8 @@ from lighteval.models.model_output import ModelResponse
 from lighteval.tasks.requests import Doc
 
 from cultureval.metrics.jeem.lighteval import caption_metrics
-from cultureval.metrics.semantic import bertscore, caption_bertscore_model, check_caption_bertscore
-from cultureval.runtime.data.content_store import store_texts, stored_texts
+from cultureval.metrics.semantic import bertscore, check_caption_bertscore
+from cultureval.runtime.data.content_store import store_texts
 from cultureval.runtime.errors import CulturevalError
 
 REFERENCES = ["رجل يجلس في السوق القديم", "طفلة تحمل الخبز إلى البيت", "قارب كبير يعبر النهر", "شجرة نخيل أمام البيت"]
@@ -78,13 +78,6 @@ def test_standard_errors_know_of_shared_images():
         assert np.isnan(alone[f"{name}_stderr"])
 
 
-def test_corpora_without_a_match_have_no_error():
-    docs, _ = items(4)
-    corpus, _ = scores(docs, [ModelResponse(text=["شيء"])] * 4)
-    assert corpus["bleu_4"] < 0.01 and corpus["cider"] == corpus["rouge_l"] == 0
-    assert np.isnan(corpus["cider_stderr"]) and np.isnan(corpus["rouge_l_stderr"])
-
-
 @pytest.mark.parametrize(
     ("layer", "message"), [("three", "LAYER=three: it should be a valid integer"), ("40", "outside the")]
 )
@@ -99,21 +92,3 @@ def test_a_missing_model_names_its_variable(monkeypatch):
     monkeypatch.setenv(CAPTION_VARIABLES[0], "nowhere/to-be-found")
     with pytest.raises(CulturevalError, match=CAPTION_VARIABLES[0]):
         check_caption_bertscore()
-
-
-def test_the_default_is_camelbert_mix_at_layer_nine(monkeypatch):
-    for variable in CAPTION_VARIABLES:
-        monkeypatch.delenv(variable)
-    assert caption_bertscore_model() == ("CAMeL-Lab/bert-base-arabic-camelbert-mix", 9)
-
-
-def test_stored_texts_are_checked(tmp_path):
-    name = store_texts(["نص", "\ud800"])
-    assert stored_texts(name) == ["نص", "\ud800"]
-    (tmp_path / "texts" / name).write_text("[]", encoding="utf-8")
-    with pytest.raises(CulturevalError, match="damaged"):
-        stored_texts(name)
-    (tmp_path / "texts" / name).unlink()
-    for gone in (name, "../texts.json"):
-        with pytest.raises(CulturevalError):
-            stored_texts(gone)

@@ -1,8 +1,6 @@
 """The judge against a local server: verdicts, reasons, budgets, and what is never sent or stored."""
 
-import io
 import json
-import re
 from dataclasses import replace
 
 import pytest
@@ -13,7 +11,6 @@ from cultureval.metrics.judges.asking import Asker
 from cultureval.metrics.judges.items import JudgeItem, lines_about
 from cultureval.metrics.judges.judge import estimate, judge_items, judge_with_all
 from cultureval.metrics.judges.settings import JudgeSettings, judge_identity
-from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.journal import Journal
 from cultureval.runtime.servers.costs import Budget, RequestSize
 
@@ -110,43 +107,6 @@ def test_a_quoted_text_that_looks_like_reasoning_and_a_verdict_is_none(journal):
         assert outcomes(judge(server, journal, [item(0)], revision="b")) == ["scored"]
 
 
-def test_a_criterion_off_its_scale_or_without_a_value_costs_the_item_all_criteria(journal):
-    """So that the means of all criteria are of the same items (docs/judges.md)."""
-    values = ["0/5", "6/5", "N/A", "1/5", "5/5"]
-
-    def reply(prompt, index):
-        return GOOD.replace("5/5", values[int(re.search(r"قطة رقم (\d)", prompt)[1])], 1)
-
-    with FaultyServer(reply=reply) as server:
-        found = judge(server, journal, [item(number) for number in range(5)])
-    assert outcomes(found) == ["malformed"] * 3 + ["scored"] * 2
-
-
-FATES = {
-    "page": ("no_answer", "cannot be read"),
-    "cut_json": ("no_answer", "cannot be read"),
-    "no_choices": ("no_answer", "0 choices"),
-    "bad_request": ("no_answer", "bad"),
-    "filter_prompt": ("no_answer", "filter"),
-    "refusal": ("refused", "I will not"),
-    "filter_answer": ("refused", "content_filter"),
-}
-
-
-@pytest.mark.slow
-def test_each_fault_leaves_its_item_unscored_with_one_line_and_the_others_scored(journal):
-    items = [item(number, f"قطة {fault}") for number, fault in enumerate(FATES)] + [item(99)]
-    with FaultyServer(
-        lambda prompt, _: next((f for f in FATES if f"قطة {f}\n" in prompt), None), reply=lambda *_: GOOD
-    ) as s:
-        one = asker_of(s, journal, timeout_s=1.0, max_retries=1)
-        found = judge_items(one, TEMPLATE, items)
-    assert one.stopped is None and found[-1].outcome == "scored"
-    for verdict, (outcome, words) in zip(found, FATES.values(), strict=False):
-        assert (verdict.outcome, verdict.scores) == (outcome, {}), verdict
-        assert words in verdict.reason and "\n" not in verdict.reason and len(verdict.reason) < 600
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize(("fault", "words"), [("wrong_key", "Incorrect API key"), ("no_credit", "pay")])
 def test_a_judge_that_refuses_everything_stops_and_goes_on_later(journal, monkeypatch, fault, words):
@@ -174,13 +134,6 @@ def test_a_dead_server_is_given_up_after_a_few_items(journal):
         one = asker_of(server, journal, concurrency=2, max_retries=0)
         assert outcomes(judge_items(one, TEMPLATE, [item(n) for n in range(300)])) == ["not_asked"] * 300
     assert one.failed and len(server.requests) < 20
-
-
-def test_a_missing_key_is_said_before_anything_is_asked(journal, monkeypatch):
-    monkeypatch.delenv("NO_SUCH_KEY", raising=False)
-    with FaultyServer() as server, pytest.raises(CulturevalError, match="NO_SUCH_KEY"):
-        judge(server, journal, [item(0)], api_key_env="NO_SUCH_KEY")
-    assert not server.requests
 
 
 @pytest.mark.slow
@@ -227,7 +180,7 @@ def test_images_are_sent_and_unusable_ones_are_not(journal, tmp_path):
     found = {verdict.item.removeprefix("item "): verdict for verdict in found}
     assert {name for name, verdict in found.items() if verdict.outcome == "scored"} == {"good", "bmp"}
     for name, words in {
-        "gone": "missing",
+        "gone": "No such file",
         "text": "decoded",
         "cut": "decoded",
         "bomb": "pixels|bomb",
@@ -249,46 +202,9 @@ def test_empty_texts_are_never_sent_and_equal_prompts_are_paid_for_once(journal)
     assert "empty" in found[1].reason
 
 
-@pytest.mark.slow
-def test_what_changes_the_reply_changes_the_key(journal):
-    variants = [{}, {"temperature": 0.5}, {"max_tokens": 9}, {"revision": "v2"}, {"extra_body": {"top_k": 1}}]
-    with FaultyServer(reply=lambda *_: GOOD) as server:
-        for settings in variants:
-            judge(server, journal, [item(0)], **settings)
-        judge(server, journal, [item(0)], concurrency=3, budget=None)
-        assert len(server.requests) == len(variants) and server.requests[-1]["top_k"] == 1
-        judge(server, journal, [item(0)], name="other")
-    assert len(server.requests) == len(variants) + 1
-
-
-def test_several_judges_at_once(journal):
-    with FaultyServer(reply=lambda *_: GOOD) as one, FaultyServer(reply=lambda *_: GOOD.replace("5/5", "1/5")) as two:
-        judges = {"one": asker_of(one, journal, name="one"), "two": asker_of(two, journal, name="two", revision="two")}
-        found = judge_with_all(judges, {TEMPLATE: [item(0), item(1)]})
-    scores = {key: verdicts[0].scores["Consistency"] for key, verdicts in found.items()}
-    assert scores == {("one", TEMPLATE): 5, ("two", TEMPLATE): 1}
-
-
 def test_labels(journal):
     items = [JudgeItem(str(n), {"question": f"كم قطة {n}؟"}) for n in range(4)]
     with FaultyServer(reply=lambda prompt, _: "لا أعرف" if "قطة 3" in prompt else "النوع: عد") as server:
         found = judge(server, journal, items, "jeem_question_type")
     assert [(verdict.label, verdict.outcome) for verdict in found] == [("عد", "scored")] * 3 + [(None, "malformed")]
     assert prompts(server)[0].endswith("؟\nالنوع:")
-
-
-def test_one_damaged_image_costs_its_own_verdict_alone(journal):
-    """EXIF that cannot be read, and pixels that do not decode, whatever Pillow raises."""
-
-    def photo(exif=b""):
-        stream = io.BytesIO()
-        Image.linear_gradient("L").save(stream, "PNG", exif=exif)
-        return stream.getvalue()
-
-    whole = photo()
-    at = whole.index(b"IDAT")
-    wrong_length = Image.open(io.BytesIO(whole[: at - 4] + b"\0\0\0\5" + whole[at:]))
-    images = [whole, photo(b"Exif\0\0MM\0*\xb1"), wrong_length]
-    with FaultyServer(reply=lambda *_: GOOD) as server:
-        found = judge(server, journal, [item(number, images=[image]) for number, image in enumerate(images)], VISUAL)
-    assert [verdict.outcome for verdict in found] == ["scored", "unusable", "unusable"]

@@ -2,12 +2,10 @@
 
 import pytest
 from faulty_server import MODEL, FaultyServer
-from pydantic import ValidationError
 
 from cultureval.metrics.judges.judge import signatures_of_judges
 from cultureval.metrics.judges.lighteval import judge_metrics
 from cultureval.metrics.judges.settings import (
-    JudgeSettings,
     check_judges,
     configured_judges,
     find_judges,
@@ -15,7 +13,6 @@ from cultureval.metrics.judges.settings import (
 )
 from cultureval.reports.doctor import check_judges as doctor
 from cultureval.runtime.errors import CulturevalError
-from cultureval.runtime.servers.costs import estimate_tokens
 
 
 @pytest.fixture(autouse=True)
@@ -71,19 +68,6 @@ def test_names_must_differ_and_the_environment_must_be_json(monkeypatch):
         find_judges(["m"])
 
 
-def test_settings_cannot_be_changed_and_a_budget_needs_prices():
-    settings = JudgeSettings(model="m", input_token_price=1)
-    with pytest.raises(ValidationError):
-        settings.budget = 3
-    assert settings.with_(budget=None) is settings and settings.with_(budget=3).budget == 3
-    with pytest.raises(CulturevalError, match="budget needs"):
-        JudgeSettings(model="m").with_(budget=3)
-
-
-def test_estimates_grow_with_arabic():
-    assert estimate_tokens("") == 0 and estimate_tokens("abcd") == 1 and estimate_tokens("قطة") == 2
-
-
 def test_without_a_judge_nothing_is_made():
     assert judge_metrics("jeem_vqa") == [] and signatures_of_judges("jeem_vqa") is None and check_judges() is None
 
@@ -113,7 +97,7 @@ def test_a_judge_that_takes_no_images_has_no_metrics_that_need_them(monkeypatch,
     (tmp_path / "j.yaml").write_text("{model: org/m, base_url: 'http://x/v1', images: false}")
     monkeypatch.setenv("CULTUREVAL_JUDGE", "j.yaml")
     metrics = judge_metrics("jeem_caption_image_reference", "jeem_caption_reference")
-    assert [metric.metric_name for metric in metrics if not metric.metric_name.endswith("_den")] == [
+    assert {metric.metric_name for metric in metrics} == {
         "judge_m_reference",
         *(f"judge_m_reference_{name}" for name in ("consistency", "relevance", "fluency", "dialect_authenticity")),
-    ]
+    }

@@ -54,17 +54,6 @@ def test_a_reply_without_a_whole_list_is_not_parsed(reply):
     assert parse_poem_explanations(reply) is None
 
 
-def test_a_missing_or_odd_verse_is_an_empty_text():
-    reply = '[{"explanation": "أ"}, {"verse": ["x"], "explanation": "ب", "more": 1}]'
-    assert parse_poem_explanations(reply) == [{"verse": "", "explanation": "أ"}, {"verse": "", "explanation": "ب"}]
-
-
-@given(st.text() | st.text(alphabet='[]{}",:\\ \n1eE-.`nulltrue"verse"explanation'))
-def test_no_text_makes_the_parser_fail(text):
-    for verses in (parse_poem_explanations(text), parse_poem_explanations(f"[{text}]")):
-        assert verses is None or all(set(verse) == {"verse", "explanation"} for verse in verses)
-
-
 @given(
     st.text(alphabet=st.characters(exclude_characters="[")),
     st.lists(st.fixed_dictionaries({"verse": st.text(), "explanation": st.text()}), min_size=1),
@@ -113,12 +102,6 @@ def test_normalisation(text, expected):
     assert normalize_explanation(text) == expected
 
 
-def test_diacritics_go_before_compatibility_forms_are_resolved():
-    # U+FE77 becomes tatweel and fatha by NFKC: the fatha stays since diacritics were deleted before.
-    assert "\u064e" in normalize_explanation("ب\ufe77")
-    assert normalize_explanation("بـ\u064e") == "ب"
-
-
 def test_scores_are_bertscores_of_the_normalised_explanations_in_a_row(arabic_bert):
     gold = [
         {"verse": "", "explanation": "يصفُ الشاعر، الصحراءَ"},
@@ -134,12 +117,3 @@ def test_scores_are_bertscores_of_the_normalised_explanations_in_a_row(arabic_be
         assert scores[name][1] == pytest.approx(column[0], abs=1e-6)
         assert scores[name][2:4].tolist() == [0, 0]
         assert np.isfinite(scores[name]).all()
-
-
-def test_bad_arguments_are_refused_with_the_reason(arabic_bert):
-    with pytest.raises(ValueError, match="no reply"):
-        fannorflop([], [], arabic_bert)
-    with pytest.raises(ValueError, match="1 predictions but 0"):
-        fannorflop(["x"], [], arabic_bert)
-    with pytest.raises(ValueError, match="poem 1 has no gold"):
-        fannorflop(["x", "y"], [explained(1, "g"), []], arabic_bert)

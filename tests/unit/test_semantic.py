@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from cultureval.metrics import semantic
-from cultureval.metrics.semantic import bertscore, bertscore_model, try_bertscore
+from cultureval.metrics.semantic import bertscore, try_bertscore
 from cultureval.runtime.errors import CulturevalError
 
 TEXTS = ["القاهرة عاصمة مصر", "نعم", "لا", "بيت من الشعر " * 200, "abc 12", "يصف الشاعر الصحراء", "لا أعرف " * 30]
@@ -20,12 +20,6 @@ def test_empty_texts_score_nothing(arabic_bert):
         assert column.dtype == np.float64
         assert column[:-1].tolist() == [0.0] * 6
         assert column[-1] == pytest.approx(1.0, abs=1e-6)
-
-
-def test_no_model_is_needed_where_nothing_is_to_be_compared():
-    with pytest.raises(ValueError, match="no text"):
-        bertscore([], [], "no/such-model")
-    assert bertscore([" "], ["نص"], "no/such-model")["f1"].tolist() == [0.0]
 
 
 def test_neither_batch_size_nor_neighbours_change_a_score(arabic_bert):
@@ -69,13 +63,6 @@ def test_bad_arguments_are_refused_with_the_reason(arabic_bert):
     for layers in (0, 4):
         with pytest.raises(ValueError, match=f"num_layers={layers} is outside the 3 layers"):
             bertscore(["أ"], ["أ"], arabic_bert, num_layers=layers)
-
-
-def test_the_environment_replaces_the_default_model(monkeypatch):
-    monkeypatch.delenv("CULTUREVAL_BERTSCORE_MODEL", raising=False)
-    assert bertscore_model() == "aubmindlab/bert-base-arabertv02"
-    monkeypatch.setenv("CULTUREVAL_BERTSCORE_MODEL", "some/folder")
-    assert bertscore_model() == "some/folder"
 
 
 @pytest.mark.parametrize("lost", [["config.json"], ["tokenizer.json"], ["tokenizer.json", "tokenizer_config.json"]])
