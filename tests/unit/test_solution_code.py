@@ -17,7 +17,6 @@ OTHER_FORMS = [
         "try:\n    math.gmp\nexcept AttributeError:\n    def add(a, b):\n        return a + b",
         "match math:\n    case _:\n        add = lambda a, b: a + b",
         "[add] = [lambda a, b: a + b]",
-        "def make():\n    global add\n    add = lambda a, b: a + b\nmake()",
         "import functools\n@functools.lru_cache\ndef add(a, b):\n    return a + b",
     )
 ]
