@@ -10,7 +10,7 @@ An encoded value is the name of its type, a zero byte, and a body: a tag of one 
 | s b | text in UTF-8, bytes: count, bytes |
 | [ ( < > | list, tuple, set, frozenset: count, items |
 | { | dict: count, pairs |
-| I Q D | list or tuple (its tag) of integers of 4 or 8 bytes or of floats, in one piece: count, numbers |
+| Q D | list or tuple (its tag) of integers of 8 bytes or of floats, in one piece: count, numbers |
 | M | the same of integers and floats: count, a byte for each that says whether it is an integer, floats |
 | ? | opaque: no builtin value equals it; the name of the type then ends with ? |
 
@@ -21,6 +21,7 @@ import struct
 import sys
 from array import array
 from collections.abc import ItemsView, KeysView, Mapping, Sized
+from contextlib import suppress
 from typing import Any
 
 MAX_DEPTH = 100
@@ -31,7 +32,7 @@ _CONSTANTS: dict[Any, bytes] = {None: b"N", True: b"T", False: b"F"}
 _OF_CONSTANTS = {tag: value for value, tag in _CONSTANTS.items()}
 _SEQUENCES: dict[type, bytes] = {list: b"[", tuple: b"(", set: b"<", frozenset: b">"}
 _OF_SEQUENCES: dict[bytes, Any] = {tag: kind for kind, tag in _SEQUENCES.items()}
-_PIECES = {b"I": "i", b"Q": "q", b"D": "d"}  # type codes of `array`
+_PIECES = {b"Q": "q", b"D": "d", b"M": "d"}  # type codes of `array`
 _EXACT_FLOATS = 1 << 53  # integers below are floats without loss
 _FEWEST = 4  # items that are written in one piece
 
@@ -108,11 +109,10 @@ def _write_items(items: Any, tag: bytes, parts: list[bytes], depth: int) -> None
     count = _COUNT.pack(len(items))
     if tag in b"[(" and len(items) >= _FEWEST:
         kinds = set(map(type, items))
-        for piece in (b"I", b"Q") if kinds == {int} else (b"D",) if kinds == {float} else ():
-            try:
+        if kinds in ({int}, {float}):
+            piece = b"Q" if int in kinds else b"D"
+            with suppress(OverflowError):  # an integer takes more than 8 bytes
                 return parts.append(piece + tag + count + array(_PIECES[piece], items).tobytes())
-            except OverflowError:
-                continue
         if kinds == {int, float} and max(map(abs, items)) < _EXACT_FLOATS:
             whole = bytes(type(item) is int for item in items)
             return parts.append(b"M" + tag + count + whole + array("d", items).tobytes())
@@ -189,6 +189,14 @@ def decode(data: bytes) -> tuple[str, Any]:
     return name.decode("ascii", "replace"), value
 
 
+_FIXED: dict[bytes, tuple[struct.Struct, Any]] = {b"i": (_INT, int), b"d": (_FLOAT, float), b"c": (_COMPLEX, complex)}
+_COUNTED: dict[bytes, Any] = {
+    b"s": lambda data: data.decode("utf-8", "surrogatepass"),
+    b"b": bytes,
+    b"L": lambda data: int.from_bytes(data, "little", signed=True),
+}
+
+
 class _Reader:
     def __init__(self, data: bytes, at: int) -> None:
         self.data, self.at = data, at
@@ -210,42 +218,29 @@ class _Reader:
         if depth > MAX_DEPTH + 1:
             raise BadData("nested too deeply")
         tag = self.take(1)
-        if tag == b"i":
-            return _INT.unpack(self.take(_INT.size))[0]
-        if tag == b"s":
-            return self.take(self.count()).decode("utf-8", "surrogatepass")
-        if tag == b"d":
-            return _FLOAT.unpack(self.take(_FLOAT.size))[0]
+        if tag in _FIXED:
+            form, make = _FIXED[tag]
+            return make(*form.unpack(self.take(form.size)))
+        if tag in _COUNTED:
+            return _COUNTED[tag](self.take(self.count()))
         if tag in _OF_CONSTANTS:
             return _OF_CONSTANTS[tag]
         if tag in _OF_SEQUENCES:
-            items = [self.value(depth + 1) for _ in range(self.count())]
-            return items if tag == b"[" else _OF_SEQUENCES[tag](items)
+            return _OF_SEQUENCES[tag]([self.value(depth + 1) for _ in range(self.count())])
         if tag == b"{":
             return {self.value(depth + 1): self.value(depth + 1) for _ in range(self.count())}
-        return self.other(tag)
-
-    def other(self, tag: bytes) -> Any:
-        if tag in _PIECES or tag == b"M":
+        if tag in _PIECES:
             return self.piece(tag)
-        if tag == b"c":
-            return complex(*_COMPLEX.unpack(self.take(_COMPLEX.size)))
-        if tag == b"b":
-            return self.take(self.count())
-        if tag == b"L":
-            return int.from_bytes(self.take(self.count()), "little", signed=True)
         if tag == b"?":
             return Opaque()
         raise BadData("unknown tag")
 
     def piece(self, tag: bytes) -> Any:
-        kind, numbers = self.take(1), array(_PIECES.get(tag, "d"))
+        kind, numbers = self.take(1), array(_PIECES[tag])
         if kind not in (b"[", b"("):
             raise BadData("numbers in one piece that are no list or tuple")
         count = self.count()
         whole = self.take(count) if tag == b"M" else b""
         numbers.frombytes(self.take(numbers.itemsize * count))
-        items = (
-            [int(number) if flag else number for number, flag in zip(numbers, whole, strict=True)] if whole else numbers
-        )
-        return list(items) if kind == b"[" else tuple(items)
+        items = (int(number) if flag else number for number, flag in zip(numbers, whole, strict=True))
+        return _OF_SEQUENCES[kind](items if whole else numbers)

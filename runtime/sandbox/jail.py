@@ -34,7 +34,7 @@ _START_SECONDS = 60.0
 _REPORT_SECONDS = 20.0
 _END_SECONDS = 10.0
 _FIRST_USER, _USERS = 65000, 500  # of no system: root becomes one of them
-_LIMITS = {
+_LIMITS: dict[int, str] = {
     signal.SIGALRM: "wall-time limit",
     signal.SIGPROF: "CPU-time limit",
     signal.SIGXCPU: "limit of the CPU time of all calls",

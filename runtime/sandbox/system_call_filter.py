@@ -51,6 +51,8 @@ _WITH_VALUES = (
     ("fcntl64", 1, _FCNTL),
     ("ioctl", 1, (0x5401, 0x5413, 0x541B, 0x5421, 0x5450, 0x5451)),  # TCGETS, TIOCGWINSZ, FIONREAD, FIONBIO, FIO*CLEX
     ("madvise", 2, (0, 4, 8, 14, 15)),  # not those that ask or change what the page cache holds
+    ("preadv2", 5, (0,)),  # without flags, of which one asks what the page cache holds
+    ("pwritev2", 5, (0,)),
     ("setrlimit", 0, _LIMITS),
     ("socketpair", 0, (1,)),  # AF_UNIX
 )
@@ -69,7 +71,7 @@ def compiled_filter() -> bytes:
         SandboxUnavailable: pyseccomp or libseccomp cannot be loaded.
     """
     try:
-        import pyseccomp
+        import pyseccomp  # type: ignore[import-untyped]
     except (ImportError, RuntimeError) as error:
         raise SandboxUnavailable(
             f"The sandbox's seccomp filter cannot be built ({error}): install libseccomp (Debian, Ubuntu: "

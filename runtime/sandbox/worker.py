@@ -8,7 +8,7 @@ Standard input has orders (marshal): the set-up, then one for each suite. Standa
 for each suite. The outputs of a suite leave as frames by a pipe of their own, whose number is an argument.
 """
 
-import _signal as signal  # `signal` imports much
+import _signal as signal  # type: ignore[import-not-found]  # `signal` imports much
 import builtins
 import ctypes
 import io

@@ -150,7 +150,7 @@ def test_changed_bytes_are_read_or_refused(value, data):
         b"int\0Z",
         b"int\0NN",
         b"list\0[\xff\xff\xff\xff",
-        b"list\0I<\1\0\0\0\1\0\0\0",
+        b"list\0Q<\1\0\0\0" + bytes(8),
     ]
     + [
         b"list\0D[\xff\xff\xff\xff",
