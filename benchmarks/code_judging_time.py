@@ -1,5 +1,5 @@
-"""Time of judging all canonical solutions, and a mix of right and broken ones, beside EvalPlus's own executor, in turns,
-with two workers each. In the mix every second solution gives a wrong output, in its first or in its third call.
+"""Time of judging canonical solutions, and a mix of right and broken ones, beside EvalPlus's own executor, in turns.
+Both have two workers. In the mix every second solution gives a wrong output, in its first or in its third call.
 
 `python -m benchmarks.code_judging_time [humaneval|mbpp] [--most SECONDS] [--rounds N]`, by default both data
 sets. The ground truth of both is known before; nothing of an earlier run is used again. Wall time and CPU time of all

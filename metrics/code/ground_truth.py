@@ -19,7 +19,7 @@ MOST_BYTES = 256 << 20  # of the outputs of a suite
 LEAST_SECONDS, TIME_FACTOR, SUITE_SECONDS = 1.0, 4.0, 60.0
 TRUTH_SECONDS = 300.0
 SPARE_SECONDS, SECONDS_OF_A_BYTE = 10.0, 4e-6  # of CPU time to load a program, and to write or read its outputs
-_VERSION = 7
+_VERSION = 8
 
 
 class TruthInterrupted(CulturevalError):
