@@ -33,6 +33,7 @@ from cultureval.runtime.sandbox.jail import (
     TEST_SUITES,
     Jail,
     JailPlan,
+    JobEnd,
     SandboxBroken,
     check_jail,
     packages_and_versions,
@@ -247,24 +248,26 @@ def _judged(task: _Task, truths: Mapping[str, SuiteTruth]) -> _Found:
             job = truth.job(task.problem, suite, task.code, form)
             with jail.start(job) as outputs:
                 shown = compare_suite(task.problem, task.dataset, suite, truth, outputs, job["wall"])
-            end = jail.end() if shown.what in ("passed", "ended") else None
-            if shown.what == "passed":
+            end = jail.end() if shown.what in ("passed", "ended") else JobEnd(0, False)
+            if shown.what == "passed" and end.status == 0:
                 continue
-            if end and end.is_kill:
+            if end.is_kill:
                 return _Found(_unjudged("killed by the kernel, as where the machine has too little memory"), again=True)
-            reason = f"{suite}: {_reason(shown, str(end), calls, truth)}"
-            fields = _fields("fail" if suite == "base" else "pass", "fail", reason, shown.right)
-            return _Found(fields, again=end is not None and end.waited)
+            reason = f"{suite}: {_reason(shown, end, calls, truth)}"
+            return _Found(_fields("fail" if suite == "base" else "pass", "fail", reason, shown.right), again=end.waited)
     return _Found(_fields("pass", "pass"))
 
 
-def _reason(shown: Comparison, end: str, calls: list[Any], truth: SuiteTruth) -> str:
+def _reason(shown: Comparison, end: JobEnd, calls: list[Any], truth: SuiteTruth) -> str:
     """Why a solution fails on a suite of inputs, with the call and its input."""
-    what = f"it raises {shown.name}" if shown.what == "raised" else end if shown.what == "ended" else "wrong output"
+    whats = {"raised": f"it raises {shown.name}", "ended": str(end)}
+    what = whats.get(shown.what, "wrong output")
     if not shown.loaded:
         return f"{what} when loaded"
     if shown.what == "beyond":
         return _BEYOND
+    if shown.what == "passed":
+        return f"{end}, after right outputs"
     place = f"call {shown.right + 1} of {len(calls)}, input {_shown_input(calls[shown.right])}"
     if shown.what == "wrong" and shown.right >= len(truth.outputs):
         return f"no ground truth for {place}: of the canonical solution, {truth.defect}"
