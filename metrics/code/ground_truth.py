@@ -9,10 +9,9 @@ from pathlib import Path
 from typing import IO, Any
 
 from cultureval.runtime.data.user_cache import user_cache, write_atomically
-from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.sandbox import worker
 from cultureval.runtime.sandbox.codec import FRAME, LONGEST_NAME
-from cultureval.runtime.sandbox.jail import TEST_SUITES, Jail, JailPlan, packages_and_versions
+from cultureval.runtime.sandbox.jail import TEST_SUITES, Jail, JailPlan, SandboxBroken, packages_and_versions
 
 MOST_BYTES = 256 << 20  # of the outputs of a suite
 # EvalPlus's limits: four times the canonical solution's time of each call, at least a second; of a suite a minute.
@@ -20,10 +19,6 @@ LEAST_SECONDS, TIME_FACTOR, SUITE_SECONDS = 1.0, 4.0, 60.0
 TRUTH_SECONDS = 300.0
 SPARE_SECONDS, SECONDS_OF_A_BYTE = 10.0, 4e-6  # of CPU time to load a program, and to write or read its outputs
 _VERSION = 8
-
-
-class TruthInterrupted(CulturevalError):
-    """A signal or a limit ended the canonical solution, which may be this machine's fault: nothing is kept of it."""
 
 
 @dataclass(frozen=True)
@@ -94,7 +89,7 @@ def known_truth(key: str) -> dict[str, SuiteTruth] | None:
     return {suite: SuiteTruth(*fields) for suite, fields in marshal.loads(truth_file(key).read_bytes()).items()}
 
 
-def compute_truth(problem: Mapping[str, Any], key: str, form: str, plan: JailPlan) -> None:
+def compute_truth(problem: Mapping[str, Any], key: str, form: str, plan: JailPlan) -> str:
     """Runs the canonical solution of a problem, and keeps its outputs.
 
     Args:
@@ -103,23 +98,25 @@ def compute_truth(problem: Mapping[str, Any], key: str, form: str, plan: JailPla
         form: Of the outputs (`rules.output_form`).
         plan: Of the jails.
 
-    Raises:
-        SandboxBroken: A jail failed.
-        TruthInterrupted: A signal or a limit ended the canonical solution.
-        CulturevalError: The ground truth cannot be written.
+    Returns:
+        Why nothing is kept, or "": a signal or a limit that ended the canonical solution may be this machine's fault.
     """
     found = {}
     for suite in TEST_SUITES:
         limits = [SUITE_SECONDS] * len(problem[f"{suite}_input"])
         job = job_of(problem, suite, canonical_code(problem), form, limits, TRUTH_SECONDS, TRUTH_SECONDS)
-        with Jail(plan) as jail, jail.start(job) as frames:
-            seconds, outputs, defect = found[suite] = _read(frames, len(limits))
-            if not defect and len(outputs) < len(limits):
-                raise TruthInterrupted(f"of the canonical solution, {jail.end()}")
+        try:
+            with Jail(plan) as jail, jail.start(job) as frames:
+                seconds, outputs, defect = found[suite] = _read(frames, len(limits))
+                if not defect and len(outputs) < len(limits):
+                    return f"of the canonical solution, {jail.end()}"
+        except SandboxBroken as error:
+            return str(error)
     try:
         write_atomically(truth_file(key), marshal.dumps(found))
     except OSError as error:
-        raise CulturevalError(f"the ground truth cannot be written to {truth_file(key)} ({error.strerror})") from error
+        return f"it cannot be written to {truth_file(key)} ({error.strerror})"
+    return ""
 
 
 def _read(frames: IO[bytes], calls: int) -> tuple[list[float], list[bytes], str]:

@@ -126,14 +126,14 @@ def judge_solutions(
         tasks, again = [task for task in tasks if task.truth_key not in lacking], []
         judged = results(_judge, tasks, workers)
         for place, one in progressing(judged, len(tasks), "judging", "task", silent=not progress):
-            if isinstance(one, Ended) or one.again:
+            if isinstance(one, Ended) or one[1]:
                 again.append(tasks[place])
                 continue
-            found[tasks[place].key] = one.fields
-            if one.fields["base"] != "not_judged":
-                journal.append({tasks[place].key: one.fields})
+            found[tasks[place].key] = one[0]
+            if one[0]["base"] != "not_judged":
+                journal.append({tasks[place].key: one[0]})
         for place, one in results(_judge, again, 1):
-            found[again[place].key] = _ended(one) if isinstance(one, Ended) else one.fields
+            found[again[place].key] = _ended(one) if isinstance(one, Ended) else one[0]
     return [
         SolutionVerdict(solution.task_id, solution.sample_index, **found[key])
         for key, solution in zip(keys, solutions, strict=True)
@@ -180,14 +180,6 @@ class _Task:
     plan: JailPlan
 
 
-@dataclass(frozen=True)
-class _Found:
-    """Fields of a verdict. `again`: the machine may be at fault: it is judged once more, alone, and not kept."""
-
-    fields: dict[str, Any]
-    again: bool = False
-
-
 def _fields(base: Outcome, plus: Outcome, reason: str = "", failing_call: int | None = None) -> dict[str, Any]:
     return {"base": base, "plus": plus, "reason": reason, "failing_call": failing_call}
 
@@ -223,24 +215,24 @@ def _find_truths(tasks: Sequence[_Task], workers: int | None, progress: bool) ->
 def _find_truth(task: _Task) -> str:
     """Computes a ground truth; why there is none, or ""."""
     form = output_form(task.dataset, task.problem["entry_point"], canonical=True)
-    try:
-        compute_truth(task.problem, task.truth_key, form, task.plan)
-    except CulturevalError as error:
-        return str(error)
-    return ""
+    return compute_truth(task.problem, task.truth_key, form, task.plan)
 
 
-def _judge(task: _Task) -> _Found:
-    """Judges one program, whatever happens: an error of ours concerns this program alone."""
+def _judge(task: _Task) -> tuple[dict[str, Any], bool]:
+    """Judges one program, whatever happens: an error of ours concerns this program alone.
+
+    Returns:
+        Fields of a verdict; whether the machine may be at fault, so that it is judged once more, alone, and not kept.
+    """
     try:
         return _judged(task, known_truth(task.truth_key) or {})
     except SandboxBroken as error:
-        return _Found(_unjudged(str(error)), again=True)
+        return _unjudged(str(error)), True
     except Exception as error:
-        return _Found(_unjudged(f"an error of cultureval: {type(error).__name__}: {error}"))
+        return _unjudged(f"an error of cultureval: {type(error).__name__}: {error}"), False
 
 
-def _judged(task: _Task, truths: Mapping[str, SuiteTruth]) -> _Found:
+def _judged(task: _Task, truths: Mapping[str, SuiteTruth]) -> tuple[dict[str, Any], bool]:
     form = output_form(task.dataset, task.problem["entry_point"], canonical=False)
     with Jail(task.plan) as jail:
         for suite in TEST_SUITES:
@@ -252,10 +244,10 @@ def _judged(task: _Task, truths: Mapping[str, SuiteTruth]) -> _Found:
             if shown.what == "passed" and end.status == 0:
                 continue
             if end.is_kill:
-                return _Found(_unjudged("killed by the kernel, as where the machine has too little memory"), again=True)
+                return _unjudged("killed by the kernel, as where the machine has too little memory"), True
             reason = f"{suite}: {_reason(shown, end, calls, truth)}"
-            return _Found(_fields("fail" if suite == "base" else "pass", "fail", reason, shown.right), again=end.waited)
-    return _Found(_fields("pass", "pass"))
+            return _fields("fail" if suite == "base" else "pass", "fail", reason, shown.right), end.waited
+    return _fields("pass", "pass"), False
 
 
 def _reason(shown: Comparison, end: JobEnd, calls: list[Any], truth: SuiteTruth) -> str:

@@ -17,7 +17,6 @@ from waiting import PATIENCE, wait_until
 from cultureval.metrics.code import comparing, judging
 from cultureval.metrics.code.ground_truth import SuiteTruth, content_key
 from cultureval.metrics.code.judging import Solution, check_canonical_solutions, judge_solutions
-from cultureval.metrics.code.solution_code import Text, programs
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.hostile_work import Ended, results
 from cultureval.runtime.journal import journal_folder
@@ -143,8 +142,9 @@ def one_verdict(monkeypatch, jail, code=RIGHT):
     """What a process finds that judges one program."""
     judged(("add", RIGHT))  # so that the ground truth is known
     monkeypatch.setattr(judging, "Jail", jail)
-    found = judging._judge(judging._Task("", ADD, "humaneval", content_key(ADD, "humaneval"), code, check_jail()))
-    return found.fields["base"], found.again, found.fields["reason"]
+    task = judging._Task("", ADD, "humaneval", content_key(ADD, "humaneval"), code, check_jail())
+    fields, again = judging._judge(task)
+    return fields["base"], again, fields["reason"]
 
 
 def test_what_the_kernel_kills_is_tried_again_but_for_what_took_much_memory(monkeypatch):
@@ -215,15 +215,6 @@ def test_no_signal_that_a_program_sends_itself_ends_the_others():
         ]
     outcomes, verdicts = judged(*pairs)
     assert set(outcomes[1::2]) == {("pass", "pass")} and set(outcomes[::2]) == {("fail", "fail")}, verdicts
-
-
-def test_replies_of_every_form_are_judged_among_others():
-    branches = "".join(f"    elif a == -{number}: return 0\n" for number in range(9, 2009))
-    deep = f"def add(a, b):\n    if a == -8: return 0\n{branches}    return a + b\n"
-    two_lines = "def add(a, b):\n    return a + b"
-    replies = [RIGHT, deep, f"\ufeff{RIGHT}", f"شرح\n```python\n{two_lines}\n```", two_lines.replace("\n", "\r\n")]
-    found = programs([Text(reply, "add", ADD["prompt"]) for reply in replies], 2)
-    assert set(judged(*[("add", program.code) for program in found])[0]) == {("pass", "pass")}
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
