@@ -16,7 +16,7 @@ Any other value is an object with one name:
 
 import struct
 import sys
-from _json import encode_basestring_ascii, make_encoder  # type: ignore[import-not-found]  # `json` imports much
+from _json import encode_basestring_ascii, make_encoder  # `json` imports much
 from collections.abc import ItemsView, KeysView, Mapping, Sized
 from typing import Any
 
@@ -24,7 +24,8 @@ MAX_DEPTH = 100
 FRAME = struct.Struct("<cdQ")  # before each message of a job: its kind, seconds of the call, bytes of the content
 LONGEST_NAME = 80
 OPAQUE = b'{"?":0}'
-_json_of = make_encoder(None, None, encode_basestring_ascii, None, ":", ",", False, False, True)
+_NO_OTHERS: Any = None  # `_shown` leaves nothing else
+_json_of = make_encoder(None, _NO_OTHERS, encode_basestring_ascii, None, ":", ",", False, False, True)
 _ATOMS = {type(None), bool, float, str}
 _NUMBERS_AND_ATOMS = _ATOMS | {int}
 _TAGS: dict[type, str] = {tuple: "(", set: "<", frozenset: ">"}
