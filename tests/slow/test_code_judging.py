@@ -96,18 +96,6 @@ def test_outcomes_and_reasons():
         assert (verdict.failing_call is None) == (kind == "pass")
 
 
-def test_where_sets_are_compared_any_iterable_counts_and_any_value_is_not_none():
-    sets = problem("Diff", "a, b", "return list(set(a) ^ set(b))", [[[1, 2], [2, 3]]], [[[1, 2], [2, 5]]])
-    value = problem("check_str", "text", "import re\nreturn re.match('[a-z]', text)", [["a"]], [["1"]])
-    codes = ["set(a) ^ set(b)", "iter([*set(a) ^ set(b)] * 2)", "[*set(a) ^ set(b), 9]", "9"]
-    pairs = [("Diff", f"def Diff(a, b): return {code}") for code in codes]
-    pairs += [
-        ("check_str", f"def check_str(text): return {code}") for code in ("object() if text == 'a' else None", "0")
-    ]
-    found = [base for base, _ in judged(*pairs, problems={"Diff": sets, "check_str": value}, dataset="mbpp")[0]]
-    assert found == ["pass", "pass", "fail", "fail", "pass", "pass"]
-
-
 def test_a_solution_of_no_problem_is_refused():
     with pytest.raises(CulturevalError, match="unheard"):
         judged(("unheard", ""))
