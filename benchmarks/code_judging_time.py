@@ -1,4 +1,5 @@
-"""Time of judging all canonical solutions, beside EvalPlus's own executor, in turns, with two workers each.
+"""Time of judging canonical solutions, and a mix of right and broken ones, beside EvalPlus's own executor, in turns.
+Both have two workers. In the mix every second solution gives a wrong output, in its first or in its third call.
 
 `python -m benchmarks.code_judging_time [humaneval|mbpp] [--most SECONDS] [--rounds N]`, by default both data
 sets. The ground truth of both is known before; nothing of an earlier run is used again. Wall time and CPU time of all
@@ -17,6 +18,7 @@ from pathlib import Path
 from evalplus.eval import untrusted_check
 from evalplus.gen.util import trusted_exec
 
+from benchmarks.code_transformations import RESULTS, wrapped
 from cultureval.metrics.code.ground_truth import canonical_code, content_key, known_truth
 from cultureval.metrics.code.judging import Solution, check_canonical_solutions, judge_solutions
 from cultureval.metrics.code.rules import output_form
@@ -28,12 +30,12 @@ NOT_COMPARED = {"HumanEval/32", "Mbpp/255", "Mbpp/392"}  # which EvalPlus fails,
 _expected = {}
 
 
-def by_evalplus(dataset, problem):
-    """EvalPlus's verdicts on one canonical solution, as `evalplus.evaluate` finds them."""
+def by_evalplus(dataset, problem, code):
+    """EvalPlus's verdicts on one solution, as `evalplus.evaluate` finds them."""
     found = []
     for suite, (expected, seconds) in _expected[problem["task_id"]].items():
         settings = (problem["entry_point"], expected, problem["atol"], seconds)
-        check = untrusted_check(dataset, canonical_code(problem), problem[f"{suite}_input"], *settings, fast_check=True)
+        check = untrusted_check(dataset, code, problem[f"{suite}_input"], *settings, fast_check=True)
         found.append(check[0])
     return found
 
@@ -92,8 +94,27 @@ def time_dataset(dataset, given):
     problems = {task: problem for task, problem in problems.items() if seconds[task] <= given.most}
     _expected.clear()
     _expected.update({task: truth_of_evalplus(dataset, problem) for task, problem in problems.items()})
-    solutions = [Solution(task, 0, canonical_code(problem)) for task, problem in problems.items()]
     os.environ["CULTUREVAL_RESUME"] = "0"
+    right = {task: canonical_code(problem) for task, problem in problems.items()}
+    time_solutions(dataset, problems, right, given.rounds, f"{len(problems)} canonical solutions")
+    time_solutions(dataset, problems, mixed(problems), given.rounds, "a mix of right and broken ones")
+    with ProcessPoolExecutor(2, mp_context=get_context("fork")) as pool:
+        print(f"the calls alone: {sum(pool.map(the_calls, problems.values())):.1f} s of CPU time", flush=True)
+
+
+def mixed(problems):
+    """By task a program: every second one is broken."""
+    found = {}
+    for place, (task, problem) in enumerate(problems.items()):
+        change = [None, RESULTS["one more"], None, RESULTS["third call wrong"]][place % 4]
+        code = canonical_code(problem)
+        found[task] = wrapped(code, problem["entry_point"], change) if change else code
+    return found
+
+
+def time_solutions(dataset, problems, codes, rounds, what):
+    """Prints the times of one solution a problem, and what part of EvalPlus's ours are."""
+    solutions = [Solution(task, 0, code) for task, code in codes.items()]
 
     def ours():
         verdicts = judge_solutions(problems, solutions, dataset, workers=2, progress=False)
@@ -101,25 +122,17 @@ def time_dataset(dataset, given):
 
     def theirs():
         with ProcessPoolExecutor(2, mp_context=get_context("fork")) as pool:
-            asked = [pool.submit(by_evalplus, dataset, problem) for problem in problems.values()]
+            asked = [pool.submit(by_evalplus, dataset, problems[task], code) for task, code in codes.items()]
             return sum(set(one.result()) == {"pass"} for one in asked)
 
-    print(f"{dataset}: {len(problems)} canonical solutions")
     times = {"here": [], "EvalPlus": []}
-    calls = []
-    for _ in range(given.rounds):
+    for _ in range(rounds):
         for name, function in (("here", ours), ("EvalPlus", theirs)):
             passed, wall, cpu = measured(function)
             times[name].append((wall, cpu))
             print(f"{name}: {passed} pass, {wall:.1f} s, {cpu:.1f} s of CPU time", flush=True)
-        with ProcessPoolExecutor(2, mp_context=get_context("fork")) as pool:
-            calls.append(sum(pool.map(the_calls, problems.values())))
-        print(f"the calls: {calls[-1]:.1f} s of CPU time", flush=True)
-    (wall, ours), (their_wall, theirs) = (map(sum, zip(*times[name], strict=True)) for name in times)
-    alone = sum(calls)
-    print(f"{dataset}: {wall / their_wall:.2f} of EvalPlus's time, {ours / theirs:.2f} of its CPU time")
-    shares = f"{alone / ours:.2f} of ours, {alone / theirs:.2f} of EvalPlus's"
-    print(f"the calls are {shares}; without them {(ours - alone) / (theirs - alone):.2f} of its", flush=True)
+    (wall, cpu), (their_wall, their_cpu) = (map(sum, zip(*times[name], strict=True)) for name in times)
+    print(f"{dataset}, {what}: {wall / their_wall:.2f} of EvalPlus's time, {cpu / their_cpu:.2f} of its CPU time")
 
 
 if __name__ == "__main__":

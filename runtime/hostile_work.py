@@ -13,7 +13,18 @@ from socket import socketpair
 from typing import Any
 
 _PARENT_DEATH = 1  # of prctl
+_END_SECONDS = 10.0  # from the end of a process's connection to its own
 _PROGRAM = "import sys; from cultureval.runtime.hostile_work import serve; serve(int(sys.argv[1]))"
+
+
+@dataclass(frozen=True)
+class Ended:
+    """Stands for the result of an item at which the process ended: its exit status, or minus the signal."""
+
+    status: int
+
+    def __str__(self) -> str:
+        return f"its process ended with status {self.status}"
 
 
 @dataclass
@@ -35,10 +46,13 @@ class _Process:
             )
         return cls(process, Connection(ours.detach()))
 
-    def end(self) -> None:
+    def end(self, patience: float = 0.0) -> int:
+        """Ends it where it has not ended in some seconds; the exit status."""
+        with suppress(subprocess.TimeoutExpired):
+            self.process.wait(patience)
         self.process.kill()
-        self.process.wait()
         self.connection.close()
+        return self.process.wait()
 
 
 def results(
@@ -52,7 +66,7 @@ def results(
         count: Number of processes; default: one for each CPU.
 
     Yields:
-        The place of an item and its result, as they come; None where the process ended.
+        The place of an item and its result, as they come; `Ended` where the process ended.
     """
     waiting = list(range(len(items)))[::-1]
     busy: dict[Connection, tuple[_Process, int]] = {}
@@ -71,8 +85,7 @@ def results(
                     found = own.connection.recv()
                     idle.append(own)
                 except (EOFError, ConnectionResetError):
-                    own.end()
-                    found = None
+                    found = Ended(own.end(_END_SECONDS))
                 yield place, found
     finally:
         for own in [*idle, *(own for own, _ in busy.values())]:

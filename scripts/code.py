@@ -125,8 +125,8 @@ def generate(
                 )
         except BatchWritten as written:  # as the model's file asks for
             return print_note(f"{written}.")
-        except DryRun as told:
-            return print(told)
+        except DryRun as costs:
+            return print(costs)
         print(f"Solutions: {samples}")
         if cut:
             print_note(f"{counted(len(cut), 'solution')} too long to be read whole: {shown_names(cut)}.")
@@ -207,8 +207,7 @@ def check_data(
             failing = failing_canonicals(verdicts)
         if json:
             found = {"dataset": dataset, "problems": len(problem_set.rows), "defects": failing}
-            found |= {"other_data": problem_set.other_data}
-            print(json_format.dumps(found, ensure_ascii=False, indent=1))
+            print(json_format.dumps(found | {"other_data": problem_set.other_data}, ensure_ascii=False, indent=1))
         else:
             lines = [
                 f"{entry['task_id']}: base {entry['base']}, plus {entry['plus']}: {entry['reason']}"

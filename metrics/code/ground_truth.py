@@ -1,32 +1,24 @@
 """Outputs and times of the canonical solutions: computed once, each suite in a jail of its own, and kept by content."""
 
 import hashlib
-import json
 import marshal
-import os
 import sys
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
 from cultureval.runtime.data.user_cache import user_cache, write_atomically
-from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.sandbox import worker
 from cultureval.runtime.sandbox.codec import FRAME, LONGEST_NAME
-from cultureval.runtime.sandbox.jail import TEST_SUITES, Jail, JailPlan, packages_and_versions
+from cultureval.runtime.sandbox.jail import TEST_SUITES, Jail, JailPlan, SandboxBroken, packages_and_versions
 
 MOST_BYTES = 256 << 20  # of the outputs of a suite
 # EvalPlus's limits: four times the canonical solution's time of each call, at least a second; of a suite a minute.
 LEAST_SECONDS, TIME_FACTOR, SUITE_SECONDS = 1.0, 4.0, 60.0
 TRUTH_SECONDS = 300.0
 SPARE_SECONDS, SECONDS_OF_A_BYTE = 10.0, 4e-6  # of CPU time to load a program, and to write or read its outputs
-_VERSION = 6
-
-
-class TruthInterrupted(CulturevalError):
-    """A signal or a limit ended the canonical solution, which may be this machine's fault: nothing is kept of it."""
+_VERSION = 8
 
 
 @dataclass(frozen=True)
@@ -34,29 +26,19 @@ class SuiteTruth:
     """What the canonical solution gave on one suite of inputs.
 
     Attributes:
-        path: The file of the ground truth.
-        start: Where the suite's outputs begin in it.
         seconds: Wall time of each call.
-        sizes: Bytes of each encoded output, one an input up to a defect.
+        outputs: Each output, encoded, one an input up to a defect.
         defect: Why the next input has no output, or "".
     """
 
-    path: Path
-    start: int
     seconds: list[float]
-    sizes: list[int]
+    outputs: list[bytes]
     defect: str
 
-    @contextmanager
-    def outputs(self) -> Iterator[Iterator[bytes]]:
-        """A context with the encoded outputs, in order."""
-        with self.path.open("rb") as file:
-            file.seek(self.start)
-            yield (file.read(size) for size in self.sizes)
-
-    def seconds_of_outputs(self) -> float:
-        """CPU time that equal outputs can take to be written or read."""
-        return SECONDS_OF_A_BYTE * sum(self.sizes)
+    @property
+    def size(self) -> int:
+        """Bytes of all outputs."""
+        return sum(map(len, self.outputs))
 
     def job(self, problem: Mapping[str, Any], suite: str, code: str, form: str) -> dict[str, Any]:
         """The job of a solution, with EvalPlus's limit of each call, a minute where there is no output.
@@ -65,7 +47,7 @@ class SuiteTruth:
         """
         limits = [max(LEAST_SECONDS, TIME_FACTOR * seconds) for seconds in self.seconds]
         limits += [SUITE_SECONDS] * (len(problem[f"{suite}_input"]) - len(limits))
-        return job_of(problem, suite, code, form, limits, SUITE_SECONDS, SPARE_SECONDS + self.seconds_of_outputs())
+        return job_of(problem, suite, code, form, limits, SUITE_SECONDS, SPARE_SECONDS + SECONDS_OF_A_BYTE * self.size)
 
 
 def job_of(
@@ -102,18 +84,12 @@ def content_key(problem: Mapping[str, Any], dataset: str) -> str:
 
 def known_truth(key: str) -> dict[str, SuiteTruth] | None:
     """The ground truth of the problem with a `content_key`, by suite, if this or an earlier run has computed it."""
-    path = _path(key)
-    try:
-        with path.open("rb") as file:
-            header = json.loads(file.readline())
-            start = file.tell()
-    except FileNotFoundError:
+    if not truth_file(key).exists():
         return None
-    base, plus = (header[suite] for suite in TEST_SUITES)
-    return {"base": SuiteTruth(path, start, **base), "plus": SuiteTruth(path, start + sum(base["sizes"]), **plus)}
+    return {suite: SuiteTruth(*fields) for suite, fields in marshal.loads(truth_file(key).read_bytes()).items()}
 
 
-def compute_truth(problem: Mapping[str, Any], key: str, form: str, plan: JailPlan) -> None:
+def compute_truth(problem: Mapping[str, Any], key: str, form: str, plan: JailPlan) -> str:
     """Runs the canonical solution of a problem, and keeps its outputs.
 
     Args:
@@ -122,29 +98,29 @@ def compute_truth(problem: Mapping[str, Any], key: str, form: str, plan: JailPla
         form: Of the outputs (`rules.output_form`).
         plan: Of the jails.
 
-    Raises:
-        SandboxBroken: A jail failed.
-        TruthInterrupted: A signal or a limit ended the canonical solution.
-        CulturevalError: The ground truth cannot be written.
+    Returns:
+        Why nothing is kept, or "": a signal or a limit that ended the canonical solution may be this machine's fault.
     """
-    header, body = {}, bytearray()
+    found = {}
     for suite in TEST_SUITES:
         limits = [SUITE_SECONDS] * len(problem[f"{suite}_input"])
         job = job_of(problem, suite, canonical_code(problem), form, limits, TRUTH_SECONDS, TRUTH_SECONDS)
-        with Jail(plan) as jail, os.fdopen(os.dup(jail.start(job)), "rb") as frames:
-            seconds, outputs, defect = _read(frames, len(limits))
-            if not defect and len(outputs) < len(limits):
-                raise TruthInterrupted(f"of the canonical solution, {jail.end()}")
-        header[suite] = {"seconds": seconds, "sizes": list(map(len, outputs)), "defect": defect}
-        body += b"".join(outputs)
+        try:
+            with Jail(plan) as jail, jail.start(job) as frames:
+                seconds, outputs, defect = found[suite] = _read(frames, len(limits))
+                if not defect and len(outputs) < len(limits):
+                    return f"of the canonical solution, {jail.end()}"
+        except SandboxBroken as error:
+            return str(error)
     try:
-        write_atomically(_path(key), json.dumps(header).encode() + b"\n" + body)
+        write_atomically(truth_file(key), marshal.dumps(found))
     except OSError as error:
-        raise CulturevalError(f"the ground truth cannot be written to {_path(key)} ({error.strerror})") from error
+        return f"it cannot be written to {truth_file(key)} ({error.strerror})"
+    return ""
 
 
 def _read(frames: IO[bytes], calls: int) -> tuple[list[float], list[bytes], str]:
-    """Seconds and encoded outputs of the canonical solution's calls, and why the next has none, or ""."""
+    """The fields of a `SuiteTruth`."""
     seconds: list[float] = []
     outputs: list[bytes] = []
     left = MOST_BYTES
@@ -180,5 +156,6 @@ def next_frame(frames: IO[bytes], most: int = LONGEST_NAME) -> tuple[bytes, floa
     return (kind, seconds, content) if len(content) == size else (b"", 0.0, None)
 
 
-def _path(key: str) -> Path:
+def truth_file(key: str) -> Path:
+    """Where the ground truth of the problem with a `content_key` is kept."""
     return user_cache() / "code_ground_truth" / f"{key}.bin"

@@ -1,8 +1,8 @@
 """Judging of generated code by EvalPlus's rules.
 
-A solution runs in a jail of its own, which gets its code and the inputs, and never an expected output. Another process
-compares what it sends with what the canonical solution gave (`comparing`), and ends it at the first wrong output. The
-base tests come first, the added ones only if those pass. Each verdict is kept as it comes.
+A solution runs in a jail of its own, which gets its code and the inputs, and never an expected output. The process that
+starts the jail compares what it sends with what the canonical solution gave (`comparing`), up to the first wrong one.
+The base tests come first, the added ones only if those pass. Each verdict is kept as it comes.
 """
 
 import functools
@@ -10,24 +10,40 @@ import hashlib
 import importlib.metadata
 import reprlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from cultureval.metrics.code.comparing import Comparison, ComparisonInterrupted, compare_apart
-from cultureval.metrics.code.ground_truth import SuiteTruth, canonical_code, compute_truth, content_key, known_truth
+from cultureval.metrics.code.comparing import ENDS_OF_COMPARISONS, Comparison, compare_suite
+from cultureval.metrics.code.ground_truth import (
+    SuiteTruth,
+    canonical_code,
+    compute_truth,
+    content_key,
+    known_truth,
+    truth_file,
+)
 from cultureval.metrics.code.rules import Dataset, output_form
 from cultureval.runtime import sandbox
 from cultureval.runtime.errors import CulturevalError
-from cultureval.runtime.hostile_work import results
+from cultureval.runtime.hostile_work import Ended, results
 from cultureval.runtime.journal import answer_key, open_journal
 from cultureval.runtime.progress import progressing
-from cultureval.runtime.sandbox.jail import Jail, JailPlan, SandboxBroken, check_jail, packages_and_versions
+from cultureval.runtime.sandbox.jail import (
+    TEST_SUITES,
+    Jail,
+    JailPlan,
+    JobEnd,
+    SandboxBroken,
+    check_jail,
+    packages_and_versions,
+)
 
 Outcome = Literal["pass", "fail", "not_judged"]
 Problems = Mapping[str, Mapping[str, Any]]
 LABEL = "verdicts-on-code"
 _LONGEST_INPUT = 120
+_BEYOND = "outputs that cannot be compared in the memory and time that right ones take"
 
 
 @dataclass(frozen=True)
@@ -105,19 +121,19 @@ def judge_solutions(
             _Task(key, problems[one.task_id], dataset, contents[one.task_id], one.code, plan)
             for key, one in missing.items()
         ]
-        _find_truths(tasks, workers, progress)
-        again = []
-        for place, one in progressing(
-            results(_judge, tasks, workers), len(tasks), "judging", "task", silent=not progress
-        ):
-            if one is None or one.again:
-                again.append(replace(tasks[place], alone=True))
+        lacking = _find_truths(tasks, workers, progress)
+        found |= {task.key: _unjudged(lacking[task.truth_key]) for task in tasks if task.truth_key in lacking}
+        tasks, again = [task for task in tasks if task.truth_key not in lacking], []
+        judged = results(_judge, tasks, workers)
+        for place, one in progressing(judged, len(tasks), "judging", "task", silent=not progress):
+            if isinstance(one, Ended) or one[1]:
+                again.append(tasks[place])
                 continue
-            found[tasks[place].key] = one.fields
-            if one.keep:
-                journal.append({tasks[place].key: one.fields})
+            found[tasks[place].key] = one[0]
+            if one[0]["base"] != "not_judged":
+                journal.append({tasks[place].key: one[0]})
         for place, one in results(_judge, again, 1):
-            found[again[place].key] = (one or _unjudged("it ended the judging process twice")).fields
+            found[again[place].key] = _ended(one) if isinstance(one, Ended) else one[0]
     return [
         SolutionVerdict(solution.task_id, solution.sample_index, **found[key])
         for key, solution in zip(keys, solutions, strict=True)
@@ -154,7 +170,7 @@ def _own_code() -> str:
 
 @dataclass(frozen=True)
 class _Task:
-    """What a process needs to judge one program. `alone`: it was tried before, and nothing else runs beside it."""
+    """What a process needs to judge one program."""
 
     key: str
     problem: Mapping[str, Any]
@@ -162,85 +178,90 @@ class _Task:
     truth_key: str
     code: str
     plan: JailPlan
-    alone: bool = False
 
 
-@dataclass(frozen=True)
-class _Found:
-    """Fields of a verdict. `again`: the machine may be at fault; `keep`: the verdict follows from the program alone."""
-
-    fields: dict[str, Any]
-    again: bool = False
-    keep: bool = True
+def _fields(base: Outcome, plus: Outcome, reason: str = "", failing_call: int | None = None) -> dict[str, Any]:
+    return {"base": base, "plus": plus, "reason": reason, "failing_call": failing_call}
 
 
-def _unjudged(reason: str, again: bool = False) -> _Found:
-    fields = {"base": "not_judged", "plus": "not_judged", "reason": reason, "failing_call": None}
-    return _Found(fields, again, keep=False)
+def _unjudged(reason: str) -> dict[str, Any]:
+    return _fields("not_judged", "not_judged", reason)
 
 
-def _find_truths(tasks: Sequence[_Task], workers: int | None, progress: bool) -> None:
-    """Computes the ground truths that are not known, in jails of their own; those that fail once more, alone."""
-    lacking = [task for key, task in {task.truth_key: task for task in tasks}.items() if known_truth(key) is None]
+def _ended(process: Ended) -> dict[str, Any]:
+    """The verdict on a program whose outputs ended the process that compares them twice, the second time alone."""
+    if process.status in ENDS_OF_COMPARISONS:
+        return _fields("fail", "fail", _BEYOND)
+    return _unjudged(f"it cannot be judged twice: {process}")
+
+
+def _find_truths(tasks: Sequence[_Task], workers: int | None, progress: bool) -> dict[str, str]:
+    """Computes ground truths that are not known, in jails of their own; what fails once more, alone.
+
+    Returns:
+        By `truth_key`, why there is none.
+    """
+    lacking = [task for key, task in {task.truth_key: task for task in tasks}.items() if not truth_file(key).exists()]
     found = results(_find_truth, lacking, workers)
-    for _ in progressing(found, len(lacking), "ground truth", "task", silent=not progress):
-        pass
-    for _ in results(_find_truth, [task for task in lacking if known_truth(task.truth_key) is None], 1):
-        pass
+    shown = progressing(found, len(lacking), "ground truth", "task", silent=not progress)
+    again = [lacking[place] for place, why in shown if why]
+    return {
+        again[place].truth_key: f"there is no ground truth: {why}"
+        for place, why in results(_find_truth, again, 1)
+        if why
+    }
 
 
 def _find_truth(task: _Task) -> str:
     """Computes a ground truth; why there is none, or ""."""
     form = output_form(task.dataset, task.problem["entry_point"], canonical=True)
-    try:
-        compute_truth(task.problem, task.truth_key, form, task.plan)
-    except CulturevalError as error:
-        return str(error)
-    return ""
+    return compute_truth(task.problem, task.truth_key, form, task.plan)
 
 
-def _judge(task: _Task) -> _Found:
-    """Judges one program, whatever happens: an error of ours concerns this program alone."""
+def _judge(task: _Task) -> tuple[dict[str, Any], bool]:
+    """Judges one program, whatever happens: an error of ours concerns this program alone.
+
+    Returns:
+        Fields of a verdict; whether the machine may be at fault, so that it is judged once more, alone, and not kept.
+    """
     try:
-        truths = known_truth(task.truth_key)
-        if truths is None:
-            return _unjudged(f"there is no ground truth: {_find_truth(task)}")
-        return _judged(task, truths)
-    except (SandboxBroken, ComparisonInterrupted) as error:
-        return _unjudged(str(error), again=not task.alone)
+        return _judged(task, known_truth(task.truth_key) or {})
+    except SandboxBroken as error:
+        return _unjudged(str(error)), True
     except Exception as error:
-        return _unjudged(f"an error of cultureval: {type(error).__name__}: {error}")
+        return _unjudged(f"an error of cultureval: {type(error).__name__}: {error}"), False
 
 
-def _judged(task: _Task, truths: Mapping[str, SuiteTruth]) -> _Found:
-    fields: dict[str, Any] = {"base": "pass", "plus": "pass", "reason": "", "failing_call": None}
+def _judged(task: _Task, truths: Mapping[str, SuiteTruth]) -> tuple[dict[str, Any], bool]:
     form = output_form(task.dataset, task.problem["entry_point"], canonical=False)
     with Jail(task.plan) as jail:
-        for suite, truth in truths.items():
-            calls = task.problem[f"{suite}_input"]
+        for suite in TEST_SUITES:
+            truth, calls = truths[suite], task.problem[f"{suite}_input"]
             job = truth.job(task.problem, suite, task.code, form)
-            shown = compare_apart(task.problem, task.dataset, suite, truth, jail.start(job), job["wall"])
-            end = jail.end() if shown.what in ("passed", "ended") else None
-            if shown.what == "passed":
+            with jail.start(job) as outputs:
+                shown = compare_suite(task.problem, task.dataset, suite, truth, outputs, job["wall"])
+            end = jail.end() if shown.what in ("passed", "ended") else JobEnd(0, False)
+            if shown.what == "passed" and end.status == 0:
                 continue
-            if end and end.is_kill:
-                return _unjudged("killed by the kernel, as where the machine has too little memory", not task.alone)
-            waited = bool(end and end.waited)
-            fields |= {"plus": "fail", "failing_call": shown.right, suite: "fail"}
-            fields["reason"] = f"{suite}: {_reason(shown, str(end), calls, truth)}"
-            return _Found(fields, again=waited and not task.alone, keep=not waited)
-    return _Found(fields)
+            if end.is_kill:
+                return _unjudged("killed by the kernel, as where the machine has too little memory"), True
+            reason = f"{suite}: {_reason(shown, end, calls, truth)}"
+            return _fields("fail" if suite == "base" else "pass", "fail", reason, shown.right), end.waited
+    return _fields("pass", "pass"), False
 
 
-def _reason(shown: Comparison, end: str, calls: list[Any], truth: SuiteTruth) -> str:
+def _reason(shown: Comparison, end: JobEnd, calls: list[Any], truth: SuiteTruth) -> str:
     """Why a solution fails on a suite of inputs, with the call and its input."""
-    what = f"it raises {shown.name}" if shown.what == "raised" else end if shown.what == "ended" else "wrong output"
+    whats = {"raised": f"it raises {shown.name}", "ended": str(end)}
+    what = whats.get(shown.what, "wrong output")
     if not shown.loaded:
         return f"{what} when loaded"
     if shown.what == "beyond":
-        return "outputs that cannot be compared in the memory and time that right ones take"
+        return _BEYOND
+    if shown.what == "passed":
+        return f"{end}, after right outputs"
     place = f"call {shown.right + 1} of {len(calls)}, input {_shown_input(calls[shown.right])}"
-    if shown.what == "wrong" and shown.right >= len(truth.sizes):
+    if shown.what == "wrong" and shown.right >= len(truth.outputs):
         return f"no ground truth for {place}: of the canonical solution, {truth.defect}"
     return f"{what} in {place}"
 

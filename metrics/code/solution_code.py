@@ -6,6 +6,7 @@ import resource
 import signal
 import symtable
 import warnings
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from functools import lru_cache
 from itertools import accumulate
@@ -57,7 +58,7 @@ def programs(texts: Sequence[Text], workers: int | None = None) -> list[Program]
         workers: Number of processes; default: one for each CPU.
     """
     found = dict(progressing(results(_within_limits, texts, workers), len(texts), "reading answers", "answer"))
-    return [found[place] or _unread(text) for place, text in enumerate(texts)]
+    return [one if isinstance(one := found[place], Program) else _unread(text) for place, text in enumerate(texts)]
 
 
 def _within_limits(text: Text) -> Program | None:
@@ -113,32 +114,21 @@ def longest_program(text: str) -> str:
     """The result of EvalPlus's `code_extract`: the first run of two or more lines that is Python and has the most
     non-blank lines; the first line if there is none.
 
-    EvalPlus parses all runs. Here the line of a syntax error tells where no run from the same start can go on.
+    EvalPlus parses all runs. Here the longest come first, and the line of a syntax error tells which shorter ones from
+    the same start have it too.
     """
     lines = text.split("\n")
     filled = [0, *accumulate(bool(line.strip()) for line in lines)]
-    best, found = 0, lines[0]
-    for start in range(len(lines) - 1):
-        if filled[-1] - filled[start] <= best:
-            break
-        end = len(lines)
-        while end >= start + 2 and filled[end] - filled[start] > best:
-            wrong = _wrong_line("\n".join(lines[start:end]))
-            if wrong is None:
-                best = filled[end] - filled[start]
-                found = _shortest_end(lines, start, end)
-                break
-            end = min(end - 1, start + wrong - 1)
-    return found
-
-
-def _shortest_end(lines: Sequence[str], start: int, end: int) -> str:
-    """Of the programs from one line on that have equal non-blank lines, the shortest."""
-    least = end
-    while least > start + 2 and not lines[least - 1].strip():
-        least -= 1
-    runs = ("\n".join(lines[start:last]) for last in range(least, end + 1))
-    return next(run for run in runs if _wrong_line(run) is None)
+    last = [len(lines)] * len(lines)  # by start, the last end that may make a program
+    for most in range(filled[-1], 0, -1):
+        for start in range(bisect_right(filled, filled[-1] - most)):
+            wanted, limit = filled[start] + most, last[start]
+            for end in range(max(start + 2, bisect_left(filled, wanted)), min(bisect_right(filled, wanted), limit + 1)):
+                wrong = _wrong_line(code := "\n".join(lines[start:end]))
+                if wrong is None:
+                    return code
+                last[start] = min(last[start], start + wrong - 1)
+    return lines[0]
 
 
 def _wrong_line(code: str) -> int | None:
@@ -160,15 +150,10 @@ def is_program(code: str) -> bool:
 
 
 def binds(code: str, name: str) -> bool:
-    """Whether a text is Python with a statement that binds a name of the module, in whatever way."""
+    """Whether a text is Python with a statement at its top, or in a block there, that binds a name."""
     if not is_program(code):
         return False
     with warnings.catch_warnings(action="ignore"):
-        tables = [symtable.symtable(code.removeprefix(BYTE_ORDER_MARK), "<text>", "exec")]
-    for table in tables:
-        tables += table.get_children()
-        symbol = table.lookup(name) if name in table.get_identifiers() else None
-        if symbol and (table.get_type() == "module" or symbol.is_declared_global()):
-            if symbol.is_assigned() or symbol.is_imported():
-                return True
-    return False
+        table = symtable.symtable(code.removeprefix(BYTE_ORDER_MARK), "<text>", "exec")
+    symbol = table.lookup(name) if name in table.get_identifiers() else None
+    return symbol is not None and (symbol.is_assigned() or symbol.is_imported())

@@ -1,39 +1,35 @@
 """Return values as plain data: the jail writes them with `encode`, a trusted process reads them with `decode`.
 
-An encoded value is the name of its type, a zero byte, and a body: a tag of one byte and its content.
+An encoded value is the name of its type, a zero byte, and JSON. None, bool, int, float, str and list are JSON's own.
+Any other value is an object with one name:
 
-| tag | value |
+| object | value |
 |---|---|
-| N T F | None, True, False |
-| i L | integer of 8 bytes; a longer one: count of bytes, bytes |
-| d c | float, complex |
-| s b | text in UTF-8, bytes: count, bytes |
-| [ ( < > | list, tuple, set, frozenset: count, items |
-| { | dict: count, pairs |
-| I Q D | list or tuple (its tag) of integers of 4 or 8 bytes or of floats, in one piece: count, numbers |
-| M | the same of integers and floats: count, a byte for each that says whether it is an integer, floats |
-| ? | opaque: no builtin value equals it; the name of the type then ends with ? |
+| {"(": items}, {"<": items}, {">": items} | tuple, set, frozenset |
+| {"{": pairs} | dict |
+| {"b": hex}, {"c": [real, imaginary]} | bytes, complex |
+| {"L": hex} | integer of more digits than Python reads at once |
+| {"?": 0} | opaque: no builtin value equals it |
 
 `decode` runs no code of the writer. It builds builtins only, and no more than its bytes need.
 """
 
 import struct
 import sys
-from array import array
+from _json import encode_basestring_ascii, make_encoder  # `json` imports much
 from collections.abc import ItemsView, KeysView, Mapping, Sized
 from typing import Any
 
 MAX_DEPTH = 100
 FRAME = struct.Struct("<cdQ")  # before each message of a job: its kind, seconds of the call, bytes of the content
 LONGEST_NAME = 80
-_COUNT, _INT, _FLOAT, _COMPLEX = struct.Struct("<I"), struct.Struct("<q"), struct.Struct("<d"), struct.Struct("<dd")
-_CONSTANTS: dict[Any, bytes] = {None: b"N", True: b"T", False: b"F"}
-_OF_CONSTANTS = {tag: value for value, tag in _CONSTANTS.items()}
-_SEQUENCES: dict[type, bytes] = {list: b"[", tuple: b"(", set: b"<", frozenset: b">"}
-_OF_SEQUENCES: dict[bytes, Any] = {tag: kind for kind, tag in _SEQUENCES.items()}
-_PIECES = {b"I": "i", b"Q": "q", b"D": "d"}  # type codes of `array`
-_EXACT_FLOATS = 1 << 53  # integers below are floats without loss
-_FEWEST = 4  # items that are written in one piece
+OPAQUE = b'{"?":0}'
+_NO_OTHERS: Any = None  # `_shown` leaves nothing else
+_json_of = make_encoder(None, _NO_OTHERS, encode_basestring_ascii, None, ":", ",", False, False, True)
+_ATOMS = {type(None), bool, float, str}
+_NUMBERS_AND_ATOMS = _ATOMS | {int}
+_TAGS: dict[type, str] = {tuple: "(", set: "<", frozenset: ">"}
+_DECIMAL_BITS = 10_000  # of integers in decimal digits
 
 
 class BadData(ValueError):
@@ -57,15 +53,16 @@ def encode(value: Any) -> bytes:
     Raises:
         MemoryError: There is too little memory.
     """
-    parts: list[bytes] = []
-    try:
-        _write(value, parts, 0)
-    except MemoryError:
-        raise
-    except Exception:
-        parts = [b"?"]
-    mark = b"?" if b"?" in parts else b""
-    return type_name(value) + mark + b"\0" + b"".join(parts)
+    text = OPAQUE
+    for flat in (True, False):
+        try:
+            text = "".join(_json_of(_shown(value, flat, 0), 0)).encode("ascii")
+            break
+        except MemoryError:
+            raise
+        except Exception:  # the first time also of a list with an integer of too many digits
+            continue
+    return type_name(value) + b"\0" + text
 
 
 def type_name(value: Any) -> bytes:
@@ -74,51 +71,27 @@ def type_name(value: Any) -> bytes:
     return str.encode(str.__getitem__(name, slice(LONGEST_NAME)), "ascii", "replace").replace(b"\0", b"?")
 
 
-def _write(value: Any, parts: list[bytes], depth: int) -> None:
+def _shown(value: Any, flat: bool, depth: int) -> Any:
+    """A value as JSON has it. `flat`: items that are all numbers and the like are not looked at one by one."""
     kind = type(value)
-    if value is None or kind is bool:
-        parts.append(_CONSTANTS[value])
-    elif kind in _SCALARS:
-        parts.append(_SCALARS[kind](value))
-    elif depth > MAX_DEPTH:
+    if kind in _ATOMS:
+        return value
+    if kind is int:
+        return value if value.bit_length() <= _DECIMAL_BITS else {"L": hex(value)}
+    if depth > MAX_DEPTH:
         raise RecursionError
-    elif kind in _SEQUENCES:
-        _write_items(value, _SEQUENCES[kind], parts, depth)
-    elif kind is dict:
-        parts.append(b"{" + _COUNT.pack(len(value)))
-        for key, item in value.items():
-            _write(key, parts, depth + 1)
-            _write(item, parts, depth + 1)
-    else:
-        plain = _plain(value, kind)
-        parts.append(b"?") if plain is None else _write(plain, parts, depth)
-
-
-def _counted(tag: bytes, data: bytes) -> bytes:
-    return tag + _COUNT.pack(len(data)) + data
-
-
-def _integer(value: int) -> bytes:
-    if -(1 << 63) <= value < 1 << 63:
-        return b"i" + _INT.pack(value)
-    return _counted(b"L", value.to_bytes(value.bit_length() // 8 + 1, "little", signed=True))
-
-
-def _write_items(items: Any, tag: bytes, parts: list[bytes], depth: int) -> None:
-    count = _COUNT.pack(len(items))
-    if tag in b"[(" and len(items) >= _FEWEST:
-        kinds = set(map(type, items))
-        for piece in (b"I", b"Q") if kinds == {int} else (b"D",) if kinds == {float} else ():
-            try:
-                return parts.append(piece + tag + count + array(_PIECES[piece], items).tobytes())
-            except OverflowError:
-                continue
-        if kinds == {int, float} and max(map(abs, items)) < _EXACT_FLOATS:
-            whole = bytes(type(item) is int for item in items)
-            return parts.append(b"M" + tag + count + whole + array("d", items).tobytes())
-    parts.append(tag + count)
-    for item in items:
-        _write(item, parts, depth + 1)
+    if kind is list or kind in _TAGS:
+        as_they_are = flat and set(map(type, value)) <= _NUMBERS_AND_ATOMS
+        items = list(value) if as_they_are else [_shown(item, flat, depth + 1) for item in value]
+        return items if kind is list else {_TAGS[kind]: items}
+    if kind is dict:
+        return {"{": [[_shown(key, flat, depth + 1), _shown(item, flat, depth + 1)] for key, item in value.items()]}
+    if kind is bytes:
+        return {"b": value.hex()}
+    if kind is complex:
+        return {"c": [value.real, value.imag]}
+    plain = _plain(value, kind)
+    return {"?": 0} if plain is None else _shown(plain, flat, depth)
 
 
 def _plain(value: Any, kind: type) -> Any:
@@ -129,7 +102,7 @@ def _plain(value: Any, kind: type) -> Any:
     numpy = sys.modules.get("numpy")
     if numpy and issubclass(kind, numpy.generic):
         value = value.item()
-        return value if type(value) in _SCALARS or type(value) is bool else None
+        return value if type(value) in (*_NUMBERS_AND_ATOMS, complex, bytes) else None
     for make in () if issubclass(kind, Sized) else (int, float, complex, bool):
         try:
             if (found := make(value)) == value and type(found) is make:
@@ -139,13 +112,6 @@ def _plain(value: Any, kind: type) -> Any:
     return None
 
 
-_SCALARS: dict[type, Any] = {
-    int: _integer,
-    float: lambda value: b"d" + _FLOAT.pack(value),
-    complex: lambda value: b"c" + _COMPLEX.pack(value.real, value.imag),
-    str: lambda value: _counted(b"s", value.encode("utf-8", "surrogatepass")),
-    bytes: lambda value: _counted(b"b", value),
-}
 _PLAIN: dict[Any, Any] = {
     int: int.__int__,
     float: float.__float__,
@@ -175,77 +141,31 @@ def decode(data: bytes) -> tuple[str, Any]:
 
     Raises:
         BadData: `encode` never writes these bytes.
+        MemoryError: There is too little memory.
     """
-    name, found, _ = data[: LONGEST_NAME + 2].partition(b"\0")
-    if not found:
+    import json  # which the jail does not need
+
+    name, _, text = data.partition(b"\0")
+    if len(name) > LONGEST_NAME:
         raise BadData("no name of a type")
-    reader = _Reader(data, len(name) + 1)
-    try:
-        value = reader.value(0)
-    except (TypeError, ValueError, OverflowError) as error:  # keys that cannot be hashed, text that is not UTF-8
+    try:  # each NaN is made anew, since one that is the same object would equal itself within a list
+        return name.decode("ascii"), json.loads(text.decode("ascii"), object_hook=_made, parse_constant=float)
+    except (ValueError, TypeError, KeyError, OverflowError, RecursionError) as error:
         raise BadData(str(error)) from error
-    if reader.at != len(data):
-        raise BadData("bytes follow the value")
-    return name.decode("ascii", "replace"), value
 
 
-class _Reader:
-    def __init__(self, data: bytes, at: int) -> None:
-        self.data, self.at = data, at
+def _made(found: dict[str, Any]) -> Any:
+    ((tag, content),) = found.items()
+    return _MAKERS[tag](content)
 
-    def take(self, size: int) -> bytes:
-        part = self.data[self.at : self.at + size]
-        if len(part) < size:
-            raise BadData("cut off")
-        self.at += size
-        return part
 
-    def count(self) -> int:
-        number = _COUNT.unpack(self.take(_COUNT.size))[0]
-        if number > len(self.data) - self.at:
-            raise BadData("cut off")
-        return number
-
-    def value(self, depth: int) -> Any:
-        if depth > MAX_DEPTH + 1:
-            raise BadData("nested too deeply")
-        tag = self.take(1)
-        if tag == b"i":
-            return _INT.unpack(self.take(_INT.size))[0]
-        if tag == b"s":
-            return self.take(self.count()).decode("utf-8", "surrogatepass")
-        if tag == b"d":
-            return _FLOAT.unpack(self.take(_FLOAT.size))[0]
-        if tag in _OF_CONSTANTS:
-            return _OF_CONSTANTS[tag]
-        if tag in _OF_SEQUENCES:
-            items = [self.value(depth + 1) for _ in range(self.count())]
-            return items if tag == b"[" else _OF_SEQUENCES[tag](items)
-        if tag == b"{":
-            return {self.value(depth + 1): self.value(depth + 1) for _ in range(self.count())}
-        return self.other(tag)
-
-    def other(self, tag: bytes) -> Any:
-        if tag in _PIECES or tag == b"M":
-            return self.piece(tag)
-        if tag == b"c":
-            return complex(*_COMPLEX.unpack(self.take(_COMPLEX.size)))
-        if tag == b"b":
-            return self.take(self.count())
-        if tag == b"L":
-            return int.from_bytes(self.take(self.count()), "little", signed=True)
-        if tag == b"?":
-            return Opaque()
-        raise BadData("unknown tag")
-
-    def piece(self, tag: bytes) -> Any:
-        kind, numbers = self.take(1), array(_PIECES.get(tag, "d"))
-        if kind not in (b"[", b"("):
-            raise BadData("numbers in one piece that are no list or tuple")
-        count = self.count()
-        whole = self.take(count) if tag == b"M" else b""
-        numbers.frombytes(self.take(numbers.itemsize * count))
-        items = (
-            [int(number) if flag else number for number, flag in zip(numbers, whole, strict=True)] if whole else numbers
-        )
-        return list(items) if kind == b"[" else tuple(items)
+_MAKERS: dict[str, Any] = {
+    "(": tuple,
+    "<": set,
+    ">": frozenset,
+    "{": dict,
+    "b": bytes.fromhex,
+    "c": lambda parts: complex(*parts),
+    "L": lambda digits: int(digits, 16),
+    "?": lambda _: Opaque(),
+}

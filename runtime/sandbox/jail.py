@@ -5,7 +5,6 @@ is read-only but for /tmp and /dev/shm, which are its own and small. It ends wit
 """
 
 import contextlib
-import csv
 import importlib.metadata
 import marshal
 import os
@@ -16,43 +15,33 @@ import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from cultureval.runtime.data.user_cache import user_cache
 from cultureval.runtime.errors import CulturevalError
-from cultureval.runtime.sandbox.system_call_filter import compiled_filter
+from cultureval.runtime.sandbox.system_call_filter import SandboxUnavailable, compiled_filter
 from cultureval.runtime.sandbox.worker import REPORT
 from cultureval.runtime.settings import current_settings, variable_of
 
 TEST_SUITES = ("base", "plus")  # of a problem: its own tests, and those that EvalPlus added
 _PACKAGES, _CODE = "/sandbox/packages", "/sandbox/code"
 _OURS = ("runtime/sandbox/codec.py", "runtime/sandbox/worker.py")
-_SYSTEM: tuple[str, ...] = (
-    "/usr/lib",
-    "/usr/lib32",
-    "/usr/lib64",
-    "/lib",
-    "/lib32",
-    "/lib64",
-    "/usr/share/zoneinfo",
-    "/etc/localtime",
-)
-_SYSTEM += ("/etc/ld.so.cache", "/etc/alternatives")
+_SYSTEM = "/usr/lib /usr/lib32 /usr/lib64 /lib /lib32 /lib64 /usr/share/zoneinfo".split()
+_SYSTEM += ["/etc/localtime", "/etc/ld.so.cache", "/etc/alternatives"]
 _DEVICES = ("null", "full", "random", "urandom")  # not zero: a mapping of it is shared memory without a file
 _SCRATCH = "size=64m,nr_inodes=1024,mode=1777"
 _START_SECONDS = 60.0
 _REPORT_SECONDS = 20.0
 _END_SECONDS = 10.0
 _FIRST_USER, _USERS = 65000, 500  # of no system: root becomes one of them
-_MUCH_MEMORY = 1 << 30  # of a program that the kernel kills: then it has brought that about itself
-_PIPE_BYTES, _SET_PIPE_BYTES = 1 << 20, 1031
+_LIMITS: dict[int, str] = {
+    signal.SIGALRM: "wall-time limit",
+    signal.SIGPROF: "CPU-time limit",
+    signal.SIGXCPU: "limit of the CPU time of all calls",
+}
 # Beginnings of names: Hugging Face's libraries keep gated data and tokens where these variables point.
 _CACHE_VARIABLES = ("HF_", "HUGGINGFACE_", "XDG_CACHE_HOME")
 _START = f"import sys; sys.path += {[_CODE, _PACKAGES]}; from cultureval.runtime.sandbox import worker; worker.main()"
-
-
-class SandboxUnavailable(CulturevalError):
-    """This machine cannot run the sandbox; the message says what to install or allow."""
 
 
 class SandboxBroken(CulturevalError):
@@ -72,43 +61,24 @@ class JobEnd:
     """How the process of a suite ended.
 
     Attributes:
-        late: Whether its wall time ran out.
-        status: Its exit status, or minus the signal that ended it.
-        cpu: Seconds of CPU time.
-        memory: The most that it had, in bytes.
-        limit: Seconds of CPU time that it could use.
+        status: Its exit status, or minus the signal that ended it (`worker.status_of`).
+        is_kill: Whether the kernel killed it, as where the machine's memory is short, and not for what it took.
     """
 
-    late: bool
     status: int
-    cpu: float
-    memory: int
-    limit: float
-
-    @property
-    def is_kill(self) -> bool:
-        """Whether the kernel killed it, as where the machine's memory is short, and not for what it took."""
-        return not self.late and self.status == -signal.SIGKILL and not self._is_of_time and self.memory < _MUCH_MEMORY
+    is_kill: bool
 
     @property
     def waited(self) -> bool:
         """Whether a limit of wall time ended it, which a busy or suspended machine reaches sooner."""
-        return self.late or self.status == -signal.SIGALRM
-
-    @property
-    def _is_of_time(self) -> bool:
-        return self.status == -signal.SIGXCPU or (self.status == -signal.SIGKILL and self.cpu >= self.limit / 2)
+        return self.status == -signal.SIGALRM
 
     def __str__(self) -> str:
         """What ended it, for the reason of a verdict."""
-        if self.waited:
-            return "wall-time limit"
-        if self.status == -signal.SIGPROF:
-            return "CPU-time limit"
-        if self._is_of_time:
-            return "limit of the CPU time of all calls"
         if self.status >= 0:
             return f"it exited with status {self.status}"
+        if -self.status in _LIMITS:
+            return _LIMITS[-self.status]
         with contextlib.suppress(ValueError):
             return f"ended by {signal.Signals(-self.status).name}"
         return f"ended by signal {-self.status}"
@@ -137,12 +107,12 @@ class Jail:
         finally:
             for writer in writers:
                 os.close(writer)
-        self._limit, self._suites = 0.0, 0
         try:
             # A user for each process that starts jails: the kernel counts threads by user, and limits none of root.
             user = 0 if os.geteuid() else _FIRST_USER + os.getpid() % _USERS
             self._send(marshal.dumps({"user": user, "scratch": _SCRATCH, "filter": plan.filter}))
-            self._read(1, _START_SECONDS)
+            if not self._read(1, _START_SECONDS):
+                raise SandboxBroken(f"the sandbox did not start in {_START_SECONDS:.0f} s")
         except SandboxBroken:
             self.close()
             raise
@@ -165,26 +135,23 @@ class Jail:
             self._process.wait()
         for reader in self._outputs:
             os.close(reader)
-        self._outputs = []
 
-    def start(self, job: dict[str, Any]) -> int:
-        """Begins a suite, after the end of the one before; returns the pipe with its frames, untrusted.
+    def start(self, job: dict[str, Any]) -> BinaryIO:
+        """Begins a suite, after the end of the one before; returns its frames, untrusted, a file to be closed.
 
         `worker.call_entry_point` has the fields of the job, beside `cpu` and `wall`: its seconds of CPU and wall time.
         """
-        self._limit = job["cpu"]
         self._send(marshal.dumps(job, 2))
-        self._suites += 1
-        return self._outputs[self._suites - 1]
+        return os.fdopen(self._outputs.pop(0), "rb", 1 << 16)
 
     def end(self) -> JobEnd:
-        """How a suite ended, after its pipe was closed.
+        """How a suite ended, after its pipe was closed; one that does not end soon has met its limit of wall time.
 
         Raises:
             SandboxBroken: The jail itself ended.
         """
-        late, status, cpu, memory = REPORT.unpack(self._read(REPORT.size, _REPORT_SECONDS))
-        return JobEnd(late, status, cpu, memory, self._limit)
+        report = self._read(REPORT.size, _REPORT_SECONDS)
+        return JobEnd(*REPORT.unpack(report)) if report else JobEnd(-signal.SIGALRM, False)
 
     def _send(self, data: bytes) -> None:
         assert self._process.stdin is not None
@@ -196,15 +163,13 @@ class Jail:
             raise SandboxBroken(f"the sandbox ended ({self._said() or error})") from error
 
     def _read(self, size: int, seconds: float) -> bytes:
-        stream, data = self._process.stdout, b""
+        """What the first process writes, b"" where it writes nothing in time."""
+        stream = self._process.stdout
         assert stream is not None
-        while len(data) < size:
-            if not select.select([stream], [], [], seconds)[0]:
-                raise SandboxBroken(f"the sandbox did not answer in {seconds:.0f} s")
-            part = stream.read(size - len(data))
-            if not part:
-                raise SandboxBroken(f"the sandbox ended ({self._said()})")
-            data += part
+        if not select.select([stream], [], [], seconds)[0]:
+            return b""
+        if len(data := stream.read(size)) < size:  # written in one piece
+            raise SandboxBroken(f"the sandbox ended ({self._said()})")
         return data
 
     def _said(self) -> str:
@@ -236,8 +201,7 @@ def plan_jail() -> JailPlan:
     """The plan of jails by the current settings.
 
     Raises:
-        SandboxUnavailable: bubblewrap or a package is missing, or the jail would show the user's data.
-        SystemCallFilterUnavailable: The system-call filter cannot be built.
+        SandboxUnavailable: bubblewrap, libseccomp or a package is missing, or the jail would show the user's data.
     """
     bubblewrap = shutil.which("bwrap")
     if bubblewrap is None:
@@ -321,8 +285,7 @@ def _package_files() -> list[Path]:
                 f"Generated code is to see the package {name} ({variable_of('code_packages')}), which is not "
                 f"installed: pip install {name}."
             ) from error
-        record = distribution.read_text("RECORD") or ""
-        tops = {row[0].partition("/")[0] for row in csv.reader(record.splitlines())} - {"..", "__pycache__"}
+        tops = {file.parts[0] for file in distribution.files or ()} - {"..", "__pycache__"}
         found += [Path(str(distribution.locate_file(top))).resolve() for top in sorted(tops)]
     return [path for path in found if path.exists()]
 

@@ -12,7 +12,7 @@ import os
 import resource
 import signal
 from collections.abc import Iterator
-from typing import Any
+from contextlib import suppress
 
 from cultureval.runtime.errors import CulturevalError
 
@@ -53,38 +53,36 @@ _WITH_VALUES = (
     ("madvise", 2, (0, 4, 8, 14, 15)),  # not those that ask or change what the page cache holds
     ("preadv2", 5, (0,)),  # without flags, of which one asks what the page cache holds
     ("pwritev2", 5, (0,)),
-    ("prctl", 0, (15, 16)),  # PR_SET_NAME, PR_GET_NAME
     ("setrlimit", 0, _LIMITS),
     ("socketpair", 0, (1,)),  # AF_UNIX
 )
 _CLONE_THREAD = 0x10000
 _WITHOUT_A_NAME = os.O_TMPFILE & ~os.O_DIRECTORY
-# Shared memory without a file is in no count of a process's memory, by which a job that the kernel kills is judged.
-_ANONYMOUS_OR_SHARED = mmap.MAP_ANONYMOUS | mmap.MAP_SHARED
 
 
-class SystemCallFilterUnavailable(CulturevalError):
-    """libseccomp or its binding is missing."""
+class SandboxUnavailable(CulturevalError):
+    """This machine cannot run the sandbox; the message says what to install or allow."""
 
 
 def compiled_filter() -> bytes:
     """The filter as a BPF program.
 
     Raises:
-        SystemCallFilterUnavailable: pyseccomp or libseccomp cannot be loaded.
+        SandboxUnavailable: pyseccomp or libseccomp cannot be loaded.
     """
     try:
-        import pyseccomp
+        import pyseccomp  # type: ignore[import-untyped]
     except (ImportError, RuntimeError) as error:
-        raise SystemCallFilterUnavailable(
+        raise SandboxUnavailable(
             f"The sandbox's seccomp filter cannot be built ({error}): install libseccomp (Debian, Ubuntu: "
             "apt-get install libseccomp2; Fedora: dnf install libseccomp) and pip install pyseccomp."
         ) from error
     rules = pyseccomp.SyscallFilter(pyseccomp.ERRNO(errno.EPERM))
-    for name, arguments in _allowed(pyseccomp.Arg, pyseccomp.MASKED_EQ):
-        if _exists(pyseccomp, name):
-            rules.add_rule(pyseccomp.ALLOW, name, *arguments)
-    if _exists(pyseccomp, "clone3"):  # its flags are in memory, which a filter cannot read; libc then takes clone
+    for name, conditions in _allowed():
+        with suppress(ValueError, OSError):  # of a call that this machine or libseccomp does not know: it is refused
+            equal = [pyseccomp.Arg(place, pyseccomp.MASKED_EQ, mask, value) for place, mask, value in conditions]
+            rules.add_rule(pyseccomp.ALLOW, name, *equal)
+    with suppress(ValueError, OSError):  # its flags are in memory, which a filter cannot read; libc then takes clone
         rules.add_rule(pyseccomp.ERRNO(errno.ENOSYS), "clone3")
     with os.fdopen(os.memfd_create("seccomp"), "rb") as file:
         rules.export_bpf(file)
@@ -92,23 +90,17 @@ def compiled_filter() -> bytes:
         return file.read()
 
 
-def _exists(pyseccomp: Any, name: str) -> bool:
-    """Whether this machine has a call, and this libseccomp knows it."""
-    try:
-        return pyseccomp.resolve_syscall(pyseccomp.Arch.NATIVE, name) >= 0
-    except (ValueError, OSError):
-        return False
-
-
-def _allowed(argument: Any, masked: Any) -> Iterator[tuple[str, list[Any]]]:
-    """Calls that are allowed, each with conditions on its arguments, of 32 bits as the kernel reads them."""
+def _allowed() -> Iterator[tuple[str, list[tuple[int, int, int]]]]:
+    """Calls that are allowed, each with conditions: an argument's place, which of its bits, and their value."""
+    every = 0xFFFFFFFF  # bits that the kernel reads
     yield from ((name, []) for name in _ALLOWED)
-    for name, position, values in _WITH_VALUES:
-        yield from ((name, [argument(position, masked, 0xFFFFFFFF, value)]) for value in values)
-    yield from ((name, [argument(at, masked, _WITHOUT_A_NAME, 0)]) for name, at in (("open", 1), ("openat", 2)))
+    for name, place, values in _WITH_VALUES:
+        yield from ((name, [(place, every, value)]) for value in values)
+    yield from (("open", [(1, _WITHOUT_A_NAME, 0)]), ("openat", [(2, _WITHOUT_A_NAME, 0)]))
+    # Shared memory without a file is in no count of a process's memory, by which a job that the kernel kills is judged.
     for kind in (0, mmap.MAP_ANONYMOUS, mmap.MAP_SHARED):
-        yield "mmap", [argument(3, masked, _ANONYMOUS_OR_SHARED, kind)]
-    own = argument(0, masked, 0xFFFFFFFF, 0)  # its own limits, and no other process's
-    yield "prlimit64", [own, argument(2, masked, (1 << 64) - 1, 0)]  # to read them
-    yield from (("prlimit64", [own, argument(1, masked, 0xFFFFFFFF, number)]) for number in _LIMITS)
-    yield "clone", [argument(0, masked, _CLONE_THREAD, _CLONE_THREAD)]
+        yield "mmap", [(3, mmap.MAP_ANONYMOUS | mmap.MAP_SHARED, kind)]
+    own = (0, every, 0)  # its own limits, and no other process's
+    yield "prlimit64", [own, (2, (1 << 64) - 1, 0)]  # to read them
+    yield from (("prlimit64", [own, (1, every, number)]) for number in _LIMITS)
+    yield "clone", [(0, _CLONE_THREAD, _CLONE_THREAD)]

@@ -8,7 +8,7 @@ Standard input has orders (marshal): the set-up, then one for each suite. Standa
 for each suite. The outputs of a suite leave as frames by a pipe of their own, whose number is an argument.
 """
 
-import _signal as signal  # `signal` imports much
+import _signal as signal  # type: ignore[import-not-found]  # `signal` imports much
 import builtins
 import ctypes
 import io
@@ -23,8 +23,8 @@ from typing import Any
 
 from cultureval.runtime.sandbox import codec
 
-# Of a suite: whether its wall time ran out, exit status or minus the signal, seconds of CPU time, bytes of memory.
-REPORT = struct.Struct("<?idQ")
+REPORT = struct.Struct("<i?")  # of a suite: what `status_of` returns
+MUCH_MEMORY = 1 << 30  # of a program that the kernel kills: then it has brought that about itself
 CONFINED = b"P"  # kinds of frames: the process is confined;
 LOADED, VALUE, RAISED = b"L", b"V", b"E"  # the code is loaded; what a call returned; what loading or a call raised
 WALL_FACTOR = 10  # of the limit of CPU time of a call: its limit of wall time, which it meets if it only waits
@@ -64,7 +64,7 @@ def main() -> None:
             pid = os.fork()
             if pid == 0:
                 _run_and_leave(job, setup["filter"], outputs)
-            os.write(1, _report(pid, job))
+            os.write(1, REPORT.pack(*status_of(pid, job)))
             os.close(outputs)
 
 
@@ -91,8 +91,13 @@ def _checked(result: int) -> None:
         raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
 
 
-def _report(pid: int, job: dict[str, Any]) -> bytes:
-    """Waits for the end of a suite's process; ends everything where the judge has ended."""
+def status_of(pid: int, job: dict[str, Any]) -> tuple[int, bool]:
+    """Waits for the end of a suite's process; ends everything where the judge has ended.
+
+    Returns:
+        Its exit status, or minus the signal that ended it: SIGALRM where its wall time ran out, SIGXCPU where its CPU
+        time did. Whether the kernel killed it although it had little memory.
+    """
     ended = os.pidfd_open(pid)
     ready, _, _ = select.select([ended, 0], [], [], job["wall"])
     if 0 in ready:
@@ -100,9 +105,15 @@ def _report(pid: int, job: dict[str, Any]) -> bytes:
     os.close(ended)
     if not ready:
         os.kill(pid, signal.SIGKILL)
-    _, status, usage = os.wait4(pid, 0)
-    seconds, memory = usage.ru_utime + usage.ru_stime, usage.ru_maxrss << 10
-    return REPORT.pack(not ready, os.waitstatus_to_exitcode(status), seconds, memory)
+    _, waited, usage = os.wait4(pid, 0)
+    status = os.waitstatus_to_exitcode(waited)
+    if status != -signal.SIGKILL:
+        return status, False
+    if not ready:
+        return -signal.SIGALRM, False
+    if usage.ru_utime + usage.ru_stime >= job["cpu"] / 2:
+        return -signal.SIGXCPU, False
+    return status, usage.ru_maxrss << 10 < MUCH_MEMORY
 
 
 def _run_and_leave(job: dict[str, Any], program: bytes, outputs: int) -> None:

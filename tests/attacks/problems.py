@@ -20,7 +20,7 @@ def problem(entry_point, signature, canonical, base, plus, atol=0):
     }
 
 
-# What a hostile solution writes to the pipe by which its outputs leave; `count` and the tags are those of the codec.
+# What a hostile solution writes to the pipe by which its outputs leave, in the form of the codec.
 FRAMES = """
 import os, stat, struct
 def pipes():
@@ -41,10 +41,9 @@ def frame(content, kind=b"V", seconds=0.0):
     return struct.pack("<cdQ", kind, seconds, len(content)) + content
 def send(name, body, kind=b"V"):
     raw(frame(name + b"\\0" + body, kind))
-def count(number):
-    return struct.pack("<I", number)
-def integers(numbers):
-    return count(len(numbers)) + b"".join(b"i" + struct.pack("<q", number) for number in numbers)
+# integers with one hash
+def alike(number):
+    return [b"%d" % (place * (2**61 - 1)) for place in range(number)]
 """
 HUMANEVAL = [
     problem("add", "a, b", "a + b", [[1, 2]], [[30, 12]]),

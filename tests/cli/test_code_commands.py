@@ -3,10 +3,8 @@
 import contextlib
 import io
 import json
-import os
 import re
 import shutil
-import stat
 from pathlib import Path
 
 import pytest
@@ -166,23 +164,6 @@ def test_a_defect_of_the_data_is_named(cultureval, tmp_path):
     assert run.stdout.endswith("5 of 6 canonical solutions pass their own tests.\n")
 
 
-@pytest.mark.slow
-def test_other_data_are_told_everywhere(cultureval, tmp_path):
-    folder = tmp_path / REPO
-    folder.mkdir(parents=True)
-    (row, *_) = load_problems("humaneval", "samples").rows.values()
-    row = row | {"task_id": "HumanEval/0", "plus_input": []}
-    (folder / "HumanEvalPlus.jsonl").write_text(json.dumps(row) + "\n", encoding="utf-8")
-    solution = {"HumanEval/0": row["prompt"] + row["canonical_solution"]}
-    samples = write_samples(tmp_path / "one.jsonl", solutions(solution))
-    run = cultureval("code", "evaluate", samples, "--dataset", "humaneval", "--data", folder)
-    told = "Not the published HumanEval+, so not comparable with its scores: 1 problems with"
-    assert run.returncode == 0 and told in run.stdout, run.stderr
-    (record,) = results_of(tmp_path / "results")["cultureval"]["tasks"].values()
-    assert record["other_data"].startswith(told)
-    assert told in " ".join(cultureval("show", "results").stdout.split())
-
-
 def test_solutions_that_were_asked_of_other_problems_are_refused_or_told(cultureval, refusal, tmp_path):
     """Answers to prompts that hold the solution were scored as those of the data that they were judged on."""
     samples = write_samples(tmp_path / "leak.jsonl", solutions(canonical("humaneval")))
@@ -235,23 +216,6 @@ def test_a_model_that_knows_the_answers_gets_all_points_by_every_way(cultureval,
     (row, *_) = details_of(tmp_path / "out")["qimma_code:mbpp_plus|0"]
     assert row["metric"] == {"plus_pass@1": 1.0, "base_pass@1": 1.0, "not_judged": 0.0}
     assert "canonical_solution" not in str(row)
-
-
-def test_without_bubblewrap_nothing_is_begun(refusal, tiny_lm, tmp_path):
-    """A PATH that has everything but bubblewrap."""
-    folder = tmp_path / "bin"
-    folder.mkdir()
-    for place in os.environ["PATH"].split(os.pathsep):
-        for name in os.listdir(place) if os.path.isdir(place) else []:
-            target = os.path.join(place, name)
-            if name != "bwrap" and not (folder / name).exists() and os.stat(target).st_mode & stat.S_IXUSR:
-                (folder / name).symlink_to(target)
-    samples = write_samples(tmp_path / "mbpp.jsonl", solutions(canonical("mbpp")))
-    told = refusal("code", "evaluate", samples, "--dataset", "mbpp", "--data", "samples", PATH=str(folder))
-    assert "apt-get install bubblewrap" in told
-    told = refusal("eval", tiny_lm, "qimma_code", "--data", "samples", "--device", "cpu", PATH=str(folder))
-    assert "apt-get install bubblewrap" in told and "Generating" not in told
-    assert not list(tmp_path.glob("results*"))
 
 
 @pytest.mark.parametrize(

@@ -35,7 +35,8 @@ pytestmark = pytest.mark.usefixtures("own_cache")
 def generated(settings, folder, limit=3, samples=1, resume=True):
     problems = load_problems(settings.dataset, "samples", limit=limit)
     docs = problems.docs(samples, settings.thinking, settings.resolved_backend() == "openai")
-    file, refused = generate_solutions(settings, docs, problems.description(), folder, resume, lambda task, text: text)
+    asked = settings, docs, problems.description(), folder, resume
+    file, refused = generate_solutions(*asked, lambda given: [text for _, text in given])
     assert not refused
     return file, [json.loads(line)["solution"] for line in file.read_text("utf-8").splitlines()]
 

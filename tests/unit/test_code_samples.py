@@ -1,14 +1,11 @@
 """Solutions in EvalPlus's formats, and what is refused."""
 
-import errno
 import json
 
 import pytest
 
-from cultureval.reports.code import evaluation
 from cultureval.reports.code.samples import check_complete, read_samples
 from cultureval.runtime.errors import CulturevalError
-from cultureval.tasks.qimma.code_data import load_problems
 
 ADD = "def add(a, b):\n    return a + b"
 PROBLEMS = {
@@ -94,21 +91,3 @@ def test_missing_and_repeated_solutions_are_named(tmp_path):
         check_complete(read_samples(several, problems), problems, partial=False)
     told = check_complete(read_samples(several, problems), problems, partial=True)[1]
     assert told.startswith("Some problems have 1 solution, others up to 2")
-
-
-def test_a_disk_that_fills_leaves_the_results_of_before(tmp_path, monkeypatch):
-    """Broken JSON stood in the place of EvalPlus's results, beside the verdicts of the run before."""
-    for name in ("x_eval_results.json", "x_verdicts.jsonl"):
-        (tmp_path / name).write_text("of before")
-
-    def full(*_):
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    monkeypatch.setattr(evaluation, "write_json_lines", full)
-    with pytest.raises(OSError, match="No space"):
-        problems = load_problems("humaneval", "samples")
-        evaluation.write_files(tmp_path / "x.jsonl", tmp_path, problems, [], [])
-    assert {file.name: file.read_text() for file in tmp_path.iterdir()} == {
-        "x_eval_results.json": "of before",
-        "x_verdicts.jsonl": "of before",
-    }
