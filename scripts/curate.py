@@ -57,13 +57,13 @@ def curate_m2cqa(
 ) -> None:
     """Makes true and counterfactual statements on images as M2CQA's paper does, as a data set for the m2cqa tasks.
 
-    Example: cultureval curate m2cqa images --writer gpt.yaml --blind gpt.yaml,gemini.yaml --translator msa=fanar.yaml
+    Example: cultureval audit curate m2cqa images --writer gpt.yaml --blind gpt.yaml,gemini.yaml
     """
     from cultureval.audit.m2cqa.curation import Models, curate, estimates
     from cultureval.audit.m2cqa.files import write_dataset
     from cultureval.audit.m2cqa.people import read_sheets
     from cultureval.metrics.judges.asking import CostEstimate
-    from cultureval.reports.audit.curation import curation_text, write_rejected
+    from cultureval.reports.curation import curation_text, write_rejected
 
     labels = read_sheets(people or [])  # before anything is paid
     with use_settings(current_settings().with_(resume=resume)):
@@ -94,10 +94,10 @@ def people_agreement(
 ) -> None:
     """Agreement of annotators on the sample of a curation (AC1, raw), and the statements that a third must resolve.
 
-    Example: cultureval curate agreement annotator_1.csv annotator_2.csv
+    Example: cultureval audit curate agreement annotator_1.csv annotator_2.csv
     """
     from cultureval.audit.m2cqa.people import agreement, disputed, read_sheet, wrong_items
-    from cultureval.reports.audit.curation import agreement_text, disputed_text
+    from cultureval.reports.curation import agreement_text, disputed_text
 
     labels = [read_sheet(sheet) for sheet in sheets]
     found = agreement(labels)
@@ -174,7 +174,7 @@ def _write_sheet(items: "tuple[Item, ...]", plan: "CurationPlan", share: float) 
 
 
 curate = command_group(
-    "Makes data sets in the way of a paper. Example: cultureval curate m2cqa images --writer gpt.yaml ..."
+    "Makes data sets in the way of a paper. Example: cultureval audit curate m2cqa images --writer gpt.yaml ..."
 )
 curate.command("m2cqa", cls=WithCustomSuites)(curate_m2cqa)
 curate.command("agreement", cls=WithCustomSuites)(people_agreement)
