@@ -142,7 +142,9 @@ def apply(
         list[Path],
         typer.Argument(metavar="FILE...", help="Filled-in review.csv files, or JSON exports of Label Studio."),
     ],
-    manifest: Annotated[Path, typer.Option(help="The manifest of the audit that asked for the review.")],
+    manifest: Annotated[
+        list[Path], typer.Option(help="The manifest of the audit that asked for the review. Repeatable.")
+    ],
     write_manifest: Annotated[Path, typer.Option(help="Write the manifest with people's decisions here.")],
     annotator: Annotated[str | None, typer.Option(help="Who filled in CSV files without names.")] = None,
     min_verdicts: Annotated[int, typer.Option(min=1, help="Votes that an item needs to be decided.")] = 1,
@@ -153,12 +155,14 @@ def apply(
     """
     from cultureval.audit.review import decide, read_verdicts
     from cultureval.reports.audit import reviewed_text
-    from cultureval.tasks.manifest import read_manifest
+    from cultureval.tasks.manifest import merged, read_manifest
     from cultureval.tasks.manifest import write_manifest as write_rows
 
     if write_manifest.expanduser().exists():
         raise CulturevalError(f"{write_manifest} is there already: name another file, or remove it.")
-    reviewed = decide(read_manifest(manifest.expanduser()), read_verdicts(files, annotator), min_verdicts)
+    reviewed = decide(
+        merged([read_manifest(file.expanduser()) for file in manifest]), read_verdicts(files, annotator), min_verdicts
+    )
     write_rows(write_manifest, reviewed.manifest)
     print_result(reviewed_text(reviewed), write_manifest)
 

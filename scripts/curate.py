@@ -63,7 +63,7 @@ def curate_m2cqa(
     from cultureval.audit.m2cqa.files import write_dataset
     from cultureval.audit.m2cqa.people import read_sheets
     from cultureval.metrics.judges.asking import CostEstimate
-    from cultureval.reports.curation import curation_text, write_rejected
+    from cultureval.reports.m2cqa.curation import curation_text, write_rejected
 
     labels = read_sheets(people or [])  # before anything is paid
     with use_settings(current_settings().with_(resume=resume)):
@@ -97,7 +97,7 @@ def people_agreement(
     Example: cultureval audit curate agreement annotator_1.csv annotator_2.csv
     """
     from cultureval.audit.m2cqa.people import agreement, disputed, read_sheet, wrong_items
-    from cultureval.reports.curation import agreement_text, disputed_text
+    from cultureval.reports.m2cqa.curation import agreement_text, disputed_text
 
     labels = [read_sheet(sheet) for sheet in sheets]
     found = agreement(labels)
