@@ -20,18 +20,17 @@ _LONGEST_SENTENCE = 300
 _NOISE = re.compile(f"[{INVISIBLE}\u0640\u064b-\u065f\u0670\"'`*\u2018-\u201f\u00ab\u00bb\u2039\u203a_$]+")
 _LETTERS = str.maketrans("أإآٱىیةک", "ااااييهك")
 _MARKUP = re.compile(
-    r"\\[()\[\]]|</?(?:answer|final_?answer|strong|b|em|i|p|br|span|div)\s*/?>|```\w*|[\U0001f000-\U0001faff\u2600-\u27bf\ufe0f]",
+    r"\\[()\[\]]|</?(?:answer|strong|b|em|i|p|br)\s*/?>|```\w*|[\U0001f000-\U0001faff\u2600-\u27bf\ufe0f]",
     re.IGNORECASE,
 )
 _LINE_MARK = re.compile(r"^(?:[#>]+[^\S\n]*|[-+•·–][^\S\n]+)+", re.MULTILINE)  # of headings, quotations and lists
 _BOX = re.compile(r"\\(boxed|fbox|mbox|text[a-z]*|math[a-z]+)\s*\{([^{}\n]{0,200})\}")
-_CROSS = re.compile("[\u274c\u274e\u2717\u2718\u2716]")  # said of what stands beside it: read as "wrong"
 _OPEN, _CLOSE = r"[(\[{<（【]?[^\S\n]?", r"[^\S\n]?[)\]}>）】]?"
 ARABIC = "ا ب ج د ه و ز ح ط ي ك ل م ن س ع ف ص ق ر ش ت ث خ ذ ض ظ غ".split()  # abjad, in one spelling
 LATIN = [chr(ord("A") + place) for place in range(26)]
 
 # The patterns of both profiles, for normalised text: what was asked for; what states an answer before its label; what
-# calls an option right after its label; what joins labels.
+# joins labels.
 _ASKED = r"(?:الاجابه النهائيه|final answer|最终答案)"
 _RIGHT = r"(?: (?:النهائيه?|الصحيح(?:ه|تان|تين)?|الصح|الصواب|الوحيده?|الانسب|الافضل|المناسبه?|الادق|للسؤال)){0,2}"
 _STATES = (
@@ -45,14 +44,7 @@ _LINKS = (
     r"(?:[^\S\n]?(?:(?:is|are|(?:would|must|should) be|هي|هو|هما|هم|[تي]كون|يجب ان [تي]كون)(?!\w)|应该是|是|为|"
     r"[:：=\-–—>\u2192])){0,3}\s{0,3}(?:(?:the )?(?:option|choice|letter)|(?:ال)?(?:خيار|حرف|رقم)|选项)?[:：]?[^\S\n]?"
 )
-_STATEMENT = re.compile(
-    rf"(?i)(?<!\w)(?:(?:{_STATES}){_LINKS}|(?P<option>options?|choices?|(?:ال)?(?:خيارا?ت?|اختيار|اجابه)|选项)[^\S\n]?)",
-)
-_CALLED_RIGHT = re.compile(
-    r"(?i)[^\S\n]?(?:(?:هو|هي|هما|هم)? ?(?:(?:ال)?(?:خيار|جواب|اجابه|اختيار) )?(?:ال)?(?:صحيحه?|صح|انسب|افضل|جواب)|"
-    r"(?:is|are|must be) (?:all |both )?(?:the )?(?:correct|right|best)|(?:是|为)?正确)"
-    r"(?!\w| (?:that|only|if|in part|لو|اذا))",
-)
+_STATEMENT = re.compile(rf"(?i)(?<!\w)(?:(?:{_STATES}){_LINKS})")
 _AND = re.compile(r"[^\S\n]?(?:[،,]\n?|[/&+、;؛\n]|(?:و|and)(?!\w)|和|و(?=\w))[^\S\n]?(?:(?:و|and) |و(?=\w))?", re.I)
 # Words before a statement in its sentence that deny, ask, suppose or report it, and words right after its label that
 # deny it. A further label in the line of a statement makes it unclear, unless a denial or a reason stands before that.
@@ -71,7 +63,6 @@ _DENIED = re.compile(
 _ASIDE = re.compile(
     r"(?<!\w)(?:not|rather than|instead of|و?ليست?|مش|مو|because|since|لان\w*|حيث)(?!\w)|不是|并非|因为|\n", re.I
 )
-_END = re.compile(rf"{_ASIDE.pattern}|[.؛;!](?!\w)|。", re.I)
 _SENTENCE_END = re.compile(r"[.!?؟。\n؛;]|(?<!\w)(?:but|so|بل|لكن|اذن|لذا|لذلك)(?!\w)|但|所以")
 # A line that begins another question, which models invent where they are not stopped.
 _NEXT_QUESTION = re.compile(
@@ -87,7 +78,7 @@ def normalise(text: str, boxed: str = "") -> str:
     Args:
         boxed: What stands for the name of a LaTeX box.
     """
-    text, boxes = _MARKUP.sub(" ", _CROSS.sub(" خطأ ", text[-LONGEST_READ:])), 1
+    text, boxes = _MARKUP.sub(" ", text[-LONGEST_READ:]), 1
     while boxes:  # one within another, from the inside: \boxed{\text{B}}
         text, boxes = _BOX.subn(lambda box: f" {boxed if box[1] == 'boxed' else ''}{box[2]} ", text)
     plain = _NOISE.sub("", unicodedata.normalize("NFKC", text)[-2 * LONGEST_READ :]).translate(_LETTERS)
@@ -111,11 +102,11 @@ def parse_labels(
         options: The options' texts, which the lenient profile also reads.
         profile: "strict": the reply ends in `Final answer: LABEL` (or الإجابة النهائية, 最终答案; the label may be on a
             line of its own), or the whole reply is one label; no line names another label in that form. "lenient": also
-            statements of an answer ("the answer is B", الجواب ب, a LaTeX box, "option B is correct"), or else a first
-            or last line that is a label or an option. Labels may be those shown, the Arabic or Latin letter or the
-            number of the same place, or the option's text. Sentences that deny, ask, suppose or report an answer are
-            passed over. Statements that differ, that name a further option, or that give a label the text of another
-            option, are none. A question that the model invents after its answer ends the reply, which is not strict.
+            statements of an answer ("the answer is B", الجواب ب, a LaTeX box), or else a first or last line that is a
+            label or an option. Labels may be those shown, the Arabic or Latin letter or the number of the same place,
+            or the option's text. Sentences that deny, ask, suppose or report an answer are passed over. Statements that
+            differ or that name a further option are none. A question that the model invents after its answer ends the
+            reply, which is not strict.
         several: Whether several may be right; the answer is then all that are named.
 
     Returns:
@@ -140,48 +131,42 @@ class _Names:
 
     Attributes:
         own: Normalised label -> position.
-        texts: Normalised text of an option, in lower case -> the positions of options with this text.
-        spelled: Any name, in lower case -> the positions that it can mean.
-        one: The name of an option, perhaps in brackets, perhaps with the option's text after it.
+        spelled: Any name, in lower case -> its position; None where it can mean no option, or several.
+        one: The name of an option, perhaps in brackets.
+        lone: A name that stands for an option wherever it stands.
     """
 
     def __init__(self, labels: Sequence[str], options: Sequence[str]) -> None:
         self.own = {normalise(label): place for place, label in enumerate(labels)}
-        self.texts: dict[str, set[int]] = {}
-        for place, option in enumerate(options):
-            self.texts.setdefault(normalise(option).lower().strip(" .،,"), set()).add(place)
-        self.texts.pop("", None)
-        self.spelled = {text: set(places) for text, places in self.texts.items()}
+        texts = [normalise(option).lower().strip(" .،,") for option in options]
+        named = [(text, place) for place, text in enumerate(texts) if text]
         for place in range(len(labels)):
-            for name in (*(row[place] for row in (ARABIC, LATIN) if place < len(row)), str(place + 1)):
-                self.spelled.setdefault(name.lower(), set()).add(place)
-        self.spelled |= {name.lower(): set() for name in (*ARABIC, *LATIN) if name.lower() not in self.spelled}
-        self.spelled |= {label.lower(): {place} for label, place in self.own.items()}
-        shown = {label.lower() for label in self.own} | {*self.texts}
+            named += [(row[place].lower(), place) for row in (ARABIC, LATIN) if place < len(row)]
+            named.append((str(place + 1), place))
+        self.spelled: dict[str, int | None] = {name.lower(): None for name in (*ARABIC, *LATIN)}
+        self.spelled |= {name: place for name, place in named if all(at == place for one, at in named if one == name)}
+        self.spelled |= {name: None for name, place in named if any(at != place for one, at in named if one == name)}
+        self.spelled |= {label.lower(): place for label, place in self.own.items()}
+        shown = {*(label.lower() for label in self.own), *texts}
         capitals = _one_of(name.upper() for name in self.spelled if re.fullmatch("[a-z]", name) and name not in shown)
         others = _one_of(name for name in self.spelled if not re.fullmatch("[a-z]", name) or name in shown)
         no_article = r"(?!(?<=[AaIi]) (?!(?:is|because|since|as|and|or|for|with|based|according|not) )(?-i:[a-z]))"
-        text = rf"{_CLOSE}[^\S\n]?[.:–-]?[^\S\n]?\(?(?P<text>{_one_of(self.texts)})(?!\w)\)?"
-        self.one = re.compile(
-            rf"{_OPEN}(?P<label>(?-i:{capitals})|{others})(?!\w|[.,]\d){no_article}(?:{text})?{_CLOSE}", re.I
-        )
-        clear = {*self.own, *LATIN[: len(labels)], *(text for text in self.texts if len(text) > 2)}
+        self.one = re.compile(rf"{_OPEN}(?P<label>(?-i:{capitals})|{others})(?!\w|[.,]\d){no_article}{_CLOSE}", re.I)
+        clear = {*self.own, *LATIN[: len(labels)], *(text for text in texts if len(text) > 2)}
         self.lone = re.compile(rf"(?<!\w)(?:{_one_of(clear)})(?!\w)")
 
     def read(self, text: str, place: int) -> tuple[set[int], int]:
         """The options that a text names from a place on, and where their names end; {} for none.
 
         Raises:
-            ValueError: A label with the text of another option, or a name that can be read in two ways.
+            ValueError: A name can be read in two ways.
         """
         places: set[int] = set()
         found = self.one.match(text, place)
         while found:
-            here = self.spelled[found["label"].lower()]
-            here = here & self.texts[found["text"].lower()] if found["text"] else here
-            if len(here) != 1:
+            if (here := self.spelled[found["label"].lower()]) is None:
                 raise ValueError(f"{found.group()!r} is not one option")
-            places, place = places | here, found.end()
+            places, place = places | {here}, found.end()
             joined = _AND.match(text, place)
             found = self.one.match(text, joined.end()) if joined else None
         return places, place
@@ -199,7 +184,7 @@ def _names(labels: tuple[str, ...], options: tuple[str, ...]) -> _Names:
 def _lenient(text: str, names: _Names, several: bool) -> Answer:
     """The options of all statements, which agree, else of a first or last line that holds nothing else."""
     try:
-        named = [one for match in _STATEMENT.finditer(text) if (one := _stated(text, match, names, several))]
+        named = [one for match in _STATEMENT.finditer(text) if (one := _stated(text, match, names))]
         if not named:
             lines = {line.strip(" .،,!。") for line in (text.partition("\n")[0], text.rpartition("\n")[2])}
             read = [(line, *names.read(line, 0)) for line in lines]
@@ -210,19 +195,18 @@ def _lenient(text: str, names: _Names, several: bool) -> Answer:
     return tuple(sorted(agreed)) if len(agreed) == 1 or (several and agreed) else None
 
 
-def _stated(text: str, match: re.Match[str], names: _Names, several: bool) -> set[int]:
+def _stated(text: str, match: re.Match[str], names: _Names) -> set[int]:
     """The options that a statement names; {} where its sentence denies, asks, supposes or reports it.
 
     Raises:
-        ValueError: As of `_Names.read`, or it is followed by a further option: in its sentence, of several in its line.
+        ValueError: As of `_Names.read`, or it is followed by a further option in its line.
     """
     places, end = names.read(text, match.end())
-    called = not match["option"] or _CALLED_RIGHT.match(text, end)
     before = _SENTENCE_END.split(text[max(0, match.start() - _LONGEST_SENTENCE) : match.start()])[-1]
-    if not places or not called or _UNSAID.search(before) or _DENIED.match(text, end):
+    if not places or _UNSAID.search(before) or _DENIED.match(text, end):
         return set()
-    rest = (_ASIDE if several else _END).split(text[end : end + _LONGEST_SENTENCE], maxsplit=1)[0]
-    if any(not names.spelled[one.group().lower()] <= places for one in names.lone.finditer(rest)):
+    rest = _ASIDE.split(text[end : end + _LONGEST_SENTENCE], maxsplit=1)[0]
+    if any(names.spelled[one.group().lower()] not in places for one in names.lone.finditer(rest)):
         raise ValueError("a further option is named")
     return places
 

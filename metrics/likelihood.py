@@ -32,8 +32,7 @@ def char_normalized_accuracy(logprobs: Sequence[float], choices: Sequence[str], 
     Raises:
         ValueError: No option, lengths differ, a log-probability is not finite, an option is empty, or a bad `gold`.
     """
-    scores = _char_normalized(logprobs, choices)
-    return _best_is_gold(scores, gold)
+    return _best_is_gold(_char_normalized(logprobs, choices), gold)
 
 
 def argmax_accuracy(logprobs: Sequence[float], gold: int) -> float:
@@ -41,8 +40,7 @@ def argmax_accuracy(logprobs: Sequence[float], gold: int) -> float:
 
     Arguments, value and errors are those of `char_normalized_accuracy`.
     """
-    scores = finite_numbers(logprobs, OF_CHOICE)
-    return _best_is_gold(scores, gold)
+    return _best_is_gold(finite_numbers(logprobs, OF_CHOICE), gold)
 
 
 def gold_probability_mass(
@@ -102,11 +100,8 @@ def scores_of_options(
 
 def _char_normalized(logprobs: Sequence[float], choices: Sequence[str]) -> Floats:
     scores = finite_numbers(logprobs, OF_CHOICE)
-    if len(choices) != scores.size:
-        raise ValueError(f"there are {scores.size} log-probabilities but {len(choices)} choices")
-    if "" in choices:
-        place = list(choices).index("")
-        raise ValueError(f"choice {place} is empty, so its log-probability cannot be divided by its length")
+    if len(choices) != scores.size or "" in choices:
+        raise ValueError(f"there must be {scores.size} choices that are not empty, not {list(choices)}")
     return scores / [len(choice) for choice in choices]
 
 
@@ -118,12 +113,8 @@ def _best_is_gold(scores: Floats, gold: int) -> float:
 
 
 def _gold_positions(gold: int | Sequence[int], count: int) -> list[int]:
-    positions = np.atleast_1d(np.asarray(gold))
-    if positions.dtype.kind not in "iu" or positions.ndim > 1:
-        raise ValueError(f"gold must be an integer, or several, not {gold!r}")
-    found = positions.tolist()
-    if not all(0 <= one < count for one in found):
-        raise ValueError(f"gold {gold} is outside the {count} choices (0 to {count - 1})")
-    if not found or len(set(found)) < len(found):
-        raise ValueError(f"gold {gold} must be one choice or several different ones")
+    found = np.atleast_1d(np.asarray(gold)).tolist()
+    known = all(type(one) is int and 0 <= one < count for one in found)
+    if not known or not found or len(set(found)) < len(found):
+        raise ValueError(f"gold must be one or several different integers of 0 to {count - 1}, not {gold!r}")
     return found

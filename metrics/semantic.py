@@ -15,7 +15,7 @@ from cultureval.runtime.devices import scoring_device
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.progress import Progress
 from cultureval.runtime.settings import current_settings, variable_of
-from cultureval.runtime.weight_files import missing_vocabulary, missing_weights, unusable_weights
+from cultureval.runtime.weight_files import load_sound
 
 DEFAULT_MODEL = "aubmindlab/bert-base-arabertv02"
 # JEEM section 5.1.1: CAMeLBERT, trained on MSA and dialects, hence the variant `mix`; the paper names no
@@ -124,30 +124,20 @@ def load_encoder(model: str, num_layers: int | None, device: str) -> tuple[Any, 
         CulturevalError: The model cannot be loaded; the message says how to set a local folder.
     """
     import torch
-    from transformers import AutoConfig, AutoModel, AutoTokenizer
+    from transformers import AutoConfig, AutoModel
 
-    try:  # broken files raise many types: OSError, ValueError, KeyError, exceptions of the Rust tokenizers
-        config, tokenizer = AutoConfig.from_pretrained(model), AutoTokenizer.from_pretrained(model)
-        layers = config.num_hidden_layers if num_layers is None else num_layers
-        network, report = AutoModel.from_pretrained(
-            model, num_hidden_layers=max(1, layers), dtype=torch.float32, output_loading_info=True
-        )
+    try:
+        most = AutoConfig.from_pretrained(model).num_hidden_layers
+        layers = most if num_layers is None else num_layers
+        kept = {"num_hidden_layers": min(max(1, layers), most), "dtype": torch.float32}
+        tokenizer, network = load_sound(AutoModel, model, MAX_TOKENS, ["pooler"], **kept)
     except Exception as error:
-        raise _not_loadable(model, str(error)) from error
-    if not 1 <= layers <= config.num_hidden_layers:
-        raise ValueError(f"num_layers={layers} is outside the {config.num_hidden_layers} layers of {model}")
-    wrong = missing_vocabulary(tokenizer) or missing_weights(network, report, not_needed=["pooler"])
-    if wrong := wrong or unusable_weights(network):
-        raise _not_loadable(model, f"it {wrong}")
-    limits = (MAX_TOKENS, tokenizer.model_max_length, getattr(config, "max_position_embeddings", 0))
-    tokenizer.model_max_length = min(limit for limit in limits if limit > 0)  # the package truncates to it
-    return tokenizer, network.eval().to(device)
-
-
-def _not_loadable(model: str, reason: str) -> CulturevalError:
-    first_line = reason.strip().partition("\n")[0]
-    variable, of_captions = variable_of("bertscore_model"), variable_of("caption_bertscore_model")
-    return CulturevalError(
-        f"The BERTScore model {model!r} cannot be loaded ({first_line}). Set {variable} (captions: {of_captions}) "
-        "to a local folder with its configuration, weights and tokenizer, or pass --data DIR of `cultureval mirror`."
-    )
+        first_line = str(error).strip().partition("\n")[0]
+        variables = f"{variable_of('bertscore_model')} (captions: {variable_of('caption_bertscore_model')})"
+        raise CulturevalError(
+            f"The BERTScore model {model!r} cannot be loaded ({first_line}). Set {variables} to "
+            "a local folder with its configuration, weights and tokenizer, or pass --data DIR of `cultureval mirror`."
+        ) from error
+    if not 1 <= layers <= most:
+        raise ValueError(f"num_layers={layers} is outside the {most} layers of {model}")
+    return tokenizer, network.to(device)

@@ -87,11 +87,12 @@ def _judge(run: "Run", metric: str, signature: Mapping[str, Any]) -> str:
 
 def _is_of(metric: str, signature: str) -> bool:
     """Whether a judge's signature is that of a metric `judge_<judge>_<template>_<criterion>`."""
-    from cultureval.metrics.judges.items import JUDGED, short_names
+    from cultureval.judge_prompts.templates import judge_template
+    from cultureval.metrics.judges.items import JUDGED
 
     fields = dict(part.partition(":")[::2] for part in signature.split(","))
     try:
-        names = short_names([fields.get("template", "").rpartition("#")[0]])
+        template = judge_template(fields.get("template", "").rpartition("#")[0])
     except CulturevalError:  # a template of another version
         return False
-    return metric.startswith(f"{JUDGED}{fields.get('judge')}_{names[0]}_")
+    return metric.startswith(f"{JUDGED}{fields.get('judge')}_{template.short}_")

@@ -42,17 +42,23 @@ def read_model_settings(model: str, base_url: str | None = None) -> dict[str, An
     """
     if not model.endswith((".yaml", ".yml")):
         return _with_server({"model": model, **current_settings().model_settings}, base_url)
+    content = read_yaml(Path(model), "The model settings")
+    if set(content) == {"model_parameters"} and isinstance(content["model_parameters"], dict):
+        content = content["model_parameters"]
+    return _with_server(content | current_settings().model_settings, base_url)
+
+
+def read_yaml(file: Path, what: str) -> dict[str, Any]:
+    """The `name: value` lines of a YAML file; raises a CulturevalError that begins with `what`."""
     import yaml
 
     try:
-        content = yaml.safe_load(Path(model).read_text(encoding="utf-8"))
+        content = yaml.safe_load(file.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        raise CulturevalError(f"The model settings {model!r} cannot be read: {error}") from error
-    if isinstance(content, dict) and set(content) == {"model_parameters"}:
-        content = content["model_parameters"]
+        raise CulturevalError(f"{what} {str(file)!r} cannot be read: {error}") from error
     if not isinstance(content, dict):
-        raise CulturevalError(f"The model settings {model!r} must be `name: value` lines.")
-    return _with_server(content | current_settings().model_settings, base_url)
+        raise CulturevalError(f"{what} {str(file)!r} must be `name: value` lines.")
+    return content
 
 
 def _with_server(settings: dict[str, Any], base_url: str | None) -> dict[str, Any]:

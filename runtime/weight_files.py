@@ -32,6 +32,31 @@ def fingerprint(folder: Path) -> str:
     return digest.hexdigest()
 
 
+def load_sound(auto: Any, name: str, longest: int, not_needed: Collection[str] = (), **options: Any) -> tuple[Any, Any]:
+    """A tokenizer and its model, in evaluation mode, which all weights are there of.
+
+    Args:
+        auto: A class of transformers, such as `AutoModel`.
+        name: Hub id or folder.
+        longest: Most tokens of a text; the tokenizer's `model_max_length` is this or the model's own maximum.
+        not_needed: Parts of names of weights that may be missing.
+        options: Of `from_pretrained`.
+
+    Raises:
+        ValueError: The tokenizer has no vocabulary, weights are missing or no numbers. Broken files raise many other
+            types: OSError, KeyError, exceptions of the Rust tokenizers.
+    """
+    from transformers import AutoTokenizer
+
+    tokenizer = AutoTokenizer.from_pretrained(name)
+    model, report = auto.from_pretrained(name, output_loading_info=True, **options)
+    if wrong := missing_vocabulary(tokenizer) or missing_weights(model, report, not_needed) or unusable_weights(model):
+        raise ValueError(f"it {wrong}")
+    limits = (longest, tokenizer.model_max_length, getattr(model.config, "max_position_embeddings", 0))
+    tokenizer.model_max_length = min(limit for limit in limits if limit > 0)
+    return tokenizer, model.eval()
+
+
 def missing_weights(model: Any, report: Mapping[str, Any], not_needed: Collection[str] = ()) -> str | None:
     """A clause with weights that a checkpoint lacks, which transformers would only log; None where none is.
 

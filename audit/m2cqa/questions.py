@@ -42,29 +42,6 @@ LEAST_ARABIC = 0.5  # share of Arabic letters in a translated question and in it
 
 Translator = Callable[[Sequence[Mapping[str, Any]], str], Sequence[Mapping[str, Any]]]
 
-_TEXT = {"type": "string"}
-_TEXTS = {"type": "array", "items": _TEXT}
-
-
-def _schema(**properties: Any) -> dict[str, Any]:
-    names = list(properties)
-    return {"type": "object", "properties": properties, "required": names, "additionalProperties": False}
-
-
-MCQ_SCHEMA = _schema(
-    **{
-        "multiple-choice": _schema(
-            question_en=_TEXT,
-            options_en=_TEXTS,
-            correct_answer_en=_TEXT,
-            rationale=_TEXT,
-            cognitive_focus={"type": "string", "enum": list(COGNITIVE)},
-            semantic_focus={"type": "array", "items": {"type": "string", "enum": list(SEMANTIC)}},
-        )
-    }
-)
-TRANSLATION_SCHEMA = _schema(question=_TEXT, options=_TEXTS)
-
 
 def mcq_questions(items: Sequence[Item]) -> list[ModelQuestion]:
     """What the writer is asked about each image."""
@@ -79,7 +56,6 @@ def mcq_questions(items: Sequence[Item]) -> list[ModelQuestion]:
             ),
             MCQ.template.template,
             (stored_image(item.image),),
-            MCQ_SCHEMA,
         )
         for item in items
     ]
@@ -190,7 +166,7 @@ def translation_questions(items: Sequence[Item], variety: str) -> list[ModelQues
     for item in items:
         one = item.questions["en"]
         lines = [f"Question: {one.question}", *(f"Option {n}: {text}" for n, text in enumerate(one.options, start=1))]
-        asked.append(ModelQuestion(item.id, "\n".join(lines), system, schema=TRANSLATION_SCHEMA))
+        asked.append(ModelQuestion(item.id, "\n".join(lines), system))
     return asked
 
 

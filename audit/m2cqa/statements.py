@@ -29,12 +29,6 @@ from cultureval.runtime.text_templates import TextTemplate
 
 FOLDER = Path(__file__).parent / "prompts"
 SYSTEM, INPUT = TextTemplate(FOLDER / "statements.txt"), TextTemplate(FOLDER / "statements_input.txt")
-SCHEMA = {
-    "type": "object",
-    "properties": {"Q_plus": {"type": "string"}, "Q_minus": {"type": "array", "items": {"type": "string"}}},
-    "required": ["Q_plus", "Q_minus"],
-    "additionalProperties": False,
-}
 MOST_LONGER = 2.0  # times as many words as the other statement
 LEAST_SHARED = 0.25  # of the words of the shorter statement
 
@@ -65,7 +59,7 @@ def statement_questions(items: Sequence[Item], variety: str) -> list[ModelQuesti
         asked = item.questions[variety]
         slots = {f"option_{place}": text for place, text in enumerate(asked.options, start=1)}
         text = INPUT.render(question=asked.question, correct=asked.options[asked.answer], **slots)
-        found.append(ModelQuestion(item.id, text, SYSTEM.template.template, schema=SCHEMA))
+        found.append(ModelQuestion(item.id, text, SYSTEM.template.template))
     return found
 
 

@@ -3,21 +3,22 @@
 Each is loaded on first use, from the hub id or folder in the settings.
 """
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache, partial
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from cultureval.metrics.alqasida.countries import COUNTRIES, COUNTRY_NAMES
+from cultureval.metrics.alqasida.names import COUNTRIES, COUNTRY_NAMES
 from cultureval.runtime.data.scorers import local_copy, versioned_name
 from cultureval.runtime.devices import scoring_device
 from cultureval.runtime.errors import CulturevalError, all_of
 from cultureval.runtime.progress import Progress
 from cultureval.runtime.settings import current_settings, variable_of
-from cultureval.runtime.weight_files import missing_vocabulary, missing_weights, unusable_weights
+from cultureval.runtime.weight_files import load_sound
 
 NADI, ALDI, LID = "NADI", "ALDi", "LID"
 SETTINGS = {NADI: "nadi_model", ALDI: "aldi_model", LID: "lid_model"}
@@ -26,6 +27,7 @@ DEFAULTS = {
     ALDI: "AMR-KELEG/Sentence-ALDi",
     LID: "facebook/fasttext-language-identification",
 }
+NAMES_WRITTEN_OUT = {"uae": "unitedarabemirates"}
 OUTPUTS = {NADI: len(COUNTRIES), ALDI: 1}
 # Labels of the language identification model that count as Arabic, in any script (the paper's program).
 ARABIC = frozenset("ara arb arq arz acm ayp apc ajp afb ayl ary acw ars apd aeb ayn acq".split())
@@ -36,18 +38,16 @@ CPU_TOKENS, ACCELERATOR_TOKENS = 512, 16_384
 
 @dataclass(frozen=True)
 class Classifier:
-    """A loaded BERT sequence classifier with its tokenizer; texts are truncated to `max_tokens`."""
+    """A loaded BERT sequence classifier with its tokenizer; texts are truncated to its `model_max_length`."""
 
     tokenizer: Any
     model: Any
-    max_tokens: int
-    device: str
 
     def logits(self, texts: Sequence[str]) -> np.ndarray:
         """Raw outputs, float64 of shape (N, labels); texts of the same tokens are read once."""
-        encoded = [tuple(tokens) for tokens in self._encode(texts)]
+        encoded = [tuple(tokens) for tokens in self._encode(texts, cut=True)]
         distinct = sorted(set(encoded), key=lambda tokens: (-len(tokens), tokens))
-        limit = CPU_TOKENS if self.device.partition(":")[0] == "cpu" else ACCELERATOR_TOKENS
+        limit = CPU_TOKENS if self.model.device.type == "cpu" else ACCELERATOR_TOKENS
         found: dict[tuple[int, ...], np.ndarray] = {}
         with Progress(len(distinct), "Classifying", "text", silent=len(distinct) < 2) as progress:
             while len(found) < len(distinct):
@@ -64,26 +64,21 @@ class Classifier:
 
         from cultureval.runtime.onednn_products import onednn_products
 
-        rows = [torch.tensor(tokens, device=self.device) for tokens in batch]
+        rows = [torch.tensor(tokens, device=self.model.device) for tokens in batch]
         ids = pad_sequence(rows, batch_first=True, padding_value=self.tokenizer.pad_token_id or 0)
         mask = pad_sequence([torch.ones_like(row) for row in rows], batch_first=True)
-        with torch.inference_mode(), onednn_products(self.device):
+        with torch.inference_mode(), onednn_products(str(self.model.device)):
             return self.model(input_ids=ids, attention_mask=mask).logits.double().cpu().numpy()
 
     def cut(self, texts: Sequence[str]) -> set[str]:
         """The texts that are truncated."""
-        long = [text for text in texts if len(text) > self.max_tokens - 3]  # a token has at least one character
-        if not long:
-            return set()
-        lengths = [len(tokens) for tokens in self._encode(long, cut=False)]
-        return {text for text, length in zip(long, lengths, strict=True) if length > self.max_tokens}
+        limit = self.tokenizer.model_max_length
+        long = [text for text in texts if len(text) > limit - 3]  # a token has at least one character
+        return {text for text, tokens in zip(long, self._encode(long), strict=True) if len(tokens) > limit}
 
-    def _encode(self, texts: Sequence[str], cut: bool = True) -> list[list[int]]:
-        if not texts:
-            return []
-        limit = {"truncation": True, "max_length": self.max_tokens} if cut else {}
+    def _encode(self, texts: Sequence[str], cut: bool = False) -> list[list[int]]:
         cleaned = [_plain(text) for text in texts]
-        return self.tokenizer(cleaned, return_attention_mask=False, return_token_type_ids=False, **limit)["input_ids"]
+        return self.tokenizer(cleaned, truncation=cut)["input_ids"] if texts else []
 
 
 class DialectModels:
@@ -120,18 +115,9 @@ class DialectModels:
 
     def is_arabic(self, texts: Sequence[str]) -> np.ndarray:
         """Whether the most likely language of each text is a variety of Arabic, in any script; False for ""."""
-        return np.array([self.language(text) in ARABIC for text in texts], dtype=bool)
-
-    @cached_property
-    def _language_model(self) -> Any:
-        return load_language_model(local_copy(self.names[LID]))
-
-    def language(self, text: str) -> str:
-        """ISO 639-3 code of the most likely language of a text; "" for an empty text, or one without a known word."""
-        if not text:
-            return ""
-        labels, _ = self._language_model.predict(_plain(one_line(text)))
-        return labels[0].removeprefix("__label__").partition("_")[0] if labels else ""
+        model = load_language_model(local_copy(self.names[LID]))
+        labels = [model.predict(_plain(one_line(text)))[0] if text else () for text in texts]
+        return np.array([_language(found[0]) in ARABIC if found else False for found in labels], dtype=bool)
 
     def truncated(self, texts: Sequence[str]) -> set[str]:
         """The texts that are truncated for the country classifier."""
@@ -198,24 +184,18 @@ def load_classifier(kind: str, name: str, device: str) -> Classifier:
             another order than `COUNTRIES`.
     """
     import torch
-    from transformers import AutoModelForSequenceClassification, AutoTokenizer
+    from transformers import AutoModelForSequenceClassification
 
-    # Broken files raise many types: OSError, ValueError, KeyError, exceptions of the Rust tokenizers.
     try:
-        tokenizer = AutoTokenizer.from_pretrained(name)
-        model, report = AutoModelForSequenceClassification.from_pretrained(
-            name, dtype=getattr(torch, classifier_dtype(device)), output_loading_info=True
-        )
+        dtype = getattr(torch, classifier_dtype(device))
+        tokenizer, model = load_sound(AutoModelForSequenceClassification, name, MAX_TOKENS, dtype=dtype)
+        if model.config.num_labels != OUTPUTS[kind]:
+            raise ValueError(f"it has {model.config.num_labels} outputs, not {OUTPUTS[kind]}")
+        if kind == NADI:
+            _check_labels(model.config.id2label)
     except Exception as error:
         raise _not_usable(kind, name, str(error)) from error
-    if wrong := missing_vocabulary(tokenizer) or missing_weights(model, report) or unusable_weights(model):
-        raise _not_usable(kind, name, f"it {wrong}")
-    if model.config.num_labels != OUTPUTS[kind]:
-        raise _not_usable(kind, name, f"it has {model.config.num_labels} outputs, not {OUTPUTS[kind]}")
-    if kind == NADI:
-        _check_labels(name, model.config.id2label)
-    limits = (MAX_TOKENS, tokenizer.model_max_length, getattr(model.config, "max_position_embeddings", 0))
-    return Classifier(tokenizer, model.eval().to(device), min(limit for limit in limits if limit > 0), device)
+    return Classifier(tokenizer, model.to(device))
 
 
 @lru_cache(maxsize=2)
@@ -225,14 +205,18 @@ def load_language_model(name: str) -> Any:
 
     try:
         model = fasttext.load_model(str(_language_model_file(name)))
-        known, _ = model.predict("a", k=-1)  # all labels, which fasttext-predict has no other name for
-        labels = {label.removeprefix("__label__").partition("_")[0] for label in known}
+        # fasttext-predict has no other name for all labels.
+        labels = {_language(label) for label in model.predict("a", k=-1)[0]}
+        if not labels & ARABIC or "eng" not in labels:
+            raise ValueError(f"its labels are not ISO 639-3 codes, as arb_Arab: {', '.join(sorted(labels)[:5])}")
     except Exception as error:  # fastText raises ValueError and RuntimeError, the hub client its own types
         raise _not_usable(LID, name, str(error)) from error
-    if not labels & ARABIC or "eng" not in labels:
-        shown = ", ".join(sorted(labels)[:5])
-        raise _not_usable(LID, name, f"its labels are not ISO 639-3 codes of languages, as arb_Arab: {shown}")
     return model
+
+
+def _language(label: str) -> str:
+    """The code in a label of fastText's: `__label__arb_Arab` -> arb."""
+    return label.removeprefix("__label__").partition("_")[0]
 
 
 def _language_model_file(name: str) -> Path:
@@ -246,21 +230,13 @@ def _language_model_file(name: str) -> Path:
     return Path(hf_hub_download(name, "model.bin"))
 
 
-def _check_labels(name: str, labels: dict[int, str]) -> None:
+def _check_labels(labels: dict[int, str]) -> None:
     """Check the label order; a config without label names (LABEL_0, ...) is accepted."""
     for number, label in labels.items():
-        plain = _letters(label)
-        if plain == f"label{number}":
-            continue
-        wanted = {_letters(COUNTRY_NAMES[number]), COUNTRIES[number]}
-        wanted |= {"unitedarabemirates"} if COUNTRIES[number] == "are" else set()
-        if plain not in wanted:
-            reason = f"label {number} of its config is {label!r}, and NADI's is {COUNTRY_NAMES[number]!r}"
-            raise _not_usable(NADI, name, reason)
-
-
-def _letters(label: str) -> str:
-    return "".join(character for character in str(label).lower() if character.isalnum())
+        plain = re.sub(r"[\W_]", "", label.lower())
+        name = re.sub("_", "", COUNTRY_NAMES[number].lower())
+        if plain not in (f"label{number}", name, COUNTRIES[number], NAMES_WRITTEN_OUT.get(name)):
+            raise ValueError(f"label {number} of its config is {label!r}, and NADI's is {COUNTRY_NAMES[number]!r}")
 
 
 def _identity(kind: str, name: str) -> str:

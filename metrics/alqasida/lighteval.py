@@ -13,13 +13,13 @@ from lighteval.metrics.utils.metric_utils import Metric
 from lighteval.models.model_output import ModelResponse
 from lighteval.tasks.requests import Doc
 
-from cultureval.metrics.alqasida.countries import COUNTRIES
 from cultureval.metrics.alqasida.dialect import score_completions
 from cultureval.metrics.alqasida.dialect_models import configured_models, models_signature, one_line
 from cultureval.metrics.alqasida.names import (
     ADI2,
     CORPUS,
     CORPUS_SCORES,
+    COUNTRIES,
     FIDELITY,
     FIDELITY_OF_TRANSLATIONS,
     GAIN,
@@ -46,8 +46,8 @@ OF_DIALECTS = (*SCORES, "truncated_rate")  # English and Standard Arabic are no 
 def fidelity_metrics() -> list[Metric]:
     """Dialectal fidelity of replies: `adi2` is the headline (AL-QASIDA section 3, the `paper` profile).
 
-    Further profiles that `--profiles` names are `<name>_released` and `<name>_clean`; `too_few_rate` is the share of
-    replies that `released` excludes from its means, `truncated_rate` the share that is truncated.
+    With `--profiles released` also `<name>_released`; `too_few_rate` is the share of replies that it excludes from its
+    means, `truncated_rate` the share that is truncated.
     """
     return _pass_metrics(with_profiles(FIDELITY, chosen_profiles()))
 

@@ -1,11 +1,27 @@
-"""The metrics of AL-QASIDA: dialectal fidelity under three profiles, and corpus scores of translations."""
+"""AL-QASIDA's countries; its metrics: dialectal fidelity under two profiles, and corpus scores of translations."""
 
 from collections.abc import Collection
 
 from cultureval.metrics.declared import PERCENT, Metrics, declare
 from cultureval.runtime.settings import Option, current_settings
 
-PROFILES = ("paper", "released", "clean")  # how replies are read before they are scored, see `dialect.read_completion`
+# The classes of the NADI model in their fixed order, by code and by name. The paper's program never reads the config.
+COUNTRIES = tuple("dza bhr egy irq jor kwt lbn lby mar omn pse qat sau sdn syr tun are yem".split())
+COUNTRY_NAMES = tuple(
+    "Algeria Bahrain Egypt Iraq Jordan Kuwait Lebanon Libya Morocco Oman Palestine Qatar Saudi_Arabia Sudan Syria "
+    "Tunisia UAE Yemen".split()
+)
+NAMES = {code: name.replace("_", " ") for code, name in zip(COUNTRIES, COUNTRY_NAMES, strict=True)}  # for people
+# Regions of the released files (and of ADI-under-scrutiny); the paper does not list them.
+REGIONS: dict[str, tuple[str, ...]] = {
+    "Gulf": ("bhr", "irq", "kwt", "omn", "qat", "sau", "are"),
+    "Levant": ("jor", "lbn", "pse", "syr"),
+    "Maghreb": ("dza", "lby", "mar", "tun"),
+    "Nile": ("egy", "sdn"),
+    "Aden": ("yem",),
+}
+
+PROFILES = ("paper", "released")  # how replies are read before they are scored, see `dialect.read_completion`
 ADI2, ADI2_MACRO, NADI, NADI_MACRO = "adi2", "adi2_macro", "nadi", "nadi_macro"
 ALDI, ARABIC_RATE = "aldi", "arabic_rate"
 SCORES = (ADI2, ADI2_MACRO, NADI, NADI_MACRO, ALDI, ARABIC_RATE)  # under each profile
@@ -66,7 +82,7 @@ PROFILES_OPTION = Option(
     "profiles",
     "CULTUREVAL_PROFILES",
     PROFILES[:1],
-    "profiles to score beside `paper` (default), separated by commas: `released`, for cross-lingual requests, `clean`",
+    "`released` scores cross-lingual requests as the released files' path A too, beside `paper` (default)",
     parse=_profiles,
     signed=False,
 )

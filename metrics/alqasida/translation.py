@@ -22,41 +22,26 @@ from cultureval.runtime.settings import current_settings, variable_of
 OF_CHARACTERS = 18  # the first counts of chrF++, which are those of chrF: three for each of six orders
 
 
-def spbleu(hypotheses: Sequence[str], references: Sequence[str]) -> float:
-    """BLEU over the pieces of the SentencePiece model of FLORES-200 (sacrebleu's `flores200` tokenizer).
+def corpus_score(name: str, hypotheses: Sequence[str], references: Sequence[str]) -> float:
+    """A corpus score in 0 to 100.
 
     Args:
+        name: "spbleu" (BLEU over the pieces of FLORES-200's SentencePiece model, sacrebleu's `flores200`), "bleu" (13a
+            tokens, exponential smoothing), "chrf" (chrF2, characters up to 6-grams: Popović 2015) or "chrf_plus_plus"
+            (with words and pairs of words: Popović 2017).
         hypotheses: N translations.
         references: One reference per translation.
-
-    Returns:
-        Corpus score in 0 to 100.
 
     Raises:
         ValueError: No sentence, or another number of references.
         CulturevalError: The SentencePiece model is neither set by CULTUREVAL_FLORES200_MODEL nor in sacrebleu's
             cache, and cannot be downloaded.
     """
-    return _corpus_score("spbleu", hypotheses, references)
-
-
-def chrf(hypotheses: Sequence[str], references: Sequence[str]) -> float:
-    """chrF2: characters up to 6-grams, no words, beta 2 (Popović 2015). Arguments and errors as in `spbleu`."""
-    return _corpus_score("chrf", hypotheses, references)
-
-
-def chrf_plus_plus(hypotheses: Sequence[str], references: Sequence[str]) -> float:
-    """chrF++: chrF2 with words and pairs of words (Popović 2017). Arguments and errors as in `spbleu`."""
-    return _corpus_score("chrf_plus_plus", hypotheses, references)
-
-
-def bleu(hypotheses: Sequence[str], references: Sequence[str]) -> float:
-    """BLEU with sacrebleu's defaults: 13a tokens, exponential smoothing. Arguments and errors as in `spbleu`."""
-    return _corpus_score("bleu", hypotheses, references)
+    return float(score_of_sums(name, sentence_sums(name, hypotheses, references).sum(axis=0)))
 
 
 def sentence_sums(name: str, hypotheses: Sequence[str], references: Sequence[str]) -> np.ndarray:
-    """Counts of each sentence, [N, P], whose sums over sentences give the corpus score; arguments as in `spbleu`."""
+    """Counts of each sentence, [N, P], whose sum gives the corpus score; arguments and errors of `corpus_score`."""
     if isinstance(hypotheses, str) or isinstance(references, str):
         raise ValueError("hypotheses and references must be lists of sentences")
     if len(hypotheses) != len(references) or not len(hypotheses):
@@ -139,10 +124,6 @@ def flores200_signature() -> str:
 
     model = flores200_model()
     return f"spBLEU(flores200@{_digest(model, model.stat().st_mtime_ns)},sacrebleu {sacrebleu.__version__})"
-
-
-def _corpus_score(name: str, hypotheses: Sequence[str], references: Sequence[str]) -> float:
-    return float(score_of_sums(name, sentence_sums(name, hypotheses, references).sum(axis=0)))
 
 
 @cache

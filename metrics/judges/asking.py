@@ -5,9 +5,9 @@ limits their cost. A reply without the requested form is asked for once more, wi
 prompt; then the question has no value, with the reason. What a model that stops answering leaves open is "not_asked".
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import astuple, dataclass, replace
-from functools import cached_property, partial
+from functools import partial
 from typing import Any, Generic, Literal, TypeVar
 
 from cultureval.judge_prompts.replies import JudgeReplyError
@@ -29,21 +29,12 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class ModelQuestion:
-    """One question.
-
-    Attributes:
-        id: Names it in replies.
-        text: The user's message.
-        system: The system's message; "" sends none.
-        images: Shown before the text.
-        schema: JSON schema of the reply, to which vLLM and SGLang hold it; None leaves the form free.
-    """
+    """One question: its id, the user's message, the system's ("" sends none), and images shown before the text."""
 
     id: str
     text: str
     system: str = ""
     images: Sequence[ItemImage] = ()
-    schema: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True)
@@ -73,40 +64,30 @@ Read = Callable[[ModelQuestion, str], T]  # from a question and its reply to a v
 
 @dataclass(frozen=True)
 class CostEstimate:
-    """The expected number of calls and their cost.
+    """First calls without an answer in the journal, answers in it, cost of the calls, and items that cannot be judged.
 
-    Attributes:
-        calls: First calls without an answer in the journal.
-        known: Answers in the journal.
-        cost: Of the calls, if each reply is readable; in the currency of the settings' prices.
-        most: The same with replies of maximal length and every question asked again.
-        input_tokens: Estimated tokens of these calls' prompts.
-        unusable: Items that cannot be judged.
+    The cost is in the currency of the settings' prices, if each reply is readable.
     """
 
     calls: int = 0
     known: int = 0
     cost: float = 0.0
-    most: float = 0.0
-    input_tokens: int = 0
     unusable: int = 0
 
     def __str__(self) -> str:
-        """`164 calls, about 9,000 tokens of prompts, cost about 0.31, at most 2.4` (without prices: no cost)."""
-        cost = f", cost about {self.cost:.4g}, at most {self.most:.4g}" if self.most else ""
+        """`164 calls (0 more are in the journal), cost about 0.31` (without prices: no cost)."""
+        cost = f", cost about {self.cost:.4g}" if self.cost else ""
         unusable = f"; {self.unusable:,} items cannot be judged" if self.unusable else ""
-        tokens = f", about {self.input_tokens:,} tokens of prompts" if self.input_tokens else ""
-        return f"{self.calls:,} calls ({self.known:,} more are in the journal){tokens}{cost}{unusable}"
+        return f"{self.calls:,} calls ({self.known:,} more are in the journal){cost}{unusable}"
 
     def __add__(self, other: "CostEstimate") -> "CostEstimate":
-        return CostEstimate(*(one + more for one, more in zip(astuple(self), astuple(other), strict=True)))
+        return CostEstimate(*map(sum, zip(astuple(self), astuple(other), strict=True)))
 
 
 class Asker:
     """A model that is asked many questions.
 
     Attributes:
-        failures: Key of an answer that did not come -> the cause.
         stopped: Why no more is asked, as a clause; None while questions go on.
         failed: Whether that is the servers' failure (rather than the budget being spent).
     """
@@ -130,18 +111,15 @@ class Asker:
         about = {name: getattr(settings, name) for name in ("model", "revision", "extra_body")}
         self.journal = journal or open_journal(f"judge-{settings.name}", **about, server=identity.known)
         self.budget = budget or Budget(settings)
-        self.failures: dict[str, str] = {}
         self.stopped: str | None = None
         self.failed = False
-
-    @cached_property
-    def _asking(self) -> Asking:
-        return Asking(self.settings.servers(), self.journal, self.budget, Respondent(self.settings.model))
+        self._failures: dict[str, str] = {}  # key of an answer that did not come -> the cause
+        self._respondent = Respondent(settings.model)
 
     @property
     def served(self) -> str | None:
         """The model's name in its replies; None before the first."""
-        return self._asking.respondent.served
+        return self._respondent.served
 
     def ask(self, questions: Sequence[ModelQuestion], read: Read[T], description: str) -> dict[str, ModelReply[T]]:
         """Asks all questions, which have distinct ids, and once more where a reply has another form.
@@ -164,38 +142,29 @@ class Asker:
     def _ask_once(
         self, questions: Sequence[ModelQuestion], read: Read[T], description: str
     ) -> dict[str, ModelReply[T]]:
-        keys = {one.id: self._key(one) for one in questions}
-        by_key = {keys[one.id]: one for one in questions}
-        self._asking.sizes |= {key: self._size(one) for key, one in by_key.items()}
+        keys = [self._key(one) for one in questions]
+        by_key = dict(zip(keys, questions, strict=True))
+        sizes = {key: self._size(one) for key, one in by_key.items()}
+        asking = Asking(self.settings.servers(), self.journal, self.budget, self._respondent, sizes)
         try:
             if self.stopped is None:
-                ask_all(self._asking, {key: self._request(one) for key, one in by_key.items()}, description, self._note)
+                ask_all(asking, {key: self._request(one) for key, one in by_key.items()}, description, self._note)
         except (ServerError, BudgetSpent) as error:
             self.stopped, self.failed = str(error).rstrip("."), isinstance(error, ServerError)
-        return {one.id: self._reply(one, keys[one.id], read) for one in questions}
+        return {one.id: self._reply(one, key, read) for one, key in zip(questions, keys, strict=True)}
 
     def _note(self, key: str, error: RowError) -> None:
         """Goes on with other questions after one without an answer."""
-        self.failures[key] = error.reason
-
-    def _answer(self, key: str) -> Answer | None:
-        """The journal's answer, which is paid; not one that names another model than this run's replies."""
-        answer = self.journal.get(key)
-        if answer is None or (self.served and answer.get("model") not in (None, self.served)):
-            return None
-        self._asking.pay(key, answer)
-        return answer
+        self._failures[key] = error.reason
 
     def _reply(self, question: ModelQuestion, key: str, read: Read[T]) -> ModelReply[T]:
-        answer = self._answer(key)
-        if answer is None:
-            if key in self.failures:
-                return ModelReply(question.id, None, f"no answer ({self.failures[key]})", "no_answer")
+        answer = self.journal.get(key)
+        if answer is None or (self.served and answer.get("model") not in (None, self.served)):
+            if key in self._failures:
+                return ModelReply(question.id, None, f"no answer ({self._failures[key]})", "no_answer")
             return ModelReply(question.id, None, f"not asked: {self.stopped}", "not_asked", asked=0)
-        completion = answer["completions"][0]
-        found: ModelReply[T] = ModelReply(
-            question.id, None, text=completion["text"], reused=self.journal.earlier(key) is not None
-        )
+        completion, reused = answer["completions"][0], self.journal.earlier(key) is not None
+        found: ModelReply[T] = ModelReply(question.id, None, text=completion["text"], reused=reused)
         if refused := why_refused(answer):
             return replace(found, problem=refused.reason, outcome="refused")
         try:
@@ -206,34 +175,19 @@ class Asker:
 
     def estimate(self, questions: Sequence[ModelQuestion], reply_tokens: int) -> CostEstimate:
         """What asking them would cost with replies of about so many tokens; no call is made."""
-        by_key = {self._key(one): one for one in questions}
-        inputs = [
-            self._size(one).input(self.settings.image_tokens) for key, one in by_key.items() if key not in self.journal
-        ]
-        return CostEstimate(
-            calls=len(inputs),
-            known=len(by_key) - len(inputs),
-            cost=sum(price(self.settings, tokens, reply_tokens) for tokens in inputs),
-            most=2 * sum(price(self.settings, tokens, self.settings.max_tokens) for tokens in inputs),
-            input_tokens=sum(inputs),
-        )
+        new = [self._size(one) for one in questions if self._key(one) not in self.journal]
+        cost = sum(price(self.settings, size.input(self.settings.image_tokens), reply_tokens) for size in new)
+        return CostEstimate(len(new), len(questions) - len(new), cost)
 
     def _size(self, question: ModelQuestion) -> RequestSize:
         text = f"{question.system}\n{question.text}" if question.system else question.text
         return RequestSize(text_tokens(text), len(question.images), self.settings.max_tokens)
 
-    def _fields(self, question: ModelQuestion) -> dict[str, Any]:
-        """What a request has besides messages and model: limits, and the form where the server holds replies to one."""
+    def _fields(self) -> dict[str, Any]:
+        """What a request has besides messages and model."""
         limits = {"temperature": self.settings.temperature, self.settings.max_tokens_name: self.settings.max_tokens}
-        forms: dict[str, dict[str, Any]] = {}
-        if question.schema is not None:
-            held = {"name": "reply", "strict": True, "schema": dict(question.schema)}
-            forms["vllm"] = {"structured_outputs": {"json": dict(question.schema)}}
-            forms["sglang"] = {"response_format": {"type": "json_schema", "json_schema": held}}
-        form = forms.get(self.identity.owner or "", {})
-        return {name: value for name, value in limits.items() if value is not None} | {
-            "extra_body": form | self.settings.extra_body
-        }
+        given = {name: value for name, value in limits.items() if value is not None}
+        return given | {"extra_body": self.settings.extra_body}
 
     def _key(self, question: ModelQuestion) -> str:
         sent = (self.settings.image_format, self.settings.image_max_side)
@@ -241,27 +195,22 @@ class Asker:
             kind="question",
             model={name: getattr(self.settings, name) for name in ("name", "model", "revision")},
             server=self.identity.known,
-            request=self._fields(question),
+            request=self._fields(),
             system=question.system,
             text=question.text,
             images=[*map(image_hash, question.images), *sent] if question.images else None,
         )
 
     def _request(self, question: ModelQuestion) -> Question:
-        fields = self._fields(question)
-
         async def ask(client: OpenAIClient) -> Answer:
-            # Messages are made here, so that only the images of requests in flight are in memory.
-            messages: list[dict[str, Any]] = []
-            if question.system:
-                messages.append({"role": "system", "content": question.system})
+            # Images are encoded here, so that only those of requests in flight are in memory.
             form, side = self.settings.image_format, self.settings.image_max_side
-            parts: list[dict[str, Any]] = [
-                {"type": "image_url", "image_url": {"url": data_url(one, form, side)}} for one in question.images
-            ]
+            urls = [data_url(one, form, side) for one in question.images]
+            parts: list[dict[str, Any]] = [{"type": "image_url", "image_url": {"url": url}} for url in urls]
             content = [*parts, {"type": "text", "text": question.text}] if parts else question.text
-            messages.append({"role": "user", "content": content})
-            answer = await client.chat(model=self.settings.model, messages=messages, **fields)
+            system = [{"role": "system", "content": question.system}] if question.system else []
+            messages = [*system, {"role": "user", "content": content}]
+            answer = await client.chat(model=self.settings.model, messages=messages, **self._fields())
             return answer | {"item": question.id}
 
         return ask

@@ -85,12 +85,6 @@ def metrics_of_judge(judge: str, templates: Iterable[str]) -> tuple[str, ...]:
     return tuple(f"{metric_prefix(judge, row)}_{metric_part(one)}" for row in rows for one in row.criteria)
 
 
-def short_names(templates: Iterable[str]) -> list[str]:
-    """What templates are called in the names of metrics."""
-    rows = map(judge_template, templates)
-    return list(dict.fromkeys(row.short for row in rows))
-
-
 def scales_of_judges(templates: Iterable[str]) -> dict[str, Range]:
     """How the metrics of any judge end, one for each criterion of each template -> the lowest and the highest score."""
     rows = map(judge_template, templates)

@@ -15,7 +15,7 @@ from pathlib import Path
 from cultureval.judge_prompts.replies import PARSER_VERSION, JudgeReplyError, ReplyReading
 from cultureval.judge_prompts.templates import ASKED_AGAIN, NOTICE, JudgeTemplate, judge_template
 from cultureval.metrics.judges.asking import Asker, CostEstimate, ModelQuestion, ModelReply
-from cultureval.metrics.judges.items import ItemImage, JudgeItem, JudgeVerdict
+from cultureval.metrics.judges.items import JudgeItem, JudgeVerdict
 from cultureval.metrics.judges.settings import JudgeSettings, configured_judges
 from cultureval.runtime.data.image_store import PREPARED, decoded
 from cultureval.runtime.servers.data_urls import image_hash
@@ -27,25 +27,16 @@ Verdicts = dict[tuple[str, str], list[JudgeVerdict]]  # (judge, template) -> a v
 
 
 def judge_items(judge: Asker, template: str, items: Sequence[JudgeItem]) -> list[JudgeVerdict]:
-    """Judge items with one judge.
-
-    Args:
-        judge: The judge.
-        template: The judge template's name.
-        items: With distinct ids.
-
-    Returns:
-        A verdict on each item, in order.
-    """
+    """A verdict of one judge, by a template's name, on each item, in their order; items have distinct ids."""
     row = judge_template(template)
     prepared = [_prepared(judge.settings, row, item) for item in items]
-    questions = [one for one in prepared if isinstance(one, ModelQuestion)]
 
     def read(question: ModelQuestion, reply: str) -> ReplyReading:
         if "</think>" in question.text and "</think>" in reply:
             raise JudgeReplyError("the prompt holds </think>, and so does the reply: it may quote the prompt")
         return row.read(reply)
 
+    questions = [one for one in prepared if isinstance(one, ModelQuestion)]
     replies = judge.ask(questions, read, f"judge {judge.settings.name} ({row.short})")
     return [_verdict(replies[one.id]) if isinstance(one, ModelQuestion) else one for one in prepared]
 
@@ -101,42 +92,24 @@ def _prepared(settings: JudgeSettings, template: JudgeTemplate, item: JudgeItem)
         problem = f"the judge {settings.name} takes no images"
     try:
         for image in images:
-            _check_image(image)
+            if isinstance(image, bytes | str | Path):
+                decoded(image if isinstance(image, bytes) else Path(image).read_bytes())
+            else:
+                image_hash(image)
     except (ValueError, OSError) as error:
-        problem = problem or f"an image cannot be shown: it {error}"
+        problem = problem or f"an image cannot be shown ({error})"
     if problem:
         return JudgeVerdict(item.id, outcome="unusable", reason=problem)
     return ModelQuestion(item.id, template.prompt(item.slots, settings.delimit), images=images)
 
 
-def _check_image(image: ItemImage) -> None:
-    """Raises a ValueError or OSError for an image that does not decode or is too large."""
-    if isinstance(image, str | Path):
-        if not Path(image).is_file():
-            raise ValueError(f"is missing: {image}")
-        image = Path(image).read_bytes()
-    if isinstance(image, bytes):
-        decoded(image)
-    else:
-        image_hash(image)
-
-
 def _verdict(reply: ModelReply[ReplyReading]) -> JudgeVerdict:
-    found = reply.value or ReplyReading()
-    reason = reply.problem
+    found, reason = reply.value or ReplyReading(), reply.problem
     if reply.outcome == "malformed":
         reason = f"malformed reply, asked {reply.asked} times: {reason}"
-    return JudgeVerdict(
-        item=reply.id,
-        scores=found.scores,
-        label=found.label,
-        notes=found.notes,
-        outcome="scored" if reply.outcome == "read" else reply.outcome,
-        reason=reason,
-        reply=reply.text or None,
-        asked=reply.asked,
-        reused=reply.reused,
-    )
+    outcome = "scored" if reply.outcome == "read" else reply.outcome
+    about = (outcome, reason, reply.text or None, reply.asked, reply.reused)
+    return JudgeVerdict(reply.id, found.scores, found.label, found.notes, *about)
 
 
 def judge_signature(settings: JudgeSettings, template: JudgeTemplate, identity: ServerIdentity | None) -> str:

@@ -6,7 +6,7 @@ shown if the template shows images. `cultureval judge` reads the same from saved
 """
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -18,34 +18,18 @@ from cultureval.judge_prompts.replies import LOWEST
 from cultureval.judge_prompts.templates import JudgeTemplate, judge_template, templates_beside
 from cultureval.metrics.declared import DEN, Declared
 from cultureval.metrics.judges.asking import Asker
-from cultureval.metrics.judges.items import (
-    JudgeItem,
-    JudgeVerdict,
-    item_of,
-    lines_about,
-    metric_part,
-    metric_prefix,
-    record_of,
-)
-from cultureval.metrics.judges.judge import Verdicts, judge_signature, judge_with_all, takes
+from cultureval.metrics.judges.items import JudgeVerdict, item_of, lines_about, metric_part, metric_prefix, row_metrics
+from cultureval.metrics.judges.judge import Verdicts, judge_with_all, signatures_of_judges, takes
 from cultureval.metrics.judges.settings import JudgeSettings, configured_judges
-from cultureval.metrics.lighteval.row_scores import (
-    Column,
-    Columns,
-    DenColumn,
-    Kept,
-    ScoreColumn,
-    SharedPass,
-    TaskScore,
-    batched_metric,
-    final_text,
-)
+from cultureval.metrics.lighteval.row_scores import Columns, final_text, pass_metrics
 from cultureval.runtime.doc_fields import specific_of
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.servers.costs import Budget
-from cultureval.runtime.servers.identity import identity_in_run, known_identity
+from cultureval.runtime.servers.identity import identity_in_run
 
 logger = logging.getLogger(__name__)
+
+_BUDGETS: dict[str, Budget] = {}  # one a judge, for all tasks of a run
 
 
 def judge_metrics(*templates: str) -> list[SampleLevelMetric]:
@@ -63,20 +47,17 @@ def judge_metrics(*templates: str) -> list[SampleLevelMetric]:
     judges, rows = configured_judges(), [judge_template(name) for name in templates]
     for judge in judges:
         judge.servers()  # raises for a missing key now, not after the model has answered
-    shared = SharedPass(partial(_columns, judges, rows))
-    metrics = []
-    for judge, template in _pairs(judges, rows):
-        prefix, definition = metric_prefix(judge.name, template), partial(_definition, judge, template)
-        metrics.append(batched_metric(prefix, Column(prefix, shared, definition), Kept()))
-        for criterion in criteria_of_group(template):
-            name = f"{prefix}_{metric_part(criterion)}"
-            score = TaskScore(name, Declared(range=(LOWEST, float(template.top(criterion)))))
-            metrics.append(batched_metric(name, ScoreColumn(name, shared, definition), score))
-            applies = DenColumn(name + DEN, shared, definition)
-            den = float(criterion in template.criteria)
-            applies.unanswered = lambda _, found={name: den}: found
-            metrics.append(batched_metric(name + DEN, applies, Kept()))
-    return metrics
+    pairs = {metric_prefix(one.name, row): (one, row) for one in judges for row in rows if takes(one, row)}
+    declared = {
+        f"{prefix}_{metric_part(criterion)}": Declared(range=(LOWEST, float(row.top(criterion))))
+        for prefix, (_, row) in pairs.items()
+        for criterion in criteria_of_group(row)
+    }
+    asked = {f"{prefix}_{metric_part(one)}" for prefix, (_, row) in pairs.items() for one in row.criteria}
+    absent = dict.fromkeys(declared.keys() - asked, 0.0)
+    compute = partial(_columns, judges, rows, pairs, absent)
+    definition = partial(_signatures, templates)
+    return pass_metrics(declared, compute, definition, [*absent], lambda _: absent, details=[*pairs])
 
 
 def criteria_of_group(template: JudgeTemplate) -> tuple[str, ...]:
@@ -89,29 +70,25 @@ def criteria_of_group(template: JudgeTemplate) -> tuple[str, ...]:
     return tuple(dict.fromkeys(criterion for row in alike for criterion in row.criteria))
 
 
-def _pairs(
-    judges: Sequence[JudgeSettings], templates: Sequence[JudgeTemplate]
-) -> list[tuple[JudgeSettings, JudgeTemplate]]:
-    return [(judge, row) for judge in judges for row in templates if takes(judge, row)]
-
-
-def _definition(judge: JudgeSettings, template: JudgeTemplate) -> str:
-    return judge_signature(judge, template, known_identity(judge))
+def _signatures(templates: Sequence[str]) -> str:
+    return str(signatures_of_judges(*templates))
 
 
 def _columns(
-    judges: Sequence[JudgeSettings], templates: Sequence[JudgeTemplate], docs: list[Doc], responses: list[ModelResponse]
+    judges: Sequence[JudgeSettings],
+    templates: Sequence[JudgeTemplate],
+    pairs: Mapping[str, tuple[JudgeSettings, JudgeTemplate]],
+    absent: Mapping[str, float],
+    docs: list[Doc],
+    responses: list[ModelResponse],
 ) -> Columns:
-    """A column for each metric of the judges: verdicts, scores (nan: none), and how often rows count."""
+    """A column for each metric of the judges: verdicts, and scores (nan: none)."""
     verdicts = _verdicts(judges, templates, docs, responses)
-    columns: dict[str, list[Any]] = {}
-    for judge, template in _pairs(judges, templates):
-        prefix, found = metric_prefix(judge.name, template), verdicts[judge.name, template.name]
-        columns[prefix] = [record_of(one) for one in found]
-        for criterion in criteria_of_group(template):
-            name = f"{prefix}_{metric_part(criterion)}"
-            columns[name] = [one.scores.get(criterion, float("nan")) for one in found]
-            columns[name + DEN] = [float(criterion in template.criteria)] * len(found)
+    columns: dict[str, list[Any]] = {name + DEN: [0.0] * len(docs) for name in absent}
+    for prefix, (judge, template) in pairs.items():
+        criteria = criteria_of_group(template)
+        rows = [row_metrics(prefix, criteria, verdict) for verdict in verdicts[judge.name, template.name]]
+        columns |= {name: [row[name] for row in rows] for name in rows[0]}
     return columns
 
 
@@ -119,45 +96,34 @@ def _verdicts(
     judges: Sequence[JudgeSettings], templates: Sequence[JudgeTemplate], docs: list[Doc], responses: list[ModelResponse]
 ) -> Verdicts:
     """Judge a task's replies with all judges, and log unscored items."""
-    questions = {row.name: _items(row, docs, responses) for row in templates}
+    answered = [
+        (f"{doc.task_name}/{doc.id}", doc, final_text(response) or "")
+        for doc, response in zip(docs, responses, strict=True)
+    ]
+    questions = {
+        row.name: [
+            item_of(name, specific_of(doc)["judge"]["slots"], row, reply, doc.images or ())
+            for name, doc, reply in answered
+        ]
+        for row in templates
+    }
     found: Verdicts = {}
     askers: dict[str, Asker] = {}
     for judge in judges:
+        budget = _BUDGETS.setdefault(judge.model_dump_json(), Budget(judge))
         try:
-            identity = identity_in_run(f"The judge {judge.name}", judge)
-            askers[judge.name] = Asker(judge, identity, budget=_budget(judge))
+            askers[judge.name] = Asker(judge, identity_in_run(f"The judge {judge.name}", judge), budget=budget)
         except CulturevalError as error:  # the answers are there, and shall be saved
             logger.error("%s", error)
-            for row in templates:
-                reason = f"not asked: {error}"
-                unasked = [JudgeVerdict(one.id, outcome="not_asked", reason=reason) for one in questions[row.name]]
-                found[judge.name, row.name] = unasked
+            for name, items in questions.items():
+                found[judge.name, name] = [
+                    JudgeVerdict(one.id, outcome="not_asked", reason=f"not asked: {error}") for one in items
+                ]
     found |= judge_with_all(askers, questions)
-    for (name, template_name), verdicts in found.items():
+    for (name, template), verdicts in found.items():
         for line in lines_about(verdicts):
-            logger.warning("%s, judge %s, %s: %s", docs[0].task_name, name, template_name, line)
+            logger.warning("%s, judge %s, %s: %s", docs[0].task_name, name, template, line)
     if stopped := "; ".join(judge.stopped for judge in askers.values() if judge.stopped):
         again = "Run `cultureval judge` on the results to continue."
         logger.error("%s; the remaining items are unscored. %s", stopped, again)
     return found
-
-
-def _items(template: JudgeTemplate, docs: list[Doc], responses: list[ModelResponse]) -> list[JudgeItem]:
-    return [
-        item_of(
-            f"{doc.task_name}/{doc.id}",
-            specific_of(doc)["judge"]["slots"],
-            template,
-            final_text(response) or "",
-            doc.images or (),
-        )
-        for doc, response in zip(docs, responses, strict=True)
-    ]
-
-
-_BUDGETS: dict[str, Budget] = {}
-
-
-def _budget(judge: JudgeSettings) -> Budget:
-    """One budget for all tasks of a run."""
-    return _BUDGETS.setdefault(judge.model_dump_json(), Budget(judge))

@@ -8,17 +8,15 @@ import re
 from collections.abc import Iterable
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pydantic import ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from cultureval.runtime.errors import CulturevalError, all_of, wrong_settings
-from cultureval.runtime.model_settings import refuse_unknown
+from cultureval.runtime.model_settings import read_yaml, refuse_unknown
+from cultureval.runtime.servers.identity import ServerIdentity, identify
 from cultureval.runtime.servers.settings import ServedModel, openai_base_url
 from cultureval.runtime.settings import current_settings
-
-if TYPE_CHECKING:
-    from cultureval.runtime.servers.identity import ServerIdentity
 
 
 class JudgeSettings(ServedModel):
@@ -86,12 +84,14 @@ def find_judges(names: Iterable[str]) -> list[JudgeSettings]:
     Raises:
         CulturevalError: A file cannot be read, a setting is wrong, or two judges have one name.
     """
-    judges = [_judge(name.strip()) for name in names if name.strip()]
-    names_of = [judge.name for judge in judges]
-    for name in names_of:
-        if names_of.count(name) > 1:
-            raise CulturevalError(f"Two judges are called {name!r}: give each a different `name`.")
-    return judges
+    judges: dict[str, JudgeSettings] = {}
+    for name in filter(None, map(str.strip, names)):
+        is_file = name.endswith((".yaml", ".yml"))
+        values = read_yaml(Path(name), "The judge's settings") if is_file else {"model": name}
+        judge = _checked(values | current_settings().judge_settings, name)
+        if judges.setdefault(judge.name, judge) is not judge:
+            raise CulturevalError(f"Two judges are called {judge.name!r}: give each a different `name`.")
+    return list(judges.values())
 
 
 def find_one_judge(option: str, name: str) -> JudgeSettings:
@@ -102,14 +102,8 @@ def find_one_judge(option: str, name: str) -> JudgeSettings:
     return found[0]
 
 
-def judge_identity(settings: JudgeSettings) -> "ServerIdentity":
-    """What a judge's servers list of its model.
-
-    Raises:
-        CulturevalError: None of the servers answers, or they serve different models.
-    """
-    from cultureval.runtime.servers.identity import identify
-
+def judge_identity(settings: JudgeSettings) -> ServerIdentity:
+    """What a judge's servers list of its model; a CulturevalError where none answers, or they list different ones."""
     return identify(f"The judge {settings.name}", settings)
 
 
@@ -138,23 +132,6 @@ def _check_judge(judge: JudgeSettings) -> None:
         judge_identity(judge)
     except CulturevalError as error:
         raise CulturevalError(f"{error} --skip-unscorable leaves the judge's scores out.") from None
-
-
-def _judge(name: str) -> JudgeSettings:
-    of_all = current_settings().judge_settings
-    if not name.endswith((".yaml", ".yml")):
-        return _checked({"model": name} | of_all, f"the judge {name}")
-    import yaml
-
-    try:
-        content = yaml.safe_load(Path(name).read_text(encoding="utf-8"))
-    except FileNotFoundError as error:
-        raise CulturevalError(f"{name}: no such file (settings of a judge or a model that writes).") from error
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        raise CulturevalError(f"The judge's settings {name!r} cannot be read: {error}") from error
-    if not isinstance(content, dict):
-        raise CulturevalError(f"The judge's settings {name!r} must be lines `name: value`, of one judge a file.")
-    return _checked(content | of_all, name)
 
 
 def _checked(values: dict[str, Any], where: str) -> JudgeSettings:

@@ -12,7 +12,7 @@ aggregators return a dict.
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any, Generic, Self, TypeVar
+from typing import Any, Self
 
 import numpy as np
 from lighteval.metrics.metrics_corpus import CorpusLevelComputation
@@ -32,7 +32,6 @@ from cultureval.runtime.patches.lighteval.group_averages import (
     StandardError,
 )
 
-Result = TypeVar("Result")
 Columns = dict[str, Any]  # name -> a value of each row, in a list or an array
 ScoreReplies = Callable[[list[Doc], list[str]], Columns]
 ScoreAnswers = Callable[[list[Doc], list[ModelResponse]], Columns]
@@ -67,7 +66,6 @@ class TaskScore(CorpusLevelComputation):
 
     def __init__(self, name: str, declared: Declared) -> None:
         self.name, self.declared = name, declared
-        self.names: tuple[str, ...] = (name,)  # of its values, without their errors
 
     def compute_corpus(self, items: list[RowScore]) -> dict[str, float]:
         """Both, always present: LightEval expects the same keys of all subsets.
@@ -97,51 +95,39 @@ class TaskScore(CorpusLevelComputation):
 class Kept(CorpusLevelComputation):
     """A column that is in the details alone: nothing is made of it."""
 
-    names = ()
-
     def compute_corpus(self, items: list[Any]) -> dict[str, float]:
         """No value of LightEval's results."""
         return {}
 
 
-class SharedPass(Generic[Result]):
+class SharedPass:
     """One computation for several metrics of a task, run when the first of them needs it.
 
     LightEval calls each batched metric in turn, with the same list of responses, and has no batched metric with several
-    names. The result is kept until every metric has read it.
+    names.
     """
 
-    def __init__(self, compute: Callable[[list[Doc], list[ModelResponse]], Result]) -> None:
+    def __init__(self, compute: ScoreAnswers) -> None:
         self._compute = compute
-        self._metrics, self._reads = 0, 0
-        self._kept: tuple[list[ModelResponse], Result] | None = None
+        self._kept: tuple[list[ModelResponse], Columns] | None = None
 
-    def joined(self) -> Self:
-        """This pass, registered for one more metric."""
-        self._metrics += 1
-        return self
-
-    def result(self, docs: list[Doc], responses: list[ModelResponse]) -> Result:
+    def result(self, docs: list[Doc], responses: list[ModelResponse]) -> Columns:
         """The result of `compute`; computed again only for another list of responses."""
         if self._kept is None or self._kept[0] is not responses:
-            self._kept, self._reads = (responses, self._compute(docs, responses)), 0
-        result = self._kept[1]
-        self._reads += 1
-        if self._reads == self._metrics:
-            self._kept = None
-        return result
+            self._kept = responses, self._compute(docs, responses)
+        return self._kept[1]
 
 
 class Column(SampleLevelComputation):
     """One column of a shared pass; batched: gets all Docs and responses of a task."""
 
-    def __init__(self, name: str, shared: SharedPass[Columns], definition: str | Callable[[], str]) -> None:
+    def __init__(self, name: str, shared: SharedPass, definition: str | Callable[[], str]) -> None:
         """Prepare a column.
 
         Args:
             definition: Everything that the values depend on, for LightEval's results.
         """
-        self.name, self.shared, self.definition = name, shared.joined(), definition
+        self.name, self.shared, self.definition = name, shared, definition
 
     def compute(self, docs: list[Doc], responses: list[ModelResponse], **kwargs: object) -> list[Any]:
         """The values of all rows, in order."""
@@ -170,7 +156,12 @@ class ScoreColumn(Column):
 class DenColumn(Column):
     """How often rows count in one metric."""
 
-    unanswered: Weights | None = None
+    def __init__(
+        self, name: str, shared: SharedPass, definition: str | Callable[[], str], unanswered: Weights | None
+    ) -> None:
+        """Prepare the column of a metric; `unanswered` says how often rows without an answer count."""
+        super().__init__(name, shared, definition)
+        self.unanswered = unanswered
 
     def weight(self, doc: Doc) -> float:
         """How often a row without an answer counts."""
@@ -185,6 +176,8 @@ def pass_metrics(
     unanswered: Weights | None = None,
     category: SamplingMethod = SamplingMethod.GENERATIVE,
     score_column: type[ScoreColumn] = ScoreColumn,
+    task_score: type[TaskScore] = TaskScore,
+    details: Sequence[str] = (),
 ) -> list[SampleLevelMetric]:
     """The metrics of one pass over a task's answers.
 
@@ -195,20 +188,20 @@ def pass_metrics(
         weighted: Those that do not count every row once.
         unanswered: How often a row without an answer counts in these, 1 where it does not say.
         score_column: For columns that need more of a response, or refuse docs.
+        task_score: For scores that results have more values of.
+        details: Names of further columns, which are in the details alone.
     """
     shared, metrics = SharedPass(compute), []
+    kept = [Column(name, shared, definition) for name in details]
     for name, of_metric in declared.items():
         score = score_column(name, shared, definition)
         better = of_metric.higher_is_better
-        metrics.append(batched_metric(name, score, TaskScore(name, of_metric), better, category))
-        kept: list[Column] = []
+        metrics.append(batched_metric(name, score, task_score(name, of_metric), better, category))
         if name in weighted:
-            kept.append(DenColumn(name + DEN, shared, definition))
-            kept[-1].unanswered = unanswered
+            kept.append(DenColumn(name + DEN, shared, definition, unanswered))
         if of_metric.of_sums:
             kept.append(Column(name + SUMS, shared, definition))
-        metrics += [batched_metric(one.name, one, Kept(), category=category) for one in kept]
-    return metrics
+    return metrics + [batched_metric(one.name, one, Kept(), category=category) for one in kept]
 
 
 def reply_metrics(declared: Metrics, score: ScoreReplies, definition: str | Callable[[], str]) -> list[Any]:

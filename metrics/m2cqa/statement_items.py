@@ -1,6 +1,5 @@
-"""M2CQA's items: group verdicts on statements by item, and what their rates are made of."""
+"""M2CQA's items of three statements, and what their rates are made of."""
 
-import logging
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -13,9 +12,6 @@ from cultureval.metrics.m2cqa.counterfactual import (
     ratios_of_counts,
 )
 from cultureval.metrics.m2cqa.names import CFHR, CFHR_VALID_ONLY, CONTRASTIVE_INSTABILITY, F1, Profile
-from cultureval.runtime.errors import CulturevalError
-
-logger = logging.getLogger(__name__)
 
 ROLES = ("q_plus", "q_minus_1", "q_minus_2")
 CONDITIONAL = (CFHR, CFHR_VALID_ONLY, CONTRASTIVE_INSTABILITY)  # rates whose denominators the outputs decide on
@@ -36,46 +32,12 @@ class Statement(NamedTuple):
     verdict: str
 
 
-def item_verdicts(statements: Sequence[Statement], rows_of_task: int) -> tuple[list[str], np.ndarray]:
-    """Group verdicts by item.
-
-    Args:
-        statements: In LightEval's order.
-        rows_of_task: Number of statements of the task. With fewer (a LightEval limit), an incomplete last item is
-            excluded with a warning.
-
-    Returns:
-        (ids of the N items in order of first appearance, their verdicts [N, 3] in the order of `ROLES`).
-
-    Raises:
-        ValueError: There is no statement.
-        CulturevalError: An item has a missing or duplicated statement, or a bad verdict; the message names the item.
-    """
-    if not statements:
-        raise ValueError("there is no statement")
-    items: dict[str, dict[str, str]] = {}
-    for item_id, role, verdict in statements:
-        roles = items.setdefault(item_id, {})
-        if role not in ROLES or verdict not in WORDS.values():
-            raise CulturevalError(f"M2CQA: the item {item_id!r} has a statement {role!r} with verdict {verdict!r}.")
-        if role in roles:
-            raise CulturevalError(f"M2CQA: the item {item_id!r} has a duplicated statement {role}.")
-        roles[role] = verdict
-    last = next(reversed(items), None)
-    if len(statements) < rows_of_task and last is not None and len(items[last]) < len(ROLES):
-        logger.warning("M2CQA: the limit cuts the item %r, which is excluded from the scores.", last)
-        del items[last]
-    for item_id, roles in items.items():
-        if missing := [role for role in ROLES if role not in roles]:
-            raise CulturevalError(f"M2CQA: the item {item_id!r} lacks its statement {' and '.join(missing)}.")
-    table = [[roles[role] for role in ROLES] for roles in items.values()]
-    return list(items), np.array(table, dtype=str).reshape(-1, len(ROLES))
-
-
 def item_columns(
     statements: Sequence[Statement],
 ) -> dict[str, tuple[list[float], list[float], list[list[float] | None]]]:
-    """What the rates of items are made of, in the rows of their true statements; items that lack a statement count not.
+    """What the rates of items are made of, in the rows of their true statements.
+
+    An item that lacks a statement, as the last one where LightEval's limit cuts it, does not count.
 
     A rate's score is the sum of score times count over rows, divided by the sum of counts. An item that an unreadable
     output keeps out of a rate (CFHR counts only items with a right Q+) counts once and has no score; where that is all
@@ -94,7 +56,7 @@ def item_columns(
     places = np.array([[rows[role] for role in ROLES] for rows in whole], int).reshape(-1, len(ROLES))
     verdicts = np.array([statement.verdict for statement in statements])[places]
     unread = verdicts == WORDS[None]
-    counts = item_counts(*right_judgements(verdicts), unread).astype(np.float64)
+    counts = item_counts(verdicts[:, 0] == WORDS[True], verdicts[:, 1:] == WORDS[False], unread).astype(np.float64)
     found = {}
     for rate, (part, total) in ratios_of_counts(counts, len(ROLES) - 1).items():
         unreadable = unread[:, 0] if rate == CFHR else unread.any(axis=1)  # what decides on a place in the denominator
@@ -114,8 +76,3 @@ def _in_rows(
     for place, score, den, own in zip(places, scores, dens, sums, strict=True):
         all_scores[place], all_dens[place], all_sums[place] = float(score), float(den), own
     return all_scores, all_dens, all_sums
-
-
-def right_judgements(verdicts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Correct verdicts: Q+ judged true, bool[N], and Q- judged false, bool[N, 2]; invalid is wrong in both."""
-    return verdicts[:, 0] == "true", verdicts[:, 1:] == "false"

@@ -24,7 +24,7 @@ _DELETED = f"{INVISIBLE}\u0640\u064b-\u065f\u0670"
 _QUOTES = "\"'`*\u2018-\u201f\u00ab\u00bb\u2039\u203a"
 _NOISE = re.compile(f"[{_DELETED}{_QUOTES}]+")
 _LETTERS = str.maketrans("أإآٱىیةک", "ااااييهك")
-_NUMBER = re.compile(r"(?<![\w.])([1-3])(?!\w|\.\d)")  # of a statement, in the joint form
+_NUMBER = re.compile(r"(?<![\w.])([1-3١-٣])(?!\w|\.\d)")  # of a statement, in the joint form
 
 
 def normalise(text: str) -> str:
@@ -42,24 +42,15 @@ _EVIDENCE = {"en": "Evidence", "ar": normalise("الدليل")}
 _REASONING = {"en": "Thinking Steps", "ar": normalise("خطوات التفكير")}
 _STRICT_WORDS = {"en": "true false", "msa": "صحيح خطا", "ajp": "صحيح صح خطا غلط", "arz": "صحيح صح خطا غلط"}
 _TRUE = frozenset("true صحيح صحيحه صح".split())
-_WORDS = ("true", "false", "صحيحه", "صحيح", "صح", "خطا", "خاطئه", "خاطئ", "غلط", "غير صحيحه", "غير صحيح")  # lenient
-_ANY = "|".join(sorted(_WORDS, key=len, reverse=True))
+_ANY = "غير صحيحه|غير صحيح|صحيحه|صحيح|صح|خاطئه|خاطئ|خطا|غلط|true|false"  # of the lenient profile, the longest first
 _BOX = re.compile(r"\\boxed ?\{ ?(?:\\text ?\{ ?)?([^{}\\]{1,30})\}{1,2}")
-_VERDICT = re.compile(rf"(?<!\w)(?:[وف]|او )?({_ANY})(?!\w)", re.IGNORECASE)
-# What states a verdict in the lenient profile; doubts and conditions in its sentence, before a reason, make it none.
+_ALONE = re.compile(rf"[<(\[]? ?(?P<verdict>{_ANY}) ?[>)\]]? ?[.!،,]?", re.IGNORECASE)
 _SHORTER = "|".join(("final answer", normalise("الجواب النهائي"), normalise("الإجابة النهائية")))
+# What states a verdict in the lenient profile; a choice of two words ("True or False") is none.
 _STATED = re.compile(
     rf"(?:{_HEAD['en']}|{_HEAD['ar']}|(?<!\w)(?:{_SHORTER})(?= ?[:=])) ?[:=]? ?[<(\[{{]? ?"
-    rf"(?P<verdict>{_ANY})(?!\w)(?=(?P<rest>.{{0,200}}))",
+    rf"(?P<verdict>{_ANY})(?!\w| ?/| (?:or|ام|او) )",
     re.IGNORECASE,
-)
-_DOUBT = re.compile(
-    r" ?/|.*(?<!\w)(?:if|unless|provided|part(?:ly|ially)|maybe|perhaps|not sure|unsure|اذا|لو|بشرط|جزئي\w*|"
-    r"ربما|نوعا ما|احيانا)(?!\w)",
-    re.IGNORECASE,
-)
-_REASON = re.compile(
-    rf"(?<!\w)(?:because|since|as|evidence|that|لان\w*|حيث|بسبب|{_EVIDENCE['ar']})(?!\w)", re.IGNORECASE
 )
 
 
@@ -74,8 +65,7 @@ def parse_verdict(text: str, prompt: Prompt, language: Language, profile: Profil
         profile: "strict", the paper's rule: the complete output has the required format. "lenient": also an output
             that is a verdict and nothing more, or the phrase that was asked for with a verdict anywhere (or "Final
             answer: True", or a LaTeX box), with further inflections of the Arabic words. If there are several, that of
-            answer_reason is the first and that of reason_first the last, and others must agree. None is read if another
-            verdict follows, or its sentence doubts it ("partly", "if"), before a reason.
+            answer_reason is the first and that of reason_first the last, and others must agree.
             "organisers": as ImageEval 2026 reads submissions (`organisers_verdict`).
 
     Returns:
@@ -84,11 +74,8 @@ def parse_verdict(text: str, prompt: Prompt, language: Language, profile: Profil
     Raises:
         ValueError: An unknown prompt, language or profile.
     """
-    for name, value, known in (
-        ("prompt", prompt, Prompt),
-        ("language", language, Language),
-        ("profile", profile, Profile),
-    ):
+    named = {"prompt": (prompt, Prompt), "language": (language, Language), "profile": (profile, Profile)}
+    for name, (value, known) in named.items():
         if value not in get_args(known):
             raise ValueError(f"{name} {value!r} is not one of {', '.join(get_args(known))}")
     if profile == "organisers":
@@ -101,20 +88,12 @@ def parse_verdict(text: str, prompt: Prompt, language: Language, profile: Profil
 
 def _lenient(output: str, prompt: Prompt) -> bool | None:
     output = _BOX.sub(rf"{_HEAD['en']}: \1", output)
-    if alone := re.fullmatch(rf"[<(\[]? ?({_ANY}) ?[>)\]]? ?[.!،,]?", output, re.IGNORECASE):
-        return _truth(alone[1])
-    found = [_stated(one, prompt) for one in _STATED.finditer(output)]
+    if alone := _ALONE.fullmatch(output):
+        return _truth(alone["verdict"])
+    found = [_truth(one["verdict"]) for one in _STATED.finditer(output)]
     if prompt in ("answer_reason", "reason_first"):
-        return found[0 if prompt == "answer_reason" else -1] if found else None
+        found = found[:1] if prompt == "answer_reason" else found[-1:]
     return found[0] if len(set(found)) == 1 else None
-
-
-def _stated(match: re.Match[str], prompt: Prompt) -> bool | None:
-    """The verdict of a phrase; None where what follows it, up to a reason, contradicts or doubts it."""
-    verdict, rest = _truth(match["verdict"]), _REASON.split(match["rest"], maxsplit=1)[0]
-    sentence = re.split("[.!?؟؛;]", rest, maxsplit=1)[0]
-    further = _VERDICT.findall(sentence if prompt == "answer_reason" else rest)
-    return None if _DOUBT.match(sentence) or any(_truth(one) != verdict for one in further) else verdict
 
 
 @cache
@@ -167,17 +146,11 @@ def chosen_statement(text: str) -> int | None:
     comparable with those of independent verdicts (overview of ImageEval 2026, arXiv 2608.30475).
 
     Args:
-        text: The output. Digits of any script count; prose around the number does too, as long as no second one of
+        text: The output. Arabic digits count; prose around the number does too, as long as no second one of
             the three numbers is in it ("2", "Statement 2.", "الجواب: ٢").
 
     Returns:
         0, 1 or 2; None without a number from 1 to 3, or with different ones.
     """
-    plain = "".join(_digit(letter) for letter in unicodedata.normalize("NFKC", text))
-    found = {int(number) for number in _NUMBER.findall(plain)}
+    found = {int(number) for number in _NUMBER.findall(unicodedata.normalize("NFKC", text))}
     return found.pop() - 1 if len(found) == 1 else None
-
-
-def _digit(letter: str) -> str:
-    value = unicodedata.digit(letter, None)
-    return letter if value is None else str(value)

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cultureval.metrics.alqasida.countries import COUNTRY_NAMES
+from cultureval.metrics.alqasida.names import COUNTRY_NAMES
 from cultureval.samples.tiny_models.text_parts import CORPUS, WORDPIECE_SPECIAL
 
 if TYPE_CHECKING:

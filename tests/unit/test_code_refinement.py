@@ -67,25 +67,6 @@ def test_changed_arabic_counts_in_every_way_of_writing_the_columns(style):
         ("`nisab`", "`nisap`"),
         ("`nisab`", "النصاب"),
         ("40 جملا", "41 جملا"),
-        ("فأعد ٠", "فأعد ١"),  # Arabic digits are numbers
-        ("(من `amounts`)", "من `amounts`"),
-        ("ل 40", "ل40"),
-        ("    وإلا", "     وإلا"),
-        ("وإلا فأعد", "وإلا  فأعد"),
-        ("وإلا فأعد", "وإلا\u00a0فأعد"),
-        ("وإلا فأعد", "وإلا\u061c فأعد"),  # an invisible mark
-        ("وإلا فأعد", "وإلا\u202e فأعد"),
-        ("0.\n", "0.  \n"),
-        ("].\n\n", "].\n"),
-        ("أو 0.\n", "أو 0.\n    أعد العدد.\n"),
-        ("    وإلا فأعد ٠ أو 0.\n", "    \u27e8\u2026\u27e9 ٠ \u27e8\u2026\u27e9 0.\n"),
-        ("وإلا فأعد", ""),
-        ("وإلا فأعد", "،"),  # punctuation or a vowel mark alone is no word
-        ("وإلا فأعد", "\u064b"),
-        ("٣٫٥", "٣٬٥"),
-        ("[1، 2]", "[1٫ 2]"),
-        ("النسبة", "النسبة٪"),
-        ("النسبة", "﷼"),
         ("zakat([", "zakat( ["),
         ("    'شاة'", "    'ناقة'"),
         ('    """\n', '    """\n    import os\n'),
@@ -93,7 +74,7 @@ def test_changed_arabic_counts_in_every_way_of_writing_the_columns(style):
         ("0.\n", '0."""\n    """و\n'),
     ],
 )
-def test_any_other_change_goes_to_review_with_the_sources_prompt(change):
+def test_a_change_of_code_numbers_or_examples_goes_to_review_with_the_sources_prompt(change):
     edited = FUNCTION.replace(*change)
     assert edited != FUNCTION
     found = outcome(FUNCTION, reply_of(edited))
@@ -106,9 +87,9 @@ def test_replies_without_the_columns_are_refused(text):
         read_proposal(text)
 
 
-def test_people_decide_and_are_held_to_the_lenient_rule():
+def test_people_decide_and_are_held_to_the_same_rule():
     loose = FUNCTION.replace("ل 40 جملا، (من `amounts`).", "(من `amounts`) لـ40 جملًا.")
-    waiting = [outcome(FUNCTION, reply_of(loose))]
+    waiting = [outcome(FUNCTION, reply_of(loose, "yes"))]
     row = {"task_id": "HumanEval/1", "proposed": loose.replace("\n", "\r\n"), "verdict": "Accept"}
     assert with_reviews(waiting, [row])[0].prompt == loose
     assert with_reviews(waiting, [row | {"verdict": "keep"}])[0].outcome == "unchanged"

@@ -6,7 +6,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cultureval.metrics.alqasida import dialect_models
-from cultureval.metrics.alqasida.countries import COUNTRIES, COUNTRY_NAMES, REGIONS
 from cultureval.metrics.alqasida.dialect import (
     PROFILES,
     SCORES,
@@ -16,13 +15,13 @@ from cultureval.metrics.alqasida.dialect import (
     read_completion,
     remove_prompt_copies,
     score_completions,
-    without_urls_and_latin,
 )
 from cultureval.metrics.alqasida.dialect_models import (
     DialectModels,
     configured_models,
     models_signature,
 )
+from cultureval.metrics.alqasida.names import COUNTRIES, COUNTRY_NAMES, REGIONS
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.settings import variable_of
 from cultureval.samples.tiny_models.classifiers import build_tiny_aldi, build_tiny_language_model, build_tiny_nadi
@@ -96,29 +95,15 @@ def test_prompt_copies(prompt, completion, left):
 @given(st.text(max_size=20), st.text(max_size=60))
 def test_profiles_read_anything(prompt, completion):
     assert "\n" not in remove_prompt_copies(prompt, completion)
-    for profile in PROFILES:
-        reading = read_completion(profile, prompt, completion)
-        assert reading is None or not reading.weights or sum(reading.weights) == pytest.approx(1)
-        assert profile == "released" or reading is not None
-
-
-def test_the_clean_profile_keeps_lines_apart_and_shows_aldi_arabic_only():
-    text = "سؤال؟\nشوف https://example.org/a هنا يا man\n\nكمان سطر"
-    reading = read_completion("clean", "سؤال؟", text)
-    assert [whole for whole, _ in reading.texts] == ["شوف https://example.org/a هنا يا man", "كمان سطر"]
-    assert [part for _, part in reading.texts] == ["شوف هنا يا", "كمان سطر"]
-    assert reading.weights == pytest.approx((5 / 7, 2 / 7))
-    assert without_urls_and_latin("www.x.org café") == ""
+    assert read_completion("paper", prompt, completion) is not None
+    assert "\n" not in (read_completion("released", prompt, completion) or "")
 
 
 def test_copies_of_the_bare_request_after_few_shot_examples(models):
-    """The paper removes whole blocks alone; the rate of copies and the profile `clean` know the bare request too."""
+    """The paper removes whole blocks alone; the rate of copies knows the bare request too."""
     block, reply = f"Q: {ARABIC}\nA:", f"{ARABIC}\nنعم يا صاحبي"
     scored = score_completions([block] * 2, [reply, "نعم"], "egy", PROFILES, models, [ARABIC] * 2)
     assert scored["prompt_copy_rate"].tolist() == [1, 0]
-    assert read_completion("clean", block, reply, ARABIC).texts[0][0] == "نعم يا صاحبي"
-    assert read_completion("paper", block, reply, ARABIC) == read_completion("paper", block, reply)
-    assert read_completion("clean", block, block + " نعم", ARABIC).texts[0][0] == "نعم"
     with pytest.raises(ValueError, match="1 requests"):
         score_completions([block] * 2, [reply] * 2, "egy", PROFILES, models, [ARABIC])
 
@@ -155,14 +140,14 @@ def test_scores_of_a_batch_are_those_of_its_members_alone(models):
     assert together["arabic_rate"][:4].tolist() == [0, 0, 0, 0]  # the fourth is its prompt
     assert together["prompt_copy_rate"][3] == 1
     assert np.isnan(together["adi2_released"][:3]).all() and together["too_few_rate"][:3].all()
-    assert together["arabic_rate"][4] == 1 and together["nadi_released"][3] == together["nadi_clean"][4] > 0
+    assert together["arabic_rate"][4] == 1 and together["nadi_released"][3] > 0
     assert all(not together[name][2] for name in SCORES)
 
 
 def test_only_chosen_profiles_are_read_and_the_papers_scores_do_not_depend_on_them(models):
     prompts, completions = [ARABIC] * 3, [ARABIC + "\n" + ARABIC, "نعم https://x.org", ""]
     every = score_completions(prompts, completions, "egy", PROFILES, models)
-    for chosen, ends in (((), ()), (("clean",), ("_clean",)), (("released", "paper"), ("_released",))):
+    for chosen, ends in (((), ()), (("released", "paper"), ("_released",))):
         some = score_completions(prompts, completions, "egy", chosen, models)
         shares = {"empty_rate", "prompt_copy_rate", "truncated_rate"} | (
             {"too_few_rate"} if "released" in chosen else set()
@@ -205,7 +190,7 @@ def test_the_softmax_is_that_of_the_plain_model(models):
 
 
 def test_texts_of_the_same_tokens_are_read_once_and_half_precision_is_in_the_signature(models, monkeypatch):
-    """`released` differs from `paper` by two spaces only, and a reply of one line is its only line."""
+    """`released` differs from `paper` by two spaces only."""
     read = []
     classifier = models._classifier("NADI")
     forward = type(classifier.model).forward
@@ -218,7 +203,7 @@ def test_texts_of_the_same_tokens_are_read_once_and_half_precision_is_in_the_sig
     replies = [f"{ARABIC}  {ARABIC}", ARABIC, f"{ARABIC} ", f"{ARABIC}\n{ARABIC}"]
     scores = score_completions([""] * 4, replies, "egy", PROFILES, models)
     assert sum(rows for rows, _ in read) == 2 * 2  # two distinct texts, by both classifiers
-    assert scores["adi2"][0] == scores["adi2"][3] and scores["adi2_clean"][3] == pytest.approx(scores["adi2"][1])
+    assert scores["adi2"][0] == scores["adi2"][3]
     exact = models.country_probabilities(replies)
     assert dialect_models.classifier_dtype("cuda:1") == dialect_models.classifier_dtype("mps") == "float16"
     monkeypatch.setattr(dialect_models, "classifier_dtype", lambda device: "float16")

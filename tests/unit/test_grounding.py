@@ -71,7 +71,7 @@ def test_an_empty_prediction_is_0_and_a_broken_one_an_error():
             "<|begin_of_box|>[[１００，２，３００，４]]<|end_of_box|>",
             "glm_v",
             (500, 1000),
-            [[50, 200, 100, 200]],
+            [[50, 2, 100, 2]],
         ),
         ("<|ref|>狗<|/ref|><|det|>[[0, 0, 999, 999]]<|/det|>", "deepseek_vl2", (640, 480), [[0, 0, 640, 480]]),
         ("<ref>狗</ref><box>100 200 300 400</box>", "MiniCPM-V", (500, 1000), [[50, 200, 100, 200]]),

@@ -227,7 +227,7 @@ def test_images_are_sent_and_unusable_ones_are_not(journal, tmp_path):
     found = {verdict.item.removeprefix("item "): verdict for verdict in found}
     assert {name for name, verdict in found.items() if verdict.outcome == "scored"} == {"good", "bmp"}
     for name, words in {
-        "gone": "missing",
+        "gone": "No such file",
         "text": "decoded",
         "cut": "decoded",
         "bomb": "pixels|bomb",

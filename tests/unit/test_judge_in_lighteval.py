@@ -35,7 +35,7 @@ def test_a_criterion_that_msa_lacks_counts_there_no_row_and_enters_no_average(mo
         tasks[name] = SimpleNamespace(aggregation=lambda functions=functions: functions)
     logger.aggregate(tasks)
     found = logger.metric_aggregated
-    assert [row[f"{AUTHENTICITY}_den"] for row in details["eg"]] == [1, 1, 1]
+    assert not any(f"{AUTHENTICITY}_den" in row for row in details["eg"])
     assert [row[f"{AUTHENTICITY}_den"] for row in details["msa"]] == [0, 0, 0]
     assert details["eg"][2]["judge_j_reference"]["outcome"] == "refused" and math.isnan(details["eg"][2][FLUENCY])
     assert found["jeem_caption:eg|0"][FLUENCY] == 3 and found["jeem_caption:eg|0"][

@@ -113,7 +113,7 @@ def test_a_judge_that_takes_no_images_has_no_metrics_that_need_them(monkeypatch,
     (tmp_path / "j.yaml").write_text("{model: org/m, base_url: 'http://x/v1', images: false}")
     monkeypatch.setenv("CULTUREVAL_JUDGE", "j.yaml")
     metrics = judge_metrics("jeem_caption_image_reference", "jeem_caption_reference")
-    assert [metric.metric_name for metric in metrics if not metric.metric_name.endswith("_den")] == [
+    assert {metric.metric_name for metric in metrics} == {
         "judge_m_reference",
         *(f"judge_m_reference_{name}" for name in ("consistency", "relevance", "fluency", "dialect_authenticity")),
-    ]
+    }

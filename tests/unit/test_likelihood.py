@@ -56,11 +56,11 @@ def test_probability_masses_of_all_options_sum_to_one(logprobs, normalize):
 BAD_OPTIONS = [
     ([], [], "non-empty list"),
     ([[-1.0, -2.0]], ["أ", "ب"], "non-empty list"),
-    ([-1.0, -2.0], ["أ"], "2 log-probabilities but 1 choices"),
+    ([-1.0, -2.0], ["أ"], "2 choices that are not empty"),
     ([-1.0, float("nan")], ["أ", "ب"], "choice 1 is nan"),
     ([float("-inf"), -1.0], ["أ", "ب"], "choice 0 is -inf"),
     ([-1.0, float("inf")], ["أ", "ب"], "choice 1 is inf"),
-    ([-1.0, -2.0], ["أ", ""], "choice 1 is empty"),
+    ([-1.0, -2.0], ["أ", ""], "2 choices that are not empty"),
 ]
 
 
