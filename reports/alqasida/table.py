@@ -11,8 +11,7 @@ from operator import itemgetter
 from pathlib import Path
 from typing import NamedTuple
 
-from cultureval.metrics.alqasida.names import NAMES
-from cultureval.metrics.alqasida.names import ADI2, GAIN
+from cultureval.metrics.alqasida.names import ADI2, GAIN, NAMES
 from cultureval.runs.loading import Run
 from cultureval.runs.table import (
     AVERAGE,
