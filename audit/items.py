@@ -1,9 +1,8 @@
 """The audited item: one row of a source, with what a question has, whatever the source calls it."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from cultureval.runtime.data.image_store import stored_image
 from cultureval.runtime.errors import CulturevalError
@@ -11,7 +10,6 @@ from cultureval.runtime.errors import CulturevalError
 Split = Literal["test", "few_shot"]
 Form = Literal["mcq", "qa"]
 RIGHT_TO_LEFT = ("ar", "fa", "he", "ur")
-GoldProblem = Literal["", "missing", "out_of_range", "not_in_options"]
 
 
 @dataclass(frozen=True)
@@ -27,23 +25,19 @@ class AuditItem:
         split: "test", or "few_shot" for the examples.
         form: "mcq" (options) or "qa" (free answers).
         question: The question's text, without options; "" where it is empty.
-        options: The options' texts, without labels where the source's reader removes them; () in "qa".
+        options: The options' texts; () in "qa".
         gold: Positions of the right options, from 0; () where they cannot be read.
         answers: Reference answers in "qa"; () in "mcq".
         context: The passage that the question is about; "" without one.
-        raw: The row as it stands in the source.
+        language: ISO 639 code; "" where unknown.
         task: The task that reads it; "" for data by path.
         benchmark: The benchmark's name in the paper; the source for data by path.
-        language: ISO 639 code; "" where unknown.
         images: Whether the question is about an image.
-        image: Its name for `stored_image`; as it stands in the row where it cannot be stored, which tells images apart.
+        image: Its name for `stored_image`; as it stands in the row where it cannot be stored.
         image_problem: Why it cannot be stored, as a clause; "" where it is.
-        gold_problem: Why the gold cannot be read; "" where it can.
+        gold_problem: Why the gold cannot be read, as a clause; "" where it can.
         refused: Why the task's reader refuses the row; "" where it takes it.
-        shuffled: Whether the benchmark shuffles the options before they are shown, or the source gives them no order.
-        copy: "curated" or "original", of the task's source; "" for data by path.
-        source_row: File and number of the row, as results name it; "" for data by path.
-        cells: Part of the question ("question", "context", "gold", "option 1", ...) -> the cell as it stands.
+        shuffled: Whether the benchmark shuffles the options before they are shown.
     """
 
     source: str
@@ -58,20 +52,15 @@ class AuditItem:
     gold: tuple[int, ...] = ()
     answers: tuple[str, ...] = ()
     context: str = ""
-    raw: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
+    language: str = ""
     task: str = ""
     benchmark: str = ""
-    language: str = ""
     images: bool = False
     image: str = ""
     image_problem: str = ""
-    gold_problem: GoldProblem = ""
+    gold_problem: str = ""
     refused: str = ""
     shuffled: bool = False
-    folder: Path = field(default=Path(), repr=False, compare=False)
-    copy: str = ""
-    source_row: str = ""
-    cells: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
 
     @property
     def id(self) -> str:
@@ -95,13 +84,7 @@ class AuditItem:
 
     @property
     def written_in(self) -> str:
-        """ISO 639 code of its language; where the source names none it is guessed from the letters."""
-        return self.language or guessed_language(" ".join(self.texts))
-
-
-def guessed_language(text: str) -> Literal["ar", "zh", "en"]:
-    """The language of a text: the one in whose script a quarter of its letters are, else English."""
-    letters = [letter for letter in text if letter.isalpha()]
-    if sum("\u0600" <= letter <= "\u06ff" for letter in letters) > len(letters) / 4:
-        return "ar"
-    return "zh" if sum("\u4e00" <= letter <= "\u9fff" for letter in letters) > len(letters) / 4 else "en"
+        """ISO 639 code of its language; without one "ar" or "en", by the script of a quarter of its letters."""
+        letters = [letter for text in self.texts for letter in text if letter.isalpha()]
+        arabic = sum("\u0600" <= letter <= "\u06ff" for letter in letters) > len(letters) / 4
+        return self.language or ("ar" if arabic else "en")

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from cultureval.audit.checks.table import manifest_row
+from cultureval.audit.checks import manifest_row
 from cultureval.audit.items import AuditItem
 from cultureval.judge_prompts.templates import judge_template
 from cultureval.metrics.judges.asking import CostEstimate, open_askers

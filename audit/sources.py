@@ -2,31 +2,17 @@
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from cultureval.audit.columns import (
-    Columns,
-    columns_found,
-    gold_of,
-    options_in,
-    require_columns,
-    require_sense,
-    with_indices,
-)
 from cultureval.audit.items import AuditItem
-from cultureval.prompts.cells import image_cell, is_empty
+from cultureval.prompts.cells import comparable, image_cell, is_empty
+from cultureval.prompts.options import label_index
 from cultureval.prompts.preparation import PreparedRow
-from cultureval.runtime.data.row_files import (
-    PlacedRow,
-    files_matching,
-    format_of,
-    holds_examples,
-    read_rows,
-)
+from cultureval.runtime.data.row_files import PlacedRow, files_matching, format_of, holds_examples, read_rows
 from cultureval.runtime.data_options import DataOptions
-from cultureval.runtime.errors import BadRow, CulturevalError, SourceUnavailable
-from cultureval.runtime.printing import print_note
+from cultureval.runtime.errors import BadRow, CulturevalError, SourceUnavailable, did_you_mean
 from cultureval.tasks.catalogue import all_suites, all_tasks, groups
 from cultureval.tasks.manifest import relative_path, row_hash, row_name
 from cultureval.tasks.options import with_defaults
@@ -37,6 +23,52 @@ from cultureval.tasks.suite import Task
 
 ANSWERS = ("references", "answers", "answer")  # of prepared rows of free answers
 TEXTS = ("question", "prompt", "statement")
+NAMES = ("question", "options", "gold", "context", "image", "first")
+KNOWN = {
+    "question": ("question", "Question"),
+    "options": ("options", "choices"),
+    "gold": ("answer", "gold", "label"),
+    "context": ("context", "passage"),
+    "image": ("image",),
+}  # the ten names that are found without --columns
+
+
+@dataclass(frozen=True)
+class Columns:
+    """The columns of data by path.
+
+    Attributes:
+        question: Column of the question.
+        options: Columns of the options, or the one column that lists them; () for free answers.
+        gold: Column of the right answer: a letter, the text of an option, or an index; "" without one.
+        context: Column of its passage; "" without one.
+        image: Column of the image; "" without one.
+        first: The index of the first option, "0" or "1"; "" where golds are no indices.
+    """
+
+    question: str
+    options: tuple[str, ...] = ()
+    gold: str = ""
+    context: str = ""
+    image: str = ""
+    first: str = ""
+
+
+def columns_given(text: str) -> Columns:
+    """The columns of `question=Q,options=A+B+C+D,gold=answer,first=1`; CulturevalError where a part is wrong."""
+    given: dict[str, str] = {}
+    for part in text.split(","):
+        name, _, value = (piece.strip() for piece in part.partition("="))
+        if name not in NAMES or not value or name in given or (name == "first" and value not in ("0", "1")):
+            near = did_you_mean(name, NAMES) if name not in NAMES else ""
+            raise CulturevalError(
+                f"--columns {part.strip()!r}: give question, options, gold, context, image=COLUMN, first=0 or 1.{near}"
+            )
+        given[name] = value
+    if "question" not in given:
+        raise CulturevalError("--columns names no question: give question=COLUMN.")
+    options = tuple(filter(None, (name.strip() for name in given.pop("options", "").split("+"))))
+    return Columns(**given, options=options)
 
 
 def read_items(names: Sequence[str], options: DataOptions, columns: Columns | None = None) -> list[AuditItem]:
@@ -44,7 +76,7 @@ def read_items(names: Sequence[str], options: DataOptions, columns: Columns | No
 
     Args:
         names: Tasks, groups, suites, or paths of files and folders of data.
-        columns: The columns of data by path; None: found by their names.
+        columns: The columns of data by path; None: `KNOWN` ones.
 
     Raises:
         CulturevalError: A name is unknown, or there are no data.
@@ -55,9 +87,10 @@ def read_items(names: Sequence[str], options: DataOptions, columns: Columns | No
     for name in names:
         path = Path(name).expanduser()
         if by_path := _is_path(name, path):
-            _require_own_name(path.resolve(), given)
-        found = _items_by_path(path, columns) if by_path else _items_of_tasks(name, options)
-        for item in found:
+            resolved = path.resolve()
+            if (other := given.setdefault(resolved.name, resolved)) != resolved:
+                raise CulturevalError(f"{other} and {resolved} have one name in manifests: rename one of them.")
+        for item in _items_by_path(path, columns) if by_path else _items_of_tasks(name, options):
             items.setdefault((item.source, item.row, item.split), item)
     if not items:
         raise CulturevalError(f"{', '.join(names)}: there are no rows.")
@@ -77,23 +110,16 @@ def sampled_items(items: Sequence[AuditItem], sample: int | None, seed: int) -> 
 
 
 def _is_path(name: str, path: Path) -> bool:
+    if name in {*all_suites(), *groups(), *all_tasks()}:
+        return False
     try:
         if path.exists():
-            if name not in {*all_suites(), *groups(), *all_tasks()}:
-                return True
-            print_note(f"{name} is read as the task, group or suite; ./{name} is the path.")
-            return False
+            return True
     except OSError:  # longer than a path may be
         return False
     if os.sep in name or format_of(path) or name.startswith((".", "~")):
         raise CulturevalError(f"{name}: no such file or folder.")
     return False
-
-
-def _require_own_name(path: Path, given: dict[str, Path]) -> None:
-    """Data by path are known by their last name, in manifests too: rows of one would be taken for the other's."""
-    if (other := given.setdefault(path.name, path)) != path:
-        raise CulturevalError(f"{other} and {path} have one name, by which manifests know them: rename one of them.")
 
 
 def _items_of_tasks(name: str, options: DataOptions) -> Iterator[AuditItem]:
@@ -112,52 +138,46 @@ def items_of_task(task: Task, options: DataOptions) -> Iterator[AuditItem]:
     """The items of a task's data, examples first; CulturevalError if there are none, or a source lacks a column."""
     options = with_defaults(options)
     found = find_subset(task, options)
-    source = found.source
-    shared = {"source": source.repo, "revision": found.revision, "subset": task.subset, "folder": found.folder}
-    shared |= {"task": task.task, "benchmark": task.benchmark, "language": task.language, "copy": source.form}
-    for files, few_shot in ((found.few_shot_files, True), (found.files, False)):
-        rows = [one for one in tried_rows(task, found, files, options) if one[1] is not None]
-        columns = columns_found([placed.row for placed, _ in rows])
-        for placed, outcome in rows:
-            name = row_name(placed, files, found.folder)
-            yield _item(shared, name, placed.row, columns, few_shot, **_as_read(placed, outcome, columns))
+    shared = {"source": found.source.repo, "revision": found.revision, "subset": task.subset}
+    shared |= {"task": task.task, "benchmark": task.benchmark, "language": task.language}
+    for files, split in ((found.few_shot_files, "few_shot"), (found.files, "test")):
+        for placed, outcome in tried_rows(task, found, files, options) if files else ():
+            if outcome is not None:
+                name = row_name(placed, files, found.folder)
+                place = {"row": name, "hash": row_hash(placed.row, found.folder), "split": split}
+                yield AuditItem(**shared, **place, **_as_read(placed, outcome))
 
 
-def _as_read(placed: PlacedRow, outcome: list[PreparedRow] | BadRow | None, columns: Columns) -> dict[str, Any]:
-    """What a task's reader makes of a row, for `_item`; of one that it refuses why, which then stands as it is."""
+def _as_read(placed: PlacedRow, outcome: list[PreparedRow] | BadRow) -> dict[str, Any]:
+    """What a task's reader makes of a row; of a row that it refuses, why."""
     if isinstance(outcome, BadRow):
-        return {"refused": f"column {outcome.column!r} {outcome.reason}", "source_row": placed.name}
-    prepared = outcome or []
-    first = prepared[0] if prepared else {}
-    question, answers = _text(placed.row.get(columns.question)) or _first_text(first, TEXTS), _answers(first)
-    if len(prepared) > 1:  # statements or questions on one image
-        pairs = [(_first_text(one, ("statement", *TEXTS)), " / ".join(_answers(one))) for one in prepared]
+        question = next((_text(placed.row[name]) for name in KNOWN["question"] if name in placed.row), "")
+        return {"form": "qa", "question": question, "refused": f"column {outcome.column!r} {outcome.reason}"}
+    first = outcome[0] if outcome else {}
+    read: dict[str, Any] = {"image": str(first.get("image", "")), "images": bool(first.get("image"))}
+    read |= {"shuffled": "permutation" in first, "context": first["prompt"] if "round" in first else ""}
+    if "labels" in first:
+        options, gold = tuple(first["choices"]), tuple(first["index"])
+        return read | {"form": "mcq", "question": _first_text(first, TEXTS), "options": options, "gold": gold}
+    question, answers = _first_text(first, TEXTS), _answers(first)
+    if len(outcome) > 1:  # statements or questions on one image
+        pairs = [(_first_text(one, ("statement", *TEXTS)), " / ".join(_answers(one))) for one in outcome]
         question = "\n".join(dict.fromkeys(text for text, _ in pairs))
         answers = tuple(f"{text}: {answer}" for text, answer in dict.fromkeys(pairs) if answer)
-    labelled = "labels" in first
-    dialogue = {"context": first["prompt"]} if "round" in first else {}  # caption and earlier rounds
-    read = {"form": "mcq", "options": tuple(first["choices"]), "gold": tuple(first["index"])} if labelled else {}
-    read = read or {"form": "qa", "options": (), "gold": (), "answers": answers}
-    read |= {"image": str(first.get("image", "")), "images": bool(first.get("image")), **dialogue}
-    read |= {"shuffled": "permutation" in first, "gold_problem": "", "source_row": placed.name, "question": question}
-    return read
+    return read | {"form": "qa", "question": question, "answers": answers}
 
 
 def _answers(prepared: Mapping[str, Any]) -> tuple[str, ...]:
     right = next((prepared[name] for name in ("index", "correct", "gold") if name in prepared), [])
     if prepared.get("choices") and isinstance(right, int | list):
-        return tuple(
-            str(prepared["choices"][place]).strip() for place in (right if isinstance(right, list) else [right])
-        )
+        places = right if isinstance(right, list) else [right]
+        return tuple(str(prepared["choices"][place]).strip() for place in places)
     if "box" in prepared:
         return ("x, y, width, height: " + ", ".join(f"{number:g}" for number in prepared["box"]),)
     if "role" in prepared:
         return (str(prepared["role"] == "q_plus"),)
-    for name in ANSWERS:
-        value = prepared.get(name)
-        if value:
-            return tuple(map(str, value)) if isinstance(value, list | tuple) else (str(value),)
-    return ()
+    value = next((prepared[name] for name in ANSWERS if prepared.get(name)), ())
+    return tuple(map(str, value)) if isinstance(value, list | tuple) else (str(value),)
 
 
 def _first_text(row: Mapping[str, Any], names: Sequence[str]) -> str:
@@ -171,60 +191,99 @@ def _items_by_path(path: Path, columns: Columns | None) -> Iterator[AuditItem]:
     if not files:
         raise CulturevalError(f"{path} holds no data file (.csv, .tsv, .json, .jsonl, .parquet, .arrow).")
     name = path.resolve().name
-    told: set[str] = set()
     for file in files:
-        rows = read_rows(file)
-        used = with_indices(rows, columns) if columns else columns_found(rows)
-        if rows:
-            require_columns(used, rows[0], str(file))
-        if not columns:
-            require_sense(rows, used, str(file))
-        if rows and (not columns or used.indexed) and str(used) not in told:
-            told.add(str(used))
-            print_note(f"{file} is read as {used}{'' if columns else '; --columns names others'}.")
         below = relative_path(file, folder)
-        shared = {"source": name, "revision": "local", "subset": below.partition(".")[0], "folder": folder}
-        few_shot = holds_examples(file.relative_to(folder))
+        shared = {"source": name, "benchmark": name, "revision": "local", "subset": below.partition(".")[0]}
+        split = "few_shot" if holds_examples(file.relative_to(folder)) else "test"
+        rows = read_rows(file)
+        used = _columns_of(rows[0], columns, str(file)) if rows else None
         for number, row in enumerate(rows):
-            yield _item(shared | {"benchmark": name}, f"{below}:{number}", row, used, few_shot)
+            place = {"row": f"{below}:{number}", "hash": row_hash(row, folder), "split": split}
+            yield AuditItem(**shared, **place, **_as_given(row, used, folder, f"{file}, row {number + 1}"))
 
 
-def _item(
-    shared: Mapping[str, Any], name: str, row: Mapping[str, Any], columns: Columns, few_shot: bool, **read: Any
-) -> AuditItem:
-    """An item with what its subset's items share and what was read of its row; the rest as it stands in the columns."""
-    values: dict[str, Any] = {"question": _text(row.get(columns.question)), "form": "mcq" if columns.options else "qa"}
-    values["context"] = _text(row.get(columns.context)) if columns.context else ""
-    if "options" not in read and columns.options:
-        options = tuple(map(_text, options_in(row, columns)))
-        gold, problem = (
-            gold_of(row.get(columns.gold), options, columns.first, columns.indexed) if columns.gold else ((), "")
+def _columns_of(row: Mapping[str, Any], given: Columns | None, where: str) -> Columns:
+    """The columns of a file by its first row: those given, which must all be there, or known names."""
+    names = list(map(str, row))
+    if given:
+        for name in filter(None, (given.question, *given.options, given.gold, given.context, given.image)):
+            if name not in row:
+                near = did_you_mean(name, names)
+                raise CulturevalError(f"{where} has no column {name!r}.{near} It has {', '.join(names[:20])}.")
+        return given
+    found = {part: next((name for name in known if name in row), "") for part, known in KNOWN.items()}
+    listed = found.pop("options")
+    if not found["question"] or (not listed and not found["gold"]):
+        raise CulturevalError(
+            f"{where}: which columns are the question, its options and its gold? They are {', '.join(names[:20])}. "
+            "Give --columns question=Q,options=A+B+C+D,gold=G."
         )
-        values |= {"options": options, "gold": gold, "gold_problem": problem}
-        values["shuffled"] = columns.gold in columns.options  # such options have no order of their own
-    elif "options" not in read:
-        answer = row.get(columns.gold) if columns.gold else None
-        answers = answer if isinstance(answer, list | tuple) else [answer]
-        values["answers"] = tuple(_text(one) for one in answers if not is_empty(one))
-        values["gold_problem"] = "missing" if columns.gold and not values["answers"] else ""
-    if "image" not in read and columns.image and not is_empty(row.get(columns.image)):
-        values |= _image(row, columns.image, shared["folder"])
-    values |= {"split": "few_shot" if few_shot else "test", "hash": row_hash(row, shared["folder"])}
-    return AuditItem(**shared, row=name, raw=row, cells=_cells(row, columns), **(values | read))
+    return Columns(**found, options=(listed,) if listed else ())
 
 
-def _image(row: Mapping[str, Any], column: str, folder: Path) -> dict[str, Any]:
-    try:
-        return {"images": True, "image": image_cell(row, column, folder)}
-    except BadRow as error:
-        return {"images": True, "image": _text(row[column]), "image_problem": error.reason}
+def _as_given(row: Mapping[str, Any], columns: Columns, folder: Path, where: str) -> dict[str, Any]:
+    """The parts of an item that stand in the columns of a row; `where` names it in errors."""
+    values: dict[str, Any] = {"question": _text(row.get(columns.question)), "context": _text(row.get(columns.context))}
+    gold = row.get(columns.gold) if columns.gold else None
+    if columns.options:
+        options = _options(row, columns, where)
+        places, problem = gold_places(gold, options, columns.first, where) if columns.gold else ((), "")
+        values |= {"form": "mcq", "options": options, "gold": places, "gold_problem": problem}
+    else:
+        answers = gold if isinstance(gold, list | tuple) else [gold]
+        values |= {"form": "qa", "answers": tuple(_text(one) for one in answers if not is_empty(one))}
+        values["gold_problem"] = "is null or empty" if columns.gold and not values["answers"] else ""
+    if columns.image and not is_empty(row.get(columns.image)):
+        try:
+            values |= {"images": True, "image": image_cell(row, columns.image, folder)}
+        except BadRow as error:
+            values |= {"images": True, "image": _text(row[columns.image]), "image_problem": error.reason}
+    return values
 
 
-def _cells(row: Mapping[str, Any], columns: Columns) -> dict[str, Any]:
-    named = {name: getattr(columns, name) for name in ("question", "context", "gold") if getattr(columns, name)}
-    cells = {name: row.get(column) for name, column in named.items()}
-    options = options_in(row, columns)
-    return cells | {f"option {place}": cell for place, cell in enumerate(options, start=1)}
+def _options(row: Mapping[str, Any], columns: Columns, where: str) -> tuple[str, ...]:
+    """The options' texts; empty cells of columns after the last filled one are options that are not there."""
+    if len(columns.options) > 1:
+        cells = [row.get(name) for name in columns.options]
+        while cells and is_empty(cells[-1]):
+            cells.pop()
+        return tuple(map(_text, cells))
+    listed = row.get(columns.options[0])
+    if not isinstance(listed, list | tuple):
+        raise CulturevalError(f"{where}: {columns.options[0]!r} is no list: name a column an option, options=A+B+C+D.")
+    return tuple(map(_text, listed))
+
+
+def gold_places(gold: Any, options: Sequence[str], first: str, where: str) -> tuple[tuple[int, ...], str]:
+    """The positions from 0 that a gold cell names, and why it names none, as a clause.
+
+    Args:
+        gold: A letter, the text of an option, an index, or a list of these.
+        first: The index of the first option; "" where golds are no indices.
+
+    Raises:
+        CulturevalError: The gold is a number, and `first` does not say what the first option's is.
+    """
+    texts, places = list(map(comparable, options)), []
+    for one in gold if isinstance(gold, list | tuple) else [gold]:
+        if is_empty(one):
+            return (), "is null or empty"
+        text = comparable(str(one))
+        number, label = text.removesuffix(".0"), label_index(text)
+        if number.isdecimal() and not first and text not in texts:
+            raise CulturevalError(f"{where}: the gold {text} is a number: give --columns ...,first=0 or first=1.")
+        if number.isdecimal() and first:
+            place = int(number) - int(first)
+        elif text in texts:
+            place = texts.index(text)
+        elif label is None:
+            return (), f"{text[:60]!r} is the text of no option"
+        else:
+            place = label
+        if not 0 <= place < len(options) or not texts[place]:
+            return (), f"{text[:40]!r} is none of the {len(options)} options"
+        places.append(place)
+    return (tuple(sorted(set(places))), "") if places else ((), "is null or empty")
 
 
 def _text(cell: Any) -> str:

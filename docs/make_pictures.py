@@ -1,7 +1,7 @@
 """Draws all pictures of the docs: `make pictures`.
 
 Summaries of the samples as terminals of 80 and 120 columns (docs/summaries), the leaderboard's pages of invented runs
-(docs/leaderboard), an invented answer in Inspect's viewer (docs/viewer), the review page (docs/review.png).
+(docs/leaderboard), and an invented answer in Inspect's viewer (docs/viewer).
 """
 
 import io
@@ -9,7 +9,6 @@ import json
 import re
 import sys
 import tempfile
-import threading
 from contextlib import chdir
 from itertools import groupby
 from pathlib import Path
@@ -18,8 +17,6 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
-from cultureval.audit.review.server import Review, addresses, listening, new_desk, serve
-from cultureval.audit.sources import read_items
 from cultureval.reports.leaderboard.board import read_board
 from cultureval.reports.leaderboard.site import write_site
 from cultureval.reports.summary_text import shown_run
@@ -27,7 +24,7 @@ from cultureval.reports.viewer.bundle import write_bundle
 from cultureval.reports.viewer_links import MARK
 from cultureval.runtime.data.hub import go_offline
 from cultureval.runtime.data.image_store import store_image, stored_image
-from cultureval.runtime.data_options import DataOptions, samples_root
+from cultureval.runtime.data_options import samples_root
 from cultureval.runtime.settings import use_settings
 from cultureval.runtime.smollm2 import INSTALL, NAME, gguf_file, smollm2
 from cultureval.samples.scripted_judge import scripted_judge
@@ -50,7 +47,6 @@ PICTURES = (("qimma", 1400, "light"), ("alqasida", 1400, "dark"), ("qimma", 400,
 MODELS, ITEMS = 20, 60
 REPLY = "في الصورة نخلة طويلة وفيها رطب أصفر، ووراها بيت طين قديم له باب خشب ودريشة صغيرة."
 VERDICT = {"outcome": "scored", "reason": "", "reply": "Consistency: 5/5\nRelevance: 4/5\nFluency: 5/5", "asked": 1}
-REVIEWED, REASONS = "qimma_arabicmmlu:Accounting (University)", ("judge:qwen:answer_alignment", "check:mixed_scripts")
 
 
 def main() -> None:
@@ -61,7 +57,6 @@ def main() -> None:
         with chromium() as browser:
             draw_leaderboard(browser, Path(scratch, "leaderboard"))
             draw_viewer(browser, answers)
-            draw_review(browser, Path(scratch, "review"))
 
 
 def draw_summaries(scratch: Path) -> None:
@@ -124,18 +119,6 @@ def draw_viewer(browser: Any, site: Path) -> None:
         page.wait_for_selector("img[src^='data:image/']")
         page.wait_for_timeout(500)
         page.screenshot(path=DOCS / "viewer" / "jeem.png")
-
-
-def draw_review(browser: Any, scratch: Path) -> None:
-    """A sample of ArabicMMLU on the review page."""
-    items = [(item, REASONS) for item in read_items([REVIEWED], DataOptions(root=samples_root()))]
-    review, opened = Review(items, [new_desk(scratch, "amal")], reasons=True), listening(0)
-    threading.Thread(target=serve, args=(review, opened), daemon=True).start()
-    (address,) = addresses(review, opened.getsockname()[1]).values()
-    page = Visited(browser, address, viewport={"width": 720, "height": 680}).page
-    page.goto(address)
-    page.wait_for_selector("html[data-ready]")
-    page.screenshot(path=DOCS / "review.png")
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ PARTS = {
     "vision": "Tasks with images",
     "code": "Tasks of code (Arabic HumanEval+ and MBPP+)",
     "page": "Leaderboards and charts",
-    "audit": "`audit check` and `audit review`",
+    "audit": "Audits",
     "quantised": "Models in 4 and 8 bits",
 }
 CAMEL_TOOLS_COMMAND = "pip install --no-deps 'camel-tools>=1.6,<2' emoji"

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from cultureval.audit.m2cqa.curation import Contrast, CurationPlan
     from cultureval.audit.m2cqa.items import Item
     from cultureval.audit.m2cqa.people import Key, SheetLabel
-    from cultureval.metrics.judges.settings import JudgeSettings
 
 
 def curate_m2cqa(
@@ -33,7 +32,7 @@ def curate_m2cqa(
         list[str] | None,
         typer.Option(
             metavar="VARIETY=MODEL",
-            help="Also make msa, ajp or arz: VARIETY=FILE.yaml, an id, or PACKAGE:FUNCTION. Repeatable.",
+            help="Also make msa, ajp or arz: VARIETY=FILE.yaml, or an id. Repeatable.",
         ),
     ] = None,
     encoder: Annotated[
@@ -48,44 +47,34 @@ def curate_m2cqa(
         typer.Option(metavar="FILE", help="An annotator's filled sheet (amal.csv), for manifest.jsonl. Repeatable."),
     ] = None,
     seed: Seed = 0,
-    dry_run: Annotated[
-        bool, typer.Option(help="Print the number of calls and their estimated cost; make nothing.")
-    ] = False,
     budget: Annotated[float | None, typer.Option(min=0, help="Maximal cost of each model's replies.")] = None,
     output_dir: OutputDir = "curated",
     resume: ReuseReplies = None,
 ) -> None:
     """Makes true and counterfactual statements on images as M2CQA's paper does, as a data set for the m2cqa tasks.
 
-    Example: cultureval curate m2cqa images --writer gpt.yaml --blind gpt.yaml,gemini.yaml --translator msa=fanar.yaml
+    Example: cultureval audit curate m2cqa images --writer gpt.yaml --blind gpt.yaml,gemini.yaml
     """
-    from cultureval.audit.m2cqa.curation import Models, curate, estimates
+    from cultureval.audit.m2cqa.curation import curate
     from cultureval.audit.m2cqa.files import write_dataset
     from cultureval.audit.m2cqa.people import read_sheets
-    from cultureval.metrics.judges.asking import CostEstimate
-    from cultureval.reports.audit.curation import curation_text, write_rejected
+    from cultureval.reports.m2cqa.curation import curation_text, write_rejected
 
     labels = read_sheets(people or [])  # before anything is paid
+    output = Path(output_dir).expanduser()
     with use_settings(current_settings().with_(resume=resume)):
-        plan, models = (
-            _plan(images, writer, blind, translator or [], budget, Path(output_dir).expanduser(), seed),
-            Models(),
-        )
-        if dry_run:
-            found = estimates(plan, models)
-            found["all, if no item is rejected"] = sum(found.values(), CostEstimate())
-            return print("\n".join(f"{name}: {one}" for name, one in found.items()))
-        outcomes = curate(plan, models)
+        plan = _plan(images, writer, blind, translator or [], budget, seed)
+        outcomes, askers = curate(plan)
     items = list(outcomes.values())[-1].kept
-    write_rejected(outcomes, plan.output / "rejected.jsonl")
+    write_rejected(outcomes, output / "rejected.jsonl")
     text = curation_text(outcomes, _contrasts(items, encoder, seed))
-    folder = write_dataset(items, plan.varieties, plan.output)
-    asked = _decide(items, plan, labels) if labels else _write_sheet(items, plan, share)
-    costs = "; ".join(f"{name}: {one.budget}" for name, one in models.known.items())
+    folder = write_dataset(items, plan.varieties, output)
+    asked = _decide(items, plan, output, labels) if labels else _write_sheet(items, plan, output, share)
+    costs = "; ".join(f"{name}: {one.budget}" for name, one in askers.items())
     print_result(
         f"{text}\n\n{len(items):,} items in {', '.join(plan.varieties)}: {folder}\n{asked}\n"
-        f"Cost: {costs or 'nothing was asked'}. Run them: cultureval eval MODEL m2cqa --data {plan.output}",
-        plan.output,
+        f"Cost: {costs or 'nothing was asked'}. Run them: cultureval eval MODEL m2cqa --data {output}",
+        output,
     )
 
 
@@ -94,10 +83,10 @@ def people_agreement(
 ) -> None:
     """Agreement of annotators on the sample of a curation (AC1, raw), and the statements that a third must resolve.
 
-    Example: cultureval curate agreement annotator_1.csv annotator_2.csv
+    Example: cultureval audit curate agreement annotator_1.csv annotator_2.csv
     """
     from cultureval.audit.m2cqa.people import agreement, disputed, read_sheet, wrong_items
-    from cultureval.reports.audit.curation import agreement_text, disputed_text
+    from cultureval.reports.m2cqa.curation import agreement_text, disputed_text
 
     labels = [read_sheet(sheet) for sheet in sheets]
     found = agreement(labels)
@@ -109,46 +98,38 @@ def people_agreement(
 
 
 def _plan(
-    images: Path, writer: str, blind: list[str], translators: list[str], budget: float | None, output: Path, seed: int
+    images: Path, writer: str, blind: list[str], translators: list[str], budget: float | None, seed: int
 ) -> "CurationPlan":
     from cultureval.audit.m2cqa.curation import CurationPlan, writing
     from cultureval.metrics.judges.settings import find_judges, find_one_judge
 
-    pairs = [one.partition("=") for one in translators]
-    if wrong := next((one for one, (name, sign, value) in zip(translators, pairs, strict=True) if not value), None):
-        raise CulturevalError(f"--translator {wrong!r}: write VARIETY=MODEL.")
-    given = {name: _model_or_function(value, budget) for name, _, value in pairs}
-    names = [part for name in blind for part in name.split(",") if part.strip()]
-    known, readers = find_one_judge("--writer", writer), find_judges(names)
-    models = [writing(one, budget) for one in (known, *readers)]
-    return CurationPlan(images.expanduser(), output, models[0], tuple(models[1:]), given, seed)
+    given = {}
+    for one in translators:
+        name, _, value = one.partition("=")
+        if not value:
+            raise CulturevalError(f"--translator {one!r}: write VARIETY=MODEL.")
+        given[name] = writing(find_one_judge("--translator", value), budget)
+    known = writing(find_one_judge("--writer", writer), budget)
+    readers = find_judges([part for name in blind for part in name.split(",") if part.strip()])
+    return CurationPlan(images.expanduser(), known, tuple(writing(one, budget) for one in readers), given, seed)
 
 
-def _model_or_function(value: str, budget: float | None) -> "JudgeSettings | str":
-    from cultureval.audit.m2cqa.curation import writing
-    from cultureval.metrics.judges.settings import find_one_judge
-    from cultureval.runtime.dotted_names import load_attribute
-
-    if ":" in value and "/" not in value:
-        load_attribute(value)  # a wrong name is told before anything is paid
-        return value
-    return writing(find_one_judge("--translator", value), budget)
-
-
-def _decide(items: "tuple[Item, ...]", plan: "CurationPlan", labels: "dict[str, dict[Key, SheetLabel]]") -> str:
+def _decide(
+    items: "tuple[Item, ...]", plan: "CurationPlan", output: Path, labels: "dict[str, dict[Key, SheetLabel]]"
+) -> str:
     """Writes the manifest of what people decide; says where it is and what is in it."""
     from cultureval.audit.m2cqa.files import manifest_rows
     from cultureval.audit.m2cqa.people import decisions
     from cultureval.tasks.manifest import write_manifest
 
     decided = decisions(labels, items)
-    file = plan.output / "manifest.jsonl"
+    file = output / "manifest.jsonl"
     write_manifest(file, manifest_rows(items, plan.varieties, decided))
     counts = Counter(one.decision for one in decided.values())
     return (
         f"Of {len(decided):,} items that people labelled, {counts['keep']:,} are kept, {counts['discard']:,} "
         f"discarded, {counts['review']:,} still to be reviewed: {file}\n"
-        f"Leave out the discarded ones: cultureval eval MODEL m2cqa --data {plan.output} --manifest {file}"
+        f"Leave out the discarded ones: cultureval eval MODEL m2cqa --data {output} --manifest {file}"
     )
 
 
@@ -163,18 +144,18 @@ def _contrasts(items: "tuple[Item, ...]", encoder: str | None, seed: int) -> "Ma
     return contrasts(items, SentenceEncoder(EncoderSettings(encoder)).encode, seed)
 
 
-def _write_sheet(items: "tuple[Item, ...]", plan: "CurationPlan", share: float) -> str:
+def _write_sheet(items: "tuple[Item, ...]", plan: "CurationPlan", output: Path, share: float) -> str:
     """Writes the empty sheet for people; says where it is."""
     from cultureval.audit.m2cqa.people import stratified, write_sheet
 
     drawn = stratified(items, share, plan.seed)
-    file = plan.output / "sheet.csv"
+    file = output / "sheet.csv"
     write_sheet(file, drawn, plan.varieties, plan.seed)
     return f"A sample of {len(drawn):,} items for people, a copy an annotator: {file}"
 
 
 curate = command_group(
-    "Makes data sets in the way of a paper. Example: cultureval curate m2cqa images --writer gpt.yaml ..."
+    "Makes data sets in the way of a paper. Example: cultureval audit curate m2cqa images --writer gpt.yaml ..."
 )
 curate.command("m2cqa", cls=WithCustomSuites)(curate_m2cqa)
 curate.command("agreement", cls=WithCustomSuites)(people_agreement)

@@ -25,7 +25,6 @@ from cultureval.runtime.settings import current_settings, use_settings
 from cultureval.scripts import evaluate, judge, leaderboard, show, suite_commands, tasks
 from cultureval.scripts.audit import audit
 from cultureval.scripts.code import code
-from cultureval.scripts.curate import curate
 from cultureval.scripts.suite_options import WithCustomSuites, WithSuiteOptions, custom_suites_of
 from cultureval.tasks.options import check_variables
 
@@ -92,7 +91,6 @@ app.command("publish", cls=WithCustomSuites)(leaderboard.publish_results)
 app.command("judge", cls=WithCustomSuites)(judge.judge)
 app.add_typer(code, name="code")
 app.add_typer(audit, name="audit")
-app.add_typer(curate, name="curate")
 app.add_typer(suite_commands.analyses, name="analyze")
 app.add_typer(suite_commands.agreements, name="agreement")
 app.add_typer(suite_commands.submissions, name="score")

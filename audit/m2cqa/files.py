@@ -113,7 +113,7 @@ def _image_files(folder: Path) -> Iterator[str]:
             yield path.relative_to(folder).as_posix()
 
 
-OURS = "`cultureval curate m2cqa`"
+OURS = "`cultureval audit curate m2cqa`"
 SHOWN = ("country", "category", "subcategory", "url", "licence")
 
 

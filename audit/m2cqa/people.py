@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cultureval.audit.m2cqa.items import REPO, Item
-from cultureval.audit.review.verdicts import require_annotator
+from cultureval.audit.review import require_annotator
 from cultureval.metrics.agreement import Coefficient, rater_agreement
 from cultureval.prompts.m2cqa.rows import ROLES
 from cultureval.runtime.csv_files import read_csv, write_csv

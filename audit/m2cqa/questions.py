@@ -16,7 +16,6 @@ from cultureval.audit.m2cqa.items import (
     Outcome,
     Rejected,
     Unfit,
-    clean_text,
     json_object,
     rejection,
     share_of_arabic,
@@ -27,7 +26,6 @@ from cultureval.metrics.judges.asking import Asker, ModelQuestion, ModelReply
 from cultureval.prompts.cells import comparable
 from cultureval.prompts.options import label_index, split_label
 from cultureval.runtime.data.image_store import stored_image
-from cultureval.runtime.errors import CulturevalError, described
 from cultureval.runtime.reasoning import split_reasoning
 from cultureval.runtime.text_templates import TextTemplate
 
@@ -39,8 +37,6 @@ SEMANTIC = tuple(line[5:] for line in MCQ.file_text.splitlines() if line.startsw
 OPTIONS = 3
 LETTERS = "ABC"
 LEAST_ARABIC = 0.5  # share of Arabic letters in a translated question and in its options together
-
-Translator = Callable[[Sequence[Mapping[str, Any]], str], Sequence[Mapping[str, Any]]]
 
 
 def mcq_questions(items: Sequence[Item]) -> list[ModelQuestion]:
@@ -170,37 +166,21 @@ def translation_questions(items: Sequence[Item], variety: str) -> list[ModelQues
     return asked
 
 
-def translate(items: Sequence[Item], variety: str, translator: Asker | Translator) -> Outcome:
-    """Questions and options in a variety, by a model or by a function of another package."""
+def translate(items: Sequence[Item], variety: str, translator: Asker) -> Outcome:
+    """Questions and options in a variety."""
 
     def join(item: Item, found: tuple[str, tuple[str, ...]]) -> Item:
         asked = ChoiceQuestion(found[0], found[1], item.questions["en"].answer)
         return item.with_(questions={**item.questions, variety: asked})
 
-    if isinstance(translator, Asker):
-        asked = translation_questions(items, variety)
-        replies = translator.ask(asked, lambda _, text: read_translation(json_object(text)), f"{variety} translations")
-        return outcome_of(items, replies, join, translator, variety)
-    english = [{"question": one.question, "options": list(one.options)} for one in (i.questions["en"] for i in items)]
-    try:
-        given = list(translator(english, variety))
-    except Exception as error:  # code of another package
-        raise CulturevalError(f"The translator of {variety} failed: {described(error)}.") from error
-    if len(given) != len(items):
-        raise CulturevalError(f"The translator of {variety} gave {len(given)} questions for {len(items)}.")
-    kept, rejected = [], []
-    for item, one in zip(items, given, strict=True):
-        try:
-            kept.append(join(item, read_translation(dict(one))))
-        except (Unfit, TypeError, ValueError) as error:
-            rejected.append(rejection(item.id, ModelReply(item.id, None, str(error), "malformed"), variety))
-    return Outcome(tuple(kept), tuple(rejected))
+    asked = translation_questions(items, variety)
+    replies = translator.ask(asked, lambda _, text: read_translation(json_object(text)), f"{variety} translations")
+    return outcome_of(items, replies, join, translator, variety)
 
 
 def read_translation(found: Mapping[str, Any]) -> tuple[str, tuple[str, ...]]:
     """The question and the options of a translation, in Arabic script, with options that are distinct."""
-    given = {**found, "options": list(found["options"])} if isinstance(found.get("options"), tuple) else found
-    question, options = clean_text(given.get("question"), "question"), texts_of(given, "options", OPTIONS)
+    question, options = text_of(found, "question"), texts_of(found, "options", OPTIONS)
     if len({comparable(option) for option in options}) < OPTIONS:
         raise Unfit("options_not_distinct", "two translated options are the same")
     if min(share_of_arabic(question), share_of_arabic(" ".join(options))) < LEAST_ARABIC:

@@ -1,4 +1,4 @@
-"""From `audit check` to scores without the discarded rows."""
+"""From `audit run` to scores without the discarded rows."""
 
 import json
 import re
@@ -11,9 +11,9 @@ TASK = "qimma_aratrust"
 
 
 def test_scores_without_discarded_rows(cultureval, refusal, tiny_lm, tmp_path):
-    checked = cultureval("audit", "check", TASK, "--data", "samples", "--write-manifest", "manifest.jsonl")
+    checked = cultureval("audit", "run", TASK, "--data", "samples")
     assert checked.returncode == 0, checked.stderr
-    file = tmp_path / "manifest.jsonl"
+    file = tmp_path / "audit" / "manifest.jsonl"
     head, *rows = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
     rows[0] |= {"decision": "discard", "reasons": ["person:discard"], "by": ["person:a1"]}
     file.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in (head, *rows)), encoding="utf-8")

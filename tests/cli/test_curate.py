@@ -1,4 +1,4 @@
-"""`cultureval curate m2cqa` with scripted servers: from twelve images to a data set that `eval m2cqa` runs on."""
+"""`cultureval audit curate m2cqa` with scripted servers: from twelve images to a data set that `eval m2cqa` runs on."""
 
 import csv
 import json
@@ -126,7 +126,7 @@ def test_from_twelve_images_to_a_run_of_m2cqa_across_a_kill(place):
     variables = own_variables(place) | {"HF_HUB_OFFLINE": "1"}
     translators = [part for name in ("msa", "ajp", "arz") for part in ("--translator", f"{name}=writer.yaml")]
     options = ["--writer", "writer.yaml", "--blind", "one.yaml,two.yaml", *translators, "--share", "0.5"]
-    options = ["curate", "m2cqa", "images", *options, "--encoder", "encoder", "--output-dir", "curated"]
+    options = ["audit", "curate", "m2cqa", "images", *options, "--encoder", "encoder", "--output-dir", "curated"]
     kept = {"network": True, "loaded": "ours"}
 
     def run(*arguments):
@@ -138,25 +138,20 @@ def test_from_twelve_images_to_a_run_of_m2cqa_across_a_kill(place):
         for name, server in (("writer", writer), ("one", one), ("two", two)):
             settings = {"name": name, "model": MODEL, "base_url": server.url, "concurrency": 4}
             (place / f"{name}.yaml").write_text(yaml.safe_dump(settings | {"input_token_price": 0.001}))
-        priced = run(*options, "--dry-run")
-        assert "2_questions by writer: 12 calls" in priced and "all, if no item is rejected: 120 calls" in priced, (
-            priced
-        )
-        assert not writer.asked
         started = StartedCommand("cultureval.scripts.main", options, place, variables, **kept)
         wait_until(lambda: writer.answered.total() >= 45 or not started.is_alive())
-        assert started.is_alive()
+        assert started.is_alive(), started.end().stderr[-1500:]
         started.kill()
         started.end()
-        steps = sorted(file.name for file in (place / "curated" / "steps").iterdir() if file.suffix == ".jsonl")
-        assert steps[:3] == ["1_images.jsonl", "2_questions.jsonl", "3_blind.jsonl"] and len(steps) < 10
         text = run(*options)
+        paid = sum(server.answered.total() for server in (writer, one, two))
+        assert run(*options).partition("Cost:")[0] == text.partition("Cost:")[0]
+        check_people(place, run, options)
+        assert sum(server.answered.total() for server in (writer, one, two)) == paid  # all is in the journal
     # Each reply was paid for once, but for what was in flight at the kill.
     assert sum(count - 1 for server in (one, two) for count in server.answered.values()) == 0
     assert set(writer.answered.values()) <= {1, 2} and list(writer.answered.values()).count(2) <= 4
     check_rejects(place / "curated", text)
-    assert run(*options).partition("Cost:")[0] == text.partition("Cost:")[0]  # no server is left, nothing is asked
-    check_people(place, run, options)
     with FaultyServer(reply=verdict) as model:
         (place / "model.yaml").write_text(yaml.safe_dump({"model": MODEL, "base_url": model.url, "concurrency": 8}))
         run("eval", "model.yaml", "m2cqa", "--data", "curated", "--output-dir", "results")

@@ -7,7 +7,6 @@ import pytest
 from planted import plant, text_row
 
 from cultureval.metrics.judges.settings import JudgeSettings
-from cultureval.reports.audit.report import before_and_after
 from cultureval.reports.cvlue.official_scores import score_all, score_task
 from cultureval.reports.cvlue.retrieval import evaluate_retrieval
 from cultureval.reports.judging import estimates, judge_and_save, saved_jobs
@@ -131,12 +130,3 @@ def test_saved_answers_are_judged_and_the_verdicts_belong_to_their_run(tmp_path,
     items = run.items[(run.items["metric"] == name) & run.items["num"].isna()]
     assert [*items["reason"]] == ["unusable"]
     assert any("judge:x|" in one.text for one in run.record.signatures)
-
-
-def test_scores_before_and_after_an_audit_are_of_the_rows_that_are_left(tmp_path):
-    rows = [text_row(number, {"acc": float(number % 2)}) for number in range(4)]
-    plant(tmp_path, {"qimma_aratrust|0": rows})
-    (run,) = load(tmp_path).runs
-    gone = {rows[0]["doc"]["specific"]["source_row"], "data.csv:99"}
-    found = before_and_after(run, "qimma_aratrust|0", "acc", gone)
-    assert list(found.values()) == pytest.approx([0.5, 2 / 3, 1 / 6, 4, 1])

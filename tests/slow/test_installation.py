@@ -46,7 +46,7 @@ EXTRA_OF = {
     "check jeem --data samples": "vision",
     "code check-data --dataset mbpp --data samples": "code",
     "leaderboard results": "page",
-    "audit check qimma_aratrust --data samples": "audit",
+    "audit run qimma_aratrust --data samples": "audit",
 }
 COMMANDS = f"""
 import sys

@@ -109,7 +109,6 @@ def test_a_missing_file_is_said_not_to_exist(command, tmp_path, monkeypatch, cap
 @pytest.mark.parametrize(
     ("command", "meant"),
     [
-        ("audit export run --to cvs", r"Did you mean csv\?"),
         ("eval model qimma --max-samples 2", r"--max-samples\W.*--limit\W+"),
         ("eval model qimma --max_sample=2", r"--max_sample\W.*--limit\W+"),
         ("eval model qimma --output_path out", r"--output_path\W.*--output-dir\W+"),

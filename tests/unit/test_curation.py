@@ -11,11 +11,10 @@ import pytest
 from PIL import Image, ImageDraw
 
 from cultureval.audit.m2cqa import people, questions, statements
-from cultureval.audit.m2cqa.curation import Step, contrasts, read_step, run_steps
+from cultureval.audit.m2cqa.curation import contrasts
 from cultureval.audit.m2cqa.files import read_images
-from cultureval.audit.m2cqa.items import ChoiceQuestion, Item, Outcome, Rejected, Statements, Unfit
+from cultureval.audit.m2cqa.items import ChoiceQuestion, Item, Statements, Unfit
 from cultureval.runtime.errors import CulturevalError
-from cultureval.runtime.settings import current_settings, use_settings
 
 PAPER = Path(__file__).parents[2].parent / "shared/papers/002_10a7fb7e2c8e7658.txt"
 MCQ = {
@@ -211,64 +210,6 @@ def test_the_sample_for_people_is_stratified_and_their_labels_decide(tmp_path):
     assert agreed["need_image", "q_minus_1"]["AC1"].value == pytest.approx(0.71 / 0.91)
     with pytest.raises(CulturevalError, match="none of Yes, No, Unsure"):
         filled("3.csv", {(first, "q_plus"): ("perhaps", "")})
-
-
-def test_a_function_of_another_package_translates():
-    def translator(asked, variety):
-        assert variety == "msa" and asked[0]["options"] == ["lamp 0", "pot 0", "jug 0"]
-        arabic = {"question": "ما هذا؟", "options": ("مصباح", "إبريق", "جرة")}
-        return [arabic, arabic | {"options": ["إبريق", "إبريق", "جرة"]}, asked[2], {}]
-
-    items = [made(number) for number in range(4)]
-    found = questions.translate(items, "msa", translator)
-    assert found.kept[0].questions["msa"] == ChoiceQuestion("ما هذا؟", ("مصباح", "إبريق", "جرة"), 1)
-    reasons = [one.reason for one in found.rejected]
-    assert reasons == ["msa:options_not_distinct", "msa:not_arabic", "msa:unreadable_reply"]
-    for wrong, told in ((lambda *_: [], "gave 0 questions for 4"), (lambda *_: 1 / 0, "failed: ")):
-        with pytest.raises(CulturevalError, match=told):
-            questions.translate(items, "msa", wrong)
-
-
-def test_a_step_is_redone_only_when_what_it_depends_on_changed(tmp_path):
-    done = []
-
-    def step(name, keep, **inputs):
-        def run(items):
-            done.append(name)
-            kept = tuple(made(number) for number in range(keep))
-            return Outcome(kept, (Rejected("x", "odd", "it is odd"),))
-
-        return Step(name, inputs, run)
-
-    def run(first=1, second=1):
-        done.clear()
-        return run_steps([step("1", 3), step("2", 2, value=first), step("3", 1, value=second)], tmp_path)
-
-    found = run()
-    assert done == ["1", "2", "3"] and found["3"].kept == (made(0),)
-    assert run() == found and done == []
-    run(second=2)
-    assert done == ["3"]
-    run(first=2, second=2)
-    assert done == ["2", "3"]
-    file = tmp_path / "2.jsonl"
-    file.write_text(file.read_text(encoding="utf-8").replace("pot 1", "vase 1"), encoding="utf-8")
-    assert read_step(file) is None
-    run(first=2, second=2)
-    assert done[0] == "2"
-    with use_settings(current_settings().with_(resume=False)):
-        run(first=2, second=2)
-    assert done == ["1", "2", "3"]
-    failed = Step("5", {}, lambda items: done.append("5") or Outcome((made(0),), (Rejected("x", "no_answer", "503"),)))
-    done.clear()
-    for _ in range(2):
-        run_steps([failed], tmp_path)
-    assert done == ["5", "5"]  # a server's failure is no verdict on an item
-    with pytest.raises(CulturevalError, match="keeps no item .1 odd."):
-        run_steps([Step("6", {}, lambda items: Outcome((), (Rejected("x", "odd", ""),)))], tmp_path)
-    with pytest.raises(CulturevalError, match="run the same command to continue"):
-        run_steps([Step("4", {}, lambda items: Outcome((), (), "m stopped (503)"))], tmp_path)
-    assert not (tmp_path / "4.jsonl").exists()
 
 
 @pytest.mark.skipif(not PAPER.is_file(), reason="the paper's text is not on this machine")

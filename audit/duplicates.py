@@ -1,16 +1,17 @@
-"""Duplicates: exact ones by normalised words, near ones by MinHash; in a source, across sources, with few-shot rows.
+"""Duplicates: exact ones by normalised words, near ones by MinHash; within and across sources, with few-shot rows.
 
 Near duplicates are found by locality-sensitive hashing of words and pairs of words (datasketch), and each candidate is
 then compared word by word, so that no finding rests on an estimate. Items whose numbers differ are different items.
 """
 
 import hashlib
+import re
+import unicodedata
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from cultureval.audit.checks.findings import Found, signs, vowelled, words
 from cultureval.audit.items import AuditItem
 from cultureval.runtime.errors import shorten
 
@@ -18,6 +19,15 @@ SIMILAR = 0.7  # share of common words and pairs of words
 BANDS, ROWS = 20, 4  # of MinHash: of pairs with 0.7 in common it finds 99.6 %, of those with 0.8 all but one in 30,000
 PERMUTATIONS = BANDS * ROWS
 SHORTEST = 6  # words below which a near duplicate says nothing
+TATWEEL = "\u0640"
+_LETTERS = str.maketrans("أإآٱىةؤئ", "ااااياوي")
+_MARK = re.compile("[\u064c-\u0650\u0652]")
+_OPTIONAL = re.compile("[\u064b\u0651]")  # tanwin on or before its alef, and shadda
+_ARABIC_WORD = re.compile("[\u0621-\u0652]+")
+_DASHES = dict.fromkeys([*range(0x2010, 0x2016), 0x2212], "-")
+_SIGN = re.compile(r"-(?=\s*(?:\d|\w\b))|[^\w\s-]")  # a hyphen only before what it may be taken from
+_NO_SYMBOLS = "#%*/\\^&@-"  # for Unicode, but they tell formulas and names apart
+_WORD = re.compile(r"[\u3400-\u4dbf\u4e00-\u9fff]|[^\W_\u3400-\u4dbf\u4e00-\u9fff]+")
 
 
 @dataclass(frozen=True)
@@ -40,23 +50,14 @@ class Pair:
         of_examples = self.earlier.split == "few_shot" and self.item.split == "test"
         if of_examples and (self.exact or not _other_gold(self)):
             return "few_shot_in_test"
-        if self.earlier.source != self.item.source:
-            return "duplicate_across_sources"
         return "exact_duplicate" if self.exact else "near_duplicate"
 
-
-def of_kind(kind: str) -> Callable[[Sequence[AuditItem]], Iterator[Found]]:
-    """The look of a check at the pairs of its kind."""
-
-    def look(items: Sequence[AuditItem]) -> Iterator[Found]:
-        for pair in pairs(tuple(items)):
-            if pair.kind == kind:
-                how = "the same words as" if pair.exact else f"{pair.similarity:.0%} of its words in common with"
-                where = f"{pair.earlier.id} ({pair.earlier.split.replace('_', '-')})"
-                detail = f"it has {how} {where}{_other_gold(pair)}: {shorten(pair.item.question, 60)}"
-                yield Found(pair.item, detail, other=pair.earlier.id)
-
-    return look
+    @property
+    def detail(self) -> str:
+        """What they have in common, as a clause."""
+        how = "the same words as" if self.exact else f"{self.similarity:.0%} of its words in common with"
+        where = f"{self.earlier.id} ({self.earlier.split.replace('_', '-')})"
+        return f"it has {how} {where}{_other_gold(self)}: {shorten(self.item.question, 60)}"
 
 
 def _other_gold(pair: Pair) -> str:
@@ -69,8 +70,7 @@ def _gold_words(item: AuditItem) -> tuple[tuple[str, ...], ...]:
     return tuple(sorted(map(words, texts)))
 
 
-@lru_cache(maxsize=1)
-def pairs(items: tuple[AuditItem, ...]) -> tuple[Pair, ...]:
+def pairs(items: Sequence[AuditItem]) -> list[Pair]:
     """Each item that repeats an earlier one, with the most similar of those; few-shot examples come before others."""
     ordered = sorted(items, key=lambda item: item.split != "few_shot")
     exact: dict[tuple[object, ...], list[AuditItem]] = {}
@@ -86,7 +86,7 @@ def pairs(items: tuple[AuditItem, ...]) -> tuple[Pair, ...]:
         same_words.append(item)
         if near := index.nearest(item):
             found.append(Pair(item, near[0], near[1], False))
-    return tuple(found)
+    return found
 
 
 def _key(item: AuditItem) -> tuple[object, ...]:
@@ -143,3 +143,28 @@ def _shingles(spelled: Sequence[str]) -> frozenset[int]:
 @lru_cache(maxsize=1_000_000)
 def _hashed(text: str) -> int:
     return int.from_bytes(hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=4).digest(), "little")
+
+
+@lru_cache(maxsize=200_000)
+def words(text: str) -> tuple[str, ...]:
+    """The normalised words of a text: NFKC, one case, one form of alef, yeh and teh marbuta, no vowel marks.
+
+    A Chinese character is a word. Digits become those of ASCII.
+    """
+    decomposed = unicodedata.normalize("NFKD", text.replace(TATWEEL, "").translate(_LETTERS))
+    bare = "".join(letter for letter in decomposed if unicodedata.category(letter) != "Mn")
+    plain = unicodedata.normalize("NFKC", bare).casefold().translate(_LETTERS)
+    digits = "".join(str(unicodedata.digit(letter)) if letter.isdigit() else letter for letter in plain)
+    return tuple(_WORD.findall(digits))
+
+
+@lru_cache(maxsize=200_000)
+def signs(text: str) -> tuple[str, ...]:
+    """The symbols of a text in order, which `words` leaves out: `C++` and `C#`, 5 + 3 and 5 - 3 have the same words."""
+    found = _SIGN.findall(unicodedata.normalize("NFKC", text).translate(_DASHES))
+    return tuple(sign for sign in found if sign in _NO_SYMBOLS or unicodedata.category(sign)[0] == "S")
+
+
+def vowelled(text: str) -> set[str]:
+    """The Arabic words of a text that have vowel marks, with these."""
+    return {word for word in _ARABIC_WORD.findall(_OPTIONAL.sub("", text)) if _MARK.search(word)}

@@ -1,4 +1,4 @@
-"""What `cultureval curate m2cqa` writes about a curation, and prints."""
+"""What `cultureval audit curate m2cqa` writes about a curation, and prints."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence

@@ -47,7 +47,7 @@ def code(
     """
     require_extra("code")
     from cultureval.audit.code_refinement import read_reviewed
-    from cultureval.reports.audit.texts import prompts_file, refined_text, write_refined
+    from cultureval.reports.audit import prompts_file, refined_text, write_refined
     from cultureval.tasks.qimma.code_data import load_problems
 
     folder, names = Path(output_dir).expanduser(), ("humaneval", "mbpp") if dataset == "both" else (dataset,)

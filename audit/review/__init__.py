@@ -1,1 +1,0 @@
-"""People's review of items: verdicts, files of other tools, the page on this machine."""

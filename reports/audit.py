@@ -1,0 +1,228 @@
+"""What `cultureval audit` writes and prints: findings, decisions, judges' verdicts, reviews, refined code.
+
+`audit run` writes `manifest.jsonl` (no text of an item), `findings.csv`, `decisions.csv`, with judges also
+`verdicts.jsonl`, `criteria.csv` and `agreement.csv`, and `summary.txt`, which is printed.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from cultureval.metrics.agreement import gwet_ac1, krippendorff_alpha
+from cultureval.reports.terminal_tables import terminal_table
+from cultureval.runtime.csv_files import write_csv
+from cultureval.runtime.data.user_cache import write_atomically, write_json_lines
+from cultureval.runtime.errors import counted
+from cultureval.runtime.rounding import printed_or_na
+from cultureval.tasks.catalogue import all_tasks
+from cultureval.tasks.manifest import Manifest, ManifestRow, merged, write_manifest
+from cultureval.tasks.suite import Task
+
+if TYPE_CHECKING:
+    import pandas
+
+    from cultureval.audit.checks import Checked
+    from cultureval.audit.code_refinement import Refined
+    from cultureval.audit.judging import Audit, JudgedItem
+    from cultureval.audit.review import Reviewed
+
+MANIFEST = "manifest.jsonl"
+DECISIONS = {"keep": "kept", "discard": "discarded", "review": "to review"}
+ITEM = ("source", "revision", "benchmark", "subset", "task", "row", "hash", "form", "question", "context", "gold")
+FINDING = ("check", "severity", "source", "subset", "task", "row", "hash", "detail", "other")
+OPINION = ("judge", "outcome", "problem", "total", "reply", "scores", "issues")
+MOST_REASONS, MOST_ROWS, FEW_FINDINGS = 5, 40, 3  # of what is printed; the files hold all
+PUBLISHED = {"HumanEval+": (145, 19), "MBPP+": (308, 70)}  # QIMMA's paper: modified, unchanged
+REASONS = {
+    "human_check": "the model asks for a person",
+    "not_only_arabic": "more than the Arabic of the docstring changed",
+    "no_reply": "no readable reply",
+}
+REFINED_COLUMNS = ("task_id", "reason", "detail", "original", "proposed", "verdict")
+
+
+def write_audit(checked: "Checked", audit: "Audit | None", folder: Path) -> tuple[Manifest, str]:
+    """Writes the manifest and the tables of an audit; returns the manifest and the summary.
+
+    Args:
+        checked: What the checks found.
+        audit: The judges' verdicts; None without judges.
+    """
+    rows = list(checked.rows)
+    if audit:
+        judged = [one.manifest_row() for one in audit.items]
+        rows = list(merged([Manifest("", tuple(some)) for some in (rows, judged)]).rows)
+        write_json_lines(folder / "verdicts.jsonl", map(_record, audit.items))
+    manifest = write_manifest(folder / MANIFEST, rows)
+    write_csv(folder / "findings.csv", list(map(asdict, checked.findings)), FINDING)
+    tables = {"decisions": _decisions(rows)} if rows else {}
+    tables |= _judges_tables(audit) if audit else {}
+    for name, table in tables.items():
+        write_csv(folder / f"{name}.csv", table.to_dict("records"))
+    parts = [findings_text(checked), *(_table_text(name, table) for name, table in tables.items())]
+    text = "\n\n".join([*parts, *([judging_text(audit)] if audit else [])])
+    write_atomically(folder / "summary.txt", f"{text}\n".encode("utf-8", "backslashreplace"))
+    return manifest, text
+
+
+def findings_text(checked: "Checked") -> str:
+    """The findings as a table of checks, and under it the first of each check."""
+    rows, parts, findings, items = [], [], checked.findings, checked.items
+    for check in checked.checks:
+        own = [finding for finding in findings if finding.check == check.name]
+        if own:
+            rows.append((check.name, check.severity, f"{len(own):,}", f"{len(own) / len(items):.1%}"))
+            lines = [f"  {one.source} {one.row}: {one.detail}" for one in own[:FEW_FINDINGS]]
+            more = [f"  ... and {len(own) - FEW_FINDINGS:,} more in findings.csv"] if len(own) > FEW_FINDINGS else []
+            parts.append("\n".join([f"{check.name}: {check.reason}", *lines, *more]))
+    table = [terminal_table(("check", "severity", "items", "share"), rows, align="llrr")] if rows else []
+    found = len({(finding.source, finding.row) for finding in findings})
+    total = f"{len(items):,} items of {counted(len({item.source for item in items}), 'data set')}"
+    return "\n\n".join([*table, *parts, f"{total}: {found:,} with findings, {len(findings):,} findings."])
+
+
+def _record(one: "JudgedItem") -> dict[str, Any]:
+    return {name: getattr(one.item, name) for name in ITEM} | {
+        "options": one.item.options or one.item.answers,
+        "decision": one.decision,
+        "reasons": one.reasons,
+        "opinions": [{name: getattr(opinion, name) for name in OPINION} for opinion in one.opinions],
+    }
+
+
+def judging_text(audit: "Audit") -> str:
+    """Missing verdicts with their reasons, the rule, cost and signatures of an audit."""
+    opinions = [opinion for one in audit.items for opinion in one.opinions]
+    silent = Counter(
+        f"{one.judge}: {one.outcome}, {one.problem.partition(': ')[0][:100]}" for one in opinions if not one.scores
+    )
+    lines = [f"{count:,} without a verdict of {why}" for why, count in silent.most_common(MOST_REASONS)]
+    costs = "; ".join(f"{name}: {budget}" for name, budget in audit.costs.items())
+    signatures = [f"signature: {one}" for one in audit.signatures]
+    return "\n".join([*lines, f"Rule: {audit.rule}. Cost: {costs}.", *signatures])
+
+
+def _table_text(name: str, table: "pandas.DataFrame") -> str:
+    rows = [[_cell(value) for value in row] for row in table.astype(object).to_numpy()[:MOST_ROWS]]
+    more = f" (the first {MOST_ROWS} of {len(table)} rows)" if len(table) > MOST_ROWS else ""
+    return terminal_table(list(table), rows, "lr", f"{name}{more}:")
+
+
+def _cell(value: Any) -> str:
+    if value is None or isinstance(value, float):
+        return printed_or_na(value, 4)
+    return f"{value:,}" if isinstance(value, int) else str(value)
+
+
+def _decisions(rows: Sequence[ManifestRow]) -> "pandas.DataFrame":
+    """Decisions by benchmark, as Table 2a of QIMMA's paper has them."""
+    import pandas
+
+    known = [(row, _task_of(row.source, row.subset)) for row in rows]
+    frame = pandas.DataFrame(
+        {
+            "benchmark": task.benchmark if task else row.source,
+            "task type": task.kind.task_type if task else "",
+            "domain": task.domain if task else "",
+            "decision": row.decision,
+        }
+        for row, task in known
+    )
+    by = ["benchmark", "task type", "domain"]
+    counts = frame.groupby([*by, "decision"], sort=False).size().unstack(fill_value=0)
+    counts = counts.reindex(columns=list(DECISIONS), fill_value=0).rename(columns=DECISIONS)
+    counts["items"] = counts.sum(axis=1)
+    counts["discarded, %"] = [f"{share:.1f}" for share in 100 * counts["discarded"] / counts["items"]]
+    return counts.reset_index()
+
+
+@cache
+def _task_of(source: str, subset: str) -> Task | None:
+    tasks = [task for task in all_tasks().values() if any(one.repo == source for one in task.sources)]
+    return next((task for task in tasks if task.subset == subset), None)
+
+
+def _judges_tables(audit: "Audit") -> "dict[str, pandas.DataFrame]":
+    """How often each judge scores a criterion 0, and how far judges agree on it."""
+    import pandas
+
+    scores = pandas.DataFrame(
+        [
+            (place, opinion.judge, criterion, score)
+            for place, one in enumerate(audit.items)
+            for opinion in one.opinions
+            for criterion, score in opinion.scores.items()
+        ],
+        columns=["item", "judge", "criterion", "score"],
+    )
+    if scores.empty:
+        return {}
+    failed = scores["score"].eq(0).groupby([scores["criterion"], scores["judge"]], sort=False).sum()
+    tables = {"criteria": failed.unstack(fill_value=0).reset_index()}
+    agreement = list(_agreement(scores))
+    return tables | ({"agreement": pandas.DataFrame(agreement)} if agreement else {})
+
+
+def _agreement(scores: "pandas.DataFrame") -> Iterator[dict[str, Any]]:
+    """Agreement on each criterion, of items that two judges or more have a verdict on."""
+    for criterion, some in scores.groupby("criterion", sort=False):
+        flags = some.pivot(index="item", columns="judge", values="score").dropna(thresh=2)
+        if len(flags):
+            votes, same = flags.to_numpy().tolist(), int(flags.nunique(axis=1).eq(1).sum())
+            about = {"criterion": criterion, "same score": same, "items": len(flags)}
+            alpha = krippendorff_alpha(votes, [0, 1])
+            yield about | {"Gwet's AC1": gwet_ac1(votes, [0, 1]), "Krippendorff's alpha": alpha}
+
+
+def reviewed_text(reviewed: "Reviewed") -> str:
+    """Who gave how many verdicts, what came of them, and how far people agree."""
+    people = ", ".join(f"{name} {count:,}" for name, count in sorted(reviewed.annotators.items()))
+    text = (
+        f"{counted(sum(reviewed.annotators.values()), 'verdict')} of {counted(len(reviewed.annotators), 'annotator')} "
+        f"({people}).\n"
+        f"{counted(reviewed.kept, 'item')} kept, {reviewed.discarded:,} discarded, {reviewed.tied:,} tied, which stay "
+        f"open, {reviewed.waiting:,} still without enough votes."
+    )
+    if not reviewed.pairs:
+        return text
+    ac1, alpha = printed_or_na(reviewed.ac1), printed_or_na(reviewed.alpha)
+    agreed = f"Agreement on {counted(reviewed.pairs, 'item')} with two votes or more: AC1 {ac1}, alpha {alpha}."
+    return f"{text}\n{agreed}"
+
+
+def prompts_file(folder: Path, dataset: str) -> Path:
+    """Where the prompts of a data set (`humaneval`) are, in the form that `cultureval code --prompts` reads."""
+    return folder / f"{dataset}.jsonl"
+
+
+def write_refined(refined: "Sequence[Refined]", folder: Path, dataset: str) -> None:
+    """Writes the prompts of all problems, and those that people shall look at."""
+    write_json_lines(prompts_file(folder, dataset), map(asdict, refined))
+    rows = [asdict(one) for one in refined if one.outcome == "review"]
+    review = [{name: row.get(name) for name in REFINED_COLUMNS} for row in rows]
+    write_csv(folder / f"{dataset}_review.csv", review, REFINED_COLUMNS, "utf-8-sig")
+
+
+def refined_text(refined: "Mapping[str, Sequence[Refined]]", canonical: Mapping[str, tuple[int, int]]) -> str:
+    """Modified and unchanged prompts as the paper counts them, what is to be reviewed and why.
+
+    Args:
+        refined: Title of a data set -> its prompts.
+        canonical: Title -> (canonical solutions that pass with the refined prompts, all).
+    """
+    rows, lines = [], []
+    for title, some in refined.items():
+        counts = Counter(one.outcome for one in some)
+        modified, unchanged = PUBLISHED[title]
+        paper = f"{modified} / {unchanged} ({modified / (modified + unchanged):.0%})"
+        numbers = [f"{counts[name]:,}" for name in ("modified", "unchanged", "review")]
+        share = f"{counts['modified'] / len(some):.0%}"
+        rows.append([title, f"{len(some):,}", *numbers, share, paper, "{} of {}".format(*canonical[title])])
+        why = Counter(one.reason for one in some if one.outcome == "review")
+        told = "; ".join(f"{count:,} {REASONS.get(name, name)}" for name, count in why.most_common())
+        lines += [f"{title}: {counted(why.total(), 'prompt')} to review: {told}."] if told else []
+    header = ["", "prompts", "modified", "unchanged", "to review", "modified", "[paper]", "canonical solutions pass"]
+    return "\n".join([terminal_table(header, rows, "lr"), *lines])

@@ -1,1 +1,0 @@
-"""What becomes of audits: texts for terminals and a page."""
