@@ -32,7 +32,7 @@ def read_json(path: Path) -> Any:
     """The content of a JSON file; raises a CulturevalError where there is none."""
     try:
         return json.loads(path.read_text(encoding="utf-8-sig"))
-    except (OSError, ValueError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:
         raise CulturevalError(f"{path} cannot be read as JSON: {error}") from error
 
 

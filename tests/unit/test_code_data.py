@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from cultureval.audit.checks.table import manifest_row
+from cultureval.audit.checks import manifest_row
 from cultureval.audit.sources import read_items
 from cultureval.runtime.data_options import DataOptions, samples_root
 from cultureval.runtime.errors import CulturevalError

@@ -17,7 +17,6 @@ from cultureval.runtime.data_options import samples_root
 from cultureval.runtime.errors import CulturevalError, Problems
 from cultureval.runtime.model_settings import CheckedModel, read_model_settings
 from cultureval.runtime.settings import (
-    Option,
     Settings,
     current_settings,
     field_names,
@@ -26,7 +25,6 @@ from cultureval.runtime.settings import (
 )
 from cultureval.scripts import evaluate as command
 from cultureval.scripts.main import app
-from cultureval.tasks.catalogue import all_suites
 from cultureval.tasks.options import all_options, check_variables, read_data_options
 from cultureval.tasks.preflight import CheckedRun
 
@@ -180,19 +178,12 @@ def documented(page: Path) -> list[str]:
     return [line for line in page.read_text(encoding="utf-8").splitlines() if line.startswith("| `CULTUREVAL_")]
 
 
-def row(option: Option) -> str:
-    return f"| `{option.variable}` | {option.help} |"
-
-
 def test_every_variable_is_documented_once_as_its_option_says():
-    fields, pages = list(map(variable_of, field_names())), {}
+    fields = list(map(variable_of, field_names()))
     rows = documented(ROOT / "docs" / "settings.md")
     assert [line.split("`")[1] for line in rows] == fields
-    for name, suite in all_suites().items():
-        pages[f"{name.removesuffix('_dev')}.md"] = list(map(row, suite.part("options")))
-    for page in {*(ROOT / "docs").glob("*.md")} - {ROOT / "docs" / "settings.md"}:
-        assert documented(page) == pages.get(page.name, []), page
     texts = [page.read_text(encoding="utf-8") for page in [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")]]
     named = {name for text in texts for name in re.findall(r"CULTUREVAL_[A-Z0-9_]+[A-Z0-9]", text)}
     known = {*fields, *(option.variable for option in all_options())}
+    assert {option.variable for option in all_options()} <= named
     assert {name for name in named if not name.startswith("CULTUREVAL_TEST_")} <= known

@@ -5,7 +5,7 @@ import copy
 import pytest
 
 import cultureval.tasks
-from cultureval.metrics.lighteval.row_scores import TaskScore
+from cultureval.metrics.lighteval.row_scores import Kept, TaskScore
 from cultureval.tasks.catalogue import all_tasks
 
 
@@ -57,7 +57,10 @@ def test_generation_is_asked_for_as_qimma_does(table):
         for metric in config.metrics:
             for name, compute in metric.get_corpus_aggregations().items():
                 made = getattr(compute, "__self__", None)
-                scores |= set(getattr(made, "names", [name]))
+                if isinstance(made, Kept):  # a column of the details alone
+                    continue
+                scores.add(name)
                 if isinstance(made, TaskScore):
                     assert made.declared == all_tasks()[config.name].kind.declared[name], (config.name, name)
-        assert scores == set(all_tasks()[config.name].metrics)
+        counts = {"n_items", "n_q_plus"}  # beside M2CQA's accuracy on Q+, of the same function
+        assert scores == set(all_tasks()[config.name].metrics) - counts
