@@ -25,7 +25,7 @@ demo: setup
 # The site in site/, with the demo's leaderboard and answers as examples.
 docs: setup
 	test -d results/demo-leaderboard || $(BIN)/python -m cultureval.scripts.demo
-	$(BIN)/cultureval view results/demo --bundle results/demo-answers
+	$(BIN)/cultureval show results/demo --bundle results/demo-answers
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build
 
 # All pictures of the docs, of runs on the samples and of invented ones.

@@ -1,1 +1,1 @@
-"""What `cultureval bench` runs: benchmarks ours against other harnesses. Beside the package, in a checkout only."""
+"""What `python -m benchmarks` runs: benchmarks ours against other harnesses. Beside the package, in a checkout only."""

@@ -1,4 +1,4 @@
-"""`cultureval bench classifiers`: the dialect classifiers on single replies, on batches, and by all profiles."""
+"""`python -m benchmarks classifiers`: the dialect classifiers on single replies, on batches, and by all profiles."""
 
 import tempfile
 from pathlib import Path
@@ -35,7 +35,7 @@ def bench_classifiers(
     threads: Annotated[int, typer.Option(min=1, help="Threads of torch on the CPU.")] = 1,
     device: Annotated[str, typer.Option(help="torch device.")] = "cpu",
 ) -> None:
-    """Times NADI, ALDi and language identification. Example: cultureval bench classifiers --texts 64"""
+    """Times NADI, ALDi and language identification. Example: python -m benchmarks classifiers --texts 64"""
     import torch
 
     from cultureval.runtime.devices import choose_device

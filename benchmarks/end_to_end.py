@@ -1,4 +1,4 @@
-"""`cultureval bench end-to-end`: the whole command, from typing to table, against `lm_eval` on the same rows."""
+"""`python -m benchmarks end-to-end`: the whole command, from typing to table, against `lm_eval` on the same rows."""
 
 import json
 from pathlib import Path
@@ -25,7 +25,7 @@ def bench_end_to_end(
     dtype: Annotated[str, typer.Option(help="float32, bfloat16, ...")] = "float32",
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Times eval and lm_eval as commands. Example: cultureval bench end-to-end --data ArabicMMLU.csv"""
+    """Times eval and lm_eval as commands. Example: python -m benchmarks end-to-end --data ArabicMMLU.csv"""
     if data is None:
         print_note("no --data: a few shipped rows, on which starting is most of the time.")
     figures = measure_end_to_end(data, model, limit, repeats, batch_size, device, dtype)

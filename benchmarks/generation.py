@@ -1,4 +1,4 @@
-"""`cultureval bench generation`: greedy answers by us, `generate`, LightEval and lm-eval, in one process, in turns."""
+"""`python -m benchmarks generation`: greedy answers by us, `generate`, LightEval and lm-eval, in turns."""
 
 import contextlib
 import json
@@ -28,7 +28,7 @@ def bench_generation(
     dtype: Annotated[str, typer.Option(help="float32, bfloat16, ...")] = "float32",
     as_json: Annotated[bool, typer.Option("--json", help="Write one JSON object to stdout and nothing else.")] = False,
 ) -> None:
-    """Times generated answers to prompts with a shared beginning. Example: cultureval bench generation --prompts 40"""
+    """Times answers to prompts with a shared beginning. Example: python -m benchmarks generation --prompts 40"""
     with contextlib.redirect_stdout(sys.stderr):
         found = measure_generation(model, prompts, shared, new_tokens, repeats, batch_size, device, dtype)
     if as_json:

@@ -1,4 +1,4 @@
-"""`cultureval bench real-model`: whole commands with SmolLM2 on real rows, beside lm_eval, LightEval and vLLM.
+"""`python -m benchmarks real-model`: whole commands with SmolLM2 on real rows, beside lm_eval, LightEval and vLLM.
 
 Each command is a process of its own, in turns. What was measured is in `measured.jsonl` of the folder `--work`: the
 same command goes on where it was stopped.
@@ -56,7 +56,7 @@ def bench_real_model(
     rows: Annotated[int | None, typer.Option(min=1, help="At most this many rows, to try it.")] = None,
     repeats: Annotated[int, typer.Option(min=1, help="Turns; medians are shown.")] = 3,
 ) -> None:
-    """Times whole commands with a real model, in turns. Example: cultureval bench real-model --data F --work DIR"""
+    """Times whole commands with a real model, in turns. Example: python -m benchmarks real-model --data F --work DIR"""
     names = case or list(CASES)
     others = harness or [one for one in HARNESSES if one != "vllm" or variable_of("vllm") in os.environ]
     for given, known in ((names, CASES), (others, HARNESSES)):

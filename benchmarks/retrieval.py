@@ -1,4 +1,4 @@
-"""`cultureval bench retrieval`: time and memory of blockwise recall against a plain matrix product."""
+"""`python -m benchmarks retrieval`: time and memory of blockwise recall against a plain matrix product."""
 
 import time
 from collections.abc import Callable
@@ -19,7 +19,7 @@ def bench_retrieval(
     images: Annotated[int, typer.Option(min=1, help="Images in the gallery.")] = 12_000,
     dimensions: Annotated[int, typer.Option(min=1, help="Dimensions of the embeddings.")] = 512,
 ) -> None:
-    """Recall in both directions on random embeddings. Example: cultureval bench retrieval --captions 6000"""
+    """Recall in both directions on random embeddings. Example: python -m benchmarks retrieval --captions 6000"""
     from cultureval.metrics.cvlue.retrieval import rank_both_ways
 
     image_vectors, caption_vectors = random_embeddings(captions, images, dimensions)

@@ -1,4 +1,4 @@
-"""`cultureval bench scoring`: our scoring of choices against LightEval's and lm-eval's, in one process, interleaved."""
+"""`python -m benchmarks scoring`: our scoring of choices against LightEval's and lm-eval's, interleaved."""
 
 import contextlib
 import json
@@ -34,7 +34,7 @@ def bench_scoring(
     device: Annotated[str, typer.Option(help="cpu, cuda, ...")] = "cpu",
     dtype: Annotated[str, typer.Option(help="float32, bfloat16, ...")] = "float32",
 ) -> None:
-    """Times the scoring of choices. Example: cultureval bench scoring --data ArabicMMLU.csv --json"""
+    """Times the scoring of choices. Example: python -m benchmarks scoring --data ArabicMMLU.csv --json"""
     with contextlib.redirect_stdout(sys.stderr):
         results = measure_scoring(model, data, questions, repeats, batch_size, device, dtype, scenario or SCENARIOS)
     print(json.dumps({"scenarios": results}) if as_json else table(results))

@@ -1,4 +1,4 @@
-"""The numbers and the table of `cultureval bench scoring`: our seconds, others' seconds, ratios, memory."""
+"""The numbers and the table of `python -m benchmarks scoring`: our seconds, others' seconds, ratios, memory."""
 
 import math
 from itertools import chain

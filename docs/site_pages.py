@@ -24,7 +24,7 @@ DEMO = {
         ROOT / "results" / "demo-leaderboard",
         "The page, as `cultureval leaderboard` writes it",
     ),
-    "demo/answers": (ROOT / "results" / "demo-answers", "Every answer, as `cultureval view --bundle` writes it"),
+    "demo/answers": (ROOT / "results" / "demo-answers", "Every answer, as `cultureval show --bundle` writes it"),
 }
 FIELDS = "The site lists the fields here: the docstrings of `runs/record.py` describe them."  # of results.md
 EXAMPLES = """# Live examples

@@ -136,7 +136,7 @@ def load_encoder(model: str, num_layers: int | None, device: str) -> tuple[Any, 
         variables = f"{variable_of('bertscore_model')} (captions: {variable_of('caption_bertscore_model')})"
         raise CulturevalError(
             f"The BERTScore model {model!r} cannot be loaded ({first_line}). Set {variables} to "
-            "a local folder with its configuration, weights and tokenizer, or pass --data DIR of `cultureval mirror`."
+            "a local folder with its configuration, weights and tokenizer, or pass --data DIR of `cultureval fetch`."
         ) from error
     if not 1 <= layers <= most:
         raise ValueError(f"num_layers={layers} is outside the {most} layers of {model}")

@@ -1,4 +1,4 @@
-"""What `cultureval doctor` finds on this machine: which suites can run and be scored, and how what lacks is got."""
+"""What `cultureval check` finds on this machine: which suites can run and be scored, and how what lacks is got."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
@@ -90,7 +90,7 @@ def _data_of(suite: str, tasks: Sequence[Task]) -> Finding:
     if suite in registered().places:  # its author knows where they are
         how = f"--data DIR, with {shown_names(sorted({task.sources[0].repo for task in tasks}), MOST_NAMED)} inside"
     else:
-        how = f"cultureval mirror {mirror_arguments(suite)} --output-dir DIR, then --data DIR"
+        how = f"cultureval fetch {mirror_arguments(suite)} --output-dir DIR, then --data DIR"
     return Finding("missing" if without else "ok", f"data of {len(without)} of {len(tasks)} tasks", how, without)
 
 
@@ -113,7 +113,7 @@ def _instrument(suite: str, instrument: Instrument, tasks: tuple[str, ...]) -> F
     if lacking and not is_offline():
         return Finding("ok", f"{instrument.needs}: the first task that needs it fetches {shown_names(lacking)}")
     if lacking:
-        how = f"{shown_names(lacking)}: cultureval mirror {mirror_arguments(suite)} --output-dir DIR"
+        how = f"{shown_names(lacking)}: cultureval fetch {mirror_arguments(suite)} --output-dir DIR"
         return Finding("missing", instrument.needs, how, tasks)
     try:
         instrument.check()
@@ -170,7 +170,7 @@ def check_hub() -> list[Finding]:
     if is_offline():
         return [Finding("optional", "hub (HF_HUB_OFFLINE is set)", "data and models come from folders only")]
     if problem := go_offline_if_unreachable():
-        return [Finding("missing", f"hub ({problem})", "`cultureval mirror` on a connected machine, then --data DIR")]
+        return [Finding("missing", f"hub ({problem})", "`cultureval fetch` on a connected machine, then --data DIR")]
     return [Finding("ok", "hub answers")]
 
 

@@ -1,4 +1,4 @@
-"""What differs between the records of two runs: `cultureval doctor FIRST SECOND`."""
+"""What differs between the records of two runs: `cultureval show FIRST --against SECOND`."""
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path

@@ -9,7 +9,7 @@ from cultureval.runs.files import date_of, model_folder
 from cultureval.runs.loading import Run
 from cultureval.runtime.errors import CulturevalError
 
-MARK = "cultureval_viewer.json"  # in a bundle of `cultureval view`: what its logs are of
+MARK = "cultureval_viewer.json"  # in a bundle of `cultureval show --web`: what its logs are of
 
 
 class PublishedAnswers(NamedTuple):
@@ -35,7 +35,7 @@ def read_published(site: Path, address: str) -> PublishedAnswers:
         return PublishedAnswers(address)
     content = _content(file)
     if content is None:
-        raise CulturevalError(f"{file} cannot be read: write the bundle again with `cultureval view`.")
+        raise CulturevalError(f"{file} cannot be read: write the bundle again with `cultureval show --web`.")
     return PublishedAnswers(address, {tuple(of): str(name) for name, of in content["logs"].items()})
 
 

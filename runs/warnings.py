@@ -71,7 +71,7 @@ def _limit(run: Run, tasks: Tasks) -> str:
 
 def _missing(run: Run, tasks: Tasks) -> str:
     record, known = run.record, groups()
-    told = [f"no data of {_groups(record.missing)} (`cultureval mirror SUITE` fetches them)"] if record.missing else []
+    told = [f"no data of {_groups(record.missing)} (`cultureval fetch SUITE` fetches them)"] if record.missing else []
     for reason in dict.fromkeys(record.unscorable.values()):
         names = [name for name, why in record.unscorable.items() if why == reason]
         told.append(f"{_groups(names)} cannot be scored ({reason.rstrip('.')})")

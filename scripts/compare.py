@@ -1,4 +1,4 @@
-"""`cultureval compare`: paired tests of finished runs of any suite; `compare m2cqa` and `compare cvlue` say more."""
+"""`cultureval compare`: paired tests of finished runs of any suite; a suite's own comparison with `--suite`."""
 
 import json
 import sys
@@ -7,29 +7,28 @@ from typing import Annotated
 
 import typer
 
-from cultureval.metrics.m2cqa.names import Profile
-from cultureval.scripts.options import ALL_FORMATS, Figures
-
-Runs = Annotated[list[Path], typer.Argument(metavar="RUNS...", help="Output folders or results files.")]
-OutputDir = Annotated[Path | None, typer.Option(help="New folder for tables and items; default: none written.")]
-Allowed = Annotated[
-    str, typer.Option("--allow", metavar="FIELDS", help="What may differ besides the model: rows,prompt,...; or all.")
-]
-Draws = Annotated[int, typer.Option(min=100, help="Random swaps of the permutation tests.")]
-Seed = Annotated[int, typer.Option(min=0, help="Random seed of the swaps.")]
+from cultureval.runtime.errors import CulturevalError
+from cultureval.tasks.catalogue import all_suites
 
 
-def compare_runs(
+def compare(
     results: Annotated[
         list[str], typer.Argument(metavar="RUNS...", help="Output folders or results files; with --plan see there.")
     ],
-    output_dir: OutputDir = None,
+    output_dir: Annotated[Path | None, typer.Option(help="New folder for tables and items; default: none.")] = None,
+    suite: Annotated[
+        str | None,
+        typer.Option(help="The comparison of a suite's paper: m2cqa (prompts and models), cvlue (Table 10)."),
+    ] = None,
     metric: Annotated[
         list[str] | None, typer.Option(help="Compare this metric; repeatable; default: each task's headline.")
     ] = None,
-    allow: Allowed = "",
-    draws: Draws = 10_000,
-    seed: Seed = 0,
+    allow: Annotated[
+        str,
+        typer.Option(metavar="FIELDS", help="What may differ besides the model: rows,prompt,...; or all."),
+    ] = "",
+    draws: Annotated[int, typer.Option(min=100, help="Random swaps of the permutation tests.")] = 10_000,
+    seed: Annotated[int, typer.Option(min=0, help="Random seed of the swaps.")] = 0,
     items: Annotated[int, typer.Option(min=0, help="Show at most so many items that differ, each way.")] = 2,
     subsets: Annotated[bool, typer.Option("--subsets", help="Show subsets too; differences.csv has them.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="The comparison as one JSON document.")] = False,
@@ -43,59 +42,30 @@ def compare_runs(
     power: Annotated[float, typer.Option(help="--plan: chance of finding the difference.")] = 0.8,
     tests: Annotated[int | None, typer.Option(min=1, help="--plan: differences tested together.")] = None,
 ) -> None:
-    """Compares runs item by item; the word `runs` may be left out. Example: cultureval compare out-a out-b"""
+    """Compares runs item by item: intervals, tests, items that flipped. Example: cultureval compare out-a out-b"""
+    paths, allowed = [Path(one) for one in results], [name.strip() for name in allow.split(",") if name.strip()]
     if planned:
         from cultureval.reports.comparison.planning import plan
 
         return print(plan(results, discordant, power, tests))
+    if suite:
+        own = {name: one for name, one in all_suites().items() if one.comparison}
+        if suite not in own:
+            raise CulturevalError(f"--suite {suite}: {', '.join(own)} have a comparison of their own.")
+        text, files = own[suite].part("comparison")(paths, output_dir, allowed, draws, seed)
+        return _print_all(text, files)
     from cultureval.reports.comparison.report import compare_all
 
+    isolate = sys.stdout.isatty()
     found = compare_all(
-        [Path(one) for one in results],
-        output_dir,
-        metric or [],
-        _fields(allow),
-        draws,
-        seed,
-        most_items=items,
-        subsets=subsets,
-        isolate=sys.stdout.isatty(),
+        paths, output_dir, metric or [], allowed, draws, seed, most_items=items, subsets=subsets, isolate=isolate
     )
-    print(json.dumps(found.document, ensure_ascii=False, indent=2) if as_json else found.text)
-    if not as_json:
-        _print_files(found.files)
+    if as_json:
+        return print(json.dumps(found.document, ensure_ascii=False, indent=2))
+    _print_all(found.text, found.files)
 
 
-def compare_m2cqa(
-    results: Runs,
-    output_dir: OutputDir = None,
-    profile: Annotated[Profile, typer.Option(help="How verdicts are parsed; the paper's is strict.")] = "strict",
-    draws: Draws = 10_000,
-    seed: Seed = 0,
-    figures: Figures = ALL_FORMATS,
-    allow: Allowed = "",
-) -> None:
-    """Compares prompts and models of M2CQA. Example: cultureval compare m2cqa out-a out-b"""
-    from cultureval.reports.charts import chart_formats
-    from cultureval.reports.m2cqa.comparison import compare_m2cqa
-
-    formats = chart_formats(figures, "--figures") if output_dir else ()
-    text, files = compare_m2cqa(results, output_dir, profile, draws, seed, _fields(allow), formats)
+def _print_all(text: str, files: list[Path]) -> None:
     print(text)
-    _print_files(files)
-
-
-def compare_cvlue(results: Runs) -> None:
-    """Shows models on CVLUE beside the paper's Table 10. Example: cultureval compare cvlue out-a out-b"""
-    from cultureval.reports.cvlue.comparison import beside_the_paper
-
-    print(beside_the_paper(results))
-
-
-def _print_files(files: list[Path]) -> None:
     if files:
         print(f"\n{files[0].parent.resolve()}: {', '.join(file.name for file in files)}")
-
-
-def _fields(text: str) -> list[str]:
-    return [name.strip() for name in text.split(",") if name.strip()]

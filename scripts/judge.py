@@ -1,4 +1,4 @@
-"""`cultureval judge`: judges saved answers with any judge, all or a sample; or labels their questions."""
+"""`cultureval judge`: judges saved answers, labels their questions, and compares metrics and judges with people."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -9,6 +9,7 @@ from cultureval.runtime.errors import GOES_ON, CulturevalError
 from cultureval.runtime.printing import print_result
 from cultureval.runtime.settings import current_settings, use_settings
 from cultureval.scripts.options import Delimit, JudgeBudget, JudgeNothing, ReuseVerdicts, Sample, Seed
+from cultureval.tasks.catalogue import all_suites
 
 if TYPE_CHECKING:
     from cultureval.metrics.judges.settings import JudgeSettings
@@ -16,35 +17,43 @@ if TYPE_CHECKING:
 
 def judge(
     results: Annotated[
-        list[str],
-        typer.Argument(
-            metavar="[label] RESULTS...",
-            help="Output folders or results files; `label` first to label their questions and captions.",
-        ),
-    ],
+        list[Path] | None, typer.Argument(metavar="RESULTS...", help="Output folders or results files.")
+    ] = None,
     judges: Annotated[
         list[str] | None, typer.Option("--judge", help="YAML file, or model id; default: CULTUREVAL_JUDGE. Repeatable.")
     ] = None,
+    label: Annotated[
+        bool, typer.Option("--label", help="Label the types of questions and the topics of captions instead.")
+    ] = False,
     sample: Sample = None,
     seed: Seed = 0,
     dry_run: JudgeNothing = False,
     budget: JudgeBudget = None,
     delimit: Delimit = None,
     resume: ReuseVerdicts = None,
+    people: Annotated[
+        str | None,
+        typer.Option(metavar="SUITE=FILE.csv", help="Compare metrics and judges with people's ratings; judge nothing."),
+    ] = None,
+    renamed: Annotated[
+        list[str] | None,
+        typer.Option("--rated-as", metavar="HUMAN=MODEL", help="--people: a model's two names. Repeatable."),
+    ] = None,
+    output: Annotated[Path | None, typer.Option(help="--people: CSV file of all correlations.")] = None,
 ) -> None:
-    """Judges saved answers, or labels their questions and captions. Example: cultureval judge results --judge gpt-4o"""
+    """Judges saved answers with any judge, all or a sample. Example: cultureval judge results --judge gpt-4o"""
+    paths = [path.expanduser() for path in results or ()]
+    if people:
+        return print(_agreement(people, paths, renamed or [], output))
     from cultureval.reports.judging import estimates, judge_and_save, saved_jobs
 
-    label = results[0] == "label"
-    paths = [Path(path).expanduser() for path in results[label:]]
     if not paths:
         raise CulturevalError("Which results? Name an output folder or a results file: cultureval judge results")
     chosen = _judges(judges or [], budget, delimit)
     work = saved_jobs(paths, label, sample, seed)
     with use_settings(current_settings().with_(resume=resume)):
         if dry_run:
-            print(estimates(chosen, work))
-            return
+            return print(estimates(chosen, work))
         report, path, stopped = judge_and_save(chosen, work, {"sample": sample, "seed": seed if sample else None})
     if path is None:
         print(report)
@@ -62,3 +71,16 @@ def _judges(names: list[str], budget: float | None, delimit: bool | None) -> lis
     if not found:
         raise CulturevalError("Which judge? Give --judge (a YAML file or a model's id), or set CULTUREVAL_JUDGE.")
     return [one.with_(budget=budget, delimit=delimit) for one in found]
+
+
+def _agreement(people: str, results: list[Path], renamed: list[str], output: Path | None) -> str:
+    from cultureval.reports.human_ratings import agreement_report
+
+    suite, _, file = people.partition("=")
+    rated = [name for name, one in all_suites().items() if one.ratings]
+    if suite not in rated or not file:
+        raise CulturevalError(f"--people {people!r}: write SUITE=FILE.csv; {', '.join(rated)} have ratings of people.")
+    pairs = {human: model for human, _, model in (one.partition("=") for one in renamed)}
+    if wrong := next((one for one in renamed if not all(one.partition("=")[::2])), None):
+        raise CulturevalError(f"--rated-as {wrong!r}: write HUMAN=MODEL.")
+    return agreement_report(suite, Path(file).expanduser(), results, pairs, output)

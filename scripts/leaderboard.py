@@ -1,4 +1,4 @@
-"""`cultureval leaderboard` and `publish`: a static site, tables and charts of any results; results on the hub."""
+"""`cultureval leaderboard`: a static site, tables and charts of any results; or the results on the hub."""
 
 from pathlib import Path
 from typing import Annotated
@@ -26,16 +26,22 @@ def leaderboard(
         str, typer.Option(metavar="FORMATS", help="Formats of the charts' files: svg, pdf, png; or none, no charts.")
     ] = "svg,pdf",
     logs: Annotated[
-        str, typer.Option(metavar="PATH", help="Where `cultureval view --bundle` is published, below the page.")
+        str, typer.Option(metavar="PATH", help="Where `cultureval show --bundle` is published, below the page.")
     ] = "",
     space: Annotated[
         str, typer.Option(metavar="ORG/NAME", help="Upload the page as this static Space of the hub.")
     ] = "",
     public_run: PublicRun = False,
+    publish: Annotated[
+        str | None, typer.Option(metavar="ORG", help="Upload the results to this account of the hub instead.")
+    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="--publish: only say what would be sent.")] = False,
     strict: Strict = False,
     as_json: Annotated[bool, typer.Option("--json", help="All tables as one JSON document, printed too.")] = False,
 ) -> None:
     """Writes a leaderboard that opens without a server. Example: cultureval leaderboard results --out site"""
+    if publish:
+        return _publish(results, publish, public_run, dry_run)
     require_extra("page")
     from cultureval.reports.charts import chart_formats
     from cultureval.reports.leaderboard.board import read_board
@@ -50,24 +56,18 @@ def leaderboard(
         board = read_board(results, papers=published, strict=strict)
         page = write_site(board, output_dir, title, formats, logs)
     if logs and "://" not in logs and not (output_dir / logs).is_dir():
-        print_note(f"--logs {logs}: the pages link {output_dir / logs}, which is not there: cultureval view --bundle.")
+        print_note(f"--logs {logs}: {output_dir / logs} is not there: cultureval show RESULTS --bundle.")
     print_result(json_text(board_data(board)).rstrip() if as_json else site_summary(board, page), page)
     if space:
         print_note(f"uploaded: {push_space(output_dir, space, public_run)}")
 
 
-def publish_results(
-    results: Annotated[list[Path], typer.Argument(metavar="RESULTS...", help="Output folders, or results files.")],
-    results_org: Annotated[str, typer.Option(metavar="ORG", help="Account or organisation on the hub.")],
-    public_run: PublicRun = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be sent.")] = False,
-) -> None:
-    """Uploads finished results, as eval --push-to-hub. Example: cultureval publish results --results-org lab"""
+def _publish(results: list[Path], org: str, public: bool, dry_run: bool) -> None:
+    """Uploads finished results, as `eval --push-to-hub` does."""
     from cultureval.reports.leaderboard.publishing import publications, publish
 
     found = publications(results)
     if dry_run:
-        for one in found:
-            print_text(one.sentence())
-        return
-    publish(found, results_org, public_run, print_note)
+        print_text("\n".join(one.sentence() for one in found))
+    else:
+        publish(found, org, public, print_note)

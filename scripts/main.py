@@ -22,7 +22,7 @@ from cultureval.runtime.interruption import orderly_end, told_end
 from cultureval.runtime.printing import print_message, print_note, steady_streams
 from cultureval.runtime.progress import is_terminal, plain_libraries
 from cultureval.runtime.settings import current_settings, use_settings
-from cultureval.scripts import evaluate, judge, leaderboard, show, suite_commands, tasks
+from cultureval.scripts import compare, evaluate, judge, leaderboard, score, show, tasks
 from cultureval.scripts.audit import audit
 from cultureval.scripts.code import code
 from cultureval.scripts.suite_options import WithCustomSuites, WithSuiteOptions, custom_suites_of
@@ -78,23 +78,18 @@ app = typer.Typer(
 )
 
 app.command("eval", cls=WithSuiteOptions)(evaluate.evaluate)
-app.command("run", cls=WithCustomSuites)(evaluate.run)
 app.command("tasks", cls=WithCustomSuites)(tasks.list_tasks)
 app.command("check", cls=WithCustomSuites)(tasks.check)
-app.command("doctor", cls=WithCustomSuites)(show.doctor)
-app.command("mirror", cls=WithCustomSuites)(tasks.mirror)
-app.command("retrieval")(evaluate.retrieval)
+app.command("fetch", cls=WithCustomSuites)(tasks.fetch)
 app.command("show", cls=WithCustomSuites)(show.show)
+app.command("compare", cls=WithCustomSuites)(compare.compare)
 app.command("leaderboard", cls=WithCustomSuites)(leaderboard.leaderboard)
-app.command("view", cls=WithCustomSuites)(show.view)
-app.command("publish", cls=WithCustomSuites)(leaderboard.publish_results)
 app.command("judge", cls=WithCustomSuites)(judge.judge)
-app.add_typer(code, name="code")
+app.command("score", cls=WithCustomSuites)(score.score)
 app.add_typer(audit, name="audit")
-app.add_typer(suite_commands.analyses, name="analyze")
-app.add_typer(suite_commands.agreements, name="agreement")
-app.add_typer(suite_commands.submissions, name="score")
-app.add_typer(suite_commands.comparisons, name="compare")
+app.command("run", cls=WithCustomSuites)(evaluate.run)
+app.command("retrieval")(evaluate.retrieval)
+app.add_typer(code, name="code")
 
 
 def _print_version(wanted: bool) -> None:
@@ -125,29 +120,6 @@ def lighteval(context: typer.Context) -> None:
 
     arguments = ["--help" if one == "-h" else one for one in context.args]
     raise typer.Exit(lighteval_command(arguments, "cultureval.tasks", task_names()) or 0)
-
-
-@app.command(
-    "bench",
-    add_help_option=False,
-    context_settings={"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []},
-)
-def bench(context: typer.Context) -> None:
-    """Benchmarks ours against other harnesses (in a checkout). Example: cultureval bench scoring --help"""
-    folder = Path(cultureval.__file__).resolve().parents[2]
-    if not (folder / "benchmarks" / "commands.py").is_file():
-        where = (
-            "`cultureval bench` runs from a checkout of the repository, whose folder `benchmarks` is not in the "
-            "installed package: install the checkout (`pip install --editable .[lm-eval]`)."
-        )
-        if {"--help", "-h"} & {*context.args}:
-            print(where)
-            return
-        raise CulturevalError(where)
-    sys.path.append(str(folder))
-    from benchmarks.commands import app as benchmarks
-
-    benchmarks(context.args, prog_name="cultureval bench", standalone_mode=False)
 
 
 def main() -> None:

@@ -1,4 +1,4 @@
-"""`cultureval show`, `view` and `doctor`: finished runs, their items and answers, and what is installed or missing."""
+"""`cultureval show`: finished runs, their tasks, items and answers, in the terminal or in Inspect's viewer."""
 
 import json
 import re
@@ -11,13 +11,14 @@ import typer
 
 from cultureval.runtime.errors import CulturevalError, counted
 from cultureval.runtime.printing import print_note, print_result, print_text, terminal_width
-from cultureval.runtime.progress import working
 from cultureval.scripts.options import AsJson, Full, Strict
 
 
 def show(
     results: Annotated[Path, typer.Argument(metavar="RESULTS", help="The --output-dir of runs, or a results file.")],
-    task: Annotated[str | None, typer.Argument(metavar="[TASK]", help="A task of a run, such as cvlue_vg.")] = None,
+    task: Annotated[
+        str | None, typer.Argument(metavar="[TASK]", help="A task of a run, such as cvlue_vg; a group with --web.")
+    ] = None,
     item: Annotated[
         str | None,
         typer.Argument(metavar="[ITEM]", help="Its id in the data, or 'row N' (quoted), the Nth from 1."),
@@ -30,12 +31,33 @@ def show(
     ] = False,
     strict: Strict = False,
     output: Annotated[
-        Path | None,
-        typer.Option(help="Picture of an item, .png; default: in the output folder."),
+        Path | None, typer.Option(help="Picture of an item, .png; default: in the output folder.")
     ] = None,
+    against: Annotated[
+        Path | None, typer.Option(metavar="RESULTS", help="Print the settings in which two runs differ; exits 1 if so.")
+    ] = None,
+    figures: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Write the tables and figures of a suite's own analysis here.")
+    ] = None,
+    web: Annotated[bool, typer.Option("--web", help="Open Inspect's viewer on this machine.")] = False,
+    bundle: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Write the viewer with the answers as a static site.")
+    ] = None,
+    gated: Annotated[
+        bool, typer.Option("--gated", help="Tasks of gated data are in the bundle too: not for publishing.")
+    ] = False,
+    port: Annotated[int, typer.Option(min=1, max=65535, help="Of the viewer, on 127.0.0.1.")] = 7575,
 ) -> None:
     """Shows the summary of runs, or a task's items, or one item. Example: cultureval show results cvlue_vg 2649"""
-    if fooled:
+    if against:
+        _show_differences(results, against)
+    elif figures:
+        _write_figures(results, figures)
+    elif bundle:
+        _write_bundle(results, bundle, task, gated)
+    elif web:
+        _open_viewer(results, task, port)
+    elif fooled:
         _show_fooled(results, task, limit, as_json)
     elif task is None:
         _show_runs(results, full, as_json, strict)
@@ -43,6 +65,52 @@ def show(
         _show_items(results, task, limit, as_json)
     else:
         _show_item(results, task, item, output, as_json)
+
+
+def _show_differences(first: Path, second: Path) -> None:
+    from cultureval.reports.settings_diff import compare_runs
+
+    text, fits = compare_runs(first, second)
+    print(text)
+    raise SystemExit(not fits)
+
+
+def _write_figures(results: Path, folder: Path) -> None:
+    """The analyses of the suites that have one, of those in the results."""
+    from cultureval.runs.loading import load
+    from cultureval.tasks.catalogue import all_suites, all_tasks, name_and_shots
+
+    names = {name_and_shots(task)[0] for run in load(results).runs for task in run.record.tasks}
+    there = {all_tasks()[name].suite for name in names if name in all_tasks()}
+    suites = [suite for name, suite in all_suites().items() if suite.analysis and name in there]
+    if not suites:
+        raise CulturevalError(f"{results}: no run of a suite that has an analysis.")
+    for suite in suites:
+        print(suite.part("analysis")([results.expanduser()], folder))
+    print(f"Tables and figures: {folder.resolve()}")
+
+
+def _write_bundle(results: Path, folder: Path, task: str | None, gated: bool) -> None:
+    from cultureval.reports.viewer.bundle import write_bundle
+    from cultureval.tasks.catalogue import name_and_shots
+
+    logs = write_bundle([results], folder, task, gated)
+    if left_out := [name_and_shots(log.task)[0].partition(":")[0] for log in logs if not log.written]:
+        names = ", ".join(sorted({*left_out}))
+        print_note(f"{counted(len(left_out), 'task')} left out, since their data are gated: {names}")
+    print_result(f"Viewer: {shlex.quote(str(folder.resolve()))} (needs a web server)", folder)
+
+
+def _open_viewer(results: Path, task: str | None, port: int) -> None:
+    from cultureval.reports.viewer.bundle import serve
+    from cultureval.reports.viewer.logs import write_logs
+    from cultureval.runs.files import output_folder
+
+    folder = (results if results.is_dir() else output_folder(results) or results.parent) / "inspect"
+    logs = write_logs([results], folder, task)
+    print_result(f"{counted(len(logs), 'log')}: {folder.resolve()}", folder)
+    print_text(f"Viewer: http://127.0.0.1:{port} (Ctrl+C ends it)")
+    serve(folder, port)
 
 
 def _show_runs(results: Path, full: bool, as_json: bool, strict: bool) -> None:
@@ -112,65 +180,3 @@ def _show_item(results: Path, task: str, item: str, output: Path | None, as_json
         path = output or (output_folder(run.file) or run.file.parent) / "pictures" / f"{file}.png"
         if colours := save_picture(rows[place], name, path):
             print(f"Picture ({colours}): {path.resolve()}")
-
-
-def view(
-    results: Annotated[
-        list[Path], typer.Argument(metavar="RESULTS...", help="Output folders of runs, or results files.")
-    ],
-    task: Annotated[str | None, typer.Option(help="Only this task, or this group of tasks.")] = None,
-    bundle: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Write the viewer with the logs as a static site instead.")
-    ] = None,
-    gated: Annotated[
-        bool, typer.Option("--gated", help="Tasks of gated data are in the bundle too: not for publishing.")
-    ] = False,
-    serve: Annotated[bool, typer.Option(help="Open the viewer; --no-serve only writes the logs.")] = True,
-    port: Annotated[int, typer.Option(min=1, max=65535, help="Of the viewer, on 127.0.0.1.")] = 7575,
-) -> None:
-    """Shows every answer with images, gold and verdicts in Inspect's viewer. Example: cultureval view results"""
-    from cultureval.reports.viewer.bundle import serve as open_viewer
-    from cultureval.reports.viewer.bundle import write_bundle
-    from cultureval.reports.viewer.logs import write_logs
-    from cultureval.runs.files import output_folder
-    from cultureval.tasks.catalogue import name_and_shots
-
-    if bundle:
-        logs = write_bundle(results, bundle, task, gated)
-        if left_out := [name_and_shots(log.task)[0].partition(":")[0] for log in logs if not log.written]:
-            names = ", ".join(sorted({*left_out}))
-            print_note(f"{counted(len(left_out), 'task')} left out, since their data are gated: {names}")
-        print_result(f"Viewer: {shlex.quote(str(bundle.resolve()))} (needs a web server)", bundle)
-        return
-    first = results[0]
-    folder = (first if first.is_dir() else output_folder(first) or first.parent) / "inspect"
-    logs = write_logs(results, folder, task)
-    print_result(f"{counted(len(logs), 'log')}: {folder.resolve()}", folder)
-    if serve:
-        print_text(f"Viewer: http://127.0.0.1:{port} (Ctrl+C ends it)")
-        open_viewer(folder, port)
-
-
-def doctor(
-    results: Annotated[
-        list[Path] | None, typer.Argument(metavar="[RESULTS...]", help="Two runs to compare with each other.")
-    ] = None,
-    everything: Annotated[bool, typer.Option("--all", help="Print also what is in order, such as versions.")] = False,
-) -> None:
-    """Reports what is installed or missing, or in which settings two runs differ.
-
-    Exit status 1: a version is wrong, or something differs. Example: cultureval doctor
-    """
-    if results:
-        from cultureval.reports.settings_diff import compare_runs
-
-        if len(results) != 2:
-            raise CulturevalError(f"doctor compares two runs, and {len(results)} were named.")
-        text, fits = compare_runs(*results)
-    else:
-        from cultureval.reports.doctor import machine_report
-
-        with working("Looking at this machine"):
-            text, fits = machine_report(everything)
-    print(text)
-    raise SystemExit(not fits)

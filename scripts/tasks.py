@@ -1,4 +1,4 @@
-"""What is evaluated: `cultureval tasks`, `check` and `mirror`."""
+"""What is evaluated: `cultureval tasks`, `check` and `fetch`."""
 
 import json as json_format
 from dataclasses import asdict
@@ -10,8 +10,9 @@ import typer
 from cultureval.runtime.data.user_cache import write_json_lines
 from cultureval.runtime.data_options import DataOptions
 from cultureval.runtime.errors import CulturevalError
+from cultureval.runtime.progress import working
 from cultureval.runtime.settings import current_settings, use_settings
-from cultureval.scripts.options import Data, Form, OnlyJson, Renamed, Tasks, data_settings
+from cultureval.scripts.options import Data, Form, OnlyJson, Renamed, data_settings
 from cultureval.tasks.catalogue import all_tasks, name_and_shots, require_suites, suites
 from cultureval.tasks.options import read_data_options
 
@@ -53,13 +54,13 @@ def _listed(names: list[str], suite: str | None, every: bool, json: bool) -> str
     return "\n\n".join(map(suite_text, whole)) or suites_text()
 
 
-def mirror(
+def fetch(
     output_dir: Annotated[Path, typer.Option(help="Folder to fill; use it later as --data DIR.")],
     suite: Annotated[list[str] | None, typer.Argument(help="Suites; default: all.")] = None,
 ) -> None:
     """Copies the suites' data and scoring models, resumes, verifies counts.
 
-    Example: cultureval mirror qimma --output-dir DIR
+    Example: cultureval fetch qimma --output-dir DIR
     """
     from cultureval.reports.task_list import data_check_text
     from cultureval.tasks.checking import check_data
@@ -73,34 +74,46 @@ def mirror(
 
 
 def check(
-    tasks: Tasks,
+    tasks: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[TASKS...]", help="Tasks, groups, suites or files (proverbs.py); none: this machine."),
+    ] = None,
     data: Data = None,
     form: Form = None,
-    full: Annotated[bool, typer.Option("--full", help="Print all subsets and broken rows.")] = False,
+    full: Annotated[bool, typer.Option("--full", help="Print all subsets and broken rows, or all versions.")] = False,
     rows: Annotated[Path | None, typer.Option(help="Write all broken rows into this file, as JSON lines.")] = None,
     json: OnlyJson = False,
     renamed: Renamed = None,
 ) -> None:
-    """Reads every row of the tasks' data and counts what is broken or duplicate.
+    """Says which suites can run on this machine; of named tasks, reads every row and counts what is broken.
 
-    Of the file of a benchmark (proverbs.py) it tries ten rows and prints the first prompt. Exit status 1: a row is
-    broken, or the examples of TASK|2 are too few. Example: cultureval check qimma --data DIR
+    Of the file of a benchmark (proverbs.py) it tries ten rows and prints the first prompt. Exit status 1: something is
+    wrong. Example: cultureval check qimma --data DIR
     """
-    if any(name.endswith(".py") for name in tasks):
-        return _try_files(tasks, data)
     with data_settings(data, form, renamed=renamed):
+        if not tasks:
+            return _check_machine(full)
+        if any(name.endswith(".py") for name in tasks):
+            return _try_files(tasks, data)
         from cultureval.reports.task_list import data_check_text
         from cultureval.tasks.checking import check_data
 
         subsets = check_data(tasks, read_data_options())
-    if all(one.missing for one in subsets):
-        raise CulturevalError(subsets[0].problem)
     if rows:
         write_json_lines(rows, [{"task": one.task, "row": row} for one in subsets for row in one.broken])
     found = json_format.dumps(list(map(asdict, subsets)), ensure_ascii=False, indent=2)
     print(found if json else data_check_text(subsets, full))
     if any(one.is_broken() for one in subsets):
         raise typer.Exit(1)
+
+
+def _check_machine(full: bool) -> None:
+    from cultureval.reports.doctor import machine_report
+
+    with working("Looking at this machine"):
+        text, fits = machine_report(full)
+    print(text)
+    raise typer.Exit(not fits)
 
 
 def _try_files(files: list[str], data: str | None) -> None:

@@ -252,7 +252,7 @@ def _not_found(task: Task, wanted: list[Source], options: DataOptions) -> str:
     if how:
         text += f" How to get them: {how}."
     if any(source.on_hub or source.archive for source in wanted):
-        return f"{text} `cultureval mirror {mirror_arguments(task.suite)} --output-dir DIR` fetches them."
+        return f"{text} `cultureval fetch {mirror_arguments(task.suite)} --output-dir DIR` fetches them."
     return f"{text} Put them below DIR/{wanted[0].repo}, and pass --data DIR."
 
 

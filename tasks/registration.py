@@ -84,7 +84,7 @@ def unknown_name_hint() -> str:
 
 
 def mirror_arguments(suite: str) -> str:
-    """The arguments that name a suite to `cultureval mirror`, for messages."""
+    """The arguments that name a suite to `cultureval fetch`, for messages."""
     custom = [place for place in current_settings().custom_suites if registered().places.get(suite) == place]
     return " ".join([suite, *(f"--custom-suites {shlex.quote(place)}" for place in custom)])
 

@@ -53,7 +53,7 @@ class Instrument:
         name: Returns its name for the signature of the scores.
         check: Tries it, before any answer is generated; raises CulturevalError where it cannot be used.
         before_generation: Whether stock LightEval checks it, too: what takes hours could not be scored.
-        sources: Returns hub ids of the models, and addresses of the files, that `cultureval mirror` fetches.
+        sources: Returns hub ids of the models, and addresses of the files, that `cultureval fetch` fetches.
         needs: What a machine needs for it, as `cultureval tasks` lists it: "BERTScore model"; "" for nothing.
     """
 
@@ -129,7 +129,7 @@ class Source:
         caveat: What a reader of scores on this copy must know, printed below the table of a run.
         reorder: Puts all prepared rows into the order in which they are written.
         on_hub: Whether the hub has it; else it is an `archive`, or people ask for it.
-        archive: A public .tar.gz, which `cultureval mirror` unpacks: `archive_files` are `fnmatch` patterns in it.
+        archive: A public .tar.gz, which `cultureval fetch` unpacks: `archive_files` are `fnmatch` patterns in it.
         revision: Branch, tag or commit; None is the hub's default branch.
         unreadable: Numbers, from 0, of published rows that are broken: left out and listed, they stop no run.
         licence: As its card or paper states it.
@@ -391,9 +391,10 @@ class Suite:
         benchmarks: Its table of benchmarks, in the order in which tasks are listed.
         options: Its own options; each is also one of `cultureval eval`.
         of_model: From a model's type (`qwen3_vl`) to values of the suite's options; those that people give come first.
-        comparison: The command `cultureval compare <name>`.
-        analysis: The command `cultureval analyze <name>`.
-        ratings: Its human ratings (`reports.human_ratings.HumanRatings`), for `cultureval agreement <name>`.
+        comparison: Its paper's comparison for `compare --suite`, from paths, output folder or None, allowed fields,
+            draws and seed to a text and the files that it wrote.
+        analysis: Its analysis for `show --figures`, from a list of results and an output folder to a text.
+        ratings: Its human ratings (`reports.human_ratings.HumanRatings`), for `judge --people`.
         submissions: Scorers of submission files by their names in `cultureval score NAME`, from the gold file, the
             submissions and the output folder to `reports.submissions.ScoredSubmissions`.
         outputs: Scores outputs made elsewhere, for `cultureval score <name>`, from files and output folder to a text.

@@ -13,7 +13,7 @@ set -euo pipefail
 
 scratch=${SCRATCH:?set SCRATCH to a folder that all nodes see}
 export CULTUREVAL_CACHE=${CULTUREVAL_CACHE:-$scratch/cultureval}     # holds the journal
-export CULTUREVAL_DATA=${CULTUREVAL_DATA:-$scratch/cultureval-data}  # filled by `cultureval mirror`
+export CULTUREVAL_DATA=${CULTUREVAL_DATA:-$scratch/cultureval-data}  # filled by `cultureval fetch`
 export HF_HUB_OFFLINE=1
 GPUS=${SLURM_GPUS_ON_NODE:-1}
 read -r HEAD_NODE < <(scontrol show hostnames "$SLURM_JOB_NODELIST")

@@ -256,6 +256,6 @@ def _not_usable(kind: str, name: str, reason: str) -> CulturevalError:
     what = "its model.bin" if kind == LID else "its configuration, weights and tokenizer"
     return CulturevalError(
         f"The {kind} model {name!r} cannot be used ({first_line}). Set {variable_of(SETTINGS[kind])} to a local "
-        f"folder with {what}, or fetch {DEFAULTS[kind]} on a machine with access to the hub (`cultureval mirror "
+        f"folder with {what}, or fetch {DEFAULTS[kind]} on a machine with access to the hub (`cultureval fetch "
         "alqasida`)."
     )

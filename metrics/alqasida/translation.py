@@ -98,7 +98,7 @@ def flores200_model(fetch: bool = True) -> Path:
             reason = f"it cannot be downloaded ({error or type(error).__name__})"
     raise CulturevalError(
         f"spBLEU needs the SentencePiece model of FLORES-200: {reason}. Download {url} on a machine with internet and "
-        f"set {variable_of('flores200_model')} to the file, or save it as {cached}; `cultureval mirror alqasida "
+        f"set {variable_of('flores200_model')} to the file, or save it as {cached}; `cultureval fetch alqasida "
         "--output-dir DIR` brings it along."
     )
 

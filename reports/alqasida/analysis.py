@@ -32,12 +32,11 @@ CATEGORICAL = ("dialect", "genre", "model", "location", "template", "phrasing")
 TREE_DEPTH, SPBLEU = 3, "spbleu"
 
 
-def write_analysis(results: Sequence[Path], folder: Path, formats: Sequence[str] = FORMATS) -> str:
+def write_analysis(results: Sequence[Path], folder: Path) -> str:
     """Writes the tables and figures of saved runs.
 
     Args:
         results: Output folders or results files.
-        formats: Of the figures; () draws none.
 
     Returns:
         The strongest features and the trees for printing.
@@ -49,8 +48,8 @@ def write_analysis(results: Sequence[Path], folder: Path, formats: Sequence[str]
     samples = samples_of(runs)
     write_csv(folder / "samples.csv", samples.to_dict("records"))
     write_csv(folder / "means.csv", mean_rows(samples))
-    for chart in charts_of(samples, translation_means(runs)) if formats else ():
-        chart_files(chart, folder, formats)
+    for chart in charts_of(samples, translation_means(runs)):
+        chart_files(chart, folder, FORMATS)
     return "\n\n".join(_write_features(samples, kind, folder) for kind in KINDS if kind in set(samples["kind"]))
 
 

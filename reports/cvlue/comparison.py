@@ -1,4 +1,4 @@
-"""`cultureval compare cvlue`: CVLUE's numbers of some runs beside the paper's Table 10.
+"""`cultureval compare --suite cvlue`: CVLUE's numbers of some runs beside the paper's Table 10.
 
 The paper's test split was not released, so no difference to its numbers is computed.
 """
@@ -16,8 +16,8 @@ SUITE = "cvlue"
 OTHER_SPLIT = "the paper's test split was not released, so that no difference to its numbers is computed"
 
 
-def beside_the_paper(paths: Sequence[Path]) -> str:
-    """A table for Chinese and one for English: a column a run, then a column for each of the paper's models.
+def beside_the_paper(paths: Sequence[Path], *_: object) -> tuple[str, list[Path]]:
+    """A table for Chinese and one for English: a column a run, then a column for each of the paper's models; no files.
 
     Raises:
         CulturevalError: There is no run of CVLUE.
@@ -35,7 +35,7 @@ def beside_the_paper(paths: Sequence[Path]) -> str:
         rows = [[*place, *(_cell(table, place) for table in columns.values())] for place in places]
         title = f"{name}, {next(iter(columns.values())).unit}; {OTHER_SPLIT}"
         texts.append(terminal_table(("", "", *map(escaped, columns)), rows, "ll" + "r" * len(columns), title))
-    return "\n\n".join(texts)
+    return "\n\n".join(texts), []
 
 
 def _cell(table: TableOfRun, place: tuple[str, str]) -> str:

@@ -71,7 +71,7 @@ def push_space(folder: Path, name: str, public: bool) -> str:
     if gated := gated_answers(folder):
         raise CulturevalError(
             f"{gated[0]} holds answers to gated data, or answers of which that is unknown. They are not published: "
-            "remove that folder, or write the bundle again with `cultureval view`."
+            "remove that folder, or write the bundle again with `cultureval show --web`."
         )
     hub = HfApi()
     try:
@@ -114,7 +114,7 @@ def publish(found: Sequence[Publication], org: str, public: bool, say: Callable[
 
     from cultureval.runtime.patches.lighteval.tracker import Tracker
 
-    if problems := list(hub_problems("cultureval publish", org)):
+    if problems := list(hub_problems("cultureval leaderboard --publish", org)):
         raise CulturevalError(" ".join(problems))
     for number, one in enumerate(found):
         tracker = Tracker(output_dir=str(one.file.path.parent), hub_results_org=org, public=public)

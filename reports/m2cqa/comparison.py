@@ -1,4 +1,4 @@
-"""`cultureval compare m2cqa`: cells with the paper's regimes, and differences of CFHR between prompts and models.
+"""`cultureval compare --suite m2cqa`: cells with the paper's regimes, and differences of CFHR.
 
 Paper: arXiv 2602.05437, Table 2 (cells), Table 7 (differences), Figure 3 (regimes of Q+ accuracy and CFHR). Our own:
 the borders of the regimes, which the paper only names.
@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cultureval.metrics.m2cqa.names import CFHR, COMBINED_ACC, F1, INVALID_RATE, Q_MINUS_ACC, Q_PLUS_ACC, Profile
-from cultureval.reports.charts import Chart, Point, chart_files, chart_names, scatter
+from cultureval.reports.charts import FORMATS, Chart, Point, chart_files, chart_names, scatter
 from cultureval.reports.comparison.differences import (
     Row,
     TwoRuns,
@@ -76,19 +76,18 @@ class Side(NamedTuple):
 def compare_m2cqa(
     paths: Sequence[Path],
     output_dir: Path | None,
-    profile: Profile = "strict",
+    allowed: Sequence[str] = (),
     draws: int = DRAWS,
     seed: int = 0,
-    allowed: Sequence[str] = (),
-    formats: Sequence[str] = (),
+    profile: Profile = "strict",
 ) -> tuple[str, list[Path]]:
     """The tables as text, and the files: with an output folder cells.csv, differences.csv and the figure.
 
     Args:
         paths: As of `load_sides`, but one run is enough: its prompts are compared.
         output_dir: A new or empty folder; None: nothing is written.
-        profile: How verdicts are parsed: strict, lenient or organisers.
         allowed: Fields of the protocol that may differ between models.
+        profile: How verdicts are parsed: strict, lenient or organisers.
 
     Raises:
         CulturevalError: The results have no runs of M2CQA, something differs that may not, or the folder is not empty.
@@ -110,8 +109,8 @@ def compare_m2cqa(
     files = [output_dir / "cells.csv", output_dir / "differences.csv"]
     write_csv(files[0], cells)
     write_csv(files[1], [row_record(row) | {"held": held} for held, row in rows])
-    chart = regimes_chart(cells) if formats else None
-    return text, [*files, *(chart_files(chart, output_dir, formats) if chart else ())]
+    chart = regimes_chart(cells)
+    return text, [*files, *(chart_files(chart, output_dir, FORMATS) if chart else ())]
 
 
 def regimes_chart(cells: Sequence[Cell]) -> Chart | None:

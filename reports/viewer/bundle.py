@@ -40,7 +40,7 @@ def write_bundle(paths: Sequence[Path], folder: Path, task: str | None = None, g
         # Absolute, since Inspect takes hf/ORG/NAME for a Space to upload to.
         bundle_log_dir(place, str(folder.absolute()), overwrite=True)
     names = {log.name: [log.model, log.date, log.task] for log in kept}
-    content = {"made_by": "cultureval view", "logs": names, "gated": [log.name for log in kept if log.gated]}
+    content = {"made_by": "cultureval show --web", "logs": names, "gated": [log.name for log in kept if log.gated]}
     (folder / MARK).write_text(json.dumps(content), encoding="utf-8")
     return logs
 

@@ -118,7 +118,7 @@ def _spec(run: Run, task: str, when: str, pictures: bool) -> "EvalSpec":
     from inspect_ai.viewer import ViewerConfig
 
     record = run.record.tasks.get(task)
-    about = {"run": date_of(run.files[task]), "made by": "cultureval view"}
+    about = {"run": date_of(run.files[task]), "made by": "cultureval show --web"}
     name, shots = name_and_shots(task)
     group = f"{name.partition(':')[0]}|{shots}"
     if signed := [one.text for one in run.record.signatures if one.group == group]:

@@ -67,7 +67,7 @@ def find_source(
         revision: Branch, tag or commit on the hub; None is the default branch.
         root: The data root; None asks the hub; a SourceUnavailable where it cannot be reached, nor its cache has it.
         on_hub: False for sources that people must download themselves.
-        suite: The suite, as arguments of `cultureval mirror`, which the error message tells people to run.
+        suite: The suite, as arguments of `cultureval fetch`, which the error message tells people to run.
     """
     if root is not None:
         folder = root.joinpath(*repo.split("/"))
@@ -76,7 +76,7 @@ def find_source(
 
 
 def recorded_revision(folder: Path) -> str:
-    """The commit that `cultureval mirror` wrote down for a folder, or "local"."""
+    """The commit that `cultureval fetch` wrote down for a folder, or "local"."""
     record = folder / ".cultureval-revision"
     return record.read_text(encoding="utf-8").strip() if record.is_file() else "local"
 
@@ -95,7 +95,7 @@ def snapshot(repo: str, revision: str | None, suite: str) -> tuple[Path, str] | 
     except (LocalEntryNotFoundError, HfHubHTTPError, OSError) as error:
         raise SourceUnavailable(
             f"The data set {repo} is not in the hub's cache and the hub cannot be reached ({type(error).__name__}). "
-            f"Run `cultureval mirror {suite} --output-dir DIR` on a connected machine, copy DIR here and pass --data "
+            f"Run `cultureval fetch {suite} --output-dir DIR` on a connected machine, copy DIR here and pass --data "
             "DIR; `--data samples` uses the shipped samples."
         ) from error
     return folder, folder.name

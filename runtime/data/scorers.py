@@ -1,4 +1,4 @@
-"""Scoring models: their versions, and where `cultureval mirror` puts them: `DIR/scorers/<org>/<name>`, or a file."""
+"""Scoring models: their versions, and where `cultureval fetch` puts them: `DIR/scorers/<org>/<name>`, or a file."""
 
 import hashlib
 from collections.abc import Sequence

@@ -189,7 +189,7 @@ M2CQA = Suite(
     title="M2CQA: counterfactual hallucination on images, three prompts in four language varieties",
     benchmarks=BENCHMARKS,
     tables="cultureval.reports.m2cqa.table:tables",
-    comparison="cultureval.scripts.compare:compare_m2cqa",
+    comparison="cultureval.reports.m2cqa.comparison:compare_m2cqa",
     page="docs/m2cqa.md",
 )
 AYNVQA_SUITE = Suite(

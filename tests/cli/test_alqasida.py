@@ -75,7 +75,7 @@ def scores_of_outputs_made_elsewhere(cultureval, tmp_path, details, instrument_v
     run = cultureval(*command, **instrument_variables)
     assert run.returncode == 0, run.stderr
     assert "own" in run.stdout
-    assert cultureval("analyze", "alqasida", "scored", "--output-dir", "analysed").returncode == 0
+    assert cultureval("show", "scored", "--figures", "analysed").returncode == 0
     with (tmp_path / "analysed" / "samples.csv").open(encoding="utf-8", newline="") as stream:
         assert {row["model"] for row in csv.DictReader(stream)} == {"org/elsewhere"}
     return results_of(tmp_path / "scored")
@@ -118,7 +118,7 @@ def test_further_profiles_are_chosen_and_translations_out_of_dialect_have_no_fid
 
 def means_of(cultureval, folder):
     """The rows of the analysis's means over all genres."""
-    assert cultureval("analyze", "alqasida", "out", "--output-dir", "analysis").returncode == 0
+    assert cultureval("show", "out", "--figures", "analysis").returncode == 0
     with (folder / "analysis" / "means.csv").open(encoding="utf-8", newline="") as stream:
         return [row for row in csv.DictReader(stream) if row["genre"] == "all"]
 

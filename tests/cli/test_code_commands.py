@@ -224,7 +224,7 @@ def test_a_model_that_knows_the_answers_gets_all_points_by_every_way(cultureval,
         (("evaluate", "short.jsonl", "--dataset", "mbpp", "--data", "samples"), "5 of 6 problems have no solution"),
         (("evaluate", "short.jsonl", "--dataset", "humaneval", "--data", "samples"), "Do --dataset and --data match"),
         (("generate", "m", "--dataset", "mbpp", "--data", "samples", "--n-samples", "5"), "--temperature above 0"),
-        (("check-data", "--dataset", "mbpp"), "cultureval mirror"),
+        (("check-data", "--dataset", "mbpp"), "cultureval fetch"),
     ],
 )
 def test_bad_input_ends_with_one_clear_sentence(refusal, tmp_path, command, sentence):

@@ -34,7 +34,7 @@ def test_the_whole_suite_runs_offline(cultureval, tiny_vlm, tmp_path):
     assert shown.returncode == 0, shown.stderr
     assert "左边的大熊猫" in shown.stdout and (tmp_path / "out/pictures/cvlue_vg-503.png").is_file()
     check_files(tmp_path, results["results"])
-    compared = cultureval("compare", "cvlue", "out")
+    compared = cultureval("compare", "out", "--suite", "cvlue")
     assert compared.returncode == 0, compared.stderr
     assert "test split was not released" in compared.stdout and "mPLUG-Owl2" in compared.stdout
     check_dialogues(details["cvlue_vd|0"], results["results"]["cvlue_vd|0"])

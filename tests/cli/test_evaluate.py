@@ -113,10 +113,10 @@ def test_a_group_of_which_the_data_root_holds_a_part(cultureval, refusal, tiny_l
     ("command", "sentence"),
     [
         (("eval", "{model}", "qimma_aratrus", "--data", "samples"), "Did you mean qimma_aratrust"),
-        (("eval", "{model}", "qimma_aratrust"), "cultureval mirror qimma --output-dir DIR"),
+        (("eval", "{model}", "qimma_aratrust"), "cultureval fetch qimma --output-dir DIR"),
         (("eval", "typo.yaml", "qimma_aratrust", "--data", "samples"), "Did you mean dtype"),
         (("tasks", "--suite", "quimma"), "qimma"),
-        (("mirror", "qimmma", "--output-dir", "x"), "qimma"),
+        (("fetch", "qimmma", "--output-dir", "x"), "qimma"),
     ],
 )
 def test_bad_input_ends_with_one_clear_sentence(refusal, tiny_lm, tmp_path, command, sentence):
@@ -141,13 +141,13 @@ def test_a_folder_that_cannot_be_written_stops_before_the_model_is_loaded(refusa
 
 @pytest.mark.slow
 def test_doctor_says_what_is_missing_and_what_it_costs(cultureval):
-    run = cultureval("doctor", CULTUREVAL_DATA="samples", from_scratch=True)
+    run = cultureval("check", CULTUREVAL_DATA="samples", from_scratch=True)
     assert run.returncode == 0, run.stdout + run.stderr
     suites, rest = run.stdout.split("\n\n", 1)
     rows = [line.split() for line in suites.splitlines()[1:] if not line.startswith(" ")]
     states = {name: state for name, state, *_ in rows}
     assert list(states) == list(all_suites())
     assert {"qimma_gen", "jeem", "m2cqa", "aynvqa", "cvlue"} <= {name for name in states if states[name] == "ready"}
-    assert states["alqasida"] == "missing" and "cultureval mirror alqasida --output-dir DIR" in rest
+    assert states["alqasida"] == "missing" and "cultureval fetch alqasida --output-dir DIR" in rest
     assert "alqasida lacks dialect classifiers" in rest and "missing: hub" in rest and "ok: " not in rest
-    assert "ok: lighteval 0.13.0" in cultureval("doctor", "--all", CULTUREVAL_DATA="samples").stdout
+    assert "ok: lighteval 0.13.0" in cultureval("check", "--full", CULTUREVAL_DATA="samples").stdout

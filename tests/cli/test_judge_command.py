@@ -145,7 +145,7 @@ def test_afterwards_with_another_judge_on_a_part(run, cultureval, tmp_path):
 def test_labels(run, cultureval, tmp_path):
     assert run().returncode == 0
     with scripted_judge() as url:
-        done = cultureval("judge", "label", "out", "--judge", judge_yaml(tmp_path / "x.yaml", url))
+        done = cultureval("judge", "out", "--label", "--judge", judge_yaml(tmp_path / "x.yaml", url))
     assert done.returncode == 0, done.stderr[-2000:]
     content = json.loads(max((tmp_path / "out" / "results").rglob("*.json")).read_text())["results"]
     types = {

@@ -120,11 +120,11 @@ def test_always_true_always_false_and_perfect(evaluate, cultureval, refusal, tmp
             assert specific["statement"] in doc["query"] and row["model_response"]["text"]
             with Image.open(doc["images"][0]) as picture:
                 assert picture.format == "PNG"
-    compared = cultureval("compare", "m2cqa", "yes", "right", "--output-dir", "compared")
+    compared = cultureval("compare", "yes", "right", "--suite", "m2cqa", "--output-dir", "compared")
     assert compared.returncode == 0, compared.stderr
     # All six items differ alike, so their clusters tell no interval; McNemar's mid-p is 1 / 64.
     assert ["en", "tf", "org/yes", "org/right", "6", "+1.000", "n/a", "0.016"] in [
         line.split()[:8] for line in compared.stdout.splitlines()
     ]
     assert {file.suffix for file in (tmp_path / "compared").iterdir()} == {".csv", ".pdf", ".svg", ".png"}
-    assert "limit: 18 / 6" in refusal("compare", "m2cqa", "yes", "no")
+    assert "limit: 18 / 6" in refusal("compare", "yes", "no", "--suite", "m2cqa")

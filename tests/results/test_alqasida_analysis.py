@@ -1,4 +1,4 @@
-"""Correlations, analysis of variance, trees, and the tables and figures of `cultureval analyze alqasida`."""
+"""Correlations, analysis of variance, trees, and the tables and figures of `cultureval show --figures`."""
 
 import csv
 import math

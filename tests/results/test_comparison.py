@@ -63,7 +63,7 @@ def test_a_suites_number_is_a_row_with_its_own_table(tmp_path):
     rows, _ = rows_of(tmp_path / "a", tmp_path / "b", metrics=used)
     (average,) = [row for (level, _), row in rows.items() if level == AVERAGE]
     assert len(average.parts) == 11 and average.pair.test == "permutation"
-    done = CliRunner().invoke(app, ["compare", "cvlue", str(tmp_path / "a"), str(tmp_path / "b")])
+    done = CliRunner().invoke(app, ["compare", str(tmp_path / "a"), str(tmp_path / "b"), "--suite", "cvlue"])
     assert done.exit_code == 0, done.output
     assert "paper: X2VLM" in done.output and "not released" in done.output and "lab/b" in done.output
 

@@ -1,4 +1,4 @@
-"""`cultureval agreement` on planted runs and files of human ratings."""
+"""`cultureval judge --people` on planted runs and files of human ratings."""
 
 import csv
 import itertools
@@ -66,8 +66,9 @@ def ratings():
     ]
 
 
-def run(*arguments):
-    result = CliRunner().invoke(app, ["agreement", *map(str, arguments)], catch_exceptions=False)
+def run(suite, human, *arguments):
+    command = ["judge", "--people", f"{suite}={human}", *map(str, arguments)]
+    result = CliRunner().invoke(app, command, catch_exceptions=False)
     assert result.exit_code == 0, result.output
     return result.output
 
@@ -165,7 +166,7 @@ def test_renamed_models(tmp_path):
     save_results(tmp_path)
     with pytest.raises(CulturevalError, match="No rating is left.*of the results: lab/model-[ab], lab/model-[ab]"):
         run("jeem", human, tmp_path)
-    output = run("jeem", human, tmp_path, "--model", "GPT-4o=lab/model-a", "--model", "AyaV=model-b")
+    output = run("jeem", human, tmp_path, "--rated-as", "GPT-4o=lab/model-a", "--rated-as", "AyaV=model-b")
     assert "48 rated texts" in output
 
 

@@ -1,4 +1,4 @@
-"""`cultureval bench`: its JSON, and that every harness gives the same scores."""
+"""`python -m benchmarks`: its JSON, and that every harness gives the same scores."""
 
 import json
 import sys
@@ -10,11 +10,11 @@ from forked_commands import own_variables
 from tiny_models import folder_of
 from typer.testing import CliRunner
 
+from benchmarks.__main__ import app
 from benchmarks.generation import bench_generation
 from benchmarks.scoring import bench_scoring
 from benchmarks.scoring_runs import Bench, read_questions
 from cultureval.runtime.errors import CulturevalError
-from cultureval.scripts.main import app
 
 KEYS = {"ours_s", "lighteval_s", "lm_eval_s", "limit_s", "speedup_vs_lighteval", "speedup_vs_lm_eval"}
 KEYS |= {"ratio_to_limit", "one_pass_s", "ratio_to_one_pass", "peak_mib", "max_abs_difference"}
@@ -96,7 +96,7 @@ def test_bad_input_is_one_error(run, tmp_path):
 
 @pytest.fixture
 def bench(encoder_variables, monkeypatch, tmp_path):
-    """Runs `cultureval bench` here; commands that it times are forked, so that their seconds are none of a start."""
+    """Runs `python -m benchmarks` here; commands that it times are forked: their seconds are none of a start."""
     python = tmp_path / "python"
     python.write_text(PYTHON, encoding="utf-8")
     python.chmod(0o755)
@@ -104,7 +104,7 @@ def bench(encoder_variables, monkeypatch, tmp_path):
     with forking_server() as address:
         for name, value in (own_variables(tmp_path) | encoder_variables | {"COMMANDS": address}).items():
             monkeypatch.setenv(name, value)
-        yield lambda *words: CliRunner().invoke(app, ["bench", *words], catch_exceptions=False)
+        yield lambda *words: CliRunner().invoke(app, [*words], catch_exceptions=False)
 
 
 def test_figures_of_classifiers(bench):

@@ -130,7 +130,7 @@ def test_finished_results_are_published_when_asked_and_nothing_gated_with_them(t
     assert "not the details of jeem_vqa:ma|0, m2cqa:tf_en|0, whose data are gated" in told
     assert "not the details of their_own_gated_suite|0, whose data are gated, or which no suite here has" in told
     with WritableHub() as hub:
-        done = run_at(hub.url, tmp_path, PUBLISH, "publish", str(root), "--results-org", "lab")
+        done = run_at(hub.url, tmp_path, PUBLISH, "leaderboard", str(root), "--publish", "lab")
     assert done.returncode == 0 and done.stderr.count("sent to lab") == 2, done.stderr
     assert {asked["visibility"] for asked in hub.created} == {"private"}
     ((name, files),) = hub.files.items()

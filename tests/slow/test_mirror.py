@@ -1,4 +1,4 @@
-"""`cultureval mirror` against a local server that answers like the hub; reading from the hub and from the mirror."""
+"""`cultureval fetch` against a local server that answers like the hub; reading from the hub and from the mirror."""
 
 import json
 import re
@@ -49,7 +49,7 @@ def run_program(tmp_path, address, code, **environment):
 
 
 def test_mirror_fetches_resumes_verifies_and_is_a_data_root(tmp_path, hub_folder):
-    command = ("cultureval.scripts.main", "mirror", "qimma", "--output-dir", str(tmp_path / "mirror"))
+    command = ("cultureval.scripts.main", "fetch", "qimma", "--output-dir", str(tmp_path / "mirror"))
     with HubServer(hub_folder, drop_after=1) as hub:
         broken = run(tmp_path, hub.url, *command)
     assert broken.returncode == 2
@@ -69,7 +69,7 @@ def test_mirror_fetches_resumes_verifies_and_is_a_data_root(tmp_path, hub_folder
 
 
 def test_a_hub_that_does_not_answer_is_one_sentence(tmp_path):
-    command = ("cultureval.scripts.main", "mirror", "m2cqa", "--output-dir", str(tmp_path / "mirror"))
+    command = ("cultureval.scripts.main", "fetch", "m2cqa", "--output-dir", str(tmp_path / "mirror"))
     offline = run(tmp_path, "http://127.0.0.1:9", *command)
     assert offline.returncode == 2
     assert "failed     QCRI/M2CQA: ConnectError" in offline.stdout
@@ -111,7 +111,7 @@ def hub_of_scorers(tiny_instruments, tiny_bert, tmp_path):
 
 def test_a_mirror_brings_what_scores_and_a_machine_without_the_hub_scores_with_it(tmp_path, hub_of_scorers):
     root = tmp_path / "mirror"
-    command = ("cultureval.scripts.main", "mirror", "qimma", "alqasida", "--output-dir", str(root))
+    command = ("cultureval.scripts.main", "fetch", "qimma", "alqasida", "--output-dir", str(root))
     with HubServer(hub_of_scorers) as hub:
         whole = run(tmp_path, hub.url, *command)
         files = len(hub.fetched)

@@ -1,4 +1,4 @@
-"""Results files of runs that differ in one setting each: `cultureval doctor FIRST SECOND` names every setting."""
+"""Runs that differ in one setting each: `cultureval show FIRST --against SECOND` names every setting."""
 
 import json
 import shutil

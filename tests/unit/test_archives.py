@@ -1,4 +1,4 @@
-"""Files out of an archive that a server sends, and nothing else; what `cultureval mirror alqasida` says."""
+"""Files out of an archive that a server sends, and nothing else; what `cultureval fetch alqasida` says."""
 
 import io
 import tarfile

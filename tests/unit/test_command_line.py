@@ -13,7 +13,7 @@ import typer
 from typer.testing import CliRunner
 
 import cultureval
-from benchmarks.commands import app as benchmarks
+from benchmarks.__main__ import app as benchmarks
 from cultureval.__main__ import STOPPED
 from cultureval.scripts import main
 from cultureval.scripts.main import app
@@ -38,7 +38,7 @@ def parameters(command, path=()):
 
 def test_each_option_has_help_one_name_for_its_meaning_and_one_meaning_for_its_name():
     found = [*parameters(typer.main.get_command(app)), *parameters(typer.main.get_command(benchmarks), ("bench",))]
-    assert {"eval", "mirror", "bench retrieval", "compare m2cqa", "code generate"} <= {path for path, _ in found}
+    assert {"eval", "fetch", "bench retrieval", "audit curate m2cqa", "code generate"} <= {path for path, _ in found}
     assert [(path, one.name) for path, one in found if not one.help] == []
     synonyms = {"out", "to", "output_folder", "output_path", "max_samples", "max_rows", "data_dir", "data_root", "root"}
     synonyms |= {"gpu", "suites", "custom_suite", "plugin", "iterations", "bootstraps", "precision", "batch"}
@@ -48,7 +48,7 @@ def test_each_option_has_help_one_name_for_its_meaning_and_one_meaning_for_its_n
         if one.param_type_name == "option":
             kind = (one.is_flag, one.multiple, one.bare_type() in (int, float))
             kinds.setdefault(one.opts[0], {}).setdefault(kind, []).append(path)
-    # `--model` of `agreement` is pairs of names, that of `bench scoring` a folder.
+    # `--model` of `audit code` is a name, that of `bench scoring` a folder.
     assert {name: kind for name, kind in kinds.items() if len(kind) > 1 and name != "--model"} == {}
     folders = [one.opts for _, one in found if one.help.startswith(("Output folder", "Folder to", "Folder in which"))]
     folders = [names for names in folders if names[0].startswith("--")]
@@ -56,8 +56,8 @@ def test_each_option_has_help_one_name_for_its_meaning_and_one_meaning_for_its_n
 
 
 def test_every_command_for_which_suites_matter_takes_those_that_are_not_installed():
-    """The others are about code, galleries, times or the journal, or make a suite; LightEval's has its own."""
-    without = {"retrieval", "lighteval", "code", "bench", "journal"}
+    """The others are about code and galleries; LightEval's has its own."""
+    without = {"retrieval", "lighteval", "code"}
     app_command = typer.main.get_command(app)
     for path in commands(app_command):
         command = app_command
@@ -65,11 +65,6 @@ def test_every_command_for_which_suites_matter_takes_those_that_are_not_installe
             command = command.get_command(typer.Context(command), name)
         found = [one for one in command.get_params(typer.Context(command)) if "--custom-suites" in one.opts]
         assert len(found) == (bool(path) and path[0] not in without), path
-    suites = [("compare", "m2cqa"), ("analyze", "alqasida"), ("agreement", "jeem"), ("score", "cvlue-vqa")]
-    for path in suites:
-        command = app_command.get_command(typer.Context(app_command), path[0])
-        command = command.get_command(typer.Context(command), path[1])
-        assert any("--custom-suites" in one.opts for one in command.get_params(typer.Context(command))), path
 
 
 @pytest.mark.slow
@@ -93,8 +88,8 @@ def test_the_version_is_that_of_the_installed_package():
 @pytest.mark.parametrize(
     "command",
     [
-        "agreement jeem {}/lost.csv",
-        "agreement alqasida {}/lost.csv",
+        "judge --people jeem={}/lost.csv",
+        "judge --people alqasida={}/lost.csv",
         "score cvlue-vqa --gold {0}/lost.json --pred {0}/lost.json --output-dir {0}/out",
     ],
 )
@@ -125,7 +120,7 @@ def test_a_name_that_nearly_is_one_or_is_another_harness_is_told(monkeypatch, ca
     assert ended.value.code == 2 and re.search(f"{meant}$", capsys.readouterr().err.strip())
 
 
-@pytest.mark.parametrize("line, expected", [("cultureval agr", "agreement"), ("cultureval eval --dry", "--dry-run")])
+@pytest.mark.parametrize("line, expected", [("cultureval lead", "leaderboard"), ("cultureval eval --dry", "--dry-run")])
 def test_a_shell_can_complete_commands_and_options(line, expected):
     environment = {"_CULTUREVAL_COMPLETE": "complete_bash", "COMP_WORDS": line, "COMP_CWORD": str(line.count(" "))}
     assert CliRunner().invoke(app, prog_name="cultureval", env=environment).stdout.split() == [expected]

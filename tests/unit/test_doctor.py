@@ -1,4 +1,4 @@
-"""`cultureval doctor` begins with a line a suite: ready, or what is missing and how it is got."""
+"""`cultureval check` begins with a line a suite: ready, or what is missing and how it is got."""
 
 import pytest
 
@@ -33,7 +33,7 @@ def test_a_suite_is_ready_where_its_data_and_scorers_are_there(report_on, monkey
 def test_what_is_missing_is_told_with_the_command_that_gets_it(report_on, tmp_path):
     text = report_on("qimma", data_root=str(tmp_path))
     assert text.splitlines()[1].split() == ["qimma", "missing", "0", "of", "109"]
-    assert "qimma lacks data of 109 of 109 tasks: cultureval mirror qimma --output-dir DIR" in text
+    assert "qimma lacks data of 109 of 109 tasks: cultureval fetch qimma --output-dir DIR" in text
 
 
 def test_a_suite_of_which_a_few_tasks_lack_their_scorer_can_run_the_others(report_on, monkeypatch):
@@ -42,7 +42,7 @@ def test_a_suite_of_which_a_few_tasks_lack_their_scorer_can_run_the_others(repor
     monkeypatch.setattr(doctor, "_on_machine", lambda name: False)
     text = report_on("qimma", data_root=samples_root())
     assert "partly" in text and "qimma_arablegalqa" in text
-    assert "qimma lacks BERTScore model: " in text and "cultureval mirror qimma" in text
+    assert "qimma lacks BERTScore model: " in text and "cultureval fetch qimma" in text
 
 
 def test_a_missing_sandbox_keeps_the_suite_with_code_from_being_ready(monkeypatch):

@@ -1,4 +1,4 @@
-"""The lower limit of `cultureval bench scoring`, and the pass over the vocabulary that is compared with it."""
+"""The lower limit of `python -m benchmarks scoring`, and the pass over the vocabulary that is compared with it."""
 
 import pytest
 import torch

@@ -168,7 +168,7 @@ def test_a_hub_that_cannot_be_reached_says_how_to_use_a_mirror(monkeypatch, tmp_
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
     for task in (TASK, "jeem_vqa:ma"):
         suite = all_tasks()[task].suite
-        with pytest.raises(SourceUnavailable, match=f"cultureval mirror {suite} --output-dir DIR"):
+        with pytest.raises(SourceUnavailable, match=f"cultureval fetch {suite} --output-dir DIR"):
             find_subset(all_tasks()[task], DataOptions())
 
 
