@@ -33,13 +33,13 @@ def judge(
     resume: ReuseVerdicts = None,
     people: Annotated[
         str | None,
-        typer.Option(metavar="SUITE=FILE.csv", help="Compare metrics and judges with people's ratings; judge nothing."),
+        typer.Option("--ratings", metavar="SUITE=FILE.csv", help="Compare metrics and judges with people's ratings; judge nothing."),
     ] = None,
     renamed: Annotated[
         list[str] | None,
-        typer.Option("--rated-as", metavar="HUMAN=MODEL", help="--people: a model's two names. Repeatable."),
+        typer.Option("--rated-as", metavar="HUMAN=MODEL", help="--ratings: a model's two names. Repeatable."),
     ] = None,
-    output: Annotated[Path | None, typer.Option(help="--people: CSV file of all correlations.")] = None,
+    output: Annotated[Path | None, typer.Option(help="--ratings: CSV file of all correlations.")] = None,
 ) -> None:
     """Judges saved answers with any judge, all or a sample. Example: cultureval judge results --judge gpt-4o"""
     paths = [path.expanduser() for path in results or ()]
@@ -79,7 +79,7 @@ def _agreement(people: str, results: list[Path], renamed: list[str], output: Pat
     suite, _, file = people.partition("=")
     rated = [name for name, one in all_suites().items() if one.ratings]
     if suite not in rated or not file:
-        raise CulturevalError(f"--people {people!r}: write SUITE=FILE.csv; {', '.join(rated)} have ratings of people.")
+        raise CulturevalError(f"--ratings {people!r}: write SUITE=FILE.csv; {', '.join(rated)} have ratings of people.")
     pairs = {human: model for human, _, model in (one.partition("=") for one in renamed)}
     if wrong := next((one for one in renamed if not all(one.partition("=")[::2])), None):
         raise CulturevalError(f"--rated-as {wrong!r}: write HUMAN=MODEL.")

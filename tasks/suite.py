@@ -394,7 +394,7 @@ class Suite:
         comparison: Its paper's comparison for `compare --suite`, from paths, output folder or None, allowed fields,
             draws and seed to a text and the files that it wrote.
         analysis: Its analysis for `show --figures`, from a list of results and an output folder to a text.
-        ratings: Its human ratings (`reports.human_ratings.HumanRatings`), for `judge --people`.
+        ratings: Its human ratings (`reports.human_ratings.HumanRatings`), for `judge --ratings`.
         submissions: Scorers of submission files by their names in `cultureval score NAME`, from the gold file, the
             submissions and the output folder to `reports.submissions.ScoredSubmissions`.
         outputs: Scores outputs made elsewhere, for `cultureval score <name>`, from files and output folder to a text.

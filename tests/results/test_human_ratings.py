@@ -1,4 +1,4 @@
-"""`cultureval judge --people` on planted runs and files of human ratings."""
+"""`cultureval judge --ratings` on planted runs and files of human ratings."""
 
 import csv
 import itertools
@@ -67,7 +67,7 @@ def ratings():
 
 
 def run(suite, human, *arguments):
-    command = ["judge", "--people", f"{suite}={human}", *map(str, arguments)]
+    command = ["judge", "--ratings", f"{suite}={human}", *map(str, arguments)]
     result = CliRunner().invoke(app, command, catch_exceptions=False)
     assert result.exit_code == 0, result.output
     return result.output

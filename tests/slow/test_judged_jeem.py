@@ -56,7 +56,7 @@ def test_criteria_per_dialect(cultureval, no_network, tiny_bert, tmp_path):
 
 
 def agreement_of(results):
-    """The judge's metrics that `cultureval judge --people` compares with ratings of the captions of Jordan."""
+    """The judge's metrics that `cultureval judge --ratings` compares with ratings of the captions of Jordan."""
     rows = details_of(results)["jeem_caption:jo|0"]
     human = results / "human.csv"
     lines = ["country,image_id,caption,consistency,relevance,fluency,dialect_authenticity"]
@@ -64,7 +64,7 @@ def agreement_of(results):
         caption = row["model_response"]["text"][0].replace('"', '""')
         lines.append(f'Jordan,{row["doc"]["specific"]["image_id"]},"{caption}",{place + 1},2,3,4')
     human.write_text("\n".join(lines), encoding="utf-8")
-    arguments = ["judge", str(results), "--people", f"jeem={human}", "--output", str(results / "tau.csv")]
+    arguments = ["judge", str(results), "--ratings", f"jeem={human}", "--output", str(results / "tau.csv")]
     shown = CliRunner().invoke(app, arguments, catch_exceptions=False)
     assert "2 rated texts, 2 ratings." in shown.output
     assert re.search(r"^Fluency +rounded mean of people and judge_script_reference ", shown.output, re.MULTILINE)

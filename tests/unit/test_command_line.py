@@ -88,8 +88,8 @@ def test_the_version_is_that_of_the_installed_package():
 @pytest.mark.parametrize(
     "command",
     [
-        "judge --people jeem={}/lost.csv",
-        "judge --people alqasida={}/lost.csv",
+        "judge --ratings jeem={}/lost.csv",
+        "judge --ratings alqasida={}/lost.csv",
         "score cvlue-vqa --gold {0}/lost.json --pred {0}/lost.json --output-dir {0}/out",
     ],
 )
