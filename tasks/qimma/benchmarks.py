@@ -157,7 +157,7 @@ SYNTHETICQA = (
 GAT_CURATED = curated("MCQ_GAT")
 GAT: dict[str, Any] = {"files": ("{subset}.*",), "columns": ("question", "A", "B", "C", "D", "answer", "context")}
 GATMATH = (GAT_CURATED, original("smballaa/GATmath", rows.gat, licence="CC BY-NC-SA", **GAT))
-GATLC = (GAT_CURATED, original("smballaa/GATLc", rows.gat, **GAT))
+GATLC = (GAT_CURATED, original("smballaa/GATLc", partial(rows.gat, passages=True), **GAT))
 
 
 def medarabiq(file: str, prepare: Prepare) -> Source:
