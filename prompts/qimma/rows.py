@@ -221,7 +221,7 @@ def medarabench(row: Row, preparation: Preparation) -> PreparedRow:
 
 
 def gat(row: Row, preparation: Preparation, passages: bool = False) -> PreparedRow:
-    """GAT: `question`, `A` to `D`, `answer`, a letter; GATLc also `context`. The names are guesses."""
+    """GAT: `question`, `A` to `D`, `answer`, a letter; the subset Reading also `context`. The names are guesses."""
     options, gold = lettered_columns(row, "ABCD", "answer")
     context = nullable_text(row, "context") if passages else None
     return choice_row(preparation.template, text_cell(row, "question"), options, [gold], context)
