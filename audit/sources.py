@@ -24,6 +24,9 @@ from cultureval.tasks.suite import Task
 ANSWERS = ("references", "answers", "answer")  # of prepared rows of free answers
 TEXTS = ("question", "prompt", "statement")
 NAMES = ("question", "options", "gold", "context", "image", "first")
+# The question alone in the rows of tasks, where their prompts hold options too.
+QUESTIONS = ("question", "Question", "question_text", "first_statement", "Question - Arabic", "Question with Bias")
+CONTEXTS = ("context", "Context", "passage")
 KNOWN = {
     "question": ("question", "Question"),
     "options": ("options", "choices"),
@@ -151,15 +154,18 @@ def items_of_task(task: Task, options: DataOptions) -> Iterator[AuditItem]:
 def _as_read(placed: PlacedRow, outcome: list[PreparedRow] | BadRow) -> dict[str, Any]:
     """What a task's reader makes of a row; of a row that it refuses, why."""
     if isinstance(outcome, BadRow):
-        question = next((_text(placed.row[name]) for name in KNOWN["question"] if name in placed.row), "")
-        return {"form": "qa", "question": question, "refused": f"column {outcome.column!r} {outcome.reason}"}
+        refused = f"column {outcome.column!r} {outcome.reason}"
+        return {"form": "qa", "question": _first_text(placed.row, QUESTIONS), "refused": refused}
     first = outcome[0] if outcome else {}
+    context = first["prompt"] if "round" in first else _first_text(placed.row, CONTEXTS)
     read: dict[str, Any] = {"image": str(first.get("image", "")), "images": bool(first.get("image"))}
-    read |= {"shuffled": "permutation" in first, "context": first["prompt"] if "round" in first else ""}
+    read |= {"shuffled": "permutation" in first, "context": context}
+    asked = next((name for name in QUESTIONS if name in placed.row), "")
+    question = _text(placed.row[asked]) if asked else _first_text(first, TEXTS)
     if "labels" in first:
         options, gold = tuple(first["choices"]), tuple(first["index"])
-        return read | {"form": "mcq", "question": _first_text(first, TEXTS), "options": options, "gold": gold}
-    question, answers = _first_text(first, TEXTS), _answers(first)
+        return read | {"form": "mcq", "question": question, "options": options, "gold": gold}
+    answers = _answers(first)
     if len(outcome) > 1:  # statements or questions on one image
         pairs = [(_first_text(one, ("statement", *TEXTS)), " / ".join(_answers(one))) for one in outcome]
         question = "\n".join(dict.fromkeys(text for text, _ in pairs))

@@ -104,10 +104,10 @@ def parse_labels(
         profile: "strict": the reply ends in `Final answer: LABEL` (or الإجابة النهائية, 最终答案; the label may be on a
             line of its own), or the whole reply is one label; no line names another label in that form. "lenient": also
             statements of an answer ("the answer is B", الجواب ب, a LaTeX box), or else a first or last line that is a
-            label or an option. Labels may be those shown, the Arabic or Latin letter or the number of the same place,
-            or the option's text. Sentences that deny, ask, suppose or report an answer are passed over. Statements that
-            differ or that name a further option are none. A question that the model invents after its answer ends the
-            reply, which is not strict.
+            label, also with a text after it (`B. Damascus`), or an option. Labels may be those shown, the Arabic or
+            Latin letter or the number of the same place, or the option's text. Sentences that deny, ask, suppose or
+            report an answer are passed over. Statements that differ or that name a further option are none. A question
+            that the model invents after its answer ends the reply, which is not strict.
         several: Whether several may be right; the answer is then all that are named.
 
     Returns:
@@ -183,17 +183,25 @@ def _names(labels: tuple[str, ...], options: tuple[str, ...]) -> _Names:
 
 
 def _lenient(text: str, names: _Names, several: bool) -> Answer:
-    """The options of all statements, which agree, else of a first or last line that holds nothing else."""
+    """The options of all statements, which agree, else of a first or last line: a label alone, or before a text."""
     try:
         named = [one for match in _STATEMENT.finditer(text) if (one := _stated(text, match, names, several))]
         if not named:
             lines = {line.strip(" .،,!。") for line in (text.partition("\n")[0], text.rpartition("\n")[2])}
             read = [(line, *names.read(line, 0)) for line in lines]
-            named = [places for line, places, end in read if places and end == len(line)]
+            named = [places for line, places, end in read if places and _is_alone(line, places, end, names)]
     except ValueError:
         return None
     agreed = named[0] if named and named[1:] == named[:-1] else set()
     return tuple(sorted(agreed)) if len(agreed) == 1 or (several and agreed) else None
+
+
+def _is_alone(line: str, places: set[int], end: int, names: _Names) -> bool:
+    """Whether a line holds the names that end there and nothing else, or a text after `B. ` without another name."""
+    rest = line[end:]
+    others = (one.group().lower() for one in names.lone.finditer(rest))
+    marked = rest[:1] in (".", ":", "-") and rest[1:2] == " " or line[end - 1] in ")]" and rest[:1] == " "
+    return not rest or (marked and all(names.spelled[one] in places for one in others))
 
 
 def _stated(text: str, match: re.Match[str], names: _Names, several: bool) -> set[int]:

@@ -47,7 +47,12 @@ def text_cell(row: Mapping[str, Any], column: str) -> str:
 
 def optional_text(row: Mapping[str, Any], column: str) -> str | None:
     """As `text_cell`, but None where the cell is empty or the row has no such column."""
-    return None if is_empty(row.get(column)) else readable(row[column], column)
+    return nullable_text(row, column) if column in row else None
+
+
+def nullable_text(row: Mapping[str, Any], column: str) -> str | None:
+    """As `text_cell`, but None where the cell is empty."""
+    return None if is_empty(cell(row, column)) else readable(row[column], column)
 
 
 def readable(value: Any, column: str) -> str:

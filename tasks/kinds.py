@@ -54,7 +54,7 @@ MULTIPLE_CHOICE_KIND = Kind(
 def multiple_choice(labels: str, prompt: str) -> Kind:
     """Questions with one right option, whose label the model scores.
 
-    `row` returns `question`, `options` (a list of texts) and `gold` (the label of the right one).
+    `row` returns `question`, `options` (a list of texts) and `gold` (the label of the right one) or `index` (from 0).
 
     Args:
         labels: Of the options, in order, separated by spaces.
@@ -209,13 +209,17 @@ def _text(value: Any, name: str) -> str:
 
 
 def _choice(labels: Sequence[str], given: Mapping[str, Any], preparation: Preparation) -> PreparedRow:
-    options, gold = text_list(_given(given, "options"), "options"), str(_given(given, "gold")).strip()
+    options = text_list(_given(given, "options"), "options")
+    if "index" in given:
+        gold = dict(enumerate(labels)).get(given["index"], str(given["index"]))
+    else:
+        gold = str(_given(given, "gold")).strip()
     if not 2 <= len(options) <= len(labels):
         raise BadRow("options", options, f"are not two to {len(labels)} options, as there are labels")
     if gold not in labels[: len(options)]:
-        raise BadRow("gold", gold, f"is not one of the labels {' '.join(labels[: len(options)])}")
+        raise BadRow("gold", gold, f"is not one of the labels {' '.join(labels[: len(options)])}, or its index")
     question = _text(_given(given, "question"), "question")
-    slots = _slots(given, "question", "options", "gold")
+    slots = _slots(given, "question", "options", "gold", "index")
     return choice_row(
         preparation.template, question, options, [labels.index(gold)], slots.pop("context", None), **slots
     )

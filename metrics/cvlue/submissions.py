@@ -30,9 +30,11 @@ class ScoredItem:
 
 def read_json(path: Path) -> Any:
     """The content of a JSON file; raises a CulturevalError where there is none."""
+    if not path.is_file():
+        raise CulturevalError(f"{path} does not exist.")
     try:
         return json.loads(path.read_text(encoding="utf-8-sig"))
-    except (ValueError, RecursionError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise CulturevalError(f"{path} cannot be read as JSON: {error}") from error
 
 

@@ -54,6 +54,11 @@ def statement_metrics(
 class StatementScore(TaskScore):
     """A rate of items; beside the accuracy on Q+ the numbers of items, and of those with a right Q+."""
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of all its values, without their errors."""
+        return (self.name, *names.COUNTS) if self.name == names.Q_PLUS_ACC else (self.name,)
+
     def compute_corpus(self, items: list[RowScore]) -> dict[str, float]:
         """The rate and its standard error, and the numbers."""
         found = super().compute_corpus(items)

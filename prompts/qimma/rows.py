@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, NotRequired
 
 from typing_extensions import TypedDict
 
-from cultureval.prompts.cells import cell, is_empty, optional_text, text_cell, text_list
+from cultureval.prompts.cells import cell, is_empty, nullable_text, optional_text, text_cell, text_list
 from cultureval.prompts.choices import choice_row, cluster_of
 from cultureval.prompts.options import (
     LABELS,
@@ -199,7 +199,7 @@ def aratrust(row: Row, preparation: Preparation) -> PreparedRow:
 def arabicmmlu(row: Row, preparation: Preparation) -> PreparedRow:
     """ArabicMMLU: `Option 1` to `Option 5` and `Answer Key`; a passage in `Context` makes it MCQ-C."""
     options, gold = lettered_columns(row, [f"Option {number}" for number in range(1, 6)], "Answer Key")
-    question, context = text_cell(row, "Question"), optional_text(row, "Context")
+    question, context = text_cell(row, "Question"), nullable_text(row, "Context")
     return choice_row(preparation.template, question, options, [gold], context)
 
 
@@ -220,10 +220,11 @@ def medarabench(row: Row, preparation: Preparation) -> PreparedRow:
     return choice_row(preparation.template, text_cell(row, "Question"), options, [gold])
 
 
-def gat(row: Row, preparation: Preparation) -> PreparedRow:
-    """GAT (GATmath, GATLc): `question`, `A` to `D`, `answer`, a letter, and `context`. The names are guesses."""
+def gat(row: Row, preparation: Preparation, passages: bool = False) -> PreparedRow:
+    """GAT: `question`, `A` to `D`, `answer`, a letter; the subset Reading also `context`. The names are guesses."""
     options, gold = lettered_columns(row, "ABCD", "answer")
-    return choice_row(preparation.template, text_cell(row, "question"), options, [gold], optional_text(row, "context"))
+    context = nullable_text(row, "context") if passages else None
+    return choice_row(preparation.template, text_cell(row, "question"), options, [gold], context)
 
 
 def nativeqa(row: Row, preparation: Preparation) -> PreparedRow:
@@ -314,13 +315,13 @@ def fannorflop(row: Row, preparation: Preparation) -> PreparedRow:
     gold = cell(row, "explanation")
     if not isinstance(gold, list) or not gold or not all(isinstance(pair, Mapping) for pair in gold):
         raise BadRow("explanation", gold, "is not a list of objects with verse and explanation")
-    pairs = [{name: optional_text(pair, name) or "" for name in ("verse", "explanation")} for pair in gold]
+    pairs = [{name: nullable_text(pair, name) or "" for name in ("verse", "explanation")} for pair in gold]
     if not any(pair["explanation"] for pair in pairs):
         raise BadRow("explanation", gold, "explains no verse")
     prompt = render(
         preparation.template,
-        title=optional_text(row, "title") or "",
-        author=optional_text(row, "author") or "",
+        title=nullable_text(row, "title") or "",
+        author=nullable_text(row, "author") or "",
         verses=text_cell(row, "poem_verses"),
     )
     return {"prompt": prompt, "choices": [], "gold_explanations": pairs, "cluster": ""}

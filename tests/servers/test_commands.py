@@ -28,6 +28,10 @@ def load(tmp_path):
     return build
 
 
+def unchanged(given):
+    return [reply for _, reply in given]
+
+
 def test_code_is_of_the_model_that_wrote_it_too(tmp_path):
     entry = {"root": "/models/one", "max_model_len": 400}
 
@@ -35,7 +39,7 @@ def test_code_is_of_the_model_that_wrote_it_too(tmp_path):
         problems = load_problems("mbpp", "samples", limit=limit)
         settings = CodeSettings(MODEL, "mbpp", base_url=server.url)
         docs = problems.docs(1, thinking=False, server=True)
-        file, _ = generate_solutions(settings, docs, problems.description(), folder, True, lambda task, reply: reply)
+        file, _ = generate_solutions(settings, docs, problems.description(), folder, True, unchanged)
         made = json.loads(description_file(file).read_text(encoding="utf-8"))
         return made["server"], len(file.read_text(encoding="utf-8").splitlines())
 
@@ -60,7 +64,7 @@ def test_code_of_a_refused_problem_is_named_or_left_out_and_never_an_empty_solut
         named = tmp_path / "server.yaml"
         named.write_text(yaml.safe_dump({"model": MODEL, "base_url": [server.url, server.url]}))
         docs = problems.docs(1, thinking=False, server=True)
-        arguments = (CodeSettings(str(named), "mbpp"), docs, {}, tmp_path, True, lambda task, reply: reply)
+        arguments = (CodeSettings(str(named), "mbpp"), docs, {}, tmp_path, True, unchanged)
         with pytest.raises(CulturevalError, match=f"{refused}: .*--on-refused unscored"):
             generate_solutions(*arguments)
         monkeypatch.setenv("CULTUREVAL_ON_REFUSED", "unscored")

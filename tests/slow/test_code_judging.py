@@ -76,7 +76,7 @@ CASES = [
         "row",
         "def row(n): return [[i / 1] for i in range(n)] if n > 3 else [0.0, 1.0, 2.0]",
         "plus",
-        "cannot be compared",
+        "wrong output",
     ),
     (
         "product",

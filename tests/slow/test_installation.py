@@ -221,7 +221,7 @@ def test_type_checkers_know_the_public_functions(wheel_python, tmp_path):
     found = subprocess.run(pyright, cwd=tmp_path, capture_output=True, text=True, timeout=300).stdout
     problems = json.loads(found)["generalDiagnostics"]
     assert problems and {problem["range"]["start"]["line"] + 1 for problem in problems} == {wrong}, problems
-    assert any('is not assignable to "JudgeSettings"' in problem["message"] for problem in problems), problems
+    assert any('is not assignable to "Asker"' in problem["message"] for problem in problems), problems
 
 
 @pytest.fixture(scope="module")

@@ -57,7 +57,7 @@ def test_the_notebook_runs_and_tells_what_it_says(tmp_path, monkeypatch):
         (lambda: evaluate("nowhere/model", "qimma_aratrst", data="samples"), "qimma_aratrust"),
         (lambda: evaluate("m", "qimma_aratrust", custom_suites=(Path("none.py"),)), "none.py: .*no such file"),
         (lambda: evaluate("m", "qimma_aratrust", custom_suites=Path("a,b.py")), "a: it cannot be loaded"),
-        (lambda: evaluate("m", "qimma_aratrust", custom_suites=[1]), "--custom-suites 1: give the name"),
+        (lambda: evaluate("m", "qimma_aratrust", custom_suites=[1]), "--custom-suites 1: it cannot be loaded"),
         (lambda: evaluate("m", "qimma_aratrust", manifest=["none.json"]), "none.json is not a file"),
         (lambda: load_results(None), "`path` is None"),
         (lambda: score(None, "a.json", gold="b.json"), "`name` is None"),

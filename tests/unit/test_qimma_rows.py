@@ -144,7 +144,9 @@ def test_mizanqa_golds_are_lists_of_letters(answers, index):
 def test_gat_and_palmx_have_a_column_an_option():
     row = {"question": "س", "A": 1, "B": 2.5, "C": "ثلاثة", "D": "", "answer": "c"}
     assert rows.gat(row, PLAIN)["choices"] == rows.palmx(row, PLAIN)["choices"] == ["1", "2.5", "ثلاثة"]
-    assert rows.gat(row | {"context": "نص."}, PLAIN)["cluster"] and rows.palmx(row, PLAIN)["index"] == [2]
+    assert rows.gat(row | {"context": "نص."}, PLAIN, passages=True)["cluster"] and rows.palmx(row, PLAIN)["index"] == [
+        2
+    ]
     for answer in ("D", "E", "3", 2, None, "ثلاثة"):
         with pytest.raises(BadRow, match="answer"):
             rows.palmx(row | {"answer": answer}, PLAIN)
