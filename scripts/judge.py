@@ -33,7 +33,11 @@ def judge(
     resume: ReuseVerdicts = None,
     people: Annotated[
         str | None,
-        typer.Option("--ratings", metavar="SUITE=FILE.csv", help="Compare metrics and judges with people's ratings; judge nothing."),
+        typer.Option(
+            "--ratings",
+            metavar="SUITE=FILE.csv",
+            help="Compare metrics and judges with people's ratings; judge nothing.",
+        ),
     ] = None,
     renamed: Annotated[
         list[str] | None,
