@@ -1,4 +1,4 @@
-"""`cultureval judge --ratings`: human ratings of models' texts, a CSV file, beside the metrics and judges of saved runs.
+"""`cultureval judge --ratings`: human ratings of models' texts, a CSV file, beside metrics and judges of runs.
 
 Correlations of metrics and judges with people's scores, and the agreement of raters.
 """
