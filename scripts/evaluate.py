@@ -1,4 +1,4 @@
-"""`cultureval eval`, `run` and `retrieval`: models are evaluated, also as a plan says, and dual encoders."""
+"""`cultureval eval` and `run`: models are evaluated, also as a plan says."""
 
 import shlex
 from collections.abc import Mapping, Sequence
@@ -33,7 +33,7 @@ from cultureval.scripts.options import (
     Wandb,
 )
 from cultureval.scripts.suite_options import WithSuiteOptions
-from cultureval.tasks.cvlue.gallery import TASKS, read_gallery
+from cultureval.tasks.cvlue.gallery import TASKS
 
 if TYPE_CHECKING:
     from cultureval.runs.loading import Run
@@ -119,6 +119,9 @@ def evaluate(
             settings = settings.with_(**{name: value})
     if problem := go_offline_if_unreachable():
         print_note(f"the hub does not answer ({problem}); models and data come from folders and the cache.")
+    if not wrong.found and _is_dual_encoder(model, tasks):
+        with use_settings(settings):
+            return _evaluate_dual_encoder(model, tasks, output_dir, device, dtype, batch_size)
     saving = Saving(results_path_template, save_details, push_to_hub, public_run, results_org, wandb)
     from cultureval.models.choice import check_model
     from cultureval.reports.evaluation import evaluate_tasks
@@ -149,30 +152,27 @@ def print_run(run: "Run", path: Path, full: bool = False, as_json: bool = False)
     print_result(summaries_json([run]) if as_json else shown_run(run, terminal_width(), full), path)
 
 
-def retrieval(
-    model: Annotated[str, typer.Argument(metavar="MODEL", help="Hub id or folder of a dual encoder.")],
-    tasks: Annotated[list[str] | None, typer.Argument(metavar="[TASKS...]", help=f"{', '.join(TASKS)}.")] = None,
-    data: Annotated[str | None, typer.Option(help="Data root (DIR/cvlue), or `samples`.")] = None,
-    output_dir: Annotated[Path, typer.Option(help="Output folder of results and submission files.")] = Path("results"),
-    device: Annotated[str, typer.Option(help="cpu, cuda, ...; default: the accelerator if available.")] = "auto",
-    dtype: Annotated[str, typer.Option(help="float32, bfloat16 or float16.")] = "float32",
-    batch_size: Annotated[int, typer.Option(min=1, help="Items per batch.")] = 32,
-    revision: Annotated[str, typer.Option(help="Revision of the model on the hub.")] = "main",
-    captions: Annotated[
-        Literal["text", "index"],
-        typer.Option(help="Identical captions are one query (text, as in the released scorer), or each is (index)."),
-    ] = "text",
+def _evaluate_dual_encoder(
+    model: str, tasks: list[str], output_dir: str, device: str | None, dtype: str | None, batch_size: int | None
 ) -> None:
-    """Recall of images and captions by a dual encoder. Example: cultureval retrieval MODEL --data samples"""
-    go_offline_if_unreachable()
-    with use_settings(current_settings().with_(data_root=data)):
-        galleries = {name: read_gallery(name, captions == "index") for name in tasks or TASKS[:1]}
-    require_folder(output_dir)
+    """Recall of images and captions over the full gallery by a dual encoder."""
     from cultureval.models.encoders.dual_encoder import DualEncoder, EncoderSettings
     from cultureval.reports.cvlue.retrieval import evaluate_retrieval
+    from cultureval.tasks.cvlue.gallery import read_gallery
 
-    encoder = DualEncoder(EncoderSettings(model, revision, device, dtype, batch_size))
-    print_result(*evaluate_retrieval(galleries, encoder, output_dir))
+    galleries = {name: read_gallery(name) for name in tasks}
+    require_folder(Path(output_dir))
+    given = {"device": device, "dtype": dtype, "batch_size": batch_size}
+    encoder = DualEncoder(EncoderSettings(model, **{name: value for name, value in given.items() if value}))
+    print_result(*evaluate_retrieval(galleries, encoder, Path(output_dir)))
+
+
+def _is_dual_encoder(model: str, tasks: list[str]) -> bool:
+    if not {*tasks} <= {*TASKS}:
+        return False
+    from cultureval.models.encoders.dual_encoder import is_dual_encoder
+
+    return is_dual_encoder(model)
 
 
 def run(

@@ -88,7 +88,6 @@ app.command("judge", cls=WithCustomSuites)(judge.judge)
 app.command("score", cls=WithCustomSuites)(score.score)
 app.add_typer(audit, name="audit")
 app.command("run", cls=WithCustomSuites)(evaluate.run)
-app.command("retrieval")(evaluate.retrieval)
 app.add_typer(code, name="code")
 
 

@@ -86,18 +86,16 @@ def _ranked_one(scores: np.ndarray, correct: Sequence[int], kept: int) -> tuple[
     return int(rank), first[np.argsort(-scores[first], kind="stable")][:kept]
 
 
-def correct_items(
-    captions: Sequence[Sequence[str]], by_index: bool = False
-) -> tuple[list[str], list[list[int]], list[list[int]]]:
+def correct_items(captions: Sequence[Sequence[str]]) -> tuple[list[str], list[list[int]], list[list[int]]]:
     """The captions of a set of images, and which captions and images belong together.
+
+    Identical captions are one, correct for all of its images, as in CVLUE's released scorer.
 
     Args:
         captions: The captions of each image.
-        by_index: Whether identical captions stay apart, each correct for its own image alone, as in the training code
-            of CVLUE's baselines; otherwise they are one, correct for all of its images, as in CVLUE's released scorer.
 
     Returns:
-        (texts, of_images, of_texts): the captions in order of appearance; for each image the indices of its captions;
+        (texts, of_images, of_texts): the distinct captions in order of appearance; for each image the indices of its captions;
         for each caption the indices of its images.
 
     Raises:
@@ -105,11 +103,6 @@ def correct_items(
     """
     if not any(captions):
         raise ValueError("there is no caption of an image")
-    if by_index:
-        ends = np.cumsum([len(own) for own in captions]).tolist()
-        of_each = [list(range(end - len(own), end)) for own, end in zip(captions, ends, strict=True)]
-        owners = [[image] for image, own in enumerate(captions) for _ in own]
-        return [text for own in captions for text in own], of_each, owners
     numbers: dict[str, int] = {}
     of_images = [list(dict.fromkeys(numbers.setdefault(text, len(numbers)) for text in own)) for own in captions]
     of_texts: list[list[int]] = [[] for _ in numbers]

@@ -73,6 +73,14 @@ def load_encoder(settings: EncoderSettings, reader: Any, not_needed: Collection[
     return model.eval().to(choose_device(settings.device)), texts
 
 
+def is_dual_encoder(model: str) -> bool:
+    """Whether a folder or hub id is of a known family; False also where its configuration cannot be read."""
+    try:
+        return AutoConfig.from_pretrained(EncoderSettings(model).source()).model_type in PADDING
+    except (OSError, ValueError):
+        return False
+
+
 class DualEncoder:
     """An image encoder and a text encoder with a common embedding space.
 

@@ -110,7 +110,6 @@ def retrieval_record(name: str, gallery: Gallery, encoder: GalleryEncoder, start
     signature = signature_record(  # everything that the recalls depend on
         f"{name}|0",
         task=f"{name}/full gallery",
-        captions="by index" if gallery.by_index else None,
         rows=len(gallery.images),
         rows_hash=gallery.report["fingerprint"],
         model=f"{made['name']}@{str(made['version'])[:8]}",
@@ -123,8 +122,7 @@ def retrieval_record(name: str, gallery: Gallery, encoder: GalleryEncoder, start
 
 def retrieval_summary(name: str, gallery: Gallery, encoder: GalleryEncoder, scores: Mapping[str, Score]) -> str:
     """The table, and notes."""
-    kind = "captions" if gallery.by_index else "distinct captions"
-    title = f"\n{name}: {counted(len(gallery.images), 'image')}, {len(gallery.texts)} {kind}"
+    title = f"\n{name}: {counted(len(gallery.images), 'image')}, {len(gallery.texts)} distinct captions"
     rows = [
         [metric, printed(one.value, 4) + ("" if one.error is None else f" ± {printed(one.error, 4)}")]
         for metric, one in scores.items()

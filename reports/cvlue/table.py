@@ -20,7 +20,7 @@ from cultureval.runtime.doc_fields import specific_of
 SUITE = "cvlue"
 PUBLISHED = Path(__file__).with_name("published.csv")
 DIGITS = 1  # as in the paper
-DUAL_ENCODER = "dual encoder"  # the backend in records of `cultureval retrieval`
+DUAL_ENCODER = "dual encoder"  # the backend in records of dual encoders
 RECALLS = {direction: {f"{direction}@{k}": f"@{k}" for k in KS} for direction in ("TR", "IR", "R")}
 MACRO_PARTS = equal((f"cvlue_{task}", metric) for task, metrics in MACRO.items() for metric in metrics)
 MAIN = ("Macro", "score")

@@ -6,7 +6,7 @@ Verified: prompts, file formats, the released scorers' verdicts (metrics), VisDi
 Inferred: line breaks in the dialogue prompt, the history's separators; the names of the released test files.
 Ours: candidates of dialogues ranked by mean log-probability a token (the paper does not say whether sum or mean; the
 sum is also given); prompts for box formats other than Qwen-VL's; retrieval by generative models in galleries of 20
-images (the paper has no retrieval by generative models; dual encoders: `cultureval retrieval`).
+images (the paper has no retrieval by generative models; dual encoders: see `reports/cvlue/retrieval`).
 """
 
 import re

@@ -16,11 +16,10 @@ class Gallery:
     Attributes:
         images: Paths of the stored images.
         names: The images' released paths.
-        texts: The captions: the distinct ones, or with `by_index` all.
+        texts: The distinct captions.
         of_images: For each image the positions of its captions.
         of_texts: For each caption the positions of its images.
         report: Where the rows come from (`prepare_subset`).
-        by_index: Whether identical captions are queries of their own (`correct_items`).
     """
 
     images: list[str]
@@ -29,11 +28,10 @@ class Gallery:
     of_images: list[list[int]]
     of_texts: list[list[int]]
     report: RowsReport
-    by_index: bool = False
 
 
-def read_gallery(name: str, by_index: bool = False) -> Gallery:
-    """The images and captions of a task, checked by its source's own conversion; `by_index` as in `Gallery`.
+def read_gallery(name: str) -> Gallery:
+    """The images and captions of a task, checked by its source's own conversion.
 
     Raises:
         CulturevalError: There is no such retrieval task, or its data are missing or broken.
@@ -50,7 +48,7 @@ def read_gallery(name: str, by_index: bool = False) -> Gallery:
     with (subset.folder / "test.jsonl").open(encoding="utf-8") as lines:
         rows = [json.loads(line) for line in lines]
     captions = [[row["choices"][place].strip() for place in row["correct"]] for row in rows]  # English begins with " "
-    texts, of_images, of_texts = correct_items(captions, by_index)
+    texts, of_images, of_texts = correct_items(captions)
     images = [str(stored_image(row["image"])) for row in rows]
     names = [row["image_path"] for row in rows]
-    return Gallery(images, names, texts, of_images, of_texts, subset.report, by_index)
+    return Gallery(images, names, texts, of_images, of_texts, subset.report)

@@ -129,7 +129,7 @@ def test_bad_input_ends_with_one_clear_sentence(refusal, tiny_lm, tmp_path, comm
     [
         ("eval", "{model}", "qimma_aratrust", "--data", "samples", "--output-dir"),
         ("code", "generate", "{model}", "--dataset", "humaneval", "--data", "samples", "--output-dir"),
-        ("retrieval", "{model}", "--data", "samples", "--output-dir"),
+        ("eval", "{model}", "cvlue_itr", "--data", "samples", "--output-dir"),
     ],
 )
 def test_a_folder_that_cannot_be_written_stops_before_the_model_is_loaded(refusal, tmp_path, command):

@@ -57,7 +57,7 @@ def test_each_option_has_help_one_name_for_its_meaning_and_one_meaning_for_its_n
 
 def test_every_command_for_which_suites_matter_takes_those_that_are_not_installed():
     """The others are about code and galleries; LightEval's has its own."""
-    without = {"retrieval", "lighteval", "code"}
+    without = {"lighteval", "code"}
     app_command = typer.main.get_command(app)
     for path in commands(app_command):
         command = app_command

@@ -52,8 +52,6 @@ def test_half_precision_is_summed_in_single():
 def test_correctness_is_a_matter_of_strings():
     texts, of_images, of_texts = correct_items([["a", "b", "a"], ["b", "c"]])
     assert (texts, of_images, of_texts) == (["a", "b", "c"], [[0, 1], [1, 2]], [[0], [0, 1], [1]])
-    texts, of_images, of_texts = correct_items([["a", "b", "a"], ["b", "c"]], by_index=True)
-    assert (texts, of_images, of_texts) == (["a", "b", "a", "b", "c"], [[0, 1, 2], [3, 4]], [[0], [0], [0], [1], [1]])
     assert list_ranks({"q": ["x", "b", "a"], "r": ["x"]}, {"q": ["a", "b"], "r": ["a"]}) == {"q": 2, "r": None}
 
 
