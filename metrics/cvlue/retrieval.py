@@ -95,8 +95,8 @@ def correct_items(captions: Sequence[Sequence[str]]) -> tuple[list[str], list[li
         captions: The captions of each image.
 
     Returns:
-        (texts, of_images, of_texts): the distinct captions in order of appearance; for each image the indices of its captions;
-        for each caption the indices of its images.
+        (texts, of_images, of_texts): the distinct captions in order of appearance; for each image the indices of its
+        captions; for each caption the indices of its images.
 
     Raises:
         ValueError: There is no image, or none has a caption.
