@@ -45,7 +45,7 @@ class RowsReport(TypedDict, total=False):
     caveat: str  # a sentence on the source itself; "" without one
     other_data: str  # a sentence where the rows are not the published ones; "" where they are, or nobody knows
     manifest: Mapping[str, Any]  # the audits whose decisions left rows out: name, hash, discarded
-    # Of generated code, as `cultureval code evaluate` reports them.
+    # Of generated code, as `cultureval score` reports them.
     signature: str
     tasks: int
     samples: int

@@ -6,18 +6,17 @@ import shlex
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import typer
 
 from cultureval.runtime.data.hub import go_offline_if_unreachable
 from cultureval.runtime.errors import BatchWritten, CulturevalError, DryRun, counted, shown_names
 from cultureval.runtime.extras import require_extra
-from cultureval.runtime.printing import print_note, print_result
+from cultureval.runtime.printing import print_note
 from cultureval.runtime.rounding import without_nan
 from cultureval.runtime.saving import require_folder
 from cultureval.runtime.settings import current_settings, use_settings
-from cultureval.scripts.options import OnlyJson
 
 code = typer.Typer(
     help="Arabic HumanEval+ and MBPP+ with EvalPlus. Example: cultureval code generate MODEL --dataset humaneval",
@@ -133,31 +132,22 @@ def generate(
         if refused:
             told = "; ".join(f"{task}: {one.reason}" for task, one in refused.items())
             print_note(f"Of {len(problems.rows)} problems, {len(refused)} have no usable answer, so no score: {told}.")
-        command = ["cultureval", "code", "evaluate", str(samples), "--dataset", dataset]
+        command = ["cultureval", "score", dataset, "--pred", str(samples)]
         command += (["--data", str(root)] if root else []) + (["--prompts", str(prompts)] if prompts else [])
         command += ["--partial"] if len(problems.rows) == limit else []
         print(f"Judge them: {shlex.join(command)}")
 
 
-@code.command("evaluate")
-def evaluate(
-    samples: Annotated[Path, typer.Argument(metavar="SAMPLES", help="EvalPlus's .jsonl file of solutions.")],
-    dataset: Dataset,
-    data: Data = None,
-    prompts: Prompts = None,
-    workers: Workers = None,
-    json: OnlyJson = False,
-    partial: Annotated[
-        bool, typer.Option("--partial", help="Score incomplete samples or data, not comparable.")
-    ] = False,
-    model_name: Annotated[
-        str | None, typer.Option(help="Name in the results; default: as generated, or the file's.")
-    ] = None,
-    output_dir: Annotated[Path, typer.Option(help="Output folder of LightEval's results and details.")] = Path(
-        "results"
-    ),
-) -> None:
-    """Judges and scores solutions. Example: cultureval code evaluate SAMPLES.jsonl --dataset humaneval"""
+def score_solutions(
+    dataset: Literal["humaneval", "mbpp"],
+    samples: Path,
+    output_dir: Path,
+    data: str | None,
+    prompts: Path | None,
+    as_json: bool,
+    **given: Any,
+) -> tuple[str, Path]:
+    """Judges EvalPlus's .jsonl file of solutions; returns the report, as text or JSON, and the file that holds it."""
     with data_in_settings(data) as root:
         prepare_hub(root)
         from cultureval.reports.code.evaluation import evaluate_solutions, report_text
@@ -165,58 +155,32 @@ def evaluate(
         from cultureval.tasks.qimma.code_data import load_problems
 
         problem_set = load_problems(dataset, prompts=prompts)
-        require_folder(output_dir)
         with notes_on_stderr():
-            report = evaluate_solutions(
-                samples,
-                problem_set,
-                output_dir,
-                partial=partial,
-                workers=workers,
-                model_name=model_name,
-            )
+            report = evaluate_solutions(samples, problem_set, output_dir, **given)
         text = report_text(report)
         path = write_summary(Path(report["results"]), text)
-        print_result(json_format.dumps(without_nan(report), ensure_ascii=False, indent=1) if json else text, path)
+        return json_format.dumps(without_nan(report), ensure_ascii=False, indent=1) if as_json else text, path
 
 
-@code.command("check-data")
-def check_data(
-    dataset: Dataset,
-    data: Data = None,
-    prompts: Prompts = None,
-    workers: Workers = None,
-    json: OnlyJson = False,
-) -> None:
-    """Judges the canonical solutions; exits 1 if one fails.
-
-    Example: cultureval code check-data --dataset mbpp
-    """
+def check_canonicals(dataset: str, data: str | None) -> bool:
+    """Judges the canonical solutions and prints which fail; whether all pass."""
     with data_in_settings(data) as root:
         prepare_hub(root)
         from cultureval.tasks.qimma.code_data import load_problems
 
-        problem_set = load_problems(dataset, prompts=prompts)
+        problem_set = load_problems(dataset)
         if problem_set.other_data:
             print_note(problem_set.other_data)
         with notes_on_stderr():
             from cultureval.metrics.code.judging import check_canonical_solutions
             from cultureval.metrics.code.report import failing_canonicals
 
-            verdicts = check_canonical_solutions(problem_set.problems(), dataset, workers=workers)
-            failing = failing_canonicals(verdicts)
-        if json:
-            found = {"dataset": dataset, "problems": len(problem_set.rows), "defects": failing}
-            print(json_format.dumps(found | {"other_data": problem_set.other_data}, ensure_ascii=False, indent=1))
-        else:
-            lines = [
-                f"{entry['task_id']}: base {entry['base']}, plus {entry['plus']}: {entry['reason']}"
-                for entry in failing
-            ]
-            passed = len(problem_set.rows) - len(failing)
-            print("\n".join([*lines, f"{passed} of {len(problem_set.rows)} canonical solutions pass their own tests."]))
-        if failing:
-            raise typer.Exit(1)
+            failing = failing_canonicals(check_canonical_solutions(problem_set.problems(), dataset))
+    for entry in failing:
+        print(f"{entry['task_id']}: base {entry['base']}, plus {entry['plus']}: {entry['reason']}")
+    rows = len(problem_set.rows)
+    print(f"{rows - len(failing)} of {rows} canonical solutions of {dataset} pass their own tests.")
+    return not failing
 
 
 @contextlib.contextmanager

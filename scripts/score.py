@@ -10,18 +10,24 @@ import typer
 from cultureval.runtime.errors import CulturevalError, did_you_mean
 from cultureval.runtime.printing import print_result
 from cultureval.runtime.saving import require_folder
+from cultureval.scripts.code import score_solutions
 from cultureval.tasks.catalogue import all_suites
 
 if TYPE_CHECKING:
     from cultureval.tasks.suite import Suite
 
 
+CODE = ("humaneval", "mbpp")  # files of solutions, as EvalPlus writes them
+
+
 def score(
     form: Annotated[
         str,
-        typer.Argument(metavar="FORMAT", help="alqasida (outputs), cvlue-vqa, ...; a wrong name lists them all."),
+        typer.Argument(metavar="FORMAT", help="humaneval, mbpp, alqasida, cvlue-vqa, ...; a wrong name lists all."),
     ],
-    pred: Annotated[list[Path], typer.Option(help="A submission or outputs: a file, or a folder. Repeatable.")],
+    pred: Annotated[
+        list[Path], typer.Option(help="Solutions, a submission or outputs: a file, or a folder. Repeatable.")
+    ],
     gold: Annotated[
         Path | None, typer.Option(help="The gold file of a submission, or a folder with the released layout.")
     ] = None,
@@ -31,12 +37,27 @@ def score(
     model_name: Annotated[
         str | None, typer.Option(help="Name in the results; default: that of the submission's file or folder.")
     ] = None,
+    data: Annotated[
+        str | None, typer.Option(help="humaneval, mbpp: data root, folder, or `samples`; default: hub.")
+    ] = None,
+    prompts: Annotated[Path | None, typer.Option(help="humaneval, mbpp: the refined prompts that were asked.")] = None,
+    workers: Annotated[int | None, typer.Option(min=1, help="Parallel sandboxes; default: one per core.")] = None,
+    partial: Annotated[
+        bool, typer.Option("--partial", help="humaneval, mbpp: score incomplete solutions, not comparable.")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="humaneval, mbpp: print the report as JSON.")] = False,
 ) -> None:
     """Scores answers made elsewhere, in an official format. Example: cultureval score cvlue-vqa --gold G --pred P"""
+    if form in CODE:
+        if len(pred) != 1:
+            raise CulturevalError(f"score {form}: give one file of solutions with --pred.")
+        require_folder(output_dir)
+        given = {"workers": workers, "partial": partial, "model_name": model_name}
+        return print_result(*score_solutions(form, pred[0], output_dir, data, prompts, as_json, **given))
     formats = _formats()
     if form not in formats:
         raise CulturevalError(
-            f"There is no format {form!r}.{did_you_mean(form, formats)} They are {', '.join(formats)}."
+            f"There is no format {form!r}.{did_you_mean(form, formats)} They are {', '.join([*CODE, *formats])}."
         )
     suite = formats[form]
     require_folder(output_dir)

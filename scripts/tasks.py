@@ -3,7 +3,7 @@
 import json as json_format
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -12,6 +12,7 @@ from cultureval.runtime.data_options import DataOptions
 from cultureval.runtime.errors import CulturevalError
 from cultureval.runtime.progress import working
 from cultureval.runtime.settings import current_settings, use_settings
+from cultureval.scripts.code import check_canonicals
 from cultureval.scripts.options import Data, Form, OnlyJson, Renamed, data_settings
 from cultureval.tasks.catalogue import all_tasks, name_and_shots, require_suites, suites
 from cultureval.tasks.options import read_data_options
@@ -82,6 +83,10 @@ def check(
     form: Form = None,
     full: Annotated[bool, typer.Option("--full", help="Print all subsets and broken rows, or all versions.")] = False,
     rows: Annotated[Path | None, typer.Option(help="Write all broken rows into this file, as JSON lines.")] = None,
+    canonicals: Annotated[
+        list[Literal["humaneval", "mbpp"]] | None,
+        typer.Option(help="Judge the canonical solutions of this code data set. Repeatable."),
+    ] = None,
     json: OnlyJson = False,
     renamed: Renamed = None,
 ) -> None:
@@ -90,6 +95,8 @@ def check(
     Of the file of a benchmark (proverbs.py) it tries ten rows and prints the first prompt. Exit status 1: something is
     wrong. Example: cultureval check qimma --data DIR
     """
+    if canonicals:
+        raise typer.Exit(not all([check_canonicals(name, data) for name in canonicals]))
     with data_settings(data, form, renamed=renamed):
         if not tasks:
             return _check_machine(full)

@@ -26,7 +26,7 @@ Report = dict[str, Any]
 PACKAGES = ("cultureval", "evalplus", "numpy")
 TOLD = {  # lists of a report -> what they are
     "not_judged": "Not judged, and not counted",
-    "canonical_failures": "Canonical solutions that do not pass (see `cultureval code check-data`)",
+    "canonical_failures": "Canonical solutions that do not pass (see `cultureval check --canonicals`)",
     "rewritten": "Not judged as written, but without what is no part of a program",
     "cut": "Too long to be read whole",
     "refused": "Problems without a usable answer, not scored",

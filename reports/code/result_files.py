@@ -1,4 +1,4 @@
-"""The files of `cultureval code evaluate`: EvalPlus's results, and a run of the task in LightEval's format."""
+"""The files of `cultureval score humaneval`: EvalPlus's results, and a run of the task in LightEval's format."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime

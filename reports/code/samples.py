@@ -48,7 +48,7 @@ def read_samples(path: Path, problems: Mapping[str, Mapping[str, Any]], workers:
         if task not in problems:
             raise CulturevalError(
                 f"{place}: {shorten(task)} is not one of the {len(problems)} problems "
-                f"(the first is {next(iter(problems))}). Do --dataset and --data match the samples?"
+                f"(the first is {next(iter(problems))}). Do the format and --data match the samples?"
             )
         counts[task] = counts.get(task, -1) + 1
         read.append((task, counts[task]))

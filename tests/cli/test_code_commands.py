@@ -58,7 +58,7 @@ def test_a_model_generates_and_its_solutions_are_judged(cultureval, refusal, tin
     other = refusal(*command, "--thinking")
     assert "was generated with another max_new_tokens" in other or "another thinking" in other
 
-    judged = cultureval("code", "evaluate", samples, "--dataset", "humaneval", "--data", "samples", "--json")
+    judged = cultureval("score", "humaneval", "--pred", samples, "--data", "samples", "--json")
     assert judged.returncode == 0, judged.stderr
     report = json.loads(judged.stdout)
     assert report["pass_at_k"] == {"base": {"pass@1": 0.0}, "plus": {"pass@1": 0.0}}
@@ -76,7 +76,7 @@ def test_a_model_generates_and_its_solutions_are_judged(cultureval, refusal, tin
 def test_the_canonical_solutions_pass_and_every_reader_sees_it(cultureval, tmp_path):
     for name, dataset in CODE_DATASETS.items():
         samples = write_samples(tmp_path / f"{name}.jsonl", solutions(canonical(name)))
-        run = cultureval("code", "evaluate", samples, "--dataset", name, "--data", "samples", "--output-dir", name)
+        run = cultureval("score", name, "--pred", samples, "--data", "samples", "--output-dir", name)
         assert run.returncode == 0, run.stderr
         assert "pass@1 (base and extra tests): 1.0000" in run.stdout
         results = results_of(tmp_path / name)
@@ -106,7 +106,7 @@ def test_wrong_forged_and_several_solutions(cultureval, tmp_path):
     entry = load_problems("mbpp", "samples").rows[names[0]]["entry_point"]
     wrong = {names[0]: FORGED.format(name=entry), names[1]: "def to_dinars(fils):\n    return (fils, 0)\n"}
     samples = write_samples(tmp_path / "two.jsonl", solutions(programs) + solutions(programs | wrong))
-    run = cultureval("code", "evaluate", samples, "--dataset", "mbpp", "--data", "samples", "--json", "--workers", 2)
+    run = cultureval("score", "mbpp", "--pred", samples, "--data", "samples", "--json", "--workers", 2)
     assert run.returncode == 0, run.stderr
     report = json.loads(run.stdout)
     assert report["pass_at_k"]["plus"] == {"pass@1": pytest.approx(5 / 6), "pass@2": 1.0}
@@ -134,7 +134,7 @@ def test_unequal_solutions_and_refused_problems_are_one_mean_of_problems_everywh
     samples = write_samples(tmp_path / "some.jsonl", records)
     unanswered = {names[0]: {"kind": "filter", "reason": "content_filter"}}
     (tmp_path / "some.generation.json").write_text(json.dumps({"model": "some", "refused": unanswered}))
-    command = ("code", "evaluate", samples, "--dataset", "mbpp", "--data", "samples")
+    command = ("score", "mbpp", "--pred", samples, "--data", "samples")
     assert "Some problems have 1 solution, others up to 2" in refusal(*command)
     run = cultureval(*command, "--partial")
     assert run.returncode == 0, run.stderr
@@ -159,7 +159,7 @@ def test_a_defect_of_the_data_is_named(cultureval, tmp_path):
     rows = [json.loads(line) for line in (folder / "MBPPPlus.jsonl").read_text(encoding="utf-8").splitlines()]
     rows[3]["canonical_solution"] = "\ndef palm_rows(n):\n  raise ValueError('no')\n"
     (folder / "MBPPPlus.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-    run = cultureval("code", "check-data", "--dataset", "mbpp", "--data", "root")
+    run = cultureval("check", "--canonicals", "mbpp", "--data", "root")
     assert run.returncode == 1 and run.stdout.startswith("Mbpp/9004: base fail, plus fail: "), run.stderr
     assert run.stdout.endswith("5 of 6 canonical solutions pass their own tests.\n")
 
@@ -168,7 +168,7 @@ def test_solutions_that_were_asked_of_other_problems_are_refused_or_told(culture
     """Answers to prompts that hold the solution were scored as those of the data that they were judged on."""
     samples = write_samples(tmp_path / "leak.jsonl", solutions(canonical("humaneval")))
     made = load_problems("humaneval", "samples").description()
-    command = ("code", "evaluate", samples, "--dataset", "humaneval", "--data", "samples")
+    command = ("score", "humaneval", "--pred", samples, "--data", "samples")
     (tmp_path / "leak.generation.json").write_text(json.dumps(made))
     run = cultureval(*command)
     assert run.returncode == 0 and "Asked of other" not in run.stdout, run.stderr
@@ -221,12 +221,15 @@ def test_a_model_that_knows_the_answers_gets_all_points_by_every_way(cultureval,
 @pytest.mark.parametrize(
     ("command", "sentence"),
     [
-        (("evaluate", "short.jsonl", "--dataset", "mbpp", "--data", "samples"), "5 of 6 problems have no solution"),
-        (("evaluate", "short.jsonl", "--dataset", "humaneval", "--data", "samples"), "Do --dataset and --data match"),
-        (("generate", "m", "--dataset", "mbpp", "--data", "samples", "--n-samples", "5"), "--temperature above 0"),
-        (("check-data", "--dataset", "mbpp"), "cultureval fetch"),
+        (("score", "mbpp", "--pred", "short.jsonl", "--data", "samples"), "5 of 6 problems have no solution"),
+        (("score", "humaneval", "--pred", "short.jsonl", "--data", "samples"), "Do the format and --data match"),
+        (
+            ("code", "generate", "m", "--dataset", "mbpp", "--data", "samples", "--n-samples", "5"),
+            "--temperature above 0",
+        ),
+        (("check", "--canonicals", "mbpp"), "cultureval fetch"),
     ],
 )
 def test_bad_input_ends_with_one_clear_sentence(refusal, tmp_path, command, sentence):
     write_samples(tmp_path / "short.jsonl", [{"task_id": "Mbpp/9001", "solution": "pass"}])
-    assert sentence in refusal("code", *command)
+    assert sentence in refusal(*command)

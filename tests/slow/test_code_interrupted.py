@@ -1,4 +1,4 @@
-"""`cultureval code evaluate` that is stopped at any moment goes on: the same scores, and no program judged twice."""
+"""`cultureval score` of code that is stopped at any moment goes on: the same scores, and no program judged twice."""
 
 import json
 import os
@@ -10,7 +10,7 @@ from waiting import wait_until
 
 from cultureval.tasks.qimma.code_data import load_problems
 
-COMMAND = "code evaluate samples.jsonl --dataset humaneval --data samples --workers 2 --json".split()
+COMMAND = "score humaneval --pred samples.jsonl --data samples --workers 2 --json".split()
 
 
 @pytest.fixture

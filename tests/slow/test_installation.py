@@ -44,7 +44,7 @@ follow_imports = skip
 # What only an extra can do, of commands that say so before they read anything.
 EXTRA_OF = {
     "check jeem --data samples": "vision",
-    "code check-data --dataset mbpp --data samples": "code",
+    "check --canonicals mbpp --data samples": "code",
     "leaderboard results": "page",
     "audit run qimma_aratrust --data samples": "audit",
 }

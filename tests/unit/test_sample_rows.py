@@ -28,7 +28,7 @@ def variants():
 
 def hashes_of_samples():
     """The hashes that a record may have of the rows of each task, in order."""
-    found = {load_problems(name, "samples").fingerprint[:16] for name in CODE_DATASETS}  # of `code evaluate`
+    found = {load_problems(name, "samples").fingerprint[:16] for name in CODE_DATASETS}  # of `score humaneval`
     for suite, form, options in variants():
         unchanged = set()  # groups whose first subset is as it was
         with use_settings(current_settings().with_(options, data_root=samples_root(), form=form)):
