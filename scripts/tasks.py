@@ -84,8 +84,7 @@ def check(
     full: Annotated[bool, typer.Option("--full", help="Print all subsets and broken rows, or all versions.")] = False,
     rows: Annotated[Path | None, typer.Option(help="Write all broken rows into this file, as JSON lines.")] = None,
     canonicals: Annotated[
-        list[Literal["humaneval", "mbpp"]] | None,
-        typer.Option(help="Judge the canonical solutions of this code data set. Repeatable."),
+        Literal["humaneval", "mbpp"] | None, typer.Option(help="Judge the canonical solutions of this code data set.")
     ] = None,
     json: OnlyJson = False,
     renamed: Renamed = None,
@@ -96,7 +95,7 @@ def check(
     wrong. Example: cultureval check qimma --data DIR
     """
     if canonicals:
-        raise typer.Exit(not all([check_canonicals(name, data) for name in canonicals]))
+        raise typer.Exit(not check_canonicals(canonicals, data))
     with data_settings(data, form, renamed=renamed):
         if not tasks:
             return _check_machine(full)
