@@ -197,4 +197,5 @@ def _kappa(pairs: np.ndarray, size: int) -> float:
     rated = pairs[(pairs >= 0).all(axis=1)]
     if len(np.unique(rated)) < 2:
         return math.nan
-    return float(cohen_kappa_score(*rated.T, labels=range(size), weights="quadratic"))
+    kappa = float(cohen_kappa_score(*rated.T, labels=range(size), weights="quadratic"))
+    return max(kappa, -1.0)  # rounding may end below
