@@ -160,7 +160,7 @@ def test_labels(run, cultureval, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["label", "--judge", "x"], "Which results?"),
+        (["--label", "--judge", "x"], "Which results?"),
         (["out", "--judge", "bad.yaml"], "no setting 'api_key'"),
         (["out", "--judge", "gpt-4o"], "OPENAI_API_KEY"),
     ],

@@ -75,7 +75,7 @@ def test_tables_and_figures_of_saved_runs(tmp_path):
     for seed, model in enumerate(("first", "second")):
         random = np.random.default_rng(seed)
         plant(tmp_path / "out", {task: request_rows(task, random) for task in tasks}, model=model)
-    text = write_analysis([tmp_path / "out"], tmp_path / "an", ["png"])
+    text = write_analysis([tmp_path / "out"], tmp_path / "an")
     assert "cross-lingual (24 samples), ADI2 by feature:" in text
     assert "monolingual (48 samples), regression tree:" in text
     every = rows_of(tmp_path / "an" / "samples.csv")
@@ -99,7 +99,7 @@ def test_tables_and_figures_of_saved_runs(tmp_path):
 def test_results_of_other_suites_are_nothing_to_analyse(tmp_path):
     plant(tmp_path, {"jeem_vqa:jo|0": [text_row(0, {"bleu": 1.0})]})
     with pytest.raises(CulturevalError, match="No details of AL-QASIDA's tasks"):
-        write_analysis([tmp_path], tmp_path / "an", [])
+        write_analysis([tmp_path], tmp_path / "an")
 
 
 def test_means_count_a_request_once_at_all_its_places_and_in_all_dialects():

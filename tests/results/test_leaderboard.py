@@ -171,7 +171,7 @@ from cultureval.scripts.main import app
 root, picture = sys.argv[1:]
 for words in (["leaderboard", root, "--out", f"{root}/site"], ["show", root], ["show", root, "cvlue_vg"],
               ["show", root, "cvlue_vg", "0", "--output", picture], ["compare", root],
-              ["show", root, "cvlue_vg", "--bundle", f"{root}/answers"]):
+              ["show", root, "cvlue_vg", "--gated", "--bundle", f"{root}/answers"]):
     done = CliRunner().invoke(app, words, catch_exceptions=False)
     assert not done.exit_code, done.output
     assert not {"torch", "transformers", "lighteval"} & set(sys.modules), words

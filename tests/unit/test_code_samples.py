@@ -61,7 +61,7 @@ def test_when_the_sanitiser_is_applied(tmp_path):
         ({"task_id": 1, "solution": ADD}, "line 2: not an object with a task_id"),
         ({"task_id": "Mbpp/1"}, "neither a `solution` nor a `completion`"),
         ({"task_id": "Mbpp/1", "solution": [ADD]}, "Write several solutions of a problem as several lines"),
-        ({"task_id": "HumanEval/1", "solution": ADD}, "Do --dataset and --data match"),
+        ({"task_id": "HumanEval/1", "solution": ADD}, "Do the format and --data match"),
     ],
 )
 def test_a_broken_line_is_named(tmp_path, line, named):
