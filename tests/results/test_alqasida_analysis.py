@@ -93,7 +93,6 @@ def test_tables_and_figures_of_saved_runs(tmp_path):
     figures = {path.stem for path in (tmp_path / "an").glob("*.png")}
     assert {"mono_by_dialect", "cross_by_genre", "mono_dialectness", "cross_dialectness"} <= figures
     assert {"mono_prompt_and_output_dialectness", "translation_spbleu"} <= figures
-    assert not [*(tmp_path / "an").glob("*.svg"), *(tmp_path / "an").glob("*.pdf")]
 
 
 def test_results_of_other_suites_are_nothing_to_analyse(tmp_path):
