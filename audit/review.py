@@ -92,9 +92,16 @@ def _record(item: AuditItem, reasons: Sequence[str]) -> dict[str, str]:
     options = item.options or item.answers
     gold = set(item.gold) if item.form == "mcq" else set(range(len(options)))
     listed = [f"{'*' if place in gold else ' '} {place + 1}. {text}" for place, text in enumerate(options)]
-    record = {"item": item.id, "hash": item.hash, "reasons": ", ".join(reasons), "context": item.context}
-    record |= {"question": item.question, "options": "\n".join(listed)}
-    return record | {"image": f"{IMAGES}/{item.image_file.name}" if item.image_file else ""}
+    image = item.image_file
+    return {
+        "item": item.id,
+        "hash": item.hash,
+        "reasons": ", ".join(reasons),
+        "context": item.context,
+        "image": f"{IMAGES}/{image.name}" if image else "",
+        "question": item.question,
+        "options": "\n".join(listed),
+    }
 
 
 def read_verdicts(files: Sequence[Path], annotator: str | None = None) -> list[Verdict]:

@@ -172,6 +172,10 @@ class _Names:
             found = self.one.match(text, joined.end()) if joined else None
         return places, place
 
+    def has_others(self, text: str, places: set[int]) -> bool:
+        """Whether a text names an option beside those at some places."""
+        return any(self.spelled[one.group().lower()] not in places for one in self.lone.finditer(text))
+
 
 def _one_of(names: Iterable[str]) -> str:
     return "|".join(map(re.escape, sorted(names, key=len, reverse=True))) or "(?!)"
@@ -199,9 +203,8 @@ def _lenient(text: str, names: _Names, several: bool) -> Answer:
 def _is_alone(line: str, places: set[int], end: int, names: _Names) -> bool:
     """Whether a line holds the names that end there and nothing else, or a text after `B. ` without another name."""
     rest = line[end:]
-    others = (one.group().lower() for one in names.lone.finditer(rest))
     marked = rest[:1] in (".", ":", "-") and rest[1:2] == " " or line[end - 1] in ")]" and rest[:1] == " "
-    return not rest or (marked and all(names.spelled[one] in places for one in others))
+    return not rest or (marked and not names.has_others(rest, places))
 
 
 def _stated(text: str, match: re.Match[str], names: _Names, several: bool) -> set[int]:
@@ -215,7 +218,7 @@ def _stated(text: str, match: re.Match[str], names: _Names, several: bool) -> se
     if not places or _UNSAID.search(before) or _DENIED.match(text, end):
         return set()
     rest = (_ASIDE if several else _END).split(text[end : end + _LONGEST_SENTENCE], maxsplit=1)[0]
-    if any(names.spelled[one.group().lower()] not in places for one in names.lone.finditer(rest)):
+    if names.has_others(rest, places):
         raise ValueError("a further option is named")
     return places
 

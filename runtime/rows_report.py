@@ -14,11 +14,6 @@ KINDS = {
     "no_answer": "Prompts to which no usable answer came",
     "undecided": "Scores that the likeliest first tokens do not decide",
 }
-# What asks the rows of which kinds again; an image would be refused again.
-AGAIN = {
-    "running again asks those again that are not in the journal": {"server", "no_answer"},
-    "--no-resume asks those again that the journal has": {"filter", "refusal", "undecided"},
-}
 
 
 class RowsReport(TypedDict, total=False):
