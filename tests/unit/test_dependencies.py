@@ -5,7 +5,7 @@ import re
 import sys
 import tomllib
 from functools import cache
-from importlib.metadata import packages_distributions
+from importlib.metadata import PackageNotFoundError, packages_distributions, requires
 from itertools import chain
 from pathlib import Path
 
@@ -54,6 +54,27 @@ def names_of(requirements):
     return {canonicalize_name(Requirement(text).name) for text in requirements}
 
 
+def installed_by(names):
+    """The packages and all that they require without an extra, as their installed metadata say."""
+    found, asked = set(), list(names)
+    while asked:
+        name = asked.pop()
+        if name not in found:
+            found.add(name)
+            asked += without_extras(name)
+    return found
+
+
+def without_extras(name):
+    try:
+        lines = [Requirement(text) for text in requires(name) or ()]
+    except PackageNotFoundError:  # not of this Python
+        return []
+    return [
+        canonicalize_name(line.name) for line in lines if line.marker is None or line.marker.evaluate({"extra": ""})
+    ]
+
+
 distributions = cache(packages_distributions)
 
 
@@ -63,8 +84,8 @@ def distributions_of(name):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("room", sorted(path.name for path in (ROOT / "src" / "cultureval").iterdir() if path.is_dir()))
-def test_what_a_room_imports_is_a_dependency_and_of_the_core_where_its_modules_load(room):
-    core = names_of(PROJECT["dependencies"])
+def test_what_a_room_imports_is_installed_and_with_the_core_where_its_modules_load(room):
+    core = installed_by(names_of(PROJECT["dependencies"]))
     declared = core | names_of(chain.from_iterable(OPTIONAL.values()))
     missing = {name for name in imported_packages(ROOT / room) if not distributions_of(name) & declared}
     assert missing <= BESIDE
@@ -87,10 +108,14 @@ def test_each_extra_is_installed_by_all_or_of_one_s_own_and_told_where_it_is_mis
 
 @pytest.mark.slow
 def test_what_the_tests_import_is_a_dependency_of_developers():
-    declared = names_of(chain(PROJECT["dependencies"], *EXTRAS.values()))
+    declared = installed_by(names_of(PROJECT["dependencies"])) | names_of(chain.from_iterable(EXTRAS.values()))
     made_by_tests = {"heavy_package", "light_module", "wandb", *BESIDE}
     missing = {name for name in imported_packages(ROOT / "tests") if not distributions_of(name) & declared}
     assert missing <= made_by_tests
+
+
+def test_the_core_names_few_packages():
+    assert len(PROJECT["dependencies"]) <= 24
 
 
 def test_each_dependency_is_named_once_with_a_range_a_reason_and_a_tested_version():
