@@ -24,7 +24,6 @@ from cultureval.runtime.progress import is_terminal, plain_libraries
 from cultureval.runtime.settings import current_settings, use_settings
 from cultureval.scripts import compare, evaluate, judge, leaderboard, score, show, tasks
 from cultureval.scripts.audit import audit
-from cultureval.scripts.code import code
 from cultureval.scripts.suite_options import WithCustomSuites, WithSuiteOptions, custom_suites_of
 from cultureval.tasks.options import check_variables
 
@@ -88,7 +87,6 @@ app.command("judge", cls=WithCustomSuites)(judge.judge)
 app.command("score", cls=WithCustomSuites)(score.score)
 app.add_typer(audit, name="audit")
 app.command("run", cls=WithCustomSuites)(evaluate.run)
-app.add_typer(code, name="code")
 
 
 def _print_version(wanted: bool) -> None:
