@@ -8,18 +8,19 @@ compared: their order and the punctuation are edited together with the Arabic.
 import ast
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
-from cultureval.runtime.data.row_files import Row, read_rows
+from cultureval.runtime.data.row_files import read_rows
 from cultureval.runtime.errors import BadRow, CulturevalError, described, shorten
 
 ARABIC = re.compile(r"[\u0600-\u06ff\u0750-\u077f\u08a0-\u08ff\ufb50-\ufdff\ufe70-\ufeff]")
 EXAMPLE_STARTS = (">>>", "...", "assert ")
 
 
-def refined_prompt(path: str, dataset: str, row: Row) -> str:
+def refined_prompt(path: str, dataset: str, row: Mapping[str, Any]) -> str:
     """The prompt of a problem: the refined one if the file has one for it, else the source's.
 
     Args:

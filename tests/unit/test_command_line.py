@@ -52,7 +52,7 @@ def test_each_option_has_help_one_name_for_its_meaning_and_one_meaning_for_its_n
     assert {name: kind for name, kind in kinds.items() if len(kind) > 1 and name != "--model"} == {}
     folders = [one.opts for _, one in found if one.help.startswith(("Output folder", "Folder to", "Folder in which"))]
     folders = [names for names in folders if names[0].startswith("--")]
-    assert len(folders) > 6 and all(names[0] == "--output-dir" for names in folders)
+    assert len(folders) > 5 and all(names[0] == "--output-dir" for names in folders)
 
 
 def test_every_command_for_which_suites_matter_takes_those_that_are_not_installed():
