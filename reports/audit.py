@@ -194,7 +194,7 @@ def reviewed_text(reviewed: "Reviewed") -> str:
 
 
 def prompts_file(folder: Path, dataset: str) -> Path:
-    """Where the prompts of a data set (`humaneval`) are, in the form that `cultureval code --prompts` reads."""
+    """Where the prompts of a data set (`humaneval`) are, in the form that the task arg `refined_prompts` reads."""
     return folder / f"{dataset}.jsonl"
 
 

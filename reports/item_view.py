@@ -1,30 +1,37 @@
 """Items of a finished run for people: a table of a task's items, one item whole, its picture."""
 
+import json
 import os
 import re
 import shlex
+import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from cultureval.metrics.code.report import verdict_lines
 from cultureval.metrics.declared import DEN, SUMS
+from cultureval.reports.summary_text import PLAIN_WIDTH, listed
 from cultureval.reports.terminal_tables import GAP
+from cultureval.runs.files import output_folder
 from cultureval.runs.frame import NAMES
 from cultureval.runs.rows import (
     Row,
     answer_of,
+    find_task,
     gold_of,
     headline_of,
     is_choice,
     is_verdict,
     names_of,
     option_scores,
+    rows_of,
     saved_texts,
 )
+from cultureval.runs.warnings import warnings
 from cultureval.runtime.doc_fields import specific_of
 from cultureval.runtime.errors import MARKS, CulturevalError, counted, escaped, shorten, shown_names
-from cultureval.runtime.printing import isolated
+from cultureval.runtime.printing import isolated, terminal_width
 from cultureval.runtime.rounding import without_nan
 from cultureval.tasks.catalogue import all_suites, known_task
 
@@ -158,6 +165,46 @@ def shown_text(line: str, isolate: bool = False) -> str:
     """A line as a terminal may show it: control characters as escapes; with `isolate` a right-to-left line isolated."""
     text = escaped(line, keep=f"\t{MARKS}")
     return isolated(text) if isolate else text
+
+
+def items_text(results: Path, task: str, limit: int, as_json: bool = False) -> str:
+    """The first items of a task of the newest run, as a table below the run's warnings, or as JSON.
+
+    Raises:
+        CulturevalError: The results have no details of the task.
+    """
+    run, name = find_task(results, task)
+    rows, found = rows_of(run.details[name], run.judgements.get(name, ())), warnings(run, [name])
+    if as_json:
+        items = [item_data(place, rows, name) for place in range(min(limit, len(rows)))]
+        content = {"task": name, "run": run.name, "date": run.date, "warnings": [one._asdict() for one in found]}
+        return json.dumps(content | {"rows": len(rows), "items": items}, ensure_ascii=False, indent=2)
+    width = terminal_width()
+    table = items_table(rows, name, f"{run.name}, {run.date}", width, limit, str(results))
+    return "\n".join([*listed([one.sentence for one in found], width or PLAIN_WIDTH), table])
+
+
+def item_text(results: Path, task: str, item: str, as_json: bool = False) -> str:
+    """One item of the newest run in full, or as JSON; its picture is drawn into the output folder's `pictures`.
+
+    Raises:
+        CulturevalError: The results have no details of the task, or no such item.
+    """
+    run, name = find_task(results, task)
+    rows = rows_of(run.details[name], run.judgements.get(name, ()))
+    places = places_of(item, rows, name)
+    if as_json:
+        found = [item_data(place, rows, name) for place in places]
+        return json.dumps(found[0] if len(found) == 1 else {"items": found}, ensure_ascii=False, indent=2)
+    names, lines = names_of(rows), []
+    folder = (output_folder(run.file) or run.file.parent) / "pictures"
+    for place in places:
+        lines += [f"{names[place]}:"] if len(places) > 1 else []
+        lines.append(describe(rows[place], headline_of(name), isolate=sys.stdout.isatty()))
+        file = re.sub(r"[^\w.-]+", "_", f"{task}-{names[place]}").strip("_")
+        if colours := save_picture(rows[place], name, folder / f"{file}.png"):
+            lines.append(f"Picture ({colours}): {(folder / file).resolve()}.png")
+    return "\n".join(lines)
 
 
 def save_picture(row: Row, task: str, path: Path) -> str | None:

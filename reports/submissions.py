@@ -1,7 +1,8 @@
 """Scored submission files in official formats, written as runs, so that every view reads them as any other run."""
 
 import hashlib
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -101,6 +102,25 @@ def scores_of(task: str, groups: Mapping[str, Sequence[ScoredRow]]) -> dict[str,
     for (name, _, metric), score in task_scores(frame).items():
         scores[name][metric] = score
     return scores
+
+
+def score_submissions(
+    scorer: Callable[[Path, Sequence[Path], Path], ScoredSubmissions],
+    gold: Path,
+    pred: Sequence[Path],
+    output_dir: Path,
+    model_name: str | None,
+) -> tuple[str, list[str]]:
+    """Scores submission files and saves them as runs.
+
+    Returns:
+        The text to print, and a sentence for each submission that could not be scored.
+    """
+    started = time.time()
+    scored = scorer(gold, pred, output_dir)
+    files = save_submissions(scored, gold, output_dir, started, model_name)
+    results = "\n".join(f"Results: {file.resolve()}" for file in files)
+    return f"{scored.text}\nTables: {output_dir.resolve()}\n{results}", list(scored.problems)
 
 
 def save_submissions(

@@ -1,23 +1,67 @@
 """What `cultureval tasks` and `check` print: suites, groups and subsets, and of their data what is not as published."""
 
-from collections.abc import Iterable, Sequence
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from cultureval.reports.terminal_tables import terminal_table
 from cultureval.runtime.errors import shown_names
 from cultureval.runtime.printing import folded, terminal_width
-from cultureval.tasks.catalogue import all_suites, all_tasks, groups
+from cultureval.tasks.catalogue import all_suites, all_tasks, groups, name_and_shots, suites
 from cultureval.tasks.checking import SubsetCounts, other_sums
+from cultureval.tasks.selection import select_tasks
 from cultureval.tasks.suite import Suite, Task
 
 WIDTH = 80  # cells, where standard output is no terminal
 MOST_NAMED = 8  # of metrics
 HINTS = (
     "Rows are the published ones: ≥ where only some tasks' numbers are known, ? where none is. `cultureval tasks "
-    "SUITE` lists a suite's groups, `cultureval tasks GROUP` a group's tasks, `cultureval tasks --all` every task; "
-    "`--json` prints them as JSON."
+    "SUITE` lists a suite's groups and task args, `cultureval tasks GROUP` a group's tasks, `cultureval tasks --all` "
+    "every task; `--json` prints them as JSON."
 )
 FIRST = 10  # subsets and broken rows that are shown without --full
 COLUMNS = ("subset", "source", "rows", "few-shot", "broken", "duplicate", "published", "")
+
+
+def tasks_text(names: Sequence[str], every: bool = False) -> str:
+    """The suites; or the groups and task args of the named suites; or the tasks of other names, group by group.
+
+    Args:
+        names: As of `eval`: suites, groups, tasks, files.
+        every: List every task.
+
+    Raises:
+        CulturevalError: A name is unknown.
+    """
+    if every or not all(name in suites() for name in names):
+        return groups_text(_selected(names))
+    return "\n\n".join(map(suite_text, names)) or suites_text()
+
+
+def tasks_json(names: Sequence[str]) -> str:
+    """The tasks of these names (none: all) and the task args of their suites, as JSON."""
+    tasks = [all_tasks()[name] for name in _selected(names)]
+    args = [{"suite": name, **arg} for name in dict.fromkeys(task.suite for task in tasks) for arg in task_args(name)]
+    return json.dumps({"tasks": [task.as_record() for task in tasks], "task_args": args}, ensure_ascii=False, indent=2)
+
+
+def _selected(names: Sequence[str]) -> list[str]:
+    found = map(name_and_shots, select_tasks(list(names))[0] if names else all_tasks())
+    return list(dict.fromkeys(name for name, _ in found))
+
+
+def task_args(suite: str) -> list[dict[str, Any]]:
+    """The options of a suite, as `eval --task-args` takes them: name, variable, allowed values, default and help."""
+    return [
+        {
+            "name": option.name,
+            "variable": option.variable,
+            "values": list(option.values),
+            "default": ",".join(option.default) if isinstance(option.default, tuple) else option.default,
+            "help": option.help.replace("`", ""),
+        }
+        for option in all_suites()[suite].options
+    ]
 
 
 def suites_text() -> str:
@@ -33,7 +77,7 @@ def suites_text() -> str:
 
 
 def suite_text(name: str) -> str:
-    """A line a group of the suite, the tasks of the only one, and where the suite's documentation is."""
+    """A line a group of the suite, the tasks of the only one, its task args, and where its documentation is."""
     rows = []
     for group, members in groups(name).items():
         tasks = [all_tasks()[member] for member in members]
@@ -45,8 +89,14 @@ def suite_text(name: str) -> str:
         parts.append(_table(("--task-args", "default", "meaning"), options, "lll"))
     if len(rows) == 1:
         parts.append(groups_text(groups(name)[rows[0][0]]))
+    args = [(f"{one['name']}={one['default']}", _meaning(one)) for one in task_args(name)]
+    parts += [_table(("task arg=default", "meaning"), args)] if args else []
     more = f"More on {name}: {suite.page}"
     return "\n\n".join([*parts, *([more] if suite.page else [])])
+
+
+def _meaning(arg: Mapping[str, Any]) -> str:
+    return f"{arg['help']}." + (f" Values: {', '.join(arg['values'])}." if arg["values"] else "")
 
 
 def groups_text(names: Iterable[str]) -> str:

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 NOT_TOLD = "not told"
 NONE = "none"
-SIGNED = ("manifest", "gold", "refined_prompts", "asked_data", "data_hash", "options", "evalplus")
+SIGNED = ("manifest", "gold", "refined_prompts", "data_hash", "options", "evalplus")
 GENERATION = (
     *("max_new_tokens", "min_new_tokens", "temperature", "top_k", "top_p", "min_p", "seed", "stop_tokens"),
     *("repetition_penalty", "frequency_penalty", "presence_penalty", "reasoning_tags"),

@@ -19,6 +19,7 @@ class GenerationHints(TypedDict, total=False):
 
     stop_in_chat: bool  # False where stop strings apply to plain prompts only
     chat_query: str  # the user turn under a chat template, where `Doc.query` is worded for plain prompts
+    server_query: str  # the user turn of a server's chat, where it is worded for servers
     plain_query: str  # the prompt without a chat template, where `Doc.query` is worded for chats
     answer_prefix: str  # the beginning of the answer, for backends that can prefill it
     prefixed_stops: list[str]  # the stop strings of a prefilled answer

@@ -72,6 +72,7 @@ def chat_messages(
     from lighteval.tasks.prompt_manager import PromptManager
 
     doc = with_chat_query(doc)
+    doc.query = _hints(doc).get("server_query") or doc.query
     messages: list[dict[str, Any]] = PromptManager(
         use_chat_template=True, system_prompt=system_prompt
     ).prepare_prompt_api(doc)

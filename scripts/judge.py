@@ -14,16 +14,24 @@ from cultureval.tasks.catalogue import all_suites
 if TYPE_CHECKING:
     from cultureval.metrics.judges.settings import JudgeSettings
 
+Results = Annotated[list[Path] | None, typer.Argument(metavar="RESULTS...", help="Output folders or results files.")]
+Judges = Annotated[
+    list[str] | None, typer.Option("--judge", help="YAML file, or model id; default: CULTUREVAL_JUDGE. Repeatable.")
+]
+Ratings = Annotated[
+    str, typer.Option("--ratings", metavar="SUITE=FILE.csv", help="Compare with people's ratings; judge nothing.")
+]
+Names = Annotated[
+    list[str] | None,
+    typer.Option("--rated-as", metavar="HUMAN=MODEL", help="--ratings: a model's two names. Repeatable."),
+]
+
 
 def judge(
-    results: Annotated[
-        list[Path] | None, typer.Argument(metavar="RESULTS...", help="Output folders or results files.")
-    ] = None,
-    judges: Annotated[
-        list[str] | None, typer.Option("--judge", help="YAML file, or model id; default: CULTUREVAL_JUDGE. Repeatable.")
-    ] = None,
+    results: Results = None,
+    judges: Judges = None,
     label: Annotated[
-        bool, typer.Option("--label", help="Label the types of questions and the topics of captions instead.")
+        bool, typer.Option("--label", help="Label types of questions, topics of captions instead.")
     ] = False,
     sample: Sample = None,
     seed: Seed = 0,
@@ -31,60 +39,49 @@ def judge(
     budget: JudgeBudget = None,
     delimit: Delimit = None,
     resume: ReuseVerdicts = None,
-    people: Annotated[
-        str | None,
-        typer.Option(
-            "--ratings",
-            metavar="SUITE=FILE.csv",
-            help="Compare metrics and judges with people's ratings; judge nothing.",
-        ),
-    ] = None,
-    renamed: Annotated[
-        list[str] | None,
-        typer.Option("--rated-as", metavar="HUMAN=MODEL", help="--ratings: a model's two names. Repeatable."),
-    ] = None,
+    ratings: Ratings = "",
+    names: Names = None,
     output: Annotated[Path | None, typer.Option(help="--ratings: CSV file of all correlations.")] = None,
 ) -> None:
     """Judges saved answers with any judge, all or a sample. Example: cultureval judge results --judge gpt-4o"""
     paths = [path.expanduser() for path in results or ()]
-    if people:
-        return print(_agreement(people, paths, renamed or [], output))
+    if ratings:
+        return print(_agreement(ratings, paths, names or [], output))
     from cultureval.reports.judging import estimates, judge_and_save, saved_jobs
 
     if not paths:
         raise CulturevalError("Which results? Name an output folder or a results file: cultureval judge results")
-    chosen = _judges(judges or [], budget, delimit)
+    chosen = [one.with_(budget=budget, delimit=delimit) for one in _judges(judges or [])]
     work = saved_jobs(paths, label, sample, seed)
     with use_settings(current_settings().with_(resume=resume)):
         if dry_run:
             return print(estimates(chosen, work))
         report, path, stopped = judge_and_save(chosen, work, {"sample": sample, "seed": seed if sample else None})
-    if path is None:
-        print(report)
-    else:
-        print_result(report, path)
+    print_result(report, path) if path else print(report)
     if stopped:
         raise CulturevalError(f"{'; '.join(stopped)}. {GOES_ON}")
 
 
-def _judges(names: list[str], budget: float | None, delimit: bool | None) -> list["JudgeSettings"]:
-    """The named judges, else those of CULTUREVAL_JUDGE, with the command's settings."""
+def _judges(names: list[str]) -> "list[JudgeSettings]":
+    """The named judges, else those of CULTUREVAL_JUDGE."""
     from cultureval.metrics.judges.settings import configured_judges, find_judges
 
     found = find_judges(part for name in names for part in name.split(",")) if names else configured_judges()
     if not found:
         raise CulturevalError("Which judge? Give --judge (a YAML file or a model's id), or set CULTUREVAL_JUDGE.")
-    return [one.with_(budget=budget, delimit=delimit) for one in found]
+    return list(found)
 
 
-def _agreement(people: str, results: list[Path], renamed: list[str], output: Path | None) -> str:
+def _agreement(ratings: str, results: list[Path], names: list[str], output: Path | None) -> str:
     from cultureval.reports.human_ratings import agreement_report
 
-    suite, _, file = people.partition("=")
+    suite, _, file = ratings.partition("=")
     rated = [name for name, one in all_suites().items() if one.ratings]
     if suite not in rated or not file:
-        raise CulturevalError(f"--ratings {people!r}: write SUITE=FILE.csv; {', '.join(rated)} have ratings of people.")
-    pairs = {human: model for human, _, model in (one.partition("=") for one in renamed)}
-    if wrong := next((one for one in renamed if not all(one.partition("=")[::2])), None):
-        raise CulturevalError(f"--rated-as {wrong!r}: write HUMAN=MODEL.")
+        raise CulturevalError(
+            f"--ratings {ratings!r}: write SUITE=FILE.csv; {', '.join(rated)} have ratings of people."
+        )
+    pairs = dict(one.partition("=")[::2] for one in names)
+    if not all([*pairs, *pairs.values()]):
+        raise CulturevalError(f"--rated-as {' '.join(names)}: write HUMAN=MODEL.")
     return agreement_report(suite, Path(file).expanduser(), results, pairs, output)

@@ -23,7 +23,6 @@ from cultureval.runtime.progress import is_terminal, plain_libraries
 from cultureval.runtime.settings import current_settings, use_settings
 from cultureval.scripts import compare, evaluate, judge, leaderboard, score, show, tasks
 from cultureval.scripts.audit import audit
-from cultureval.scripts.code import code
 from cultureval.tasks.options import check_variables
 
 NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EFBIG}
@@ -105,7 +104,6 @@ app.command("judge")(judge.judge)
 app.command("score")(score.score)
 app.add_typer(audit, name="audit")
 app.command("run")(evaluate.run)
-app.add_typer(code, name="code")
 
 
 def _print_version(wanted: bool) -> None:

@@ -1,73 +1,47 @@
 """`cultureval score`: answers, solutions and submission files that were made elsewhere."""
 
-import time
-from collections.abc import Mapping
+import json
+import sys
+from contextlib import redirect_stdout
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated, Any
 
 import typer
 
 from cultureval.runtime.errors import CulturevalError, did_you_mean
 from cultureval.runtime.printing import print_result
+from cultureval.runtime.rounding import without_nan
 from cultureval.runtime.saving import require_folder
-from cultureval.scripts.code import score_solutions
+from cultureval.scripts.options import data_settings
 from cultureval.tasks.catalogue import all_suites
 
-if TYPE_CHECKING:
-    from cultureval.tasks.suite import Suite
-
-
 CODE = ("humaneval", "mbpp")  # files of solutions, as EvalPlus writes them
+Output = Annotated[Path, typer.Option(help="Output folder of results, tables and figures.")]
+Workers = Annotated[int | None, typer.Option(min=1, help="Parallel sandboxes; default: one per core.")]
 
 
 def score(
     form: Annotated[
-        str,
-        typer.Argument(metavar="FORMAT", help="humaneval, mbpp, alqasida, cvlue-vqa, ...; a wrong name lists all."),
+        str, typer.Argument(metavar="FORMAT", help="humaneval, mbpp, alqasida, cvlue-vqa, ...; a wrong name lists all.")
     ],
-    pred: Annotated[
-        list[Path], typer.Option(help="Solutions, a submission or outputs: a file, or a folder. Repeatable.")
-    ],
-    gold: Annotated[
-        Path | None, typer.Option(help="The gold file of a submission, or a folder with the released layout.")
-    ] = None,
-    output_dir: Annotated[Path, typer.Option(help="Output folder of results, tables (JSON, CSV) and plots.")] = Path(
-        "results/score"
-    ),
-    model_name: Annotated[
-        str | None, typer.Option(help="Name in the results; default: that of the submission's file or folder.")
-    ] = None,
-    data: Annotated[
-        str | None, typer.Option(help="humaneval, mbpp: data root, folder, or `samples`; default: hub.")
-    ] = None,
-    prompts: Annotated[Path | None, typer.Option(help="humaneval, mbpp: the refined prompts that were asked.")] = None,
-    workers: Annotated[int | None, typer.Option(min=1, help="Parallel sandboxes; default: one per core.")] = None,
-    partial: Annotated[
-        bool, typer.Option("--partial", help="humaneval, mbpp: score incomplete solutions, not comparable.")
-    ] = False,
+    pred: Annotated[list[Path], typer.Option(help="Solutions, a submission or outputs: file or folder. Repeatable.")],
+    gold: Annotated[Path | None, typer.Option(help="Gold file of a submission, or folder of released data.")] = None,
+    output_dir: Output = Path("results/score"),
+    model_name: Annotated[str | None, typer.Option(help="Model in the results; default: the file's name.")] = None,
+    data: Annotated[str | None, typer.Option(help="humaneval, mbpp: data root, or `samples`; default: hub.")] = None,
+    workers: Workers = None,
+    partial: Annotated[bool, typer.Option("--partial", help="humaneval, mbpp: score incomplete solutions.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="humaneval, mbpp: print the report as JSON.")] = False,
 ) -> None:
     """Scores answers made elsewhere, in an official format. Example: cultureval score cvlue-vqa --gold G --pred P"""
-    if form in CODE:
-        if len(pred) != 1:
-            raise CulturevalError(f"score {form}: give one file of solutions with --pred.")
-        require_folder(output_dir)
-        given = {"workers": workers, "partial": partial, "model_name": model_name}
-        return print_result(*score_solutions(form, pred[0], output_dir, data, prompts, as_json, **given))
-    formats = _formats()
-    if form not in formats:
-        raise CulturevalError(
-            f"There is no format {form!r}.{did_you_mean(form, formats)} They are {', '.join([*CODE, *formats])}."
-        )
-    suite = formats[form]
     require_folder(output_dir)
+    if form in CODE:
+        with data_settings(data, None):
+            report, text = _judged(form, pred, output_dir, partial, workers, model_name)
+        as_text = json.dumps(without_nan(report), ensure_ascii=False, indent=1) if as_json else text
+        return print_result(as_text, Path(report["results"]))
     output_dir.mkdir(parents=True, exist_ok=True)
-    if suite.outputs and form == suite.name:
-        text, problems = suite.part("outputs")(pred, output_dir), []
-    elif gold is None:
-        raise CulturevalError(f"score {form}: give the gold file with --gold.")
-    else:
-        text, problems = _submissions(suite, form, gold, pred, output_dir, model_name)
+    text, problems = _scored(form, gold, pred, output_dir, model_name)
     path = output_dir / f"{form}.txt"
     path.write_text(f"{text}\n", encoding="utf-8")
     print_result(text, path)
@@ -75,21 +49,35 @@ def score(
         raise CulturevalError("\n".join(["Not scored:", *(f"  {problem}" for problem in problems)]))
 
 
-def _submissions(
-    suite: "Suite", form: str, gold: Path, pred: list[Path], output_dir: Path, model_name: str | None
+def _judged(form: str, pred: list[Path], *how: Any) -> tuple[dict[str, Any], str]:
+    """Judges EvalPlus's .jsonl file of solutions; the report, also as text."""
+    from cultureval.tasks.qimma.code_data import load_problems
+
+    if len(pred) != 1:
+        raise CulturevalError(f"score {form}: give one file of solutions with --pred.")
+    with redirect_stdout(sys.stderr):  # what EvalPlus prints
+        problems = load_problems(form)
+        from cultureval.reports.code.evaluation import evaluate_solutions, report_text
+
+        report = evaluate_solutions(pred[0], problems, *how)
+    return report, report_text(report)
+
+
+def _scored(
+    form: str, gold: Path | None, pred: list[Path], output_dir: Path, model_name: str | None
 ) -> tuple[str, list[str]]:
-    """The text to print, and what could not be scored."""
-    from cultureval.reports.submissions import save_submissions
-
-    started = time.time()
-    scored = suite.scorers()[form](gold, pred, output_dir)
-    files = save_submissions(scored, gold, output_dir, started, model_name)
-    results = "\n".join(f"Results: {file.resolve()}" for file in files)
-    return f"{scored.text}\nTables: {output_dir.resolve()}\n{results}", list(scored.problems)
-
-
-def _formats() -> "Mapping[str, Suite]":
-    """Format -> its suite."""
+    """Scores outputs or submissions of a suite; the text to print, and what could not be scored."""
     suites = all_suites()
-    found = {name: suite for name, suite in suites.items() if suite.outputs}
-    return found | {form: suite for suite in suites.values() if suite.submissions for form in suite.scorers()}
+    formats = {name: suite for name, suite in suites.items() if suite.outputs}
+    formats |= {name: suite for suite in suites.values() if suite.submissions for name in suite.scorers()}
+    if form not in formats:
+        known = ", ".join([*CODE, *formats])
+        raise CulturevalError(f"There is no format {form!r}.{did_you_mean(form, formats)} They are {known}.")
+    suite = formats[form]
+    if suite.outputs and form == suite.name:
+        return suite.part("outputs")(pred, output_dir), []
+    if gold is None:
+        raise CulturevalError(f"score {form}: give the gold file with --gold.")
+    from cultureval.reports.submissions import score_submissions
+
+    return score_submissions(suite.scorers()[form], gold, pred, output_dir, model_name)

@@ -82,7 +82,7 @@ PROFILES_OPTION = Option(
     "profiles",
     "CULTUREVAL_PROFILES",
     PROFILES[:1],
-    "`released` scores cross-lingual requests as the released files' path A too, beside `paper` (default)",
+    "`released` also scores cross-lingual requests as the released files' path A",
     parse=_profiles,
     signed=False,
 )

@@ -6,13 +6,14 @@ prefill the answer, its response prefix and an open fence. A model without a cha
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from cultureval.prompts.cells import cell, is_empty, readable
 from cultureval.prompts.preparation import Preparation, PreparedRow, Row, make_doc
+from cultureval.prompts.qimma.refined_prompts import refined_prompt
 from cultureval.prompts.qimma.rows import CodeSpecific
-from cultureval.prompts.templates import render
+from cultureval.prompts.templates import render, template_hash
 from cultureval.runtime.data.content_store import store_problem
 from cultureval.runtime.doc_fields import fields_of
 from cultureval.runtime.errors import BadRow
@@ -29,6 +30,7 @@ CONTINUATION_STOPS = {
 }
 FENCE_STOPS = (*STOPS, "\n```\n")
 NEW_TOKENS = 768
+EVALPLUS = "evalplus"  # the value of the option `code_prompt` that asks as EvalPlus's own program does
 
 # EvalPlus's completeness check also requires these, undocumented.
 TEXT_COLUMNS = ("task_id", "prompt", "entry_point", "contract", "canonical_solution")
@@ -68,18 +70,32 @@ def _check_inputs(value: Any, column: str) -> None:
 
 
 def prepare_problem(row: Row, preparation: Preparation, dataset: str, prefix: str) -> PreparedRow:
-    """The prepared row of a problem of `humaneval` or `mbpp`: its prompt, and the name of its stored tests."""
+    """The prepared row of a problem of `humaneval` or `mbpp`: its prompt, and the name of its stored tests.
+
+    Raises:
+        BadRow, MissingColumn: The row is not what EvalPlus needs (see `check_problem`).
+        CulturevalError: The refined prompts are unusable (see `refined_prompt`).
+    """
     check_problem(row, prefix)
-    return {
-        "prompt": row["prompt"],
-        "task_id": row["task_id"],
-        "dataset": dataset,
-        "problem": store_problem(row),
-    }
+    options = preparation.options.suite
+    prompt = refined_prompt(options["refined_prompts"], dataset, row)
+    prepared = {"prompt": prompt, "task_id": row["task_id"], "dataset": dataset, "problem": store_problem(row)}
+    prepared |= {"refined": prompt != row["prompt"]} if options["refined_prompts"] else {}
+    return prepared | ({"code_prompt": EVALPLUS} if options["code_prompt"] == EVALPLUS else {})
+
+
+def prompts_of(rows: Sequence[PreparedRow]) -> str:
+    """The prompts as signatures name them: the template's hash, whether EvalPlus's prompt, whether refined ones."""
+    marks = f"+{EVALPLUS}" * any("code_prompt" in row for row in rows)
+    return template_hash(INSTRUCTION) + marks + "+refined" * any(row.get("refined") for row in rows)
 
 
 def code_prompt(row: Mapping[str, Any], task_name: str | None = None) -> "Doc":
-    """Doc of a code problem; the tests of the answer are stored under `specific["problem"]`."""
+    """Doc of a code problem; the tests of the answer are stored under `specific["problem"]`.
+
+    With the suite option `code_prompt=evalplus` it is asked exactly as by EvalPlus's own program: the chat template
+    turns reasoning off, the answer begins with the response prefix, and a server gets EvalPlus's words for servers.
+    """
     problem = row["prompt"].strip()
     specific = CodeSpecific(
         **fields_of(row, CodeSpecific),
@@ -88,23 +104,7 @@ def code_prompt(row: Mapping[str, Any], task_name: str | None = None) -> "Doc":
         answer_prefix=f"{render(RESPONSE)}\n```python\n",
         prefixed_stops=list(FENCE_STOPS),
     )
+    if row.get("code_prompt") == EVALPLUS:
+        specific["thinking"] = False
+        specific["server_query"] = f"{render(INSTRUCTION)}\n```python\n{problem}\n```"
     return make_doc(row, task_name, [""], 0, specific, f"{render(INSTRUCTION)}\n```\n{problem}\n```\n")
-
-
-def generation_prompt(problem: Row, dataset: str, task_name: str, samples: int, thinking: bool, server: bool) -> "Doc":
-    """Doc of a problem as EvalPlus's own generation asks it.
-
-    Args:
-        problem: A row of a data file.
-        dataset: `humaneval` or `mbpp`.
-        task_name: The task that it is of.
-        samples: How many solutions are wanted.
-        thinking: Whether the model reasons before its answer, which it then begins itself.
-        server: Whether a server is asked, for which EvalPlus has words of its own.
-    """
-    doc = code_prompt({"prompt": problem["prompt"], "task_id": problem["task_id"], "dataset": dataset}, task_name)
-    doc.id, doc.num_samples, doc.stop_sequences = problem["task_id"], samples, list(CONTINUATION_STOPS[dataset])
-    own = {"thinking": thinking} | ({"answer_prefix": ""} if thinking else {})
-    own |= {"chat_query": f"{render(INSTRUCTION)}\n```python\n{problem['prompt'].strip()}\n```"} if server else {}
-    doc.specific = {**doc.specific, **own}
-    return doc

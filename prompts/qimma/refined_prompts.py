@@ -9,36 +9,64 @@ import ast
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 from cultureval.runtime.data.row_files import read_rows
-from cultureval.runtime.errors import BadRow, CulturevalError, shorten
+from cultureval.runtime.errors import BadRow, CulturevalError, described, shorten
 
 ARABIC = re.compile(r"[\u0600-\u06ff\u0750-\u077f\u08a0-\u08ff\ufb50-\ufdff\ufe70-\ufeff]")
 EXAMPLE_STARTS = (">>>", "...", "assert ")
 
 
-def read_refined(file: Path, prompts: Mapping[str, str]) -> dict[str, str]:
-    """The prompts of a file with the columns `task_id` and `prompt` that differ from the source's, by task id.
+def refined_prompt(path: str, dataset: str, row: Mapping[str, Any]) -> str:
+    """The prompt of a problem: the refined one if the file has one for it, else the source's.
+
+    Args:
+        path: A file with the columns `task_id` and `prompt`, or a folder of `cultureval audit code` with such a file
+            for each data set; "": no prompts are refined.
+        dataset: `humaneval` or `mbpp`.
+        row: The problem as the source has it.
 
     Raises:
-        CulturevalError: A row lacks one of them, names an unknown problem or one twice, or has a prompt that differs in
-            more than its docstrings' Arabic.
+        CulturevalError: The file is unreadable, or the prompt differs in more than its docstrings' Arabic.
     """
+    if not path:
+        return str(row["prompt"])
+    file = Path(path).expanduser()
+    file = file / f"{dataset}.jsonl" if file.is_dir() else file
+    found = _read_prompts(file, str(row["task_id"]).partition("/")[0], _changed_at(file)).get(row["task_id"])
+    if found is None:
+        return str(row["prompt"])
+    try:
+        check_refinement(row["prompt"], found)
+    except BadRow as error:
+        raise CulturevalError(
+            f"{file}, {row['task_id']}: {error} Only the Arabic of a docstring may differ."
+        ) from error
+    return found
+
+
+def _changed_at(file: Path) -> int:
+    try:
+        return file.stat().st_mtime_ns
+    except OSError as error:
+        raise CulturevalError(f"{file} cannot be read as a file of refined prompts: {described(error)}.") from error
+
+
+@lru_cache(maxsize=4)
+def _read_prompts(file: Path, name: str, changed: int) -> dict[str, str]:
+    """The prompts of a file by task id; `name` is what all ids of the data set begin with."""
     found: dict[str, str] = {}
     for number, row in enumerate(read_rows(file), start=1):
-        name, prompt = row.get("task_id"), row.get("prompt")
-        where = f"{file}, row {number}"
+        task, prompt = row.get("task_id"), row.get("prompt")
         if not isinstance(prompt, str) or not prompt.strip():
-            raise CulturevalError(f"{where} has no text in the column `prompt`.")
-        if not isinstance(name, str) or name not in prompts or name in found:
-            raise CulturevalError(f"{where}: task_id is {shorten(name)}, which is unknown or duplicated.")
-        found[name] = prompt.replace("\r\n", "\n")
-        try:
-            check_refinement(prompts[name], found[name])
-        except BadRow as error:
-            raise CulturevalError(f"{where}: {error} Only the Arabic of a docstring may differ.") from error
-    return {name: prompt for name, prompt in found.items() if prompt != prompts[name]}
+            raise CulturevalError(f"{file}, row {number} has no text in the column `prompt`.")
+        if not isinstance(task, str) or not re.fullmatch(rf"{name}/\d+", task) or task in found:
+            raise CulturevalError(f"{file}, row {number}: {shorten(task)} is no task_id of {name}, or a duplicate.")
+        found[task] = prompt.replace("\r\n", "\n")
+    return found
 
 
 def check_refinement(original: str, refined: str) -> None:

@@ -80,8 +80,8 @@ def check_complete(samples: list[Sample], problems: Collection[str], partial: bo
     missing = [task_id for task_id, count in counts.items() if not count]
     if missing and not partial:
         raise CulturevalError(
-            f"{len(missing)} of {len(problems)} problems have no solution: {shown_names(missing)}. Generate them "
-            "(run `cultureval code generate` again to continue), or pass --partial to score the others."
+            f"{len(missing)} of {len(problems)} problems have no solution: {shown_names(missing)}. Generate them, "
+            "or pass --partial to score the others."
         )
     found = [count for count in counts.values() if count]
     if len(set(found)) < 2:

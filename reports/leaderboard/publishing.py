@@ -59,7 +59,7 @@ def check_space(name: str) -> None:
         raise CulturevalError(" ".join(problems))
 
 
-def push_space(folder: Path, name: str, public: bool) -> str:
+def push_space(folder: Path, name: str) -> str:
     """Uploads a site as the static Space ORG/NAME, which is made where it is missing; returns its address.
 
     Raises:
@@ -75,7 +75,7 @@ def push_space(folder: Path, name: str, public: bool) -> str:
         )
     hub = HfApi()
     try:
-        hub.create_repo(name, repo_type="space", space_sdk="static", private=not public, exist_ok=True)
+        hub.create_repo(name, repo_type="space", space_sdk="static", private=True, exist_ok=True)
         hub.upload_folder(repo_id=name, repo_type="space", folder_path=folder, commit_message="Leaderboard")
     except Exception as error:  # anything that a network or the hub's library can raise
         raise CulturevalError(f"The upload of {folder} to {name} failed ({described(error)}).") from error
@@ -104,7 +104,7 @@ def _is_withheld(file: ResultsFile, task: str) -> bool:
     return name not in all_tasks() or is_gated(name, record.source if record else "")
 
 
-def publish(found: Sequence[Publication], org: str, public: bool, say: Callable[[str], None]) -> None:
+def publish(found: Sequence[Publication], org: str, say: Callable[[str], None]) -> None:
     """Uploads, file by file, to an account or organisation; `say` gets a sentence for each.
 
     Raises:
@@ -117,7 +117,7 @@ def publish(found: Sequence[Publication], org: str, public: bool, say: Callable[
     if problems := list(hub_problems("cultureval leaderboard --publish", org)):
         raise CulturevalError(" ".join(problems))
     for number, one in enumerate(found):
-        tracker = Tracker(output_dir=str(one.file.path.parent), hub_results_org=org, public=public)
+        tracker = Tracker(output_dir=str(one.file.path.parent), hub_results_org=org, public=False)
         tracker.general_config_logger.model_name = re.sub(r"[^\w./-]+", "_", one.file.model, flags=re.ASCII)
         tracker.withheld = one.withheld
         try:

@@ -1,6 +1,8 @@
 """`cultureval show --fooled`: items whose true statement was accepted and a false one not rejected, as CFHR counts."""
 
-from collections.abc import Mapping, Sequence
+import json
+import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +12,9 @@ from cultureval.reports.item_view import shown_text
 from cultureval.runs.rows import find_task, rows_of, saved_reply
 from cultureval.runtime.data.image_store import stored_image
 from cultureval.runtime.doc_fields import specific_of
-from cultureval.runtime.errors import CulturevalError
+from cultureval.runtime.errors import CulturevalError, counted
 
-SAID = {"true": "accepted", "invalid": "no readable verdict"}
+VERDICTS = {"true": "accepted", "invalid": "no readable verdict"}
 Item = dict[str, Any]
 
 
@@ -39,7 +41,9 @@ def find_fooled(results: Path, task: str) -> tuple[list[Item], str]:
         accepted = len(rows) == len(ROLES) and rows[ROLES[0]]["metric"][verdict] == "true"
         wrong = [rows[role] for role in ROLES[1:] if accepted and rows[role]["metric"][verdict] != "false"]
         if wrong:
-            found.append({"item": item, **_about(rows[ROLES[0]]), "fooled_by": [_said(row, verdict) for row in wrong]})
+            found.append(
+                {"item": item, **_about(rows[ROLES[0]]), "fooled_by": [_statement(row, verdict) for row in wrong]}
+            )
     return found, f"{name}, {run.name}, {run.date}"
 
 
@@ -55,18 +59,26 @@ def _about(row: Mapping[str, Any]) -> Item:
     return {"image": image, **about, "true": specific["statement"]}
 
 
-def _said(row: Mapping[str, Any], verdict: str) -> dict[str, str]:
+def _statement(row: Mapping[str, Any], verdict: str) -> dict[str, str]:
     statement, reply = specific_of(row["doc"])["statement"], saved_reply(row["model_response"])
     return {"statement": statement, "verdict": row["metric"][verdict], "reply": reply}
 
 
-def fooled_text(items: Sequence[Item], isolate: bool = False) -> str:
-    """The items as text, with control characters as escapes; `isolate` is that of `item_view.shown_text`."""
-    lines = []
-    for item in items:
+def fooled_text(results: Path, task: str, limit: int, as_json: bool = False) -> str:
+    """The first items that fooled the model as text, with control characters as escapes; or all as JSON.
+
+    Raises:
+        CulturevalError: As of `find_fooled`.
+    """
+    items, named = find_fooled(results, task)
+    if as_json:
+        return json.dumps({"run": named, "fooled": items}, ensure_ascii=False, indent=2)
+    lines = [f"{named}: {counted(len(items), 'item')} right on Q+ and fooled on Q-"]
+    for item in items[:limit]:
         place = ", ".join(filter(None, (item["country"], item["category"])))
         lines += [f"{item['item']}{f' ({place})' if place else ''}: {item['image']}", f"  true      {item['true']}"]
         for one in item["fooled_by"]:
             reply = " ".join(one["reply"].split())[:200]
-            lines.append(f"  not true  {one['statement']}  [{SAID[one['verdict']]}: {reply}]")
-    return "\n".join(shown_text(line, isolate) for line in lines)
+            lines.append(f"  not true  {one['statement']}  [{VERDICTS[one['verdict']]}: {reply}]")
+    lines += [f"{len(items) - limit} more items: --limit N, or --json"] if len(items) > limit else []
+    return "\n".join(shown_text(line, sys.stdout.isatty()) for line in lines)

@@ -13,6 +13,9 @@ from cultureval.reports.viewer.logs import TaskLog, write_logs
 from cultureval.reports.viewer_links import MARK
 from cultureval.runtime.errors import CulturevalError
 
+# Files of Inspect that we have nothing for: the viewer looks for them, and its console shows an error for each 404.
+NO_FILES = {"eval-set.json": "null", "flow.yaml": ""}
+
 
 def write_bundle(paths: Sequence[Path], folder: Path, task: str | None = None, gated: bool = False) -> list[TaskLog]:
     """Writes logs with Inspect's viewer as a static site; it needs a web server, any one.
@@ -39,6 +42,9 @@ def write_bundle(paths: Sequence[Path], folder: Path, task: str | None = None, g
             raise CulturevalError("All of these tasks have gated data, which may not be published; --gated has them.")
         # Absolute, since Inspect takes hf/ORG/NAME for a Space to upload to.
         bundle_log_dir(place, str(folder.absolute()), overwrite=True)
+    for subfolder in [folder / "logs", *(one for one in (folder / "logs").iterdir() if one.is_dir())]:
+        for name, text in NO_FILES.items():
+            (subfolder / name).write_text(text, encoding="utf-8")
     names = {log.name: [log.model, log.date, log.task] for log in kept}
     content = {"made_by": "cultureval show --web", "logs": names, "gated": [log.name for log in kept if log.gated]}
     (folder / MARK).write_text(json.dumps(content), encoding="utf-8")

@@ -138,8 +138,7 @@ BOX_FORMAT = Option(
     "box_format",
     "CULTUREVAL_BOX_FORMAT",
     "qwen_vl",
-    f"format of the model's boxes: {', '.join(f'`{name}`' for name in BOX_FORMATS)}; sets prompt and parser; default: "
-    "that of the model's type where it has one, else `qwen_vl`, the paper's",
+    "Format of the model's boxes, of prompt and parser; default: by the model's type, else the paper's `qwen_vl`",
     values=BOX_FORMATS,
     signed=False,
 )
@@ -147,7 +146,7 @@ BOX_PIXELS = Option(
     "box_pixels",
     "CULTUREVAL_BOX_PIXELS",
     "3136-12845056",
-    "`LEAST-MOST` pixels of the model's image processor, for `qwen2.5_vl` (default `3136-12845056`)",
+    "`LEAST-MOST` pixels of the model's image processor, for `qwen2.5_vl`",
     parse=_pixels,
     signed=False,
 )
@@ -155,7 +154,7 @@ DIALOGUE_HISTORY = Option(
     "dialogue_history",
     "CULTUREVAL_DIALOGUE_HISTORY",
     "full",
-    "`full` (default) completes short histories from the gold rounds, `as_given` does not",
+    "`full` completes short histories from the gold rounds",
     values=("full", "as_given"),
     signed=False,
 )
@@ -163,7 +162,7 @@ DIALOGUE_LAYOUT = Option(
     "dialogue_layout",
     "CULTUREVAL_DIALOGUE_LAYOUT",
     "lines",
-    "`lines` (default) or `one_line`: whether the parts of a dialogue's prompt are on lines of their own",
+    "Whether the parts of a dialogue's prompt are on lines of their own",
     values=("lines", "one_line"),
     signed=False,
 )

@@ -128,7 +128,7 @@ SPLIT = Option(
     "aynvqa_split",
     "CULTUREVAL_AYNVQA_SPLIT",
     "test",
-    "split of AynVQA: `test` (default; drawn from M2CQA), `dev` or `train` (from OASIS)",
+    "Split of AynVQA: `test` is drawn from M2CQA, the others from OASIS",
     values=tuple(ITEMS),
     signed=False,
 )

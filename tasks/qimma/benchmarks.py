@@ -87,7 +87,7 @@ LOCATION = Option(
     "location",
     "CULTUREVAL_ARABCULTURE_LOCATION",
     "country_region",
-    "`country_region` (default), `region` or `none`: what ArabCulture's prompt says",
+    "What ArabCulture's prompt says about the place",
     values=("country_region", "region", "none"),
     signed=False,
 )
@@ -103,9 +103,23 @@ PARITY_OPTION = Option(
     "parity",
     "CULTUREVAL_PARITY",
     PAPER,
-    "`paper` (default) tokenises prompt and label together, with BOS, as `lighteval vllm` does; `sound` tokenises them "
-    "apart, with one BOS",
+    "`paper` tokenises prompt and label together, with BOS, as `lighteval vllm`; `sound` apart, with one BOS",
     values=PARITIES,
+    signed=False,
+)
+CODE_PROMPT = Option(
+    "code_prompt",
+    "CULTUREVAL_CODE_PROMPT",
+    "auto",
+    "`evalplus` asks code as EvalPlus's own program: no reasoning, its response prefix, its words for servers",
+    values=("auto", code_problems.EVALPLUS),
+    signed=False,
+)
+REFINED_PROMPTS = Option(
+    "refined_prompts",
+    "CULTUREVAL_REFINED_PROMPTS",
+    "",
+    "Folder or file of refined code prompts, which `cultureval audit code` writes",
     signed=False,
 )
 
@@ -363,6 +377,7 @@ BENCHMARKS = (
                     find=partial(find_problem_files, dataset=dataset),
                     check=check_problems,
                     other_data=partial(other_data, dataset=dataset),
+                    prompts=code_problems.prompts_of,
                     licence="Falcon LLM",
                     how_to_get=f"{dataset.file}.gz is also in frameworks/evalplus-arabic/evalplus/data/data_files "
                     "of the GitHub repository tiiuae/3LM-benchmark",
@@ -411,7 +426,7 @@ QIMMA = Suite(
     name="qimma",
     title="QIMMA: 109 subsets of 14 Arabic benchmarks, knowledge, reasoning, culture, poetry and code",
     benchmarks=BENCHMARKS,
-    options=(LOCATION, SHUFFLE, PARITY_OPTION),
+    options=(LOCATION, SHUFFLE, PARITY_OPTION, CODE_PROMPT, REFINED_PROMPTS),
     tables="cultureval.reports.qimma.table:tables",
     charts="cultureval.reports.qimma.charts:charts",
     averages=averages,

@@ -9,17 +9,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cultureval.prompts.preparation import PreparedRow
-from cultureval.prompts.qimma.code_problems import INPUT_COLUMNS, generation_prompt
-from cultureval.prompts.qimma.refined_prompts import read_refined
+from cultureval.prompts.qimma.code_problems import INPUT_COLUMNS
 from cultureval.runtime.data.content_store import stored_problem
+from cultureval.runtime.data.hub import go_offline_if_unreachable
 from cultureval.runtime.data.row_files import Row, require_one_file
 from cultureval.runtime.errors import CulturevalError
+from cultureval.runtime.extras import require_extra
 from cultureval.runtime.patches.evalplus import evalplus_problems
+from cultureval.runtime.printing import print_note
 from cultureval.runtime.settings import current_settings
 
 if TYPE_CHECKING:
-    from lighteval.tasks.requests import Doc
-
     from cultureval.metrics.code.rules import Dataset
 
 REPO = "tiiuae/evalplus-arabic"
@@ -74,7 +74,6 @@ class ProblemSet:
         revision: Commit of the source, or "local".
         refined: How many have a refined prompt.
         other_data: A sentence where the source's problems are not the published ones, or "".
-        content_hash: Of all of the source's problems with these prompts, before `limit` and manifests.
         left_out: The source's problems that a manifest of the settings leaves out, by task id.
         manifest: What a run records of a manifest of the settings; {} without one.
     """
@@ -84,7 +83,6 @@ class ProblemSet:
     revision: str
     refined: int
     other_data: str
-    content_hash: str
     left_out: Mapping[str, Row] = field(default_factory=dict)
     manifest: Mapping[str, Any] = field(default_factory=dict)
 
@@ -107,16 +105,6 @@ class ProblemSet:
         """The problems by task id as EvalPlus's loader gives them: MBPP's inputs get back their tuples and sets."""
         return evalplus_problems(self.dataset.name, self.rows)
 
-    def docs(self, samples: int, thinking: bool, server: bool) -> "list[Doc]":
-        """The problems as EvalPlus's own generation asks them (`code_problems.generation_prompt`)."""
-        known = self.dataset
-        return [generation_prompt(row, known.name, known.task, samples, thinking, server) for row in self.rows.values()]
-
-    def description(self) -> dict[str, Any]:
-        """What is written beside solutions of these problems."""
-        data = {"data_revision": self.revision, "data_hash": self.content_hash}
-        return data | {"problems": len(self.rows), "refined_prompts": self.refined}
-
 
 def load_problems(
     dataset: str, data: str | None = None, prompts: Path | None = None, limit: int | None = None
@@ -126,35 +114,38 @@ def load_problems(
     Args:
         dataset: `humaneval` or `mbpp`.
         data: Data root, the folder of the data files, "samples", or "" for the hub; None: that of the current settings.
-        prompts: File of refined prompts, which replace those of the source.
+        prompts: File or folder of refined prompts; None: the suite option `refined_prompts`.
 
     Raises:
+        MissingExtra: EvalPlus is not installed.
         SourceUnavailable: The file is missing, or the hub cannot be reached.
         CulturevalError: Too many rows are broken, a refined prompt differs in more than its docstring's Arabic, or a
             manifest does not fit the data or leaves nothing.
     """
+    require_extra("code")
+    known, settings = CODE_DATASETS[dataset], current_settings().with_(data_root=data)
+    if not settings.data_root and (problem := go_offline_if_unreachable()):
+        print_note(f"the hub does not answer ({problem}).")
     from cultureval.tasks.catalogue import all_tasks
     from cultureval.tasks.options import read_data_options
     from cultureval.tasks.reading import prepare_subset
 
-    known, settings = CODE_DATASETS[dataset], current_settings().with_(data_root=data)
     task, options = all_tasks()[known.task], replace(read_data_options(settings), columns={})
+    if prompts:
+        options = replace(options, suite={**options.suite, "refined_prompts": str(prompts)})
     if options.root and not (options.root / REPO).is_dir():  # the folder of the data files itself
         task = replace(task, sources=(replace(task.sources[0], repo="."),))
     whole = prepare_subset(task, replace(options, manifests=()))
     chosen = prepare_subset(task, options) if options.manifests else whole
-    rows = {row["task_id"]: stored_problem(row["problem"]) for row in whole.rows()}
-    refined = read_refined(prompts, {name: row["prompt"] for name, row in rows.items()}) if prompts else {}
-    rows = {name: row | {"prompt": refined.get(name, row["prompt"])} for name, row in rows.items()}
-    names = [row["task_id"] for row in chosen.rows()]
-    kept = names[:limit]
+    rows = {row["task_id"]: {**stored_problem(row["problem"]), "prompt": row["prompt"]} for row in whole.rows()}
+    kept = chosen.rows()[:limit]
+    names = {row["task_id"] for row in chosen.rows()}
     return ProblemSet(
         known,
-        {name: rows[name] for name in kept},
+        {row["task_id"]: rows[row["task_id"]] for row in kept},
         chosen.report["revision"],
-        refined=sum(name in kept for name in refined),
+        refined=sum(row.get("refined", False) for row in kept),
         other_data=chosen.report["other_data"],
-        content_hash=hash_of_problems(rows.values())[:16],
         left_out={name: row for name, row in rows.items() if name not in names},
         manifest=chosen.report.get("manifest", {}),
     )

@@ -1,4 +1,4 @@
-"""`cultureval code` as people type it: generate, evaluate, check-data, and the same tasks through LightEval."""
+"""Code as people type it: `score humaneval`, `check --canonicals`, and `eval qimma_code`."""
 
 import contextlib
 import io
@@ -13,15 +13,9 @@ from result_files import details_of, results_of
 
 from cultureval.runs.loading import load
 from cultureval.runtime.data_options import samples_root
-from cultureval.samples.tiny_models.language_models import build_tiny_causal_lm
 from cultureval.tasks.qimma.code_data import CODE_DATASETS, REPO, load_problems
 
 FORGED = "class Equal:\n    def __eq__(self, other): return True\n\ndef {name}(*args):\n    return Equal()\n"
-
-
-@pytest.fixture(scope="session")
-def tiny_chat_lm(tmp_path_factory):
-    return build_tiny_causal_lm(tmp_path_factory.mktemp("models") / "tiny-chat", chat_template=True)
 
 
 def canonical(dataset):
@@ -36,41 +30,6 @@ def write_samples(path, samples):
 
 def solutions(programs):
     return [{"task_id": task_id, "solution": code} for task_id, code in programs.items()]
-
-
-def test_a_model_generates_and_its_solutions_are_judged(cultureval, refusal, tiny_chat_lm, tmp_path):
-    command = ("code", "generate", tiny_chat_lm, "--dataset", "humaneval", "--data", "samples")
-    command += ("--max-new-tokens", 16, "--dtype", "float32", "--output-dir", "out")
-    begun = cultureval(*command, "--limit", 2, from_scratch=True)
-    assert begun.returncode == 0, begun.stderr
-    (samples,) = [path for path in (tmp_path / "out" / "humaneval").glob("*.jsonl") if ".raw" not in path.name]
-    assert samples.name.endswith("tiny-chat_hf_temp_0.0.jsonl")
-    first = samples.read_text().splitlines()
-    assert len(first) == 2
-    samples.write_text("\n".join(first) + '\n{"task_id": "Human')  # the run was killed within a line
-    whole = cultureval(*command)
-    assert whole.returncode == 0, whole.stderr
-    lines = samples.read_text().splitlines()
-    assert lines[:2] == first
-    assert [json.loads(line)["task_id"] for line in lines] == [f"HumanEval/900{number}" for number in range(1, 7)]
-    assert str(samples.relative_to(tmp_path)) in whole.stdout and len(whole.stdout.splitlines()) == 2
-
-    other = refusal(*command, "--thinking")
-    assert "was generated with another max_new_tokens" in other or "another thinking" in other
-
-    judged = cultureval("score", "humaneval", "--pred", samples, "--data", "samples", "--json")
-    assert judged.returncode == 0, judged.stderr
-    report = json.loads(judged.stdout)
-    assert report["pass_at_k"] == {"base": {"pass@1": 0.0}, "plus": {"pass@1": 0.0}}
-    assert report["model"] == str(tiny_chat_lm) and not report["not_judged"]
-    assert "|backend:hf|prompt:chat, response prefix|temperature:0.0|" in report["signature"]
-    (run,) = load(tmp_path / "results").runs
-    assert not run.differs and not run.unverified
-    model, made = run.record.model, json.loads(samples.with_suffix(".generation.json").read_text())
-    assert (model.backend, model.dtype, model.devices) == ("transformers", "float32", ("cpu",))
-    assert model.version == made["model_hash"]
-    assert model.chat_template and model.settings["max_new_tokens"] == 16 and model.settings["temperature"] == 0
-    assert model.settings["versions"]["evalplus"] and "HumanEval+" in cultureval("show", "results").stdout
 
 
 def test_the_canonical_solutions_pass_and_every_reader_sees_it(cultureval, tmp_path):
@@ -125,29 +84,21 @@ def test_wrong_forged_and_several_solutions(cultureval, tmp_path):
 
 
 @pytest.mark.slow
-def test_unequal_solutions_and_refused_problems_are_one_mean_of_problems_everywhere(cultureval, refusal, tmp_path):
+def test_unequal_solutions_are_one_mean_of_problems_everywhere(cultureval, refusal, tmp_path):
     programs = canonical("mbpp")
     names = list(programs)
-    wrong = programs | {name: "def no(): pass" for name in names}
-    few = {name: programs[name] for name in names[1:]}
-    records = solutions(few) + [one for one in solutions(wrong) if one["task_id"] in names[:3]]
-    samples = write_samples(tmp_path / "some.jsonl", records)
-    unanswered = {names[0]: {"kind": "filter", "reason": "content_filter"}}
-    (tmp_path / "some.generation.json").write_text(json.dumps({"model": "some", "refused": unanswered}))
+    wrong = [one for one in solutions(dict.fromkeys(programs, "def no(): pass")) if one["task_id"] in names[1:3]]
+    samples = write_samples(tmp_path / "some.jsonl", solutions(programs) + wrong)
     command = ("score", "mbpp", "--pred", samples, "--data", "samples")
     assert "Some problems have 1 solution, others up to 2" in refusal(*command)
     run = cultureval(*command, "--partial")
     assert run.returncode == 0, run.stderr
-    assert "pass@1 (base and extra tests): 0.8000" in run.stdout, "(1/2 + 1/2 + 3) of 5 problems"
-    assert ", 5 of 6 problems" in run.stdout
-    assert f"Problems without a usable answer, not scored: 1 ({names[0]}: content_filter)." in run.stdout
+    assert "pass@1 (base and extra tests): 0.8333" in run.stdout, "(1/2 + 1/2 + 4) of 6 problems"
     assert "Some problems have 1 solution, others up to 2" in run.stdout
-    assert "1 solution of refused or discarded problems in the file, not scored." in run.stdout
     (loaded,) = load(tmp_path / "results").runs
     (record,) = loaded.record.tasks.values()
     score = loaded.score(record.task, "plus_pass@1")
-    assert not loaded.differs and (score.value, score.n, score.asked) == (pytest.approx(0.8), 5, 6)
-    assert {*loaded.items[loaded.items["num"].isna()]["reason"]} == {"refused"}
+    assert not loaded.differs and (score.value, score.n, score.asked) == (pytest.approx(5 / 6), 6, 6)
     shown = cultureval("show", "results", record.task.partition("|")[0], names[1]).stdout
     assert "reply 2 of 2: def no(): pass" in shown and "base tests: pass, fail" in shown and "KeyError" in shown
 
@@ -161,25 +112,7 @@ def test_a_defect_of_the_data_is_named(cultureval, tmp_path):
     (folder / "MBPPPlus.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     run = cultureval("check", "--canonicals", "mbpp", "--data", "root")
     assert run.returncode == 1 and run.stdout.startswith("Mbpp/9004: base fail, plus fail: "), run.stderr
-    assert run.stdout.endswith("5 of 6 canonical solutions pass their own tests.\n")
-
-
-def test_solutions_that_were_asked_of_other_problems_are_refused_or_told(cultureval, refusal, tmp_path):
-    """Answers to prompts that hold the solution were scored as those of the data that they were judged on."""
-    samples = write_samples(tmp_path / "leak.jsonl", solutions(canonical("humaneval")))
-    made = load_problems("humaneval", "samples").description()
-    command = ("score", "humaneval", "--pred", samples, "--data", "samples")
-    (tmp_path / "leak.generation.json").write_text(json.dumps(made))
-    run = cultureval(*command)
-    assert run.returncode == 0 and "Asked of other" not in run.stdout, run.stderr
-    (tmp_path / "leak.generation.json").write_text(json.dumps(made | {"data_hash": "0123456789abcdef"}))
-    told = "Asked of other problems (data_hash 0123456789abcdef) than are judged"
-    stopped = refusal(*command)
-    assert told in stopped and "--partial" in stopped
-    run = cultureval(*command, "--partial", "--output-dir", "other")
-    assert run.returncode == 0 and told in run.stdout and "|asked_data:0123456789abcdef|" in run.stdout, run.stderr
-    (record,) = results_of(tmp_path / "other")["cultureval"]["tasks"].values()
-    assert told in record["other_data"]
+    assert run.stdout.endswith("5 of 6 canonical solutions of mbpp pass their own tests.\n")
 
 
 @pytest.fixture
@@ -198,21 +131,20 @@ def knowing_server():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("no_network", [[]])  # the server is on this machine
-def test_a_model_that_knows_the_answers_gets_all_points_by_every_way(cultureval, knowing_server, tmp_path, no_network):
+@pytest.mark.parametrize("prompt", ["auto", "evalplus"])
+def test_a_model_that_knows_the_answers_gets_all_points(cultureval, knowing_server, tmp_path, no_network, prompt):
     (tmp_path / "server.yaml").write_text(f"model: knows\nbase_url: {knowing_server}\n", encoding="utf-8")
-    command = ("--dataset", "humaneval", "--data", "samples")
-    made = cultureval("code", "generate", "server.yaml", *command, HF_HUB_OFFLINE="1")
-    assert made.returncode == 0, made.stderr
-    samples = "evalplus_results/humaneval/knows_openai_temp_0.0.raw.jsonl"
-    judged = cultureval("code", "evaluate", samples, *command, "--json", HF_HUB_OFFLINE="1")
-    assert judged.returncode == 0, judged.stderr
-    assert json.loads(judged.stdout)["pass_at_k"] == {"base": {"pass@1": 1.0}, "plus": {"pass@1": 1.0}}
     run = cultureval(
-        "eval", "server.yaml", "qimma_code", "--data", "samples", "--output-dir", "out", HF_HUB_OFFLINE="1"
+        *("eval", "server.yaml", "qimma_code", "--data", "samples", "--output-dir", "out"),
+        HF_HUB_OFFLINE="1",
+        CULTUREVAL_CODE_PROMPT=prompt,
     )
     assert run.returncode == 0, run.stderr
-    average = results_of(tmp_path / "out")["results"]["qimma_code:_average|0"]
+    results = results_of(tmp_path / "out")
+    average = results["results"]["qimma_code:_average|0"]
     assert (average["plus_pass@1"], average["base_pass@1"], average["not_judged"]) == (1.0, 1.0, 0.0)
+    (signature,) = results["cultureval"]["signatures"]
+    assert signature["fields"]["prompt"].endswith("+evalplus") is (prompt == "evalplus")
     (row, *_) = details_of(tmp_path / "out")["qimma_code:mbpp_plus|0"]
     assert row["metric"] == {"plus_pass@1": 1.0, "base_pass@1": 1.0, "not_judged": 0.0}
     assert "canonical_solution" not in str(row)
@@ -223,10 +155,6 @@ def test_a_model_that_knows_the_answers_gets_all_points_by_every_way(cultureval,
     [
         (("score", "mbpp", "--pred", "short.jsonl", "--data", "samples"), "5 of 6 problems have no solution"),
         (("score", "humaneval", "--pred", "short.jsonl", "--data", "samples"), "Do the format and --data match"),
-        (
-            ("code", "generate", "m", "--dataset", "mbpp", "--data", "samples", "--n-samples", "5"),
-            "--temperature above 0",
-        ),
         (("check", "--canonicals", "mbpp"), "cultureval fetch"),
     ],
 )

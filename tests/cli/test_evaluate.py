@@ -117,7 +117,7 @@ def test_a_group_of_which_the_data_root_holds_a_part(cultureval, refusal, tiny_l
         (("eval", "{model}", "qimma_aratrus", "--data", "samples"), "Did you mean qimma_aratrust"),
         (("eval", "{model}", "qimma_aratrust"), "cultureval fetch qimma --output-dir DIR"),
         (("eval", "typo.yaml", "qimma_aratrust", "--data", "samples"), "Did you mean dtype"),
-        (("tasks", "--suite", "quimma"), "qimma"),
+        (("tasks", "quimma"), "qimma"),
         (("fetch", "qimmma", "--output-dir", "x"), "qimma"),
     ],
 )

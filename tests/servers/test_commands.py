@@ -1,4 +1,4 @@
-"""Whole commands and code solutions through a server: refused rows are counted, listed and bounded."""
+"""Whole commands through a server: refused rows are counted, listed and bounded."""
 
 import json
 from types import SimpleNamespace
@@ -8,10 +8,8 @@ import yaml
 from datasets import Dataset
 from faulty_server import MODEL, FaultyServer, docs_of
 
-from cultureval.models.code_generation import CodeSettings, description_file, generate_solutions
 from cultureval.models.openai_api import OpenAIModel
 from cultureval.runtime.errors import CulturevalError
-from cultureval.tasks.qimma.code_data import load_problems
 
 pytestmark = [pytest.mark.usefixtures("own_folders"), pytest.mark.slow]
 QUERIES = [f"q{number}" for number in range(6)]
@@ -26,56 +24,6 @@ def load(tmp_path):
         return OpenAIModel(SimpleNamespace(model_name=str(file)))
 
     return build
-
-
-def unchanged(given):
-    return [reply for _, reply in given]
-
-
-def test_code_is_of_the_model_that_wrote_it_too(tmp_path):
-    entry = {"root": "/models/one", "max_model_len": 400}
-
-    def written(server, limit=None, folder=tmp_path):
-        problems = load_problems("mbpp", "samples", limit=limit)
-        settings = CodeSettings(MODEL, "mbpp", base_url=server.url)
-        docs = problems.docs(1, thinking=False, server=True)
-        file, _ = generate_solutions(settings, docs, problems.description(), folder, True, unchanged)
-        made = json.loads(description_file(file).read_text(encoding="utf-8"))
-        return made["server"], len(file.read_text(encoding="utf-8").splitlines())
-
-    with FaultyServer(entry=entry) as first, FaultyServer(entry=entry) as elsewhere:
-        server, count = written(first, limit=2)
-        assert server == {"id": MODEL, **entry} and count == sum(first.answered.values()) == 2
-        assert written(elsewhere) == (server, 6) and sum(elsewhere.asked.values()) == 4
-        with FaultyServer(entry=entry | {"root": "/models/two"}) as other:
-            with pytest.raises(CulturevalError, match="generated with another server"):
-                written(other)
-            assert not other.asked
-    with pytest.raises(CulturevalError, match="did not answer"):
-        written(first)
-
-
-@pytest.mark.parametrize("fault", ["bad_request", "no_choices", "filter_answer", "refusal"])
-def test_code_of_a_refused_problem_is_named_or_left_out_and_never_an_empty_solution(tmp_path, monkeypatch, fault):
-    problems = load_problems("mbpp", "samples")
-    refused, *others = problems.rows
-    words = problems.rows[refused]["prompt"].strip()
-    with FaultyServer(lambda prompt, count: fault if words in prompt else None) as server:
-        named = tmp_path / "server.yaml"
-        named.write_text(yaml.safe_dump({"model": MODEL, "base_url": [server.url, server.url]}))
-        docs = problems.docs(1, thinking=False, server=True)
-        arguments = (CodeSettings(str(named), "mbpp"), docs, {}, tmp_path, True, unchanged)
-        with pytest.raises(CulturevalError, match=f"{refused}: .*--model-args on_refused=unscored"):
-            generate_solutions(*arguments)
-        monkeypatch.setenv("CULTUREVAL_ON_REFUSED", "unscored")
-        file, left_out = generate_solutions(*arguments)
-        assert [*left_out] == [refused] == [*json.loads(description_file(file).read_text("utf-8"))["refused"]]
-        written = [json.loads(line) for line in file.read_text("utf-8").splitlines()]
-        assert [one["task_id"] for one in written] == others and all(one["solution"] for one in written)
-        server.plan = lambda prompt, count: "bad_request"
-        with pytest.raises(CulturevalError, match="No problem has a usable answer"):
-            other = CodeSettings(str(named), "mbpp", max_new_tokens=9)
-            generate_solutions(other, docs, {}, tmp_path / "none", *arguments[4:])
 
 
 def test_routes_and_tokens_are_of_scored_rows_whatever_the_others_lack(load, monkeypatch):

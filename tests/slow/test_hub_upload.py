@@ -74,7 +74,7 @@ from pathlib import Path
 from cultureval.reports.leaderboard import publishing
 from cultureval.reports.leaderboard.publishing import publications
 publishing.check_space("lab/board")
-print(publishing.push_space(Path("site"), "lab/board", public=False))
+print(publishing.push_space(Path("site"), "lab/board"))
 """
 
 

@@ -61,11 +61,6 @@ def logs_of(site):
     return {task: name for name, (*_, task) in json.loads((site / MARK).read_text())["logs"].items()}
 
 
-def is_own(message):
-    """Whether a message of the console is no more than the viewer's own look for files that a bundle has not."""
-    return "404" in message
-
-
 def test_answers_images_and_arabic_are_shown(visits, site):
     visit, address = visits(viewport={"width": 1300, "height": 850})
     page, logs = visit.page, logs_of(site)
@@ -85,7 +80,7 @@ def test_answers_images_and_arabic_are_shown(visits, site):
         return [at(text.indexOf('ن')), at(text.indexOf('.'))]; }})()"""
     first, stop = page.evaluate(ends)
     assert stop < first, "the full stop of a line from right to left is left of its first letter"
-    assert visit.outside == [] and [text for text in visit.problems if not is_own(text)] == []
+    assert visit.outside == visit.problems == []
 
 
 def test_hostile_texts_do_nothing_and_are_shown(visits, site):
@@ -110,7 +105,7 @@ def test_hostile_texts_do_nothing_and_are_shown(visits, site):
         assert shown.count(text) >= 2, f"as it is, in both kinds of logs: {text}"
     assert "\x1b" not in shown and "\u202e" not in shown and "\\u202eabc" in shown
     assert "more letters: cultureval show" in shown
-    assert visit.outside == [] and [text for text in visit.problems if not is_own(text)] == []
+    assert visit.outside == visit.problems == []
 
 
 def identity(place):

@@ -61,7 +61,7 @@ def test_the_same_problems_in_another_order_are_the_same_rows(tmp_path):
     hashes = [hash_of_problems(some) for some in (rows, changed, other)]
     assert hashes[0] == hashes[1] != hashes[2]
     found = load_problems("humaneval", write(tmp_path, changed))
-    assert found.fingerprint == hashes[0] and hashes[0].startswith(found.content_hash)
+    assert found.fingerprint == hashes[0]
 
 
 def test_a_part_and_refined_prompts_are_handed_to_evalplus_as_a_file(tmp_path, row):
@@ -75,7 +75,6 @@ def test_a_part_and_refined_prompts_are_handed_to_evalplus_as_a_file(tmp_path, r
     assert part.rows["HumanEval/9001"]["prompt"] == refined != whole.rows["HumanEval/9001"]["prompt"]
     written = [json.loads(line) for line in part.file_content.splitlines()]
     assert {item["task_id"]: item for item in written} == dict(part.rows)
-    assert part.content_hash != whole.content_hash == load_problems("humaneval", "samples", limit=2).content_hash
 
 
 @pytest.mark.parametrize(
@@ -148,4 +147,4 @@ def test_what_a_manifest_discards_is_left_out_and_known(tmp_path):
     gone = list(whole.rows)[1]
     assert list(found.left_out) == [gone] and list(found.rows) == [name for name in whole.rows if name != gone]
     assert (found.manifest["hash"], found.manifest["discarded"]) == (manifest.hash, 1)
-    assert found.content_hash == whole.content_hash and found.fingerprint != whole.fingerprint
+    assert found.fingerprint != whole.fingerprint

@@ -68,7 +68,7 @@ from cultureval.runtime.printing import print_note
 from cultureval.scripts import main
 print_note("a sentence of some length " * 5)
 os.environ["CULTUREVAL_CACHE"] = "/tmp"
-import sys; sys.argv = ["cultureval", "tasks", "--suite", "no_such_suite_of_any_length_at_all"]
+import sys; sys.argv = ["cultureval", "tasks", "no_such_suite_of_any_length_at_all"]
 main.main()
 """
 
@@ -82,7 +82,7 @@ def test_notes_and_errors_are_folded_between_words_on_a_terminal():
     os.close(master)
     assert done.returncode == 2 and len(lines) > 6 and max(map(len, lines)) <= 40
     assert " ".join(lines).startswith("cultureval: a sentence of some length a sentence of")
-    assert any(line.startswith("cultureval: There is no suite") for line in lines)
+    assert any(line.startswith("cultureval: There is no task") for line in lines)
 
 
 @pytest.mark.parametrize("columns, widest", [("100", 100), ("wide", 80)])

@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 from lighteval.utils.utils import remove_reasoning_tags
 
 from cultureval.judge_prompts.replies import JudgeReplyError, read_scores
-from cultureval.models.code_generation import first_code_block
 from cultureval.runtime.reasoning import THINK_TAGS, split_reasoning
 
 FUNCTION = "def f():\n    return 1\n"
@@ -87,10 +86,7 @@ def test_tags_of_ones_own():
     assert split_reasoning(text, [("[THINK]", "[/THINK]"), ("<r>", "</r>")]) == ("b d<think>e", "a\n\nc")
 
 
-def test_generated_code_and_judges_keep_to_it():
-    fenced = f"```python\n{FUNCTION}```\n"
-    assert first_code_block(split_reasoning(f"plan</think>{fenced}<think>wait")[0]) == FUNCTION
-    assert first_code_block(split_reasoning(f"<think>{fenced}")[0]) == ""
+def test_judges_keep_to_it():
     scores = {"Fluency": 4.0}
     for reply in ("Fluency: 1/5?</think>Fluency: 4/5", "<think>Fluency: 1/5</think>Fluency: 4/5"):
         assert read_scores(reply, ["Fluency"]).scores == scores

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from cultureval.prompts.qimma.refined_prompts import check_refinement, read_refined
+from cultureval.prompts.qimma.refined_prompts import _read_prompts, check_refinement, refined_prompt
 from cultureval.runtime.errors import BadRow, CulturevalError
 
 FUNCTION = '''from typing import List
@@ -67,21 +67,24 @@ def test_a_docstring_that_ends_early_cannot_smuggle_code_in():
 
 def test_prompts_are_matched_by_task_id(tmp_path):
     file, row = tmp_path / "prompts.jsonl", {"task_id": "Mbpp/1", "prompt": f"{MBPP}\n\n"}
+    sources = [{"task_id": "Mbpp/1", "prompt": MBPP}, {"task_id": "Mbpp/2", "prompt": FUNCTION}]
 
     def read(*rows):
         file.write_text("".join(json.dumps(one) + "\n" for one in rows), encoding="utf-8")
-        return read_refined(file, {"Mbpp/1": MBPP, "Mbpp/2": FUNCTION})
+        _read_prompts.cache_clear()
+        return [refined_prompt(str(file), "mbpp", source) for source in sources]
 
     refined = FUNCTION.replace("اذا", "إذا")
     crlf = {"task_id": "Mbpp/2", "prompt": refined.replace("\n", "\r\n"), "note": ""}
-    assert read(crlf, row | {"prompt": MBPP}) == {"Mbpp/2": refined}
+    assert read(crlf, row | {"prompt": MBPP}) == [MBPP, refined]
+    assert refined_prompt("", "mbpp", sources[0]) == MBPP
     for rows, named in (
         ([{"task_id": "Mbpp/1", "text": "x"}], "row 1 has no text in the column"),
-        ([{"prompt": "x"}], "task_id is None"),
-        ([row | {"task_id": "Mbpp/3"}], "Mbpp/3"),
-        ([row, row], "row 2.*duplicated"),
+        ([{"prompt": "x"}], "row 1: None"),
+        ([row | {"task_id": "HumanEval/3"}], "HumanEval/3"),
+        ([row, row], "row 2.*duplicate"),
         ([row | {"prompt": " "}], "no text"),
-        ([row | {"prompt": FUNCTION}], "row 1: .*Only the Arabic of a docstring"),
+        ([row | {"prompt": FUNCTION}], "Mbpp/1: .*Only the Arabic of a docstring"),
     ):
         with pytest.raises(CulturevalError, match=named):
             read(*rows)

@@ -6,7 +6,6 @@ from hypothesis import strategies as some
 
 from cultureval.metrics.code import solution_code
 from cultureval.metrics.code.solution_code import Program, Text, longest_program, program_of, programs
-from cultureval.models.code_generation import first_code_block
 
 FUNCTION = "def add(a, b):\n    return a + b"
 PROMPT = 'def add(a, b):\n    """ اجمع """\n'
@@ -98,17 +97,3 @@ def test_a_text_that_is_python_is_taken_as_it_is_where_that_is_asked():
     code = f"{FUNCTION}\n\nprint(add(1, 2))"
     assert program_of(Text(code, "add", as_it_is=True)) == code
     assert program_of(Text(code, "add")) == FUNCTION
-
-
-@pytest.mark.parametrize(
-    ("text", "code"),
-    [
-        ("شرح\n```python\na = 1\n```\n```python\nb = 2\n```", "a = 1\n"),
-        ("```\na = 1\n", "a = 1\n"),
-        ("  ```py\n  a = 1\n  ```", "  a = 1\n"),
-        ("a = '```'", "a = '```'"),
-        ("no fence", "no fence"),
-    ],
-)
-def test_the_first_fenced_block_is_the_code(text, code):
-    assert first_code_block(text) == code
