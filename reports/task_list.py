@@ -1,4 +1,4 @@
-"""What `cultureval tasks` and `check` print: suites, groups and subsets, and of their data what is not as published."""
+"""Output of `cultureval tasks` and `check`: suites, groups and subsets, and data that differ from the published."""
 
 from collections.abc import Iterable, Sequence
 
@@ -12,16 +12,15 @@ from cultureval.tasks.suite import Suite, Task
 WIDTH = 80  # cells, where standard output is no terminal
 MOST_NAMED = 8  # of metrics
 HINTS = (
-    "Rows are the published ones: ≥ where only some tasks' numbers are known, ? where none is. `cultureval tasks "
-    "SUITE` lists a suite's groups, `cultureval tasks GROUP` a group's tasks, `cultureval tasks --all` every task; "
-    "`--json` prints them as JSON."
+    "Rows are published numbers; ≥: known for some tasks only, ?: unknown. `cultureval tasks SUITE` lists a suite's "
+    "groups, `cultureval tasks GROUP` a group's tasks, `cultureval tasks --all` every task; `--json` prints JSON."
 )
 FIRST = 10  # subsets and broken rows that are shown without --full
 COLUMNS = ("subset", "source", "rows", "few-shot", "broken", "duplicate", "published", "")
 
 
 def suites_text() -> str:
-    """A line a suite: what it measures, how many tasks and rows, what a run needs, the languages of its texts."""
+    """A line for each suite: what it measures, its tasks and rows, what a run needs, its languages."""
     rows = []
     for name, suite in all_suites().items():
         tasks = [task for task in all_tasks().values() if task.suite == name]
@@ -33,7 +32,7 @@ def suites_text() -> str:
 
 
 def suite_text(name: str) -> str:
-    """A line a group of the suite, the tasks of the only one, and where the suite's documentation is."""
+    """A line for each group of the suite, the tasks if there is one group, and the page of the docs."""
     rows = []
     for group, members in groups(name).items():
         tasks = [all_tasks()[member] for member in members]
@@ -47,11 +46,11 @@ def suite_text(name: str) -> str:
 
 
 def groups_text(names: Iterable[str]) -> str:
-    """The tasks of these names, group by group: what all of a group share above, then a line a task."""
-    wanted = [all_tasks()[name] for name in names]
+    """The tasks of these names by group: the group's facts, then a line for each task."""
+    tasks = [all_tasks()[name] for name in names]
     return "\n\n".join(
-        _group_text([task for task in wanted if task.group == group])
-        for group in dict.fromkeys(task.group for task in wanted)
+        _group_text([task for task in tasks if task.group == group])
+        for group in dict.fromkeys(task.group for task in tasks)
     )
 
 
@@ -71,7 +70,7 @@ def _group_text(tasks: Sequence[Task]) -> str:
 
 
 def _needs(suite: Suite, tasks: Sequence[Task]) -> str:
-    """What a run of the tasks needs: of the model, to score answers, to get the data."""
+    """What a run of the tasks needs: a kind of model, scorers, access to data."""
     needs = ["vision model" if any(task.images for task in tasks) else "text model"]
     kinds = [task.kind for task in tasks]
     needs += ["log-probabilities"] if any(kind.generation_size < 0 for kind in kinds) else []
@@ -81,16 +80,16 @@ def _needs(suite: Suite, tasks: Sequence[Task]) -> str:
 
 
 def _rows(tasks: Sequence[Task]) -> str:
-    """The published rows of tasks: of their groups in the preferred form where the sum is known, else of subsets."""
+    """The published number of rows: of whole groups in the preferred form if known, else the sum of subsets."""
     total, complete = 0, True
     for group in dict.fromkeys(task.group for task in tasks):
         members = [task for task in tasks if task.group == group]
         of_group = (
             members[0].group_rows.get(members[0].sources[0].form) if len(members) == len(groups()[group]) else None
         )
-        known = [task.expected_rows for task in members if task.expected_rows is not None]
-        total += sum(known) if of_group is None else of_group
-        complete = complete and (of_group is not None or len(known) == len(members))
+        counts = [task.expected_rows for task in members if task.expected_rows is not None]
+        total += sum(counts) if of_group is None else of_group
+        complete = complete and (of_group is not None or len(counts) == len(members))
     return f"{total:,}" if complete else f"≥{total:,}" if total else "?"
 
 
@@ -103,26 +102,35 @@ def _table(header: Sequence[str], rows: Sequence[Sequence[str]], align: str = "l
 
 
 def data_check_text(subsets: Sequence[SubsetCounts], full: bool) -> str:
-    """A line a subset that is not as published (all with `full`), its broken rows, and totals as sentences."""
-    chosen = [one for one in subsets if full or one.problem or one.broken or one.duplicates or one.differs()]
+    """A line for each subset that differs from the published (all with `full`), broken rows, and totals."""
+    chosen = [
+        subset for subset in subsets if full or subset.problem or subset.broken or subset.duplicates or subset.differs()
+    ]
     cells = [
         (
-            *(one.task, one.source, *map(str, (one.rows, one.few_shot, len(one.broken), one.duplicates))),
-            *("?" if one.expected is None else str(one.expected), "no data" if one.missing else one.problem),
+            *(
+                subset.task,
+                subset.source,
+                *map(str, (subset.rows, subset.few_shot, len(subset.broken), subset.duplicates)),
+            ),
+            *(
+                "?" if subset.expected is None else str(subset.expected),
+                "no data" if subset.missing else subset.problem,
+            ),
         )
-        for one in (chosen if full else chosen[:FIRST])
+        for subset in (chosen if full else chosen[:FIRST])
     ]
     parts = [terminal_table(COLUMNS, cells, align="llrrrrrl")] if cells else []
-    broken = [f"{one.task}, {row}" for one in subsets for row in one.broken]
+    broken = [f"{subset.task}, {row}" for subset in subsets for row in subset.broken]
     shown = broken if full else broken[:FIRST]
     hidden = len(broken) - len(shown) + len(chosen) - len(cells)
     more = f"... and {hidden} more lines: `check --full` shows all, `--rows FILE` writes the broken rows."
     hint = [more] if hidden else []
-    read = [one for one in subsets if not one.missing]
+    read = [subset for subset in subsets if not subset.missing]
     totals = (
         f"Subsets with data: {len(read)} of {len(subsets)}, with other row counts than published: "
-        f"{sum(one.differs() for one in read)}. {sum(one.rows for one in read):,} rows to evaluate, "
-        f"{sum(one.few_shot for one in read):,} few-shot examples, {len(broken):,} broken rows, "
-        f"{sum(one.duplicates for one in read):,} duplicates."
+        f"{sum(subset.differs() for subset in read)}. {sum(subset.rows for subset in read):,} rows to evaluate, "
+        f"{sum(subset.few_shot for subset in read):,} few-shot examples, {len(broken):,} broken rows, "
+        f"{sum(subset.duplicates for subset in read):,} duplicates."
     )
     return "\n\n".join(filter(None, [*parts, "\n".join([*shown, *hint]), "\n".join(other_sums(subsets)), totals]))

@@ -86,7 +86,7 @@ def main() -> None:
             others.append(evaluate_samples(second, [task for task in images if task in RANKED], None))
             retrieval = evaluate_gallery(encoder)
             for run in runs:
-                print_result(shown_run(run.run, terminal_width(), untold=EXPECTED), run.path)
+                print_result(shown_run(run.run, terminal_width(), hidden=EXPECTED), run.path)
             print_result(*retrieval)
             meaning = MEANING.format(rows=sum(task.rows for run in runs for task in run.run.record.tasks.values()))
             print_note(meaning)

@@ -1,4 +1,4 @@
-"""`cultureval show --fooled`: items whose true statement was accepted and a false one not rejected, as CFHR counts."""
+"""`cultureval show --fooled`: items that CFHR counts. The model accepts the true statement and not only it."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -12,16 +12,16 @@ from cultureval.runtime.data.image_store import stored_image
 from cultureval.runtime.doc_fields import specific_of
 from cultureval.runtime.errors import CulturevalError
 
-SAID = {"true": "accepted", "invalid": "no readable verdict"}
+OUTCOMES = {"true": "accepted", "invalid": "no readable verdict"}
 Item = dict[str, Any]
 
 
 def find_fooled(results: Path, task: str) -> tuple[list[Item], str]:
-    """The items of the newest details of a task that fooled the model, and the task's, run's and date's names.
+    """The items that fooled the model, from the newest details of a task.
 
     Returns:
-        Items with `item`, `image`, `country`, `category`, `true` (the statement), and `fooled_by`: a list of
-        `statement`, `verdict` and `reply`.
+        (items, title): each item has `item`, `image`, `country`, `category`, `true` (the statement) and `fooled_by`, a
+        list of `statement`, `verdict` and `reply`. The title has the names of task, run and date.
 
     Raises:
         CulturevalError: There are no such details, or they have no verdicts on single statements.
@@ -39,23 +39,24 @@ def find_fooled(results: Path, task: str) -> tuple[list[Item], str]:
         accepted = len(rows) == len(ROLES) and rows[ROLES[0]]["metric"][verdict] == "true"
         wrong = [rows[role] for role in ROLES[1:] if accepted and rows[role]["metric"][verdict] != "false"]
         if wrong:
-            found.append({"item": item, **_about(rows[ROLES[0]]), "fooled_by": [_said(row, verdict) for row in wrong]})
+            replies = [_reply_to(row, verdict) for row in wrong]
+            found.append({"item": item, **_about(rows[ROLES[0]]), "fooled_by": replies})
     return found, f"{name}, {run.name}, {run.date}"
 
 
 def _about(row: Mapping[str, Any]) -> Item:
-    """What is known of an item, of the row of its true statement."""
+    """Image, country, category and true statement of an item, from the row of its true statement."""
     specific = specific_of(row["doc"])
     image = specific.get("image") or ""
     try:
         image = str(stored_image(image))
-    except CulturevalError:  # the store of this machine does not hold it
+    except CulturevalError:  # it is not in this machine's store
         pass
     about = {name: specific.get(name) or "" for name in ("country", "category")}
     return {"image": image, **about, "true": specific["statement"]}
 
 
-def _said(row: Mapping[str, Any], verdict: str) -> dict[str, str]:
+def _reply_to(row: Mapping[str, Any], verdict: str) -> dict[str, str]:
     statement, reply = specific_of(row["doc"])["statement"], saved_reply(row["model_response"])
     return {"statement": statement, "verdict": row["metric"][verdict], "reply": reply}
 
@@ -64,9 +65,9 @@ def fooled_text(items: Sequence[Item], isolate: bool = False) -> str:
     """The items as text, with control characters as escapes; `isolate` is that of `item_view.shown_text`."""
     lines = []
     for item in items:
-        place = ", ".join(filter(None, (item["country"], item["category"])))
-        lines += [f"{item['item']}{f' ({place})' if place else ''}: {item['image']}", f"  true      {item['true']}"]
-        for one in item["fooled_by"]:
-            reply = " ".join(one["reply"].split())[:200]
-            lines.append(f"  not true  {one['statement']}  [{SAID[one['verdict']]}: {reply}]")
+        about = ", ".join(filter(None, (item["country"], item["category"])))
+        lines += [f"{item['item']}{f' ({about})' if about else ''}: {item['image']}", f"  true      {item['true']}"]
+        for statement in item["fooled_by"]:
+            reply = " ".join(statement["reply"].split())[:200]
+            lines.append(f"  not true  {statement['statement']}  [{OUTCOMES[statement['verdict']]}: {reply}]")
     return "\n".join(shown_text(line, isolate) for line in lines)

@@ -1,4 +1,4 @@
-"""Inspect's viewer of logs: opened on this machine, or as a static folder for publishing."""
+"""Inspect's log viewer: served on this machine, or as a static folder for publishing."""
 
 import contextlib
 import io
@@ -15,42 +15,42 @@ from cultureval.runtime.errors import CulturevalError
 
 
 def write_bundle(paths: Sequence[Path], folder: Path, task: str | None = None, gated: bool = False) -> list[TaskLog]:
-    """Writes logs with Inspect's viewer as a static site; it needs a web server, any one.
+    """Writes logs with Inspect's viewer as a static site for any web server.
 
     Args:
-        paths: As of `write_logs`, as is `task`.
-        folder: A bundle in it is replaced.
-        gated: Whether tasks are in it whose data may not be passed on.
+        paths: As of `write_logs`, like `task`.
+        folder: Empty, missing, or an earlier bundle, which is replaced.
+        gated: Whether tasks with gated data are included.
 
     Returns:
-        The logs of all tasks; those that are not written are left out, since their data are gated.
+        The logs of all tasks; logs of gated data may be not `written`.
 
     Raises:
-        CulturevalError: The folder holds what is no bundle of ours, or nothing would be in it.
+        CulturevalError: The folder has other files, or the bundle would be empty.
     """
     from inspect_ai.log import bundle_log_dir
 
     if folder.is_file() or (folder.is_dir() and any(folder.iterdir()) and not (folder / MARK).is_file()):
-        raise CulturevalError(f"--bundle {folder} holds files of others: name an empty folder.")
-    with tempfile.TemporaryDirectory(prefix="cultureval-view-") as place, contextlib.redirect_stdout(io.StringIO()):
-        logs = write_logs(paths, Path(place), task, gated)
-        kept = [log for log in logs if log.written]
-        if not kept:
-            raise CulturevalError("All of these tasks have gated data, which may not be published; --gated has them.")
-        # Absolute, since Inspect takes hf/ORG/NAME for a Space to upload to.
-        bundle_log_dir(place, str(folder.absolute()), overwrite=True)
-    names = {log.name: [log.model, log.date, log.task] for log in kept}
-    content = {"made_by": "cultureval show --web", "logs": names, "gated": [log.name for log in kept if log.gated]}
+        raise CulturevalError(f"--bundle {folder} has files of other programs: name an empty folder.")
+    with tempfile.TemporaryDirectory(prefix="cultureval-view-") as scratch, contextlib.redirect_stdout(io.StringIO()):
+        logs = write_logs(paths, Path(scratch), task, gated)
+        written = [log for log in logs if log.written]
+        if not written:
+            raise CulturevalError("All of these tasks have gated data, which may not be published. --gated adds them.")
+        # Absolute, since Inspect uploads to a folder named hf/ORG/NAME.
+        bundle_log_dir(scratch, str(folder.absolute()), overwrite=True)
+    names = {log.name: [log.model, log.date, log.task] for log in written}
+    content = {"made_by": "cultureval show --web", "logs": names, "gated": [log.name for log in written if log.gated]}
     (folder / MARK).write_text(json.dumps(content), encoding="utf-8")
     return logs
 
 
 def serve(folder: Path, port: int) -> None:
-    """Runs Inspect's viewer of a folder of logs on 127.0.0.1 until it is interrupted.
+    """Serves a folder of logs with Inspect's viewer on 127.0.0.1 until it is interrupted.
 
     Raises:
         CulturevalError: The viewer's server does not start.
     """
     command = [sys.executable, "-m", "inspect_ai", "view", "start", f"--log-dir={folder}", f"--port={port}"]
     if subprocess.run(command).returncode:
-        raise CulturevalError(f"The viewer did not start on port {port}: where another program has it, use --port.")
+        raise CulturevalError(f"The viewer did not start on port {port}. If another program uses it, try --port.")
