@@ -6,7 +6,7 @@ from cultureval.reports.terminal_tables import terminal_table
 from cultureval.runtime.errors import shown_names
 from cultureval.runtime.printing import folded, terminal_width
 from cultureval.tasks.catalogue import all_suites, all_tasks, groups
-from cultureval.tasks.checking import SubsetCounts, other_sums
+from cultureval.tasks.checking import SubsetCounts, differing_sums
 from cultureval.tasks.suite import Suite, Task
 
 WIDTH = 80  # cells, where standard output is no terminal
@@ -133,4 +133,4 @@ def data_check_text(subsets: Sequence[SubsetCounts], full: bool) -> str:
         f"{sum(subset.few_shot for subset in read):,} few-shot examples, {len(broken):,} broken rows, "
         f"{sum(subset.duplicates for subset in read):,} duplicates."
     )
-    return "\n\n".join(filter(None, [*parts, "\n".join([*shown, *hint]), "\n".join(other_sums(subsets)), totals]))
+    return "\n\n".join(filter(None, [*parts, "\n".join([*shown, *hint]), "\n".join(differing_sums(subsets)), totals]))

@@ -248,7 +248,7 @@ class Benchmark:
             source = Source(
                 self.repo,
                 "original",
-                partial(_own_row, self.row, self.kind.rows),
+                partial(_row_of_function, self.row, self.kind.rows),
                 splits=(self.split,),
                 few_shot_splits=(self.few_shot_split,) if self.few_shot_split else (),
                 pool_configs=not self.config,
@@ -284,22 +284,22 @@ class Benchmark:
         )
 
 
-def _own_row(
+def _row_of_function(
     function: Callable[[Row], Any], rows: Callable[..., PreparedRow], row: Row, preparation: Preparation
 ) -> PreparedRow:
     """A prepared row by a benchmark's function `row`, and the conversion of its kind."""
     try:
-        given = function(row)
+        returned = function(row)
     except KeyError as error:
         raise MissingColumn(f"no column {error}; columns found: {', '.join(map(str, row))}") from error
     except CulturevalError:
         raise
     except Exception as error:  # the function of a benchmark's author
         raise BadRow("row", described(error), "cannot be converted by the benchmark's function `row`") from error
-    if not isinstance(given, Mapping):
-        raise CulturevalError(f"The function `row` returned {type(given).__name__}, not a dictionary.")
-    image = {"image": image_cell(given, "image", preparation.folder)} if "image" in given else {}
-    return rows(given, preparation) | image
+    if not isinstance(returned, Mapping):
+        raise CulturevalError(f"The function `row` returned {type(returned).__name__}, not a dictionary.")
+    image = {"image": image_cell(returned, "image", preparation.folder)} if "image" in returned else {}
+    return rows(returned, preparation) | image
 
 
 @dataclass(frozen=True, config=STRICT)
