@@ -97,9 +97,9 @@ def read_label(reply: str, labels: Mapping[str, Sequence[str]], prefix: str = ""
     Raises:
         JudgeReplyError: The reply is no single line, or none of the labels.
     """
-    known = {_key(text): label for label, others in labels.items() for text in (label, *others)}
+    spellings = {_key(text): label for label, further in labels.items() for text in (label, *further)}
     line = _only_line(reply, prefix)
-    if (label := known.get(_key(line))) is None:
+    if (label := spellings.get(_key(line))) is None:
         raise JudgeReplyError(f"the reply is none of the {len(labels)} labels: {shorten(line, 60)}")
     return ReplyReading(label=label)
 
@@ -150,13 +150,13 @@ def read_binary(reply: str, criteria: Sequence[str], cascade: Mapping[str, Seque
     except ValidationError as error:
         raise JudgeReplyError(f"the reply has another form: {shorten(wrong_settings(error), 200)}") from None
     if found.scores.keys() != set(criteria):
-        other = sorted(found.scores.keys() ^ set(criteria))
-        raise JudgeReplyError(f"the scores lack or add {shorten(', '.join(other), 100)}")
+        different = sorted(found.scores.keys() ^ set(criteria))
+        raise JudgeReplyError(f"the scores lack or add {shorten(', '.join(different), 100)}")
     failed = sorted(name for name, value in found.scores.items() if not value)
     if sorted(issue.criterion for issue in found.issues) != failed:
         raise JudgeReplyError("the issues are not one for each criterion scored 0")
-    for name, ruled in cascade.items():
-        if not found.scores[name] and any(found.scores[one] for one in ruled):
+    for name, implied in cascade.items():
+        if not found.scores[name] and any(found.scores[criterion] for criterion in implied):
             raise JudgeReplyError(f"{name} is 0, but not all criteria that it rules")
     notes = {issue.criterion: issue.explanation for issue in found.issues}
     return ReplyReading({name: float(found.scores[name]) for name in criteria}, notes=notes)

@@ -148,9 +148,9 @@ def judge_template(name: str) -> JudgeTemplate:
     package, colon, path = name.rpartition(":")
     if colon:
         return _packaged(name, package, path)
-    if name not in (own := own_templates()):
-        raise CulturevalError(f"There is no judge template {name!r}. There are: {', '.join(own)}.")
-    return own[name]
+    if name not in (templates := own_templates()):
+        raise CulturevalError(f"There is no judge template {name!r}. There are: {', '.join(templates)}.")
+    return templates[name]
 
 
 @cache

@@ -52,7 +52,11 @@ def gold_position(value: Any, count: int, column: str) -> int:
 
 def checked_positions(positions: Sequence[int], count: int, value: Any, column: str) -> list[int]:
     """Positions of right options, ascending; a BadRow where there is none, one twice, or one outside the options."""
-    if not positions or len(set(positions)) < len(positions) or not all(0 <= one < count for one in positions):
+    if (
+        not positions
+        or len(set(positions)) < len(positions)
+        or not all(0 <= position < count for position in positions)
+    ):
         raise BadRow(column, value, f"does not name one or more of the {count} options, each once")
     return sorted(positions)
 

@@ -40,8 +40,8 @@ class Head(BaseModel):
 
     @field_validator("labels", mode="before")
     @classmethod
-    def _in_order(cls, given: object) -> object:
-        labels = given.split() if isinstance(given, str) else given
+    def _in_order(cls, value: object) -> object:
+        labels = value.split() if isinstance(value, str) else value
         if not labels or not isinstance(labels, list) or len(set(map(str, labels))) < len(labels):
             raise ValueError("is not a text of distinct labels, such as `labels: A B C D`")
         return tuple(labels)
@@ -108,8 +108,8 @@ class PromptTemplate(HeadedTemplate):
         except ValueError as error:
             raise self._error(str(error)) from error
 
-    def _error(self, what: str) -> CulturevalError:
-        return CulturevalError(f"The prompt template {self.name} ({self.path}) {what}.")
+    def _error(self, problem: str) -> CulturevalError:
+        return CulturevalError(f"The prompt template {self.name} ({self.path}) {problem}.")
 
 
 @dataclass(frozen=True)
@@ -139,9 +139,9 @@ def load_template(name: str) -> PromptTemplate:
         return _TextInCode(Path("of its benchmark"), "in code", name)
     file = FOLDER / f"{name}.txt"
     if not file.is_file():
-        known = (str(one.relative_to(FOLDER).with_suffix("")) for one in FOLDER.rglob("*.txt"))
+        names = (str(path.relative_to(FOLDER).with_suffix("")) for path in FOLDER.rglob("*.txt"))
         raise CulturevalError(
-            f"There is no prompt template {name!r} ({file} is not a file).{did_you_mean(name, known)}"
+            f"There is no prompt template {name!r} ({file} is not a file).{did_you_mean(name, names)}"
         )
     return PromptTemplate(file, name)
 

@@ -77,8 +77,8 @@ def question_with_ten_answers(row: Row, preparation: Preparation) -> PreparedRow
     if not isinstance(answers, list) or not all(isinstance(answer, Mapping) for answer in answers):
         raise BadRow("answers", answers, "is not a list of structs with `answer`")
     prompt = render(preparation.template, question=text_cell(row, "question"))
-    named = {**row, "image_path": str(row.get("image_id", ""))}
-    return _common(named, preparation, text_cell(row, "question_id")) | {
+    with_path = {**row, "image_path": str(row.get("image_id", ""))}
+    return _common(with_path, preparation, text_cell(row, "question_id")) | {
         "prompt": prompt,
         "answers": text_list([answer.get("answer") for answer in answers], "answers"),
     }
@@ -95,10 +95,10 @@ def expression(row: Row, preparation: Preparation) -> PreparedRow:
 
 def expressions_of_one_box(row: Row, preparation: Preparation) -> list[PreparedRow]:
     """RefCOCOg (hub copy lmms-lab-encoder/RefCOCOg): one box, several expressions in `answer`, each an item."""
-    named = {**row, "image_path": str(row.get("file_name", ""))}
+    with_path = {**row, "image_path": str(row.get("file_name", ""))}
     number = text_cell(row, "question_id")
     texts = text_list(row.get("answer"), "answer")
-    return [_box_row(named, preparation, text, f"{number}/{place}") for place, text in enumerate(texts)]
+    return [_box_row(with_path, preparation, text, f"{number}/{place}") for place, text in enumerate(texts)]
 
 
 def dialogue_round(row: Row, preparation: Preparation) -> PreparedRow:
@@ -165,8 +165,8 @@ def _box_row(row: Row, preparation: Preparation, text: str, number: str) -> Prep
 
 def _box(value: Any) -> list[float]:
     numbers = list(value) if isinstance(value, list | tuple) else []
-    sound = all(isinstance(number, int | float) and abs(number) < LARGEST for number in numbers)
-    if len(numbers) != 4 or not sound or min(numbers[2:]) <= 0:
+    valid = all(isinstance(number, int | float) and abs(number) < LARGEST for number in numbers)
+    if len(numbers) != 4 or not valid or min(numbers[2:]) <= 0:
         raise BadRow("bbox", value, "is not a box x, y, width, height")
     return [float(number) for number in numbers]
 

@@ -85,9 +85,9 @@ COUNTRIES = {
 def country_of(row: Row) -> str:
     """The code of a row's country; BadRow where the cell `country` names none of the four."""
     name = text_cell(row, "country")
-    code = next((code for code, known in COUNTRIES.items() if name in (code, known.label)), None)
+    code = next((code for code, country in COUNTRIES.items() if name in (code, country.label)), None)
     if code is None:
-        labels = ", ".join(f"{known.label} ({code})" for code, known in COUNTRIES.items())
+        labels = ", ".join(f"{country.label} ({code})" for code, country in COUNTRIES.items())
         raise BadRow("country", name, f"is not one of {labels}")
     return code
 

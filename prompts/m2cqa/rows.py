@@ -138,8 +138,8 @@ def statement_prompt(row: Mapping[str, Any], task_name: str | None = None, promp
     script = "en" if row["language"] == "en" else "ar"
     query = render(f"m2cqa/templates/{script}/{prompt}", statement=row["statement"])
     words, gold = list(GOLD_WORDS[row["language"]]), int(row["role"] != "q_plus")
-    kept = LabelledStatementSpecific if "statement_index" in row else StatementSpecific
-    return make_doc(row, task_name, words, gold, fields_of(row, kept), query)
+    fields = LabelledStatementSpecific if "statement_index" in row else StatementSpecific
+    return make_doc(row, task_name, words, gold, fields_of(row, fields), query)
 
 
 def one_word_prompt(row: Mapping[str, Any], task_name: str | None = None) -> "Doc":

@@ -111,7 +111,7 @@ def _curated(row: Row, index: list[Any]) -> PreparedRow:
         shown = [(index, latin) for index, latin, text in listed if text == option]
         if shown and (place, False) not in shown:
             raise BadRow("prompt", prompt, f"lists the option {option!r} under another label than {LABELS[place]}")
-    if not all(isinstance(one, int) and not isinstance(one, bool) for one in index):
+    if not all(isinstance(number, int) and not isinstance(number, bool) for number in index):
         raise BadRow("index", row["index"], "is not a whole number, counted from 0")
     return {
         "prompt": prompt,
@@ -139,8 +139,8 @@ def aradice(row: Row, preparation: Preparation) -> PreparedRow:
     """AraDiCE-Culture: the first option is always the right one, so options are shuffled by a hash of the question."""
     question = text_cell(row, "Question")
     options = [text_cell(row, f"Option {letter}") for letter in "ABC"]
-    kept = preparation.options.suite.get("shuffle") == "off"
-    order = list(range(len(options))) if kept else _shuffled(question, len(options))
+    unshuffled = preparation.options.suite.get("shuffle") == "off"
+    order = list(range(len(options))) if unshuffled else _shuffled(question, len(options))
     shuffled = [options[position] for position in order]
     return choice_row(preparation.template, question, shuffled, [order.index(0)]) | {"permutation": order}
 
@@ -246,7 +246,7 @@ def syntheticqa(row: Row, preparation: Preparation) -> PreparedRow:
 def mizanqa(row: Row, preparation: Preparation) -> PreparedRow:
     """MizanQA: `question`, `options`, a list, and `answers`, a list of letters. The names are guesses."""
     options, answers = text_list(cell(row, "options"), "options", fewest=2), cell(row, "answers")
-    places = [gold_position(one, len(options), "answers") for one in text_list(answers, "answers")]
+    places = [gold_position(letter, len(options), "answers") for letter in text_list(answers, "answers")]
     golds = checked_positions(places, len(options), answers, "answers")
     return choice_row(preparation.template, text_cell(row, "question"), options, golds)
 
