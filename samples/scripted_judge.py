@@ -1,7 +1,7 @@
-"""A judge without a model, for the demo and for trials: an HTTP server whose scores are computed from word overlap.
+"""A judge without a model, for the demo and for trials: an HTTP server that scores by word overlap.
 
-It serves OpenAI's chat completions on this machine only, under the model name "scripted-judge". A text that shares
-more words with its reference gets higher scores, which say nothing about any model.
+It serves OpenAI's chat completions on this machine only, with the model name "scripted-judge". A text that shares more
+words with its reference gets higher scores. The scores say nothing about any model.
 
     python -m cultureval.samples.scripted_judge           # prints its base_url and serves until it is stopped
 """
