@@ -173,7 +173,7 @@ def test_what_cannot_be_compared_is_one_sentence(tmp_path):
     paths = [tmp_path / "a", tmp_path / "b"]
     with pytest.raises(CulturevalError, match="share no scores") as caught:
         compare_all(paths)
-    assert "has it not" in str(caught.value)
+    assert "does not have it" in str(caught.value)
     with pytest.raises(CulturevalError, match="no run has it"):
         compare_all(paths, metrics=["nothing"])
     planted(tmp_path / "b", 0, 0.8, tasks=[TRUST], model="lab/b")
