@@ -140,7 +140,7 @@ def test_one_model_twice_is_two_sides_and_one_run_twice_is_refused(tmp_path):
     names = [run.name for run in load_sides([first, second])[0]]
     assert len(set(names)) == 2
     assert compare_all([first, second]).document["differences"]
-    with pytest.raises(CulturevalError, match="named twice"):
+    with pytest.raises(CulturevalError, match="given twice"):
         load_sides([first, first])
     with pytest.raises(CulturevalError, match="a comparison needs two"):
         load_sides([tmp_path])
