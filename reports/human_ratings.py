@@ -173,7 +173,7 @@ def saved_texts(runs: Sequence[Run], rated: HumanRatings) -> "pandas.DataFrame":
             scores = scores.assign(score=scores["num"] / scores["den"]).astype({"item": str, "metric": str})
             parts.append(texts.join(scores.pivot(index="item", columns="metric", values="score")))
     if not parts:
-        raise CulturevalError(f"The results have no details of rated tasks ({', '.join(rated.tasks)}...).")
+        raise CulturevalError(f"The results have no details of rated tasks ({', '.join(rated.tasks)}).")
     return pandas.concat(parts).groupby(KEY, sort=False, as_index=False).first()
 
 

@@ -81,7 +81,7 @@ def _counts(name: str, shots: str, options: DataOptions) -> SubsetCounts:
 
 
 def differing_sums(subsets: Iterable[SubsetCounts]) -> list[str]:
-    """A sentence for each complete group whose number of rows differs from the published sum."""
+    """A sentence for each complete group with another number of rows than the published sum."""
     by_group: dict[str, list[SubsetCounts]] = {}
     for subset in subsets:
         by_group.setdefault(all_tasks()[subset.task].group, []).append(subset)

@@ -143,7 +143,7 @@ def judge_solutions(
 def judge_with_canonicals(
     problems: Problems, solutions: Sequence[Solution], dataset: Dataset, **options: Any
 ) -> tuple[list[SolutionVerdict], dict[str, SolutionVerdict]]:
-    """The verdicts on solutions; and task -> verdict on its canonical solution, whose failure is a defect of the data.
+    """The verdicts on solutions; and task -> verdict on its canonical solution (a failure is a defect of the data).
 
     Arguments and errors are those of `judge_solutions`.
     """

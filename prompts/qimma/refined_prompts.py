@@ -1,8 +1,8 @@
-"""QIMMA's refined prompts of code problems: used only where nothing but the docstring's Arabic differs.
+"""QIMMA's refined prompts of code problems: accepted only if nothing but the docstring's Arabic differs.
 
 QIMMA section 4 (code prompts of its audit): the Arabic inside the docstring may change; signature, code, examples,
-formatting and English text stay unchanged. Of lines with Arabic, only the counts of numbers and Latin words are
-compared: their order and the punctuation are edited together with the Arabic.
+formatting and English text stay unchanged. In lines with Arabic only the counts of numbers and Latin words are
+compared, since an edit of the Arabic also changes their order and the punctuation.
 """
 
 import ast
@@ -19,30 +19,29 @@ EXAMPLE_STARTS = (">>>", "...", "assert ")
 
 
 def read_refined(file: Path, prompts: Mapping[str, str]) -> dict[str, str]:
-    """The prompts of a file with the columns `task_id` and `prompt` that differ from the source's, by task id.
+    """Task id -> prompt, for prompts that differ from the source's; the file has the columns `task_id` and `prompt`.
 
     Raises:
-        CulturevalError: A row lacks one of them, names an unknown problem or one twice, or has a prompt that differs in
-            more than its docstrings' Arabic.
+        CulturevalError: A cell is missing, a task is unknown or repeated, or more than a docstring's Arabic differs.
     """
     found: dict[str, str] = {}
     for number, row in enumerate(read_rows(file), start=1):
         name, prompt = row.get("task_id"), row.get("prompt")
-        where = f"{file}, row {number}"
+        place = f"{file}, row {number}"
         if not isinstance(prompt, str) or not prompt.strip():
-            raise CulturevalError(f"{where} has no text in the column `prompt`.")
+            raise CulturevalError(f"{place} has no text in the column `prompt`.")
         if not isinstance(name, str) or name not in prompts or name in found:
-            raise CulturevalError(f"{where}: task_id is {shorten(name)}, which is unknown or duplicated.")
+            raise CulturevalError(f"{place}: task_id is {shorten(name)}, which is unknown or duplicated.")
         found[name] = prompt.replace("\r\n", "\n")
         try:
             check_refinement(prompts[name], found[name])
         except BadRow as error:
-            raise CulturevalError(f"{where}: {error} Only the Arabic of a docstring may differ.") from error
+            raise CulturevalError(f"{place}: {error} Only the Arabic of a docstring may differ.") from error
     return {name: prompt for name, prompt in found.items() if prompt != prompts[name]}
 
 
 def check_refinement(original: str, refined: str) -> None:
-    """Checks that a refined prompt differs from the original in the Arabic of its docstrings only.
+    """Checks that only the Arabic of docstrings differs in a refined prompt.
 
     Raises:
         BadRow: Something else differs, or the refined prompt is not Python; the message shows both texts.
@@ -86,21 +85,21 @@ def code_and_docstrings(prompt: str) -> tuple[str, list[str]]:
 
 
 def _parts(docstring: str) -> tuple[list[str], Counter[str]]:
-    """The lines that must not change (examples, their outputs, lines without Arabic), and the others' Latin words."""
-    kept, words, after_example = [], Counter[str](), False
+    """The fixed lines (examples, their outputs, lines without Arabic), and the Latin words of all other lines."""
+    fixed, words, after_example = [], Counter[str](), False
     for line in docstring.splitlines():
         text = line.strip()
         is_example = text.startswith(EXAMPLE_STARTS)
         if is_example or (after_example and text) or not ARABIC.search(text):
-            kept += [line.rstrip()] if text else []
+            fixed += [line.rstrip()] if text else []
         else:
             words.update(re.findall(r"[A-Za-z0-9_]+", text))
         after_example = is_example and not text.startswith("assert ")
-    return kept, words
+    return fixed, words
 
 
-def _refuse(what: str, original: Sequence[str], refined: Sequence[str]) -> None:
+def _refuse(part: str, original: Sequence[str], refined: Sequence[str]) -> None:
     for before, after in zip([*original, ""], [*refined, ""], strict=False):
         if before != after:
-            raise BadRow("prompt", after, f"differs in {what}, where the original has {shorten(before)}")
-    raise BadRow("prompt", "", f"differs in {what}")
+            raise BadRow("prompt", after, f"differs in {part}, where the original has {shorten(before)}")
+    raise BadRow("prompt", "", f"differs in {part}")

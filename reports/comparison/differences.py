@@ -38,7 +38,7 @@ class Row:
         name: Of the group, the task, or the suite's number.
         metric: The metric, or the column of the suite's table.
         first: Name of the first run; likewise `second`.
-        parts: The scores, with weights, whose mean it is.
+        parts: The averaged scores, with weights.
         scores: The scores of both runs over their scored items; None: no item is scored.
         pair: The difference and its test; unscored items count as the worst score.
         p_holm: The p-value by Holm among the rows of the level; averages and groups are one family.

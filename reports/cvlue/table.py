@@ -38,7 +38,7 @@ OTHER_SPLITS = {
     "cvlue": "The paper's numbers are of a test split that was not released.",
     "cvlue_en": "The paper's numbers for VQA v2 and VisDial are of their test splits.",
 }
-MOST_ROWS = 500  # grounding rows whose boxes are read in other formats
+MOST_ROWS = 500  # of a grounding task that are read in other formats
 TRIED = [name for name, family in FAMILIES.items() if family.scale != RESIZED and family.syntax != "patches"]
 NEEDED = ("size", "box", "box_format")  # fields of `doc.specific` with which boxes can be read again
 BETTER = 0.15  # the gain in mean IoU from which a note names another format

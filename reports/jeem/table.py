@@ -1,7 +1,7 @@
 """JEEM's tables, as the paper's Tables 3 and 5: varieties by reference metric, and by judge's criterion.
 
 Paper: arXiv 2503.21910, section 5. Its BLEU, of unknown order, stands beside our BLEU-4.
-Ours: standard errors, and the mean over varieties, whose CIDEr ranks runs.
+Ours: standard errors, and the mean over varieties; its CIDEr ranks runs.
 """
 
 from collections.abc import Sequence

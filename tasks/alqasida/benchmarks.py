@@ -78,7 +78,7 @@ TWEETS = (
 
 
 def _source(repo: str, licence: str, prepare: Prepare, **more: Any) -> Source:
-    fields = {"form": "original", "as_curated": True, "on_hub": False}
+    fields: dict[str, Any] = {"form": "original", "as_curated": True, "on_hub": False}
     fields |= {"find": sets.find_corpus, "read": sets.read_corpus}
     fields |= {"prompts": which_prompts} if prepare is rows.prepare_request else {}
     return Source(repo, prepare=prepare, licence=licence, **fields | more)
