@@ -350,7 +350,7 @@ class _Outcome:
     broken: list[dict[str, Any]] = field(default_factory=list)
     used: int = 0
     discarded: int = 0
-    others: int = 0
+    not_selected: int = 0
 
     def too_many(self, source: Source) -> list[dict[str, Any]]:
         """The broken rows that are not known in the published data, if they are more than a few; else []."""
@@ -371,7 +371,7 @@ def _outcome(
     for placed, prepared in tried_rows(task, found, files, options):
         name = row_name(placed, files, found.folder) if decided else ""
         if prepared is None:
-            outcome.others += 1
+            outcome.not_selected += 1
             continue
         if name in decided:
             hashes[name] = row_hash(placed.row, found.folder)
@@ -413,7 +413,8 @@ def _rows_report(
 ) -> RowsReport:
     """The report of a task's rows, without their hash."""
     source = found.source
-    counts = {"scored": evaluated.used, "few_shot": examples.used, "not_selected": evaluated.others + examples.others}
+    counts = {"scored": evaluated.used, "few_shot": examples.used}
+    counts |= {"not_selected": evaluated.not_selected + examples.not_selected}
     counts |= {"skipped": len(evaluated.broken) + len(examples.broken)}
     counts |= {"discarded": gone} if (gone := evaluated.discarded + examples.discarded) else {}
     return {
