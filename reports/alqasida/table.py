@@ -15,10 +15,10 @@ from cultureval.metrics.alqasida.names import ADI2, GAIN, NAMES
 from cultureval.runs.loading import Run
 from cultureval.runs.table import (
     AVERAGE,
-    Given,
     Mean,
     Numbers,
     Place,
+    ScoreNames,
     Table,
     equal,
     judges_of,
@@ -60,13 +60,13 @@ class _Set(NamedTuple):
     label: str
 
 
-def tables(given: Given, suite: str = SUITE) -> list[Table]:
+def tables(score_names: ScoreNames, suite: str = SUITE) -> list[Table]:
     """The tables of requests and translations, and a table for each judge.
 
     Args:
         suite: `alqasida`, or `alqasida_dev` for the development sets.
     """
-    sets = {kind: _sets(suite, kind, given) for kind in (*KINDS, TRANSLATION)}
+    sets = {kind: _sets(suite, kind, score_names) for kind in (*KINDS, TRANSLATION)}
     numbers = published_numbers() if suite == SUITE else {}
     unit = "spBLEU 0 to 100, gain over the untranslated source"
     return [
@@ -79,7 +79,7 @@ def tables(given: Given, suite: str = SUITE) -> list[Table]:
             notes=partial(_notes, suite=suite),
         ),
         Table("AL-QASIDA, translations", _translations(sets[TRANSLATION]), unit, published=numbers),
-        *(_judge_table(judge, sets, given) for judge in judges_of(given, CRITERIA)),
+        *(_judge_table(judge, sets, score_names) for judge in judges_of(score_names, CRITERIA)),
     ]
 
 
@@ -95,12 +95,12 @@ def published_numbers() -> dict[str, Numbers]:
     }
 
 
-def _sets(suite: str, kind: str, given: Given) -> list[_Set]:
+def _sets(suite: str, kind: str, score_names: ScoreNames) -> list[_Set]:
     """The paper's sets; if a run has none of them, its own sets (`cultureval score alqasida`)."""
     group = f"{suite}_{kind}"
     of_paper = {task.task: task.benchmark for task in all_tasks().values() if task.group == group}
-    of_user = {task: "" for task in given if task.partition(":")[0] == group and task not in of_paper}
-    chosen = of_paper if not of_user or any(task in given for task in of_paper) else of_user
+    of_user = {task: "" for task in score_names if task.partition(":")[0] == group and task not in of_paper}
+    chosen = of_paper if not of_user or any(task in score_names for task in of_paper) else of_user
     return [_set_of(task, genre) for task, genre in chosen.items()]
 
 
@@ -136,13 +136,13 @@ def _translations(sets: Sequence[_Set]) -> dict[Place, Mean]:
     return cells
 
 
-def _judge_table(judge: str, sets: Mapping[str, Sequence[_Set]], given: Given) -> Table:
+def _judge_table(judge: str, sets: Mapping[str, Sequence[_Set]], score_names: ScoreNames) -> Table:
     """A judge's means over the sets of each kind, on the scales of the paper's human ratings."""
     cells: dict[Place, Mean] = {}
     for kind, label in {**KINDS, TRANSLATION: "translation"}.items():
         for criterion, column in CRITERIA.items():
             metric = f"judge_{judge}_{criterion}"
-            members = [member.task for member in sets[kind] if metric in given.get(member.task, ())]
+            members = [member.task for member in sets[kind] if metric in score_names.get(member.task, ())]
             if members:
                 cells[label, column] = Mean(equal((task, metric) for task in members))
     return Table("AL-QASIDA by judge", cells, "1 to 5", judge=judge)

@@ -14,7 +14,7 @@ from cultureval.metrics.cvlue.names import KS, MACRO
 from cultureval.runs.files import read_details
 from cultureval.runs.loading import Run
 from cultureval.runs.rows import saved_reply
-from cultureval.runs.table import Given, Mean, Numbers, Place, Table, equal, published_model, published_rows
+from cultureval.runs.table import Mean, Numbers, Place, ScoreNames, Table, equal, published_model, published_rows
 from cultureval.runtime.doc_fields import specific_of
 
 SUITE = "cvlue"
@@ -44,7 +44,7 @@ NEEDED = ("size", "box", "box_format")  # fields of `doc.specific` with which bo
 BETTER = 0.15  # the gain in mean IoU from which a note names another format
 
 
-def tables(given: Given) -> list[Table]:
+def tables(score_names: ScoreNames) -> list[Table]:
     """The Chinese tasks with their macro-average, and their English counterparts."""
     numbers = published_numbers()
     chinese = _cells("cvlue", ROWS) | {MAIN: Mean(MACRO_PARTS, 100, DIGITS, ours=True)}

@@ -7,7 +7,7 @@ Ours: standard errors, and the mean over varieties; its CIDEr ranks runs.
 from collections.abc import Sequence
 from pathlib import Path
 
-from cultureval.runs.table import Given, Mean, Numbers, Place, Table, judges_of, mean_row, published_rows
+from cultureval.runs.table import Mean, Numbers, Place, ScoreNames, Table, judges_of, mean_row, published_rows
 from cultureval.tasks.catalogue import all_tasks, name_and_shots
 from cultureval.tasks.suite import Task
 
@@ -36,10 +36,10 @@ SETTINGS = {
 PAPERS_JUDGE = "GPT-4"
 
 
-def tables(given: Given) -> list[Table]:
+def tables(score_names: ScoreNames) -> list[Table]:
     """Reference metrics of captions, then each judge's scores; without a judge also reference metrics of answers."""
-    tasks = [task for task in all_tasks().values() if task.suite == "jeem" and task.task in given]
-    judges = judges_of(given, (f"{template}_{name}" for template in SETTINGS for name in CRITERIA))
+    tasks = [task for task in all_tasks().values() if task.suite == "jeem" and task.task in score_names]
+    judges = judges_of(score_names, (f"{template}_{name}" for template in SETTINGS for name in CRITERIA))
     found = [_metric_table("captions", "jeem_caption", tasks, _captions_published())]
     if not judges:
         found.append(_metric_table("answers", "jeem_vqa", tasks, {}))

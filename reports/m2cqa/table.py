@@ -23,7 +23,7 @@ from cultureval.metrics.m2cqa.names import (
     Q_PLUS_ACC,
 )
 from cultureval.runs.loading import Run
-from cultureval.runs.table import Given, Mean, Numbers, Place, Table, mean_of_cells, mean_row, published_rows
+from cultureval.runs.table import Mean, Numbers, Place, ScoreNames, Table, mean_of_cells, mean_row, published_rows
 from cultureval.tasks.catalogue import all_tasks
 from cultureval.tasks.m2cqa.benchmarks import PROMPTS
 from cultureval.tasks.suite import Task
@@ -49,11 +49,11 @@ GAP = 0.02  # of a headline between two profiles
 MOST = 3  # tasks that a note names
 
 
-def tables(given: Given) -> list[Table]:
+def tables(score_names: ScoreNames) -> list[Table]:
     """A table for each prompt: its varieties, and the paper's Dialect if both dialects were run."""
     found = []
     for key, prompt in PROMPTS.items():
-        tasks = {VARIETIES[task.subset]: task for task in _tasks("m2cqa", given) if task.domain == prompt}
+        tasks = {VARIETIES[task.subset]: task for task in _tasks("m2cqa", score_names) if task.domain == prompt}
         table = _table(f"M2CQA, {prompt}", UNIT, tasks, COLUMNS, len(VARIETIES))
         cells = dict(table.cells)
         if all(name in tasks for name in DIALECTS):
@@ -65,9 +65,9 @@ def tables(given: Given) -> list[Table]:
     return found
 
 
-def aynvqa_tables(given: Given) -> list[Table]:
+def aynvqa_tables(score_names: ScoreNames) -> list[Table]:
     """A table with a row for each form and language, and one of the joint form."""
-    tasks = {f"{task.domain}, {VARIETIES[task.subset]}": task for task in _tasks("aynvqa", given)}
+    tasks = {f"{task.domain}, {VARIETIES[task.subset]}": task for task in _tasks("aynvqa", score_names)}
     joint = {VARIETIES[task.subset]: task for task in tasks.values() if task.group == AYNVQA_JOINT}
     forms = {label: task for label, task in tasks.items() if task.group != AYNVQA_JOINT}
     every = [task for task in all_tasks().values() if task.suite == "aynvqa" and task.group != AYNVQA_JOINT]
@@ -77,10 +77,10 @@ def aynvqa_tables(given: Given) -> list[Table]:
     ]
 
 
-def _tasks(suite: str, given: Given) -> list[Task]:
+def _tasks(suite: str, score_names: ScoreNames) -> list[Task]:
     """The tasks of a suite that a run has, variety by variety."""
     order = list(VARIETIES)
-    tasks = [task for task in all_tasks().values() if task.suite == suite and task.task in given]
+    tasks = [task for task in all_tasks().values() if task.suite == suite and task.task in score_names]
     return sorted(tasks, key=lambda task: order.index(task.subset)) if suite == "m2cqa" else tasks
 
 

@@ -13,10 +13,10 @@ from cultureval.runs.loading import Run
 from cultureval.runs.table import (
     AVERAGE,
     MOST_SUBSETS,
-    Given,
     Mean,
     Numbers,
     Place,
+    ScoreNames,
     Table,
     equal,
     mean_of_cells,
@@ -37,21 +37,21 @@ PARITY = {
 }
 
 
-def tables(given: Given) -> list[Table]:
+def tables(score_names: ScoreNames) -> list[Table]:
     """The table of QIMMA: choices by log-probabilities, answers, code."""
     benchmarks, domains = {}, defaultdict(list)
     for name, tasks in benchmark_tasks().items():
         benchmarks[name] = Mean(equal((task.task, task.metrics[0]) for task in tasks), 100, of_present=True)
         domains[tasks[0].domain].append(benchmarks[name])
     cells: dict[Place, Mean] = {(name, SCORE): mean for name, mean in benchmarks.items()}
-    cells = with_subsets(cells, given) if len(given) <= MOST_SUBSETS else cells
+    cells = with_subsets(cells, score_names) if len(score_names) <= MOST_SUBSETS else cells
     cells |= {(name, SCORE): mean_of_cells(means) for name, means in domains.items()}
     main = (AVERAGE, SCORE)
     cells[main] = mean_of_cells(benchmarks.values())
     return [Table("QIMMA", cells, "percent", main, published=published_numbers(), notes=_notes)]
 
 
-def generative_tables(given: Given) -> list[Table]:
+def generative_tables(score_names: ScoreNames) -> list[Table]:
     """The table of choices with generated answers, which has no published numbers."""
     benchmarks: dict[str, list[str]] = {}
     for task in all_tasks().values():
