@@ -56,7 +56,7 @@ class ScoredSubmissions:
 
     Attributes:
         text: What is printed.
-        submissions: For each submission the files that hold it, and its tasks by their names in `cultureval tasks`.
+        submissions: For each submission its files, and name in `cultureval tasks` -> scored task.
         problems: What could not be scored, a sentence each; printed as errors after the scores.
     """
 

@@ -202,7 +202,7 @@ def _joined(gold: Any, pred: Any, key: Sequence[str], answer: str) -> Iterator[t
 
     Args:
         key: The fields of a record's id.
-        answer: The field of a prediction that holds the answer.
+        answer: The field of a prediction with the answer.
     """
     golds, preds = (
         _by_key(_records(content, which), which, key) for content, which in ((gold, "gold"), (pred, "prediction"))

@@ -60,7 +60,7 @@ def score_aynvqa(gold: Path, pred: Sequence[Path], output_dir: Path) -> ScoredSu
         output_dir: Folder for the submission files of runs.
 
     Raises:
-        CulturevalError: A file cannot be read or is in another format, or a run holds none of the gold file's items.
+        CulturevalError: A file cannot be read or is in another format, or a run has none of the gold file's items.
     """
     answers = read_gold(gold)
     files = [path for path in pred if path.suffix.lower() == ".csv"]
